@@ -69,7 +69,7 @@ def compare_wheel(path: Path, *, python: str = sys.executable) -> AgainstPip:
     with tempfile.TemporaryDirectory(prefix="against-pip-") as folder:
         found = _run_pip(path, Path(folder), python)
         if found["refusal"] is None:
-            differences = tuple(_differences(record, found))
+            differences = tuple(differences_from(record, found))
         else:
             differences = () if has_doubt(record) else ("pip refuses the file, and the record has no sign of it",)
     return AgainstPip(record, found["version"], found["refusal"], differences)
@@ -179,7 +179,10 @@ def _files_below(root: Path) -> Iterator[str]:
             yield (Path(folder) / name).relative_to(root).as_posix()
 
 
-def _differences(record: DistributionRecord, found: Mapping[str, Any]) -> Iterator[str]:
+def differences_from(record: DistributionRecord, found: Mapping[str, Any]) -> Iterator[str]:
+    """In what the record differs from what pip was `found` to make of a wheel: `requires_dist`, `provides_extra`,
+    `entry_points` (triples of group, name and reference), and the `paths` in site-packages.
+    """
     files = by_folder(name for name in found["paths"] if not name.partition("/")[0].endswith(".dist-info"))
     modules = find_modules(files)
     yield from _one_sided("modules", modules.names, record.modules or ())

@@ -55,6 +55,7 @@ class Budget:
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
         self._started = time.thread_time()
+        self.longest_name = 0
         self._members = 0
         self._name_chars = 0
         self._inflated = 0
@@ -86,6 +87,7 @@ class Budget:
     def _count_names(self, members: int, chars: int, longest: int) -> None:
         self._members += members
         self._name_chars += chars
+        self.longest_name = max(self.longest_name, longest)
         if longest > self.limits.max_name_length:
             raise LimitExceededError(f"a member's name is longer than {self.limits.max_name_length} characters")
         if self._name_chars > self.limits.max_directory_bytes:

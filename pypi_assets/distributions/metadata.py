@@ -200,6 +200,11 @@ def _plain_fields(text: str) -> dict[str, list[str]] | None:
     return fields if len(fields) == len(written) else None  # else a field is written in two ways
 
 
+def header_fields(text: str) -> dict[str, list[str]]:
+    """The values of each header in `text` by its lower-case name, as the email package of Python reads them."""
+    return _any_fields(text)[0]
+
+
 def _any_fields(text: str) -> tuple[dict[str, list[str]], str | None]:
     """The values of each field by its lower-case name, and the name of the first defect, as an installer reads them."""
     lines, defects = _header_lines(text)

@@ -1,11 +1,12 @@
 """Reads one distribution, from a source of bytes or a path, into a record. Nothing of it is run or unpacked."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO, cast
 
 from pypi_assets.distributions import eggs, sdists, wheels
-from pypi_assets.distributions.archives import SafeNames
+from pypi_assets.distributions.archives import Names, SafeNames
 from pypi_assets.distributions.extract import Extract
 from pypi_assets.distributions.filenames import parse_filename
 from pypi_assets.distributions.limits import Budget, LimitExceededError, Limits
@@ -32,6 +33,7 @@ from pypi_assets.distributions.sources import (
     is_range_source,
 )
 from pypi_assets.distributions.tars import extract_tar
+from pypi_assets.distributions.wheel_names import WheelNames
 from pypi_assets.distributions.zips import extract_zip
 
 _READERS = {
@@ -39,6 +41,12 @@ _READERS = {
     DistributionKind.EGG: (eggs.wanted, eggs.egg_record),
     DistributionKind.SDIST: (sdists.wanted, sdists.sdist_record),
 }
+_NAMES: dict[DistributionKind, Callable[[Extract, Budget], Names]] = {
+    DistributionKind.WHEEL: WheelNames,
+    DistributionKind.EGG: SafeNames,
+    DistributionKind.SDIST: SdistNames,
+}
+"""What collects the names of a zip of each kind, by the rules of what installs or unpacks it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,8 +186,7 @@ def _extract_zip_of(whole: RangeSource, parts: FilenameParts, sequential: Sequen
 
 
 def _extract_zip(source: RangeSource, kind: DistributionKind, budget: Budget) -> Extract:
-    names = SdistNames if kind == DistributionKind.SDIST else SafeNames
-    return extract_zip(source, _READERS[kind][0], budget, names)
+    return extract_zip(source, _READERS[kind][0], budget, _NAMES[kind])
 
 
 def _failed(kind: ErrorKind, text: str) -> Extract:

@@ -1,61 +1,118 @@
-"""Makes the record of a wheel: METADATA, entry points and modules (PEP 427, PEP 491)."""
+"""Makes the record of a wheel: METADATA, entry points and modules (PEP 427, PEP 491), as pip sees it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from pypi_assets.characters import normalized_name
 from pypi_assets.distributions.extract import Extract, printable
+from pypi_assets.distributions.members import Folder
 from pypi_assets.distributions.metadata import (
     CoreMetadata,
-    parse_entry_points,
     parse_metadata,
+    parse_requires_txt,
     parse_top_level,
     unique,
 )
 from pypi_assets.distributions.module_names import find_modules
-from pypi_assets.distributions.record import DistributionRecord, ErrorKind, FilenameParts
+from pypi_assets.distributions.record import AMBIGUOUS, DistributionRecord, ErrorKind, FilenameParts
 from pypi_assets.distributions.record_building import build_record, same_version
+from pypi_assets.distributions.wheel_files import has_bom, installed_entry_points, metadata_problems, wheel_problem
+from pypi_assets.distributions.wheel_names import site_folder
+from pypi_assets.distributions.wheel_tree import installed_tree, tree_notes, tree_problems
 
-_KEPT = (".dist-info/METADATA", ".dist-info/entry_points.txt", ".dist-info/top_level.txt")
-_INSTALLED_DATA = frozenset({"purelib", "platlib"})
+MAX_START_UP_FILES = 20
+"""So many `.pth` files are looked into; more are listed alone."""
+_KEPT = tuple(
+    f".dist-info/{name}" for name in ("METADATA", "WHEEL", "entry_points.txt", "top_level.txt", "requires.txt")
+)
+_SUFFIXES = (".txt", "/METADATA", "/WHEEL", ".pth")
+"""Of all of these: few to compare with."""
 
 
 def wanted(names: Iterable[str]) -> list[str]:
     """Those of the members' names whose content a wheel's record needs."""
-    return [name for name in names if name.endswith(_KEPT) and name.count("/") == 1]
+    found = [name for name in names if name.endswith(_SUFFIXES)]
+    start_up = [name for name in found if name.endswith(".pth") and site_folder(name.rpartition("/")[0]) == ""]
+    return [name for name in found if name.endswith(_KEPT) and name.count("/") == 1] + start_up[:MAX_START_UP_FILES]
 
 
 def wheel_record(parts: FilenameParts, project: str | None, extract: Extract) -> DistributionRecord:
     """The record of a wheel: what is in the archive is the truth."""
     notes: list[str] = []
-    metadata = CoreMetadata()
+    files = extract.files
     dist_info = _choose_dist_info(parts, extract, notes)
-    read = dist_info is not None and f"{dist_info}/METADATA" in extract.files
-    if dist_info is not None and read:
-        metadata = parse_metadata(extract.files[f"{dist_info}/METADATA"], "METADATA")
-        if metadata.is_empty:
-            extract.fail(ErrorKind.BAD_METADATA, "METADATA has neither Metadata-Version nor Name nor Version")
-    elif dist_info is not None:
+    content = files.get(f"{dist_info}/METADATA")
+    metadata = CoreMetadata() if content is None else parse_metadata(content, "METADATA")
+    if content is not None and metadata.is_empty:
+        extract.fail(ErrorKind.BAD_METADATA, "METADATA has neither Metadata-Version nor Name nor Version")
+    elif content is not None and has_bom(content):
+        extract.fail(ErrorKind.BAD_METADATA, "METADATA begins with a byte order mark: pip finds no Name in it")
+    elif content is None and dist_info is not None:
         extract.fail(ErrorKind.NO_METADATA, f"no {printable(dist_info)}/METADATA")
-    members = extract.members.items()
-    installed = [(place, each) for folder, each in members if (place := _installed_folder(folder)) is not None]
+    entry_points, problems, repeated = installed_entry_points(files.get(f"{dist_info}/entry_points.txt", b""))
+    if repeated:
+        notes.append(f"{AMBIGUOUS} {len(repeated)} entry points are there twice, the last one counts: {repeated[0]}")
+    requires_dist, provides_extra, requires_by = _requirements(metadata, files.get(f"{dist_info}/requires.txt"), notes)
+    installed = installed_tree(extract.members)
     modules = find_modules(installed)
+    problems += tree_problems(installed)
+    if dist_info is not None and content is not None:
+        problems += [*metadata_problems(content), *_dist_info_problems(parts, extract, dist_info, metadata)]
+    if problems:
+        notes.append(f"{AMBIGUOUS} pip refuses it: {'; '.join(unique(problems)[:3])}")
     return build_record(
         parts,
         project,
         extract,
         metadata,
-        requires_dist=None if metadata.is_empty else unique(metadata.requires_dist),
-        provides_extra=metadata.provides_extra,
-        entry_points=parse_entry_points(extract.files.get(f"{dist_info}/entry_points.txt", b"")),
+        requires_dist=None if metadata.is_empty else requires_dist,
+        provides_extra=provides_extra,
+        entry_points=entry_points,
         modules=modules.names if extract.members else None,
         modules_by="archive",
         stubs=modules.stubs,
         left_out=modules.unnameable,
-        requires_by="METADATA",
-        declared=(*parse_top_level(extract.files.get(f"{dist_info}/top_level.txt", b"")), *metadata.declared_names),
+        requires_by=requires_by,
+        declared=(*parse_top_level(files.get(f"{dist_info}/top_level.txt", b"")), *metadata.declared_names),
         at_root=[each for place, each in installed if not place],
-        notes=(*notes, *modules.notes),
+        notes=(*notes, *modules.notes, *tree_notes(extract, installed, modules.names)),
     )
+
+
+def _requirements(
+    metadata: CoreMetadata, requires_txt: bytes | None, notes: list[str]
+) -> tuple[tuple[str, ...], tuple[str, ...], str]:
+    """Requirements, extras, and where they are from: pip takes what METADATA lacks of them from a requires.txt."""
+    requires_dist, extras = unique(metadata.requires_dist), metadata.provides_extra
+    if requires_txt is None or (requires_dist and extras):
+        return requires_dist, extras, "METADATA"
+    requires, further = parse_requires_txt(requires_txt)
+    if (requires_dist or not requires) and (extras or not further):
+        return requires_dist, extras, "METADATA"
+    notes.append(f"{AMBIGUOUS} pip takes requirements from requires.txt, which METADATA does not have")
+    return requires_dist or unique(requires), extras or unique(further), "requires.txt"
+
+
+def _dist_info_problems(
+    parts: FilenameParts, extract: Extract, dist_info: str, metadata: CoreMetadata
+) -> Iterator[str]:
+    """What pip misses in the `.dist-info` folder, or finds to be of another project or version than the file."""
+    inside = extract.members.get(dist_info, Folder())
+    yield from (f"no {name} in {dist_info}" for name in ("WHEEL", "RECORD") if name not in inside)
+    wheel = extract.files.get(f"{dist_info}/WHEEL")
+    if wheel is not None and (problem := wheel_problem(wheel)):
+        yield problem
+    if parts.project is None or parts.version is None:
+        return
+    if not dist_info.startswith(parts.project) and not normalized_name(dist_info).startswith(
+        normalized_name(parts.project)
+    ):
+        yield f"{dist_info} is of another project than the file"
+    if metadata.name is None or not (
+        metadata.name == parts.project or normalized_name(metadata.name) == normalized_name(parts.project)
+    ):
+        yield "METADATA is of another project than the file"
+    elif metadata.version is None or not same_version(metadata.version, parts.version):
+        yield "METADATA is of another version than the file"
 
 
 def _choose_dist_info(parts: FilenameParts, extract: Extract, notes: list[str]) -> str | None:
@@ -65,7 +122,9 @@ def _choose_dist_info(parts: FilenameParts, extract: Extract, notes: list[str]) 
     fitting = [folder for folder in folders if _fits(folder, parts)]
     if len(fitting) == 1:
         if others := [folder for folder in folders if folder not in fitting]:
-            notes.append(f"further .dist-info folders, with which pip refuses it: {printable(', '.join(others))}")
+            text = f"further .dist-info folders, with which pip refuses it: {printable(', '.join(others))}"
+            extract.fail(ErrorKind.BAD_METADATA, text)
+            notes.append(text)
         return fitting[0]
     if len(folders) == 1:
         notes.append(f"the .dist-info folder does not fit the filename: {printable(folders[0])}")
@@ -89,14 +148,3 @@ def _fits(folder: str, parts: FilenameParts) -> bool:
         and (name == parts.project or normalized_name(name) == normalized_name(parts.project))
         and same_version(version, parts.version)
     )
-
-
-def _installed_folder(folder: str) -> str | None:
-    """Where files of this folder come under site-packages; of `*.data` only purelib and platlib come there."""
-    if ".d" not in folder:
-        return folder
-    top, _, rest = folder.partition("/")
-    if top.endswith(".data"):
-        scheme, _, rest = rest.partition("/")
-        return rest if scheme in _INSTALLED_DATA else None
-    return None if top.endswith(".dist-info") else folder

@@ -93,9 +93,9 @@ def test_encrypted_members_and_strange_methods_are_corrupt():
     central = content.index(b"PK\x01\x02")
     encrypted, strange = bytearray(content), bytearray(content)
     encrypted[central + 8] |= 1
-    strange[central + 10] = zipfile.ZIP_LZMA
+    strange[central + 10] = 9
     assert error_of(read(encrypted, WHEEL)).text == f"{METADATA}: BadZipFile: encrypted"
-    assert error_of(read(strange, WHEEL)).text == f"{METADATA}: BadZipFile: compression method 14 is not read"
+    assert error_of(read(strange, WHEEL)).text == f"{METADATA}: BadZipFile: compression method 9 is not read"
 
 
 def test_links_in_a_tar_that_lead_out_are_not_followed_and_devices_are_nothing():

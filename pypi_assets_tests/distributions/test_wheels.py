@@ -9,6 +9,9 @@ from pypi_assets.distributions.record import DistributionKind, ErrorKind
 from pypi_assets.distributions.record_building import record_to_json
 from pypi_assets_tests.builders import core_metadata, make_wheel, zip_bytes
 
+REFUSED = "ambiguous archive: pip refuses it:"
+OF_ANOTHER = "METADATA is of another project than the file"
+
 
 def test_a_whole_wheel(tmp_path):
     path = make_wheel(
@@ -37,7 +40,6 @@ def test_a_whole_wheel(tmp_path):
     )
     record = read_path(path)
     assert record.error is None
-    assert record.notes == ()
     assert record_to_json(record, yanked=True) == {
         "filename": "demo_pkg-1.0-py3-none-any.whl",
         "project": "Demo.Pkg",
@@ -64,7 +66,7 @@ def test_a_whole_wheel(tmp_path):
         "project_urls": ["Homepage, https://example.org", "Source, https://example.org/source"],
         "import_names": ["demo", "extra ; private"],
         "start_up_paths": ["other.pth", "start.pth"],
-        "notes": [],
+        "notes": ["installs scripts: run.py", "start-up code: start.pth"],
         "error": None,
     }
 
@@ -86,8 +88,9 @@ def test_without_metadata_the_modules_are_kept(tmp_path):
 @pytest.mark.parametrize(
     ("folders", "kind", "version"),
     [
-        (["demo-1.0.dist-info", "vendored-2.dist-info"], None, "1.0"),
-        (["Demo-1.0.0.dist-info", "vendored-2.dist-info"], None, "1.0.0"),
+        (["demo-1.0.dist-info", "vendored-2.dist-info"], ErrorKind.BAD_METADATA, "1.0"),
+        (["Demo-1.0.0.dist-info", "vendored-2.dist-info"], ErrorKind.BAD_METADATA, "1.0.0"),
+        (["demo-1.0.dist-info"], None, "1.0"),
         (["demo-1.0.dist-info", "Demo-1.0.dist-info"], ErrorKind.BAD_METADATA, "1.0"),
         (["Demo-1.0.dist-info", "DEMO-1.0.dist-info"], ErrorKind.BAD_METADATA, "1.0"),
         (["a-1.dist-info", "b-1.dist-info"], ErrorKind.BAD_METADATA, "1.0"),
@@ -114,6 +117,7 @@ def test_a_single_dist_info_of_another_name_is_used_and_noted(tmp_path):
     assert (record.project, record.version) == ("other", "2.0")
     assert record.notes == (
         "the .dist-info folder does not fit the filename: other-2.0.dist-info",
+        f"{REFUSED} other-2.0.dist-info is of another project than the file; {OF_ANOTHER}",
         "the metadata are of another project than the filename: other",
         "the metadata are of another version than the filename: 2.0",
     )
@@ -125,7 +129,7 @@ def test_metadata_without_name_and_version_fall_back_to_the_filename(tmp_path):
     )
     assert record.error is None
     assert (record.project, record.version, record.requires_dist) == ("demo", "1.0", ("foo (>=1)",))
-    assert len(record.notes) == 2
+    assert len(record.notes) == 3
 
 
 def test_metadata_that_are_none_are_an_error(tmp_path):
@@ -153,7 +157,7 @@ def test_stubs_and_files_that_no_import_can_name_are_recorded(tmp_path):
     assert (record.modules, record.modules_by) == (("ok",), "archive")
     assert record.stubs == ("foo", "foo.x", "pure.a")
     assert record.left_out == 2
-    assert record.notes == ()
+    assert record.notes == ("installs scripts: b.py",)
 
 
 def test_names_are_declared_by_top_level_and_by_import_fields(tmp_path):

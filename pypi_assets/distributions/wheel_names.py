@@ -1,0 +1,228 @@
+"""Where pip installs the members of a wheel, by their names alone, and which of them it refuses.
+
+pip computes a destination from the normalized path, but tells the `.dist-info` and `.data` folders, and the files that
+it reads itself, by the names as written. So `./x.data/purelib/a.py` lies in a folder `x.data` of site-packages, and
+`demo-1.0.dist-info//METADATA` is installed over the file that the resolver reads. Names are never paths here.
+"""
+
+from collections.abc import Iterable
+
+from pypi_assets.distributions.archives import SafeNames
+from pypi_assets.distributions.extract import Extract, printable
+from pypi_assets.distributions.limits import Budget
+from pypi_assets.distributions.members import Folder
+from pypi_assets.distributions.record import AMBIGUOUS, ErrorKind
+
+SCHEMES = frozenset({"purelib", "platlib", "headers", "scripts", "data"})
+"""The folders of a `.data` folder; pip refuses a wheel with another one."""
+SITE_SCHEMES = frozenset({"purelib", "platlib"})
+EXACT_FILES = frozenset({"METADATA", "WHEEL", "RECORD", "entry_points.txt", "PKG-INFO", "requires.txt"})
+"""What pip reads of the one `.dist-info` folder."""
+_DIST_INFO, _DATA = ".dist-info", ".data"
+_MAX_PART_BYTES = 255
+"""Of a file's or a folder's name, on all usual file systems."""
+_SHOWN = 3
+
+
+class RefusedNameError(Exception):
+    """pip refuses a wheel with such a member; the text is why, for a count of them."""
+
+
+def destination(written: str) -> str:
+    """Where pip installs the file of this name: its path in the wheel in normal form.
+
+    That is a path from site-packages, or `NAME.data/SCHEME/` and the path there. Raises RefusedNameError where pip
+    refuses, or where it depends on the folders above site-packages.
+
+    >>> destination("x.data/purelib/demo/../evil.py")
+    'x.data/purelib/evil.py'
+    """
+    if written.startswith("/"):
+        raise RefusedNameError("lead out of the archive")
+    top = written.partition("/")[0]
+    parts = normal_parts(written)
+    if top.endswith(_DATA):
+        if len(parts) < 3 or parts[0] == "..":
+            is_outside = ".." in written.split("/")
+            raise RefusedNameError(
+                "lead out of the archive's .data folder" if is_outside else "lie in no scheme of a .data folder"
+            )
+        if parts[1] not in SCHEMES:
+            raise RefusedNameError("lie in an unknown scheme of a .data folder")
+        return "/".join((top, *parts[1:]))
+    if parts[:1] == [".."]:
+        raise RefusedNameError("lead out of the archive")
+    if not parts:
+        raise RefusedNameError("have no name of a file")
+    return "/".join(parts)
+
+
+def normal_parts(path: str) -> list[str]:
+    """The parts of a relative path as `os.path.normpath` leaves them, `..` at the start included."""
+    parts: list[str] = []
+    for part in path.split("/"):
+        if part == ".." and parts and parts[-1] != "..":
+            parts.pop()
+        elif part not in {"", "."}:
+            parts.append(part)
+    return parts
+
+
+def site_folder(folder: str) -> str | None:
+    """Where files of this folder of a wheel come under site-packages; of `*.data` only purelib and platlib do.
+
+    None as well for `.dist-info`, which has no modules.
+    """
+    if ".d" not in folder:
+        return folder
+    top, _, rest = folder.partition("/")
+    if top.endswith(_DATA):
+        scheme, _, rest = rest.partition("/")
+        return rest if scheme in SITE_SCHEMES else None
+    return None if top.endswith(_DIST_INFO) else folder
+
+
+class WheelNames(SafeNames):
+    """Collects the names of a wheel's files by their destinations, of which the last one counts, as in pip.
+
+    What pip refuses is left out and noted, and so is what it would install over files of the `.dist-info` folder.
+    """
+
+    def __init__(self, extract: Extract, budget: Budget) -> None:
+        super().__init__(extract, budget)
+        self._wheel = extract
+        self._limits = budget
+        self._folders: dict[str, None] = {}
+        self._refused: dict[str, list[str]] = {}
+        self._literal: list[str] = []
+        self._other_spellings: list[str] = []
+        self._over_metadata: list[str] = []
+
+    def add(self, written: str, place: int, *, is_file: bool) -> str | None:
+        """The destination of a file; None for folders and for what is left out."""
+        self._limits.count_member(written)
+        if not is_file:
+            return None
+        name = written
+        if written < "0" or "/." in written or "//" in written:  # all others stay as they are
+            try:
+                name = destination(written)
+            except RefusedNameError as refusal:
+                self._refuse(str(refusal), written)
+                return None
+        if name != written:
+            self._note_spelling(written)
+            top, new_top = written.partition("/")[0], name.partition("/")[0]
+            if new_top.endswith(_DIST_INFO):
+                self._over_metadata.append(written)
+                return None
+            if new_top.endswith(_DATA) and new_top != top:
+                self._literal.append(written)
+                return None
+        self._repeated += name in self.places
+        self.places[name] = place
+        return name
+
+    def add_all(self, names: list[str], places: list[int]) -> None:
+        """Adds `names`, of which those that end in / are folders."""
+        before = len(self.places)
+        super().add_all(names, places)
+        if len(self.places) - before < len(names):
+            for name in [name for name in names if _DIST_INFO in name]:
+                cut = name.partition("\0")[0]
+                if cut.endswith("/"):
+                    self._folders[cut.partition("/")[0]] = None
+                    self._note_spelling(cut)
+
+    def finish(self) -> None:
+        """Puts the names into the extract, and notes and errors about them."""
+        super().finish()
+        self._check_tops()
+        notes = self._wheel.notes
+        for reason, names in self._refused.items():
+            notes.append(f"{AMBIGUOUS} pip refuses it: {len(names)} member names that {reason}: {_some(names)}")
+        if self._literal:
+            notes.append(
+                f"{AMBIGUOUS} pip takes {len(self._literal)} member names in .data folders as they are written,"
+                f" for no scheme: {_some(self._literal)}"
+            )
+        if self._over_metadata:
+            notes.append(
+                f"{AMBIGUOUS} {len(self._over_metadata)} members are installed into a .dist-info folder,"
+                f" and never resolved from: {_some(self._over_metadata)}"
+            )
+        if self._other_spellings:
+            self._wheel.fail(
+                ErrorKind.BAD_METADATA,
+                f"{AMBIGUOUS} versions of pip read different files, since names are spelled in two ways:"
+                f" {_some(self._other_spellings)}",
+            )
+        if long := _long_parts(self._wheel.members, self._limits.longest_name):
+            notes.append(f"{AMBIGUOUS} pip refuses it on usual file systems: names in {long} folders are too long")
+
+    def _refuse(self, reason: str, written: str) -> None:
+        self._refused.setdefault(reason, []).append(written)
+
+    def _note_spelling(self, written: str) -> None:
+        top, _, path = written.partition("/")
+        if top.endswith(_DIST_INFO) and _is_other_spelling(path):
+            self._other_spellings.append(written)
+
+    def _check_tops(self) -> None:
+        """What is right at the root: pip counts each `.dist-info`, even a file or an empty folder."""
+        members = self._wheel.members
+        dist_infos = dict.fromkeys(top for top in self._folders if top.endswith(_DIST_INFO))
+        with_files: set[str] = set()
+        for folder in [folder for folder in members if ".d" in folder]:
+            top, _, path = folder.partition("/")
+            if top.endswith(_DIST_INFO):
+                with_files.add(top)
+            elif top.endswith(_DATA) and path.partition("/")[0] not in SCHEMES:
+                reason = "lie in an unknown scheme of a .data folder" if path else "lie in no scheme of a .data folder"
+                for name in members.pop(folder).names:
+                    self._refuse(reason, f"{folder}/{name}")
+        root = members.get("")
+        if root is not None and ".d" in root.others:
+            dist_infos |= dict.fromkeys(name for name in root.other_names if name.endswith(_DIST_INFO))
+            data = [name for name in root.other_names if name.endswith(_DATA)]
+            for name in data:
+                self._refuse("lie in no scheme of a .data folder", name)
+            if data:
+                members[""] = Folder(root.sources, "".join(f"{each}/" for each in root.other_names if each not in data))
+        tops = dist_infos.keys() | with_files
+        if len(tops) > 1 and tops != with_files:
+            text = f"pip refuses it: {len(tops)} .dist-info names: {_some(sorted(tops))}"
+            self._wheel.fail(ErrorKind.BAD_METADATA, text)
+
+
+def _is_other_spelling(path: str) -> bool:
+    """Whether pip, on Python 3.11 and newer, reads this path in .dist-info as one of EXACT_FILES, which it is not."""
+    if not path.endswith(("/", "/.")) and "./" not in path and "//" not in path:
+        return False
+    if path.startswith("/"):
+        return False
+    return "/".join(part for part in path.split("/") if part not in {"", "."}) in EXACT_FILES
+
+
+def _long_parts(members: dict[str, Folder], longest: int) -> int:
+    """In how many folders is a name of more than _MAX_PART_BYTES, that of the folder included."""
+    if longest * 4 <= _MAX_PART_BYTES:
+        return 0
+    texts = (f"{folder}/{inside.sources.replace('/', '.py/')}{inside.others}" for folder, inside in members.items())
+    if longest <= _MAX_PART_BYTES:
+        if all(
+            folder.isascii() and each.sources.isascii() and each.others.isascii() for folder, each in members.items()
+        ):
+            return 0
+        texts = (text for text in texts if not text.isascii())
+    return sum(any(len(part) * 4 > _MAX_PART_BYTES and _is_long(part) for part in text.split("/")) for text in texts)
+
+
+def _is_long(part: str) -> bool:
+    return len(part.encode()) > _MAX_PART_BYTES
+
+
+def _some(names: Iterable[str]) -> str:
+    """The first few names, for a note."""
+    found = list(names)
+    return printable(", ".join(found[:_SHOWN]), 150)

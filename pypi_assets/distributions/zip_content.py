@@ -1,0 +1,132 @@
+"""The content of one member of a zip, as Python's zipfile gives it: what the directory claims counts, not more of it.
+
+zipfile cuts the content at the size that the directory claims, accepts less of it, and compares the CRC of that. It
+takes nothing but the name and two lengths from a member's local header; where others would, a note is due.
+"""
+
+import bz2
+import lzma
+import struct
+import zlib
+from typing import NamedTuple, cast
+
+from isal import isal_zlib
+
+from pypi_assets.distributions.limits import Budget
+from pypi_assets.distributions.record import AMBIGUOUS
+from pypi_assets.distributions.zip_directory import BadZipError
+from pypi_assets.distributions.zip_entries import BZIP2, LOCAL_SIZE, LZMA, STORED, UTF8, decoded_name
+
+_LOCAL = struct.Struct("<4s2xHH4xLLLHH")
+_LOCAL_SIGNATURE = b"PK\x03\x04"
+_DESCRIPTOR = 0x8
+_UNSET = 0xFFFFFFFF
+_INFLATE_ERROR = cast("type[Exception]", isal_zlib.error)
+_LZMA_PROPERTIES = 5
+_MIN_DICTIONARY = 4096
+_SMALL_BYTES = 1024
+"""Up to here zlib is the quicker one, since isal's state is larger."""
+
+
+class Entry(NamedTuple):
+    """A member that is wanted. `start` and `end` bound all that is the member's, its local header included."""
+
+    name: str
+    raw_name: bytes
+    flags: int
+    method: int
+    crc: int
+    compressed: int
+    size: int
+    start: int
+    end: int
+
+    @property
+    def is_wheel_metadata(self) -> bool:
+        """Whether this is a wheel's METADATA."""
+        return self.name.endswith(".dist-info/METADATA") and self.name.count("/") == 1
+
+
+def inflate(entry: Entry, content: bytes, budget: Budget, notes: list[str]) -> bytes:
+    """What the member holds, with the right CRC. `content` starts at its local header.
+
+    Adds to `notes` where readers that trust the local header, or the sizes, would read something else. Raises
+    BadZipError, and LimitExceededError.
+    """
+    if len(content) < LOCAL_SIZE:
+        raise BadZipError("cut off")
+    signature, flags, method, crc, compressed_size, size, name_length, extra_length = _LOCAL.unpack_from(content)
+    if signature != _LOCAL_SIGNATURE:
+        raise BadZipError("no local header where the directory puts it")
+    start = LOCAL_SIZE + name_length
+    _check_name(entry, content[LOCAL_SIZE:start], flags)
+    compressed = content[start + extra_length : start + extra_length + entry.compressed]
+    if len(compressed) != entry.compressed:
+        raise BadZipError("overlaps the next member")
+    inflated = _decompress(entry, compressed)
+    budget.count_inflated(len(inflated))
+    if isal_zlib.crc32(inflated) != entry.crc:
+        raise BadZipError("wrong CRC" if len(inflated) == entry.size else f"more or less than {entry.size} bytes")
+    if len(inflated) != entry.size:
+        notes.append(f"{AMBIGUOUS} {entry.name} claims {entry.size} bytes and has {len(inflated)}")
+    has_sizes = not flags & _DESCRIPTOR
+    sizes_differ = compressed_size not in {entry.compressed, _UNSET} or size not in {entry.size, _UNSET}
+    if method != entry.method or (has_sizes and (crc != entry.crc or sizes_differ)):
+        notes.append(f"{AMBIGUOUS} the local header of {entry.name} has another method, size or CRC than the directory")
+    return inflated
+
+
+def _check_name(entry: Entry, raw: bytes, flags: int) -> None:
+    if raw == entry.raw_name and (flags & UTF8 == entry.flags & UTF8 or raw.isascii()):
+        return
+    try:
+        is_same = decoded_name(raw, flags) == decoded_name(entry.raw_name, entry.flags)
+    except UnicodeDecodeError:
+        is_same = False
+    if not is_same:
+        raise BadZipError("the local header has another name than the directory")
+
+
+def _decompress(entry: Entry, compressed: bytes) -> bytes:
+    """At most what the directory claims, and less where the data end early."""
+    if entry.method == STORED or not entry.size:
+        return compressed[: entry.size]
+    try:
+        if entry.method == BZIP2:
+            return bz2.BZ2Decompressor().decompress(compressed, entry.size)
+        if entry.method == LZMA:
+            return _decompress_lzma(compressed, entry.size)
+        if entry.size <= _SMALL_BYTES:
+            return zlib.decompressobj(-zlib.MAX_WBITS).decompress(compressed, entry.size)
+        try:
+            return isal_zlib.decompressobj(-isal_zlib.MAX_WBITS).decompress(compressed, entry.size)
+        except _INFLATE_ERROR:  # which is stricter in some cases than what installers use
+            return zlib.decompressobj(-zlib.MAX_WBITS).decompress(compressed, entry.size)
+    except (OSError, EOFError, ValueError, zlib.error, lzma.LZMAError) as error:  # Python may change their texts
+        raise BadZipError("broken data: Invalid data stream") from error
+
+
+def _decompress_lzma(compressed: bytes, size: int) -> bytes:
+    """Up to `size` bytes of LZMA data with the properties that a zip puts before them."""
+    length = int.from_bytes(compressed[2:4], "little")
+    if len(compressed) <= 4 + length:
+        return b""
+    properties, data = compressed[4 : 4 + length], compressed[4 + length :]
+    if length != _LZMA_PROPERTIES:
+        raise ValueError("LZMA properties of another length")
+    rest, literal_context = divmod(properties[0], 9)
+    position, literal_position = divmod(rest, 5)
+    dictionary = int.from_bytes(properties[1:], "little")
+    decompressor = lzma.LZMADecompressor(
+        lzma.FORMAT_RAW,
+        filters=[
+            {
+                "id": lzma.FILTER_LZMA1,
+                "dict_size": max(min(dictionary, size), _MIN_DICTIONARY),  # more would take memory and change nothing
+                "lc": literal_context,
+                "lp": literal_position,
+                "pb": position,
+            }
+        ],
+    )
+    return decompressor.decompress(data, size)

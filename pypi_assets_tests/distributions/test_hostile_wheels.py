@@ -1,0 +1,142 @@
+"""No wheel shows one thing in its record and installs another one: real pip installs all of the hostile ones."""
+
+import io
+import time
+from collections import Counter
+
+import pytest
+
+from pypi_assets.distributions.against_pip import differences_from, has_doubt
+from pypi_assets.distributions.extract import decode_extract, encode_extract
+from pypi_assets.distributions.reader import make_record, read_distribution
+from pypi_assets_tests.distributions.hostile_wheels import CLASSES, WHEEL, WHEELS
+from pypi_assets_tests.distributions.pip_views import pip_views
+
+REFUSED_HERE = {
+    "names: by Unicode Path": "newer Pythons read the name",
+    "names: by Unicode Path, into a scheme": "newer Pythons read the name",
+    "metadata files: METADATA with a dot in front": "names are spelled in two ways",
+    "metadata files: METADATA with a dot behind": "names are spelled in two ways",
+    "metadata files: METADATA as a folder with content": "names are spelled in two ways",
+    "metadata files: entry_points.txt with a dot in front": "names are spelled in two ways",
+    "metadata files: entry_points.txt as a folder": "names are spelled in two ways",
+    "metadata files: WHEEL with a dot in front": "names are spelled in two ways",
+    "metadata files: PKG-INFO instead of METADATA": "no demo-1.0.dist-info/METADATA",
+    "metadata files: PKG-INFO next to an empty METADATA": "METADATA has neither",
+    "zip: two zip64 records": "older and newer Pythons find different directories",
+    "zip: zip64 with extensible data, and a whole plain record": "older and newer Pythons find different directories",
+    "zip: two directories": "and another before that record",
+    "zip: an end record behind the limit of newer Pythons": "further than newer Pythons look for it",
+    "zip: an end record in the comment": "two end records",
+    "zip: a wheel in the comment of another": "two end records",
+    "zip: an offset beyond the directory": "the directory does not lie where its end record puts it",
+    "zip: another disk": "a part of a zip that is split",
+    "zip: a member on another disk": "in another part of a zip that is split",
+    "zip: METADATA on another disk": "in another part of a zip that is split",
+    "zip: two members in one place": "overlap",
+    "zip: a directory with a long last entry": "the last entry of the directory is cut off",
+}
+"""What some pip may install and is an error here, with its reason: readers differ, or look for the rest elsewhere."""
+
+
+@pytest.fixture(scope="module")
+def contents():
+    return {name: build() for name, build in WHEELS.items()}
+
+
+@pytest.fixture(scope="module")
+def records(contents):
+    found = {}
+    for name, content in contents.items():
+        started = time.thread_time()
+        found[name] = read_distribution(io.BytesIO(content), WHEEL)
+        assert time.thread_time() - started < 5
+    return found
+
+
+def test_there_are_many_of_each_class():
+    assert len(WHEELS) >= 75
+    assert all(Counter(name.partition(":")[0] for name in WHEELS)[kind] >= 10 for kind in CLASSES)
+
+
+def test_no_record_differs_in_silence_from_what_pip_installs(contents, records, tmp_path):
+    views = pip_views(contents, tmp_path)
+    silent = {}
+    refused_here = set()
+    for name, view in views.items():
+        record = records[name].record
+        differences = list(differences_from(record, view)) if view["refusal"] is None else [view["refusal"]]
+        if differences and not has_doubt(record):
+            silent[name] = (differences, record.notes)
+        if view["refusal"] is None and record.error is not None:
+            refused_here.add(name)
+    assert silent == {}
+    assert refused_here <= REFUSED_HERE.keys()
+
+
+@pytest.mark.parametrize("name", REFUSED_HERE)
+def test_what_readers_differ_about_is_an_error_that_describes_it(name, records):
+    error = records[name].record.error
+    assert error is not None
+    assert REFUSED_HERE[name] in error.text
+
+
+def test_what_pip_installs_without_doubt_is_read_so(records):
+    expected = {
+        "names: a parent in the middle": "evil",
+        "names: a parent in a scheme": "evil",
+        "names: parents into another scheme": "evil",
+        "names: a dot in front": "evil",
+        "names: two slashes": "pack.evil",
+        "names: a dot at the end": "evil",
+        "names: a NUL in the middle": "evil",
+        "names: a .data folder of another name": "evil",
+        "zip: repeated zip64 marks": "demo",
+        "zip: METADATA by LZMA": "demo",
+        "zip: METADATA by LZMA with a dictionary of 4 GiB": "demo",
+        "zip: METADATA claims more": "demo",
+        "zip: METADATA claims less, with the CRC of that": "demo",
+        "zip: METADATA with the mode of a link": "demo",
+        "zip: a module with the mode of a link": "evil",
+    }
+    for name, module in expected.items():
+        record = records[name].record
+        assert record.error is None, name
+        assert module in (record.modules or ()), name
+        assert record.requires_dist == (() if "claims less" in name else ("a>=1",)), name
+
+
+@pytest.mark.parametrize(
+    ("name", "note"),
+    [
+        ("importable: start-up code", "start-up code: evil.pth"),
+        ("importable: start-up code in a scheme", "start-up code: evil.pth"),
+        ("importable: start-up code by a parent", "start-up code: evil.pth"),
+        ("importable: a further path", "further path: evil.pth: hidden, with the modules secret"),
+        ("importable: a further path outside", "further path: evil.pth: /evil, outside of site-packages"),
+        (
+            "importable: site-packages by the data scheme",
+            "ambiguous archive: modules with some Pythons alone, by the data scheme: evil",
+        ),
+        (
+            "importable: site-packages by the data scheme, start-up code",
+            "ambiguous archive: .pth files with some Pythons alone, by the data scheme: evil.pth",
+        ),
+        ("importable: a module without a window", "ambiguous archive: modules on Windows alone: pack, pack.evil"),
+        ("importable: scripts", "installs scripts: evil, evil.py"),
+        ("importable: scripts by the data scheme", "installs scripts: evil"),
+        ("names: backslashes", "ambiguous archive: modules on Windows alone: pack, pack.evil"),
+    ],
+)
+def test_what_no_module_shows_is_noted(name, note, records):
+    assert note in records[name].record.notes
+
+
+def test_extracts_lead_to_the_same_records(records):
+    for name, reading in records.items():
+        again = make_record(decode_extract(encode_extract(reading.extract)), WHEEL)
+        assert (again.notes, again.error, again.modules) == (
+            reading.record.notes,
+            reading.record.error,
+            reading.record.modules,
+        ), name

@@ -1,0 +1,109 @@
+"""Destinations: those that pip computes with os.path, and what pip refuses is refused."""
+
+import os.path
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from pypi_assets.distributions.extract import Extract
+from pypi_assets.distributions.limits import Budget, Limits
+from pypi_assets.distributions.wheel_names import (
+    RefusedNameError,
+    WheelNames,
+    destination,
+    normal_parts,
+    site_folder,
+)
+
+PATHS = st.lists(st.sampled_from(["a", "b.py", ".", "..", "", "x.data", "purelib", "data"]), max_size=7).map("/".join)
+
+
+def as_pip_computes(path):
+    """The path from site-packages, or scheme and path, by the very calls that pip makes; None where it refuses."""
+    normal = os.path.normpath(path)
+    top = path.split("/", 1)[0]
+    if top.endswith(".data"):
+        parts = normal.split(os.path.sep, 2)
+        if len(parts) < 3 or parts[1] not in {"purelib", "platlib", "headers", "scripts", "data"}:
+            return None
+        return f"{top}/{parts[1]}/{parts[2]}"
+    inside = os.path.abspath(os.path.join("/site", normal))  # noqa: PTH100, PTH118 - as pip has it
+    return inside.removeprefix("/site/") if inside.startswith("/site/") else None
+
+
+@given(PATHS)
+@example("demo/../evil.py")
+@example("x.data/purelib/x/../evil.py")
+@example("x.data/a/../../y/purelib/evil.py")
+@example("//x/evil.py")
+def test_destinations_are_those_of_pip(path):
+    try:
+        found = destination(path)
+    except RefusedNameError:
+        found = None
+    expected = as_pip_computes(path)
+    if ".." in path.split("/") and expected is not None and normal_parts(path)[:1] == [".."]:
+        return
+    assert found == expected
+
+
+def collected(*names):
+    extract = Extract()
+    wheel_names = WheelNames(extract, Budget(Limits()))
+    wheel_names.add_all(list(names), list(range(len(names))))
+    wheel_names.finish()
+    return wheel_names, extract
+
+
+def test_clean_names_stay_and_the_last_of_two_spellings_counts():
+    names, extract = collected("a.py", "x/../b.py", "./a.py", "d/", "x.data/purelib/c.py", "b.py")
+    assert names.places == {"a.py": 2, "b.py": 5, "x.data/purelib/c.py": 4}
+    assert extract.notes == ["2 member names occur again; the last one counts"]
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("../a", "lead out of the archive"),
+        ("/a", "lead out of the archive"),
+        ("x.data/../a", "lead out of the archive's .data folder"),
+        ("x.data/purelib", "lie in no scheme of a .data folder"),
+        ("x.data", "lie in no scheme of a .data folder"),
+        ("x.data/other/a", "lie in an unknown scheme of a .data folder"),
+        (".", "have no name of a file"),
+        ("", "have no name of a file"),
+    ],
+)
+def test_what_pip_refuses_is_left_out_and_noted(name, reason):
+    _, extract = collected(name, "a.py")
+    assert extract.paths == ["a.py"]
+    assert extract.notes == [f"ambiguous archive: pip refuses it: 1 member names that {reason}: {name}"]
+
+
+@pytest.mark.parametrize("name", ["d-1.dist-info/./METADATA", "d-1.dist-info/METADATA/", "d-1.dist-info/RECORD/."])
+def test_another_spelling_never_replaces_what_pip_reads(name):
+    names, extract = collected("d-1.dist-info/METADATA", "d-1.dist-info/RECORD", name)
+    assert names.places == {"d-1.dist-info/METADATA": 0, "d-1.dist-info/RECORD": 1}
+    assert extract.error is not None
+    assert "names are spelled in two ways" in extract.error.text
+
+
+@pytest.mark.parametrize("name", ["e-1.dist-info", "e-1.dist-info/", "e-1.dist-info/sub/"])
+def test_a_second_dist_info_is_an_error_even_where_it_is_empty(name):
+    _, extract = collected("d-1.dist-info/METADATA", name)
+    assert extract.error is not None
+    assert extract.error.text.startswith("pip refuses it: 2 .dist-info names")
+    assert collected("d-1.dist-info/METADATA", "d-1.dist-info/", "x/e-1.dist-info/")[1].error is None
+
+
+def test_names_that_no_file_system_has():
+    _, extract = collected("a" * 252 + ".py", "b/" * 200 + "c.py")
+    assert extract.notes == []
+    _, extract = collected("a" * 253 + ".py", "d/" + "é" * 128 + "/e.py")
+    assert extract.notes == ["ambiguous archive: pip refuses it on usual file systems: names in 2 folders are too long"]
+
+
+def test_places_in_site_packages():
+    folders = ["", "a/b", "x.data/purelib", "x.data/platlib/a", "x.data/scripts", "x.data/data/a", "x-1.dist-info/a"]
+    assert [site_folder(folder) for folder in folders] == ["", "a/b", "", "a", None, None, None]

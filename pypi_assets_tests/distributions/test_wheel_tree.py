@@ -1,0 +1,95 @@
+"""Trees of wheels: what is run or found by import though no module shows it, and what no file system can have."""
+
+import pytest
+
+from pypi_assets.distributions.extract import Extract
+from pypi_assets.distributions.members import folders_of
+from pypi_assets.distributions.wheel_tree import installed_tree, tree_notes, tree_problems
+
+
+def notes(*paths, modules=(), **files):
+    extract = Extract(folders_of(paths), {name.replace("_pth", ".pth"): content for name, content in files.items()})
+    return list(tree_notes(extract, installed_tree(extract.members), modules))
+
+
+def test_the_tree_is_that_of_site_packages():
+    tree = installed_tree(folders_of(["a/b.py", "x.data/purelib/c.py", "x.data/scripts/d", "x-1.dist-info/RECORD"]))
+    assert [(place, inside.names) for place, inside in tree] == [("a", ["b.py"]), ("", ["c.py"])]
+
+
+@pytest.mark.parametrize(
+    ("paths", "problems"),
+    [
+        (["a", "a/b.py"], ["a is a file and a folder"]),
+        (["a", "a/b/c/d.py"], ["a is a file and a folder"]),
+        (["a.py", "a.py/b.py"], ["a.py is a file and a folder"]),
+        (["x.data/purelib/a", "a/b.py"], ["a is a file and a folder"]),
+        (["c/a", "c/a/b.py"], ["c/a is a file and a folder"]),
+        (["a", "ba/b.py", "a.txt", "c/a/d"], []),
+        ([*(f"f{number:05}" for number in range(3000)), "f00007/a.py"], ["f00007 is a file and a folder"]),
+    ],
+)
+def test_what_is_a_file_and_a_folder(paths, problems):
+    assert list(tree_problems(installed_tree(folders_of(paths)))) == problems
+
+
+def test_a_hundred_thousand_folders_take_no_time_without_end():
+    paths = [*(f"f{number}" for number in range(50_000)), *(f"g{number}/a" for number in range(50_000))]
+    assert list(tree_problems(installed_tree(folders_of(paths)))) == []
+
+
+def test_windows_has_modules_of_its_own():
+    assert notes("a\\b.py", "c.pyw") == ["ambiguous archive: modules on Windows alone: a, a.b, c"]
+    assert notes("a\\b.txt") == [
+        "ambiguous archive: names in 1 folders have a backslash, which parts folders on Windows alone"
+    ]
+    assert notes("..\\a.py", "b/..\\..\\c.py", "d.py", modules=["d"])[0].startswith("ambiguous archive: names in 2")
+    assert notes("x.data\\purelib\\a.py") == ["ambiguous archive: modules on Windows alone: a"]
+    assert notes("a.py", modules=["a"]) == []
+
+
+@pytest.mark.parametrize(
+    ("folder", "is_site"),
+    [
+        ("lib/python3.11/site-packages", True),
+        ("lib64/python3.13t/site-packages", True),
+        ("local/lib/python3.11/dist-packages", True),
+        ("Lib/site-packages", True),
+        ("lib/python3.11", True),
+        ("lib/pypy3.9/site-packages", True),
+        ("lib", False),
+        ("share/lib/python3.11/site-packages", False),
+        ("lib/python3.11-config", False),
+    ],
+)
+def test_the_data_scheme_leads_into_the_site_packages_of_some_pythons(folder, is_site):
+    found = notes(f"x.data/data/{folder}/a.py", f"x.data/data/{folder}/b.pth")
+    assert found == (
+        [
+            "ambiguous archive: modules with some Pythons alone, by the data scheme: a",
+            "ambiguous archive: .pth files with some Pythons alone, by the data scheme: b.pth",
+        ]
+        if is_site
+        else []
+    )
+
+
+def test_scripts_and_metadata_in_schemes():
+    assert notes("x.data/scripts/b", "x.data/scripts/a.py", "x.data/data/bin/c") == ["installs scripts: a.py, b, c"]
+    assert notes("x.data/purelib/y-1.dist-info/METADATA") == [
+        "ambiguous archive: metadata are installed that pip does not resolve from: x.data/purelib/y-1.dist-info"
+    ]
+    [note] = notes(*(f"x.data/scripts/script{number:03}" for number in range(100)))
+    assert note.endswith(" and 82 more")
+
+
+def test_start_up_files():
+    content = b"import a\nsub\n../up\n/abs\nC:\\x\n"
+    assert notes("sub/secret.py", "sub/in/more.py", "e.pth", modules=["sub", "sub.secret"], e_pth=content) == [
+        "start-up code: e.pth",
+        "further path: e.pth: sub, with the modules in, in.more, secret",
+        "further path: e.pth: ../up, outside of site-packages",
+        "further path: e.pth: /abs, outside of site-packages",
+        "further path: e.pth: C:\\x, outside of site-packages",
+    ]
+    assert notes("e.pth", e_pth=b"nothing\n") == ["further path: e.pth: nothing"]

@@ -1,0 +1,96 @@
+"""What a member holds: as zipfile reads it, and with a note where other readers would see something else."""
+
+import bz2
+import zlib
+
+import pytest
+
+from pypi_assets.distributions.limits import Budget, Limits
+from pypi_assets.distributions.zip_content import Entry, inflate
+from pypi_assets.distributions.zip_directory import BadZipError
+from pypi_assets_tests.distributions import raw_archives
+from pypi_assets_tests.distributions.hostile_wheels import lzma_member
+from pypi_assets_tests.distributions.raw_archives import BZIP2, DEFLATED, DESCRIPTOR_FLAG, LZMA, STORED, deflate
+
+CONTENT = bytes(range(256)) * 20
+
+
+def read(written, *, flags=None, **changes):
+    """The content of an entry that a zip has as `written`, with its notes; `changes` are those of the directory."""
+    local = raw_archives.local_header(written)
+    data = written.stored
+    values = {
+        "name": "name",
+        "raw_name": written.name,
+        "flags": written.flags if flags is None else flags,
+        "method": written.method,
+        "crc": zlib.crc32(written.content),
+        "compressed": len(data),
+        "size": len(written.content),
+        "start": 0,
+        "end": len(local) + len(data),
+    }
+    notes = []
+    return inflate(Entry(**values | changes), local + data, Budget(Limits()), notes), notes
+
+
+@pytest.mark.parametrize(
+    ("method", "data"),
+    [
+        (STORED, CONTENT),
+        (DEFLATED, deflate(CONTENT)),
+        (DEFLATED, deflate(CONTENT) + b"more"),
+        (BZIP2, bz2.compress(CONTENT)),
+        (LZMA, lzma_member(CONTENT)),
+        (LZMA, lzma_member(CONTENT, 2**32 - 1)),
+    ],
+)
+@pytest.mark.parametrize("flags", [0x800, 0x800 | DESCRIPTOR_FLAG])
+def test_all_methods_of_zipfile(method, data, flags):
+    assert read(raw_archives.Entry(b"name", CONTENT, method, data, flags=flags)) == (CONTENT, [])
+
+
+@pytest.mark.parametrize(("method", "data"), [(STORED, CONTENT), (DEFLATED, deflate(CONTENT))])
+def test_the_size_in_the_directory_cuts_and_does_not_fill(method, data):
+    written = raw_archives.Entry(b"name", CONTENT, method, data)
+    for size in (1, 100, 4097):
+        content, notes = read(written, size=size, crc=zlib.crc32(CONTENT[:size]))
+        assert content == CONTENT[:size]
+        assert len(notes) == 1  # the local header has another one
+    content, notes = read(written, size=len(CONTENT) + 9)
+    assert content == CONTENT
+    assert notes[0] == "ambiguous archive: name claims 5129 bytes and has 5120"
+    assert read(written, size=0, crc=0)[0] == b""
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({"crc": 1}, "wrong CRC"),
+        ({"size": 5}, "wrong CRC"),
+        ({"raw_name": b"other"}, "another name"),
+        ({"compressed": 100_000}, "overlaps the next member"),
+        ({"method": BZIP2}, "broken data"),
+        ({"method": LZMA}, "more or less than 5120 bytes|broken data"),
+        ({"method": DEFLATED}, "broken data"),
+    ],
+)
+def test_what_zipfile_refuses(changes, text):
+    with pytest.raises(BadZipError, match=text):
+        read(raw_archives.Entry(b"name", CONTENT), **changes)
+
+
+def test_a_name_is_compared_as_zipfile_decodes_it():
+    written = raw_archives.Entry("é".encode(), CONTENT, flags=0x800)
+    assert read(written)[0] == CONTENT
+    assert read(written, raw_name=b"\x82", flags=0)[0] == CONTENT
+    with pytest.raises(BadZipError, match="another name"):
+        read(written, flags=0)
+
+
+@pytest.mark.parametrize(
+    "properties", [b"\x09\x04", b"\x09\x04\x06\x00" + bytes(20), b"\x09\x04\x05\x00" + b"\xff" * 20]
+)
+def test_broken_lzma_is_broken_data_or_none(properties):
+    with pytest.raises(BadZipError):
+        read(raw_archives.Entry(b"name", CONTENT, LZMA, properties))
