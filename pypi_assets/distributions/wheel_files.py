@@ -52,7 +52,7 @@ def wheel_problem(content: bytes) -> str | None:
 
 
 def metadata_problems(content: bytes) -> Iterator[str]:
-    """Why pip refuses a wheel whose METADATA starts with these headers, in addition to what its fields say."""
+    """Why pip refuses a wheel whose METADATA starts with these headers, in addition to wrong fields."""
     if b"\r" in content:
         content = content.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     if (b"\n " in content or b"\n\t" in content) and _FOLDED_REQUIREMENT.search(b"\n" + content):

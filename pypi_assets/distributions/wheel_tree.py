@@ -138,7 +138,7 @@ def _start_up_notes(name: str, content: bytes, installed: Files, modules: Iterab
 
 
 def _listed(names: Iterable[str]) -> str:
-    """The names in one line, as many as a note has room for, and how many more there are."""
+    """The names in one line up to the room of a note, and how many more there are."""
     listed = list(names)
     shown: list[str] = []
     length = 0

@@ -20,7 +20,7 @@ from pypi_assets.distributions.wheel_names import site_folder
 from pypi_assets.distributions.wheel_tree import installed_tree, tree_notes, tree_problems
 
 MAX_START_UP_FILES = 20
-"""So many `.pth` files are looked into; more are listed alone."""
+"""Of `.pth` files that are looked into; more are listed alone."""
 _KEPT = tuple(
     f".dist-info/{name}" for name in ("METADATA", "WHEEL", "entry_points.txt", "top_level.txt", "requires.txt")
 )

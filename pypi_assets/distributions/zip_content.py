@@ -24,8 +24,10 @@ _UNSET = 0xFFFFFFFF
 _INFLATE_ERROR = cast("type[Exception]", isal_zlib.error)
 _LZMA_PROPERTIES = 5
 _MIN_DICTIONARY = 4096
-_SMALL_BYTES = 1024
-"""Up to here zlib is the quicker one, since isal's state is larger."""
+_SMALL_BYTES = 512
+"""Compressed: up to here zlib is the quicker one, since isal's state is larger."""
+_LOOKED_FURTHER = 64 * 1024
+"""How much more than the directory claims is looked at: zipfile refuses what is broken behind that."""
 
 
 class Entry(NamedTuple):
@@ -59,6 +61,8 @@ def inflate(entry: Entry, content: bytes, budget: Budget, notes: list[str]) -> b
     if signature != _LOCAL_SIGNATURE:
         raise BadZipError("no local header where the directory puts it")
     start = LOCAL_SIZE + name_length
+    if len(content) < start + extra_length:
+        raise BadZipError("overlaps the next member")
     _check_name(entry, content[LOCAL_SIZE:start], flags)
     compressed = content[start + extra_length : start + extra_length + entry.compressed]
     if len(compressed) != entry.compressed:
@@ -88,22 +92,29 @@ def _check_name(entry: Entry, raw: bytes, flags: int) -> None:
 
 
 def _decompress(entry: Entry, compressed: bytes) -> bytes:
-    """At most what the directory claims, and less where the data end early."""
-    if entry.method == STORED or not entry.size:
+    """At most what the directory claims, and less where the data end early. What follows that must be valid too."""
+    if entry.method == STORED:
         return compressed[: entry.size]
+    size = entry.size + _LOOKED_FURTHER
     try:
         if entry.method == BZIP2:
-            return bz2.BZ2Decompressor().decompress(compressed, entry.size)
-        if entry.method == LZMA:
-            return _decompress_lzma(compressed, entry.size)
-        if entry.size <= _SMALL_BYTES:
-            return zlib.decompressobj(-zlib.MAX_WBITS).decompress(compressed, entry.size)
-        try:
-            return isal_zlib.decompressobj(-isal_zlib.MAX_WBITS).decompress(compressed, entry.size)
-        except _INFLATE_ERROR:  # which is stricter in some cases than what installers use
-            return zlib.decompressobj(-zlib.MAX_WBITS).decompress(compressed, entry.size)
+            inflated = bz2.BZ2Decompressor().decompress(compressed, size)
+        elif entry.method == LZMA:
+            inflated = _decompress_lzma(compressed, size)
+        else:
+            inflated = _decompress_deflated(compressed, size)
     except (OSError, EOFError, ValueError, zlib.error, lzma.LZMAError) as error:  # Python may change their texts
         raise BadZipError("broken data: Invalid data stream") from error
+    return inflated[: entry.size] if len(inflated) > entry.size else inflated
+
+
+def _decompress_deflated(compressed: bytes, size: int) -> bytes:
+    if len(compressed) <= _SMALL_BYTES:
+        return zlib.decompressobj(-zlib.MAX_WBITS).decompress(compressed, size)
+    try:
+        return isal_zlib.decompressobj(-isal_zlib.MAX_WBITS).decompress(compressed, size)
+    except _INFLATE_ERROR:  # which is stricter in some cases than what installers use
+        return zlib.decompressobj(-zlib.MAX_WBITS).decompress(compressed, size)
 
 
 def _decompress_lzma(compressed: bytes, size: int) -> bytes:

@@ -80,6 +80,23 @@ def test_what_zipfile_refuses(changes, text):
         read(raw_archives.Entry(b"name", CONTENT), **changes)
 
 
+@pytest.mark.parametrize(
+    ("method", "data"), [(BZIP2, bz2.compress(CONTENT)[:-9] + b"x" * 9), (LZMA, lzma_member(CONTENT)[:30] + b"x" * 99)]
+)
+def test_data_that_are_broken_behind_the_size_are_refused(method, data):
+    for size in (0, 10):
+        with pytest.raises(BadZipError, match="broken data"):
+            read(raw_archives.Entry(b"name", CONTENT, method, data), size=size, crc=zlib.crc32(CONTENT[:size]))
+
+
+def test_a_local_name_that_runs_into_the_next_member_is_refused():
+    local = bytearray(raw_archives.local_header(raw_archives.Entry(b"name", b"")))
+    local[26] = 99
+    entry = Entry("name", b"name", 0x800, STORED, 0, 0, 0, 0, len(local))
+    with pytest.raises(BadZipError, match="overlaps"):
+        inflate(entry, bytes(local), Budget(Limits()), [])
+
+
 def test_a_name_is_compared_as_zipfile_decodes_it():
     written = raw_archives.Entry("é".encode(), CONTENT, flags=0x800)
     assert read(written)[0] == CONTENT
