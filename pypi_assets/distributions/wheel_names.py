@@ -1,8 +1,8 @@
 """Where pip installs the members of a wheel, by their names alone, and which of them it refuses.
 
 pip computes a destination from the normalized path, but recognizes `.dist-info` and `.data` folders, and the files
-that it reads itself, by the names as written. So `./x.data/purelib/a.py` lies in a folder `x.data` of site-packages, and
-`demo-1.0.dist-info//METADATA` is installed over the file that the resolver reads. Names are never paths here.
+that it reads itself, by the names as written. So `./x.data/purelib/a.py` lies in a folder `x.data` of site-packages,
+and `demo-1.0.dist-info//METADATA` is installed over the file that the resolver reads. Names are never paths here.
 """
 
 from collections.abc import Iterable
