@@ -171,7 +171,7 @@ class ReaderPool:
         if kind not in READABLE_KINDS:  # of which not a byte is read; nor can such a name always be sent
             reading = read_distribution(source, filename, project=project, limits=self.limits, hash_content=False)
             return FinishedReading(reading.record, encode_extract(reading.extract))
-        served = as_ranges(source, kind)
+        served = as_ranges(source, filename, kind)
         job = ReadJob(filename, project, extract_first)
         if served is not None:
             job = ReadJob(filename, project, extract_first, served.size, served.metadata_sha256, end_of(served))

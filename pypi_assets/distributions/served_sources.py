@@ -12,8 +12,9 @@ from pypi_assets.distributions.sources import FileSource, RangeSource, SourceErr
 from pypi_assets.distributions.zips import first_read_at
 
 
-def as_ranges(source: BinaryIO | RangeSource, kind: DistributionKind) -> RangeSource | None:
-    """`source` as a range source where it can be one; a zip is recognized by its first bytes, as in the reader."""
+def as_ranges(source: BinaryIO | RangeSource, filename: str, kind: DistributionKind) -> RangeSource | None:
+    """`source` as a range source where it can be one. A local sdist is one where it is a zip by its name and its first
+    bytes: the reader sees all of any other, and notes what it is and what its name says."""
     if is_range_source(source):
         return cast("RangeSource", source)
     file = cast("BinaryIO", source)
@@ -22,7 +23,7 @@ def as_ranges(source: BinaryIO | RangeSource, kind: DistributionKind) -> RangeSo
     if kind == DistributionKind.SDIST:
         start = file.read(4)
         file.seek(0)
-        if not start.startswith(b"PK"):
+        if not (start.startswith(b"PK") and filename.lower().endswith(".zip")):
             return None
     return FileSource(file)
 

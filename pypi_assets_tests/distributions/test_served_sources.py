@@ -21,16 +21,18 @@ class Stream(io.BytesIO):
 def test_what_can_be_sought_in_is_a_range_source_where_it_is_a_zip() -> None:
     zipped, other = zip_bytes({"a": b""}), b"no zip"
     ranges = FileSource(io.BytesIO(zipped))
-    assert as_ranges(ranges, DistributionKind.WHEEL) is ranges
-    for kind, content, is_zip in (
-        (DistributionKind.WHEEL, zipped, True),
-        (DistributionKind.WHEEL, other, True),
-        (DistributionKind.SDIST, zipped, True),
-        (DistributionKind.SDIST, other, False),
+    assert as_ranges(ranges, "demo-1.0-py3-none-any.whl", DistributionKind.WHEEL) is ranges
+    for filename, kind, content, is_zip in (
+        ("demo-1.0-py3-none-any.whl", DistributionKind.WHEEL, zipped, True),
+        ("demo-1.0-py3-none-any.whl", DistributionKind.WHEEL, other, True),
+        ("demo-1.0.zip", DistributionKind.SDIST, zipped, True),
+        ("demo-1.0.ZIP", DistributionKind.SDIST, zipped, True),
+        ("demo-1.0.zip", DistributionKind.SDIST, other, False),
+        ("demo-1.0.tar.gz", DistributionKind.SDIST, zipped, False),
     ):
         file = io.BytesIO(content)
-        assert (as_ranges(file, kind) is not None) == is_zip
-        assert as_ranges(Stream(content), kind) is None
+        assert (as_ranges(file, filename, kind) is not None) == is_zip
+        assert as_ranges(Stream(content), filename, kind) is None
         assert is_zip or file.tell() == 0
 
 
