@@ -6,6 +6,7 @@ The messages are those of `reader_process.py`. How the index is fetched from doe
 from collections.abc import Callable
 from typing import BinaryIO, cast
 
+from pypi_assets.characters import lower
 from pypi_assets.distributions.reader_process import BytesAt, FromReader, NextBytes, Sidecar
 from pypi_assets.distributions.record import DistributionKind
 from pypi_assets.distributions.sources import FileSource, RangeSource, SourceError, is_range_source
@@ -23,7 +24,7 @@ def as_ranges(source: BinaryIO | RangeSource, filename: str, kind: DistributionK
     if kind == DistributionKind.SDIST:
         start = file.read(4)
         file.seek(0)
-        if not (start.startswith(b"PK") and filename.lower().endswith(".zip")):
+        if not (start.startswith(b"PK") and lower(filename).endswith(".zip")):
             return None
     return FileSource(file)
 

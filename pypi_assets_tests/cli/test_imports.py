@@ -18,6 +18,8 @@ PARTS_OF_LOOKUP = {
     "cli",
     "distributions",
     "errors",
+    "inert",
+    "inert_logs",
     "leveldbs",
     "locations",
     "lookup",
@@ -65,7 +67,7 @@ def parts(modules: set[str]) -> set[str]:
 def test_the_list_of_commands_imports_no_command(option: str) -> None:
     found = imported(option)
     assert libraries(found) == START
-    assert parts(found) == {"cli", "errors", "progress", "terminal"}
+    assert parts(found) == {"cli", "errors", "inert", "inert_logs", "progress", "terminal"}
     assert {name for name in found if name.startswith("pypi_assets.cli.")} == set()
 
 
