@@ -3,7 +3,6 @@
 Nearly all archives need no more than their names as they are. All others go through `unpacked_tree`.
 """
 
-import re
 from collections.abc import Collection, Iterable, Mapping
 
 from pypi_assets.distributions.archives import note_names
@@ -13,12 +12,8 @@ from pypi_assets.distributions.members import folders_of
 from pypi_assets.distributions.record import AMBIGUOUS
 from pypi_assets.distributions.unpacked_tree import Doubts, Member, MemberKind, UnpackedTree, unpacked_zip
 
-_ODD = re.compile(
-    r"/\.{0,2}[/\n]"  # empty parts, dots, a slash at the end
-    r"|\n(?:\.{0,2}/|\.{0,2}\n)"  # the same at the start
-    r"|[\\\0]|[^/\n]{256}"
-)
-_LONG_UNLESS_ASCII = re.compile(r"[^/\n]{64}")
+_ODD_PARTS = frozenset(("", ".", ".."))
+_MAX_PART_LENGTH = 255
 _MAX_LENGTH = 900
 """Of a name that is no path too long for Linux, in any encoding."""
 _NO_TOP = "not all members lie in one folder, so that pip leaves none out and finds the project in none"
@@ -30,10 +25,11 @@ def are_usual(files: Collection[str], folders: Collection[str]) -> bool:
     >>> are_usual(["demo-1.0/demo.py"], ["demo-1.0"]), are_usual(["demo-1.0/../demo.py"], [])
     (True, False)
     """
-    lines = "\n".join(("", *files, *folders, ""))
-    if len(lines) > 1 and _ODD.search(lines):
+    text = "/".join((*files, *folders))
+    parts = set(text.split("/"))
+    if "\\" in text or "\0" in text or not (parts.isdisjoint(_ODD_PARTS) or not (files or folders)):
         return False
-    if not lines.isascii() and _LONG_UNLESS_ASCII.search(lines):
+    if max(map(len, parts)) > (_MAX_PART_LENGTH if text.isascii() else _MAX_PART_LENGTH // 4):
         return False
     if max(map(len, files), default=0) > _MAX_LENGTH or max(map(len, folders), default=0) > _MAX_LENGTH:
         return False

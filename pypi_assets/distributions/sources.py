@@ -12,9 +12,11 @@ import tempfile
 from collections import deque
 from typing import BinaryIO, Protocol, Self
 
-from pypi_assets.distributions.limits import Budget
+from pypi_assets.distributions.limits import MIB, Budget
 
 CHUNK = 256 * 1024
+START_BYTES = MIB // 2
+"""What is kept of a source that is read once, for what is known to be wanted only afterwards: what links lead to."""
 TAIL_BYTES = 65_536 + 22
 """Where the end of a zip can lie."""
 
@@ -141,6 +143,7 @@ class SequentialSource:
         self._sha256 = hashlib.sha256() if hash_content else None
         self._peeked = b""
         self._ended = False
+        self._first: list[bytes] = []
         self._last: deque[bytes] = deque()
         self._last_bytes = 0
         self.size = 0
@@ -164,6 +167,11 @@ class SequentialSource:
             self._budget.check_time()
 
     @property
+    def start(self) -> bytes:
+        """The first bytes that were read, as far as they are kept: no chunk that ends behind START_BYTES."""
+        return b"".join(self._first)
+
+    @property
     def tail(self) -> bytes:
         """The last bytes that were read, at least TAIL_BYTES where there are as many."""
         return b"".join(self._last)
@@ -179,6 +187,8 @@ class SequentialSource:
         chunk = _read(self._raw, size)
         self._ended = not chunk
         self.size += len(chunk)
+        if self.size <= START_BYTES:
+            self._first.append(chunk)
         self._last.append(chunk)
         self._last_bytes += len(chunk)
         while self._last_bytes - len(self._last[0]) >= TAIL_BYTES:

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from struct import Struct
 from zlib import adler32
 
+import msgspec
+
 from pypi_assets.distributions.limits import MIB, LimitExceededError
 from pypi_assets.distributions.tar_stream import BLOCK, BadTarError, TarStream, padded
 from pypi_assets.distributions.unpacked_tree import Doubts, MemberKind
@@ -33,7 +35,7 @@ _KINDS = {
 }
 _WITHOUT_DATA = frozenset((b"1", b"2", b"3", b"4", b"5", b"6"))
 """Links, devices, folders and fifos: nothing follows their header, whatever size it has."""
-_OLD_FILE, _SPARSE = b"\0", b"S"
+_FILE, _OLD_FILE, _SPARSE = b"0", b"\0", b"S"
 _LONG_NAME, _LONG_LINK, _GLOBAL_PAX = b"L", b"K", b"g"
 _PAX = frozenset((b"x", b"X"))
 _EXTENSIONS = frozenset((_LONG_NAME, _LONG_LINK, _GLOBAL_PAX, *_PAX))
@@ -56,6 +58,7 @@ _SPARSE_HEADER = Struct("386x96sc12s17x")
 _SPARSE_EXTENSION = Struct("504sc7x")
 """Both hold pairs of numbers, and whether an extension follows; the header the size with all holes too."""
 _MAX_TIME = 2**62
+_MAX_REMEMBERED = 5000
 
 _SHARED = "global headers set the path or the size of what follows: versions of Python differ"
 _MANY_SHARED = f"times more than {MAX_EXTENSIONS} global headers follow each other: Python may not read on"
@@ -69,8 +72,7 @@ _NO_TEXT = "member names are not UTF-8: wrong bytes are replaced"
 _SPARSE_FORMAT = "sparse files name no format that Python reads: it takes them as they are"
 
 
-@dataclass(slots=True)
-class TarMember:
+class TarMember(msgspec.Struct, gc=False):
     """`start` and `size` are of what follows in the tar, `real_size` of the file. `regions` is the map of a sparse
     file: offset and size of each piece, flat, or as text; None where it is not sparse. With `has_map` that lies before
     the content."""
@@ -100,13 +102,27 @@ def read_members(tar: TarStream, doubts: Doubts) -> Iterator[TarMember]:
         size = _number(size_field)
         if size < 0 or not _is_intact(header, checksum):
             raise BadTarError(f"a broken header at {tar.position - BLOCK}")
-        if not -_MAX_TIME < _number(time) < _MAX_TIME:
-            doubts.add(_BAD_TIME)
+        if time not in numbers:
+            if abs(_number(time)) > _MAX_TIME:
+                doubts.add(_BAD_TIME)
+            if len(numbers) > _MAX_REMEMBERED:
+                numbers.clear()
+            numbers.add(time)
         if ids not in numbers or device not in numbers:  # they are the same in nearly all headers of a tar
             _check_numbers(ids + device)
             numbers.update((ids, device))
         if kind in _EXTENSIONS:
             _extend(tar, kind, size, shared, extensions, doubts)
+            continue
+        if kind == _FILE and not shared and (not extensions or extensions == _WITHOUT_EFFECT):  # as nearly all are
+            extensions.clear()
+            name = name.rstrip(b"\0")
+            if b"\0" in name:
+                name = _text(name)
+            text = (_text(prefix) + b"/" + name if prefix[0] else name).decode("utf-8", "surrogateescape")
+            if not text.isascii():
+                _check_text(text, doubts)
+            yield TarMember(text, MemberKind.FILE, "", tar.position, size, size)
             continue
         own = _Own(_text(name), kind, size, _text(target))
         if kind == _OLD_FILE and own.name.endswith(b"/"):
@@ -129,7 +145,7 @@ def read_members(tar: TarStream, doubts: Doubts) -> Iterator[TarMember]:
         raise tar.ended()
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Extension:
     """A header in front of a member: its text, or its fields with those of the global headers before it."""
 
@@ -138,6 +154,10 @@ class _Extension:
     fields: dict[bytes, bytes] | None = None
     own_keys: frozenset[bytes] = frozenset()
     regions: list[int] | None = None
+
+
+_NO_FIELDS = _Extension(b"x", b"", {})
+_WITHOUT_EFFECT = [_NO_FIELDS]
 
 
 def _extend(
@@ -165,8 +185,10 @@ def _extend(
                 doubts.add(_SHARED)
             shared |= fields
             extensions.append(_Extension(kind))
-        else:
+        elif fields or shared:
             extensions.append(_Extension(kind, b"", shared | fields, frozenset(fields), regions))
+        else:
+            extensions.append(_NO_FIELDS)
     if len(extensions) <= MAX_EXTENSIONS:
         return
     if any(each.kind != _GLOBAL_PAX for each in extensions):
@@ -240,20 +262,18 @@ class _Own:
         kind = _KINDS.get(self.kind, MemberKind.SPECIAL)
         size = 0 if self.kind in _WITHOUT_DATA else self.size
         name = self.name.rstrip(b"/") if kind is MemberKind.FOLDER else self.name
-        if not name.isascii() and not _is_utf8(name):
-            doubts.add(_NO_TEXT)
         text = name.decode(errors="surrogateescape")
+        _check_text(text, doubts)
         target = self.target.decode(errors="surrogateescape") if self.target else ""
         real_size = self.size if self.real_size is None else self.real_size
         return TarMember(text, kind, target, start, size, real_size, self.regions, self.has_map)
 
 
-def _is_utf8(name: bytes) -> bool:
+def _check_text(name: str, doubts: Doubts) -> None:
     try:
-        name.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
+        name.encode()
+    except UnicodeEncodeError:
+        doubts.add(_NO_TEXT)
 
 
 def _text(field: bytes) -> bytes:
@@ -315,24 +335,28 @@ def _pax_fields(content: bytes, doubts: Doubts) -> tuple[dict[bytes, bytes], lis
         key, equals, value = content[record.end() : end - 1].partition(b"=")
         if not key or not equals:
             raise BadTarError("a broken pax header")
-        if key == _SPARSE_OFFSET:
+        if key == _MTIME:
+            if not (
+                value.find(b".") in {9, 10} and len(value) < 40 and value.replace(b".", b"", 1).isdigit()
+            ) and not _TIME.fullmatch(value):
+                doubts.add(_BAD_TIME)
+        elif key == _SPARSE_OFFSET:
             offsets.append(value)
         elif key == _SPARSE_LENGTH:
             lengths.append(value)
         elif key in _KEPT:
             fields[key] = value
-        elif key == _MTIME and not _TIME.fullmatch(value):
-            doubts.add(_BAD_TIME)
         elif key == _CHARSET and value not in _CHARSETS:
             doubts.add(_NO_CHARSET)
         at = end
     pairs = max(len(offsets), len(lengths))
-    if pairs:
-        found = (content.count(b" %s=" % _SPARSE_OFFSET), content.count(b" %s=" % _SPARSE_LENGTH))
-        if found != (pairs, pairs) or len(offsets) != len(lengths):
-            raise BadTarError("a sparse file whose map is not in pairs")
-        _check_regions(pairs)
-        fields.setdefault(_SPARSE_OFFSET, b"")
+    if not pairs:
+        return fields, []
+    found = (content.count(b" %s=" % _SPARSE_OFFSET), content.count(b" %s=" % _SPARSE_LENGTH))
+    if found != (pairs, pairs) or len(offsets) != len(lengths):
+        raise BadTarError("a sparse file whose map is not in pairs")
+    _check_regions(pairs)
+    fields.setdefault(_SPARSE_OFFSET, b"")
     regions = [_decimal(each) for pair in zip(offsets, lengths, strict=True) for each in pair]
     return fields, regions
 

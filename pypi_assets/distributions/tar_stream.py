@@ -1,13 +1,8 @@
-"""The bytes inside a tar as one stream, whose start can be read once more."""
+"""The bytes inside a tar as one stream."""
 
 from collections.abc import Iterator
 
-from pypi_assets.distributions.limits import MIB
-
 BLOCK = 512
-MAX_KEPT_BYTES = 8 * MIB
-"""Of the start of each tar, for members whose content is known to be wanted only after they went by: what links lead
-to. Of real sdists nine in ten are smaller."""
 
 
 class BadTarError(Exception):
@@ -22,13 +17,11 @@ def padded(size: int) -> int:
 class TarStream:
     """Pieces of any size as one stream."""
 
-    def __init__(self, pieces: Iterator[bytes], kept_bytes: int = 0) -> None:
+    def __init__(self, pieces: Iterator[bytes]) -> None:
         self._pieces = pieces
         self._piece = b""
         self._before = 0
         self._at = 0
-        self._kept: list[bytes] = []
-        self._left_to_keep = kept_bytes
 
     @property
     def position(self) -> int:
@@ -74,22 +67,8 @@ class TarStream:
     def ended(self) -> BadTarError:
         return BadTarError(f"the tar ends at {self.position}, in the middle of a member")
 
-    def again(self, start: int) -> "TarStream | None":
-        """A stream of what is kept from `start` on, None where that is not kept."""
-        before = 0
-        for number, piece in enumerate(self._kept):
-            if before + len(piece) > start:
-                stream = TarStream(iter(self._kept[number:]))
-                stream.skip(start - before)
-                return stream
-            before += len(piece)
-        return None
-
     def _next(self) -> bool:
         self._before += len(self._piece)
         self._at = 0
         self._piece = next(self._pieces, b"")
-        if self._left_to_keep > 0:
-            self._kept.append(self._piece)
-            self._left_to_keep -= len(self._piece)
         return bool(self._piece)

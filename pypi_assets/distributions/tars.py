@@ -1,9 +1,10 @@
 """Takes out of a tar what records are made of: the names of its files and its small metadata files, in one pass.
 
-What pip unpacks counts. Only where that depends on links, or on names that are no usual paths, the start of the tar is
+What pip unpacks counts. Only where that depends on links, or on names that are no usual paths, the start of the file is
 read once more, from memory.
 """
 
+import io
 from collections.abc import Callable
 
 from pypi_assets.distributions.archives import trimmed
@@ -15,7 +16,7 @@ from pypi_assets.distributions.record import ErrorKind
 from pypi_assets.distributions.sdist_names import are_usual, common_top, note_top, note_tree, put_names, readable
 from pypi_assets.distributions.sources import SequentialSource
 from pypi_assets.distributions.tar_headers import TarMember, content_of, read_members, skip_content
-from pypi_assets.distributions.tar_stream import MAX_KEPT_BYTES, BadTarError, TarStream
+from pypi_assets.distributions.tar_stream import BadTarError, TarStream
 from pypi_assets.distributions.unpacked_tree import Doubts, Member, MemberKind, unpacked_tar
 
 _CORE_METADATA = ("/PKG-INFO", "/METADATA")
@@ -29,16 +30,16 @@ def extract_tar(source: SequentialSource, wanted: Callable[[str], bool], budget:
     Reads what POSIX (ustar, pax), GNU (long names, sparse files) and Unix 7 write. Raises SourceError.
     """
     extract = Extract()
-    files = _Files(TarStream(inflated(source, budget, extract.notes), MAX_KEPT_BYTES), wanted, budget)
+    files = _Files(source, wanted, budget)
     try:
-        files.read()
+        files.read(extract.notes)
     except BrokenDataError as error:
         extract.fail(ErrorKind.CORRUPT_ARCHIVE, printable(str(error)))
     except (BadTarError, LimitExceededError) as error:
         extract.fail_with(error)
     try:
         files.put_into(extract)
-    except (BadTarError, LimitExceededError) as error:
+    except LimitExceededError as error:
         extract.fail_with(error)
     return extract
 
@@ -46,52 +47,48 @@ def extract_tar(source: SequentialSource, wanted: Callable[[str], bool], budget:
 class _Files:
     """The members of a tar, and by their numbers what is kept of their content."""
 
-    def __init__(self, tar: TarStream, wanted: Callable[[str], bool], budget: Budget) -> None:
-        self._tar = tar
+    def __init__(self, source: SequentialSource, wanted: Callable[[str], bool], budget: Budget) -> None:
+        self._source = source
         self._wanted = wanted
         self._budget = budget
         self._doubts = Doubts()
         self._members: list[TarMember] = []
         self._kept: dict[int, bytes] = {}
 
-    def read(self) -> None:
+    def read(self, notes: list[str]) -> None:
         """Reads all members, and the content of those that are wanted by their names."""
-        tar, wanted, members = self._tar, self._wanted, self._members
+        tar = TarStream(inflated(self._source, self._budget, notes))
+        wanted, members, count = self._wanted, self._members, self._budget.count_member
         for member in read_members(tar, self._doubts):
-            self._budget.count_member(member.name)
+            count(member.name)
             members.append(member)
-            if member.kind is MemberKind.FILE and wanted(_usual(member.name)):
-                if (content := self._content(tar, member.name, member)) is None:
-                    skip_content(tar, member)
-                else:
-                    self._kept[len(members) - 1] = content
+            if member.kind is MemberKind.FILE and wanted(_usual(member.name)) and self._has_room(member.name, member):
+                self._kept[len(members) - 1] = self._trimmed(member.name, content_of(tar, member))
             else:
                 skip_content(tar, member)
         tar.skip_rest()
 
-    def _content(self, tar: TarStream, name: str, member: TarMember) -> bytes | None:
-        """What is kept of a member that is wanted as `name`; None for a script for which there is no room."""
+    def _has_room(self, name: str, member: TarMember) -> bool:
+        """Whether a member that is wanted as `name` is kept; it is then counted. Raises LimitExceededError."""
         size = max(member.size, member.real_size)
         if is_build_script(name) and not self._budget.has_room_for_script(size):
-            return None
+            return False
         self._budget.count_wanted(name, size)
-        content = trimmed(name, content_of(tar, member))
-        self._budget.count_kept(len(content))
-        return content
+        return True
+
+    def _trimmed(self, name: str, content: bytes) -> bytes:
+        kept = trimmed(name, content)
+        self._budget.count_kept(len(kept))
+        return kept
 
     def put_into(self, extract: Extract) -> None:
-        """Puts the names and contents into `extract`. Raises BadTarError and LimitExceededError."""
-        files, folders = {}, []
-        others = 0
-        for number, member in enumerate(self._members):
-            if member.kind is MemberKind.FILE:
-                files[member.name] = number
-            elif member.kind is MemberKind.FOLDER:
-                folders.append(member.name)
-            else:
-                others += 1
-        if not others and len(files) + len(folders) == len(self._members) and are_usual(files, folders):
-            put_names(extract, {readable(name): number for name, number in files.items()})
+        """Puts the names and contents into `extract`. Raises LimitExceededError."""
+        members = self._members
+        files = {member.name: number for number, member in enumerate(members) if member.kind is MemberKind.FILE}
+        folders = [member.name for member in members if member.kind is MemberKind.FOLDER]
+        if len(files) + len(folders) == len(members) and are_usual(files, folders):
+            is_ascii = "".join(files).isascii()
+            put_names(extract, files if is_ascii else {readable(name): number for name, number in files.items()})
             extract.notes += self._doubts.notes
             note_top(extract, common_top(files, folders))
             extract.files = {readable(self._members[number].name): content for number, content in self._kept.items()}
@@ -105,23 +102,43 @@ class _Files:
         put_names(extract, files)
         note_tree(extract, tree, self._doubts)
         note_top(extract, tree.usual_top)
-        for path, number in files.items():
-            if self._wanted(path) and (content := self._linked_content(path, number)) is not None:
-                extract.files[path] = content
+        wanted = {path: number for path, number in files.items() if self._wanted(path)}
+        contents = self._read_again({number for path, number in wanted.items() if not self._has_kept(path, number)})
+        for path, number in wanted.items():
+            if self._has_kept(path, number):
+                extract.files[path] = self._kept[number]
+            elif self._has_room(path, self._members[number]):
+                if number not in contents:
+                    raise LimitExceededError(f"{path!a:.200} has its content too far behind the start of the file")
+                extract.files[path] = self._trimmed(path, contents[number])
 
-    def _linked_content(self, path: str, number: int) -> bytes | None:
-        """What is kept as `path` of the member of this number, which may have another name."""
-        member = self._members[number]
-        if number in self._kept and _is_core(path) == _is_core(member.name):
-            return self._kept[number]
-        if is_build_script(path) and is_build_script(member.name):
-            return None
-        if (tar := self._tar.again(member.start)) is None:
-            raise LimitExceededError(f"{path!a:.200} has its content too far behind the start of the tar")
+    def _has_kept(self, path: str, number: int) -> bool:
+        """Whether what is kept of the member of this number is what is kept of it as `path`."""
+        return number in self._kept and _is_core(path) == _is_core(self._members[number].name)
+
+    def _read_again(self, numbers: set[int]) -> dict[int, bytes]:
+        """The content of the members of these numbers, as far as the start of the file that is kept has them."""
+        contents: dict[int, bytes] = {}
+        size = 0
+        if not numbers:
+            return contents
+        start = SequentialSource(io.BytesIO(self._source.start), self._budget, hash_content=False)
+        tar = TarStream(inflated(start, self._budget, []))
         try:
-            return self._content(tar, path, member)
-        except BadTarError:
-            raise LimitExceededError(f"{path!a:.200} has its content too far behind the start of the tar") from None
+            for number, member in enumerate(read_members(tar, Doubts())):
+                limit = self._budget.limits.max_metadata_bytes
+                if number in numbers and max(member.size, member.real_size) <= limit:
+                    size += max(member.size, member.real_size)
+                    if size > self._budget.limits.max_wanted_bytes:
+                        break
+                    contents[number] = content_of(tar, member)
+                else:
+                    skip_content(tar, member)
+                if number >= max(numbers):
+                    break
+        except (BrokenDataError, BadTarError):
+            return contents  # it ends where no more is kept, or is broken anyway
+        return contents
 
 
 def _is_core(name: str) -> bool:

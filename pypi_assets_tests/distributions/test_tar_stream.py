@@ -1,4 +1,4 @@
-"""A tar's bytes as one stream, and its start once more."""
+"""A tar's bytes as one stream."""
 
 import pytest
 
@@ -7,8 +7,8 @@ from pypi_assets.distributions.tar_stream import BLOCK, BadTarError, TarStream, 
 CONTENT = bytes(range(256)) * 8
 
 
-def stream(size: int, kept_bytes: int = 0) -> TarStream:
-    return TarStream(iter([CONTENT[at : at + size] for at in range(0, len(CONTENT), size)]), kept_bytes)
+def stream(size: int) -> TarStream:
+    return TarStream(iter([CONTENT[at : at + size] for at in range(0, len(CONTENT), size)]))
 
 
 @pytest.mark.parametrize("size", [1, 7, 500, 5000])
@@ -31,15 +31,3 @@ def test_what_is_missing_is_an_error():
 
 def test_whole_blocks():
     assert list(map(padded, (0, 1, 512, 513))) == [0, 512, 512, 1024]
-
-
-@pytest.mark.parametrize("size", [1, 100, 5000])
-def test_the_start_is_read_again_as_far_as_it_is_kept(size):
-    tar = stream(size, kept_bytes=1000)
-    tar.skip_rest()
-    again = tar.again(900)
-    assert again is not None
-    assert again.read(50) == CONTENT[900:950]
-    beyond = tar.again(1900)
-    assert (beyond is None) is (size < 5000)
-    assert stream(size).again(0) is None
