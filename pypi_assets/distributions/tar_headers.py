@@ -43,7 +43,7 @@ _EXTENSIONS = frozenset((_LONG_NAME, _LONG_LINK, _GLOBAL_PAX, *_PAX))
 _PAX_LENGTH = re.compile(rb"([0-9]{1,20}) ")
 _DIGITS = re.compile(rb"[0-9]{1,20}")
 _MAP = re.compile(rb"[0-9]{1,20}(?:,[0-9]{1,20})*+")
-_TIME = re.compile(rb"-?[0-9]{1,15}(?:\.[0-9]{0,30})?")
+_TIME = re.compile(rb"-?[0-9]{1,15}(?:\.[0-9]{0,30}+)?")
 _PATH, _LINK_PATH, _SIZE, _MTIME, _CHARSET = b"path", b"linkpath", b"size", b"mtime", b"hdrcharset"
 _SPARSE_NAME, _SPARSE_SIZE, _SPARSE_REAL_SIZE = b"GNU.sparse.name", b"GNU.sparse.size", b"GNU.sparse.realsize"
 _SPARSE_MAP, _SPARSE_MAJOR, _SPARSE_MINOR = b"GNU.sparse.map", b"GNU.sparse.major", b"GNU.sparse.minor"
@@ -336,9 +336,7 @@ def _pax_fields(content: bytes, doubts: Doubts) -> tuple[dict[bytes, bytes], lis
         if not key or not equals:
             raise BadTarError("a broken pax header")
         if key == _MTIME:
-            if not (
-                value.find(b".") in {9, 10} and len(value) < 40 and value.replace(b".", b"", 1).isdigit()
-            ) and not _TIME.fullmatch(value):
+            if not _TIME.fullmatch(value):
                 doubts.add(_BAD_TIME)
         elif key == _SPARSE_OFFSET:
             offsets.append(value)
