@@ -95,11 +95,15 @@ def read_members(tar: TarStream, doubts: Doubts) -> Iterator[TarMember]:
     shared: dict[bytes, bytes] = {}
     extensions: list[_Extension] = []
     numbers: set[bytes] = set()
+    file = MemberKind.FILE
     while (header := tar.read(BLOCK)).strip(b"\0"):
         if len(header) < BLOCK:
             raise tar.ended()
         name, ids, size_field, time, checksum, kind, target, device, prefix = _HEADER.unpack(header)
-        size = _number(size_field)
+        try:
+            size = int(size_field.rstrip(b"\0 "), 8)
+        except ValueError:
+            size = _unusual_number(size_field)
         if size < 0 or not _is_intact(header, checksum):
             raise BadTarError(f"a broken header at {tar.position - BLOCK}")
         if time not in numbers:
@@ -116,13 +120,13 @@ def read_members(tar: TarStream, doubts: Doubts) -> Iterator[TarMember]:
             continue
         if kind == _FILE and not shared and (not extensions or extensions == _WITHOUT_EFFECT):  # as nearly all are
             extensions.clear()
-            name = name.rstrip(b"\0")
-            if b"\0" in name:
-                name = _text(name)
-            text = (_text(prefix) + b"/" + name if prefix[0] else name).decode("utf-8", "surrogateescape")
-            if not text.isascii():
+            name = name.partition(b"\0")[0]
+            if prefix[0]:
+                name = _text(prefix) + b"/" + name
+            text = name.decode("utf-8", "surrogateescape")
+            if not name.isascii():
                 _check_text(text, doubts)
-            yield TarMember(text, MemberKind.FILE, "", tar.position, size, size)
+            yield TarMember(text, file, "", tar.position, size, size)
             continue
         own = _Own(_text(name), kind, size, _text(target))
         if kind == _OLD_FILE and own.name.endswith(b"/"):
@@ -288,10 +292,9 @@ def _check_numbers(fields: bytes) -> None:
 
 def _is_intact(header: bytes, checksum: bytes) -> bool:
     """Whether the checksum is the sum of the header's bytes, or of its signed bytes, itself taken as blanks."""
-    difference = _number(checksum) + sum(checksum) - 8 * 32
-    if header.isascii():  # then the sum is too small for the modulus of adler32, which is ten times as quick
-        return adler32(header) & 0xFFFF == difference + 1
-    return difference == sum(header) or _number(checksum) == _signed_sum(header, checksum)
+    if header.isascii():  # then the sums are too small for the modulus of adler32, which is ten times as quick
+        return (adler32(header) & 0xFFFF) - (adler32(checksum) & 0xFFFF) + 8 * 32 == _number(checksum)
+    return _number(checksum) in {sum(header) - sum(checksum) + 8 * 32, _signed_sum(header, checksum)}
 
 
 def _signed_sum(header: bytes, checksum: bytes) -> int:

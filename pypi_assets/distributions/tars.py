@@ -16,7 +16,7 @@ from pypi_assets.distributions.record import ErrorKind
 from pypi_assets.distributions.sdist_names import are_usual, common_top, note_top, note_tree, put_names, readable
 from pypi_assets.distributions.sources import SequentialSource
 from pypi_assets.distributions.tar_headers import TarMember, content_of, read_members, skip_content
-from pypi_assets.distributions.tar_stream import BadTarError, TarStream
+from pypi_assets.distributions.tar_stream import BadTarError, TarStream, padded
 from pypi_assets.distributions.unpacked_tree import Doubts, Member, MemberKind, unpacked_tar
 
 _CORE_METADATA = ("/PKG-INFO", "/METADATA")
@@ -45,7 +45,7 @@ def extract_tar(source: SequentialSource, wanted: Callable[[str], bool], budget:
 
 
 class _Files:
-    """The members of a tar, and by their numbers what is kept of their content."""
+    """The members of a tar, its folders, the number of each file's last one, and by number what is kept of each."""
 
     def __init__(self, source: SequentialSource, wanted: Callable[[str], bool], budget: Budget) -> None:
         self._source = source
@@ -53,17 +53,29 @@ class _Files:
         self._budget = budget
         self._doubts = Doubts()
         self._members: list[TarMember] = []
+        self._files: dict[str, int] = {}
+        self._folders: list[str] = []
         self._kept: dict[int, bytes] = {}
 
     def read(self, notes: list[str]) -> None:
         """Reads all members, and the content of those that are wanted by their names."""
         tar = TarStream(inflated(self._source, self._budget, notes))
         wanted, members, count = self._wanted, self._members, self._budget.count_member
+        file, folder = MemberKind.FILE, MemberKind.FOLDER  # each look-up in an enumeration takes its time
         for member in read_members(tar, self._doubts):
-            count(member.name)
+            name = member.name
+            count(name)
             members.append(member)
-            if member.kind is MemberKind.FILE and wanted(_usual(member.name)) and self._has_room(member.name, member):
-                self._kept[len(members) - 1] = self._trimmed(member.name, content_of(tar, member))
+            if member.kind is not file:
+                if member.kind is folder:
+                    self._folders.append(name)
+                skip_content(tar, member)
+                continue
+            self._files[name] = len(members) - 1
+            if wanted(name if name >= "0" else _usual(name)) and self._has_room(name, member):
+                self._kept[len(members) - 1] = self._trimmed(name, content_of(tar, member))
+            elif member.regions is None and not member.has_map:
+                tar.skip(padded(member.size))
             else:
                 skip_content(tar, member)
         tar.skip_rest()
@@ -84,8 +96,7 @@ class _Files:
     def put_into(self, extract: Extract) -> None:
         """Puts the names and contents into `extract`. Raises LimitExceededError."""
         members = self._members
-        files = {member.name: number for number, member in enumerate(members) if member.kind is MemberKind.FILE}
-        folders = [member.name for member in members if member.kind is MemberKind.FOLDER]
+        files, folders = self._files, self._folders
         if len(files) + len(folders) == len(members) and are_usual(files, folders):
             is_ascii = "".join(files).isascii()
             put_names(extract, files if is_ascii else {readable(name): number for name, number in files.items()})
