@@ -178,6 +178,9 @@ def _extend(
     content = tar.read_padded(size)
     if content[size:].strip(b"\0"):
         doubts.add(_PADDING)
+    elif kind in _PAX and not shared and len(extensions) < MAX_EXTENSIONS and _is_only_time(content, size):
+        extensions.append(_NO_FIELDS)
+        return
     if kind in {_LONG_NAME, _LONG_LINK}:
         extensions.append(_Extension(kind, _text(content)))
     else:
@@ -322,6 +325,16 @@ def _decimal(digits: bytes) -> int:
     if not _DIGITS.fullmatch(digits):
         raise BadTarError(f"no number: {digits[:20]!r}")
     return int(digits)
+
+
+def _is_only_time(content: bytes, size: int) -> bool:
+    """Whether pax records of `size` bytes are but one, of a time: what Python writes in front of most files."""
+    return (
+        content[2:9] == b" mtime="
+        and content[:2] == b"%d" % size
+        and content.find(b"\n") == size - 1
+        and _TIME.fullmatch(content, 9, size - 1) is not None
+    )
 
 
 def _pax_fields(content: bytes, doubts: Doubts) -> tuple[dict[bytes, bytes], list[int]]:
