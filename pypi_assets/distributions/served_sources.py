@@ -15,7 +15,7 @@ from pypi_assets.distributions.zips import first_read_at
 
 def as_ranges(source: BinaryIO | RangeSource, filename: str, kind: DistributionKind) -> RangeSource | None:
     """`source` as a range source where it can be one. A local sdist is one where it is a zip by its name and its first
-    bytes: the reader sees all of any other, and notes what it is and what its name says."""
+    bytes: the reader sees all of any other, and notes where it is not what its name stands for."""
     if is_range_source(source):
         return cast("RangeSource", source)
     file = cast("BinaryIO", source)
