@@ -93,10 +93,9 @@ def test_a_replay_that_was_stopped_goes_on(index: ServedIndex, catalog: Catalog,
         assert 0 < connection.scalar(select(catalog_state.c.events_since)) < index.serial
     crawl_full(index.crawler(catalog), with_history=True)
     assert answered(catalog, shown) == shown
+    serials = [event.serial for event in index.client().changelog_page(0)]
     with catalog.read() as connection:
-        assert connection.scalars(select(events.c.serial).order_by(events.c.serial)).all() == [
-            event.serial for event in index.client().changelog_page(0)
-        ]
+        assert connection.scalars(select(events.c.serial).order_by(events.c.serial)).all() == serials
 
 
 def test_an_open_crawl_that_was_listed_without_history_is_completed_first(index: ServedIndex, catalog: Catalog):
