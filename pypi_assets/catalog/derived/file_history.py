@@ -356,6 +356,11 @@ def _enter_baseline(state: ProjectState, known: Sequence[_Known], pages: Sequenc
     pages what a quarantine hid from the first one."""
     first_page = pages[0] if pages else None
     topics = _topics(known, [] if first_page is None else map(state.version_of, first_page.yanked))
+    on_page = (
+        {about for name in first_page.yanked for about in _abouts(state.version_of(name))}
+        if first_page and topics
+        else set()
+    )
     first_of: dict[tuple[str, str], _Topic] = {}
     cleared_at: dict[str, int] = {}
     after_page: set[str] = set()
@@ -364,8 +369,8 @@ def _enter_baseline(state: ProjectState, known: Sequence[_Known], pages: Sequenc
         if one.topic == _QUARANTINE and first_page is not None and one.serial > first_page.serial:
             if one.about not in after_page and one.action in _CLEARINGS:
                 cleared_at[one.about] = one.serial
-            if one.action in _CLEARINGS or one.serial > first_page.through:
-                after_page.add(one.about)  # no earlier quarantine has hidden what this one hides
+            if one.action in _CLEARINGS or one.serial > first_page.through or one.about in on_page:
+                after_page.add(one.about)  # no quarantine has hidden from the page what this one hides
     added: dict[str, int] = {}
     for event, change in known:
         if change.action == Action.ADD_FILE and change.filename is not None:
@@ -375,7 +380,7 @@ def _enter_baseline(state: ProjectState, known: Sequence[_Known], pages: Sequenc
             if _came_by_event(filename, page, added, known):
                 continue
             version = state.version_of(filename)
-            abouts = (_PROJECT, _EXACT + version, _ALIKE + canonical(version)) if topics else (_PROJECT,)
+            abouts = _abouts(version) if topics else (_PROJECT,)
             is_hidden = any(cleared_at.get(about, page.serial + 1) <= page.serial for about in abouts)
             if page is not first_page and not is_hidden:
                 continue  # no quarantine can have hidden it from the first page
@@ -396,6 +401,11 @@ def _enter_baseline(state: ProjectState, known: Sequence[_Known], pages: Sequenc
             for release in exact or state.spelled_like(text) or state.releases_named(text):
                 release.is_quarantined |= one.action == Action.UNQUARANTINE_RELEASE
                 release.is_yanked |= one.action == Action.UNYANK_RELEASE
+
+
+def _abouts(version: str) -> tuple[str, ...]:
+    """What topics about a file of that release can be about."""
+    return (_PROJECT, _EXACT + version, _ALIKE + canonical(version))
 
 
 def _enter_yanked_releases(state: ProjectState, known: Sequence[_Known], page: SeenPage) -> None:

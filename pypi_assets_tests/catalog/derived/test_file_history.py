@@ -175,6 +175,9 @@ def test_what_was_quarantined_before_the_first_page_comes_back_when_it_is_cleare
         events = [event(51, begun, version), event(60, cleared, version), event(70, "docupdate", None)]
         found = histories(events, page(50, {}, through), page(70, {WHEEL: False}), known_since=50)
         assert live(found[WHEEL]) == expected
+    shown = {SDIST: False}  # so nothing hid the wheel of the same release
+    found = histories(events, page(50, shown, 51), page(70, {WHEEL: False} | shown), known_since=50)
+    assert live(found[WHEEL]) == [(70, None)]
 
 
 def test_what_no_event_explains_follows_the_page_and_is_marked():
