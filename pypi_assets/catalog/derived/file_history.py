@@ -338,12 +338,18 @@ def _still(since: int | None) -> tuple[Interval, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Topic:
-    """An event about yanks or quarantines. `about` is the project, a release, or all releases of a version."""
+    """An event about yanks or quarantines of `text`. `about` is the project, a release, or all of one version."""
 
     topic: str
     about: str
+    text: str
     serial: int
     action: Action
+
+    @property
+    def itself(self) -> str:
+        """What the event names, the same before and after a file of that text is known."""
+        return _PROJECT if self.about == _PROJECT else _EXACT + self.text
 
 
 def _is_created(known: Sequence[_Known]) -> bool:
@@ -362,15 +368,18 @@ def _enter_baseline(state: ProjectState, known: Sequence[_Known], pages: Sequenc
         else set()
     )
     first_of: dict[tuple[str, str], _Topic] = {}
+    named: set[tuple[str, str]] = set()
     cleared_at: dict[str, int] = {}
     after_page: set[str] = set()
     for one in topics:
-        first_of.setdefault((one.topic, one.about), one)
+        if (one.topic, one.itself) not in named:
+            first_of.setdefault((one.topic, one.about), one)
+        named.add((one.topic, one.itself))
         if one.topic == _QUARANTINE and first_page is not None and one.serial > first_page.serial:
-            if one.about not in after_page and one.action in _CLEARINGS:
+            if after_page.isdisjoint({one.about, one.itself}) and one.action in _CLEARINGS:
                 cleared_at[one.about] = one.serial
             if one.action in _CLEARINGS or one.serial > first_page.through or one.about in on_page:
-                after_page.add(one.about)  # no quarantine has hidden from the page what this one hides
+                after_page.update((one.about, one.itself))  # no quarantine has hidden from the page what this one hides
     added: dict[str, int] = {}
     for event, change in known:
         if change.action == Action.ADD_FILE and change.filename is not None:
@@ -468,7 +477,7 @@ def _topics(known: Sequence[_Known], texts_of_page: Iterable[str]) -> list[_Topi
             announced.clear()
             version = event.version or ""
             about = _EXACT + version if version in texts else _ALIKE + canonical(version)
-        found.append(_Topic(topic, about, event.serial, change.action))
+        found.append(_Topic(topic, about, event.version or "", event.serial, change.action))
     return found
 
 

@@ -180,6 +180,14 @@ def test_what_was_quarantined_before_the_first_page_comes_back_when_it_is_cleare
     assert live(found[WHEEL]) == [(70, None)]
 
 
+def test_a_quarantine_is_of_the_release_whose_text_later_files_show():
+    egg = "demo-1.0-py3.8.egg"
+    begun = [event(51, "release quarantined"), event(52, f"remove file {WHEEL}")]
+    events = [*begun, event(55, f"add source file {egg}"), event(60, "release quarantine cleared")]
+    found = histories(events, page(50, {}, through=52), known_since=50)
+    assert (live(found[WHEEL]), live(found[egg])) == ([(50, 51)], [(60, None)])
+
+
 def test_what_no_event_explains_follows_the_page_and_is_marked():
     found = histories([event(5, "add source file demo-1.0.tar.gz")], page(5, {SDIST: False}), page(9, {WHEEL: True}))
     assert live(found[SDIST]) == [(5, 9)]
