@@ -61,6 +61,34 @@ def test_harmless_text_stays_as_it_is(text: str) -> None:
     assert {inert(text) for inert in (inert_line, inert_lines, inert_csv, inert_markdown, inert_notice)} == {text}
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("[here](javascript:alert(1))", r"\[here\](javascript:alert(1))"),
+        ("<img src=x onerror=alert(1)>", r"\<img src=x onerror=alert(1)\>"),
+        ("&lt;b&gt;", r"\&lt;b\&gt;"),
+        ("**bold** ~~gone~~ `code`", r"\*\*bold\*\* \~\~gone\~\~ \`code\`"),
+        ("pkg.__init__", r"pkg.\_\_init\_\_"),
+        ("snake_case", "snake_case"),
+        ("![](https://evil.example.org/pixel.png)", "`![](https://evil.example.org/pixel.png)`"),
+        ("www.example.org", "`www.example.org`"),
+        ("demo @ https://example.org/a|b", r"`demo @ https://example.org/a\|b`"),
+        ("`` a@b.example", "``` `` a@b.example ```"),
+        ("\\", "\\\\"),
+        ("left\u202eright\x1b[31m", "left\ufffdright\ufffd\\[31m"),
+        ("", ""),
+    ],
+)
+def test_a_cell_of_a_table_is_shown_and_does_nothing(text: str, shown: str) -> None:
+    assert inert_markdown_cell(text, 300) == shown
+
+
+def test_long_cells_are_cut() -> None:
+    assert inert_markdown_cell("x" * 300, 300) == "x" * 300
+    assert inert_markdown_cell("x" * 301, 300) == "x" * 299 + "…"
+    assert len(inert_markdown_cell(" " * 10_000 + "x", 300)) <= 300
+
+
 def test_lines_keep_their_indentation() -> None:
     assert inert_lines("a\n    b\x07\r\n\tc") == "a\n    b\ufffd\nc"
 

@@ -9,10 +9,5 @@ LONGEST_CELL = 300  # characters
 
 def markdown_table(columns: Sequence[str], rows: Iterable[Sequence[object]], longest: int = LONGEST_CELL) -> str:
     """One line a row. Cells of more than `longest` characters are cut."""
-    lines = [columns, ["---"] * len(columns), *([markdown_cell(str(cell), longest) for cell in row] for row in rows)]
+    lines = [columns, ["---"] * len(columns), *([inert_markdown_cell(str(cell), longest) for cell in row] for row in rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-def markdown_cell(text: str, longest: int = LONGEST_CELL) -> str:
-    """`text` on one line, of at most `longest` characters, without markup, links and invisible characters."""
-    return inert_markdown_cell(text, longest)
