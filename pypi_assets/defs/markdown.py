@@ -9,5 +9,6 @@ LONGEST_CELL = 300  # characters
 
 def markdown_table(columns: Sequence[str], rows: Iterable[Sequence[object]], longest: int = LONGEST_CELL) -> str:
     """One line a row. Cells of more than `longest` characters are cut."""
-    lines = [columns, ["---"] * len(columns), *([inert_markdown_cell(str(cell), longest) for cell in row] for row in rows)]
+    cells = ([inert_markdown_cell(str(cell), longest) for cell in row] for row in rows)
+    lines = [columns, ["---"] * len(columns), *cells]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
