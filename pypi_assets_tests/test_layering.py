@@ -18,6 +18,7 @@ MAY_IMPORT = {
     "index": {"characters"},
     "distributions": {"characters"},
     "storage": set(),
+    "scopes": {"distributions"},
     "setting_variables": set(),
     "locations": {"setting_variables"},
     "settings": {"index", "locations", "setting_variables"},

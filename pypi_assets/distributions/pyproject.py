@@ -17,10 +17,10 @@ _DEEPER = {"[": 1, "{": 1, "]": -1, "}": -1}
 _TOO_DEEP = f"it nests more than {MAX_TOML_DEPTH} levels deep"
 
 
-def parse_toml(text: str) -> dict[str, Any]:
+def parse_toml(text: str, longest: int = MAX_TOML_CHARACTERS) -> dict[str, Any]:
     """The tables of `text`. Raises ValueError, whose text is the same for the same `text` on each Python."""
-    if len(text) > MAX_TOML_CHARACTERS:
-        raise ValueError(f"it is longer than {MAX_TOML_CHARACTERS} characters")
+    if len(text) > longest:
+        raise ValueError(f"it is longer than {longest} characters")
     steps = [_DEEPER[bracket] for bracket in _BRACKET.findall(text)]
     depth = max(accumulate(steps, _deeper), default=0)
     if depth > MAX_TOML_DEPTH:

@@ -1,0 +1,112 @@
+"""The closure of a scope: which projects its roots lead to, at which serials and in how many steps.
+
+An edge from one project to another holds at some serials. So the closure of one serial can differ from that of the
+next: what is reached is a set of serials for each project. All serials are searched at once, breadth first.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+from pypi_assets.scopes.spans import Spans, difference, intersection, union
+
+_Node = TypeVar("_Node")
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """The serials at which a project is in the closure, and the least number of steps that lead to it at any of
+    them. `is_beyond`: it is required, but only beyond the greatest depth."""
+
+    spans: Spans
+    depth: int
+    is_beyond: bool = False
+
+    @property
+    def first(self) -> int:
+        """The least serial at which it is reached."""
+        return self.spans[0][0]
+
+
+def closure(
+    roots: Mapping[_Node, Spans],
+    edges: Callable[[_Node], Mapping[_Node, Spans]],
+    *,
+    accepted: Callable[[_Node], Spans],
+    most_depth: int | None = None,
+) -> dict[_Node, Reached]:
+    """What `roots` lead to, by project.
+
+    `edges` is called once for each project that is reached, and again where it is reached in fewer steps at other
+    serials; `accepted` gives the serials at which rules let a project in. A depth of 0 is the roots alone.
+
+        closure({"a": EVER}, lambda name: {"b": ((5, 9),)} if name == "a" else {}, accepted=lambda name: EVER)
+        # {"a": Reached(EVER, 0), "b": Reached(((5, 9),), 1)}
+    """
+    reached: dict[_Node, Reached] = {}
+    depth = 0
+    level: Mapping[_Node, Spans] = roots
+    while level:
+        is_beyond = most_depth is not None and depth > most_depth
+        new: dict[_Node, Spans] = {}
+        for node, spans in level.items():
+            before = reached.get(node)
+            fresh = intersection(spans, accepted(node))
+            if before is not None:
+                fresh = difference(fresh, before.spans)
+            if not fresh:
+                continue
+            if before is None:
+                reached[node] = Reached(fresh, depth, is_beyond)
+            elif not is_beyond:
+                reached[node] = Reached(union((*before.spans, *fresh)), before.depth)
+            new[node] = fresh
+        level = {} if is_beyond else _next_level(new, edges)
+        depth += 1
+    return reached
+
+
+def _next_level(level: Mapping[_Node, Spans], edges: Callable[[_Node], Mapping[_Node, Spans]]) -> dict[_Node, Spans]:
+    found: dict[_Node, list[tuple[int, int]]] = {}
+    for node, spans in level.items():
+        for required, holds in edges(node).items():
+            if both := intersection(spans, holds):
+                found.setdefault(required, []).extend(both)
+    return {node: union(spans) for node, spans in found.items()}
+
+
+def shortest_path(
+    roots: Mapping[_Node, Spans],
+    edges: Callable[[_Node], Mapping[_Node, Spans]],
+    target: _Node,
+    serial: int,
+    *,
+    accepted: Callable[[_Node], Spans],
+) -> list[_Node]:
+    """The projects from a root to `target`, both included, by the fewest steps at one serial; empty where none lead.
+
+    Of several such paths it is the one through the projects that come first in `roots` and `edges`.
+    """
+
+    def holds(spans: Spans) -> bool:
+        return bool(intersection(spans, ((serial, serial + 1),)))
+
+    came_from: dict[_Node, _Node | None] = {}
+    level: list[_Node] = [root for root, spans in roots.items() if holds(spans) and holds(accepted(root))]
+    came_from |= dict.fromkeys(level)
+    while level and target not in came_from:
+        following: list[_Node] = []
+        for node in level:
+            for required, spans in edges(node).items():
+                if required not in came_from and holds(spans) and holds(accepted(required)):
+                    came_from[required] = node
+                    following.append(required)
+        level = following
+    return list(_back(came_from, target))[::-1] if target in came_from else []
+
+
+def _back(came_from: Mapping[_Node, _Node | None], target: _Node) -> Iterator[_Node]:
+    node: _Node | None = target
+    while node is not None:
+        yield node
+        node = came_from[node]

@@ -1,0 +1,204 @@
+"""The rules of a scope: which requirements are followed, which projects are accepted, which of their files are read.
+
+Rules are in order. Of the rules that match, the last one that has a setting decides it. A ruleset decides nothing by
+chance or by the time of day: the same projects and files lead to the same decisions.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from typing import Any, Literal
+
+import msgspec
+from packaging.utils import canonicalize_name
+
+from pypi_assets.distributions.globs import matches_glob
+from pypi_assets.distributions.pyproject import parse_toml
+from pypi_assets.errors import ExpectedError
+
+Kind = Literal["wheel", "sdist", "egg"]
+LEAST_NICE, MOST_NICE = -10_000, 10_000
+_RULE = re.compile(r"rule\[(\d+)\](?:\.(\w+).*)?")
+_ACCEPTED = {
+    "projects": 'a list of patterns such as ["torch*"]',
+    "kinds": 'a list of "wheel", "sdist" and "egg"',
+    "uploaded_before": 'a day such as "2018-01-01"',
+    "releases": '"latest" or "all"',
+    **dict.fromkeys(("accept", "skip", "extras"), "true or false"),
+    **dict.fromkeys(("nice", "max_files"), "a whole number"),
+    "rule": "tables that begin with [[rule]]",
+}
+
+
+class RulesError(ExpectedError):
+    """Rules are wrong; the text names the rule, its key, and what the key accepts."""
+
+
+class RequirementRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Which requirements of an accepted project are followed: those of its newest release or of all, of which kinds of
+    files, and whether also those that need an extra."""
+
+    releases: Literal["latest", "all"] = "latest"
+    extras: bool = False
+    kinds: tuple[Kind, ...] = ("wheel", "sdist", "egg")
+
+
+class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Matchers (`projects`, `kinds`, `uploaded_before`) and settings; None: it has no such setting."""
+
+    projects: tuple[str, ...] = ("*",)
+    kinds: tuple[Kind, ...] | None = None
+    uploaded_before: date | None = None
+    accept: bool | None = None
+    skip: bool | None = None
+    nice: int | None = None
+    max_files: int | None = None
+
+    @property
+    def is_of_files(self) -> bool:
+        """Whether it matches files, and not whole projects."""
+        return self.kinds is not None or self.uploaded_before is not None
+
+    def matches(self, project: str) -> bool:
+        """Whether it is about the project of this normalized name."""
+        return any(matches_glob(project, pattern) for pattern in self.projects)
+
+    def matches_file(self, file: "RuledFile") -> bool:
+        """Whether it is about this file of a project that it matches."""
+        if self.kinds is not None and file.kind not in self.kinds:
+            return False
+        return self.uploaded_before is None or (
+            file.uploaded_at is not None and file.uploaded_at < _start_of(self.uploaded_before)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RuledFile:
+    """What rules see of a file. `uploaded_at` is in unix seconds; None: not known."""
+
+    filename: str
+    kind: str
+    uploaded_at: float | None
+
+
+class Ruleset(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"rules": "rule"}):
+    """The rules of one version. Rule numbers count from 1, in the order of the file."""
+
+    requirements: RequirementRules = RequirementRules()
+    rules: tuple[Rule, ...] = ()
+
+    def accepts(self, project: str) -> bool:
+        """Whether the project of this normalized name may enter the scope."""
+        return self.deciding_rule(project, "accept")[1] is not False
+
+    def nice(self, project: str) -> int:
+        """How late it is the project's turn: lower comes first; 0 without a rule."""
+        return self.deciding_rule(project, "nice")[1] or 0
+
+    def max_files(self, project: str) -> int | None:
+        """How many of the project's files are read at most, the newest ones; None: all."""
+        most: int | None = self.deciding_rule(project, "max_files")[1]
+        return most
+
+    def deciding_rule(self, project: str, setting: str) -> tuple[int | None, Any]:
+        """The number of the rule that decides a setting of this project, and its value; (None, None) without one."""
+        found: tuple[int | None, Any] = None, None
+        for number, rule in enumerate(self.rules, start=1):
+            value = getattr(rule, setting)
+            if value is not None and not rule.is_of_files and rule.matches(project):
+                found = number, value
+        return found
+
+    def skipped(self, project: str, files: Sequence[RuledFile]) -> dict[str, str]:
+        """Which of a project's files are not read, and why: sentences by filename.
+
+        Files that a rule skips come first. Of the others the newest `max_files` are read; files of equal or unknown
+        age count in the order of their names.
+        """
+        ruled = [(number, rule) for number, rule in enumerate(self.rules, start=1) if rule.matches(project)]
+        reasons: dict[str, str] = {}
+        for file in files:
+            deciding = [
+                (number, rule.skip) for number, rule in ruled if rule.skip is not None and rule.matches_file(file)
+            ]
+            if deciding and deciding[-1][1]:
+                reasons[file.filename] = f"rule {deciding[-1][0]} skips it"
+        number, most = self.deciding_rule(project, "max_files")
+        if most is not None:
+            left = [file for file in files if file.filename not in reasons]
+            left.sort(key=lambda file: (-(file.uploaded_at or 0.0), file.filename))
+            reasons |= {file.filename: f"rule {number} reads the newest {most} files" for file in left[most:]}
+        return reasons
+
+
+_KEYS = {
+    "": Ruleset.__struct_encode_fields__,
+    "requirements": RequirementRules.__struct_fields__,
+    "rule": Rule.__struct_fields__,
+}
+"""The keys that each table accepts."""
+
+
+def parse_ruleset(text: str) -> Ruleset:
+    """The ruleset of a TOML text. Raises RulesError.
+
+    >>> parse_ruleset('[[rule]]\\nprojects = ["tf-*"]\\naccept = false').accepts("tf-nightly")
+    False
+    """
+    try:
+        ruleset = msgspec.convert(parse_toml(text), Ruleset)
+    except msgspec.ValidationError as error:
+        raise RulesError(_named(str(error))) from None
+    except ValueError as error:
+        raise RulesError(f"the rules are no TOML: {error}") from None
+    if not ruleset.requirements.kinds:
+        raise RulesError("requirements.kinds: names no kind; leave it out, or name wheel, sdist or egg")
+    rules = tuple(_checked(rule, number) for number, rule in enumerate(ruleset.rules, start=1))
+    return msgspec.structs.replace(ruleset, rules=rules)
+
+
+def refused_roots(ruleset: Ruleset, roots: Iterable[str]) -> list[str]:
+    """A sentence for each root that the rules do not accept: they contradict each other."""
+    refused = [(root, ruleset.deciding_rule(root, "accept")) for root in roots if not ruleset.accepts(root)]
+    return [f"rule {number} does not accept {root}, which is a root" for root, (number, _) in refused]
+
+
+def _checked(rule: Rule, number: int) -> Rule:
+    """The rule with its patterns as they match normalized names. Raises RulesError where it makes no sense."""
+    for key in ("projects", "kinds"):
+        if getattr(rule, key) == ():
+            raise RulesError(f"rule {number}, {key}: names none, so the rule would never match")
+    settings = {key: getattr(rule, key) for key in ("accept", "skip", "nice", "max_files")}
+    stated = [key for key, value in settings.items() if value is not None]
+    if not stated:
+        raise RulesError(f"rule {number}: sets nothing: it needs accept, skip, nice or max_files")
+    if rule.is_of_files and (of_projects := [key for key in stated if key != "skip"]):
+        raise RulesError(
+            f"rule {number}, {of_projects[0]}: is of whole projects, and kinds or uploaded_before match files: put"
+            " it into a rule of its own"
+        )
+    if rule.accept is False and len(stated) > 1:
+        raise RulesError(f"rule {number}, {stated[1]}: makes no difference to projects that are not accepted")
+    if rule.nice is not None and not LEAST_NICE <= rule.nice <= MOST_NICE:
+        raise RulesError(f"rule {number}, nice: expected {LEAST_NICE} to {MOST_NICE}, not {rule.nice}")
+    if rule.max_files is not None and rule.max_files < 1:
+        raise RulesError(
+            f"rule {number}, max_files: expected 1 or more, not {rule.max_files}; use skip = true for none"
+        )
+    return msgspec.structs.replace(rule, projects=tuple(map(canonicalize_name, rule.projects)))
+
+
+def _start_of(day: date) -> float:
+    return datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()
+
+
+def _named(error: str) -> str:
+    """What is wrong with a value, after the rule and the key, and before what the key accepts."""
+    problem, _, path = error.partition(" - at `$.")
+    path = path.rstrip("`")
+    found = _RULE.fullmatch(path)
+    where = ", ".join(part for part in (f"rule {int(found[1]) + 1}", found[2]) if part) if found else path
+    key = (found[2] or "") if found else re.sub(r"\[\d+\]", "", path).rpartition(".")[2]
+    accepted = _ACCEPTED.get(key) or ", ".join(_KEYS["rule" if found else path])
+    return f"{where or 'the rules'}: {problem[:1].lower()}{problem[1:].replace('`', '')}; it accepts {accepted}"

@@ -1,0 +1,114 @@
+"""Locks: all that is locked from an index is a root; what comes from elsewhere is named."""
+
+from pathlib import Path
+
+import pytest
+
+from pypi_assets.scopes.lock_files import lock_reader
+from pypi_assets.scopes.roots import Roots, RootsError
+
+UV = """
+version = 1
+revision = 3
+requires-python = ">=3.11"
+[[package]]
+name = "mine"
+version = "0.1.0"
+source = { editable = "." }
+dependencies = [{ name = "requests" }]
+[[package]]
+name = "requests"
+version = "2.32.0"
+source = { registry = "https://example.org/simple" }
+[[package]]
+name = "forked"
+version = "1.0"
+source = { git = "https://example.org/forked.git" }
+"""
+POETRY = """
+[[package]]
+name = "Requests"
+version = "2.32.0"
+[[package]]
+name = "private"
+version = "1"
+[package.source]
+type = "legacy"
+url = "https://example.org/simple"
+[[package]]
+name = "forked"
+version = "1"
+[package.source]
+type = "git"
+url = "https://example.org/forked.git"
+[metadata]
+lock-version = "2.1"
+"""
+PYLOCK = """
+lock-version = "1.0"
+created-by = "a test"
+[[packages]]
+name = "requests"
+version = "2.32.0"
+[[packages.wheels]]
+name = "requests-2.32.0-py3-none-any.whl"
+url = "https://example.org/requests-2.32.0-py3-none-any.whl"
+hashes = { sha256 = "00" }
+[[packages]]
+name = "forked"
+[packages.vcs]
+type = "git"
+url = "https://example.org/forked.git"
+commit-id = "1234"
+[[packages]]
+name = "mine"
+[packages.directory]
+path = "."
+"""
+
+
+def read(folder: Path, filename: str, text: str) -> Roots:
+    (folder / filename).write_text(text)
+    reader = lock_reader(filename)
+    assert reader is not None
+    return reader(folder / filename)
+
+
+@pytest.mark.parametrize(
+    ("filename", "text", "names", "skipped"),
+    [
+        ("uv.lock", UV, ["requests"], ["mine comes from editable", "forked comes from git"]),
+        ("poetry.lock", POETRY, ["private", "requests"], ["forked comes from git"]),
+        ("pylock.toml", PYLOCK, ["requests"], ["forked comes from version control", "mine comes from a folder"]),
+        ("pylock.dev.toml", PYLOCK, ["requests"], ["forked comes from version control", "mine comes from a folder"]),
+    ],
+)
+def test_what_is_locked_from_an_index_is_a_root(
+    tmp_path: Path, filename: str, text: str, names: list[str], skipped: list[str]
+) -> None:
+    roots = read(tmp_path, filename, text)
+    assert roots.extras == dict.fromkeys(names, frozenset())
+    assert [each.partition(": ")[2].partition(",")[0] for each in roots.skipped] == skipped
+
+
+def test_files_of_other_names_are_no_locks() -> None:
+    assert [lock_reader(name) for name in ("requirements.txt", "pylock.txt", "pylock.a.b.toml", "Pipfile.lock")] == [
+        None
+    ] * 4
+
+
+@pytest.mark.parametrize(
+    ("filename", "text", "problem"),
+    [
+        ("uv.lock", "version = 2", "version: expected 1"),
+        ("uv.lock", "version = 1\n[package]\nname = 'x'", "package: expected a list"),
+        ("uv.lock", "version = 1\n[[package]]\nversion = '1'", "package 1: it has no name"),
+        ("poetry.lock", "", "lock-version: expected 1.x or 2.x"),
+        ("pylock.toml", "lock-version = '1.0'", "created-by"),
+        ("pylock.toml", "lock-version = '2.0'\ncreated-by = 'x'\npackages = []", "2.0"),
+        ("pylock.toml", "lock-version = [", "pylock.toml: "),
+    ],
+)
+def test_another_format_is_refused_by_its_key(tmp_path: Path, filename: str, text: str, problem: str) -> None:
+    with pytest.raises(RootsError, match=problem):
+        read(tmp_path, filename, text)

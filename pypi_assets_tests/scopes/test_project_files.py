@@ -1,0 +1,82 @@
+"""pyproject.toml: every part that requires something, and what is refused."""
+
+from pathlib import Path
+
+import pytest
+
+from pypi_assets.scopes.project_files import read_project_file
+from pypi_assets.scopes.roots import Roots, RootsError
+
+FULL = """
+[project]
+name = "My.Project"
+dependencies = ["requests[socks]>=2", "local @ https://example.org/local.whl"]
+dynamic = ["version", "optional-dependencies"]
+[project.optional-dependencies]
+docs = ["sphinx"]
+all = ["my-project[docs]"]
+[dependency-groups]
+test = ["pytest>8", {include-group = "Typing"}]
+typing = ["mypy"]
+"""
+POETRY = """
+[tool.poetry]
+name = "mine"
+[tool.poetry.dependencies]
+python = "^3.11"
+Requests = {version = "^2.0", extras = ["socks"], optional = true}
+many = [{version = "1", python = "<3.12"}, {version = "2", python = ">=3.12"}]
+own = {path = "../own"}
+[tool.poetry.dev-dependencies]
+black = "*"
+[tool.poetry.group.docs.dependencies]
+sphinx = "^7"
+forked = {git = "https://example.org/forked.git"}
+"""
+
+
+def read(tmp_path: Path, text: str) -> Roots:
+    path = tmp_path / "pyproject.toml"
+    path.write_text(text)
+    return read_project_file(path)
+
+
+def test_dependencies_extras_and_groups_are_roots_and_the_project_itself_is_not(tmp_path: Path) -> None:
+    roots = read(tmp_path, FULL)
+    assert list(roots.extras) == ["mypy", "pytest", "requests", "sphinx"]
+    assert roots.extras["requests"] == {"socks"}
+    assert ["dynamic" in text for text in roots.skipped] == [True, False]
+    assert "'local @ https://example.org/local.whl' is a URL" in roots.skipped[1]
+
+
+def test_poetrys_own_tables_are_read(tmp_path: Path) -> None:
+    roots = read(tmp_path, POETRY)
+    assert list(roots.extras) == ["black", "many", "requests", "sphinx"]
+    assert roots.extras["requests"] == {"socks"}
+    assert [text.partition(": ")[2].partition(" ")[0] for text in roots.skipped] == [
+        "tool.poetry.dependencies.own",
+        "tool.poetry.group.docs.dependencies.forked",
+    ]
+
+
+def test_a_file_without_requirements_has_no_roots(tmp_path: Path) -> None:
+    assert read(tmp_path, "[tool.ruff]\nline-length = 120\n") == Roots()
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("[project]\ndependencies = 'six'", "project.dependencies: expected a list of requirements"),
+        ("[project]\ndependencies = ['six', 1]", "project.dependencies: expected a requirement as a text"),
+        ("[project]\ndependencies = ['six >']", "project.dependencies: 'six >' is no requirement"),
+        ("[project.optional-dependencies]\nx = 'six'", "project.optional-dependencies.x: expected a list"),
+        ("[dependency-groups]\nx = 'six'", "dependency-groups: "),
+        ("[dependency-groups]\nx = ['six >']", "dependency-groups: "),
+        ("[dependency-groups]\nx = [{include-group = 'y'}]", "dependency-groups: .*y"),
+        ("[dependency-groups]\nx = [{include-group = 'y'}]\ny = [{include-group = 'x'}]", "dependency-groups: Cyclic"),
+        ("[project", "pyproject.toml: "),
+    ],
+)
+def test_what_is_broken_is_named_with_its_key(tmp_path: Path, text: str, problem: str) -> None:
+    with pytest.raises(RootsError, match=problem):
+        read(tmp_path, text)

@@ -1,0 +1,103 @@
+"""Requirements files as pip reads them: what is a root, what is skipped, what is refused."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+from pypi_assets.scopes.requirement_files import read_requirements
+from pypi_assets.scopes.roots import RootsError, joined_roots
+
+MAIN = """\
+# a comment
+--index-url https://example.org/simple
+-r more/extra.txt
+-c constraints.txt
+Requests[Socks, security]>=2.0 ; python_version < "3"   # a comment
+Foo_Bar==1.0 --hash=sha256:{a} \\
+    --hash=sha256:{a}
+-e git+https://example.org/x.git#egg=x
+./folder
+demo @ https://example.org/demo-1.0.tar.gz
+six
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "more").mkdir()
+    (tmp_path / "requirements.txt").write_text(MAIN.format(a="a" * 64))
+    (tmp_path / "more" / "extra.txt").write_text("-r ../last.txt\nattrs\n")
+    (tmp_path / "last.txt").write_text("\ufeffrequests[http2]\n")
+    (tmp_path / "constraints.txt").write_text("idna<4\n")
+    return tmp_path
+
+
+def test_all_that_is_required_is_a_root_and_constraints_are_not(folder: Path) -> None:
+    assert read_requirements(folder / "requirements.txt").extras == {
+        "attrs": frozenset(),
+        "foo-bar": frozenset(),
+        "requests": frozenset({"socks", "security", "http2"}),
+        "six": frozenset(),
+    }
+
+
+def test_what_is_no_project_of_an_index_is_skipped_and_named(folder: Path) -> None:
+    skipped = read_requirements(folder / "requirements.txt").skipped
+    assert [text.removeprefix(f"{folder}/").partition(":")[2].partition(":")[0] for text in skipped] == ["8", "9", "10"]
+    assert all("no project of an index" in text for text in skipped)
+
+
+def test_one_name_a_line_is_the_simplest_form(tmp_path: Path) -> None:
+    (tmp_path / "names").write_text("six\r\n\r\nDemo.Pkg\n")
+    assert list(read_requirements(tmp_path / "names").extras) == ["demo-pkg", "six"]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("six\nnot a name\n", r"requirements.txt:2: 'not a name' is no requirement"),
+        ("six ===== 1", r"requirements.txt:1: "),
+        ("--no-such-option", r"requirements.txt:1: "),
+        ("-r none.txt", r"none.txt: No such file"),
+        ("-c none.txt", r"none.txt: No such file"),
+        ("-r requirements.txt", r"requirements.txt: it includes itself"),
+        ("-r https://example.org/r.txt", r"requirements.txt:1: .* is not a local file"),
+        ("${NAME}", r"requirements.txt:1: "),
+    ],
+)
+def test_what_is_broken_is_named_with_its_line(tmp_path: Path, text: str, problem: str) -> None:
+    (tmp_path / "requirements.txt").write_text(text)
+    with pytest.raises(RootsError, match=problem):
+        read_requirements(tmp_path / "requirements.txt")
+
+
+def test_a_circle_of_files_is_refused(folder: Path) -> None:
+    (folder / "last.txt").write_text("-r more/extra.txt\n")
+    with pytest.raises(RootsError, match="includes itself"):
+        read_requirements(folder / "requirements.txt")
+
+
+def test_two_files_may_include_the_same_one(folder: Path) -> None:
+    (folder / "both.txt").write_text("-r last.txt\n-r more/extra.txt\n")
+    assert list(read_requirements(folder / "both.txt").extras) == ["attrs", "requests"]
+
+
+def test_pip_reads_the_same_requirements(folder: Path) -> None:
+    driver = (
+        "import sys\n"
+        "from pip._internal.network.session import PipSession\n"
+        "from pip._internal.req import parse_requirements\n"
+        "for each in parse_requirements(sys.argv[1], PipSession()):\n"
+        "    if not each.constraint and not each.is_editable: print(each.requirement)\n"
+    )
+    path = folder / "requirements.txt"
+    path.write_text("".join(line for line in path.read_text().splitlines(keepends=True) if "./" not in line))
+    printed = subprocess.run(
+        [sys.executable, "-c", driver, str(path)], capture_output=True, text=True, check=True
+    ).stdout
+    requirements = [Requirement(line) for line in printed.splitlines()]
+    theirs = joined_roots((each.name, each.extras) for each in requirements if each.url is None)
+    assert theirs.extras == read_requirements(path).extras
