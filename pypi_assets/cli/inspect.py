@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from pypi_assets.cli.opening import existing_catalog
+from pypi_assets.cli.opening import existing_catalog, opened_readers
 from pypi_assets.cli.options import JSON, command
 from pypi_assets.terminal import plain, print_json_rows, print_message, print_wrapped_facts
 
@@ -72,9 +72,11 @@ def inspect_command(
 
 def _compare_with_pip(files: Sequence[Path], *, as_json: bool, exit_zero: bool) -> None:
     from pypi_assets.distributions.against_pip import compare
+    from pypi_assets.settings import load_settings
 
     _check_files(files)
-    found = [(path, compare(path)) for path in files]
+    with opened_readers(load_settings()) as readers:
+        found = [(path, compare(path, readers)) for path in files]
     if as_json:
         print_json_rows(
             {
@@ -106,19 +108,18 @@ def _check_files(files: Sequence[Path]) -> None:
 
 def _rows_on_disk(files: Sequence[Path], unopened: list[Path]) -> Iterator[dict[str, Any]]:
     """The records of files; those that cannot be opened are reported and added to `unopened`."""
-    from pypi_assets.assembly import limits_from
-    from pypi_assets.distributions.reader import read_path
+    from pypi_assets.distributions.local_files import read_local
     from pypi_assets.distributions.record_building import record_to_json
     from pypi_assets.settings import load_settings
 
     _check_files(files)
-    limits = limits_from(load_settings())
-    for path in files:
-        try:
-            yield record_to_json(read_path(path, limits=limits))
-        except OSError as error:
-            unopened.append(path)
-            print_message(f"cannot read {path}: {error.strerror or error}")
+    with opened_readers(load_settings()) as readers:
+        for path in files:
+            try:
+                yield record_to_json(read_local(path, readers).record)
+            except OSError as error:
+                unopened.append(path)
+                print_message(f"cannot read {path}: {error.strerror or error}")
 
 
 def _stored_rows(filenames: Sequence[str], project: str | None) -> list[dict[str, Any]]:
@@ -128,9 +129,9 @@ def _stored_rows(filenames: Sequence[str], project: str | None) -> list[dict[str
     from pypi_assets.settings import load_settings
 
     settings = load_settings()
-    with existing_catalog(settings) as catalog:
+    with existing_catalog(settings) as catalog, opened_readers(settings) as readers:
         storage = storage_from(settings, read_only=True)
-        found = [one for filename in filenames for one in stored_records(catalog, storage, filename, project)]
+        found = [one for filename in filenames for one in stored_records(catalog, storage, readers, filename, project)]
     return [
         record_to_json(record)
         | {"of_project": place.project, "pack": place.pack, "offset": place.offset, "extract_bytes": place.length}

@@ -1,10 +1,11 @@
 """What pip makes of one file, compared with the record that is read from it: for people who want to see, and for tests.
 
-pip runs in a process of its own and writes into a scratch folder alone. No crawl uses this, and no reader process.
+Readers make the records. pip runs in a process of its own and writes into a scratch folder alone. No crawl uses this.
 """
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -16,20 +17,21 @@ from typing import Any
 from pypi_assets.characters import normalized_name
 from pypi_assets.distributions import sdists
 from pypi_assets.distributions.archives import trimmed
-from pypi_assets.distributions.extract import Extract, printable
+from pypi_assets.distributions.build_scripts import is_build_script
+from pypi_assets.distributions.extract import Extract, decode_extract, encode_extract, printable
 from pypi_assets.distributions.filenames import parse_filename
-from pypi_assets.distributions.limits import MIB
+from pypi_assets.distributions.local_files import read_local
 from pypi_assets.distributions.members import by_folder, folders_of
 from pypi_assets.distributions.module_names import find_modules
-from pypi_assets.distributions.reader import make_record, read_distribution, read_path
+from pypi_assets.distributions.reader_pool import INHERITED, ReaderFailure, ReaderPool, StoredExtract
 from pypi_assets.distributions.record import AMBIGUOUS, DistributionKind, DistributionRecord
 from pypi_assets.distributions.sdist_names import readable
 from pypi_assets.errors import ExpectedError
 
 PIP_SECONDS = 300
 _SHOWN = 20
-_MAX_WANTED = 8 * MIB
 _SDIST_FIELDS = ("project", "version", "requires_python", "requires_dist", "provides_extra", "entry_points", "modules")
+_NOTHING_FOUND: dict[str, Any] = {"version": "?", "sites": []}
 _SCRIPT_GROUPS = ("console_scripts", "gui_scripts")
 
 
@@ -57,52 +59,62 @@ def has_doubt(record: DistributionRecord) -> bool:
     return record.error is not None or any(note.startswith(AMBIGUOUS) for note in record.notes)
 
 
-def compare_wheel(path: Path, *, python: str = sys.executable) -> AgainstPip:
+def compare_wheel(path: Path, readers: ReaderPool, *, python: str = sys.executable) -> AgainstPip:
     """Compares the record of the wheel at `path` with what the pip of `python` installs of it and resolves from it.
 
-    pip gets the wheel under a name for every platform. Nothing of the wheel is run. Raises NoPipError, and OSError
-    where the file cannot be read.
+    pip gets the wheel under a name for every platform. Nothing of the wheel is run. Raises NoPipError, OSError where
+    the file cannot be read, and ReaderStartError.
     """
-    record = read_path(path)
+    record = read_local(path, readers).record
     if scripts := _scripts_outside(record):
         return AgainstPip(record, "?", f"not tried, since old versions of pip would write outside: {scripts}", ())
     with tempfile.TemporaryDirectory(prefix="against-pip-") as folder:
         found = _run_pip(path, Path(folder), python)
-        if found["refusal"] is None:
-            differences = tuple(differences_from(record, found))
-        else:
-            differences = () if has_doubt(record) else ("pip refuses the file, and the record has no sign of it",)
+        differences = tuple(differences_from(record, found)) if found["refusal"] is None else _without_sign(record)
     return AgainstPip(record, found["version"], found["refusal"], differences)
 
 
-def compare_sdist(path: Path, *, python: str = sys.executable) -> AgainstPip:
+def compare_sdist(path: Path, readers: ReaderPool, *, python: str = sys.executable) -> AgainstPip:
     """Compares the record of the sdist at `path` with one of the tree that the pip of `python` unpacks of it.
 
-    Nothing is built, and nothing of the sdist is run. Raises NoPipError, and OSError where the file cannot be read.
+    Nothing is built, and nothing of the sdist is run; a reader makes both records. Raises NoPipError, OSError where the
+    file cannot be read, and ReaderStartError.
     """
-    with path.open("rb") as source:
-        reading = read_distribution(source, path.name)
-    record = reading.record
+    finished = read_local(path, readers)
+    record = finished.record
     with tempfile.TemporaryDirectory(prefix="against-pip-") as folder:
         found = _run_driver(python, Path(folder), _UNPACKING, str(path.resolve()), str(Path(folder) / "tree"))
         if found["refusal"] is not None:
-            without_sign = () if has_doubt(record) else ("pip refuses the file, and the record has no sign of it",)
-            return AgainstPip(record, found["version"], found["refusal"], without_sign)
-        tree = _extract_of(Path(folder) / "tree")
-    paths = _one_sided("files", tree.paths, _below_top(reading.extract.paths))
-    theirs = make_record(tree, path.name)
-    differences = (*paths, *(line for field in _SDIST_FIELDS for line in _field_differences(field, theirs, record)))
-    return AgainstPip(record, found["version"], None, differences)
+            return AgainstPip(record, found["version"], found["refusal"], _without_sign(record))
+        tree = _extract_of(Path(folder) / "tree", readers.limits.max_wanted_bytes)
+    extract = Extract() if finished.extract is None else decode_extract(finished.extract)
+    paths = _one_sided("files", tree.paths, _below_top(extract.paths))
+    [theirs] = readers.judge([StoredExtract(path.name, None, encode_extract(tree))])
+    return AgainstPip(record, found["version"], None, (*paths, *_record_differences(theirs, record)))
 
 
-def _extract_of(root: Path) -> Extract:
-    """What a reader would keep of the files below `root`."""
+def _without_sign(record: DistributionRecord) -> tuple[str, ...]:
+    """The difference, where pip refuses a file."""
+    return () if has_doubt(record) else ("pip refuses the file, and the record has no sign of it",)
+
+
+def _extract_of(root: Path, most_bytes: int) -> Extract:
+    """What a reader would take out of the files below `root`; of the small ones at most `most_bytes` together."""
     paths = [path for path in sorted(_files_below(root)) if (root / path).is_file()]
-    wanted = [path for path in paths if sdists.is_wanted(path) and (root / path).stat().st_size <= _MAX_WANTED]
-    members = folders_of(readable(path) for path in paths)
-    extract = Extract(members, {path: trimmed(path, (root / path).read_bytes()) for path in wanted})
-    sdists.condense(extract)
+    extract = Extract(folders_of(readable(path) for path in paths))
+    for path in paths:
+        if not (sdists.is_wanted(path) or is_build_script(f"./{path}")):  # of the latter none is at the very top
+            continue
+        most_bytes -= (root / path).stat().st_size
+        if most_bytes >= 0:
+            extract.files[readable(path)] = _kept(path, (root / path).read_bytes())
     return extract
+
+
+def _kept(path: str, content: bytes) -> bytes:
+    """What is kept of a small file. TOML that looks like JSON, as which extracts keep it, is broken as TOML."""
+    content = trimmed(path, content)
+    return b"\n" + content if path.endswith("pyproject.toml") and content.startswith(b"{") else content
 
 
 def _below_top(paths: list[str]) -> list[str]:
@@ -112,20 +124,24 @@ def _below_top(paths: list[str]) -> list[str]:
     return [path[cut:] for path in paths]
 
 
-def _field_differences(field: str, theirs: DistributionRecord, ours: DistributionRecord) -> Iterator[str]:
-    values = [getattr(record, field) for record in (theirs, ours)]
-    if values[0] != values[1]:
-        by_pip, read = [value if isinstance(value, tuple) else (str(value),) for value in values]
-        yield from _one_sided(field, by_pip, read)
+def _record_differences(theirs: DistributionRecord | ReaderFailure | None, ours: DistributionRecord) -> Iterator[str]:
+    if isinstance(theirs, ReaderFailure):
+        yield f"what pip unpacks cannot be read: {printable(theirs.text)}"
+        return
+    for field in _SDIST_FIELDS:
+        values = [getattr(record, field) for record in (theirs, ours)]
+        if values[0] != values[1]:
+            by_pip, read = [value if isinstance(value, tuple) else (str(value),) for value in values]
+            yield from _one_sided(field, by_pip, read)
 
 
-def compare(path: Path, *, python: str = sys.executable) -> AgainstPip:
-    """Compares a wheel or an sdist, by its name. Raises NoPipError for other kinds too, and OSError."""
+def compare(path: Path, readers: ReaderPool, *, python: str = sys.executable) -> AgainstPip:
+    """Compares a wheel or an sdist, by its name. Raises NoPipError for other kinds too, and what these raise."""
     kind = parse_filename(path.name).kind
     if kind == DistributionKind.WHEEL:
-        return compare_wheel(path, python=python)
+        return compare_wheel(path, readers, python=python)
     if kind == DistributionKind.SDIST:
-        return compare_sdist(path, python=python)
+        return compare_sdist(path, readers, python=python)
     raise NoPipError(f"{printable(path.name)} is neither a wheel nor an sdist: pip has nothing to install or unpack")
 
 
@@ -148,21 +164,29 @@ def _run_pip(path: Path, folder: Path, python: str) -> dict[str, Any]:
 
 
 def _run_driver(python: str, folder: Path, driver: str, *arguments: str) -> dict[str, Any]:
-    """What a `driver` writes into the file that is its last argument, with a `refusal` if it fails later."""
+    """What a `driver` writes into the file that is its last argument, with a `refusal` if it fails later.
+
+    pip is not contained as readers are. So it gets no setting, no password and no proxy.
+    """
     answer = folder / "answer.json"
-    variables = {name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "PYTHON"))}
-    done = subprocess.run(  # noqa: S603 - the interpreter is the caller's, and the rest is ours
-        [python, "-I", "-c", driver, *arguments, str(answer)],
-        cwd=folder,
-        env=variables | {"TMPDIR": str(folder), "LC_ALL": "C.UTF-8"},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        errors="replace",
-        timeout=PIP_SECONDS,
-        check=False,
-    )
+    variables = {name: value for name, value in os.environ.items() if name in INHERITED}
+    try:
+        done = subprocess.run(  # noqa: S603 - the interpreter is the caller's, and the rest is ours
+            [python, "-I", "-c", driver, *arguments, str(answer)],
+            cwd=folder,
+            env=variables | {"HOME": str(folder), "TMPDIR": str(folder), "LC_ALL": "C.UTF-8"},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=PIP_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return _NOTHING_FOUND | {"refusal": f"pip takes more than {PIP_SECONDS} seconds"}
     if not answer.exists():
+        if done.returncode < 0:
+            return _NOTHING_FOUND | {"refusal": f"pip died: signal {signal.Signals(-done.returncode).name}"}
         raise NoPipError(f"pip did not run with {python}: {printable(done.stderr.strip().rpartition(chr(10))[2])}")
     found: dict[str, Any] = json.loads(answer.read_text())
     if found["refusal"] is None and done.returncode:

@@ -57,6 +57,7 @@ from pypi_assets.distributions.sources import MismatchError, RangeSource, Source
 from pypi_assets.errors import ExpectedError
 
 __all__ = [
+    "INHERITED",
     "FinishedReading",
     "ReaderFailure",
     "ReaderPool",
@@ -82,7 +83,7 @@ What takes longer is read alone then, where it is known what it was that took to
 _CPUCLOCK_SCHED = 2
 """Which of a process's clocks the kernel means: `clock_getcpuclockid` makes such numbers."""
 _Answer = TypeVar("_Answer", AllRead, Judged)
-_INHERITED = frozenset(
+INHERITED = frozenset(
     {
         *("PATH", "LANG", "LC_ALL", "LC_CTYPE"),
         *("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "DYLD_FALLBACK_LIBRARY_PATH", "DYLD_FRAMEWORK_PATH"),
@@ -494,5 +495,5 @@ def _failed_record(filename: str, project: str | None, kind: ErrorKind, text: st
 
 def _environment() -> dict[str, str]:
     """What Python needs to find the same modules as here, and nothing that may be secret."""
-    kept = {name: value for name, value in os.environ.items() if name in _INHERITED}
+    kept = {name: value for name, value in os.environ.items() if name in INHERITED}
     return kept | {"PYTHONPATH": os.pathsep.join(path or str(Path.cwd()) for path in sys.path)}

@@ -31,8 +31,7 @@ from pypi_assets.catalog.reads.stored_extracts import (
 )
 from pypi_assets.catalog.reads.unsupplied_records import count_unsupplied, make_pending, unsupplied_records
 from pypi_assets.catalog.work.read_queue import queue_reads
-from pypi_assets.distributions.extract import ExtractError, decode_extract
-from pypi_assets.distributions.reader import make_record
+from pypi_assets.distributions.extract import ExtractError
 from pypi_assets.distributions.reader_pool import ReaderFailure, ReaderPool, StoredExtract
 from pypi_assets.distributions.record import EXTRACTOR_VERSION, DistributionRecord
 from pypi_assets.extracts.packs import PackError, read_extracts
@@ -279,12 +278,13 @@ def _describe_names(names: NamesChange) -> str:
 
 
 def stored_records(
-    catalog: Catalog, storage: Storage, filename: str, project: str | None = None
+    catalog: Catalog, storage: Storage, readers: ReaderPool, filename: str, project: str | None = None
 ) -> list[tuple[ExtractPlace, DistributionRecord]]:
-    """The records that today's rules make of the stored extracts of the distributions with that name.
+    """The records that one of `readers` makes, by today's rules, of the stored extracts of the distributions with that
+    name.
 
     There can be several, of projects where one's name is the start of another's. Raises CatalogError where there is
-    none, PackError and ExtractError where it cannot be read, StorageError.
+    none, PackError and ExtractError where it cannot be read, StorageError and ReaderStartError.
     """
     with catalog.read() as connection:
         places = find_extracts(connection, filename, project)
@@ -294,12 +294,13 @@ def stored_records(
             f"no extract of {filename}{of_project} is stored: `pypi-assets files` shows what the catalog knows, and an"
             " extract is kept of what was read since there are extracts"
         )
-    return [(place, _record_at(storage, place)) for place in places]
+    return [(place, _record_at(storage, readers, place)) for place in places]
 
 
-def _record_at(storage: Storage, place: ExtractPlace) -> DistributionRecord:
+def _record_at(storage: Storage, readers: ReaderPool, place: ExtractPlace) -> DistributionRecord:
     [content] = read_extracts(storage, place.pack, place.pack_size, [(place.offset, place.length)])
-    try:
-        return make_record(decode_extract(content), place.filename, project=place.project)
-    except ExtractError as error:
-        raise ExtractError(f"{place.filename} in pack {place.pack}: {error}") from error
+    [record] = readers.judge([StoredExtract(place.filename, place.project, content)])
+    if isinstance(record, DistributionRecord):
+        return record
+    reason = record.text if record else "there is no record"
+    raise ExtractError(f"{place.filename} in pack {place.pack}: {reason}")

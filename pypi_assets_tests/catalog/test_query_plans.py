@@ -198,7 +198,7 @@ def test_what_runs_per_project_or_per_range_uses_an_index(catalog: Catalog, tmp_
             reprocess(catalog, index.storage, crawler.readers, project="project1")
             change_extractor_version(catalog)
             assert reprocess(catalog, index.storage, crawler.readers).changed == 6
-            assert stored_records(catalog, index.storage, "project1-2.0-py3-none-any.whl")
+            assert stored_records(catalog, index.storage, crawler.readers, "project1-2.0-py3-none-any.whl")
             clean_packs(Catalog(catalog.engine, lambda: time.time() + 10 * 86_400), index.storage)
     assert len(found) > 40
     require_bounded(catalog, found)

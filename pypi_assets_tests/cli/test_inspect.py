@@ -1,12 +1,16 @@
 """`pypi-assets inspect`: records of files on disk, and of stored extracts."""
 
+import sys
 from pathlib import Path
 
 import pytest
 
 from pypi_assets.cli.inspect import inspect_command
+from pypi_assets.distributions import reader_pool
 from pypi_assets_tests.builders import make_egg, make_sdist, make_wheel
 from pypi_assets_tests.cli.commands import Commands
+from pypi_assets_tests.distributions.containment.attempts import ATTEMPTS
+from pypi_assets_tests.distributions.containment.targets import targets
 from pypi_assets_tests.served_index import ServedIndex
 
 
@@ -90,7 +94,7 @@ def test_a_file_that_cannot_be_opened_exits_with_1_in_any_case(
     def refuse(*_: object, **__: object) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("pypi_assets.distributions.reader.read_path", refuse)
+    monkeypatch.setattr("pypi_assets.distributions.local_files.read_local", refuse)
     result = commands.run("inspect", wheel, "--exit-zero", "--json")
     assert (result.exit_code, result.stdout) == (1, "[]\n")
     assert result.stderr == f"cannot read {wheel}: Permission denied\n"
@@ -136,3 +140,51 @@ def test_records_are_compared_with_pip(commands: Commands, tmp_path: Path) -> No
     assert "no difference" in commands.done("inspect", "--against-pip", files[1]).stdout
     files[1].write_bytes(b"no tar")
     assert "refuses it" in commands.done("inspect", "--against-pip", files[1]).stdout
+
+
+@pytest.fixture
+def misbehaving(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Readers do what the names of files demand."""
+    monkeypatch.setattr(reader_pool, "READER_PROGRAM", "pypi_assets_tests.distributions.misbehaving_reader")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the layers are Linux's")
+@pytest.mark.usefixtures("misbehaving")
+def test_a_file_that_takes_its_reader_over_can_do_nothing(
+    commands: Commands, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wheel = make_wheel(tmp_path, "attempts", "1.0")
+    with targets() as variables:
+        for name, value in variables.items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.setattr(reader_pool, "INHERITED", reader_pool.INHERITED | variables.keys())
+        monkeypatch.setenv("PYPI_ASSETS_CONTAINMENT", "required")
+        [record] = commands.json("inspect", "--exit-zero", wheel)
+        assert record["notes"] == [f"{len(ATTEMPTS)} attempts"]
+        assert commands.json("inspect", "--against-pip", "--exit-zero", wheel)[0]["differences"] != []
+        place = Path(variables["TARGET_FOLDER"])
+        assert sorted(path.name for path in place.iterdir()) == ["deleted", "file", "old", "socket"]
+
+
+@pytest.mark.usefixtures("misbehaving")
+def test_a_file_that_crashes_its_reader_has_one_error(commands: Commands, tmp_path: Path) -> None:
+    files = [make_wheel(tmp_path, name, "1.0") for name in ("crash", "demo")]
+    result = commands.run("inspect", *files)
+    assert result.exit_code == 1
+    assert "error           reader failure: the reader died: signal SIGSEGV\n" in result.stdout
+    assert result.stderr == "records with an error: 1 (crash-1.0-py3-none-any.whl)\n"
+    assert "modules         demo\n" in result.stdout
+    assert "reader failure" not in commands.run("inspect", "--against-pip", files[1]).stdout
+
+
+@pytest.mark.usefixtures("misbehaving")
+def test_where_a_layer_is_missing_the_setting_decides(
+    commands: Commands, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wheel = make_wheel(tmp_path, "demo", "1.0")
+    monkeypatch.setenv("LACKING_LAYER", "seccomp")
+    monkeypatch.setattr(reader_pool, "INHERITED", reader_pool.INHERITED | {"LACKING_LAYER"})
+    assert commands.done("inspect", wheel).stdout
+    monkeypatch.setenv("PYPI_ASSETS_CONTAINMENT", "required")
+    for options in ((), ("--against-pip",)):
+        assert "CONTAINMENT=required" in commands.refused("inspect", wheel, *options)

@@ -1,15 +1,20 @@
 """The comparison with pip finds what differs, and nothing where the record is right."""
 
-import io
+import json
 import sys
 
 import pytest
 
-from pypi_assets.distributions import against_pip
+from pypi_assets.distributions import against_pip, reader_pool
 from pypi_assets.distributions.against_pip import NoPipError, compare, compare_sdist, compare_wheel
+from pypi_assets.distributions.limits import Limits
+from pypi_assets.distributions.local_files import read_local
 from pypi_assets.distributions.reader import read_path
+from pypi_assets.distributions.reader_pool import ReaderPool
+from pypi_assets.distributions.record import ErrorKind
 from pypi_assets_tests.builders import make_sdist, make_wheel
 from pypi_assets_tests.distributions.hostile_tars import EVIL_INFO, link, tar, tar_member
+from pypi_assets_tests.served_index import shared_readers
 
 FILES = {"demo/__init__.py": "", "demo/part.py": "", "start.pth": "import demo\n"}
 ENTRY_POINTS = "[console_scripts]\ndemo = demo:main\n[group]\nname = demo.part\n"
@@ -26,7 +31,7 @@ def test_an_honest_wheel_has_no_difference(tmp_path):
         entry_points=ENTRY_POINTS,
         tag="cp39-cp39-win_amd64",
     )
-    found = compare_wheel(path)
+    found = compare_wheel(path, shared_readers())
     assert (found.refusal, found.differences, found.is_silent) == (None, (), False)
     assert found.record == read_path(path)
     assert found.pip_version[0].isdigit()
@@ -36,9 +41,9 @@ def test_a_record_of_other_content_differs_in_each_field(tmp_path, monkeypatch):
     path = make_wheel(tmp_path, "demo", "1.0", files=FILES, requires_dist=["a"], entry_points=ENTRY_POINTS)
     other = tmp_path / "other"
     other.mkdir()
-    record = read_path(make_wheel(other, "demo", "1.0", files={"else.py": ""}, requires_dist=["b"]))
-    monkeypatch.setattr(against_pip, "read_path", lambda path: record)
-    found = compare_wheel(path)
+    reading = read_local(make_wheel(other, "demo", "1.0", files={"else.py": ""}, requires_dist=["b"]), shared_readers())
+    monkeypatch.setattr(against_pip, "read_local", lambda *_: reading)
+    found = compare_wheel(path, shared_readers())
     assert found.differences == (
         "modules: by pip, not in the record: demo",
         "modules: by pip, not in the record: demo.part",
@@ -53,18 +58,20 @@ def test_a_record_of_other_content_differs_in_each_field(tmp_path, monkeypatch):
 
 
 def test_what_pip_refuses_has_its_reason(tmp_path):
-    found = compare_wheel(make_wheel(tmp_path, "demo", "1.0", files={"../evil.py": ""}))
+    found = compare_wheel(make_wheel(tmp_path, "demo", "1.0", files={"../evil.py": ""}), shared_readers())
     assert found.refusal is not None
     assert "outside the target directory" in found.refusal
     broken = tmp_path / "broken-1.0-py3-none-any.whl"
     broken.write_bytes(b"no zip")
-    found = compare_wheel(broken)
+    found = compare_wheel(broken, shared_readers())
     assert found.refusal is not None
     assert (found.differences, found.is_silent) == ((), False)
 
 
 def test_a_script_that_old_versions_of_pip_write_elsewhere_is_not_tried(tmp_path):
-    found = compare_wheel(make_wheel(tmp_path, "demo", "1.0", entry_points="[console_scripts]\n../../x = demo:main\n"))
+    found = compare_wheel(
+        make_wheel(tmp_path, "demo", "1.0", entry_points="[console_scripts]\n../../x = demo:main\n"), shared_readers()
+    )
     assert found.refusal is not None
     assert found.refusal.startswith("not tried")
 
@@ -75,25 +82,32 @@ def test_a_python_without_pip_is_named(tmp_path):
     script.write_text(f'#!/bin/sh\nexec {sys.executable} -S "$@"\n')
     script.chmod(0o755)
     with pytest.raises(NoPipError, match="No module named 'pip'"):
-        compare_wheel(path, python=str(script))
+        compare_wheel(path, shared_readers(), python=str(script))
 
 
 def test_an_honest_sdist_has_no_difference(tmp_path):
     path = make_sdist(
         tmp_path, "demo", "1.0", files={"setup.py": "from setuptools import setup\nsetup()\n", "demo.py": ""}
     )
-    found = compare_sdist(path)
+    found = compare_sdist(path, shared_readers())
     assert (found.refusal, found.differences) == (None, ())
-    assert compare(path) == found
+    helped = {"setup.py": "from setup_helpers import *\nsetup(py_modules=MODULES)\n", "one.py": "", "two.py": ""}
+    helped["setup_helpers.py"] = "MODULES = ['one', 'two']\n"
+    other = make_sdist(tmp_path, "other", "1.0", files=helped)
+    assert read_path(other).modules == ("one", "two")
+    assert compare_sdist(other, shared_readers()).differences == ()
+    assert compare(path, shared_readers()) == found
 
 
 def test_a_record_of_another_sdist_differs(tmp_path, monkeypatch):
     path = tmp_path / "demo-1.0.tar.gz"
     path.write_bytes(tar(tar_member(b"demo-1.0/evil.py", b"")))
-    reading = against_pip.read_distribution
-    other = tar(tar_member(b"demo-1.0/PKG-INFO", EVIL_INFO))
-    monkeypatch.setattr(against_pip, "read_distribution", lambda _, name: reading(io.BytesIO(other), name))
-    found = compare_sdist(path)
+    other = tmp_path / "other" / path.name
+    other.parent.mkdir()
+    other.write_bytes(tar(tar_member(b"demo-1.0/PKG-INFO", EVIL_INFO)))
+    reading = read_local(other, shared_readers())
+    monkeypatch.setattr(against_pip, "read_local", lambda *_: reading)
+    found = compare_sdist(path, shared_readers())
     assert "files: by pip, not in the record: evil.py" in found.differences
     assert "requires_dist: in the record, not by pip: evil" in found.differences
     assert found.is_silent
@@ -102,7 +116,7 @@ def test_a_record_of_another_sdist_differs(tmp_path, monkeypatch):
 def test_an_sdist_that_pip_refuses_has_its_reason(tmp_path):
     path = tmp_path / "demo-1.0.tar.gz"
     path.write_bytes(tar(link(b"demo-1.0/evil.py", b"/etc/passwd")))
-    found = compare_sdist(path)
+    found = compare_sdist(path, shared_readers())
     assert found.refusal is not None
     assert "absolute path" in found.refusal
     assert not found.is_silent
@@ -110,4 +124,54 @@ def test_an_sdist_that_pip_refuses_has_its_reason(tmp_path):
 
 def test_other_kinds_are_named(tmp_path):
     with pytest.raises(NoPipError, match="neither a wheel nor an sdist"):
-        compare(tmp_path / "demo-1.0.exe")
+        compare(tmp_path / "demo-1.0.exe", shared_readers())
+
+
+def test_pip_gets_no_setting_and_no_password(tmp_path, monkeypatch):
+    names = ("PYPI_ASSETS_DATABASE_URL", "HTTPS_PROXY", "PIP_INDEX_URL", "HOME", "SECRET")
+    for name in names:
+        monkeypatch.setenv(name, "password")
+    driver = "import json, os, sys; open(sys.argv[1], 'w').write(json.dumps({'refusal': None, **os.environ}))"
+    found = against_pip._run_driver(sys.executable, tmp_path, driver)
+    assert "password" not in json.dumps(found)
+    assert found["HOME"] == found["TMPDIR"] == str(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("driver", "refusal"),
+    [
+        ("import time; time.sleep(60)", "pip takes more than 0.3 seconds"),
+        ("import os; os.kill(os.getpid(), 9)", "pip died: signal SIGKILL"),
+    ],
+)
+def test_a_pip_that_does_not_end_by_itself_refuses(tmp_path, monkeypatch, driver, refusal):
+    monkeypatch.setattr(against_pip, "PIP_SECONDS", 0.3)
+    monkeypatch.setattr(against_pip, "_DRIVER", driver)
+    monkeypatch.setattr(against_pip, "_UNPACKING", driver)
+    for make in (make_wheel, make_sdist):
+        found = compare(make(tmp_path, "demo", "1.0"), shared_readers())
+        assert (found.pip_version, found.refusal) == ("?", refusal)
+        assert found.differences == ("pip refuses the file, and the record has no sign of it",)
+
+
+@pytest.mark.parametrize("make", [make_wheel, make_sdist])
+def test_readers_make_the_records(tmp_path, monkeypatch, make):
+    monkeypatch.setattr(reader_pool, "READER_PROGRAM", "pypi_assets_tests.distributions.misbehaving_reader")
+    with ReaderPool(Limits(), size=1) as readers:
+        found = compare(make(tmp_path, "crash", "1.0"), readers)
+    assert found.record.error is not None
+    assert (found.record.error.kind, found.is_silent) == (ErrorKind.READER_FAILURE, False)
+    assert found.differences != ()
+
+
+def test_toml_that_looks_like_json_is_broken(tmp_path):
+    path = make_sdist(tmp_path, "demo", "1.0", files={"pyproject.toml": '{"project": {"name": "evil"}}', "demo.py": ""})
+    assert compare_sdist(path, shared_readers()).differences == ()
+
+
+def test_of_small_files_that_pip_unpacks_as_many_are_read_as_in_an_archive(tmp_path):
+    for name in ("setup.py", "setup_a.py", "setup_b.py"):
+        (tmp_path / name).write_text("x" * 100)
+    extract = against_pip._extract_of(tmp_path, 250)
+    assert sorted(extract.files) == ["setup.py", "setup_a.py"]
+    assert sorted(extract.paths) == ["setup.py", "setup_a.py", "setup_b.py"]

@@ -24,7 +24,7 @@ from pypi_assets.dumps.dump_format import as_dumped
 from pypi_assets.extracts import reprocess as reprocessing
 from pypi_assets.extracts.packs import PackError, pack_path
 from pypi_assets.extracts.reprocess import Reprocessed, reprocess, stored_records
-from pypi_assets_tests.served_index import ServedIndex
+from pypi_assets_tests.served_index import ServedIndex, shared_readers
 
 DATA = distribution_data.c
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="the kernel limits memory on Linux alone")
@@ -272,20 +272,30 @@ def test_a_crawl_that_reads_a_distribution_meanwhile_wins(
 
 
 def test_the_record_of_a_stored_extract(crawled: ServedIndex, catalog: Catalog):
-    [(place, record)] = stored_records(catalog, crawled.storage, WHEEL)
+    [(place, record)] = stored_records(catalog, crawled.storage, shared_readers(), WHEEL)
     assert (place.project, place.filename, record.modules) == ("one", WHEEL, ("one_module",))
-    assert stored_records(catalog, crawled.storage, WHEEL, "One") == [(place, record)]
-    [(_, broken)] = stored_records(catalog, crawled.storage, "three-1.0.tar.gz")
+    assert stored_records(catalog, crawled.storage, shared_readers(), WHEEL, "One") == [(place, record)]
+    [(_, broken)] = stored_records(catalog, crawled.storage, shared_readers(), "three-1.0.tar.gz")
     assert broken.error is not None
     for filename, project in (("four-1.0.win32.exe", None), ("none-1.0.tar.gz", None), (WHEEL, "two")):
         with pytest.raises(CatalogError, match=f"no extract of {filename}"):
-            stored_records(catalog, crawled.storage, filename, project)
+            stored_records(catalog, crawled.storage, shared_readers(), filename, project)
     path = pack_path(place.pack)
     pack = bytearray(crawled.storage.get(path))
     pack[place.offset + place.length - 1] ^= 1
     crawled.storage.put(path, bytes(pack))
-    with pytest.raises(ExtractError, match=f"{WHEEL} in pack {place.pack}: a damaged extract"):
-        stored_records(catalog, crawled.storage, WHEEL)
+    with pytest.raises(ExtractError, match=f"{WHEEL} in pack {place.pack}: .*: a damaged extract"):
+        stored_records(catalog, crawled.storage, shared_readers(), WHEEL)
     crawled.storage.delete(path)
     with pytest.raises(PackError, match="is missing"):
-        stored_records(catalog, crawled.storage, WHEEL)
+        stored_records(catalog, crawled.storage, shared_readers(), WHEEL)
+
+
+def test_a_stored_extract_that_kills_its_reader_has_one_error(
+    index: ServedIndex, catalog: Catalog, monkeypatch: pytest.MonkeyPatch
+):
+    filename = index.wheel("crash", "1.0")
+    crawl_full(index.crawler(catalog))
+    monkeypatch.setattr(reader_pool, "READER_PROGRAM", "pypi_assets_tests.distributions.misbehaving_reader")
+    with ReaderPool(Limits(), size=1) as readers, pytest.raises(ExtractError, match="the reader died: signal SIGSEGV"):
+        stored_records(catalog, index.storage, readers, filename)
