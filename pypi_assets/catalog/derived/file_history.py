@@ -142,9 +142,12 @@ class _Folding:
         self.state = ProjectState(self.version_of)
         if pages:
             self.first_page = pages[0].serial
-        _enter_baseline(self.state, known, pages)
-        if pages and pages[0].sighting == len(self.sightings) - 1 and _is_created(known):
-            self.unexplained |= self.state.files.keys()  # a page can show early what a later event adds
+        returned = _enter_baseline(self.state, known, pages)
+        newest = len(self.sightings) - 1
+        self.unexplained |= {name for name, page in returned.items() if page.sighting == newest}
+        if pages and pages[0].sighting == newest and pages[0].serial > self.known_since:
+            # a page can show early what a later event adds or yanks
+            self.unexplained |= {name for name, yanked in pages[0].yanked.items() if yanked or name in self.state.files}
         if self.known_since > 0:
             _enter_removed(self.state, known, pages)
         self.state.refresh(list(self.state.files), self._exists_since(known, pages), BASELINE)
@@ -357,10 +360,14 @@ def _is_created(known: Sequence[_Known]) -> bool:
     return bool(known) and known[0][1].action == Action.CREATE_PROJECT
 
 
-def _enter_baseline(state: ProjectState, known: Sequence[_Known], pages: Sequence[SeenPage]) -> None:
+def _enter_baseline(state: ProjectState, known: Sequence[_Known], pages: Sequence[SeenPage]) -> dict[str, SeenPage]:
     """Enters what existed before the first event: from the first page, from what later events undo, and from later
-    pages what a quarantine hid from the first one."""
+    pages what a quarantine hid from the first one. Returns these files, each with the page that shows it first.
+
+    Such a page can be newer than its serial: then an event that is not stored yet may have added or yanked the file.
+    """
     first_page = pages[0] if pages else None
+    returned: dict[str, SeenPage] = {}
     topics = _topics(known, [] if first_page is None else map(state.version_of, first_page.yanked))
     on_page = (
         {about for name in first_page.yanked for about in _abouts(state.version_of(name))}
@@ -393,6 +400,8 @@ def _enter_baseline(state: ProjectState, known: Sequence[_Known], pages: Sequenc
             is_hidden = any(cleared_at.get(about, page.serial + 1) <= page.serial for about in abouts)
             if page is not first_page and not is_hidden:
                 continue  # no quarantine can have hidden it from the first page
+            if page is not first_page:
+                returned[filename] = page
             yanks = [first_of[_YANK, about] for about in abouts if (_YANK, about) in first_of]
             first_yank = min(yanks, key=lambda one: one.serial, default=None)
             file = state.enter(filename, version)
@@ -410,6 +419,7 @@ def _enter_baseline(state: ProjectState, known: Sequence[_Known], pages: Sequenc
             for release in exact or state.spelled_like(text) or state.releases_named(text):
                 release.is_quarantined |= one.action == Action.UNQUARANTINE_RELEASE
                 release.is_yanked |= one.action == Action.UNYANK_RELEASE
+    return returned
 
 
 def _abouts(version: str) -> tuple[str, ...]:

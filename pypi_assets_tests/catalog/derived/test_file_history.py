@@ -188,6 +188,28 @@ def test_a_quarantine_is_of_the_release_whose_text_later_files_show():
     assert (live(found[WHEEL]), live(found[egg])) == ([(50, 51)], [(60, None)])
 
 
+def unexplained(events: list[ChangelogEvent], *pages: Sighting) -> frozenset[str]:
+    through = max(seen.seen_through for seen in pages)
+    folded = fold(events, pages, known_since=50, events_through=through, version_of=version_of)
+    assert folded is not None
+    return folded.unexplained
+
+
+def test_a_page_may_show_of_what_a_quarantine_hid_more_than_the_stored_events():
+    cleared = [event(60, "release quarantine cleared")]
+    shown = {SDIST: False, WHEEL: True}
+    assert unexplained(cleared, page(50, {SDIST: False}), page(60, shown, 65)) == {WHEEL}
+    assert unexplained(cleared, page(50, {SDIST: False}), page(60, shown, 65), page(70, shown)) == set()
+
+
+def test_a_first_page_may_show_more_than_the_stored_events():
+    added = [event(60, f"add py3 file {WHEEL}")]
+    assert unexplained(added, page(60, {SDIST: False, WHEEL: False})) == {SDIST}
+    assert unexplained(added, page(60, {WHEEL: True})) == {WHEEL}
+    assert unexplained(added, page(60, {WHEEL: False})) == set()
+    assert unexplained(added, page(50, {SDIST: True})) == set()  # of what was before the events it is the only proof
+
+
 def test_what_no_event_explains_follows_the_page_and_is_marked():
     found = histories([event(5, "add source file demo-1.0.tar.gz")], page(5, {SDIST: False}), page(9, {WHEEL: True}))
     assert live(found[SDIST]) == [(5, 9)]
