@@ -15,6 +15,7 @@ from pypi_assets.catalog.derived.visits import recompute_explained
 from pypi_assets.catalog.ledger.range_ledger import last_allocated_serial, read_state
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.observed.events import changed_projects
+from pypi_assets.catalog.reports.range_changes import unexplained_projects
 from pypi_assets.catalog.work.finished_scopes import forget_visits
 from pypi_assets.catalog.work.full_crawls import (
     CrawlListing,
@@ -163,16 +164,22 @@ def _explain_pages(crawler: Crawler, crawl: FullCrawl) -> None:
     change.
 
     A page can be newer than its serial. What a first page shows early, or lacks already, follows from these events.
+    With the history, events of before explain what did not follow from any.
     """
     catalog = crawler.catalog
     with catalog.read() as connection:
         if not is_crawl_drained(connection, crawl):
             return
     through = crawler.patiently(lambda: query_changelog(crawler, partial(store_all_events, crawler)))
-    if through is None or through <= crawl.serial:
+    if through is None:
         return
+    changed: list[int] = []
     with catalog.read() as connection:
-        changed = [project_id for project_id, *_ in changed_projects(connection, SerialRange(crawl.serial, through))]
+        if through > crawl.serial:
+            changed += [id_ for id_, *_ in changed_projects(connection, SerialRange(crawl.serial, through))]
+        if crawl.with_history:
+            changed += unexplained_projects(connection)
+    changed = sorted(set(changed))
     for start in range(0, len(changed), _COMPUTED_AT_A_TIME):
         ids = changed[start : start + _COMPUTED_AT_A_TIME]
         work = partial(recompute_explained, project_ids=ids, since=crawl.opened_at, through=through)

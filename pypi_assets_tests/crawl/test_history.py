@@ -71,6 +71,18 @@ def test_every_serial_is_as_the_index_showed_it(batches, window):
             catalog.close()
 
 
+def test_what_earlier_events_explain_is_unexplained_no_more(index: ServedIndex, catalog: Catalog):
+    sdist = index.sdist("one", "1.0")
+    index.history.yank("one", "1.0")
+    index.history.remove_file(sdist)
+    crawl_full(index.crawler(catalog))
+    index.wheel("one", "1.0")
+    crawl_incremental(index.crawler(catalog))
+    assert unexplained(catalog) == 1
+    crawl_full(index.crawler(catalog), with_history=True)
+    assert unexplained(catalog) == 0
+
+
 def test_a_replay_that_was_stopped_goes_on(index: ServedIndex, catalog: Catalog, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(stored_events, "_SERIALS_AT_A_TIME", 4)
     shown: Shown = {0: set()}

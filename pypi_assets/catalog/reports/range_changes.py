@@ -10,6 +10,9 @@ from pypi_assets.catalog.derived.recompute import UNEXPLAINED_CHANGES
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.tables import changes, distributions, projects, releases
 
+_IS_UNEXPLAINED: ColumnElement[bool] = changes.c.cause == literal_column(f"'{UNEXPLAINED}'")
+"""Without a parameter, so that the partial index is used."""
+
 
 @dataclass(frozen=True, slots=True)
 class RangeChange:
@@ -46,10 +49,15 @@ def count_unexplained(connection: Connection, serials: SerialRange | None = None
     """The number of file changes that no event explains: all that are logged, or those logged in `serials`."""
     if serials is None:
         return read_counts(connection).get(UNEXPLAINED_CHANGES, 0)
-    # without a parameter, so that the partial index is used
-    cause: ColumnElement[str] = literal_column(f"'{UNEXPLAINED}'")
-    query = select(func.count()).select_from(changes).where(changes.c.cause == cause, *_within(serials))
+    query = select(func.count()).select_from(changes).where(_IS_UNEXPLAINED, *_within(serials))
     return int(connection.scalar(query) or 0)
+
+
+def unexplained_projects(connection: Connection) -> list[int]:
+    """The ids of the projects of whose files a change is logged that no event explained, in order."""
+    of_files = select(changes.c.distribution_id).where(_IS_UNEXPLAINED)
+    query = select(distributions.c.project_id).where(distributions.c.id.in_(of_files)).distinct()
+    return sorted(connection.scalars(query))
 
 
 def _within(serials: SerialRange) -> tuple[ColumnElement[bool], ColumnElement[bool]]:

@@ -4,14 +4,20 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from sqlalchemy import insert, select
+from sqlalchemy import delete, insert, select
 
 from pypi_assets.catalog.counters import add_counts
 from pypi_assets.catalog.derived.file_history import UNEXPLAINED
 from pypi_assets.catalog.derived.recompute import UNEXPLAINED_CHANGES
 from pypi_assets.catalog.ledger.serial_range import SerialRange
-from pypi_assets.catalog.reports.range_changes import RangeChange, count_causes, count_unexplained, first_changes
-from pypi_assets.catalog.tables import changes, distributions
+from pypi_assets.catalog.reports.range_changes import (
+    RangeChange,
+    count_causes,
+    count_unexplained,
+    first_changes,
+    unexplained_projects,
+)
+from pypi_assets.catalog.tables import changes, distributions, projects
 from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
 
 
@@ -37,6 +43,15 @@ def test_changes_count_where_they_are_logged(small: SmallCatalog):
         assert count_causes(connection, SerialRange(6, 9)) == {}
         counts = [count_unexplained(connection, serials) for serials in (None, SerialRange(0, 5), SerialRange(5, 6))]
     assert counts == [1, 0, 1]
+
+
+def test_projects_with_an_unexplained_change_are_found(small: SmallCatalog):
+    small.add(7, "Other", "1.0", "other-1.0.tar.gz")
+    with small.catalog.write() as connection:
+        demo = connection.scalar(select(projects.c.id).where(projects.c.normalized == "demo"))
+        assert unexplained_projects(connection) == [demo]
+        connection.execute(delete(changes).where(changes.c.cause == UNEXPLAINED))
+        assert unexplained_projects(connection) == []
 
 
 def test_the_first_changes_are_in_order_of_serial(small: SmallCatalog):
