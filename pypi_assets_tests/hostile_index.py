@@ -1,7 +1,7 @@
 """An index whose texts would do something wherever they are shown, and what finds that one of them still can.
 
-Each text that an index or a file may choose is hostile here: names, versions, reasons, errors, requirements, entry
-points, modules. `live_in_*` return why a text that was shown is not inert; an empty list is what tests expect.
+Each text that an index or a file may choose is hostile here: names, versions, actions, reasons, errors, requirements,
+entry points, modules. `live_in_*` return why a text that was shown is not inert; an empty list is what tests expect.
 """
 
 import json
@@ -18,11 +18,11 @@ from starlette.responses import Response
 
 from pypi_assets.devindex.spoiling import Answer, changed
 from pypi_assets_tests.builders import core_metadata, zip_bytes
-from pypi_assets_tests.served_index import ServedIndex
+from pypi_assets_tests.served_index import JSON, ServedIndex
 
 BEACON = "beacon.invalid"
 """The host in each address of the hostile texts."""
-CONTROLS = "\x1b[31m\x07\x9b2J\u202e\u2066\u200b"
+CONTROLS = "\x1b[31m\x00\x07\x9b2J\u202e\u2066\u200b"
 PRINTABLE = (
     f"=cmd<img src={BEACON}><script>![i]({BEACON})[l](javascript:x){{x=1}}\"';DROP TABLE projects;--"
     f"&#x41;`a`|\\|![p]({BEACON})www.{BEACON} me@{BEACON} $(id)"
@@ -30,13 +30,17 @@ PRINTABLE = (
 """What a filename may have: no slash, no backslash apart from those that are taken out of it, no control character."""
 HOSTILE = f"{PRINTABLE} {CONTROLS}http://{BEACON}/a\\|![q](//{BEACON}/b.png)\r\n# h\n=1+1\t@SUM(1)\n* x"
 FILENAME = f"evil-1.0-{PRINTABLE.replace(chr(92), '').replace('/', '')}.zip"
+XML_TEXT = re.sub(r"[\x00-\x08\x0b-\x1f]", "", HOSTILE)
+"""The same where it is in XML, which has no other characters."""
 FAULT = f"the index: {HOSTILE}"
-PROJECT, FIELDS, BROKEN = "evil", "fields", "broken"
+PROJECT, FIELDS, BROKEN, RENAMED = "evil", "fields", "broken", "renamed"
+"""The last one is `XML_TEXT` by its name wherever the index has a name."""
 
 _MARKDOWN = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
 _BLOCKS = {"inline", "paragraph_open", "paragraph_close"}
 _INERT = {"text", "code_inline", "text_special", "softbreak"}
 _AUTOLINKED = re.compile(r"://|www\.|\S@\S", re.IGNORECASE)
+_FORMULA = re.compile(r"\s*[=+@\uff1d\uff0b\uff0d\uff20]|\s*-(?![0-9.]+$|$)")
 _CELL = re.compile(r"(?:\\[\\|]|[^|])*")  # as micromark divides rows, which Dagster's UI uses
 _ESCAPES = re.compile(r"\x1b\[[0-9;]*m")  # colours, of which Dagster's own lines have some
 
@@ -44,6 +48,7 @@ _ESCAPES = re.compile(r"\x1b\[[0-9;]*m")  # colours, of which Dagster's own line
 def upload(index: ServedIndex) -> None:
     """Uploads files whose content is hostile; `hostile_answers` makes the answers about them hostile."""
     plain, text = index.wheel(PROJECT, "1.0"), HOSTILE.replace("\r", "").replace("\n", " ")
+    path = text.replace("\0", "")  # where Python's zipfile ends a name
     headers = [(name, text) for name in ("Summary", "Author", "Author-email", "License", "Keywords", "Classifier")]
     metadata = core_metadata(
         FIELDS, "1.0", requires_dist=[text, f"demo; extra == '{text}'", "demo"], extra_headers=headers
@@ -52,20 +57,22 @@ def upload(index: ServedIndex) -> None:
         FIELDS,
         "1.0",
         metadata=metadata,
-        files={f"{text.replace('/', '')}.py": "", "good/__init__.py": "", f"{text}/__init__.py": ""},
+        files={f"{path.replace('/', '')}.py": "", "good/__init__.py": "", f"{path}/__init__.py": ""},
         entry_points=f"[console_scripts]\n{text} = good:main\ngood = {text}\n[{text}]\na = b\n",
         top_level=[text],
     )
     index.sdist(
         FIELDS, "1.0", files={"pyproject.toml": f"[project]\nname = {json.dumps(text)}\n", "setup.py": f"# {text}"}
     )
-    named = f"{text}.dist-info/METADATA"
+    named = f"{path}.dist-info/METADATA"
     broken = {"1.0-py3-none-any.whl": _refused_zip(text), "2.0-py3-none-any.whl": zip_bytes({named: metadata})}
     for rest, content in (broken | {"3.0.tar.gz": text.encode()}).items():
         path = index.folder / "built" / f"{BROKEN}-{rest}"
         path.write_bytes(content)
         index.history.add(path, project=BROKEN, version=rest[:3])
     index.history.yank(PROJECT, "1.0", "because")
+    index.wheel(RENAMED, "1.0")
+    index.history.yank(RENAMED, "1.0", "because")
     assert plain == "evil-1.0-py3-none-any.whl"
 
 
@@ -90,19 +97,24 @@ def _refused_zip(text: str) -> bytes:
 class HostileAnswers:
     """A fault of a served index: its own answers with hostile texts, and with `fails` only faults and errors."""
 
-    def __init__(self) -> None:
+    def __init__(self, index: ServedIndex) -> None:
         self.fails = False
+        self._index = index
 
     def __call__(self, request: Request) -> Response | None:
         path = request.url.path
         if self.fails:
             fault = xmlrpc.client.Fault(-32000, FAULT)
             body = xmlrpc.client.dumps(fault, methodresponse=True).encode("ascii", "xmlcharrefreplace")
-            return Response(re.sub(rb"&#(27|7|155);|\x1b|\x07", b"", body), media_type="text/xml")
+            return Response(re.sub(rb"&#(27|7|155);|\x1b|\x07|\x00", b"", body), media_type="text/xml")
         if path == f"/simple/{PROJECT}/":
             return changed(_hostile_page)
         if path == "/pypi":
             return changed(_hostile_changelog)
+        if path == "/simple/":
+            return changed(_hostile_list)
+        if BEACON.replace(".", "-") in path:  # as names are normalized
+            return Response(_renamed_page(self._index.page(RENAMED)), media_type=JSON)
         return None
 
 
@@ -114,13 +126,29 @@ def _hostile_page(answer: Answer) -> Answer:
     return answer.with_body(json.dumps({**page, "name": page["name"], "files": [first, named, *entries]}).encode())
 
 
+def _renamed_page(body: bytes) -> bytes:
+    page = json.loads(body)
+    file = page["files"][0] | {"filename": FILENAME, "yanked": HOSTILE, "requires-python": HOSTILE}
+    return json.dumps({**page, "name": XML_TEXT, "versions": [HOSTILE, XML_TEXT], "files": [file]}).encode()
+
+
+def _hostile_list(answer: Answer) -> Answer:
+    listed = json.loads(answer.body)
+    for project in listed["projects"]:
+        project["name"] = XML_TEXT if project["name"] == RENAMED else project["name"]
+    broken = [{"name": HOSTILE, "_last-serial": HOSTILE}, {HOSTILE: HOSTILE}]
+    return answer.with_body(json.dumps({**listed, "projects": [*listed["projects"], *broken]}).encode())
+
+
 def _hostile_changelog(answer: Answer) -> Answer:
     values, _ = xmlrpc.client.loads(answer.body)
     if not isinstance(values[0], list):
         return answer
-    text = re.sub(r"[\x00-\x08\x0b-\x1f]", "", HOSTILE)  # XML has no others
+    text = XML_TEXT
     rows = [
-        [name, version, timestamp, f"{action} {text}" if action.startswith("create") else action, serial]
+        [text, text, timestamp, f"{action} {text}", serial]
+        if name == RENAMED
+        else [name, version, timestamp, f"{action} {text}" if action.startswith("create") else action, serial]
         for name, version, timestamp, action, serial in values[0]
     ]
     rows += [[text, text, "no time", text, rows[-1][-1]]] if rows else []
@@ -139,7 +167,7 @@ def live_in_terminal(printed: str) -> list[str]:
 
 def live_in_csv(cells: Iterator[str]) -> list[str]:
     """Cells that a spreadsheet takes for formulas."""
-    return [cell for cell in cells if cell.lstrip().startswith(("=", "+", "@")) or live_in_line(cell)]
+    return [cell for cell in cells if _FORMULA.match(cell) or live_in_line(cell)]
 
 
 def live_in_markdown(text: str) -> list[str]:

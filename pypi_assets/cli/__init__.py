@@ -19,6 +19,7 @@ from click.shell_completion import CompletionItem
 
 from pypi_assets import terminal
 from pypi_assets.errors import ExpectedError, SettingsError
+from pypi_assets.inert import inert_lines
 from pypi_assets.terminal import plain, print_message
 
 INTERRUPTED = 130
@@ -100,6 +101,12 @@ class _Commands(click.Group):
                 raise click.UsageError(f"not in UTF-8: {argument!r}; names and options are", ctx)
         return super().parse_args(ctx, args)
 
+    def make_context(self, *arguments: Any, **settings: Any) -> click.Context:
+        try:
+            return super().make_context(*arguments, **settings)
+        except click.ClickException as error:
+            raise _inert(error) from None
+
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         found = [
             CompletionItem(name, help=listed.short_help)
@@ -118,7 +125,9 @@ class _Commands(click.Group):
             raise
         except (ExpectedError, OSError) as error:
             raise _failure(error) from error
-        except (click.ClickException, click.exceptions.Exit, click.Abort):
+        except click.ClickException as error:
+            raise _inert(error) from None
+        except (click.exceptions.Exit, click.Abort):
             raise
         except Exception as error:
             if database_failure := _database_failure(error):
@@ -132,6 +141,12 @@ class OwnProcess:
 
 class _SettingsFailure(click.ClickException):
     exit_code = 2
+
+
+def _inert(error: click.ClickException) -> click.ClickException:
+    """The same error: what it repeats of the command line can be the name of a file, or come from a pipe."""
+    vars(error)["message"] = inert_lines(error.message)  # which is final only for type checkers
+    return error
 
 
 def _failure(error: ExpectedError | OSError) -> click.ClickException:

@@ -34,10 +34,9 @@ TOO_SLOW = {"full_crawl"}  # what it shows of files is what incremental_crawl sh
 
 
 def test_whatever_an_index_names_is_inert_in_dagster(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    answers = HostileAnswers()
     with served_index(tmp_path / "served") as index, dg.DagsterInstance.ephemeral() as instance:
         upload(index)
-        index.faults = answers
+        index.faults = answers = HostileAnswers(index)
         quick = {"superseded_kept_hours": 0, "lag_warn_s": 0.001, "lag_fail_s": 0.001}
         pipeline = Pipeline(settings_for(index.url, tmp_path / "home", **quick), instance)
         pipeline.crawled()  # all shards, which Dagster would take long for

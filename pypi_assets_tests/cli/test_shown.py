@@ -1,0 +1,200 @@
+"""All that commands print of an index is inert, in each of their formats, on a terminal and in a pipe.
+
+The commands are found, not listed: a new one fails here until it is run, or left out for a reason.
+"""
+
+import csv
+import io
+import json
+import shutil
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import click.testing
+import pytest
+from click.testing import Result
+
+from pypi_assets.metrics import StatusMetrics
+from pypi_assets.settings import load_settings
+from pypi_assets_tests.cli.commands import Commands, every_command
+from pypi_assets_tests.hostile_index import (
+    BEACON,
+    BROKEN,
+    FIELDS,
+    FILENAME,
+    HOSTILE,
+    PROJECT,
+    XML_TEXT,
+    HostileAnswers,
+    live_in_csv,
+    live_in_line,
+    live_in_terminal,
+    upload,
+    upload_broken,
+)
+from pypi_assets_tests.prometheus import samples
+from pypi_assets_tests.served_index import ServedIndex
+
+WHEEL, SDIST, BAD = f"{FIELDS}-1.0-py3-none-any.whl", f"{FIELDS}-1.0.tar.gz", f"{BROKEN}-1.0-py3-none-any.whl"
+PROJECTS = [[PROJECT], [FIELDS], [BROKEN], [XML_TEXT]]
+STORED = HOSTILE.replace("\0", "\ufffd")
+"""The hostile text as a database keeps it, which has no NUL."""
+
+RUNS: dict[str, list[list[str]]] = {
+    "crawl full": [[]],
+    "crawl incremental": [[]],
+    "dump full": [["--shards", "1"]],
+    "dump incremental": [[]],
+    "dump redo": [["--shards", "1"]],
+    "dump compact": [[]],
+    "dump parquet": [["--force"]],
+    "dump restore": [[]],
+    "leveldb update": [["--force"]],
+    "leveldb list": [[]],
+    "leveldb verify": [[]],
+    "lookup module": [["good"], ["g", "--prefix"], [XML_TEXT]],
+    "lookup project": [*PROJECTS, ["", "--prefix"], [*PROJECTS[0], "--at-serial", "1"]],
+    "lookup dependents": [["demo"], ["demo", "--transitive"], ["", "--prefix"], [XML_TEXT]],
+    "lookup command": [["good"], ["", "--prefix"], [STORED], [XML_TEXT]],
+    "lookup hash": [["--file", WHEEL], ["--file", WHEEL, "--all"], [XML_TEXT]],
+    "failures list": [[], *(["--project", *project] for project in PROJECTS), ["--kind", "visit"], ["--kind", STORED]],
+    "failures retry": [[], ["--project", XML_TEXT]],
+    "files": [[], *(["--project", *project] for project in PROJECTS)],
+    "history": [[*project, *options] for project in PROJECTS for options in ([], ["--all"])],
+    "visits": [*PROJECTS, [PROJECT, "--compare", "1", "2"]],
+    "ranges": [["--all"]],
+    "audit": [["--share", "100"]],
+    "status": [[], ["--recount"]],
+    "inspect": [
+        [WHEEL, SDIST, BAD, FILENAME],
+        ["--against-pip", BAD],
+        ["--from-extract", WHEEL, SDIST, BAD],
+        ["--from-extract", FILENAME],
+    ],
+    "reprocess": [["--older-than-version", "1000"], ["--project", XML_TEXT, "--older-than-version", "1000"]],
+    "extracts clean": [["--dry-run"], []],
+    "prune": [["--dry-run"], []],
+    "dump clean": [["--dry-run"], []],
+    "migrate": [[]],
+    "metrics": [[]],
+}
+"""By command, its arguments; what is written comes before what is read and before what is deleted."""
+LEFT_OUT = {
+    "completion": "prints a script that is the same for each index",
+    "man": "prints the manual page, which is the same for each index",
+    "init": "writes a file of settings from its own options",
+    "devindex": "serves an index of one's own, for development",
+}
+WITH_THE_INDEX = ["crawl full", "crawl incremental", "failures retry", "audit", "status", "metrics"]
+"""What sends requests, and shows what comes of them."""
+FORMATS = {"as_json": "--json", "as_csv": "--csv"}
+
+
+@pytest.fixture
+def hostile(commands: Commands, index: ServedIndex, tmp_path: Path) -> HostileAnswers:
+    """A crawled index whose texts are hostile; the files of it are in the working folder."""
+    upload(index)
+    index.faults = answers = HostileAnswers(index)
+    commands.done("crawl", "full")
+    upload_broken(index, "4.0")
+    commands.done("crawl", "incremental")
+    for name in (WHEEL, SDIST, BAD):
+        shutil.copy(index.folder / "built" / name, tmp_path)
+    shutil.copy(index.folder / "built" / SDIST, tmp_path / FILENAME)
+    return answers
+
+
+def test_each_command_is_run_or_left_out() -> None:
+    names = {" ".join(path) for path, _ in every_command()}
+    assert names == set(RUNS) | {name for name in names if name.partition(" ")[0] in LEFT_OUT}
+
+
+def test_whatever_an_index_names_is_inert_in_the_output(
+    commands: Commands, hostile: HostileAnswers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found: dict[str, list[str]] = {}
+    texts: set[str] = set()
+    shown = 0
+    for fails in (False, True):
+        hostile.fails = fails
+        for name, result, option in results(commands, WITH_THE_INDEX if fails else list(RUNS), monkeypatch):
+            shown += BEACON in result.stdout + result.stderr
+            live = live_in_terminal(result.stderr) + live_in_output(result.stdout, option)
+            if live:
+                found.setdefault(f"{name} {option}", live)
+            if option == "--json" and result.stdout:
+                texts.update(texts_of(json.loads(result.stdout)))
+    assert found == {}
+    assert shown > 60, "the texts of the index are shown"
+    assert {STORED, XML_TEXT, FILENAME} <= texts, "JSON has the exact texts"
+
+
+def results(commands: Commands, names: list[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, Result, str]]:
+    """What each command of `names` prints, in each format that it has, on a terminal and not."""
+    known = {" ".join(path): command for path, command in every_command()}
+    for name in names:
+        options = ["", *(FORMATS[str(one.name)] for one in known[name].params if one.name in FORMATS)]
+        for arguments in RUNS[name]:
+            for option in options:
+                yield name, commands.run(*name.split(), *filter(None, [option]), *arguments), option
+            with monkeypatch.context() as patch:
+                patch.setattr(click.testing._NamedTextIOWrapper, "isatty", lambda self: self.name == "<stdout>")
+                yield name, commands.run(*name.split(), *arguments), "on a terminal"
+
+
+def live_in_output(printed: str, option: str) -> list[str]:
+    if option == "--csv":
+        return live_in_csv(cell for row in csv.reader(io.StringIO(printed)) for cell in row)
+    return live_in_terminal(printed)
+
+
+def texts_of(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        for item in value:
+            yield from texts_of(item)
+    elif isinstance(value, dict):
+        for name, item in value.items():
+            yield name
+            yield from texts_of(item)
+
+
+def test_metrics_of_it_are_read_as_prometheus_reads_them(
+    commands: Commands, hostile: HostileAnswers, tmp_path: Path
+) -> None:
+    hostile.fails = True
+    path = tmp_path / "pypi-assets.prom"
+    commands.done("metrics", "--file", path)
+    taken = StatusMetrics(load_settings())
+    taken.take()
+    with urllib.request.urlopen(taken.listen("127.0.0.1", 0), timeout=10) as response:
+        served = response.read().decode()
+    for text in (path.read_text(), served, commands.done("metrics").stdout):
+        assert samples(text)["distributions", "error"] > 0
+        assert live_in_line(text) == []
+
+
+@pytest.mark.parametrize("text", [STORED, f"--{STORED}", "-\x1b[31m\u202e"])
+def test_what_someone_names_is_inert_in_the_errors(commands: Commands, text: str) -> None:
+    """A name can come from a pipe, and a file can have any. There is no catalog, so each command ends early."""
+    for path, command in every_command():
+        if path[0] in LEFT_OUT:
+            continue
+        for arguments in (
+            [*path, text],
+            [*path[:-1], text],
+            *([*path, *option] for option in with_values(command, text)),
+        ):
+            result = commands.run(*arguments)
+            assert live_in_terminal(result.stderr) == [], arguments
+            assert result.stdout == "" or not result.exit_code
+
+
+def with_values(command: click.Command, text: str) -> Iterator[list[str]]:
+    for one in command.params:
+        if isinstance(one, click.Option) and not one.is_flag:
+            yield [one.opts[0], *[text] * one.nargs]
