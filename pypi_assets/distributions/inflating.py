@@ -52,7 +52,9 @@ _PROBLEMS = {
 }
 """What is recorded, in the words that Python 3.11 had for it."""
 _GZIP = b"\x1f\x8b"
-_SEVERAL_PARTS = f"{AMBIGUOUS} zeros lie between compressed parts, where Python ends and others read on"
+_ZEROS = f"{AMBIGUOUS} zeros follow a compressed part, where Python ends or fails, and others read on"
+_REST = f"{AMBIGUOUS} bytes after the end of the compressed data are ignored"
+"""Python refuses some of them, if it reads as far, and behind xz it reads on where they are of lzma."""
 _MAGIC_BYTES = max(map(len, _DECOMPRESSORS))
 
 
@@ -76,13 +78,12 @@ def _decompressed(source: SequentialSource, magic: bytes, budget: Budget, notes:
         data = b""
         if decompressor.eof:
             data, has_zeros = _next_part(source, decompressor.unused_data)
+            if has_zeros and magic != _GZIP and _ZEROS not in notes:
+                notes.append(_ZEROS)
             if not data.startswith(magic):
                 if data:
-                    doubt = f"{AMBIGUOUS} " if magic == _GZIP else ""  # which Python refuses, if it reads as far
-                    notes.append(f"{doubt}bytes after the end of the compressed data are ignored")
+                    notes.append(_REST)
                 return
-            if has_zeros and magic != _GZIP and _SEVERAL_PARTS not in notes:
-                notes.append(_SEVERAL_PARTS)
             decompressor = _DECOMPRESSORS[magic]()
         elif decompressor.needs_input and not (data := source.read(PIECE)):
             raise BrokenDataError("EOFError: the compressed data ends too early")

@@ -28,7 +28,7 @@ MAX_DEPTH = 400
 LEAVES = "member names that lead out of the archive are ignored: pip refuses it"
 _LINKED_OUT = "links that lead out of the archive are ignored: pip refuses it"
 _NO_TARGET = "hard links that lead to no file of the archive are ignored: pip refuses it, or ignores them"
-_WITHOUT_TOP = "hard links leave the top folder out: Python before 3.11.4 ignores them"
+_WITHOUT_TOP = "hard links lead to no earlier member by its whole name: Python before 3.11.4 ignores them"
 _SPECIAL = "members that are devices, or of no known kind, are ignored: pip refuses it"
 _BLOCKED = "members that lie where there is a folder, or below a file, are ignored: pip refuses it"
 _OVER_FOLDER = "folders have the name of a file: newer versions of Python refuse it"
@@ -40,6 +40,7 @@ _THROUGH = "times a member lies behind a symbolic link, which versions of Python
 _TO_FOLDER = "symbolic links lead to folders: it depends on a build whether it follows them"
 _NOWHERE = "symbolic links that lead nowhere are ignored: some versions of Python refuse it"
 _IN_CIRCLES = "symbolic links to folders that they lie in are ignored: some versions of Python refuse it"
+_BY_DOTS = "symbolic links lead elsewhere where Python takes .. and slashes out of their targets: versions differ"
 _RELINKED = "links have the name of another member, or lead to a link: versions of Python differ"
 _CHANGED = "times a file is written that has two names by a hard link: versions of Python differ"
 _TOO_LONG = "member names are too long or too deep for Linux and Python: pip refuses it"
@@ -118,19 +119,20 @@ def unpacked_tar(members: Sequence[Member], doubts: Doubts) -> UnpackedTree:
     """The files that pip makes of a tar's `members`. Raises LimitExceededError."""
     top = leading_folder(member.name for member in members)
     builder = _Builder(doubts, is_tar=True)
+    targets = _Targets(members)
     for member in members:
         name, target = member.name, member.target
+        is_odd = not targets.has(member)
         if top is not None:
             _, name = split_leading_folder(name)
             if member.kind is MemberKind.HARD_LINK:
                 first, rest = split_leading_folder(target)
-                if first == top:
-                    target = rest
-                else:
-                    doubts.add(_WITHOUT_TOP)
+                target = rest if first == top else target
+        if is_odd and member.kind is MemberKind.HARD_LINK:
+            doubts.add(_WITHOUT_TOP)
         if name.startswith("/"):
             doubts.add(_ABSOLUTE)
-        builder.add(Member(name.lstrip("/"), member.kind, member.place, target))
+        builder.add(Member(name.lstrip("/"), member.kind, member.place, target), has_odd_target=is_odd)
     return UnpackedTree(top, _below(top, builder.files()), builder.repeated)
 
 
@@ -166,8 +168,36 @@ def _is_too_long(name: str) -> bool:
     return max(map(len, encoded.split(b"/"))) > MAX_COMPONENT_BYTES
 
 
-def _without_dots(name: str) -> str:
-    return "/".join([part for part in name.split("/") if part not in {"", "."}])
+def _normal(path: str) -> str:
+    """`path` without `.`, doubled slashes, and each `..` with what it goes back from."""
+    parts: list[str] = []
+    for part in path.split("/"):
+        if part == ".." and parts and parts[-1] != "..":
+            parts.pop()
+        elif part not in {"", "."}:
+            parts.append(part)
+    return ("/" if path.startswith("/") else "") + "/".join(parts)
+
+
+class _Targets:
+    """Finds what links lead to by the names in the archive alone, as Python before 3.11.4 does."""
+
+    def __init__(self, members: Sequence[Member]) -> None:
+        self._has_hard_links = any(member.kind is MemberKind.HARD_LINK for member in members)
+        self._names = {member.name for member in members}
+        self._earlier: set[str] = set()
+
+    def has(self, member: Member) -> bool:
+        """Whether `member`, the next one, is no link, or leads to a member by its name: an earlier one by a hard
+        link."""
+        if self._has_hard_links:
+            if member.kind is MemberKind.HARD_LINK and _normal(member.target) not in self._earlier:
+                return False
+            self._earlier.add(_normal(member.name))
+        if member.kind is not MemberKind.SYMBOLIC_LINK:
+            return True
+        folder, slash, _ = member.name.rpartition("/")
+        return _normal(f"{folder}{slash}{member.target}").replace("\\", "/") in self._names
 
 
 @dataclass(slots=True, eq=False)
@@ -180,7 +210,10 @@ class _File:
 
 @dataclass(slots=True, eq=False)
 class _Link:
+    """`is_odd` where some versions of Python do not find its target."""
+
     target: str
+    is_odd: bool
 
 
 @dataclass(slots=True, eq=False)
@@ -233,16 +266,14 @@ class _Builder:
         self._doubts = doubts
         self._is_tar = is_tar
         self._root = _Folder()
-        self._names: set[str] = set()
         self._steps = 0
 
-    def add(self, member: Member) -> None:
+    def add(self, member: Member, *, has_odd_target: bool = False) -> None:
         """Adds one member; where pip refuses it, there is a doubt instead."""
         name = member.name
         for is_so, reason in (("\\" in name, _BACKSLASH), ("\0" in name, _NUL), (_is_too_long(name), _TOO_LONG)):
             if is_so:
                 self._doubts.add(reason)
-        self._names.add(_without_dots(name))
         try:
             match member.kind:
                 case MemberKind.SPECIAL:
@@ -252,7 +283,7 @@ class _Builder:
                 case MemberKind.FILE:
                     self._add_file(name, member.place)
                 case MemberKind.SYMBOLIC_LINK:
-                    self._add_symbolic_link(name, member.target)
+                    self._add_symbolic_link(name, _Link(member.target, has_odd_target))
                 case MemberKind.HARD_LINK:
                     self._add_hard_link(name, member.target)
         except _RefusedError as refused:
@@ -288,14 +319,16 @@ class _Builder:
             raise _RefusedError(_BLOCKED)
         return name
 
-    def _add_symbolic_link(self, name: str, target: str) -> None:
+    def _add_symbolic_link(self, name: str, link: _Link) -> None:
         name = self._file_name(name)
-        self._check_target(f"{name.rpartition('/')[0]}/{target}", target)
+        folder = name.rpartition("/")[0]
+        self._check_target(f"{folder}/{link.target}", link.target)
+        self._check_target(f"{folder}/{_normal(link.target)}", link.target)
         at = self._walk(name, follows_last=False)
         if at.name is None or isinstance(at.node, _Folder):
             raise _RefusedError(_RELINKED)
         self._forget(at.node)
-        at.parent.inside[at.name] = _Link(target)
+        at.parent.inside[at.name] = link
 
     def _check_target(self, path: str, target: str) -> None:
         """Raises _RefusedError where a link leads out of the archive."""
@@ -331,8 +364,10 @@ class _Builder:
             self.repeated += 1
             node.names -= 1
 
-    def _walk(self, path: str, *, makes_folders: bool = True, follows_last: bool = True) -> _Place:
-        """Follows `path` from the top as the system does, with or without making the folders that lack."""
+    def _walk(
+        self, path: str, *, makes_folders: bool = True, needs_folders: bool = False, follows_last: bool = True
+    ) -> _Place:
+        """Follows `path` from the top as the system does. Folders that lack are made, or needed, or else imagined."""
         pending = [part for part in reversed(path.split("/")) if part not in {"", "."}]
         folders = [self._root]
         made: list[_Folder] = []
@@ -351,7 +386,7 @@ class _Builder:
                 hops += 1
                 if hops > MAX_HOPS:
                     raise _RefusedError(_NOWHERE)
-                if makes_folders:
+                if makes_folders and not needs_folders:
                     self._doubts.add(_THROUGH)
                 parts = [each for each in reversed(node.target.split("/")) if each not in {"", "."}]
                 self._spend(len(parts))
@@ -362,6 +397,8 @@ class _Builder:
                 raise _RefusedError(_BLOCKED)
             else:
                 if not isinstance(node, _Folder):
+                    if needs_folders:
+                        raise _RefusedError(_NOWHERE)
                     node = _Folder()
                     if makes_folders:
                         folders[-1].inside[part] = node
@@ -397,11 +434,10 @@ class _Builder:
         return found
 
     def _linked(self, visit: "_Visit", link: _Link) -> "_File | _Folder | None":
-        """What a symbolic link leads to."""
-        try:
-            node = self._walk(f"{visit.path}/{link.target}", makes_folders=False).node
-        except _RefusedError:
-            node = None
+        """What a symbolic link leads to: in newer versions of Python, where it is another thing in older ones."""
+        node = self._led_to(visit, _normal(link.target))
+        if node is not self._led_to(visit, link.target):
+            self._doubts.add(_BY_DOTS)
         if node is None:
             self._doubts.add(_NOWHERE)
         elif isinstance(node, _Folder):
@@ -409,16 +445,16 @@ class _Builder:
                 self._doubts.add(_IN_CIRCLES)
                 return None
             self._doubts.add(_TO_FOLDER)
-        elif isinstance(node, _File) and not visit.is_linked and self._is_odd_target(visit.path, link.target):
+        elif link.is_odd:
             self._doubts.add(_THROUGH)
-        return None if isinstance(node, _Link) else node
+        return node
 
-    def _is_odd_target(self, folder: str, target: str) -> bool:
-        """Whether the target is no member by its name alone, so that Python before 3.11.4 refuses it."""
-        parts: list[str] = []
-        for part in f"{folder}/{target}".split("/"):
-            if part == "..":
-                parts = parts[:-1]
-            elif part not in {"", "."}:
-                parts.append(part)
-        return "/".join(parts) not in self._names
+    def _led_to(self, visit: "_Visit", target: str) -> "_File | _Folder | None":
+        """The file or folder that there is at `target`, from the folder of `visit`, as the system finds it."""
+        try:
+            node = self._walk(f"{visit.path}/{target}", needs_folders=True).node
+        except _RefusedError:
+            return None
+        if isinstance(node, _Link) or (isinstance(node, _File) and target.endswith(("/", "/."))):
+            return None
+        return node

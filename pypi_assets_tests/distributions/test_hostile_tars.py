@@ -8,9 +8,12 @@ from pypi_assets.distributions.against_pip import has_doubt
 from pypi_assets.distributions.filenames import parse_filename
 from pypi_assets.distributions.limits import Limits
 from pypi_assets.distributions.reader import make_record, read_extract
-from pypi_assets_tests.distributions.hostile_tars import CASES, DOUBT, ERROR, SAME, TarCase, tar
+from pypi_assets_tests.distributions import hostile_sdists, hostile_tars
+from pypi_assets_tests.distributions.hostile_tars import DOUBT, ERROR, SAME, TarCase, tar
 from pypi_assets_tests.distributions.pip_trees import differences, unpacked_by_pip
 from pypi_assets_tests.distributions.raw_archives import pax_header, pax_record
+
+CASES = (*hostile_tars.CASES, *hostile_sdists.CASES)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
