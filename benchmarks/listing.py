@@ -157,14 +157,14 @@ def parse(folder: Path) -> float:
     return time.monotonic() - started
 
 
-def drain(catalog: Catalog, scope: str) -> tuple[float, float]:
+def drain(catalog: Catalog, workload: str) -> tuple[float, float]:
     """Claims and finishes all visits; the seconds that a batch takes, the medians of the first and the last tenth."""
     seconds = []
     while True:
         started, now = time.monotonic(), time.time()
         with catalog.write() as connection:
             claim = {"worker": "benchmark", "now": now, "until": now + 600, "limit": VISITS_A_BATCH}
-            tasks = claim_visits(connection, scope, None, **claim)
+            tasks = claim_visits(connection, workload, None, **claim)
         if not tasks:
             tenth = max(len(seconds) // 10, 1)
             return statistics.median(seconds[:tenth]), statistics.median(seconds[-tenth:])
@@ -186,10 +186,10 @@ def list_once(folder: Path, address: str, database_url: str, projects: int) -> L
         process_s, clock_s = time.process_time() - used, time.monotonic() - started
         peak = resident_bytes("VmHWM")
     with catalog.read() as connection:
-        sizes = shards_with_projects(connection, crawl.scope).values()
+        sizes = shards_with_projects(connection, crawl.workload).values()
     assert listing.projects == sum(sizes) == projects, listing
     parse_s = (before + parse(folder)) / 2
-    batch_s = drain(catalog, crawl.scope)
+    batch_s = drain(catalog, crawl.workload)
     catalog.close()
     return Listed(projects, start, peak, process_s, clock_s, parse_s, (min(sizes), max(sizes)), batch_s)
 

@@ -43,7 +43,7 @@ from pypi_assets.catalog.database import open_catalog
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.reports.recounts import count_again
 from pypi_assets.catalog.tables import catalog_state, full_crawls, serial_ranges, visits
-from pypi_assets.catalog.work.visit_queue import range_scope
+from pypi_assets.catalog.work.visit_queue import range_workload
 from pypi_assets.extracts.packs import pack_path
 
 WORKERS = 2
@@ -152,7 +152,7 @@ def enter_state(url: str, plan: IndexPlan, ended_at: float) -> None:
     began_at = ended_at - YEAR_S
     catalog = open_catalog(url)
     with catalog.write() as connection:
-        visited = dict(connection.execute(select(visits.c.scope, func.count()).group_by(visits.c.scope)).all())
+        visited = dict(connection.execute(select(visits.c.workload, func.count()).group_by(visits.c.workload)).all())
         add_counts(connection, count_again(connection))
         connection.execute(
             insert(catalog_state).values(
@@ -173,7 +173,7 @@ def enter_state(url: str, plan: IndexPlan, ended_at: float) -> None:
         ends = [0, *(plan.range_end(number) for number in range(-1, plan.ranges))]
         rows = [
             {"start": start, "end": end, "state": "complete", "sealed": True, "lister": "xmlrpc" if start else None}
-            | {"visited": visited.get(range_scope(SerialRange(start, end)), 0) if start else 0}
+            | {"visited": visited.get(range_workload(SerialRange(start, end)), 0) if start else 0}
             | dict.fromkeys(("requested_at", "begun_at", "completed_at"), began_at + YEAR_S * number / len(ends))
             for number, (start, end) in enumerate(pairwise(ends))
         ]

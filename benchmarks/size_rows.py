@@ -20,14 +20,14 @@ from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.observed.projects import project_bucket, project_shard
 from pypi_assets.catalog.reads.shared_details import record_details
 from pypi_assets.catalog.reads.stored_json import to_json
-from pypi_assets.catalog.work.visit_queue import crawl_scope, range_scope, visit_kind
+from pypi_assets.catalog.work.visit_queue import crawl_workload, range_workload, visit_kind
 from pypi_assets.distributions.record import EXTRACTOR_VERSION, DistributionKind, DistributionRecord, ModulesGrade
 from pypi_assets.distributions.requirement_names import required_projects
 from pypi_assets.index.actions import Action, file_change
 from pypi_assets.index.models import ChangelogEvent
 
 YEAR_S = 365 * 86_400
-CRAWL = crawl_scope(1)
+CRAWL = crawl_workload(1)
 _FILES_A_PACK = 500
 _EXTRACT_BYTES = 900
 _MOST_LISTS = 50
@@ -107,7 +107,7 @@ class CatalogRows:
             *("id", "project_id", "visit_id", "at", "page_serial", "seen_through", "snapshot_id"),
             page_status="active",
         )
-        self.visits = table("visits", "id", "project_id", "visit", "kind", "scope", "started_at")
+        self.visits = table("visits", "id", "project_id", "visit", "kind", "workload", "started_at")
         self.statuses = table(
             "visit_statuses",
             *("id", "visit_id", "at", "status", "page_serial", "seen_through", "snapshot_id", "page_status"),
@@ -221,7 +221,7 @@ class _ProjectRows:
             for unit in units:
                 self._happen(unit)
             if any(unit.kind != "remark" for unit in units):
-                self._visit(range_scope(serials), units[-1].last, serials.end)
+                self._visit(range_workload(serials), units[-1].last, serials.end)
         self._enter_project(rows.period_at(self._units[0].serial) if shape.is_born else 0)
 
     def _by_range(self) -> Iterator[tuple[int, list[Unit]]]:
@@ -381,12 +381,12 @@ class _ProjectRows:
             self._rows.shared.add(period, id_, hashlib.sha256(content).hexdigest(), zlib.compress(content))
         return self._shared_ids[content]
 
-    def _visit(self, scope: str, page_serial: int, through: int) -> None:
+    def _visit(self, workload: str, page_serial: int, through: int) -> None:
         rows = self._rows
         period, at = rows.period_at(through), rows.time_at(through) + 60
         self._visits += 1
         visit_id = rows.id("visits", period)
-        rows.visits.add(period, visit_id, self._id, self._visits, visit_kind(scope), scope, at)
+        rows.visits.add(period, visit_id, self._id, self._visits, visit_kind(workload), workload, at)
         snapshot_id = self._snapshot(period)
         rows.statuses.add(period, rows.id("visit_statuses", period), visit_id, at, "ongoing", None, None, None, None)
         rows.statuses.add(

@@ -196,7 +196,7 @@ def _enter_ranges(year: Year, ranges: int) -> list[SerialRange]:
 def _enter_ledger(year: Year, real: Row, ranges: Sequence[SerialRange], born: dict[SerialRange, float]) -> None:
     """Each range complete, with one visited project, one changed distribution."""
     shifted = ("requested_at", "begun_at", "completed_at")
-    queued = _row(year.catalog, sa.select(tables.visit_queue).where(tables.visit_queue.c.scope.like("range:%")))
+    queued = _row(year.catalog, sa.select(tables.visit_queue).where(tables.visit_queue.c.workload.like("range:%")))
     changed = _row(year.catalog, sa.select(tables.changes).order_by(sa.desc(tables.changes.c.id)))
     with year.catalog.write() as connection:
         at = [born[serials] - real["requested_at"] for serials in ranges]
@@ -207,7 +207,7 @@ def _enter_ledger(year: Year, real: Row, ranges: Sequence[SerialRange], born: di
                 | {name: real[name] + shift for name in shifted}
                 for serials, shift in zip(ranges, at, strict=True)
             ],
-            tables.visit_queue: [queued | {"scope": f"range:{serials.key}"} for serials in ranges],
+            tables.visit_queue: [queued | {"workload": f"range:{serials.key}"} for serials in ranges],
             tables.changes: [changed | {"serial": serials.end, "logged_serial": serials.end} for serials in ranges],
         }.items():
             connection.execute(sa.insert(table), rows)

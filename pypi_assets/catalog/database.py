@@ -406,7 +406,9 @@ def upsert(
     statement, parameters = _insert(connection, table, rows)
     new = statement.excluded
     values = update(new) if callable(update) else {name: new[name] for name in update}
-    connection.execute(statement.on_conflict_do_update(index_elements=list(key), set_=values), parameters)
+    connection.execute(
+        statement.on_conflict_do_update(index_elements=[table.c[name] for name in key], set_=values), parameters
+    )
 
 
 def _insert(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> tuple[Any, Any]:

@@ -336,10 +336,10 @@ visits = Table(
     Column("project_id", ForeignKey("projects.id"), nullable=False),
     Column("visit", Integer, nullable=False, comment="counts up within the project"),
     Column("kind", Short, nullable=False),
-    Column("scope", Short, nullable=False),
+    Column("scope", Short, key="workload", nullable=False),
     Column("started_at", Time, nullable=False),
     UniqueConstraint("project_id", "visit"),
-    Index("ix_visits_of_scope", "project_id", "scope"),
+    Index("ix_visits_of_scope", "project_id", "workload"),
 )
 
 visit_statuses = Table(
@@ -489,6 +489,7 @@ visit_queue = Table(
     Column(
         "scope",
         Short,
+        key="workload",
         primary_key=True,
         comment="crawl:ID, range:START-END, audit:ID, revisits, or listing: what no range has taken yet",
     ),
@@ -501,19 +502,19 @@ visit_queue = Table(
     Column("listed_at", Serial, comment="the list of projects of this serial has it, with min_serial as its own"),
     Column("unlisted_at", Serial, comment="the list of projects of this serial does not have it"),
     *_claims(),
-    _partial_index("ix_visit_queue_todo", "scope", "nice", "due_at", "project_id", where="state = 'todo'"),
+    _partial_index("ix_visit_queue_todo", "workload", "nice", "due_at", "project_id", where="state = 'todo'"),
     _partial_index("ix_visit_queue_exhausted", "project_id", where=_IS_EXHAUSTED),
-    Index("ix_visit_queue_shard_due", "scope", "shard", "state", "nice", "due_at", "project_id"),
+    Index("ix_visit_queue_shard_due", "workload", "shard", "state", "nice", "due_at", "project_id"),
 )
 for _queue in (read_queue, visit_queue):
     _is_claimed = _queue.c.claimed_by.is_not(None)
     Index(None, _queue.c.claimed_by, postgresql_where=_is_claimed, sqlite_where=_is_claimed)
 
-scope_claims = Table(
+workload_claims = Table(
     "scope_claims",
     metadata,
     Column("claimed_by", Short, primary_key=True, comment="the worker"),
-    Column("scope", Short, nullable=False, comment="what it works on, as in visit_queue"),
+    Column("scope", Short, key="workload", nullable=False, comment="what it works on, as in visit_queue"),
     Column("claimed_until", Time, nullable=False, comment="from then on it is not known to live"),
     Column("host", Text, comment="the name of its machine, for people; null: of an older version"),
     comment="The workers that are active on the whole of a scope. There can be several.",

@@ -17,7 +17,7 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
 from pypi_assets.catalog.coordination.claims import (
-    claim_scope,
+    claim_workload,
     claiming_workers,
     expire_claims,
     release_claims,
@@ -82,18 +82,18 @@ class Pace:
 
 
 @contextmanager
-def claiming(crawler: Crawler, scope: str | None) -> Iterator[str]:
+def claiming(crawler: Crawler, workload: str | None) -> Iterator[str]:
     """The name of a new worker, whose claims are renewed until the block ends, and released then.
 
-    Until then it counts as working on `scope` (None: on no single one), even while it has claimed none of its items.
+    Until then it counts as working on `workload` (None: on no single one), even while it has claimed none of its items.
     """
     catalog, worker, lease_s = crawler.catalog, new_worker(), crawler.claim_lease_s
     ended = threading.Event()
 
     def claim(connection: Connection) -> None:
-        if scope is not None:
+        if workload is not None:
             now = catalog.clock()
-            claim_scope(connection, scope, worker, now, now + lease_s)
+            claim_workload(connection, workload, worker, now, now + lease_s)
 
     def extend(connection: Connection) -> None:
         renew_claims(connection, worker, catalog.clock() + lease_s)

@@ -16,7 +16,7 @@ from pypi_assets.catalog.ledger.range_ledger import last_allocated_serial, read_
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.observed.events import changed_projects
 from pypi_assets.catalog.reports.range_changes import unexplained_projects
-from pypi_assets.catalog.work.finished_scopes import forget_visits
+from pypi_assets.catalog.work.finished_workloads import forget_visits
 from pypi_assets.catalog.work.full_crawls import (
     CrawlListing,
     FullCrawl,
@@ -28,14 +28,14 @@ from pypi_assets.catalog.work.full_crawls import (
     open_crawl,
     read_crawl,
 )
-from pypi_assets.catalog.work.visit_queue import ScopeProgress, queue_visits, scope_progress
+from pypi_assets.catalog.work.visit_queue import WorkloadProgress, queue_visits, workload_progress
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.draining import claiming
 from pypi_assets.crawl.lister_choice import query_changelog
-from pypi_assets.crawl.reading import ReadCounts, read_scope
+from pypi_assets.crawl.reading import ReadCounts, read_workload
 from pypi_assets.crawl.simple_lister import require_serial
 from pypi_assets.crawl.stored_events import catch_up, index_serial, store_all_events, store_history
-from pypi_assets.crawl.visiting import visit_scope
+from pypi_assets.crawl.visiting import visit_workload
 from pypi_assets.index.errors import StaleError
 from pypi_assets.progress import Progress
 
@@ -49,7 +49,7 @@ class FullCrawlResult:
 
     crawl: FullCrawl
     listing: CrawlListing
-    visits: ScopeProgress
+    visits: WorkloadProgress
     reads: ReadCounts
 
 
@@ -69,7 +69,7 @@ def list_index(crawler: Crawler, *, with_history: bool = False) -> tuple[FullCra
     if joined is not None and joined.listed_at is not None and joined.selection == crawler.selection:
         _require_history(joined, with_history)
         with catalog.read() as connection:
-            return joined, CrawlListing(scope_progress(connection, joined.scope).total, ())
+            return joined, CrawlListing(workload_progress(connection, joined.workload).total, ())
     with ExitStack() as opened:
         listing_serial, listed = crawler.patiently(lambda: opened.enter_context(index.iter_listing()))
         is_all = serial is None
@@ -79,7 +79,7 @@ def list_index(crawler: Crawler, *, with_history: bool = False) -> tuple[FullCra
             serial = _list_serial(crawler, listing_serial)
         since = serial if listing_serial is None else min(listing_serial, serial)
         crawl = open_crawl(catalog, serial, since, index.index_url, crawler.selection)
-        opened.enter_context(claiming(crawler, crawl.scope))
+        opened.enter_context(claiming(crawler, crawl.workload))
         _require_events_since(crawler, since)
         if not is_all:
             crawler.patiently(partial(catch_up, crawler, crawl.serial))
@@ -87,7 +87,7 @@ def list_index(crawler: Crawler, *, with_history: bool = False) -> tuple[FullCra
             crawler.patiently(partial(store_history, crawler))
             since = 0
         if since < crawl.serial:
-            catalog.transact(partial(_queue_changed, scope=crawl.scope, serials=SerialRange(since, crawl.serial)))
+            catalog.transact(partial(_queue_changed, workload=crawl.workload, serials=SerialRange(since, crawl.serial)))
         listing = list_projects(catalog, crawl, listed, listing_serial, with_history=with_history, is_all=is_all)
         crawler.report(Progress("listing", listing.projects, listing.projects))
         with catalog.read() as connection:
@@ -105,10 +105,10 @@ def _require_history(crawl: FullCrawl, with_history: bool) -> None:
         )
 
 
-def _queue_changed(connection: Connection, scope: str, serials: SerialRange) -> None:
+def _queue_changed(connection: Connection, workload: str, serials: SerialRange) -> None:
     changed = changed_projects(connection, serials)
     for start in range(0, len(changed), _QUEUED_AT_A_TIME):
-        queue_visits(connection, scope, changed[start : start + _QUEUED_AT_A_TIME])
+        queue_visits(connection, workload, changed[start : start + _QUEUED_AT_A_TIME])
 
 
 def _list_serial(crawler: Crawler, listed_serial: int | None) -> int:
@@ -146,14 +146,14 @@ def require_open_crawl(crawler: Crawler) -> FullCrawl:
     return crawl
 
 
-def visit_shards(crawler: Crawler, crawl: FullCrawl, shards: Sequence[int] | None = None) -> ScopeProgress:
+def visit_shards(crawler: Crawler, crawl: FullCrawl, shards: Sequence[int] | None = None) -> WorkloadProgress:
     """Visits the projects of the crawl that are left within `shards` (None: all)."""
-    return visit_scope(crawler, crawl.scope, shards)
+    return visit_workload(crawler, crawl.workload, shards)
 
 
 def read_shards(crawler: Crawler, crawl: FullCrawl, shards: Sequence[int] | None = None) -> ReadCounts:
     """Reads what is pending of the crawl within `shards` (None: all), and completes the crawl if that was the last."""
-    counts = read_scope(crawler, crawl.scope, shards)
+    counts = read_workload(crawler, crawl.workload, shards)
     _explain_pages(crawler, crawl)
     complete_crawl(crawler.catalog, crawl)
     return counts
@@ -189,8 +189,8 @@ def _explain_pages(crawler: Crawler, crawl: FullCrawl) -> None:
 def crawl_full(crawler: Crawler, *, with_history: bool = False) -> FullCrawlResult:
     """Runs a whole full crawl, or the rest of the open one; `with_history` as in `list_index`."""
     crawl, listing = list_index(crawler, with_history=with_history)
-    with claiming(crawler, crawl.scope):
+    with claiming(crawler, crawl.workload):
         visits = visit_shards(crawler, crawl)
         reads = read_shards(crawler, crawl)
-    forget_visits(crawler.catalog, crawl.scope)
+    forget_visits(crawler.catalog, crawl.workload)
     return FullCrawlResult(crawl, listing, visits, reads)

@@ -43,7 +43,7 @@ from pypi_assets.catalog.observed.events import (
 from pypi_assets.catalog.observed.kept_aside import count_broken_rows
 from pypi_assets.catalog.observed.visit_priority import revisits_for
 from pypi_assets.catalog.reports.range_changes import count_unexplained
-from pypi_assets.catalog.work.finished_scopes import (
+from pypi_assets.catalog.work.finished_workloads import (
     forget_done,
     projects_of_range,
     projects_to_explain,
@@ -55,19 +55,19 @@ from pypi_assets.catalog.work.listed_projects import exact_again_from
 from pypi_assets.catalog.work.read_queue import is_read_pending
 from pypi_assets.catalog.work.visit_queue import (
     REVISITS,
-    ScopeProgress,
+    WorkloadProgress,
     is_visit_pending,
     queue_revisits,
     queue_visits,
-    range_scope,
+    range_workload,
 )
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.draining import claiming
 from pypi_assets.crawl.lister_choice import query_changelog
-from pypi_assets.crawl.reading import ReadCounts, read_scope
+from pypi_assets.crawl.reading import ReadCounts, read_workload
 from pypi_assets.crawl.simple_lister import allocate_listed_ranges
 from pypi_assets.crawl.stored_events import catch_up, index_serial
-from pypi_assets.crawl.visiting import visit_scope
+from pypi_assets.crawl.visiting import visit_workload
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class RangeResult:
 
     serials: SerialRange
     events: RangeEvents
-    visits: ScopeProgress
+    visits: WorkloadProgress
     reads: ReadCounts
     unexplained_changes: int
     broken_rows: int
@@ -140,7 +140,7 @@ def store_changelog(crawler: Crawler, serials: SerialRange) -> RangeEvents:
         return count_events(connection, serials)
 
 
-def visit_range(crawler: Crawler, serials: SerialRange, *, again: bool = True) -> ScopeProgress:
+def visit_range(crawler: Crawler, serials: SerialRange, *, again: bool = True) -> WorkloadProgress:
     """Visits every project of which an event in the range changes files, and returns how all those visits stand.
 
     For a listed range these are the projects whose serial on the list was new; earlier listed ranges are corrected
@@ -148,27 +148,27 @@ def visit_range(crawler: Crawler, serials: SerialRange, *, again: bool = True) -
     In addition a few projects are visited whose last visit is longest ago, as an audit: the range does not wait for
     these.
     """
-    scope = range_scope(serials)
+    workload = range_workload(serials)
     explain_ranges(crawler)
     with _work_on(crawler, serials) as entry:
         if entry.lister != SIMPLE:
             crawler.patiently(partial(catch_up, crawler, serials.end))  # a range may be visited by itself
         crawler.catalog.transact(partial(_queue_range, crawler, serials, again, random.random()))
-        progress = visit_scope(crawler, scope)
+        progress = visit_workload(crawler, workload)
     with crawler.catalog.read() as connection:
         are_left = is_visit_pending(connection, REVISITS)
     if are_left:
-        visit_scope(crawler, REVISITS, only_due=True)
+        visit_workload(crawler, REVISITS, only_due=True)
     return progress
 
 
 def _queue_range(crawler: Crawler, serials: SerialRange, again: bool, chance: float, connection: Connection) -> None:
-    scope, entry = range_scope(serials), require_range(connection, serials, lock=True)
+    workload, entry = range_workload(serials), require_range(connection, serials, lock=True)
     if entry.state != RangeState.COMPLETE:
-        new = queue_visits(connection, scope, changed_projects(connection, serials))
-        queue_revisits(connection, revisits_for(new, crawler.revisit_share, chance), excluded_scope=scope)
-    elif again and not is_visit_pending(connection, scope):
-        queue_again(connection, scope, projects_of_range(connection, entry))
+        new = queue_visits(connection, workload, changed_projects(connection, serials))
+        queue_revisits(connection, revisits_for(new, crawler.revisit_share, chance), excluded_workload=workload)
+    elif again and not is_visit_pending(connection, workload):
+        queue_again(connection, workload, projects_of_range(connection, entry))
 
 
 def read_range(crawler: Crawler, serials: SerialRange) -> ReadCounts:
@@ -176,26 +176,26 @@ def read_range(crawler: Crawler, serials: SerialRange) -> ReadCounts:
 
     Raises CatalogError where its projects have not been visited.
     """
-    scope, catalog = range_scope(serials), crawler.catalog
+    workload, catalog = range_workload(serials), crawler.catalog
     with _work_on(crawler, serials):
         catalog.transact(partial(_require_visited, serials))
-        counts = read_scope(crawler, scope)
+        counts = read_workload(crawler, workload)
         if catalog.transact(partial(_complete_if_finished, serials, catalog.clock())):
             catalog.transact(partial(_forget_done, serials))
     with catalog.read() as connection:
         are_left = is_read_pending(connection, REVISITS)
     if are_left:
-        read_scope(crawler, REVISITS, only_due=True)
+        read_workload(crawler, REVISITS, only_due=True)
     return counts
 
 
 def _require_visited(serials: SerialRange, connection: Connection) -> None:
-    scope, entry = range_scope(serials), require_range(connection, serials, lock=True)
+    workload, entry = range_workload(serials), require_range(connection, serials, lock=True)
     if entry.state == RangeState.COMPLETE:
-        queue_done(connection, scope, projects_of_range(connection, entry))
+        queue_done(connection, workload, projects_of_range(connection, entry))
         return
     is_known = entry.lister == SIMPLE or events_through(connection) >= serials.end
-    if not is_known or queue_visits(connection, scope, changed_projects(connection, serials)):
+    if not is_known or queue_visits(connection, workload, changed_projects(connection, serials)):
         raise CatalogError(
             f"the projects that changed in {serials} have not been visited: visit them first"
             " (changed_distributions, or `pypi-assets crawl incremental`)"
@@ -203,8 +203,8 @@ def _require_visited(serials: SerialRange, connection: Connection) -> None:
 
 
 def _complete_if_finished(serials: SerialRange, now: float, connection: Connection) -> bool:
-    scope, entry = range_scope(serials), require_range(connection, serials, lock=True)
-    if is_visit_pending(connection, scope) or is_read_pending(connection, scope):
+    workload, entry = range_workload(serials), require_range(connection, serials, lock=True)
+    if is_visit_pending(connection, workload) or is_read_pending(connection, workload):
         return False
     if entry.state != RangeState.COMPLETE:
         exact_from = exact_again_from(connection, serials) if entry.lister == SIMPLE else None
@@ -214,12 +214,12 @@ def _complete_if_finished(serials: SerialRange, now: float, connection: Connecti
 
 def _forget_done(serials: SerialRange, connection: Connection) -> None:
     require_range(connection, serials, lock=True)
-    forget_done(connection, range_scope(serials))
+    forget_done(connection, range_workload(serials))
 
 
 def crawl_range(crawler: Crawler, serials: SerialRange, *, again: bool = True) -> RangeResult:
     """Runs all steps of one range; `again` as in `visit_range`."""
-    with claiming(crawler, range_scope(serials)):  # also between its steps
+    with claiming(crawler, range_workload(serials)):  # also between its steps
         events = store_changelog(crawler, serials)
         visits, reads = visit_range(crawler, serials, again=again), read_range(crawler, serials)
     with crawler.catalog.read() as connection:
@@ -250,27 +250,27 @@ def explain_ranges(crawler: Crawler) -> None:
     if not found:
         return
     for serials, span in found:
-        catalog.transact(partial(_queue_span, range_scope(serials), span))
-        visit_scope(crawler, range_scope(serials))
+        catalog.transact(partial(_queue_span, range_workload(serials), span))
+        visit_workload(crawler, range_workload(serials))
     with catalog.read() as connection:
         changed = parts_of_work(connection, projects_to_explain(connection, [serials for serials, _ in found]))
     for part in changed:
         catalog.transact(partial(recompute_stored, project_ids=part))
     for serials, _ in found:
-        read_scope(crawler, range_scope(serials), only_due=True)
+        read_workload(crawler, range_workload(serials), only_due=True)
         catalog.transact(partial(end_inexact_span, start=serials.start))
         catalog.transact(partial(_forget_done, serials))
 
 
-def _queue_span(scope: str, span: SerialRange, connection: Connection) -> None:
-    queue_visits(connection, scope, changed_projects(connection, span))
+def _queue_span(workload: str, span: SerialRange, connection: Connection) -> None:
+    queue_visits(connection, workload, changed_projects(connection, span))
 
 
 @contextmanager
 def _work_on(crawler: Crawler, serials: SerialRange) -> Iterator[LedgerRange]:
     """The range's entry in the ledger, which keeps the error that ends the block. Raises RangeError for any other."""
     catalog = crawler.catalog
-    with claiming(crawler, range_scope(serials)):
+    with claiming(crawler, range_workload(serials)):
         entry = catalog.transact(partial(_begin, crawler, serials))
         try:
             yield entry

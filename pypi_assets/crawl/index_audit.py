@@ -24,23 +24,23 @@ from pypi_assets.catalog.work.audits import (
     note_listed,
     open_audit,
 )
-from pypi_assets.catalog.work.finished_scopes import forget_visits
+from pypi_assets.catalog.work.finished_workloads import forget_visits
 from pypi_assets.catalog.work.full_crawls import last_completed_crawl, require_followable
 from pypi_assets.catalog.work.listed_projects import ComparedProject, known_serials, queue_listed, rename_listed
-from pypi_assets.catalog.work.visit_queue import ScopeProgress, exhausted_visits, longest_unvisited, queue_visits
+from pypi_assets.catalog.work.visit_queue import WorkloadProgress, exhausted_visits, longest_unvisited, queue_visits
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.lister_choice import query_changelog
-from pypi_assets.crawl.reading import ReadCounts, read_scope
+from pypi_assets.crawl.reading import ReadCounts, read_workload
 from pypi_assets.crawl.simple_lister import ComparedList, require_serial
 from pypi_assets.crawl.stored_events import catch_up
-from pypi_assets.crawl.visiting import visit_scope
+from pypi_assets.crawl.visiting import visit_workload
 from pypi_assets.index.models import ListedProject
 
 
 @dataclass(frozen=True, slots=True)
 class AuditResult:
     audit: Audit
-    visits: ScopeProgress
+    visits: WorkloadProgress
     reads: ReadCounts
 
 
@@ -54,19 +54,19 @@ def audit_index(crawler: Crawler, share_percent: float) -> AuditResult:
     audit = open_audit(crawler.catalog, share_percent)
     if audit.serial is None:
         audit = _compare(crawler, audit)
-    visits = visit_scope(crawler, audit.scope)
-    reads = read_scope(crawler, audit.scope)
+    visits = visit_workload(crawler, audit.workload)
+    reads = read_workload(crawler, audit.workload)
     completed = complete_audit(crawler.catalog, audit)
-    for scope in _complete_scopes(crawler, completed):
-        forget_visits(crawler.catalog, scope)
+    for workload in _complete_workloads(crawler, completed):
+        forget_visits(crawler.catalog, workload)
     return AuditResult(completed, visits, reads)
 
 
-def _complete_scopes(crawler: Crawler, audit: Audit) -> list[str]:
-    """The scopes of the audit and of the last full crawl, which can have been stopped when it had just completed."""
+def _complete_workloads(crawler: Crawler, audit: Audit) -> list[str]:
+    """The workloads of the audit and of the last full crawl, which can have been stopped when it had just completed."""
     with crawler.catalog.read() as connection:
         crawl = last_completed_crawl(connection)
-    return [audit.scope] if crawl is None else [audit.scope, crawl.scope]
+    return [audit.workload] if crawl is None else [audit.workload, crawl.workload]
 
 
 def _compare(crawler: Crawler, audit: Audit) -> Audit:
@@ -135,12 +135,12 @@ class _Comparing:
         if self._is_followed:  # then its events are known, and its page is taken as it is
             unlisted = [replace(project, known_serial=-1) for project in unlisted]
         differing = [project for project, _ in self.differing]
-        queue_listed(connection, [*differing, *unlisted], self.list.serial, audit.scope)
+        queue_listed(connection, [*differing, *unlisted], self.list.serial, audit.workload)
         share = math.ceil(self.list.projects * audit.share_percent / 100)
         chosen = longest_unvisited(connection, share, is_wanted=self.list.has)
         tasks = known_serials(connection, [project_id for project_id, _ in chosen])
-        queue_visits(connection, audit.scope, tasks)
+        queue_visits(connection, audit.workload, tasks)
         gone = [(id_, shard, 0) for id_, shard in exhausted_visits(connection) if not self.list.has(id_)]
-        queue_visits(connection, audit.scope, gone)
+        queue_visits(connection, audit.workload, gone)
         replace_list(connection, self.list.broken, self._now())
         return note_listed(connection, audit, self.list.serial, findings)

@@ -22,7 +22,7 @@ from pypi_assets.catalog.derived.visits import (
 )
 from pypi_assets.catalog.observed.events import explained_absences, without_file_changes
 from pypi_assets.catalog.observed.kept_aside import replace_pages
-from pypi_assets.catalog.work.finished_scopes import forget_done
+from pypi_assets.catalog.work.finished_workloads import forget_done
 from pypi_assets.catalog.work.visit_queue import (
     TaskState,
     VisitTask,
@@ -70,7 +70,7 @@ def judge(crawler: Crawler, fetched: Sequence[Fetched]) -> int:
     project.
 
     The events up to a page's own serial are stored before it is judged, unless the changelog is off. A project that
-    cannot be stored costs its own visit alone. All visits are claimed by one worker for one scope. Returns how many
+    cannot be stored costs its own visit alone. All visits are claimed by one worker for one workload. Returns how many
     were dropped, since another worker has taken over their claims.
     """
     lost = 0
@@ -271,13 +271,13 @@ def _store(crawler: Crawler, judged: Sequence[_Judged], known: _Known) -> int:
         failure = Verdict(one.verdict.visit_id, one.task.project, VisitStatus.FAILED, text=text, is_conclusive=False)
         failed = replace(one, verdict=failure)
         lost, cleared = catalog.transact(lambda connection: _record(connection, [failed], known, now))
-    for scope in sorted(cleared):
-        catalog.transact(partial(forget_done, scope=scope))
+    for workload in sorted(cleared):
+        catalog.transact(partial(forget_done, workload=workload))
     return lost
 
 
 def _record(connection: Connection, judged: Sequence[_Judged], known: _Known, now: float) -> tuple[int, set[str]]:
-    """Returns how many are dropped, and the scopes whose exhausted visits are done now."""
+    """Returns how many are dropped, and the workloads whose exhausted visits are done now."""
     held = still_claimed(connection, [one.task for one in judged])
     ordered = sorted(  # so that no two writers wait for each other
         (one for one in judged if one.task.project.id in held), key=lambda one: one.task.project.id

@@ -1,4 +1,4 @@
-"""Reads the pending distributions of a scope until each one has an outcome, and stores the outcomes.
+"""Reads the pending distributions of a workload until each one has an outcome, and stores the outcomes.
 
 How one distribution is downloaded is in `fetching.py`; the same loop for project pages is in `visiting.py`.
 """
@@ -53,17 +53,17 @@ class ReadCounts:
     failures: Mapping[str, int] = field(default_factory=dict)
 
 
-def read_scope(
-    crawler: Crawler, scope: str | None, shards: Sequence[int] | None = None, *, only_due: bool = False
+def read_workload(
+    crawler: Crawler, workload: str | None, shards: Sequence[int] | None = None, *, only_due: bool = False
 ) -> ReadCounts:
-    """Reads every distribution that is pending in the projects of `scope` (None: of all), within `shards`.
+    """Reads every distribution that is pending in the projects of `workload` (None: of all), within `shards`.
 
     It returns once no process has any of them left to read; with `only_due`, once none that is left is due and free.
     Raises RefusedError where no host of files can be trusted: see `file_origin_choice.py`.
     """
     started = time.monotonic()
-    with claiming(crawler, scope) as worker:
-        reading = _Reading(crawler, worker, scope, shards)
+    with claiming(crawler, workload) as worker:
+        reading = _Reading(crawler, worker, workload, shards)
         while reading.find_groups():
             choose_file_origin(crawler)
             drain(crawler, reading, only_due=only_due)
@@ -93,13 +93,13 @@ class _Group:
 
 
 class _Reading:
-    """The reads of one scope, claimed from a group of shards at a time: a full crawl can have millions pending."""
+    """The reads of one workload, claimed from a group of shards at a time: a full crawl can have millions pending."""
 
-    def __init__(self, crawler: Crawler, worker: str, scope: str | None, shards: Sequence[int] | None) -> None:
+    def __init__(self, crawler: Crawler, worker: str, workload: str | None, shards: Sequence[int] | None) -> None:
         self._crawler = crawler
         self._catalog = crawler.catalog
         self._worker = worker
-        self._scope = scope
+        self._workload = workload
         self._shards = shards
         self._groups: list[_Group] = []
         self._stored_at = time.monotonic()
@@ -112,7 +112,7 @@ class _Reading:
     def find_groups(self) -> bool:
         """Finds the shards with pending reads, new ones included; returns whether there are any."""
         with self._catalog.read() as connection:
-            pending = pending_by_shard(connection, self._scope, self._shards)
+            pending = pending_by_shard(connection, self._workload, self._shards)
         self._groups = [_Group(shards) for shards in in_groups(pending, pending, _GROUP_READS)]
         self._pending = sum(pending.values())
         self.report()
@@ -165,7 +165,7 @@ class _Reading:
     def report(self, wait_s: float = 0.0) -> None:
         if self._counting.is_due():  # others work on the same reads
             with self._counting.timed(), self._catalog.read() as connection:
-                self._pending = count_pending_reads(connection, self._scope, self._shards)
+                self._pending = count_pending_reads(connection, self._workload, self._shards)
         done = sum(count for outcome, count in self.counts.items() if outcome != Outcome.PENDING)
         failed = self.counts[Outcome.ERROR] + self.counts[Outcome.EXHAUSTED]
         self._crawler.report(Progress("reads", done, done + max(self._pending, 0), failed, wait_s))
@@ -180,7 +180,7 @@ class _Reading:
         return self._catalog.transact(
             lambda connection: claim_reads(
                 connection,
-                self._scope,
+                self._workload,
                 group.shards,
                 worker=self._worker,
                 now=now,
@@ -191,7 +191,7 @@ class _Reading:
 
     def _look_again(self, group: _Group) -> None:
         with self._catalog.read() as connection:
-            ready_at = reads_ready_at(connection, self._scope, group.shards)
+            ready_at = reads_ready_at(connection, self._workload, group.shards)
         if ready_at is None:
             self._groups.remove(group)
         else:

@@ -11,14 +11,14 @@ from sqlalchemy import Connection
 
 from pypi_assets.catalog.ledger.range_ledger import unfinished_ranges
 from pypi_assets.catalog.reports.failures import BROKEN, VISIT
-from pypi_assets.catalog.work.finished_scopes import forget_visits
+from pypi_assets.catalog.work.finished_workloads import forget_visits
 from pypi_assets.catalog.work.full_crawls import find_open_crawl, require_followable
 from pypi_assets.catalog.work.requeued_failures import retry_failed_reads, retry_failed_visits
-from pypi_assets.catalog.work.visit_queue import ScopeProgress, range_scope, scope_progress, scopes_to_visit
+from pypi_assets.catalog.work.visit_queue import WorkloadProgress, range_workload, workload_progress, workloads_to_visit
 from pypi_assets.crawl.crawler import Crawler
-from pypi_assets.crawl.reading import ReadCounts, read_scope
+from pypi_assets.crawl.reading import ReadCounts, read_workload
 from pypi_assets.crawl.rows_read_again import store_readable_rows
-from pypi_assets.crawl.visiting import visit_scope
+from pypi_assets.crawl.visiting import visit_workload
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,32 +48,32 @@ def retry(crawler: Crawler, kind: str | None = None, project: str | None = None)
     catalog = crawler.catalog
     normalized = None if project is None else canonicalize_name(project)
 
-    def requeue(connection: Connection) -> tuple[int, dict[str, ScopeProgress]]:
+    def requeue(connection: Connection) -> tuple[int, dict[str, WorkloadProgress]]:
         if kind in {None, VISIT}:
             retry_failed_visits(connection, normalized)
         reads = 0 if kind == VISIT else retry_failed_reads(connection, kind, normalized)
         crawl = find_open_crawl(connection)
-        left_alone = {range_scope(entry.serials) for entry in unfinished_ranges(connection)}
-        left_alone |= set() if crawl is None else {crawl.scope}
-        wanted = (scope for scope in scopes_to_visit(connection) if scope not in left_alone)
-        return reads, {scope: scope_progress(connection, scope) for scope in wanted}
+        left_alone = {range_workload(entry.serials) for entry in unfinished_ranges(connection)}
+        left_alone |= set() if crawl is None else {crawl.workload}
+        wanted = (workload for workload in workloads_to_visit(connection) if workload not in left_alone)
+        return reads, {workload: workload_progress(connection, workload) for workload in wanted}
 
     with catalog.read() as connection:
         require_followable(connection, crawler.index.index_url, crawler.selection)
     understood = store_readable_rows(crawler) if project is None and kind in {None, BROKEN} else 0
-    reads, scopes = catalog.transact(requeue)
-    after = [visit_scope(crawler, scope) for scope in scopes]
-    read = read_scope(crawler, None)
-    for scope in scopes:
-        forget_visits(catalog, scope)
+    reads, workloads = catalog.transact(requeue)
+    after = [visit_workload(crawler, workload) for workload in workloads]
+    read = read_workload(crawler, None)
+    for workload in workloads:
+        forget_visits(catalog, workload)
     return RetryResult(
         retried_reads=reads,
-        retried_visits=sum(progress.todo for progress in scopes.values()),
-        exhausted_visits=max(_exhausted(after) - _exhausted(scopes.values()), 0),
+        retried_visits=sum(progress.todo for progress in workloads.values()),
+        exhausted_visits=max(_exhausted(after) - _exhausted(workloads.values()), 0),
         understood_rows=understood,
         reads=read,
     )
 
 
-def _exhausted(scopes: Iterable[ScopeProgress]) -> int:
-    return sum(progress.exhausted for progress in scopes)
+def _exhausted(workloads: Iterable[WorkloadProgress]) -> int:
+    return sum(progress.exhausted for progress in workloads)

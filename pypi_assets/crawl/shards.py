@@ -12,18 +12,18 @@ from sqlalchemy import Connection
 
 from pypi_assets.catalog.observed.projects import projects_in_shards
 from pypi_assets.catalog.reads.read_outcomes import ShardReads, reads_by_shard
-from pypi_assets.catalog.work.finished_scopes import forget_visits, queue_again
+from pypi_assets.catalog.work.finished_workloads import forget_visits, queue_again
 from pypi_assets.catalog.work.full_crawls import FullCrawl, complete_crawl, find_open_crawl, require_followable
 from pypi_assets.catalog.work.visit_queue import (
-    ScopeProgress,
+    WorkloadProgress,
     progress_by_shard,
-    scope_progress,
     shards_with_projects,
+    workload_progress,
 )
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.draining import claiming
 from pypi_assets.crawl.full_crawl import require_open_crawl, visit_shards
-from pypi_assets.crawl.reading import in_groups, read_scope
+from pypi_assets.crawl.reading import in_groups, read_workload
 
 _GROUP_PROJECTS = 500
 
@@ -33,7 +33,7 @@ class FinishedShard:
     """One finished shard: the state of its visits and reads, and the seconds that its group took."""
 
     shard: int
-    visits: ScopeProgress
+    visits: WorkloadProgress
     reads: ShardReads
     seconds: float
 
@@ -54,7 +54,7 @@ def visit_each_shard(crawler: Crawler, shards: Sequence[int]) -> Iterator[Finish
     crawl = crawl_of_shards(crawler)
     if crawl.completed_at is not None:
         _queue_again(crawler, crawl, shards)
-    with claiming(crawler, crawl.scope):  # so that no other process forgets the visits before they are counted
+    with claiming(crawler, crawl.workload):  # so that no other process forgets the visits before they are counted
         for group in _groups(crawler, crawl, shards):
             started = time.monotonic()
             visit_shards(crawler, crawl, group)
@@ -64,35 +64,35 @@ def visit_each_shard(crawler: Crawler, shards: Sequence[int]) -> Iterator[Finish
 def read_each_shard(crawler: Crawler, shards: Sequence[int]) -> Iterator[FinishedShard]:
     """Reads what is pending in `shards`, yields each shard when it is finished, and completes a crawl without rest."""
     crawl = crawl_of_shards(crawler)
-    scope = crawl.scope if crawl.completed_at is None else None
-    with claiming(crawler, crawl.scope):
+    workload = crawl.workload if crawl.completed_at is None else None
+    with claiming(crawler, crawl.workload):
         for group in _groups(crawler, crawl, shards):
             started = time.monotonic()
-            read_scope(crawler, scope, group)
+            read_workload(crawler, workload, group)
             yield from _finished(crawler, crawl, group, started)
         complete_crawl(crawler.catalog, crawl)
-    forget_visits(crawler.catalog, crawl.scope)
+    forget_visits(crawler.catalog, crawl.workload)
 
 
 def _queue_again(crawler: Crawler, crawl: FullCrawl, shards: Sequence[int]) -> None:
     def queue(connection: Connection) -> None:
-        if scope_progress(connection, crawl.scope, shards).todo:
+        if workload_progress(connection, crawl.workload, shards).todo:
             return
         known = projects_in_shards(connection, shards)
-        queue_again(connection, crawl.scope, [(project_id, shard, 0) for project_id, shard in known], shards)
+        queue_again(connection, crawl.workload, [(project_id, shard, 0) for project_id, shard in known], shards)
 
     crawler.catalog.transact(queue)
 
 
 def _groups(crawler: Crawler, crawl: FullCrawl, shards: Sequence[int]) -> Iterator[list[int]]:
     with crawler.catalog.read() as connection:
-        sizes = shards_with_projects(connection, crawl.scope)
+        sizes = shards_with_projects(connection, crawl.workload)
     return in_groups(shards, sizes, _GROUP_PROJECTS)
 
 
 def _finished(crawler: Crawler, crawl: FullCrawl, group: Sequence[int], started: float) -> Iterator[FinishedShard]:
     with crawler.catalog.read() as connection:
-        visits = progress_by_shard(connection, crawl.scope, group)
+        visits = progress_by_shard(connection, crawl.workload, group)
         reads = reads_by_shard(connection, group)
     seconds = time.monotonic() - started
     for shard in group:

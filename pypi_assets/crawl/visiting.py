@@ -1,4 +1,4 @@
-"""Visits the project pages of a scope until none is left: fetches them in threads, and has them judged.
+"""Visits the project pages of a workload until none is left: fetches them in threads, and has them judged.
 
 What an answer means is decided in `judging.py`; the same loop for distributions is in `reading.py`.
 """
@@ -11,12 +11,12 @@ from sqlalchemy import Connection
 from pypi_assets.catalog.derived.visits import begin_visits
 from pypi_assets.catalog.work.visit_queue import (
     REVISITS,
-    ScopeProgress,
     VisitTask,
+    WorkloadProgress,
     claim_visits,
-    scope_progress,
     visit_kind,
     visits_ready_at,
+    workload_progress,
 )
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.draining import Pace, claiming, drain
@@ -28,27 +28,27 @@ from pypi_assets.progress import Progress
 _Answer = ProjectPage | NotModified | PackageIndexError
 
 
-def visit_scope(
-    crawler: Crawler, scope: str, shards: Sequence[int] | None = None, *, only_due: bool = False
-) -> ScopeProgress:
-    """Visits every project that `scope` has queued within `shards`; returns the state of all its visits in the end.
+def visit_workload(
+    crawler: Crawler, workload: str, shards: Sequence[int] | None = None, *, only_due: bool = False
+) -> WorkloadProgress:
+    """Visits every project that `workload` has queued within `shards`; returns the state of all its visits in the end.
 
     It returns once no process has any of them left to visit; with `only_due`, once none that is left is due and free.
     """
-    with claiming(crawler, scope) as worker:
-        visiting = _Visiting(crawler, worker, scope, shards)
+    with claiming(crawler, workload) as worker:
+        visiting = _Visiting(crawler, worker, workload, shards)
         drain(crawler, visiting, only_due=only_due)
     return visiting.report()
 
 
 class _Visiting:
-    """The visits of one scope. An item is a task and the id of the visit that has begun with its claim."""
+    """The visits of one workload. An item is a task and the id of the visit that has begun with its claim."""
 
-    def __init__(self, crawler: Crawler, worker: str, scope: str, shards: Sequence[int] | None) -> None:
+    def __init__(self, crawler: Crawler, worker: str, workload: str, shards: Sequence[int] | None) -> None:
         self._crawler = crawler
         self._catalog = crawler.catalog
         self._worker = worker
-        self._scope = scope
+        self._workload = workload
         self._shards = shards
         self._lost = 0
         self._counting = Pace()
@@ -59,7 +59,7 @@ class _Visiting:
         def begin(connection: Connection) -> list[list[tuple[VisitTask, int]]]:
             tasks = claim_visits(
                 connection,
-                self._scope,
+                self._workload,
                 self._shards,
                 worker=self._worker,
                 now=now,
@@ -67,7 +67,7 @@ class _Visiting:
                 limit=limit,
             )
             ids = begin_visits(
-                connection, [task.project.id for task in tasks], visit_kind(self._scope), self._scope, now
+                connection, [task.project.id for task in tasks], visit_kind(self._workload), self._workload, now
             )
             return [[(task, ids[task.project.id])] for task in tasks]
 
@@ -87,7 +87,7 @@ class _Visiting:
 
     def ready_at(self) -> float | None:
         with self._catalog.read() as connection:
-            return visits_ready_at(connection, self._scope, self._shards)
+            return visits_ready_at(connection, self._workload, self._shards)
 
     def _fetch(self, task: VisitTask) -> _Answer:
         index = self._crawler.index
@@ -99,10 +99,10 @@ class _Visiting:
         except PackageIndexError as error:
             return error
 
-    def report(self, wait_s: float = 0.0) -> ScopeProgress:
+    def report(self, wait_s: float = 0.0) -> WorkloadProgress:
         """Reports and returns the state of the visits."""
         with self._catalog.read() as connection:
-            progress = scope_progress(connection, self._scope, self._shards)
-        stage, done = "audit" if self._scope == REVISITS else "visits", progress.total - progress.todo
+            progress = workload_progress(connection, self._workload, self._shards)
+        stage, done = "audit" if self._workload == REVISITS else "visits", progress.total - progress.todo
         self._crawler.report(Progress(stage, done, progress.total, progress.exhausted, wait_s))
         return replace(progress, lost=self._lost)

@@ -24,8 +24,8 @@ from pypi_assets.catalog.work.visit_queue import (
     finish_visits,
     postpone_visits,
     queue_visits,
-    scope_progress,
     still_claimed,
+    workload_progress,
 )
 
 LEASE_S = 10.0
@@ -65,19 +65,19 @@ def enter_state(connection: Connection) -> None:
 class Visits:
     def __init__(self, catalog: Catalog, count: int) -> None:
         self.catalog = catalog
-        self.scope = f"range:{next(_numbers)}-1"
+        self.workload = f"range:{next(_numbers)}-1"
         with catalog.write() as connection:
             enter_state(connection)
             self.items = [enter_project(connection) for _ in range(count)]
-            queue_visits(connection, self.scope, [(id_, SHARD, 0) for id_ in self.items])
+            queue_visits(connection, self.workload, [(id_, SHARD, 0) for id_ in self.items])
         self.tasks: dict[tuple[str, int], VisitTask] = {}
 
     def claim(self, worker: str, now: float, limit: int) -> list[int]:
         with self.catalog.write() as connection:
             claimed = claim_visits(
-                connection, self.scope, None, worker=worker, now=now, until=now + LEASE_S, limit=limit
+                connection, self.workload, None, worker=worker, now=now, until=now + LEASE_S, limit=limit
             )
-            begin_visits(connection, [task.project.id for task in claimed], "incremental", self.scope, now)
+            begin_visits(connection, [task.project.id for task in claimed], "incremental", self.workload, now)
         self.tasks |= {(worker, task.project.id): task for task in claimed}
         return [task.project.id for task in claimed]
 
@@ -94,13 +94,13 @@ class Visits:
 
     def left(self) -> int:
         with self.catalog.read() as connection:
-            return scope_progress(connection, self.scope).todo
+            return workload_progress(connection, self.workload).todo
 
 
 class Reads:
     def __init__(self, catalog: Catalog, count: int) -> None:
         self.catalog = catalog
-        self.scope = f"range:{next(_numbers)}-1"
+        self.workload = f"range:{next(_numbers)}-1"
         with catalog.write() as connection:
             enter_state(connection)
             project_id = enter_project(connection)
@@ -112,13 +112,13 @@ class Reads:
             self.items = sorted(connection.scalars(entered, rows))
             outcomes = [{"distribution_id": id_, "outcome": Outcome.PENDING} for id_ in self.items]
             connection.execute(insert(distribution_data), outcomes)
-            queue_visits(connection, self.scope, [(project_id, SHARD, 0)])
+            queue_visits(connection, self.workload, [(project_id, SHARD, 0)])
             queue_reads(connection, [(id_, project_id) for id_ in self.items])
 
     def claim(self, worker: str, now: float, limit: int) -> list[int]:
         with self.catalog.write() as connection:
             claimed = claim_reads(
-                connection, self.scope, [SHARD], worker=worker, now=now, until=now + LEASE_S, limit=limit
+                connection, self.workload, [SHARD], worker=worker, now=now, until=now + LEASE_S, limit=limit
             )
         return [read.distribution_id for read in claimed]
 
@@ -130,7 +130,7 @@ class Reads:
 
     def left(self) -> int:
         with self.catalog.read() as connection:
-            return count_pending_reads(connection, self.scope)
+            return count_pending_reads(connection, self.workload)
 
     def attempts(self) -> list[str]:
         with self.catalog.read() as connection:

@@ -38,7 +38,7 @@ def verdict_of(project: Project, visit_id: int, ending: str, now: float) -> Verd
     return Verdict(visit_id, project, VisitStatus.FAILED, text="503")
 
 
-def visit(connection: Connection, found: Sequence[Project], ending: str, now: float, scope: str = "crawl:1") -> None:
-    ids = begin_visits(connection, [project.id for project in found], "full", scope, now)
+def visit(connection: Connection, found: Sequence[Project], ending: str, now: float, workload: str = "crawl:1") -> None:
+    ids = begin_visits(connection, [project.id for project in found], "full", workload, now)
     if ending != "abandoned":
         record_verdicts(connection, [verdict_of(one, ids[one.id], ending, now) for one in found], now + 0.5)

@@ -197,7 +197,7 @@ def test_what_was_stuck_in_a_catalog_of_before_goes_on(first_version_url: str) -
             3: "vanished",
         }
         assert connection.execute(select(read_queue.c.distribution_id, read_queue.c.project_id)).all() == [(2, 1)]
-        states = select(visit_queue.c.scope, visit_queue.c.state)
+        states = select(visit_queue.c.workload, visit_queue.c.state)
         assert dict(connection.execute(states).all()) == {"range:0-9": "done", "range:9-10": "gave up"}
     catalog.close()
 

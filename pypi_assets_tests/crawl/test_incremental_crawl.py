@@ -8,7 +8,7 @@ import pytest
 from starlette.requests import Request
 from starlette.responses import Response
 
-from pypi_assets.catalog.coordination.claims import scopes_at_work
+from pypi_assets.catalog.coordination.claims import workloads_at_work
 from pypi_assets.catalog.database import Catalog, CatalogError
 from pypi_assets.catalog.ledger.range_ledger import UnknownRangeError, complete_serial
 from pypi_assets.catalog.ledger.serial_range import SerialRange
@@ -17,7 +17,7 @@ from pypi_assets.catalog.reports.catalog_status import catalog_status
 from pypi_assets.catalog.reports.failures import list_failures
 from pypi_assets.catalog.reports.range_states import ShownState, range_statuses
 from pypi_assets.catalog.work.requeued_failures import retry_failed_visits
-from pypi_assets.catalog.work.visit_queue import range_scope
+from pypi_assets.catalog.work.visit_queue import range_workload
 from pypi_assets.crawl.draining import claiming
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import (
@@ -28,8 +28,8 @@ from pypi_assets.crawl.incremental_crawl import (
     store_changelog,
     visit_range,
 )
-from pypi_assets.crawl.reading import read_scope
-from pypi_assets.crawl.visiting import visit_scope
+from pypi_assets.crawl.reading import read_workload
+from pypi_assets.crawl.visiting import visit_workload
 from pypi_assets.devindex.server import running
 from pypi_assets.index.errors import TransientError
 from pypi_assets_tests.crawl.failing_requests import fail, xmlrpc_answer
@@ -166,12 +166,12 @@ def test_a_range_that_people_stop_is_interrupted(index: ServedIndex, catalog: Ca
     with pytest.raises(KeyboardInterrupt):
         crawl_range(replace(crawler, report=stop), serials)
     assert shown_states(catalog) == [ShownState.COMPLETE, ShownState.INTERRUPTED]
-    with claiming(crawler, range_scope(serials)):
+    with claiming(crawler, range_workload(serials)):
         with pytest.raises(KeyboardInterrupt):
             crawl_range(replace(crawler, report=stop), serials)
         assert shown_states(catalog) == [ShownState.COMPLETE, ShownState.RUNNING]  # by the other one
     with catalog.read() as connection:
-        assert scopes_at_work(connection, catalog.clock()) == set()
+        assert workloads_at_work(connection, catalog.clock()) == set()
 
 
 def test_an_index_that_went_backwards_brings_no_range_into_being(index: ServedIndex, catalog: Catalog):
@@ -211,9 +211,9 @@ def test_a_range_whose_one_project_always_fails_ends(index: ServedIndex, catalog
 
     index.faults = None
     with catalog.write() as connection:
-        [scope] = retry_failed_visits(connection, "bad")
-    visit_scope(crawler, scope)
-    read_scope(crawler, scope)
+        [workload] = retry_failed_visits(connection, "bad")
+    visit_workload(crawler, workload)
+    read_workload(crawler, workload)
     status = catalog_status(catalog)
     assert (status.failed_visits, status.outcomes["data"], status.outcomes["gave up"]) == (0, 5, 0)
 

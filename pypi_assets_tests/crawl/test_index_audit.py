@@ -11,7 +11,7 @@ from pypi_assets.catalog.observed.projects import find_project
 from pypi_assets.catalog.reports.catalog_status import catalog_status
 from pypi_assets.catalog.tables import projects, visits
 from pypi_assets.catalog.work.audits import Drift, last_completed_audit
-from pypi_assets.catalog.work.visit_queue import ScopeProgress
+from pypi_assets.catalog.work.visit_queue import WorkloadProgress
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import allocate_next_ranges, crawl_incremental
 from pypi_assets.crawl.index_audit import audit_index
@@ -197,7 +197,7 @@ def test_a_second_process_on_one_audit_sets_no_finished_visit_back(auto: Followe
     second = audit_index(auto.crawler, 0.0)
     assert audits[0].findings.examples == {Drift.SERIAL_LAGS: ["one"]}
     assert second.audit == audits[0]
-    assert second.visits == ScopeProgress(0, 0, 0)  # what is done has left the queue
+    assert second.visits == WorkloadProgress(0, 0, 0)  # what is done has left the queue
     with auto.catalog.read() as connection:
         assert last_completed_audit(connection) == audits[0]
         assert connection.scalar(select(func.count()).where(visits.c.kind == "audit")) == 1

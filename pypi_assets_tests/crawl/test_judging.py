@@ -30,7 +30,7 @@ from pypi_assets.catalog.tables import (
     yanked_intervals,
 )
 from pypi_assets.catalog.work.full_crawls import open_crawl
-from pypi_assets.catalog.work.visit_queue import VisitTask, claim_visits, queue_visits, scope_progress
+from pypi_assets.catalog.work.visit_queue import VisitTask, claim_visits, queue_visits, workload_progress
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.judging import Fetched, _batches, judge
 from pypi_assets.index.errors import GoneError, RefusedError, TransientError
@@ -39,7 +39,7 @@ from pypi_assets_tests.databases import sqlite_database
 from pypi_assets_tests.simulated_index import SimulatedIndex, operation_names
 
 URL = "https://index.example.org/simple/"
-SCOPE = "range:0-1"
+WORKLOAD = "range:0-1"
 
 
 @dataclass
@@ -80,15 +80,15 @@ def page_of(project: str, serial: int, *files: IndexFile) -> ProjectPage:
 
 
 def begun(
-    catalog: Catalog, names: Sequence[str], min_serial: int = 0, scope: str = SCOPE
+    catalog: Catalog, names: Sequence[str], min_serial: int = 0, workload: str = WORKLOAD
 ) -> dict[str, tuple[VisitTask, int]]:
     """Visits of the projects by normalized name, entered where they are new: what each is to do, and its id."""
     with catalog.write() as connection:
         enter_projects(connection, [(name, 0) for name in names])
         rows = connection.execute(select(projects).where(projects.c.normalized.in_(names))).all()
-        queue_visits(connection, scope, [(row.id, row.shard, min_serial) for row in rows])
-        tasks = claim_visits(connection, scope, None, worker="one", now=1e12, until=2e12, limit=1_000)
-        ids = begin_visits(connection, [task.project.id for task in tasks], "incremental", scope, 0.0)
+        queue_visits(connection, workload, [(row.id, row.shard, min_serial) for row in rows])
+        tasks = claim_visits(connection, workload, None, worker="one", now=1e12, until=2e12, limit=1_000)
+        ids = begin_visits(connection, [task.project.id for task in tasks], "incremental", workload, 0.0)
     return {task.project.normalized: (task, ids[task.project.id]) for task in tasks}
 
 
@@ -115,7 +115,7 @@ def content(catalog: Catalog) -> dict[str, list[tuple[object, ...]]]:
         "visits": select(
             projects.c.normalized,
             visits.c.visit,
-            visits.c.scope,
+            visits.c.workload,
             visit_statuses.c.status,
             visit_statuses.c.page_serial,
             visit_statuses.c.seen_through,
@@ -127,7 +127,7 @@ def content(catalog: Catalog) -> dict[str, list[tuple[object, ...]]]:
         .outerjoin(snapshots),
         "queue": select(
             projects.c.normalized,
-            visit_queue.c.scope,
+            visit_queue.c.workload,
             visit_queue.c.state,
             visit_queue.c.attempts,
             visit_queue.c.error_text,
@@ -224,7 +224,7 @@ def test_one_project_that_cannot_be_stored_costs_only_its_own_visit(catalog: Cat
     pages = {name: page_of(name, 0, file_of(f"{name}-1.0.tar.gz", size=sizes.get(name, 1))) for name in names}
     judge(crawler_of(catalog, Changelog()), [Fetched(*visits_of[name], pages[name]) for name in names])
     with catalog.read() as connection:
-        assert scope_progress(connection, SCOPE).done == 2
+        assert workload_progress(connection, WORKLOAD).done == 2
         [failure] = list_failures(connection, 50, "visit")
         assert set(connection.scalars(select(distributions.c.filename))) == {"fine-1.0.tar.gz", "good-1.0.tar.gz"}
     assert (failure.project, failure.outcome) == ("bad", "gave up")
@@ -242,7 +242,7 @@ def test_a_page_beyond_the_changelog_costs_only_its_own_visit(catalog: Catalog):
         [Fetched(*visits_of[name], page_of(name, serial)) for name, serial in serials.items()],
     )
     with catalog.read() as connection:
-        assert scope_progress(connection, SCOPE).done == 2
+        assert workload_progress(connection, WORKLOAD).done == 2
         [failure] = list_failures(connection, 50, "visit")
     assert (failure.project, failure.outcome) == ("far", "waiting")
     assert "the changelog ends at serial 9" in failure.text
@@ -257,7 +257,7 @@ def test_many_projects_take_no_more_statements_than_few(catalog: Catalog, before
     for number in (3, 60):
         names = [f"of{number}-{each}" for each in range(number)]
         for step, shown in enumerate([*before, "other"]):
-            visits_of = begun(catalog, names, scope=f"range:0-{number + step}")
+            visits_of = begun(catalog, names, workload=f"range:0-{number + step}")
             pages = [page_of(name, 0, file_of(f"{name}-1.0.tar.gz", content=shown)) for name in names]
             fetched = [Fetched(*visits_of[page.project], page) for page in pages]
             with counted_statements(catalog) as statements:
@@ -291,7 +291,7 @@ def judged_with(catalog: Catalog, action: str, *, since: int = 0) -> int:
     page = page_of("demo", 5, file_of("demo-1.0.tar.gz"))
     judge(crawler_of(catalog, Changelog(events, 9), 60.0), [Fetched(*visits_of["demo"], page)])
     with catalog.read() as connection:
-        return scope_progress(connection, SCOPE).done
+        return workload_progress(connection, WORKLOAD).done
 
 
 def test_a_page_is_not_waited_for_that_no_event_refreshes(catalog: Catalog):
@@ -326,8 +326,8 @@ def judge_race(catalog: Catalog, index: Changelog, unexplained: Sequence[str], p
     open_crawl(catalog, 0, 0, URL, Selection())
     with catalog.write() as connection:
         store_events(connection, RACE[:2], 0, 5, Selection())
-    for scope, newer in (("range:5-6", ()), (SCOPE, unexplained)):
-        visits_of = begun(catalog, ["demo", "other"], scope=scope)
+    for workload, newer in (("range:5-6", ()), (WORKLOAD, unexplained)):
+        visits_of = begun(catalog, ["demo", "other"], workload=workload)
         fetched = []
         for added in RACE[:2]:
             names = [f"{added.name}-1.0.zip", *([f"{added.name}-2.0.zip"] if added.name in newer else [])]
@@ -344,7 +344,7 @@ def test_a_page_that_is_newer_than_its_serial_is_judged_by_all_events(catalog: C
     with catalog.read() as connection:
         rows = connection.execute(query.join(changes, changes.c.distribution_id == distributions.c.id))
         found = {filename: (serial, cause) for filename, serial, cause in rows}
-        assert scope_progress(connection, SCOPE).done == 2
+        assert workload_progress(connection, WORKLOAD).done == 2
     assert found["demo-2.0.zip"] == (7, "add file")
     assert found["other-2.0.zip"][1] == "unexplained"
     assert index.requested == [9, 9]  # once for both, and until nothing more comes
@@ -354,7 +354,7 @@ def test_a_page_that_is_newer_than_its_serial_is_judged_by_all_events(catalog: C
 def test_an_unexplained_page_waits_for_the_changelog(catalog: Catalog, patience_s: float):
     judge_race(catalog, Changelog(RACE, 9, is_off=True), ["demo"], patience_s)
     with catalog.read() as connection:
-        assert scope_progress(connection, SCOPE).done == 1
+        assert workload_progress(connection, WORKLOAD).done == 1
         [failure] = list_failures(connection, 50, "visit")
     assert (failure.project, failure.outcome) == ("demo", "waiting" if patience_s else "gave up")
     assert "HTTP 503" in failure.text

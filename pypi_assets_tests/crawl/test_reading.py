@@ -13,7 +13,7 @@ from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import (
     crawl_incremental,
 )
-from pypi_assets.crawl.reading import read_scope
+from pypi_assets.crawl.reading import read_workload
 from pypi_assets.crawl.retry_failures import retry
 from pypi_assets_tests.served_index import ServedIndex, live
 
@@ -110,7 +110,7 @@ def test_a_404_counts_by_what_is_live_when_it_is_stored(index: ServedIndex, cata
             connection.execute(update(distribution_data).values(outcome="pending"))
             id_, project_id = connection.execute(select(distributions.c.id, distributions.c.project_id)).one()
             queue_reads(connection, [(id_, project_id)])
-        read_scope(index.crawler(catalog, retry_deadline_s=0), None)
+        read_workload(index.crawler(catalog, retry_deadline_s=0), None)
         with catalog.read() as connection:
             assert connection.scalar(select(distribution_data.c.outcome)) == outcome
     with catalog.read() as connection:

@@ -7,10 +7,10 @@ from pypi_assets.catalog.reports.catalog_status import catalog_status
 from pypi_assets.catalog.reports.exhausted_work import read_exhausted
 from pypi_assets.catalog.reports.failures import count_failures, list_failures
 from pypi_assets.catalog.work.requeued_failures import retry_failed_reads
-from pypi_assets.catalog.work.visit_queue import range_scope, scope_progress
+from pypi_assets.catalog.work.visit_queue import range_workload, workload_progress
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import crawl_incremental
-from pypi_assets.crawl.reading import read_scope
+from pypi_assets.crawl.reading import read_workload
 from pypi_assets.crawl.retry_failures import retry
 from pypi_assets_tests.crawl.failing_requests import fail
 from pypi_assets_tests.served_index import ServedIndex, live
@@ -34,7 +34,7 @@ def test_a_file_that_keeps_failing_is_exhausted_shown_and_read_on_retry(index: S
     index.faults = None
     with catalog.write() as connection:
         assert retry_failed_reads(connection, kind="transient") == 1
-    assert read_scope(crawler, None).data == 1
+    assert read_workload(crawler, None).data == 1
     assert catalog_status(catalog).outcomes["data"] == 2
 
 
@@ -42,7 +42,7 @@ def refuse(path: str):
     return lambda request: PlainTextResponse("", 403) if path in request.url.path else None
 
 
-def test_a_later_success_clears_visits_that_were_exhausted_in_any_scope(index: ServedIndex, catalog: Catalog):
+def test_a_later_success_clears_visits_that_were_exhausted_in_any_workload(index: ServedIndex, catalog: Catalog):
     index.wheel("one", "1.0")
     index.wheel("two", "1.0")
     crawler = index.crawler(catalog)
@@ -60,7 +60,7 @@ def test_a_later_success_clears_visits_that_were_exhausted_in_any_scope(index: S
     with catalog.read() as connection:
         failures = list(list_failures(connection, 50, "visit"))
         assert [(failure.project, failure.outcome) for failure in failures] == [("two", "gave up")] * 2
-        progress = [scope_progress(connection, range_scope(result.serials)) for result in exhausted]
+        progress = [workload_progress(connection, range_workload(result.serials)) for result in exhausted]
         assert [(one.done, one.exhausted) for one in progress] == [(1, 1), (1, 1)]
         assert read_exhausted(connection).kinds["visit"] == catalog_status(catalog).failed_visits == 2
     index.faults = None

@@ -10,7 +10,7 @@ from pypi_assets.catalog.ledger.range_ledger import complete_serial
 from pypi_assets.catalog.observed.projects import find_project
 from pypi_assets.catalog.reports.catalog_status import catalog_status
 from pypi_assets.catalog.tables import projects, visits
-from pypi_assets.catalog.work.visit_queue import REVISITS, scope_progress
+from pypi_assets.catalog.work.visit_queue import REVISITS, workload_progress
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import crawl_incremental
 from pypi_assets.crawl.retry_failures import retry
@@ -93,7 +93,7 @@ def test_a_failing_audit_holds_no_range_back_and_is_tried_again_later(index: Ser
     crawl_incremental(crawler)
     with catalog.read() as connection:
         assert complete_serial(connection) == index.serial
-        assert scope_progress(connection, REVISITS).todo == 1
+        assert workload_progress(connection, REVISITS).todo == 1
         project = find_project(connection, "one")
         assert project is not None
         found = find_visit_statistics(connection, project.id)
@@ -126,5 +126,5 @@ def test_an_exhausted_revisit_is_counted_and_retried(index: ServedIndex, catalog
     assert retry(crawler).retried_visits == 1
     assert catalog_status(catalog).failed_visits == 0
     with catalog.read() as connection:
-        kinds = select(visits.c.kind, func.count()).where(visits.c.scope == REVISITS).group_by(visits.c.kind)
+        kinds = select(visits.c.kind, func.count()).where(visits.c.workload == REVISITS).group_by(visits.c.kind)
         assert connection.execute(kinds).all() == [("audit", 2)]

@@ -14,7 +14,7 @@ from pypi_assets.catalog.reads.name_lists import store_lists
 from pypi_assets.catalog.reads.read_outcomes import Outcome
 from pypi_assets.catalog.tables import changes, distribution_data, distributions, extract_packs
 from pypi_assets.crawl.full_crawl import crawl_full
-from pypi_assets.crawl.reading import read_scope
+from pypi_assets.crawl.reading import read_workload
 from pypi_assets.distributions import reader_pool
 from pypi_assets.distributions.extract import ExtractError
 from pypi_assets.distributions.limits import Limits
@@ -216,7 +216,7 @@ def test_what_no_extract_supplies_is_counted_named_and_read_again(crawled: Serve
     result = run(crawled, catalog, project="one", read_again=True)
     assert (result.not_supplied, result.queued) == (1, 1)
     crawled.faults = None
-    assert read_scope(crawled.crawler(catalog), None).data == 1
+    assert read_workload(crawled.crawler(catalog), None).data == 1
     assert run(crawled, catalog).not_supplied == 0
     assert {row["extractor_version"] for row in content(catalog) if row["pack_id"]} == {EXTRACTOR_VERSION}
     assert run(crawled, catalog, read_again=True).queued == 0

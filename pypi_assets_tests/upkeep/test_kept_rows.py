@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import Connection, insert, select, update
 
 from pypi_assets.catalog import counters as counted
-from pypi_assets.catalog.coordination.claims import claim_scope
+from pypi_assets.catalog.coordination.claims import claim_workload
 from pypi_assets.catalog.counters import add_counts, read_counts
 from pypi_assets.catalog.derived.visits import begin_visits
 from pypi_assets.catalog.ledger.epochs import note_change
@@ -34,9 +34,9 @@ from pypi_assets.catalog.tables import (
     visit_queue,
     visit_statuses,
 )
-from pypi_assets.catalog.work.finished_scopes import forget_visits
+from pypi_assets.catalog.work.finished_workloads import forget_visits
 from pypi_assets.catalog.work.read_queue import claim_reads, finish_reads, queue_reads
-from pypi_assets.catalog.work.visit_queue import queue_visits, range_scope
+from pypi_assets.catalog.work.visit_queue import queue_visits, range_workload
 from pypi_assets.dumps.compaction import compact
 from pypi_assets.extracts.packs import PackedExtract
 from pypi_assets.index.models import BrokenEntry
@@ -202,11 +202,11 @@ def queued_visits(upkeep: Upkeep) -> Iterator[None]:
     done, under_way = upkeep.change(), SerialRange(upkeep.serial, upkeep.serial + 3)
     for serials in (done, under_way):
         with upkeep.catalog.write() as connection:
-            queue_visits(connection, range_scope(serials), [(1, 0, serials.end)])
+            queue_visits(connection, range_workload(serials), [(1, 0, serials.end)])
             connection.execute(update(visit_queue).values(state="done"))
         yield
     for serials in (done, under_way):  # the second one is not complete
-        forget_visits(upkeep.catalog, range_scope(serials))
+        forget_visits(upkeep.catalog, range_workload(serials))
 
 
 def folded(upkeep: Upkeep) -> Iterator[None]:
@@ -232,13 +232,13 @@ def claimed(upkeep: Upkeep) -> Iterator[None]:
     def claim(worker: str) -> None:
         now = upkeep.catalog.clock()
         with upkeep.catalog.write() as connection:
-            claim_scope(connection, "range:1-2", worker, now, now + 300)
+            claim_workload(connection, "range:1-2", worker, now, now + 300)
 
     with upkeep.catalog.write() as connection:
-        claim_scope(connection, "range:1-2", "dead", upkeep.catalog.clock(), upkeep.catalog.clock() + 300)
+        claim_workload(connection, "range:1-2", "dead", upkeep.catalog.clock(), upkeep.catalog.clock() + 300)
     yield
     with upkeep.catalog.write() as connection:  # at work already when the other one was
-        claim_scope(connection, "range:1-2", "living", 0.0, upkeep.catalog.clock() + 300)
+        claim_workload(connection, "range:1-2", "living", 0.0, upkeep.catalog.clock() + 300)
     yield
     claim("next")
 

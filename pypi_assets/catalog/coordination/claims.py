@@ -3,8 +3,8 @@
 No other worker takes a claimed entry while its worker lives and renews its claims. Each worker has a unique name. A
 worker that lost a claim drops its result, so nothing is stored twice.
 
-A claim on a scope excludes no other worker. It records that a worker is active on the whole scope, also at moments when
-no entry of it is claimed.
+A claim on a workload excludes no other worker. It records that a worker is active on the whole of it, also at moments
+when no entry of it is claimed.
 """
 
 from dataclasses import dataclass, field
@@ -14,14 +14,14 @@ from sqlalchemy import ColumnElement, Connection, Row, Table, and_, case, delete
 
 from pypi_assets.catalog.coordination.worker_names import host_name, is_dead, process_of
 from pypi_assets.catalog.database import lock_rows, storable, upsert
-from pypi_assets.catalog.tables import read_queue, scope_claims, visit_queue
+from pypi_assets.catalog.tables import read_queue, visit_queue, workload_claims
 
 WORKER_DIED = "worker died"
 RELEASED: dict[str, Any] = {"claimed_by": None, "claimed_until": 0.0}
 _CLAIMING = union(  # built once, since each worker that waits runs it again and again
     *(
         select(claims.c.claimed_by).where(claims.c.claimed_by.is_not(None))
-        for claims in (visit_queue, read_queue, scope_claims)
+        for claims in (visit_queue, read_queue, workload_claims)
     )
 )
 
@@ -63,38 +63,38 @@ def renew_claims(connection: Connection, worker: str, until: float) -> None:
         connection.execute(update(queue).where(tuple_(*key).in_(mine)).values(claimed_until=until))
 
 
-def claim_scope(connection: Connection, scope: str, worker: str, now: float, until: float) -> None:
-    """Records that `worker` is active on `scope` until `until` (unix seconds). Expired records of other workers are
+def claim_workload(connection: Connection, workload: str, worker: str, now: float, until: float) -> None:
+    """Records that `worker` is active on `workload` until `until` (unix seconds). Expired records of other workers are
     deleted."""
-    lock_rows(connection, scope_claims, scope_claims.c.claimed_until <= now)
-    connection.execute(delete(scope_claims).where(scope_claims.c.claimed_until <= now))
-    row = {"claimed_by": worker, "scope": scope, "claimed_until": until, "host": storable(host_name())}
-    upsert(connection, scope_claims, [row], key=("claimed_by",), update=("claimed_until",))
+    lock_rows(connection, workload_claims, workload_claims.c.claimed_until <= now)
+    connection.execute(delete(workload_claims).where(workload_claims.c.claimed_until <= now))
+    row = {"claimed_by": worker, "workload": workload, "claimed_until": until, "host": storable(host_name())}
+    upsert(connection, workload_claims, [row], key=("claimed_by",), update=("claimed_until",))
 
 
 @dataclass(slots=True)
-class ScopeWorkers:
-    """The processes that are active on a scope, and the names of their machines as far as they are known."""
+class WorkloadWorkers:
+    """The processes that are active on a workload, and the names of their machines as far as they are known."""
 
     processes: set[str] = field(default_factory=set)
     hosts: set[str] = field(default_factory=set)
 
 
-def workers_of_scopes(connection: Connection, now: float) -> dict[str, ScopeWorkers]:
-    """Who is active on each scope, as far as they are known to live."""
-    columns = (scope_claims.c.scope, scope_claims.c.claimed_by, scope_claims.c.host)
-    found: dict[str, ScopeWorkers] = {}
-    for scope, worker, host in connection.execute(select(*columns).where(scope_claims.c.claimed_until > now)):
+def workers_of_workloads(connection: Connection, now: float) -> dict[str, WorkloadWorkers]:
+    """Who is active on each workload, as far as they are known to live."""
+    columns = (workload_claims.c.workload, workload_claims.c.claimed_by, workload_claims.c.host)
+    found: dict[str, WorkloadWorkers] = {}
+    for workload, worker, host in connection.execute(select(*columns).where(workload_claims.c.claimed_until > now)):
         if not is_dead(worker):
-            workers = found.setdefault(scope, ScopeWorkers())
+            workers = found.setdefault(workload, WorkloadWorkers())
             workers.processes.add(process_of(worker))
             workers.hosts.update([host] if host else [])
     return found
 
 
-def scopes_at_work(connection: Connection, now: float) -> set[str]:
-    """The scopes on which a worker is active, as far as that worker is known to live."""
-    return set(workers_of_scopes(connection, now))
+def workloads_at_work(connection: Connection, now: float) -> set[str]:
+    """The workloads on which a worker is active, as far as that worker is known to live."""
+    return set(workers_of_workloads(connection, now))
 
 
 def release_claims(connection: Connection, worker: str) -> None:
@@ -102,7 +102,7 @@ def release_claims(connection: Connection, worker: str) -> None:
     for queue in (visit_queue, read_queue):
         lock_rows(connection, queue, queue.c.claimed_by == worker)
         connection.execute(update(queue).where(queue.c.claimed_by == worker).values(RELEASED))
-    connection.execute(delete(scope_claims).where(scope_claims.c.claimed_by == worker))
+    connection.execute(delete(workload_claims).where(workload_claims.c.claimed_by == worker))
 
 
 def claiming_workers(connection: Connection) -> set[str]:
@@ -112,6 +112,6 @@ def claiming_workers(connection: Connection) -> set[str]:
 
 def expire_claims(connection: Connection, worker: str) -> None:
     """Ends the claims of a dead worker at once."""
-    for claims in (visit_queue, read_queue, scope_claims):
+    for claims in (visit_queue, read_queue, workload_claims):
         lock_rows(connection, claims, claims.c.claimed_by == worker)
         connection.execute(update(claims).where(claims.c.claimed_by == worker).values(claimed_until=0.0))

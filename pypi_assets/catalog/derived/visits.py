@@ -47,21 +47,22 @@ _WITHOUT_PAGE = frozenset({VisitStatus.PARTIAL, VisitStatus.FAILED})
 
 
 def begin_visits(
-    connection: Connection, project_ids: Sequence[int], kind: str, scope: str, now: float
+    connection: Connection, project_ids: Sequence[int], kind: str, workload: str, now: float
 ) -> dict[int, int]:
     """Enters one visit for each project, with the status ONGOING. Returns their ids by project id.
 
-    The caller has claimed these projects for `scope`. A visit of them that is still ongoing lost its worker, and fails.
+    The caller has claimed these projects for `workload`. A visit of them that is still ongoing lost its worker: it
+    fails.
     """
     if not project_ids:
         return {}
     lock_rows(connection, projects, projects.c.id.in_(project_ids))
-    _end_abandoned(connection, project_ids, scope, now)
+    _end_abandoned(connection, project_ids, workload, now)
     last = _last_visits(connection, project_ids)
     rows = connection.execute(
         insert(visits).returning(visits.c.project_id, visits.c.id),
         [
-            {"project_id": id_, "visit": last.get(id_, 0) + 1, "kind": kind, "scope": scope, "started_at": now}
+            {"project_id": id_, "visit": last.get(id_, 0) + 1, "kind": kind, "workload": workload, "started_at": now}
             for id_ in project_ids
         ],
     )
@@ -73,12 +74,12 @@ def begin_visits(
     return entered
 
 
-def _end_abandoned(connection: Connection, project_ids: Sequence[int], scope: str, now: float) -> None:
+def _end_abandoned(connection: Connection, project_ids: Sequence[int], workload: str, now: float) -> None:
     has_ended = exists().where(visit_statuses.c.visit_id == visits.c.id, visit_statuses.c.status != VisitStatus.ONGOING)
     for ids in at_a_time(project_ids):
         abandoned = connection.execute(
             select(visits.c.id, visits.c.project_id).where(
-                visits.c.project_id.in_(ids), visits.c.scope == scope, ~has_ended
+                visits.c.project_id.in_(ids), visits.c.workload == workload, ~has_ended
             )
         ).all()
         rows = [

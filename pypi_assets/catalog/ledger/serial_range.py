@@ -31,7 +31,7 @@ class SerialRange:
 
     @property
     def key(self) -> str:
-        """The range's text `START-END`, for directories, partitions and scopes."""
+        """The range's text `START-END`, for directories, partitions and workloads."""
         return f"{self.start}-{self.end}"
 
     def __str__(self) -> str:

@@ -52,7 +52,7 @@ def nice_of(prospect: Prospect, weights: VisitWeights = WEIGHTS) -> int:
 
 
 def due_at(prospect: Prospect) -> float:
-    """When the project may be visited (unix seconds). A pause after a failure holds for all scopes."""
+    """When the project may be visited (unix seconds). A pause after a failure holds for all workloads."""
     return prospect.next_due_at or 0.0
 
 

@@ -34,14 +34,14 @@ def old_visits(before: float) -> Sweep:
     is_newest = ~exists().where(later.c.project_id == visits.c.project_id, later.c.visit > visits.c.visit)
 
     def chosen(connection: Connection, rows: Sequence[Row[Any]]) -> Sequence[int]:
-        scopes = [
+        workloads = [
             f"{kind}:{id_}"
             for kind, table in (("crawl", full_crawls), ("audit", audits))
             for id_ in connection.scalars(select(table.c.id).where(table.c.open.is_not(None)))
         ]
         ids = [row.id for row in rows if row.started_at < before and row.id > FIRST_VISITS_KEPT]
         return connection.scalars(
-            select(visits.c.id).where(visits.c.id.in_(ids), ~is_newest, visits.c.scope.not_in(scopes))
+            select(visits.c.id).where(visits.c.id.in_(ids), ~is_newest, visits.c.workload.not_in(workloads))
         ).all()
 
     return Sweep(

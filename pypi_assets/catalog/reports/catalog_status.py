@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, select
 
-from pypi_assets.catalog.coordination.claims import scopes_at_work
+from pypi_assets.catalog.coordination.claims import workloads_at_work
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.ledger.range_ledger import newest_inexact_spans, unfinished_ranges
 from pypi_assets.catalog.ledger.serial_range import SerialRange
@@ -22,7 +22,7 @@ from pypi_assets.catalog.reports.running_work import RunningWork, running_work
 from pypi_assets.catalog.tables import catalog_state
 from pypi_assets.catalog.work.full_crawls import find_open_crawl, last_completed_crawl
 from pypi_assets.catalog.work.read_queue import count_queued_reads
-from pypi_assets.catalog.work.visit_queue import ScopeProgress, progress_by_shard, range_scope
+from pypi_assets.catalog.work.visit_queue import WorkloadProgress, progress_by_shard, range_workload
 
 MOST_SPANS = 100
 
@@ -80,7 +80,7 @@ def catalog_status(catalog: Catalog) -> CatalogStatus:
         completed = last_completed_crawl(connection)
         entries = unfinished_ranges(connection) if completed else []
         now = catalog.clock()
-        unfinished = {range_scope(entry.serials) for entry in entries}
+        unfinished = {range_workload(entry.serials) for entry in entries}
         return CatalogStatus(
             followed=read_followed(connection),
             exact_from=None if completed is None or state is None else state.exact_from,
@@ -92,7 +92,7 @@ def catalog_status(catalog: Catalog) -> CatalogStatus:
             broken_entries=count_kept_aside(connection),
             visited=visited_projects(connection),
             open_ranges=len(unfinished),
-            running_ranges=len(unfinished & scopes_at_work(connection, now)),
+            running_ranges=len(unfinished & workloads_at_work(connection, now)),
             running=tuple(running_work(connection, now)),
             open_crawl=_open_crawl(connection, now),
             last_crawl_completed_at=None if completed is None else completed.completed_at,
@@ -105,8 +105,8 @@ def _open_crawl(connection: Connection, now: float) -> OpenCrawl | None:
     crawl = find_open_crawl(connection)
     if crawl is None:
         return None
-    shards = progress_by_shard(connection, crawl.scope)
-    progress = sum(shards.values(), start=ScopeProgress(0, 0, 0))
+    shards = progress_by_shard(connection, crawl.workload)
+    progress = sum(shards.values(), start=WorkloadProgress(0, 0, 0))
     done = progress.total - progress.todo
     seconds = max(now - crawl.opened_at, 1e-9)
     read = max(work_done(connection)[1] - crawl.attempts_before, 0)

@@ -148,7 +148,7 @@ def _failed_visits(normalized: str | None) -> Select[Any]:
         )
         .join(projects, projects.c.id == visit_queue.c.project_id)
         .where(or_(visit_queue.c.state == TaskState.EXHAUSTED, is_waiting))
-        .order_by(projects.c.normalized, visit_queue.c.scope)
+        .order_by(projects.c.normalized, visit_queue.c.workload)
     )
     return query if normalized is None else query.where(projects.c.normalized == normalized)
 

@@ -71,13 +71,13 @@ def past_visits(connection: Connection, project: Project) -> list[PastVisit]:
         latest = statuses[-1]
         seen = next((row for row in reversed(statuses) if row.snapshot_id is not None), None)
         snapshot = None if seen is None else shown[seen.snapshot_id]
-        attempts[latest.scope] += 1
+        attempts[latest.workload] += 1
         found.append(
             PastVisit(
                 visit=latest.visit,
                 kind=latest.kind,
-                scope=latest.scope,
-                attempt=attempts[latest.scope],
+                scope=latest.workload,
+                attempt=attempts[latest.workload],
                 started_at=latest.started_at,
                 ended_at=None if latest.status in _UNENDED else latest.at,
                 outcome=latest.status,

@@ -5,7 +5,7 @@ from enum import StrEnum
 
 from sqlalchemy import Connection
 
-from pypi_assets.catalog.coordination.claims import scopes_at_work
+from pypi_assets.catalog.coordination.claims import workloads_at_work
 from pypi_assets.catalog.ledger.range_ledger import (
     LedgerRange,
     RangeState,
@@ -17,7 +17,7 @@ from pypi_assets.catalog.ledger.range_ledger import (
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.work.full_crawls import first_crawl
 from pypi_assets.catalog.work.read_queue import count_pending_reads
-from pypi_assets.catalog.work.visit_queue import ScopeProgress, range_scope, scope_progress
+from pypi_assets.catalog.work.visit_queue import WorkloadProgress, range_workload, workload_progress
 
 
 class ShownState(StrEnum):
@@ -43,7 +43,7 @@ class RangeStatus:
 
     serials: SerialRange
     state: ShownState
-    visits: ScopeProgress
+    visits: WorkloadProgress
     reads_to_do: int = 0
     requested_at: float | None = None
     begun_at: float | None = None
@@ -66,22 +66,22 @@ def range_statuses(
         entries = ledger(connection)
     else:
         entries = unfinished_ranges(connection) + complete_ranges(connection, complete)
-    at_work, baseline = scopes_at_work(connection, now), first_crawl(connection)
+    at_work, baseline = workloads_at_work(connection, now), first_crawl(connection)
     found = []
     for entry in entries:
         is_baseline = baseline is not None and entry.serials == SerialRange(0, baseline.serial)
-        scope = baseline.scope if baseline and is_baseline else range_scope(entry.serials)
-        found.append(_status(connection, entry, scope, is_running=scope in at_work))
-    found += [RangeStatus(serials, ShownState.MISSING, ScopeProgress(0, 0, 0)) for serials in missing]
+        workload = baseline.workload if baseline and is_baseline else range_workload(entry.serials)
+        found.append(_status(connection, entry, workload, is_running=workload in at_work))
+    found += [RangeStatus(serials, ShownState.MISSING, WorkloadProgress(0, 0, 0)) for serials in missing]
     return sorted(found, key=lambda status: status.serials)
 
 
-def _status(connection: Connection, entry: LedgerRange, scope: str, *, is_running: bool) -> RangeStatus:
+def _status(connection: Connection, entry: LedgerRange, workload: str, *, is_running: bool) -> RangeStatus:
     return RangeStatus(
         entry.serials,
         _state(entry, is_running=is_running),
-        scope_progress(connection, scope),
-        0 if entry.state == RangeState.COMPLETE else count_pending_reads(connection, scope),
+        workload_progress(connection, workload),
+        0 if entry.state == RangeState.COMPLETE else count_pending_reads(connection, workload),
         entry.requested_at,
         entry.begun_at,
         entry.completed_at,

@@ -4,12 +4,12 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
-from pypi_assets.catalog.coordination.claims import workers_of_scopes
+from pypi_assets.catalog.coordination.claims import workers_of_workloads
 from pypi_assets.catalog.ledger.range_ledger import unfinished_ranges
 from pypi_assets.catalog.work.audits import find_open_audit
 from pypi_assets.catalog.work.full_crawls import find_open_crawl
 from pypi_assets.catalog.work.read_queue import count_pending_reads, count_queued_reads
-from pypi_assets.catalog.work.visit_queue import range_scope, scope_progress
+from pypi_assets.catalog.work.visit_queue import range_workload, workload_progress
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,23 +34,23 @@ class RunningWork:
 
 def running_work(connection: Connection, now: float) -> list[RunningWork]:
     """What is at work at `now` (unix seconds), full crawls first; empty where no worker is known to live."""
-    workers = workers_of_scopes(connection, now)
+    workers = workers_of_workloads(connection, now)
     if not workers:
         return []
     known: dict[str, tuple[str, float | None]] = {}
     if crawl := find_open_crawl(connection):
-        known[crawl.scope] = (f"full crawl at serial {crawl.serial}", crawl.opened_at)
+        known[crawl.workload] = (f"full crawl at serial {crawl.serial}", crawl.opened_at)
     for entry in unfinished_ranges(connection):
-        known.setdefault(range_scope(entry.serials), (f"range {entry.serials.key}", entry.begun_at))
+        known.setdefault(range_workload(entry.serials), (f"range {entry.serials.key}", entry.begun_at))
     if audit := find_open_audit(connection):
         at = "" if audit.serial is None else f" at serial {audit.serial}"
-        known[audit.scope] = (f"audit{at}", audit.opened_at)
+        known[audit.workload] = (f"audit{at}", audit.opened_at)
     found = []
-    for scope, (name, since) in known.items():
-        if (by := workers.get(scope)) is not None:
-            is_full_crawl = crawl is not None and scope == crawl.scope
-            progress = scope_progress(connection, scope)
-            reads_left = count_queued_reads(connection) if is_full_crawl else count_pending_reads(connection, scope)
+    for workload, (name, since) in known.items():
+        if (by := workers.get(workload)) is not None:
+            is_full_crawl = crawl is not None and workload == crawl.workload
+            progress = workload_progress(connection, workload)
+            reads_left = count_queued_reads(connection) if is_full_crawl else count_pending_reads(connection, workload)
             done = progress.total - progress.todo
             hosts = tuple(sorted(by.hosts))
             done_of = (done, progress.total, reads_left)

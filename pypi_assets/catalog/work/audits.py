@@ -15,7 +15,7 @@ from sqlalchemy import Connection, Row, func, select, update
 from pypi_assets.catalog.database import Catalog, at_a_time, insert_missing
 from pypi_assets.catalog.observed.sightings import newest_sightings
 from pypi_assets.catalog.tables import audits, projects, sightings, visit_statuses, visits
-from pypi_assets.catalog.work.visit_queue import audit_scope, projects_to_visit
+from pypi_assets.catalog.work.visit_queue import audit_workload, projects_to_visit
 
 _EXAMPLES = 10
 
@@ -57,8 +57,8 @@ class Audit:
     completed_at: float | None
 
     @property
-    def scope(self) -> str:
-        return audit_scope(self.id)
+    def workload(self) -> str:
+        return audit_workload(self.id)
 
 
 def open_audit(catalog: Catalog, share_percent: float) -> Audit:
@@ -101,7 +101,7 @@ def complete_audit(catalog: Catalog, audit: Audit) -> Audit:
         if current.completed_at is not None:
             return current
         findings, now = current.findings, catalog.clock()
-        for cause, project in _found_by_visits(connection, audit.scope):
+        for cause, project in _found_by_visits(connection, audit.workload):
             findings.add(cause, project)
         values = {"findings": _to_json(findings), "completed_at": now, "open": None}
         connection.execute(update(audits).where(audits.c.id == audit.id).values(values))
@@ -118,12 +118,12 @@ def last_completed_audit(connection: Connection) -> Audit | None:
     return None if row is None else _audit(row)
 
 
-def _found_by_visits(connection: Connection, scope: str) -> Iterator[tuple[Drift, str]]:
+def _found_by_visits(connection: Connection, workload: str) -> Iterator[tuple[Drift, str]]:
     """Differences between the last page that the audit saw of each project and the last one that another visit saw.
 
     Both are of one serial, so no event lies between.
     """
-    for ids in at_a_time(projects_to_visit(connection, scope)):
+    for ids in at_a_time(projects_to_visit(connection, workload)):
         rows = connection.execute(
             select(
                 visits.c.project_id,
@@ -135,7 +135,9 @@ def _found_by_visits(connection: Connection, scope: str) -> Iterator[tuple[Drift
             )
             .join(visits, visits.c.id == visit_statuses.c.visit_id)
             .join(projects, projects.c.id == visits.c.project_id)
-            .where(visits.c.project_id.in_(ids), visits.c.scope == scope, visit_statuses.c.page_serial.is_not(None))
+            .where(
+                visits.c.project_id.in_(ids), visits.c.workload == workload, visit_statuses.c.page_serial.is_not(None)
+            )
             .order_by(visit_statuses.c.id)
         ).all()
         of_audit = [row.id for row in rows]

@@ -1,4 +1,4 @@
-"""What leaves the queue of visits: what is done in a scope that is complete.
+"""What leaves the queue of visits: what is done in a workload that is complete.
 
 The ranges and crawls themselves keep the count of what left, so that it is shown as before. What is abandoned stays.
 """
@@ -8,7 +8,7 @@ from functools import partial
 
 from sqlalchemy import Connection, and_, case, delete, select, update
 
-from pypi_assets.catalog.coordination.claims import scopes_at_work
+from pypi_assets.catalog.coordination.claims import workloads_at_work
 from pypi_assets.catalog.database import Catalog, at_a_time, insert_missing, lock_rows
 from pypi_assets.catalog.ledger.range_ledger import LedgerRange
 from pypi_assets.catalog.ledger.serial_range import SerialRange
@@ -18,65 +18,65 @@ from pypi_assets.catalog.work.visit_queue import (
     TaskState,
     owner_of,
     queue_visits,
-    range_scope,
+    range_workload,
     requeue_visits,
 )
 
 _AT_A_TIME = 10_000
 
 
-def forget_done(connection: Connection, scope: str, limit: int | None = None) -> int:
-    """Removes the visits of `scope` that are done, if it is complete. Returns how many, at most `limit`.
+def forget_done(connection: Connection, workload: str, limit: int | None = None) -> int:
+    """Removes the visits of `workload` that are done, if it is complete. Returns how many, at most `limit`.
 
     Projects that a list of projects lacked stay, until the events of that time are known: they are then computed again.
     """
-    _lock_crawl(connection, scope)
-    if not _is_complete(connection, scope):
+    _lock_crawl(connection, workload)
+    if not _is_complete(connection, workload):
         return 0
-    over = and_(visit_queue.c.scope == scope, visit_queue.c.state == TaskState.DONE)
-    if _is_inexact(connection, scope):
+    over = and_(visit_queue.c.workload == workload, visit_queue.c.state == TaskState.DONE)
+    if _is_inexact(connection, workload):
         over = and_(over, visit_queue.c.unlisted_at.is_(None))
     if limit is not None:
         some = select(visit_queue.c.project_id).where(over).limit(limit).scalar_subquery()
         over = and_(over, visit_queue.c.project_id.in_(some))
     lock_rows(connection, visit_queue, over)
     gone = connection.execute(delete(visit_queue).where(over)).rowcount
-    _add_visited(connection, scope, gone)
+    _add_visited(connection, workload, gone)
     return gone
 
 
-def forget_visits(catalog: Catalog, scope: str) -> None:
-    """Removes the visits of `scope` that are done, if it is complete and no worker is at work on it.
+def forget_visits(catalog: Catalog, workload: str) -> None:
+    """Removes the visits of `workload` that are done, if it is complete and no worker is at work on it.
 
     It takes several short transactions, since a full crawl visits every project.
     """
     gone = _AT_A_TIME
     while gone == _AT_A_TIME:
         with catalog.read() as connection:
-            if scope in scopes_at_work(connection, catalog.clock()):
+            if workload in workloads_at_work(connection, catalog.clock()):
                 return
-        gone = catalog.transact(partial(forget_done, scope=scope, limit=_AT_A_TIME))
+        gone = catalog.transact(partial(forget_done, workload=workload, limit=_AT_A_TIME))
 
 
 def queue_again(
-    connection: Connection, scope: str, tasks: Collection[tuple[int, int, int]], shards: Sequence[int] | None = None
+    connection: Connection, workload: str, tasks: Collection[tuple[int, int, int]], shards: Sequence[int] | None = None
 ) -> None:
-    """Makes visits of a complete scope due once more: `tasks`, as in queue_visits, and those that the queue still has
-    within `shards` (None: all)."""
-    _lock_crawl(connection, scope)
-    returned = queue_visits(connection, scope, tasks)
-    requeue_visits(connection, scope, shards)
-    _add_visited(connection, scope, -returned)
+    """Makes visits of a complete workload due once more: `tasks`, as in queue_visits, and those that the queue still
+    has within `shards` (None: all)."""
+    _lock_crawl(connection, workload)
+    returned = queue_visits(connection, workload, tasks)
+    requeue_visits(connection, workload, shards)
+    _add_visited(connection, workload, -returned)
 
 
-def queue_done(connection: Connection, scope: str, tasks: Collection[tuple[int, int, int]]) -> None:
-    """Enters visits of a complete scope that are done, as in queue_visits: then its projects' reads are found."""
+def queue_done(connection: Connection, workload: str, tasks: Collection[tuple[int, int, int]]) -> None:
+    """Enters visits of a complete workload that are done, as in queue_visits: then its projects' reads are found."""
     rows = [
-        {"scope": scope, "project_id": project_id, "shard": shard, "min_serial": serial, "state": TaskState.DONE}
+        {"workload": workload, "project_id": project_id, "shard": shard, "min_serial": serial, "state": TaskState.DONE}
         for project_id, shard, serial in sorted(tasks)
     ]
-    _lock_crawl(connection, scope)
-    _add_visited(connection, scope, -insert_missing(connection, visit_queue, rows))
+    _lock_crawl(connection, workload)
+    _add_visited(connection, workload, -insert_missing(connection, visit_queue, rows))
 
 
 def projects_of_range(connection: Connection, entry: LedgerRange) -> list[tuple[int, int, int]]:
@@ -100,36 +100,36 @@ def projects_to_explain(connection: Connection, ranges: Sequence[SerialRange]) -
     """
     start = min(serials.start for serials in ranges)
     found = set(connection.scalars(select(projects.c.id).where(projects.c.page_serial > start)))
-    for scopes in at_a_time(range_scope(serials) for serials in ranges):
-        found.update(connection.scalars(select(visit_queue.c.project_id).where(visit_queue.c.scope.in_(scopes))))
+    for workloads in at_a_time(range_workload(serials) for serials in ranges):
+        found.update(connection.scalars(select(visit_queue.c.project_id).where(visit_queue.c.workload.in_(workloads))))
     return sorted(found)
 
 
-def _lock_crawl(connection: Connection, scope: str) -> None:
-    """Locks the full crawl that counts the visits of `scope`, before visits are locked: see the order of locks in
+def _lock_crawl(connection: Connection, workload: str) -> None:
+    """Locks the full crawl that counts the visits of `workload`, before visits are locked: see the order of locks in
     docs/design.md."""
-    owner = owner_of(scope)
+    owner = owner_of(workload)
     if owner is not None and owner.table is full_crawls:
         lock_rows(connection, full_crawls, owner.is_it)
 
 
-def _is_complete(connection: Connection, scope: str) -> bool:
-    kind, _, key = scope.partition(":")
+def _is_complete(connection: Connection, workload: str) -> bool:
+    kind, _, key = workload.partition(":")
     if kind == "audit":
         return connection.scalar(select(audits.c.completed_at).where(audits.c.id == int(key))) is not None
-    owner = owner_of(scope)
+    owner = owner_of(workload)
     return owner is not None and connection.scalar(select(owner.table.c.completed_at).where(owner.is_it)) is not None
 
 
-def _is_inexact(connection: Connection, scope: str) -> bool:
-    owner = owner_of(scope)
+def _is_inexact(connection: Connection, workload: str) -> bool:
+    owner = owner_of(workload)
     if owner is None or owner.table is not serial_ranges:
         return False
     return connection.scalar(select(serial_ranges.c.exact_from).where(owner.is_it)) is not None
 
 
-def _add_visited(connection: Connection, scope: str, count: int) -> None:
-    owner = owner_of(scope)
+def _add_visited(connection: Connection, workload: str, count: int) -> None:
+    owner = owner_of(workload)
     if owner is not None and count:
         visited = owner.table.c.visited + count
         values = {"visited": case((visited < 0, 0), else_=visited)}

@@ -39,7 +39,7 @@ from pypi_assets.catalog.tables import (
 )
 from pypi_assets.catalog.work.listed_projects import has_live_files, is_any_unseen, rename_listed
 from pypi_assets.catalog.work.read_queue import is_read_pending
-from pypi_assets.catalog.work.visit_queue import crawl_scope, is_visit_pending, queue_visits, scope_progress
+from pypi_assets.catalog.work.visit_queue import crawl_workload, is_visit_pending, queue_visits, workload_progress
 from pypi_assets.index.models import BrokenEntry, ListedProject
 
 _LISTED_AT_A_TIME = 50_000
@@ -64,8 +64,8 @@ class FullCrawl:
     attempts_before: int = 0
 
     @property
-    def scope(self) -> str:
-        return crawl_scope(self.id)
+    def workload(self) -> str:
+        return crawl_workload(self.id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,21 +196,21 @@ def list_projects(
 
     def end(connection: Connection) -> CrawlListing:
         if _is_listed(connection, crawl, lock_exclusive=True):
-            return CrawlListing(scope_progress(connection, crawl.scope).total, ())
+            return CrawlListing(workload_progress(connection, crawl.workload).total, ())
         unlisted = connection.execute(
             select(projects.c.id, projects.c.shard).where(
                 has_live_files(),
-                ~exists().where(visit_queue.c.scope == crawl.scope, visit_queue.c.project_id == projects.c.id),
+                ~exists().where(visit_queue.c.workload == crawl.workload, visit_queue.c.project_id == projects.c.id),
             )
         )
-        queue_visits(connection, crawl.scope, [(row.id, row.shard, 0) for row in unlisted], unlisted_at=list_serial)
+        queue_visits(connection, crawl.workload, [(row.id, row.shard, 0) for row in unlisted], unlisted_at=list_serial)
         connection.execute(
             update(full_crawls)
             .where(full_crawls.c.id == crawl.id)
             .values(listed_at=catalog.clock(), listed_serial=listed_serial, with_history=with_history)
         )
         replace_list(connection, broken, catalog.clock())
-        return CrawlListing(scope_progress(connection, crawl.scope).total, tuple(sorted(missing)))
+        return CrawlListing(workload_progress(connection, crawl.workload).total, tuple(sorted(missing)))
 
     return catalog.transact(end)
 
@@ -250,7 +250,7 @@ def _enter_listed(
                 for normalized, project_id in ids.items()
                 if (serials[normalized] > crawl.serial) == is_newer
             ]
-            queue_visits(connection, crawl.scope, tasks, listed_at=None if is_newer else listed_at)
+            queue_visits(connection, crawl.workload, tasks, listed_at=None if is_newer else listed_at)
         note_seen(connection, seen_at)
         return True
 
@@ -265,7 +265,7 @@ def _is_listed(connection: Connection, crawl: FullCrawl, *, lock_exclusive: bool
 
 def is_crawl_drained(connection: Connection, crawl: FullCrawl) -> bool:
     """Whether no visit and no read of the crawl is left."""
-    return not is_visit_pending(connection, crawl.scope) and not is_read_pending(connection, crawl.scope)
+    return not is_visit_pending(connection, crawl.workload) and not is_read_pending(connection, crawl.workload)
 
 
 def complete_crawl(catalog: Catalog, crawl: FullCrawl) -> bool:
@@ -284,7 +284,7 @@ def complete_crawl(catalog: Catalog, crawl: FullCrawl) -> bool:
         greatest_page_serial = connection.scalar(
             select(func.max(visit_statuses.c.page_serial))
             .join(visits, visits.c.id == visit_statuses.c.visit_id)
-            .where(visits.c.scope == crawl.scope)
+            .where(visits.c.workload == crawl.workload)
         )
         before = _crawl_where(connection, full_crawls.c.completed_at.is_not(None))
         now = catalog.clock()
@@ -292,7 +292,7 @@ def complete_crawl(catalog: Catalog, crawl: FullCrawl) -> bool:
         if current.with_history:
             connection.execute(update(catalog_state).values(exact_from=0))
         elif before is None or before.selection != crawl.selection:  # of new projects no more is known
-            at = max(crawl.serial, current.listed_serial or 0) + is_any_unseen(connection, crawl.scope)
+            at = max(crawl.serial, current.listed_serial or 0) + is_any_unseen(connection, crawl.workload)
             seen = (at, greatest_page_serial or 0)
             connection.execute(update(catalog_state).values(exact_from=max(seen)))
         if before is None and crawl.serial > 0:

@@ -19,7 +19,7 @@ from pypi_assets.catalog.tables import (
     projects,
     visit_queue,
 )
-from pypi_assets.catalog.work.visit_queue import LISTING, TaskState, queue_visits, range_scope, turns_of
+from pypi_assets.catalog.work.visit_queue import LISTING, TaskState, queue_visits, range_workload, turns_of
 from pypi_assets.index.models import ListedProject
 
 
@@ -116,9 +116,9 @@ def _known(row: Row[Any]) -> int:
 
 
 def queue_listed(
-    connection: Connection, compared: Collection[ComparedProject], list_serial: int, scope: str = LISTING
+    connection: Connection, compared: Collection[ComparedProject], list_serial: int, workload: str = LISTING
 ) -> None:
-    """Queues visits of these projects for `scope`, by default for the next range.
+    """Queues visits of these projects for `workload`, by default for the next range.
 
     They replace visits that an older list queued. Of an unlisted project, a page newer than all that is known is
     needed.
@@ -130,7 +130,7 @@ def queue_listed(
     turns = turns_of(connection, min_serials)
     rows = [
         {
-            "scope": scope,
+            "workload": workload,
             "project_id": project.id,
             "shard": project.shard,
             "min_serial": min_serials[project.id],
@@ -142,7 +142,7 @@ def queue_listed(
         for project in sorted(compared, key=lambda project: project.id)
     ]
     replaced = ("min_serial", "listed_at", "unlisted_at", "state", "nice", "due_at")
-    upsert(connection, visit_queue, rows, key=("scope", "project_id"), update=replaced)
+    upsert(connection, visit_queue, rows, key=("workload", "project_id"), update=replaced)
 
 
 def allocate_listed_range(connection: Connection, list_serial: int, now: float) -> SerialRange | None:
@@ -150,14 +150,14 @@ def allocate_listed_range(connection: Connection, list_serial: int, now: float) 
 
     Stored events know more than the list, so the projects that they change are visited too.
     """
-    lock_rows(connection, visit_queue, visit_queue.c.scope == LISTING)
+    lock_rows(connection, visit_queue, visit_queue.c.workload == LISTING)
     lock_state(connection, exclusive=True)
     serials = allocate_range(connection, list_serial, now, SIMPLE)
     if serials is None:
         return None
-    scope = range_scope(serials)
-    connection.execute(update(visit_queue).where(visit_queue.c.scope == LISTING).values(scope=scope))
-    queue_visits(connection, scope, changed_projects(connection, serials))
+    workload = range_workload(serials)
+    connection.execute(update(visit_queue).where(visit_queue.c.workload == LISTING).values(workload=workload))
+    queue_visits(connection, workload, changed_projects(connection, serials))
     return serials
 
 
@@ -168,16 +168,16 @@ def exact_again_from(connection: Connection, serials: SerialRange) -> int:
     project. Then the state at the serial of the list is not known.
     """
     newest_page = connection.scalar(select(func.max(projects.c.page_serial))) or 0
-    return max(serials.end + is_any_unseen(connection, range_scope(serials)), newest_page)
+    return max(serials.end + is_any_unseen(connection, range_workload(serials)), newest_page)
 
 
-def is_any_unseen(connection: Connection, scope: str) -> bool:
-    """Whether a list had `scope` visit a project of which no page of its listed serial was seen."""
+def is_any_unseen(connection: Connection, workload: str) -> bool:
+    """Whether a list had `workload` visit a project of which no page of its listed serial was seen."""
     unseen = (
         select(visit_queue.c.project_id)
         .join(projects, projects.c.id == visit_queue.c.project_id)
         .where(
-            visit_queue.c.scope == scope,
+            visit_queue.c.workload == workload,
             visit_queue.c.listed_at.is_not(None),
             or_(projects.c.page_serial.is_(None), projects.c.page_serial < visit_queue.c.min_serial),
         )

@@ -75,7 +75,7 @@ def queue_reads(connection: Connection, reads: Iterable[tuple[int, int]], nice: 
 
 def claim_reads(
     connection: Connection,
-    scope: str | None,
+    workload: str | None,
     shards: Sequence[int] | None,
     *,
     worker: str,
@@ -83,13 +83,13 @@ def claim_reads(
     until: float,
     limit: int,
 ) -> list[PendingRead]:
-    """Claims the next reads in the projects that `scope` visits (None: all), within `shards` (None: all), for `worker`.
+    """Claims the next reads for `worker` in the projects of `workload` (None: all), within `shards` (None: all).
 
     Lower nice values come first, and within them those that have been due for longest. The query looks at all pending
-    reads there, so workers claim from a large scope in groups of shards.
+    reads there, so workers claim from a large workload in groups of shards.
     """
     query = (
-        _queued(scope, shards)
+        _queued(workload, shards)
         .join(distributions, distributions.c.id == read_queue.c.distribution_id)
         .where(is_claimable(read_queue, now))
         .order_by(read_queue.c.nice, read_queue.c.due_at, read_queue.c.distribution_id)
@@ -181,9 +181,9 @@ def finish_reads(
     return stored
 
 
-def count_pending_reads(connection: Connection, scope: str | None, shards: Sequence[int] | None = None) -> int:
-    """The number of reads left in the projects that `scope` visits (None: all), within `shards` (None: all)."""
-    return int(connection.scalar(_queued(scope, shards).add_columns(func.count())) or 0)
+def count_pending_reads(connection: Connection, workload: str | None, shards: Sequence[int] | None = None) -> int:
+    """The number of reads left in the projects that `workload` visits (None: all), within `shards` (None: all)."""
+    return int(connection.scalar(_queued(workload, shards).add_columns(func.count())) or 0)
 
 
 def count_queued_reads(connection: Connection) -> int:
@@ -191,30 +191,30 @@ def count_queued_reads(connection: Connection) -> int:
     return read_counts(connection).get(QUEUED_READS, 0)
 
 
-def is_read_pending(connection: Connection, scope: str) -> bool:
-    """Whether reads are left in the projects that `scope` visits."""
-    query = _queued(scope, None).add_columns(read_queue.c.distribution_id).limit(1)
+def is_read_pending(connection: Connection, workload: str) -> bool:
+    """Whether reads are left in the projects that `workload` visits."""
+    query = _queued(workload, None).add_columns(read_queue.c.distribution_id).limit(1)
     return connection.scalar(query) is not None
 
 
-def pending_by_shard(connection: Connection, scope: str | None, shards: Sequence[int] | None) -> dict[int, int]:
+def pending_by_shard(connection: Connection, workload: str | None, shards: Sequence[int] | None) -> dict[int, int]:
     """The number of reads left, by shard and in the order of shards, without empty ones."""
-    counts = _queued(scope, shards).add_columns(projects.c.shard, func.count()).group_by(projects.c.shard)
+    counts = _queued(workload, shards).add_columns(projects.c.shard, func.count()).group_by(projects.c.shard)
     return {shard: count for shard, count in connection.execute(counts.order_by(projects.c.shard))}
 
 
-def reads_ready_at(connection: Connection, scope: str | None, shards: Sequence[int] | None) -> float | None:
+def reads_ready_at(connection: Connection, workload: str | None, shards: Sequence[int] | None) -> float | None:
     """When the next read can be claimed, unless its worker finishes it first; None where none is left."""
-    return connection.scalar(_queued(scope, shards).add_columns(func.min(ready_at(read_queue))))
+    return connection.scalar(_queued(workload, shards).add_columns(func.min(ready_at(read_queue))))
 
 
-def _queued(scope: str | None, shards: Sequence[int] | None) -> Select[Any]:
-    """The queue, limited to the projects that `scope` visits within `shards`."""
+def _queued(workload: str | None, shards: Sequence[int] | None) -> Select[Any]:
+    """The queue, limited to the projects that `workload` visits within `shards`."""
     query = select().select_from(read_queue).join(projects, projects.c.id == read_queue.c.project_id)
-    if scope is None:
+    if workload is None:
         return query if shards is None else query.where(projects.c.shard.in_(shards))
     query = query.join(visit_queue, visit_queue.c.project_id == read_queue.c.project_id)
-    query = query.where(visit_queue.c.scope == scope)
+    query = query.where(visit_queue.c.workload == workload)
     return query if shards is None else query.where(visit_queue.c.shard.in_(shards))
 
 

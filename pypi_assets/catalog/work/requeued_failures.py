@@ -44,15 +44,15 @@ def retry_failed_reads(connection: Connection, kind: str | None = None, normaliz
 
 
 def retry_failed_visits(connection: Connection, normalized: str | None = None) -> list[str]:
-    """Makes exhausted visits due again. Returns their scopes."""
+    """Makes exhausted visits due again. Returns their workloads."""
     exhausted = IS_EXHAUSTED
     if normalized is not None:
         named = select(projects.c.id).where(projects.c.normalized == normalized)
         exhausted = and_(exhausted, visit_queue.c.project_id.in_(named))
-    scopes = sorted(set(connection.scalars(select(visit_queue.c.scope).where(exhausted))))
+    workloads = sorted(set(connection.scalars(select(visit_queue.c.workload).where(exhausted))))
     lock_rows(connection, visit_queue, exhausted)
     connection.execute(update(visit_queue).where(exhausted).values(RESET))
-    return scopes
+    return workloads
 
 
 def failed_reads(kind: str | None, normalized: str | None) -> Select[Any]:

@@ -1,10 +1,10 @@
 """The queue of visits: which projects a full crawl, a serial range or an audit still has to visit.
 
-A *scope* names the work: `crawl:7`, `range:1200-1350`, `audit:3`, or `revisits`, which again and again visits a few of
-the projects that were not visited for longest. The rest of a scope survives any stop.
+A *workload* is what one of them visits: `crawl:7`, `range:1200-1350`, `audit:3`, or `revisits`, which again and again
+visits a few of the projects that were not visited for longest. The rest of a workload survives any stop.
 
-The queue holds what is left to do, what was abandoned, and what is done in scopes that are not complete. How the rest
-leaves it is in `finished_scopes.py`.
+The queue holds what is left to do, what was abandoned, and what is done in workloads that are not complete. How the
+rest leaves it is in `finished_workloads.py`.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -71,7 +71,7 @@ class VisitTask:
     `unlisted_at` lacks it. Both are None where the visit comes from no list. `was_gone`: the last answer was a 404.
     """
 
-    scope: str
+    workload: str
     project: Project
     shard: int
     min_serial: int
@@ -84,8 +84,8 @@ class VisitTask:
 
 
 @dataclass(frozen=True, slots=True)
-class ScopeProgress:
-    """The number of projects of a scope in each state.
+class WorkloadProgress:
+    """The number of projects of a workload in each state.
 
     `lost` counts visits of one call that another worker has taken over, because their claims were not renewed.
     """
@@ -99,64 +99,64 @@ class ScopeProgress:
     def total(self) -> int:
         return self.todo + self.done + self.exhausted
 
-    def __add__(self, other: "ScopeProgress") -> "ScopeProgress":
-        return ScopeProgress(
+    def __add__(self, other: "WorkloadProgress") -> "WorkloadProgress":
+        return WorkloadProgress(
             self.todo + other.todo, self.done + other.done, self.exhausted + other.exhausted, self.lost + other.lost
         )
 
 
-def crawl_scope(crawl_id: int) -> str:
-    """The scope of a full crawl."""
+def crawl_workload(crawl_id: int) -> str:
+    """The workload of a full crawl."""
     return f"crawl:{crawl_id}"
 
 
-def range_scope(serials: SerialRange) -> str:
-    """The scope of a serial range, `range:START-END`."""
+def range_workload(serials: SerialRange) -> str:
+    """The workload of a serial range, `range:START-END`."""
     return f"range:{serials.key}"
 
 
-def audit_scope(audit_id: int) -> str:
-    """The scope of an audit."""
+def audit_workload(audit_id: int) -> str:
+    """The workload of an audit."""
     return f"audit:{audit_id}"
 
 
-class ScopeOwner(NamedTuple):
-    """The table, and the row of it, that a scope belongs to and that counts the visits which have left the queue."""
+class WorkloadOwner(NamedTuple):
+    """The table, and the row of it, that a workload belongs to and that counts the visits which have left the queue."""
 
     table: Table
     is_it: ColumnElement[bool]
 
 
-def owner_of(scope: str) -> ScopeOwner | None:
-    """What owns a scope; None of an audit and of what has no end."""
-    kind, _, key = scope.partition(":")
+def owner_of(workload: str) -> WorkloadOwner | None:
+    """What owns a workload; None of an audit and of what has no end."""
+    kind, _, key = workload.partition(":")
     if kind == "crawl":
-        return ScopeOwner(full_crawls, full_crawls.c.id == int(key))
+        return WorkloadOwner(full_crawls, full_crawls.c.id == int(key))
     if kind == "range":
         start, _, end = key.partition("-")
-        return ScopeOwner(serial_ranges, and_(serial_ranges.c.start == int(start), serial_ranges.c.end == int(end)))
+        return WorkloadOwner(serial_ranges, and_(serial_ranges.c.start == int(start), serial_ranges.c.end == int(end)))
     return None
 
 
-def visit_kind(scope: str) -> str:
-    """The kind of the visits of `scope`: full, incremental or audit."""
+def visit_kind(workload: str) -> str:
+    """The kind of the visits of `workload`: full, incremental or audit."""
     kinds = {"crawl": "full", "range": "incremental", "audit": "audit", REVISITS: "audit"}
-    return kinds[scope.partition(":")[0]]
+    return kinds[workload.partition(":")[0]]
 
 
 def queue_visits(
     connection: Connection,
-    scope: str,
+    workload: str,
     tasks: Collection[tuple[int, int, int]],
     *,
     listed_at: int | None = None,
     unlisted_at: int | None = None,
 ) -> int:
-    """Adds (project id, its shard, least serial) to the visits of `scope`. Returns how many are new.
+    """Adds (project id, its shard, least serial) to the visits of `workload`. Returns how many are new.
 
     The policy sets their order. `listed_at` and `unlisted_at` are as in VisitTask.
     """
-    common = {"scope": scope, "state": TaskState.TODO, "listed_at": listed_at, "unlisted_at": unlisted_at}
+    common = {"workload": workload, "state": TaskState.TODO, "listed_at": listed_at, "unlisted_at": unlisted_at}
     turns = turns_of(connection, {project_id: serial for project_id, _, serial in tasks})
     return insert_missing(
         connection,
@@ -179,22 +179,22 @@ def turns_of(connection: Connection, min_serials: Mapping[int, int]) -> dict[int
     }
 
 
-def queue_revisits(connection: Connection, count: int, excluded_scope: str) -> int:
+def queue_revisits(connection: Connection, count: int, excluded_workload: str) -> int:
     """Queues visits of the `count` projects that were not visited for longest. Returns how many are new.
 
-    Projects that `excluded_scope` visits anyway are left out. Completed revisits are removed from the queue. Exhausted
-    ones are tried again when it is their turn.
+    Projects that `excluded_workload` visits anyway are left out. Completed revisits are removed from the queue.
+    Exhausted ones are tried again when it is their turn.
     """
     if not count:
         return 0
     is_pending = exists().where(read_queue.c.project_id == visit_queue.c.project_id)
-    is_over = and_(visit_queue.c.scope == REVISITS, visit_queue.c.state == TaskState.DONE, ~is_pending)
+    is_over = and_(visit_queue.c.workload == REVISITS, visit_queue.c.state == TaskState.DONE, ~is_pending)
     lock_rows(connection, visit_queue, is_over)
     connection.execute(delete(visit_queue).where(is_over))
-    chosen = longest_unvisited(connection, count, excluded_scopes=(REVISITS, excluded_scope))
+    chosen = longest_unvisited(connection, count, excluded_workloads=(REVISITS, excluded_workload))
     again = 0
     for ids in at_a_time(sorted(project_id for project_id, _ in chosen)):
-        of_these = (visit_queue.c.scope == REVISITS, visit_queue.c.project_id.in_(ids), IS_EXHAUSTED)
+        of_these = (visit_queue.c.workload == REVISITS, visit_queue.c.project_id.in_(ids), IS_EXHAUSTED)
         lock_rows(connection, visit_queue, *of_these)
         again += connection.execute(update(visit_queue).where(*of_these).values(error_text=None, **RESET)).rowcount
     return again + queue_visits(connection, REVISITS, [(project_id, shard, 0) for project_id, shard in chosen])
@@ -203,7 +203,7 @@ def queue_revisits(connection: Connection, count: int, excluded_scope: str) -> i
 def revisit_soon(connection: Connection, tasks: Collection[tuple[int, int, int]]) -> None:
     """Queues (project id, its shard, least serial) as revisits, also where they were revisited before."""
     for ids in at_a_time(sorted(project_id for project_id, _, _ in tasks)):
-        is_over = (visit_queue.c.scope == REVISITS, visit_queue.c.project_id.in_(ids))
+        is_over = (visit_queue.c.workload == REVISITS, visit_queue.c.project_id.in_(ids))
         connection.execute(delete(visit_queue).where(*is_over, visit_queue.c.state != TaskState.TODO))
     queue_visits(connection, REVISITS, tasks)
 
@@ -212,19 +212,19 @@ def longest_unvisited(
     connection: Connection,
     count: int,
     *,
-    excluded_scopes: Sequence[str] = (),
+    excluded_workloads: Sequence[str] = (),
     is_wanted: Callable[[int], bool] | None = None,
 ) -> list[tuple[int, int]]:
     """The `count` projects that were not visited for longest, those never visited first: (project id, its shard).
 
-    Projects that any of `excluded_scopes` visits or has visited are left out, but not exhausted revisits. So are those
-    for whose id `is_wanted` returns False.
+    Projects that any of `excluded_workloads` visits or has visited are left out, but not exhausted revisits. So are
+    those for whose id `is_wanted` returns False.
     """
     known = visit_statistics.c
     is_queued = exists().where(
-        visit_queue.c.scope.in_(excluded_scopes),
+        visit_queue.c.workload.in_(excluded_workloads),
         visit_queue.c.project_id == known.project_id,
-        or_(visit_queue.c.scope != REVISITS, visit_queue.c.state != TaskState.EXHAUSTED),
+        or_(visit_queue.c.workload != REVISITS, visit_queue.c.state != TaskState.EXHAUSTED),
     )
     found: list[tuple[int, int]] = []
     for are_these in (known.last_visited_at.is_(None), known.last_visited_at.is_not(None)):
@@ -242,16 +242,16 @@ def longest_unvisited(
     return found
 
 
-def requeue_visits(connection: Connection, scope: str, shards: Sequence[int] | None = None) -> None:
-    """Makes visits of `scope` that are done or exhausted due again."""
-    is_over = and_(_in_scope(scope, shards), visit_queue.c.state != TaskState.TODO)
+def requeue_visits(connection: Connection, workload: str, shards: Sequence[int] | None = None) -> None:
+    """Makes visits of `workload` that are done or exhausted due again."""
+    is_over = and_(_in_workload(workload, shards), visit_queue.c.state != TaskState.TODO)
     lock_rows(connection, visit_queue, is_over)
     connection.execute(update(visit_queue).where(is_over).values(error_text=None, **RESET))
 
 
 def claim_visits(
     connection: Connection,
-    scope: str,
+    workload: str,
     shards: Sequence[int] | None,
     *,
     worker: str,
@@ -259,27 +259,27 @@ def claim_visits(
     until: float,
     limit: int,
 ) -> list[VisitTask]:
-    """Claims the next visits of `scope` within `shards` (None: all) for `worker`.
+    """Claims the next visits of `workload` within `shards` (None: all) for `worker`.
 
     Lower nice values come first, and within them those that have been due for longest.
     """
     query = (
         select(*PROJECT_COLUMNS, visit_queue)
         .join(projects, projects.c.id == visit_queue.c.project_id)
-        .where(_todo(scope, shards), is_claimable(visit_queue, now))
+        .where(_todo(workload, shards), is_claimable(visit_queue, now))
         .order_by(visit_queue.c.nice, visit_queue.c.due_at, visit_queue.c.project_id)
         .limit(limit)
         .with_for_update(of=visit_queue, skip_locked=True)
     )
     rows = connection.execute(query).all()
     for ids in at_a_time(row.project_id for row in rows):
-        of_these = and_(visit_queue.c.scope == scope, visit_queue.c.project_id.in_(ids))
+        of_these = and_(visit_queue.c.workload == workload, visit_queue.c.project_id.in_(ids))
         connection.execute(update(visit_queue).where(of_these).values(claim_values(visit_queue, worker, now, until)))
     tasks = []
     for row in rows:
         attempts, first_failed_at = failures_at_claim(row, now)
         task = VisitTask(
-            scope=row.scope,
+            workload=row.workload,
             project=Project(*row[: len(PROJECT_COLUMNS)]),
             shard=row.shard,
             min_serial=row.min_serial,
@@ -295,14 +295,14 @@ def claim_visits(
 
 
 def still_claimed(connection: Connection, tasks: Sequence[VisitTask]) -> set[int]:
-    """The projects of those of `tasks`, all of one scope and worker, that are still claimed. No worker can take them
+    """The projects of those of `tasks`, all of one workload and worker, that are still claimed. No worker can take them
     over until the transaction ends."""
     if not tasks:
         return set()
     mine = (
         select(visit_queue.c.project_id)
         .where(
-            visit_queue.c.scope == tasks[0].scope,
+            visit_queue.c.workload == tasks[0].workload,
             visit_queue.c.project_id.in_([task.project.id for task in tasks]),
             visit_queue.c.claimed_by == tasks[0].worker,
         )
@@ -312,20 +312,25 @@ def still_claimed(connection: Connection, tasks: Sequence[VisitTask]) -> set[int
     return set(connection.scalars(mine))
 
 
-def visits_ready_at(connection: Connection, scope: str, shards: Sequence[int] | None) -> float | None:
-    """When the next visit of `scope` can be claimed, unless its worker finishes it first; None where none is left."""
-    return connection.scalar(select(func.min(ready_at(visit_queue))).where(_todo(scope, shards)))
+def visits_ready_at(connection: Connection, workload: str, shards: Sequence[int] | None) -> float | None:
+    """When the next visit of `workload` can be claimed, unless its worker finishes it first; None: none is left."""
+    return connection.scalar(select(func.min(ready_at(visit_queue))).where(_todo(workload, shards)))
 
 
-def is_visit_pending(connection: Connection, scope: str) -> bool:
-    """Whether `scope` has visits left."""
-    return connection.scalar(select(visit_queue.c.project_id).where(_todo(scope, None)).limit(1)) is not None
+def is_visit_pending(connection: Connection, workload: str) -> bool:
+    """Whether `workload` has visits left."""
+    return connection.scalar(select(visit_queue.c.project_id).where(_todo(workload, None)).limit(1)) is not None
 
 
 def finish_visits(connection: Connection, finished: Iterable[tuple[VisitTask, TaskState, str | None]]) -> None:
     """Sets the state of each task, with the text of its error, if it had one."""
     rows = [
-        {"of_scope": task.scope, "of_project": task.project.id, "new_state": state, "text": text and storable(text)}
+        {
+            "of_workload": task.workload,
+            "of_project": task.project.id,
+            "new_state": state,
+            "text": text and storable(text),
+        }
         for task, state, text in finished
     ]
     _update(connection, rows, state=bindparam("new_state"), error_text=bindparam("text"))
@@ -340,7 +345,7 @@ def postpone_visits(
     """
     rows = [
         {
-            "of_scope": task.scope,
+            "of_workload": task.workload,
             "of_project": task.project.id,
             "later": due_at,
             "text": storable(text),
@@ -359,79 +364,86 @@ def postpone_visits(
 
 
 def clear_exhausted(connection: Connection, reached: Mapping[int, int | None]) -> set[str]:
-    """Exhausted visits of these projects are done, in whatever scope, since a later visit has succeeded. Returns the
-    scopes of such visits.
+    """Exhausted visits of these projects are done, in whatever workload, since a later visit has succeeded. Returns the
+    workloads of such visits.
 
     It reached the serial of `reached`, by project id; None: whatever an exhausted visit wanted. Visits that wanted a
     newer page stay exhausted.
     """
-    columns = (visit_queue.c.scope, visit_queue.c.project_id, visit_queue.c.min_serial)
-    scopes: set[str] = set()
+    columns = (visit_queue.c.workload, visit_queue.c.project_id, visit_queue.c.min_serial)
+    workloads: set[str] = set()
     for ids in at_a_time(sorted(reached)):
         exhausted = select(*columns).where(visit_queue.c.project_id.in_(ids), IS_EXHAUSTED)
         over = [
-            {"of_scope": row.scope, "of_project": row.project_id}
-            for row in connection.execute(exhausted.order_by(visit_queue.c.project_id, visit_queue.c.scope))
+            {"of_workload": row.workload, "of_project": row.project_id}
+            for row in connection.execute(exhausted.order_by(visit_queue.c.project_id, visit_queue.c.workload))
             if (serial := reached[row.project_id]) is None or row.min_serial <= serial
         ]
         if over:
-            is_row = (visit_queue.c.scope == bindparam("of_scope"), visit_queue.c.project_id == bindparam("of_project"))
+            is_row = (
+                visit_queue.c.workload == bindparam("of_workload"),
+                visit_queue.c.project_id == bindparam("of_project"),
+            )
             done = update(visit_queue).where(*is_row, IS_EXHAUSTED).values(state=TaskState.DONE, error_text=None)
             connection.execute(done, over)
-            scopes.update(row["of_scope"] for row in over)
-    return scopes
+            workloads.update(row["of_workload"] for row in over)
+    return workloads
 
 
 def exhausted_visits(connection: Connection) -> list[tuple[int, int]]:
-    """The projects with exhausted visits, in whatever scope: (project id, its shard), in order."""
+    """The projects with exhausted visits, in whatever workload: (project id, its shard), in order."""
     columns = (visit_queue.c.project_id, visit_queue.c.shard)
     rows = connection.execute(select(*columns).where(IS_EXHAUSTED).distinct().order_by(visit_queue.c.project_id))
     return [(project_id, shard) for project_id, shard in rows]
 
 
-def scope_progress(connection: Connection, scope: str, shards: Sequence[int] | None = None) -> ScopeProgress:
-    """The number of projects of `scope` in each state, within `shards` (None: all).
+def workload_progress(connection: Connection, workload: str, shards: Sequence[int] | None = None) -> WorkloadProgress:
+    """The number of projects of `workload` in each state, within `shards` (None: all).
 
-    Of all shards, those count as done whose visits have left the queue, since the scope is complete.
+    Of all shards, those count as done whose visits have left the queue, since the workload is complete.
     """
     counts: dict[str, int] = {
         state: count
         for state, count in connection.execute(
-            select(visit_queue.c.state, func.count()).where(_in_scope(scope, shards)).group_by(visit_queue.c.state)
+            select(visit_queue.c.state, func.count())
+            .where(_in_workload(workload, shards))
+            .group_by(visit_queue.c.state)
         )
     }
-    if shards is None and (owner := owner_of(scope)) is not None:
+    if shards is None and (owner := owner_of(workload)) is not None:
         visited = connection.scalar(select(owner.table.c.visited).where(owner.is_it)) or 0
         counts[TaskState.DONE] = counts.get(TaskState.DONE, 0) + visited
     return _progress(counts)
 
 
-def _progress(counts: Mapping[str, int]) -> ScopeProgress:
-    return ScopeProgress(
+def _progress(counts: Mapping[str, int]) -> WorkloadProgress:
+    return WorkloadProgress(
         todo=counts.get(TaskState.TODO, 0),
         done=counts.get(TaskState.DONE, 0),
         exhausted=counts.get(TaskState.EXHAUSTED, 0),
     )
 
 
-def shards_with_projects(connection: Connection, scope: str) -> dict[int, int]:
-    """The number of projects that `scope` visits, by shard, without empty shards."""
+def shards_with_projects(connection: Connection, workload: str) -> dict[int, int]:
+    """The number of projects that `workload` visits, by shard, without empty shards."""
     return {
         shard: count
         for shard, count in connection.execute(
-            select(visit_queue.c.shard, func.count()).where(visit_queue.c.scope == scope).group_by(visit_queue.c.shard)
+            select(visit_queue.c.shard, func.count())
+            .where(visit_queue.c.workload == workload)
+            .group_by(visit_queue.c.shard)
         )
     }
 
 
 def progress_by_shard(
-    connection: Connection, scope: str, shards: Sequence[int] | None = None
-) -> dict[int, ScopeProgress]:
-    """The progress of `scope` in each of `shards`, with zeros where it visits no project; or of all that it visits."""
+    connection: Connection, workload: str, shards: Sequence[int] | None = None
+) -> dict[int, WorkloadProgress]:
+    """The progress of `workload` in each of `shards`, with zeros where it visits no project; or of all its shards."""
     counts: dict[int, dict[str, int]] = {shard: {} for shard in shards or ()}
     query = (
         select(visit_queue.c.shard, visit_queue.c.state, func.count())
-        .where(_in_scope(scope, shards))
+        .where(_in_workload(workload, shards))
         .group_by(visit_queue.c.shard, visit_queue.c.state)
     )
     for shard, state, count in connection.execute(query):
@@ -439,16 +451,18 @@ def progress_by_shard(
     return {shard: _progress(states) for shard, states in counts.items()}
 
 
-def projects_to_visit(connection: Connection, scope: str) -> list[int]:
-    """The ids of the projects that the queue has for `scope`, in order: all of them while it is not complete."""
-    query = select(visit_queue.c.project_id).where(visit_queue.c.scope == scope).order_by(visit_queue.c.project_id)
+def projects_to_visit(connection: Connection, workload: str) -> list[int]:
+    """The ids of the projects that the queue has for `workload`, in order: all of them while it is not complete."""
+    query = (
+        select(visit_queue.c.project_id).where(visit_queue.c.workload == workload).order_by(visit_queue.c.project_id)
+    )
     return list(connection.scalars(query))
 
 
-def scopes_to_visit(connection: Connection) -> list[str]:
-    """The scopes that have visits left."""
-    todo = select(visit_queue.c.scope).where(_IS_TODO, visit_queue.c.scope != LISTING)
-    return list(connection.scalars(todo.distinct().order_by(visit_queue.c.scope)))
+def workloads_to_visit(connection: Connection) -> list[str]:
+    """The workloads that have visits left."""
+    todo = select(visit_queue.c.workload).where(_IS_TODO, visit_queue.c.workload != LISTING)
+    return list(connection.scalars(todo.distinct().order_by(visit_queue.c.workload)))
 
 
 def _update(connection: Connection, rows: Sequence[Mapping[str, object]], **values: object) -> None:
@@ -456,17 +470,17 @@ def _update(connection: Connection, rows: Sequence[Mapping[str, object]], **valu
         return
     connection.execute(
         update(visit_queue)
-        .where(visit_queue.c.scope == bindparam("of_scope"), visit_queue.c.project_id == bindparam("of_project"))
+        .where(visit_queue.c.workload == bindparam("of_workload"), visit_queue.c.project_id == bindparam("of_project"))
         .values(attempts=visit_queue.c.attempts + 1, **RELEASED, **values),
         rows,
     )
 
 
-def _in_scope(scope: str, shards: Sequence[int] | None) -> ColumnElement[bool]:
+def _in_workload(workload: str, shards: Sequence[int] | None) -> ColumnElement[bool]:
     if shards is None:
-        return visit_queue.c.scope == scope
-    return and_(visit_queue.c.scope == scope, visit_queue.c.shard.in_(shards))
+        return visit_queue.c.workload == workload
+    return and_(visit_queue.c.workload == workload, visit_queue.c.shard.in_(shards))
 
 
-def _todo(scope: str, shards: Sequence[int] | None) -> ColumnElement[bool]:
-    return and_(_in_scope(scope, shards), _IS_TODO)
+def _todo(workload: str, shards: Sequence[int] | None) -> ColumnElement[bool]:
+    return and_(_in_workload(workload, shards), _IS_TODO)

@@ -10,12 +10,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pypi_assets.catalog.coordination.claims import (
-    claim_scope,
+    claim_workload,
     claiming_workers,
     expire_claims,
     release_claims,
     renew_claims,
-    scopes_at_work,
+    workloads_at_work,
 )
 from pypi_assets.catalog.coordination.worker_names import new_worker
 from pypi_assets.catalog.database import Catalog
@@ -142,20 +142,20 @@ def test_workers_at_once_share_what_there_is(catalog: Catalog, kind: type[Visits
     assert queue.left() == 0
 
 
-def test_a_scope_is_at_work_while_any_of_its_workers_is_known_to_live(catalog: Catalog):
+def test_a_workload_is_at_work_while_any_of_its_workers_is_known_to_live(catalog: Catalog):
     name = "from pypi_assets.catalog.coordination.worker_names import new_worker; print(new_worker())"
     ended = subprocess.run([sys.executable, "-c", name], capture_output=True, text=True, check=True)
     here, dead, elsewhere = new_worker(), ended.stdout.strip(), "another/1:1:0"
     with catalog.write() as connection:
-        for worker, scope in ((here, "one"), (dead, "two"), (elsewhere, "one"), (elsewhere + "1", "three")):
-            claim_scope(connection, scope, worker, 100.0, 110.0)
-        assert scopes_at_work(connection, 109.0) == {"one", "three"}
+        for worker, workload in ((here, "one"), (dead, "two"), (elsewhere, "one"), (elsewhere + "1", "three")):
+            claim_workload(connection, workload, worker, 100.0, 110.0)
+        assert workloads_at_work(connection, 109.0) == {"one", "three"}
         release_claims(connection, here)
-        assert scopes_at_work(connection, 109.0) == {"one", "three"}
+        assert workloads_at_work(connection, 109.0) == {"one", "three"}
         expire_claims(connection, elsewhere)
-        assert scopes_at_work(connection, 109.0) == {"three"}
-        claim_scope(connection, "one", elsewhere, 105.0, 115.0)
-        assert scopes_at_work(connection, 110.0) == {"one"}
+        assert workloads_at_work(connection, 109.0) == {"three"}
+        claim_workload(connection, "one", elsewhere, 105.0, 115.0)
+        assert workloads_at_work(connection, 110.0) == {"one"}
         assert claiming_workers(connection) == {dead, elsewhere, elsewhere + "1"}
-        claim_scope(connection, "one", elsewhere, 111.0, 121.0)
+        claim_workload(connection, "one", elsewhere, 111.0, 121.0)
         assert claiming_workers(connection) == {elsewhere}

@@ -21,7 +21,7 @@ from pypi_assets.index.models import ChangelogEvent, IndexFile, ProjectPage
 from pypi_assets_tests.catalog.ended_visits import enter, visit
 
 
-def test_visits_of_each_project_are_numbered_and_those_of_other_scopes_go_on(catalog: Catalog):
+def test_visits_of_each_project_are_numbered_and_those_of_other_workloads_go_on(catalog: Catalog):
     with catalog.write() as connection:
         one, other = enter(connection, 2)
         assert begin_visits(connection, [], "full", "crawl:1", 1.0) == {}
@@ -29,7 +29,7 @@ def test_visits_of_each_project_are_numbered_and_those_of_other_scopes_go_on(cat
         begin_visits(connection, [one.id], "incremental", "range:0-5", 2.0)
         ids = begin_visits(connection, [one.id], "full", "crawl:1", 3.0)
         rows = connection.execute(
-            select(visits.c.visit, visits.c.scope, visit_statuses.c.status, visit_statuses.c.text)
+            select(visits.c.visit, visits.c.workload, visit_statuses.c.status, visit_statuses.c.text)
             .join(visit_statuses, visit_statuses.c.visit_id == visits.c.id)
             .where(visits.c.project_id == one.id)
             .order_by(visits.c.visit, visit_statuses.c.id)

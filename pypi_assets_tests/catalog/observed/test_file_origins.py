@@ -55,7 +55,7 @@ def test_the_first_pages_are_those_visited_first_that_have_files(catalog: Catalo
             connection.execute(projects.insert().values(known_since=0, **row))
             connection.execute(releases.insert().values(id=number, project_id=number, version="1"))
         for visit_id, project_id, visit in ((1, 4, 1), (2, 3, 1), (3, 4, 2), (4, 2, 1), (5, 1, 1)):
-            row = {"id": visit_id, "project_id": project_id, "visit": visit, "kind": "full", "scope": "crawl:1"}
+            row = {"id": visit_id, "project_id": project_id, "visit": visit, "kind": "full", "workload": "crawl:1"}
             connection.execute(visits.insert().values(started_at=0, **row))
         for file, project_id, url in ((1, 1, "u1"), (2, 2, "u2"), (3, 3, None), (4, 4, "u4"), (5, 4, "v4")):
             row = {"id": file, "project_id": project_id, "release_id": project_id, "filename": f"f{file}", "url": url}

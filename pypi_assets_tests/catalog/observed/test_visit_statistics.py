@@ -30,9 +30,9 @@ def test_the_statistics_follow_from_the_visits(catalog: Catalog, steps: list[tup
     with catalog.write() as connection:
         entered = enter(connection, 4)
         due: dict[int, float | None] = {}
-        for now, (ending, chosen, scope) in enumerate(steps):
+        for now, (ending, chosen, workload) in enumerate(steps):
             visited = [entered[number] for number in sorted(chosen)]
-            visit(connection, visited, ending, float(now), scope)
+            visit(connection, visited, ending, float(now), workload)
             if ending != "abandoned":
                 due |= dict.fromkeys((one.id for one in visited), now + 10.0 if ending == "put off" else None)
         kept = kept_statistics(connection)

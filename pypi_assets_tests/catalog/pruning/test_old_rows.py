@@ -41,10 +41,10 @@ def small(database_url: str, tmp_path: Path) -> Iterator[SmallCatalog]:
     small.catalog.close()
 
 
-def visit(catalog: Catalog, project: Project, *days: int, scope: str = "range:1-2") -> None:
+def visit(catalog: Catalog, project: Project, *days: int, workload: str = "range:1-2") -> None:
     for day in days:
         with catalog.write() as connection:
-            [visit_id] = begin_visits(connection, [project.id], "range", scope, day * DAY).values()
+            [visit_id] = begin_visits(connection, [project.id], "range", workload, day * DAY).values()
             row = {"visit_id": visit_id, "at": day * DAY, "status": "failed", "text": "no"}
             connection.execute(insert(visit_statuses), [row])
 
@@ -97,8 +97,8 @@ def test_visits_that_an_open_crawl_or_audit_is_completed_by_stay(small: SmallCat
         connection.execute(crawl)
         connection.execute(insert(audits).values(id=8, share_percent=1.0, opened_at=0.0, open=1))
     often = project(catalog, "often")
-    for day, scope in enumerate(("crawl:7", "audit:8", "crawl:77", "range:1-2")):
-        visit(catalog, often, day, scope=scope)
+    for day, workload in enumerate(("crawl:7", "audit:8", "crawl:77", "range:1-2")):
+        visit(catalog, often, day, workload=workload)
     assert sweep(catalog, old_visits(100 * DAY)) == 1
     assert numbers(catalog, "often") == [1, 2, 4]
     with catalog.write() as connection:

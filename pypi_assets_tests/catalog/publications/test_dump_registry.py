@@ -26,7 +26,7 @@ from pypi_assets.catalog.publications.dump_registry import (
 from pypi_assets.catalog.work.requeued_failures import retry_failed_reads
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import allocate_next_ranges, crawl_incremental
-from pypi_assets.crawl.reading import read_scope
+from pypi_assets.crawl.reading import read_workload
 from pypi_assets.dumps.dump_format import as_dumped
 from pypi_assets_tests.served_index import ServedIndex, served_index
 
@@ -106,7 +106,7 @@ def test_a_read_after_the_seal_is_published_by_the_next_dump(index: ServedIndex,
     index.faults = None
     with catalog.write() as connection:
         retry_failed_reads(connection)
-    read_scope(crawler, None)
+    read_workload(crawler, None)
     index.wheel("other", "1.0")
     rows, _ = follow(index, catalog)
     assert (rows[late]["outcome"], rows[late]["modules"]) == ("data", ["late_module"])

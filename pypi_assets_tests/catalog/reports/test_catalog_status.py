@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from pypi_assets.catalog.coordination.claims import claim_scope
+from pypi_assets.catalog.coordination.claims import claim_workload
 from pypi_assets.catalog.coordination.worker_names import new_worker
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.ledger.range_ledger import allocate_ranges, complete_range
@@ -12,7 +12,7 @@ from pypi_assets.catalog.observed.projects import Selection
 from pypi_assets.catalog.reads.read_outcomes import Outcome
 from pypi_assets.catalog.reports.catalog_status import MOST_SPANS, OpenCrawl, catalog_status
 from pypi_assets.catalog.work.full_crawls import complete_crawl, list_projects, open_crawl
-from pypi_assets.catalog.work.visit_queue import TaskState, claim_visits, finish_visits, range_scope
+from pypi_assets.catalog.work.visit_queue import TaskState, claim_visits, finish_visits, range_workload
 from pypi_assets.index.models import ListedProject
 
 INDEX = "https://index.example.org/simple/"
@@ -35,7 +35,7 @@ def test_the_end_of_an_open_crawl_is_expected_once_a_visit_has_ended(catalog: Ca
     assert before is not None
     assert (before.projects, before.projects_done, before.expected_end) == (4, 0, None)
     with catalog.write() as connection:
-        tasks = claim_visits(connection, crawl.scope, None, worker="one", now=1.0, until=9.0, limit=3)
+        tasks = claim_visits(connection, crawl.workload, None, worker="one", now=1.0, until=9.0, limit=3)
         finish_visits(connection, [(task, TaskState.DONE, None) for task in tasks])
     after = catalog_status(now).open_crawl
     assert after == OpenCrawl(10, 3, 4, 3, 4, pytest.approx(0.1), pytest.approx(1_040.0))
@@ -47,7 +47,7 @@ def test_ranges_count_as_running_while_a_worker_is_active_on_them(catalog: Catal
     assert complete_crawl(catalog, crawl)
     with catalog.write() as connection:
         one, _ = allocate_ranges(connection, [20, 30], 1.0)
-        claim_scope(connection, range_scope(one), new_worker(), catalog.clock(), catalog.clock() + 60)
+        claim_workload(connection, range_workload(one), new_worker(), catalog.clock(), catalog.clock() + 60)
     status = catalog_status(catalog)
     assert (status.complete_serial, status.open_ranges, status.running_ranges) == (10, 2, 1)
     assert status.exact_from == 10

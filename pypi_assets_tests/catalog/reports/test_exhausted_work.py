@@ -19,7 +19,7 @@ def test_the_share_is_of_all_known_and_zero_in_an_empty_catalog(catalog: Catalog
 def test_errors_that_the_same_bytes_repeat_are_not_exhausted_work(catalog: Catalog):
     queue = Reads(catalog, 3)
     with catalog.write() as connection:
-        reads = claim_reads(connection, queue.scope, None, worker="one", now=1.0, until=9.0, limit=3)
+        reads = claim_reads(connection, queue.workload, None, worker="one", now=1.0, until=9.0, limit=3)
         outcomes = (Outcome.ERROR, Outcome.EXHAUSTED, Outcome.PENDING)
         finished = [FinishedRead(one.distribution_id, outcome) for one, outcome in zip(reads, outcomes, strict=True)]
         finish_reads(connection, finished, "one", 1.0)

@@ -31,7 +31,7 @@ def failed(catalog: Catalog) -> tuple[str, list[str]]:
     """Four reads and two visits that failed. Returns the name of the reads' project, and those of the visited ones."""
     reads, visits = Reads(catalog, 5), Visits(catalog, 3)
     with catalog.write() as connection:
-        claimed = claim_reads(connection, reads.scope, None, worker="one", now=1.0, until=9.0, limit=5)
+        claimed = claim_reads(connection, reads.workload, None, worker="one", now=1.0, until=9.0, limit=5)
         ids = [read.distribution_id for read in claimed]
         finished = [
             FinishedRead(ids[0], Outcome.ERROR, error_kind="corrupt archive", error_text="no zip"),
@@ -41,7 +41,7 @@ def failed(catalog: Catalog) -> tuple[str, list[str]]:
             FinishedRead(ids[4], Outcome.UNSUPPORTED, error_kind="unsupported kind"),
         ]
         finish_reads(connection, finished, "one", 1.0)
-        tasks = claim_visits(connection, visits.scope, None, worker="one", now=1.0, until=9.0, limit=3)
+        tasks = claim_visits(connection, visits.workload, None, worker="one", now=1.0, until=9.0, limit=3)
         finish_visits(connection, [(tasks[0], TaskState.EXHAUSTED, "500"), (tasks[1], TaskState.DONE, None)])
         postpone_visits(connection, 1.0, [(tasks[2], 80.0, "502", False)])
         columns = select(projects.c.name).join(distributions, distributions.c.project_id == projects.c.id)
@@ -82,7 +82,7 @@ def test_failures_of_a_kind_or_project_are_among_all(catalog: Catalog):
 def test_a_visit_that_is_done_with_a_remark_is_no_failure(catalog: Catalog):
     visits = Visits(catalog, 1)
     with catalog.write() as connection:
-        [task] = claim_visits(connection, visits.scope, None, worker="one", now=1.0, until=9.0, limit=1)
+        [task] = claim_visits(connection, visits.workload, None, worker="one", now=1.0, until=9.0, limit=1)
         finish_visits(connection, [(task, TaskState.DONE, "removed since it was listed")])
         assert list(list_failures(connection, 4)) == []
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pypi_assets.catalog.coordination.claims import claim_scope, expire_claims
+from pypi_assets.catalog.coordination.claims import claim_workload, expire_claims
 from pypi_assets.catalog.coordination.worker_names import new_worker
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.ledger.range_ledger import (
@@ -14,7 +14,7 @@ from pypi_assets.catalog.ledger.range_ledger import (
 )
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.reports.range_states import RangeStatus, ShownState, range_statuses
-from pypi_assets.catalog.work.visit_queue import ScopeProgress, queue_visits, range_scope
+from pypi_assets.catalog.work.visit_queue import WorkloadProgress, queue_visits, range_workload
 from pypi_assets_tests.catalog.ended_visits import enter
 
 SERIALS = SerialRange(10, 20)
@@ -34,13 +34,13 @@ def state(catalog: Catalog) -> ShownState:
 
 
 def test_a_range_waits_runs_fails_is_interrupted_and_completes(allocated: Catalog):
-    worker, scope = new_worker(), range_scope(SERIALS)
+    worker, workload = new_worker(), range_workload(SERIALS)
     found = [state(allocated)]
     with allocated.write() as connection:
         begin_range(connection, SERIALS, 50.0)
     found.append(state(allocated))
     with allocated.write() as connection:
-        claim_scope(connection, scope, worker, 50.0, 110.0)
+        claim_workload(connection, workload, worker, 50.0, 110.0)
         fail_range(connection, SERIALS, "HTTP 503")
     found.append(state(allocated))
     with allocated.write() as connection:
@@ -66,11 +66,11 @@ def test_a_range_waits_runs_fails_is_interrupted_and_completes(allocated: Catalo
 def test_ranges_come_with_their_visits_and_times_and_what_is_missing_follows(allocated: Catalog):
     with allocated.write() as connection:
         [project] = enter(connection, 1)
-        queue_visits(connection, range_scope(SERIALS), [(project.id, 0, 15)])
+        queue_visits(connection, range_workload(SERIALS), [(project.id, 0, 15)])
         baseline, current, missing = range_statuses(connection, 100.0, index_serial=25)
     assert (baseline.serials, baseline.state, baseline.completed_at) == (SerialRange(0, 10), ShownState.COMPLETE, 1.0)
-    assert (current.requested_at, current.begun_at, current.visits) == (5.0, None, ScopeProgress(1, 0, 0))
-    assert missing == RangeStatus(SerialRange(20, 25), ShownState.MISSING, ScopeProgress(0, 0, 0))
+    assert (current.requested_at, current.begun_at, current.visits) == (5.0, None, WorkloadProgress(1, 0, 0))
+    assert missing == RangeStatus(SerialRange(20, 25), ShownState.MISSING, WorkloadProgress(0, 0, 0))
 
 
 def test_only_the_last_complete_ranges_are_listed_with_a_limit(allocated: Catalog):

@@ -2,7 +2,7 @@
 
 import platform
 
-from pypi_assets.catalog.coordination.claims import claim_scope, expire_claims
+from pypi_assets.catalog.coordination.claims import claim_workload, expire_claims
 from pypi_assets.catalog.coordination.worker_names import new_worker
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.ledger.range_ledger import allocate_ranges, begin_range, complete_range
@@ -10,7 +10,7 @@ from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.reports.running_work import RunningWork, running_work
 from pypi_assets.catalog.work.audits import open_audit
 from pypi_assets.catalog.work.full_crawls import find_open_crawl
-from pypi_assets.catalog.work.visit_queue import queue_visits, range_scope
+from pypi_assets.catalog.work.visit_queue import queue_visits, range_workload
 from pypi_assets_tests.catalog.ended_visits import enter
 
 NOW = 100.0
@@ -22,10 +22,10 @@ def running(catalog: Catalog) -> list[RunningWork]:
         return running_work(connection, NOW)
 
 
-def at_work(catalog: Catalog, scope: str, until: float = NOW + 10) -> str:
+def at_work(catalog: Catalog, workload: str, until: float = NOW + 10) -> str:
     worker = new_worker()
     with catalog.write() as connection:
-        claim_scope(connection, scope, worker, NOW, until)
+        claim_workload(connection, workload, worker, NOW, until)
     return worker
 
 
@@ -34,12 +34,12 @@ def test_an_open_full_crawl_runs_while_a_worker_is_at_work_on_it(opened: Catalog
         crawl = find_open_crawl(connection)
     assert crawl is not None
     assert running(opened) == []
-    workers = [at_work(opened, crawl.scope) for _ in range(2)]
+    workers = [at_work(opened, crawl.workload) for _ in range(2)]
     name = f"full crawl at serial {crawl.serial}"
     assert running(opened) == [RunningWork(name, True, 1, crawl.opened_at, 0, 0, 0, HERE)]
     with opened.write() as connection:
         [project] = enter(connection, 1)
-        queue_visits(connection, crawl.scope, [(project.id, 0, 0)])
+        queue_visits(connection, crawl.workload, [(project.id, 0, 0)])
     assert running(opened) == [RunningWork(name, True, 1, crawl.opened_at, 0, 1, 0, HERE)]
     for worker in workers:
         with opened.write() as connection:
@@ -53,8 +53,8 @@ def test_a_range_and_an_audit_run_at_the_same_time(opened: Catalog) -> None:
         [serials] = allocate_ranges(connection, [20], 5.0)
         begin_range(connection, serials, 50.0)
     audit = open_audit(opened, 5.0)
-    at_work(opened, range_scope(serials))
-    at_work(opened, audit.scope)
+    at_work(opened, range_workload(serials))
+    at_work(opened, audit.workload)
     assert running(opened) == [
         RunningWork("range 10-20", False, 1, 50.0, 0, 0, 0, HERE),
         RunningWork("audit", False, 1, audit.opened_at, 0, 0, 0, HERE),
@@ -63,5 +63,5 @@ def test_a_range_and_an_audit_run_at_the_same_time(opened: Catalog) -> None:
 
 def test_a_worker_whose_claim_has_ended_does_not_count(opened: Catalog) -> None:
     audit = open_audit(opened, 5.0)
-    at_work(opened, audit.scope, until=NOW)
+    at_work(opened, audit.workload, until=NOW)
     assert running(opened) == []

@@ -46,9 +46,9 @@ def test_differences_of_pages_of_one_serial_are_found_once(catalog: Catalog, tim
         listed = Findings()
         listed.add(Drift.UNKNOWN_PROJECT, "unknown")
         audit = note_listed(connection, audit, 1_000, listed)
-        queue_visits(connection, audit.scope, [(one.id, 0, 0) for one in (same, archived, newer, never_seen)])
+        queue_visits(connection, audit.workload, [(one.id, 0, 0) for one in (same, archived, newer, never_seen)])
         for project in (same, archived, newer, never_seen):
-            visit(connection, [project], "page", 2.0, audit.scope)
+            visit(connection, [project], "page", 2.0, audit.workload)
         for project, changed in ((archived, {"page_status": "archived"}), (newer, {"page_serial": 6})):
             latest = select(func.max(visits.c.id)).where(visits.c.project_id == project.id).scalar_subquery()
             visited = visit_statuses.c.visit_id == latest

@@ -1,18 +1,18 @@
-"""What is done leaves the queue once its scope is complete, and is shown as before; what is abandoned stays."""
+"""What is done leaves the queue once its workload is complete, and is shown as before; what is abandoned stays."""
 
 import pytest
 from sqlalchemy import func, insert, select, update
 
-from pypi_assets.catalog.coordination.claims import claim_scope, expire_claims
+from pypi_assets.catalog.coordination.claims import claim_workload, expire_claims
 from pypi_assets.catalog.coordination.worker_names import new_worker
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.ledger.range_ledger import allocate_range, complete_range, require_range
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.observed.projects import Project, Selection
 from pypi_assets.catalog.tables import events, projects, visit_queue
-from pypi_assets.catalog.work import finished_scopes as module
+from pypi_assets.catalog.work import finished_workloads as module
 from pypi_assets.catalog.work.audits import complete_audit, open_audit
-from pypi_assets.catalog.work.finished_scopes import (
+from pypi_assets.catalog.work.finished_workloads import (
     forget_done,
     forget_visits,
     projects_of_range,
@@ -23,19 +23,19 @@ from pypi_assets.catalog.work.finished_scopes import (
 from pypi_assets.catalog.work.full_crawls import complete_crawl, list_projects, open_crawl
 from pypi_assets.catalog.work.visit_queue import (
     REVISITS,
-    ScopeProgress,
     TaskState,
+    WorkloadProgress,
     claim_visits,
     finish_visits,
     queue_visits,
-    range_scope,
-    scope_progress,
+    range_workload,
+    workload_progress,
 )
 from pypi_assets.index.models import ListedProject
 from pypi_assets_tests.catalog.ended_visits import enter
 
 SERIALS = SerialRange(10, 20)
-SCOPE = range_scope(SERIALS)
+WORKLOAD = range_workload(SERIALS)
 
 
 def queued(catalog: Catalog) -> int:
@@ -43,10 +43,10 @@ def queued(catalog: Catalog) -> int:
         return connection.scalar(select(func.count()).select_from(visit_queue)) or 0
 
 
-def finish(catalog: Catalog, scope: str, *states: TaskState) -> None:
-    """Ends as many visits of `scope` as there are states."""
+def finish(catalog: Catalog, workload: str, *states: TaskState) -> None:
+    """Ends as many visits of `workload` as there are states."""
     with catalog.write() as connection:
-        tasks = claim_visits(connection, scope, None, worker="one", now=1.0, until=9.0, limit=len(states))
+        tasks = claim_visits(connection, workload, None, worker="one", now=1.0, until=9.0, limit=len(states))
         finish_visits(connection, [(task, state, None) for task, state in zip(tasks, states, strict=True)])
 
 
@@ -56,22 +56,22 @@ def entered(opened: Catalog) -> list[Project]:
     with opened.write() as connection:
         assert allocate_range(connection, 20, 5.0) == SERIALS
         found = enter(connection, 3)
-        queue_visits(connection, SCOPE, [(one.id, 0, 15) for one in found])
-    finish(opened, SCOPE, TaskState.DONE, TaskState.EXHAUSTED, TaskState.DONE)
+        queue_visits(connection, WORKLOAD, [(one.id, 0, 15) for one in found])
+    finish(opened, WORKLOAD, TaskState.DONE, TaskState.EXHAUSTED, TaskState.DONE)
     return found
 
 
 def test_what_is_done_leaves_the_queue_with_its_range_and_is_counted_all_the_same(
     opened: Catalog, entered: list[Project]
 ) -> None:
-    before = ScopeProgress(todo=0, done=2, exhausted=1)
+    before = WorkloadProgress(todo=0, done=2, exhausted=1)
     with opened.write() as connection:
-        assert forget_done(connection, SCOPE) == 0  # which is not complete
+        assert forget_done(connection, WORKLOAD) == 0  # which is not complete
         complete_range(connection, SERIALS, 6.0)
-        assert scope_progress(connection, SCOPE) == before
-        assert forget_done(connection, SCOPE) == 2
-        assert forget_done(connection, SCOPE) == 0
-        assert scope_progress(connection, SCOPE) == before
+        assert workload_progress(connection, WORKLOAD) == before
+        assert forget_done(connection, WORKLOAD) == 2
+        assert forget_done(connection, WORKLOAD) == 0
+        assert workload_progress(connection, WORKLOAD) == before
         assert require_range(connection, SERIALS).visited == 2
         assert connection.scalars(select(visit_queue.c.state)).all() == [TaskState.EXHAUSTED]
 
@@ -80,16 +80,16 @@ def test_a_complete_range_is_visited_again_as_a_whole(opened: Catalog, entered: 
     tasks = [(one.id, 0, 15) for one in entered]
     with opened.write() as connection:
         complete_range(connection, SERIALS, 6.0)
-        forget_done(connection, SCOPE)
-        queue_again(connection, SCOPE, tasks)
-        assert scope_progress(connection, SCOPE) == ScopeProgress(todo=3, done=0, exhausted=0)
-    finish(opened, SCOPE, *[TaskState.DONE] * 3)
+        forget_done(connection, WORKLOAD)
+        queue_again(connection, WORKLOAD, tasks)
+        assert workload_progress(connection, WORKLOAD) == WorkloadProgress(todo=3, done=0, exhausted=0)
+    finish(opened, WORKLOAD, *[TaskState.DONE] * 3)
     with opened.write() as connection:
-        assert forget_done(connection, SCOPE) == 3
-        assert scope_progress(connection, SCOPE) == ScopeProgress(todo=0, done=3, exhausted=0)
-        queue_done(connection, SCOPE, tasks)  # for its reads
-        assert scope_progress(connection, SCOPE) == ScopeProgress(todo=0, done=3, exhausted=0)
-        assert forget_done(connection, SCOPE) == 3
+        assert forget_done(connection, WORKLOAD) == 3
+        assert workload_progress(connection, WORKLOAD) == WorkloadProgress(todo=0, done=3, exhausted=0)
+        queue_done(connection, WORKLOAD, tasks)  # for its reads
+        assert workload_progress(connection, WORKLOAD) == WorkloadProgress(todo=0, done=3, exhausted=0)
+        assert forget_done(connection, WORKLOAD) == 3
 
 
 def test_a_full_crawl_and_an_audit_leave_nothing_once_no_worker_is_at_work(
@@ -98,33 +98,33 @@ def test_a_full_crawl_and_an_audit_leave_nothing_once_no_worker_is_at_work(
     monkeypatch.setattr(module, "_AT_A_TIME", 2)
     crawl = open_crawl(catalog, 10, 10, "https://index.example.org/simple/", Selection())
     list_projects(catalog, crawl, [ListedProject(f"project{number}", number) for number in range(5)], 10)
-    finish(catalog, crawl.scope, *[TaskState.DONE] * 5)
-    forget_visits(catalog, crawl.scope)
+    finish(catalog, crawl.workload, *[TaskState.DONE] * 5)
+    forget_visits(catalog, crawl.workload)
     assert queued(catalog) == 5
     assert complete_crawl(catalog, crawl)
     worker = new_worker()
     with catalog.write() as connection:
-        claim_scope(connection, crawl.scope, worker, catalog.clock(), catalog.clock() + 60)
-    forget_visits(catalog, crawl.scope)
+        claim_workload(connection, crawl.workload, worker, catalog.clock(), catalog.clock() + 60)
+    forget_visits(catalog, crawl.workload)
     assert queued(catalog) == 5
     with catalog.write() as connection:
         expire_claims(connection, worker)
-    forget_visits(catalog, crawl.scope)
+    forget_visits(catalog, crawl.workload)
     assert queued(catalog) == 0
     with catalog.read() as connection:
-        assert scope_progress(connection, crawl.scope).done == 5
+        assert workload_progress(connection, crawl.workload).done == 5
         [first, *_] = connection.scalars(select(projects.c.id)).all()
     audit = open_audit(catalog, 10.0)
     with catalog.write() as connection:
-        queue_visits(connection, audit.scope, [(first, 0, 0)])
+        queue_visits(connection, audit.workload, [(first, 0, 0)])
         queue_visits(connection, REVISITS, [(first, 0, 0)])
-    for scope in (audit.scope, REVISITS):
-        finish(catalog, scope, TaskState.DONE)
-        forget_visits(catalog, scope)
+    for workload in (audit.workload, REVISITS):
+        finish(catalog, workload, TaskState.DONE)
+        forget_visits(catalog, workload)
     assert queued(catalog) == 2
     complete_audit(catalog, audit)
-    for scope in (audit.scope, REVISITS):  # revisits have no end
-        forget_visits(catalog, scope)
+    for workload in (audit.workload, REVISITS):  # revisits have no end
+        forget_visits(catalog, workload)
     assert queued(catalog) == 1
 
 
@@ -132,12 +132,12 @@ def test_a_listed_range_keeps_what_its_list_lacked_until_it_is_explained(opened:
     with opened.write() as connection:
         assert allocate_range(connection, 20, 5.0, "simple") == SERIALS
         listed, seen, unlisted = enter(connection, 3)
-        queue_visits(connection, SCOPE, [(listed.id, 0, 15), (seen.id, 0, 12)], listed_at=20)
-        queue_visits(connection, SCOPE, [(unlisted.id, 0, 0)], unlisted_at=20)
+        queue_visits(connection, WORKLOAD, [(listed.id, 0, 15), (seen.id, 0, 12)], listed_at=20)
+        queue_visits(connection, WORKLOAD, [(unlisted.id, 0, 0)], unlisted_at=20)
         connection.execute(update(projects).where(projects.c.id == seen.id).values(page_serial=12))
         connection.execute(update(visit_queue).values(state=TaskState.DONE))
         complete_range(connection, SERIALS, 6.0, exact_from=20)
-        assert forget_done(connection, SCOPE) == 2
+        assert forget_done(connection, WORKLOAD) == 2
         assert projects_to_explain(connection, [SERIALS]) == [seen.id, unlisted.id]
         event = {"serial": 15, "project_id": listed.id, "name": listed.name, "timestamp": 0, "action": "new release"}
         connection.execute(insert(events).values(kind="add file", **event))

@@ -60,7 +60,7 @@ def test_each_project_is_entered_with_its_shards_and_visited_once(catalog: Catal
         for serial, (shown, name) in enumerate(zip(NAMES, normalized, strict=True))
     )
     with catalog.read() as connection:
-        assert sum(shards_with_projects(connection, crawl.scope).values()) == len(NAMES)
+        assert sum(shards_with_projects(connection, crawl.workload).values()) == len(NAMES)
 
 
 @pytest.mark.parametrize("came", [0, 5, 10, 24])

@@ -21,7 +21,7 @@ from pypi_assets.catalog.work.listed_projects import (
     queue_listed,
     unlisted_projects,
 )
-from pypi_assets.catalog.work.visit_queue import projects_to_visit, range_scope
+from pypi_assets.catalog.work.visit_queue import projects_to_visit, range_workload
 from pypi_assets.index.models import ChangelogEvent, ListedProject
 from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
 
@@ -101,7 +101,7 @@ def test_the_next_range_takes_what_lists_queued_and_what_stored_events_change(sm
         queued = (
             select(*columns)
             .join(projects, projects.c.id == visit_queue.c.project_id)
-            .where(visit_queue.c.scope == range_scope(serials))
+            .where(visit_queue.c.workload == range_workload(serials))
             .order_by(projects.c.name)
         )
         assert connection.execute(queued).all() == [

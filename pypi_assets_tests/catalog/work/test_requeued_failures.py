@@ -11,13 +11,13 @@ from pypi_assets.catalog.reports.failures import list_failures
 from pypi_assets.catalog.tables import distribution_data, live_intervals, projects, read_queue
 from pypi_assets.catalog.work.read_queue import claim_reads, count_pending_reads, finish_reads, queue_reads
 from pypi_assets.catalog.work.requeued_failures import failed_reads, retry_failed_reads, retry_failed_visits
-from pypi_assets.catalog.work.visit_queue import TaskState, claim_visits, finish_visits, scope_progress
+from pypi_assets.catalog.work.visit_queue import TaskState, claim_visits, finish_visits, workload_progress
 from pypi_assets_tests.catalog.claimed_queues import SHARD, Reads, Visits
 
 
 def fail_reads(catalog: Catalog, queue: Reads, failures: Sequence[tuple[Outcome, str | None]]) -> None:
     with catalog.write() as connection:
-        claimed = claim_reads(connection, queue.scope, None, worker="one", now=1.0, until=9.0, limit=len(failures))
+        claimed = claim_reads(connection, queue.workload, None, worker="one", now=1.0, until=9.0, limit=len(failures))
         finished = [
             FinishedRead(read.distribution_id, outcome, error_kind=kind)
             for read, (outcome, kind) in zip(claimed, failures, strict=True)
@@ -34,7 +34,7 @@ def test_failed_reads_of_a_kind_or_project_are_due_at_once(catalog: Catalog):
         kinds = {kind: len(connection.execute(failed_reads(kind, None)).all()) for _, kind in failures}
         assert kinds == {"corrupt archive": 1, "transient": 1, "gone": 0}
         assert retry_failed_reads(connection, "transient") == 1
-        assert count_pending_reads(connection, one.scope) == 1
+        assert count_pending_reads(connection, one.workload) == 1
         assert retry_failed_reads(connection, "transient", "unknown") == 0
         assert retry_failed_reads(connection, WORKER_DIED) == 1  # which has no other kind
         assert retry_failed_reads(connection) == 1
@@ -77,16 +77,16 @@ def test_a_read_that_is_being_retried_is_left_to_its_worker(catalog: Catalog):
         assert set(connection.scalars(select(distribution_data.c.outcome))) == {Outcome.PENDING, FAILED[0]}
 
 
-def test_exhausted_visits_are_due_again_and_their_scopes_are_returned(catalog: Catalog):
+def test_exhausted_visits_are_due_again_and_their_workloads_are_returned(catalog: Catalog):
     one, other = Visits(catalog, 2), Visits(catalog, 1)
     with catalog.write() as connection:
         for queue in (one, other):
-            tasks = claim_visits(connection, queue.scope, [SHARD], worker="one", now=1.0, until=9.0, limit=9)
+            tasks = claim_visits(connection, queue.workload, [SHARD], worker="one", now=1.0, until=9.0, limit=9)
             finish_visits(connection, [(task, TaskState.EXHAUSTED, "503") for task in tasks])
         name = connection.scalar(select(projects.c.normalized).where(projects.c.id == one.items[0]))
-        assert retry_failed_visits(connection, name) == [one.scope]
-        assert scope_progress(connection, one.scope).todo == 1
-        assert retry_failed_visits(connection) == sorted([one.scope, other.scope])
+        assert retry_failed_visits(connection, name) == [one.workload]
+        assert workload_progress(connection, one.workload).todo == 1
+        assert retry_failed_visits(connection) == sorted([one.workload, other.workload])
         assert retry_failed_visits(connection) == []
-        [task, _] = claim_visits(connection, one.scope, None, worker="two", now=1.0, until=9.0, limit=9)
+        [task, _] = claim_visits(connection, one.workload, None, worker="two", now=1.0, until=9.0, limit=9)
         assert task.attempts == 0

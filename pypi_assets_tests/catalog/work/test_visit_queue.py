@@ -18,7 +18,7 @@ from pypi_assets.catalog.work.visit_queue import (
     longest_unvisited,
     queue_revisits,
     queue_visits,
-    scope_progress,
+    workload_progress,
 )
 from pypi_assets_tests.catalog.ended_visits import enter, visit
 
@@ -60,20 +60,20 @@ def test_the_longest_unvisited_are_found_in_order(catalog: Catalog, times: list[
         ][:count]
 
 
-def test_revisits_take_the_longest_unvisited_that_no_scope_visits_anyway(catalog: Catalog):
+def test_revisits_take_the_longest_unvisited_that_no_workload_visits_anyway(catalog: Catalog):
     with catalog.write() as connection:
         entered = enter(connection, 4)
         for at, project in enumerate(entered):
             visit(connection, [project], "page", float(at))
         queue_visits(connection, "range:1-2", [(entered[0].id, 0, 0)])
-        assert queue_revisits(connection, 2, excluded_scope="range:1-2") == 2
-        assert queue_revisits(connection, 2, excluded_scope="range:2-3") == 2  # those before are not done yet
-        assert queue_revisits(connection, 2, excluded_scope="range:2-3") == 0
-        assert queue_revisits(connection, 0, excluded_scope="range:2-3") == 0
-        assert scope_progress(connection, REVISITS).todo == 4
-        connection.execute(update(visit_queue).where(visit_queue.c.scope == REVISITS).values(state="done"))
-        assert queue_revisits(connection, 1, excluded_scope="range:2-3") == 1
-        queued = connection.scalars(select(visit_queue.c.project_id).where(visit_queue.c.scope == REVISITS)).all()
+        assert queue_revisits(connection, 2, excluded_workload="range:1-2") == 2
+        assert queue_revisits(connection, 2, excluded_workload="range:2-3") == 2  # those before are not done yet
+        assert queue_revisits(connection, 2, excluded_workload="range:2-3") == 0
+        assert queue_revisits(connection, 0, excluded_workload="range:2-3") == 0
+        assert workload_progress(connection, REVISITS).todo == 4
+        connection.execute(update(visit_queue).where(visit_queue.c.workload == REVISITS).values(state="done"))
+        assert queue_revisits(connection, 1, excluded_workload="range:2-3") == 1
+        queued = connection.scalars(select(visit_queue.c.project_id).where(visit_queue.c.workload == REVISITS)).all()
         assert queued == [entered[0].id]
 
 
@@ -94,9 +94,9 @@ def test_an_exhausted_revisit_is_tried_again_when_it_is_its_turn(catalog: Catalo
 def test_a_success_clears_exhausted_visits_that_wanted_no_newer_page(catalog: Catalog):
     with catalog.write() as connection:
         one, other = enter(connection, 2)
-        for scope, serial in (("range:0-5", 5), ("range:5-9", 9), ("audit:1", 0)):
-            queue_visits(connection, scope, [(one.id, 0, serial), (other.id, 0, serial)])
-            tasks = claim_visits(connection, scope, None, worker="one", now=3.0, until=9.0, limit=9)
+        for workload, serial in (("range:0-5", 5), ("range:5-9", 9), ("audit:1", 0)):
+            queue_visits(connection, workload, [(one.id, 0, serial), (other.id, 0, serial)])
+            tasks = claim_visits(connection, workload, None, worker="one", now=3.0, until=9.0, limit=9)
             finish_visits(connection, [(task, TaskState.EXHAUSTED, "503") for task in tasks])
 
         def exhausted() -> list[tuple[int, int]]:
