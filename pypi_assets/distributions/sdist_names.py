@@ -3,19 +3,23 @@
 Nearly all archives need no more than their names as they are. All others go through `unpacked_tree`.
 """
 
+import re
 from collections.abc import Collection, Iterable, Mapping
 
 from pypi_assets.distributions.archives import note_names
 from pypi_assets.distributions.extract import Extract
-from pypi_assets.distributions.limits import Budget, LimitExceededError
+from pypi_assets.distributions.limits import MIB, Budget, LimitExceededError
 from pypi_assets.distributions.members import folders_of
 from pypi_assets.distributions.record import AMBIGUOUS
 from pypi_assets.distributions.unpacked_tree import Doubts, Member, MemberKind, UnpackedTree, unpacked_zip
 
-_ODD_PARTS = frozenset(("", ".", ".."))
-_MAX_PART_LENGTH = 255
+_ODD_PARTS = ("//", "/./", "/../")
+_LONG_PART = re.compile("/[^/]{256}")
+_LONG_PART_OF_ANY_SCRIPT = re.compile("/[^/]{64}")
 _MAX_LENGTH = 900
 """Of a name that is no path too long for Linux, in any encoding."""
+_MAX_FOLDER_CHARS = 8 * MIB
+"""Of the paths of all folders. Those of honest sdists have a hundredth of it."""
 _NO_TOP = "not all members lie in one folder, so that pip leaves none out and finds the project in none"
 
 
@@ -25,25 +29,29 @@ def are_usual(files: Collection[str], folders: Collection[str]) -> bool:
     >>> are_usual(["demo-1.0/demo.py"], ["demo-1.0"]), are_usual(["demo-1.0/../demo.py"], [])
     (True, False)
     """
-    text = "/".join((*files, *folders))
-    parts = set(text.split("/"))
-    if "\\" in text or "\0" in text or not (parts.isdisjoint(_ODD_PARTS) or not (files or folders)):
+    text = "/".join(("", *files, *folders, ""))
+    if "\\" in text or "\0" in text or (text != "/" and any(odd in text for odd in _ODD_PARTS)):
         return False
-    if max(map(len, parts)) > (_MAX_PART_LENGTH if text.isascii() else _MAX_PART_LENGTH // 4):
+    if (_LONG_PART if text.isascii() else _LONG_PART_OF_ANY_SCRIPT).search(text):
         return False
     if max(map(len, files), default=0) > _MAX_LENGTH or max(map(len, folders), default=0) > _MAX_LENGTH:
         return False
-    return _all_folders(files, folders).isdisjoint(files)
+    all_folders = _all_folders(files, folders)
+    return all_folders is not None and all_folders.isdisjoint(files)
 
 
-def _all_folders(files: Iterable[str], folders: Iterable[str]) -> set[str]:
-    """The folders that there are, named or not, down from the top."""
+def _all_folders(files: Iterable[str], folders: Iterable[str]) -> set[str] | None:
+    """The folders that there are, named or not, down from the top; None where their paths are absurdly long."""
     found = set(folders)
     found.update([name.rpartition("/")[0] for name in files])
+    chars = 0
     for folder in list(found):
         above = folder.rpartition("/")[0]
         while above and above not in found:
             found.add(above)
+            chars += len(above)
+            if chars > _MAX_FOLDER_CHARS:
+                return None
             above = above.rpartition("/")[0]
     return found - {""}
 

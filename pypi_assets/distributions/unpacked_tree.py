@@ -19,6 +19,8 @@ MAX_LINKED_CHARACTERS = 2 * MIB
 """Of the paths of files that are there once more because of links."""
 MAX_STEPS = 3_000_000
 """Parts of names that are looked at, of all members together."""
+MAX_FOLDERS = 100_000
+"""Each takes 400 bytes of memory. Honest sdists have some thousands."""
 MAX_COMPONENT_BYTES = 255
 MAX_PATH_BYTES = 3900
 """Linux has 4,096, and the folder that pip unpacks into needs some."""
@@ -267,6 +269,7 @@ class _Builder:
         self._is_tar = is_tar
         self._root = _Folder()
         self._steps = 0
+        self._folders = 0
 
     def add(self, member: Member, *, has_odd_target: bool = False) -> None:
         """Adds one member; where pip refuses it, there is a doubt instead."""
@@ -294,6 +297,7 @@ class _Builder:
         if at.name is None:
             return
         if at.node is None:
+            self._count_folder()
             at.parent.inside[at.name] = _Folder()
         elif isinstance(at.node, _File):
             self._doubts.add(_OVER_FOLDER)
@@ -401,6 +405,7 @@ class _Builder:
                         raise _RefusedError(_NOWHERE)
                     node = _Folder()
                     if makes_folders:
+                        self._count_folder()
                         folders[-1].inside[part] = node
                         made.append(node)
                 folders.append(node)
@@ -410,6 +415,11 @@ class _Builder:
         self._steps += steps
         if self._steps > MAX_STEPS:
             raise LimitExceededError(f"the members' names have more than {MAX_STEPS} parts")
+
+    def _count_folder(self) -> None:
+        self._folders += 1
+        if self._folders > MAX_FOLDERS:
+            raise LimitExceededError(f"the members lie in more than {MAX_FOLDERS} folders")
 
     def files(self) -> dict[str, int]:
         """The place of each file by its path; those behind links are there once more."""

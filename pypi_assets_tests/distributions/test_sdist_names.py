@@ -95,3 +95,9 @@ def test_limits_of_names():
     found.finish()
     assert extract.error is not None
     assert io.StringIO(extract.error.text).read().startswith("the members' names have more than")
+
+
+def test_many_deep_folders_are_not_usual_so_that_they_take_no_memory():
+    deep = "/".join(["xx"] * 280)
+    assert are_usual([f"{number}/{deep}" for number in range(40)], [])
+    assert not are_usual([f"{number}/{deep}" for number in range(400)], [])

@@ -106,3 +106,11 @@ def test_many_names_have_a_limit():
     with pytest.raises(LimitExceededError, match="parts"):
         unpacked_tar(members, Doubts())
     assert unpacked_tar(members[:100], Doubts()).files == {}
+
+
+def test_many_folders_have_a_limit():
+    deep = "/x" * 350
+    members = [Member(f"./{number}{deep}", FOLDER) for number in range(300)]
+    with pytest.raises(LimitExceededError, match="folders"):
+        unpacked_tar(members, Doubts())
+    assert unpacked_tar(members[:100], Doubts()).files == {}
