@@ -33,6 +33,7 @@ _putting_parts = threading.Lock()  # or else a dump would take the more memory, 
 _UNFINISHED = re.compile(r".+#[0-9]+")  # what obstore calls the file that a put into a folder writes
 _S3_MESSAGE = re.compile(r"<Message>([^<]+)</Message>")  # in S3's answer, below obstore's first line
 _NOT_REACHED = re.compile(r'ConnectError\(.*?: "([^"]+)"', re.DOTALL)  # why, in obstore's debugging dump
+_NOT_TRUSTED = re.compile(r"InvalidCertificate\(\s*(\w+)")  # of TLS, in the same dump
 _NOT_PARTIAL = "non-partial response"  # in obstore's text, where it was answered with status 200
 SCHEMES = ("file", "s3", "gs", "az", "memory")
 
@@ -292,4 +293,8 @@ def _store_message(error: Exception) -> str:
         return f"{first_line.partition(': <')[0]}: {message[1]}"
     if reason := _NOT_REACHED.search(text):
         return f"{first_line}: {reason[1]}"
+    if reason := _NOT_TRUSTED.search(text):
+        return (
+            f"{first_line}: its certificate is not trusted ({reason[1]}); SSL_CERT_FILE names the file of trusted ones"
+        )
     return f"{first_line}: for plain http, set AWS_ALLOW_HTTP=true" if "BadScheme" in text else first_line
