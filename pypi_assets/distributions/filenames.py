@@ -34,6 +34,10 @@ _PLATFORM = (
     rf"(?:-[\w.]+)*-{_MACHINE})"
 )
 _ANY_CASE = re.IGNORECASE | re.ASCII
+_TAGS = r"\w+(?:\.\w+)*"
+_WHEEL = re.compile(
+    rf"[A-Za-z0-9.]+(?:_[A-Za-z0-9.]+)*_?-(?P<version>[^-\s]+)(?:-[0-9][^-\s]*)?-{_TAGS}-{_TAGS}-{_TAGS}\.whl", re.ASCII
+)
 _DUMB = re.compile(rf"(?P<release>.+-v?\d.*)\.(?P<platform>{_PLATFORM})", _ANY_CASE)
 _WINDOWS = re.compile(rf"(?P<release>.+?)[.-](?P<platform>{_PLATFORM})(?:-(?P<python>py\d[\d.]*))?", _ANY_CASE)
 _DASH = re.compile("-")
@@ -100,6 +104,14 @@ def _parse_wheel(filename: str, stem: str, project: str | None) -> FilenameParts
         (release[0] or None, release[1] or None) if len(release) == 2 else split_release("-".join(release), project)
     )
     return FilenameParts(filename, DistributionKind.WHEEL, name, version, build, python, abi, platform)
+
+
+def wheel_problems(filename: str) -> Iterator[str]:
+    """Why versions of pip refuse a wheel of this name, whatever is in it (PEP 427)."""
+    if not filename.endswith(".whl"):
+        yield "the filename does not end in .whl in small letters"
+    elif not (match := _WHEEL.fullmatch(filename)) or not is_version(match["version"]):
+        yield "the filename is not that of a wheel"
 
 
 def split_release(stem: str, project: str | None = None) -> tuple[str | None, str | None]:

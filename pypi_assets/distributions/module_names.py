@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 from pypi_assets.characters import identifier_test, is_identifier
 from pypi_assets.distributions.limits import LimitExceededError
 from pypi_assets.distributions.members import Folder
+from pypi_assets.distributions.record import AMBIGUOUS
 
 MAX_DEPTH = 32
 MAX_NAME_LENGTH = 500
@@ -44,18 +45,26 @@ _LEFT_OUT = "."
 @dataclass(frozen=True, slots=True)
 class ModuleNames:
     """`names` and `stubs` sorted; `unnameable` counts module files whose path is no dotted name, `shadowed` those that
-    another module of the same tree hides from import."""
+    another module of the same tree hides from import, and `too_deep` those beyond MAX_DEPTH or MAX_NAME_LENGTH."""
 
     names: tuple[str, ...]
     stubs: tuple[str, ...] = ()
     unnameable: int = 0
     shadowed: int = 0
+    too_deep: int = 0
 
     @property
     def notes(self) -> tuple[str, ...]:
+        notes = []
         if self.shadowed:
-            return (f"{self.shadowed} module files are left out: a module of the same name as their folder hides them",)
-        return ()
+            notes.append(
+                f"{self.shadowed} module files are left out: a module of the same name as their folder hides them"
+            )
+        if self.too_deep:
+            notes.append(
+                f"{AMBIGUOUS} {self.too_deep} modules are left out, whose names have too many parts or characters"
+            )
+        return tuple(notes)
 
 
 def find_modules(files: Iterable[tuple[str, Folder]]) -> ModuleNames:
@@ -79,7 +88,7 @@ def find_modules(files: Iterable[tuple[str, Folder]]) -> ModuleNames:
             found.add(folder, inside, stems)
     importable, shadowed = found.importable()
     stub_names = _stubs(stubs, importable)
-    return ModuleNames(tuple(sorted(importable)), tuple(sorted(stub_names)), found.unnameable, shadowed)
+    return ModuleNames(tuple(sorted(importable)), tuple(sorted(stub_names)), found.unnameable, shadowed, found.too_deep)
 
 
 @dataclass(slots=True)
@@ -94,6 +103,7 @@ class _Found:
     folders: dict[str, None] = field(default_factory=dict)
     prefixes: dict[str, str] = field(default_factory=dict)
     unnameable: int = 0
+    too_deep: int = 0
     characters: int = 0
 
     def add(self, folder: str, inside: Folder, stems: list[str]) -> None:
@@ -107,11 +117,14 @@ class _Found:
             return
         if prefix is None:
             self.unnameable += len(stems)
+            if folder.count("/") >= MAX_DEPTH - 1 and all(map(is_identifier, folder.split("/"))):
+                self.too_deep += sum(map(is_identifier, stems))
             return
         is_name = identifier_test(inside.sources, inside.others)
         named = [prefix + stem for stem in stems if is_name(stem)]
         if len(prefix) + len(inside.sources) + len(inside.others) > MAX_NAME_LENGTH:
             named = [name for name in named if len(name) <= MAX_NAME_LENGTH]
+            self.too_deep += sum(map(is_name, stems)) - len(named)
         self.unnameable += len(stems) - len(named)
         if not named:
             return

@@ -1,37 +1,53 @@
-"""The small files of a wheel that pip reads by exact name, as pip reads them: WHEEL, METADATA's encoding,
-entry_points.txt; and `.pth` files, as Python reads them when it starts.
+"""The small files of a wheel that pip reads by exact name, as pip reads them: WHEEL, and METADATA's encoding and odd
+fields; and `.pth` files, as Python reads them when it starts. For entry_points.txt see installed_scripts.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from pypi_assets.characters import is_digits, is_printable
 from pypi_assets.distributions.archives import keep
-from pypi_assets.distributions.extract import Extract
+from pypi_assets.distributions.extract import Extract, printable
 from pypi_assets.distributions.limits import Budget
 from pypi_assets.distributions.metadata import decode_text, header_fields, one_line
 from pypi_assets.distributions.record import AMBIGUOUS
 
-_USUAL_WHEEL = b"Wheel-Version: 1.0\n"
+RECORD = ".dist-info/RECORD"
+MAX_RECORD_BYTES = 4096
+"""Compressed: only such a one is looked into, where it lies in what is read first. Three of four wheels have one."""
+_USUAL_WHEEL = re.compile(rb"Wheel-Version: 1\.0\n(?![ \t])")
+_MAX_DIGITS = 4300
+"""Of a number that Python reads."""
 _BOM = b"\xef\xbb\xbf"
 _FOLDED_REQUIREMENT = re.compile(rb"\n(?i:requires-dist):[ \t]*+[^\s][^\n]*+\n[ \t]++[^\s]", re.ASCII)
-_SCRIPT_GROUPS = ("console_scripts", "gui_scripts")
+_LINE_ENDS = (b"\r", b"\x0b", b"\x0c", b"\x1c", b"\x1d", b"\x1e", b"\xc2\x85", b"\xe2\x80")
+_MAX_FIELD = 131_072
+"""What Python's csv module reads."""
+_NAME = re.compile(rb"\n(?i:name):[ \t]*+([^\n]*+)\n([ \t]?)", re.ASCII)
+_DEPENDENCY = re.compile(rb"\n(?i:requires-dist|provides-extra):([^\n]*+)", re.ASCII)
+_ODD_BYTE = re.compile(rb"[\0-\x08\x0b-\x1f\x7f-\xff]")
+_DECODED = (".dist-info/METADATA", ".dist-info/requires.txt")
 _RUN_LINE = ("import ", "import\t")
 
 
 def keep_member(extract: Extract, name: str, content: bytes, budget: Budget) -> None:
     """Adds a wanted file to `extract`, and notes what is in no part of it that is kept. Raises LimitExceededError.
 
-    WHEEL is kept only where pip refuses it.
+    WHEEL is kept only where pip refuses it, and RECORD never.
     """
+    if name.endswith(RECORD):
+        if problem := record_problem(content):
+            extract.notes.append(f"{AMBIGUOUS} pip refuses it: {problem}")
+        return
     if name.endswith(".dist-info/WHEEL") and wheel_problem(content) is None:
         return
-    if name.endswith(".dist-info/METADATA") and not _is_utf8(content):
-        extract.notes.append(f"{AMBIGUOUS} pip refuses it: METADATA is not UTF-8")
+    if name.endswith(_DECODED) and not is_utf8(content):
+        extract.notes.append(f"{AMBIGUOUS} pip refuses it: {name.rpartition('/')[2]} is not UTF-8")
     keep(extract, name, content, budget)
 
 
-def _is_utf8(content: bytes) -> bool:
+def is_utf8(content: bytes) -> bool:
+    """Whether `content` is text in UTF-8, with or without a byte order mark."""
     try:
         return content.isascii() or bool(content.decode())
     except UnicodeDecodeError:
@@ -40,15 +56,27 @@ def _is_utf8(content: bytes) -> bool:
 
 def wheel_problem(content: bytes) -> str | None:
     """Why pip refuses a wheel with this WHEEL file; None where it does not."""
-    if content.startswith(_USUAL_WHEEL) and content.isascii():
+    if _USUAL_WHEEL.match(content) and content.isascii():
         return None
-    if not _is_utf8(content):
+    if not is_utf8(content):
         return "WHEEL is not UTF-8"
     version = header_fields(content.decode()).get("wheel-version", [""])[0].strip()
     numbers = version.split(".")
-    if not all(map(is_digits, numbers)):
-        return "WHEEL has no Wheel-Version"
-    return None if len(numbers[0]) < 10 and int(numbers[0]) <= 1 else f"Wheel-Version is {one_line(version)}"
+    if not all(map(is_digits, numbers)) or max(map(len, numbers)) > _MAX_DIGITS:
+        return "WHEEL has no Wheel-Version that all readers accept"
+    return None if numbers[0].lstrip("0") in {"", "1"} else f"Wheel-Version is {printable(one_line(version), 20)}"
+
+
+def record_problem(content: bytes) -> str | None:
+    """Why pip refuses a wheel with this RECORD file; None where it does not."""
+    if not is_utf8(content):
+        return "RECORD is not UTF-8"
+    is_odd = content.startswith(b"\n") or b"\n\n" in content or any(each in content for each in _LINE_ENDS)
+    if is_odd and not all(content.decode().splitlines()):
+        return "RECORD has a blank line"
+    if len(content) > _MAX_FIELD and max(map(len, content.decode().splitlines())) > _MAX_FIELD:
+        return "RECORD has a line that is too long"
+    return None
 
 
 def metadata_problems(content: bytes) -> Iterator[str]:
@@ -57,6 +85,14 @@ def metadata_problems(content: bytes) -> Iterator[str]:
         content = content.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     if (b"\n " in content or b"\n\t" in content) and _FOLDED_REQUIREMENT.search(b"\n" + content):
         yield "a requirement in METADATA goes on in the next line"
+    if (name := _NAME.search(b"\n" + content)) and (name[2] or name[1] != name[1].strip()):
+        yield "Name in METADATA has blanks behind it, or goes on in the next line"
+    if _ODD_BYTE.search(content):
+        values = (
+            found[1].decode(errors="replace").replace("\t", " ") for found in _DEPENDENCY.finditer(b"\n" + content)
+        )
+        if not all(is_printable(value.strip()) for value in values):
+            yield "a requirement or an extra in METADATA has characters that none can have"
     if b"\0" in content:
         yield "METADATA has NUL bytes"
 
@@ -64,49 +100,6 @@ def metadata_problems(content: bytes) -> Iterator[str]:
 def has_bom(content: bytes) -> bool:
     """Whether a byte order mark hides the first line from all who read headers as Python does."""
     return content.startswith(_BOM)
-
-
-def installed_entry_points(content: bytes) -> tuple[dict[str, dict[str, str]], list[str], list[str]]:
-    """Group to name to object reference, as importlib.metadata and so pip reads them; why pip refuses them; and the
-    names that are there twice, of which the last one counts for scripts.
-
-    A comment is a line of its own, and a byte order mark is no blank. Lines in no group count for nothing.
-    """
-    text = decode_text(content.removeprefix(_BOM), "")[0]
-    if content.startswith(_BOM):
-        text = f"\ufeff{text}"
-    groups: dict[str, dict[str, str]] = {}
-    problems = [] if _is_utf8(content) else ["entry_points.txt is not UTF-8"]
-    repeated: list[str] = []
-    group = None
-    for line in map(str.strip, text.splitlines()):
-        if not line or line.startswith("#"):
-            continue
-        if line.startswith("[") and line.endswith("]"):
-            group = line.strip("[]")
-            continue
-        if group is None:
-            continue
-        name, equals, reference = line.partition("=")
-        if not equals:
-            problems.append("entry_points.txt has a line without =")
-        elif name.strip() and reference.strip():
-            key = group if is_printable(group) else one_line(group)
-            names = groups.setdefault(key, {})
-            name, reference = one_line(name), one_line(reference)
-            if names.get(name, reference) != reference:
-                repeated.append(name)
-            names[name] = reference
-    return groups, [*problems, *_script_problems(groups)], repeated
-
-
-def _script_problems(groups: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
-    for group in _SCRIPT_GROUPS:
-        for name, reference in groups.get(group, {}).items():
-            if ":" not in reference.partition("[")[0]:
-                yield f"the script {name} has no function"
-            if "/" in name or name in {".", ".."}:
-                yield f"the script {name} leads out of its folder, where old versions write it"
 
 
 def start_up_lines(content: bytes) -> tuple[bool, list[str]]:

@@ -92,7 +92,7 @@ class WheelNames(SafeNames):
         super().__init__(extract, budget)
         self._wheel = extract
         self._limits = budget
-        self._folders: dict[str, None] = {}
+        self._folders: dict[str, None] = {}  # top folders as written, of names that are no file's destination
         self._refused: dict[str, list[str]] = {}
         self._literal: list[str] = []
         self._other_spellings: list[str] = []
@@ -112,6 +112,7 @@ class WheelNames(SafeNames):
                 return None
         if name != written:
             self._note_spelling(written)
+            self._folders[written.partition("/")[0]] = None
             top, new_top = written.partition("/")[0], name.partition("/")[0]
             if new_top.endswith(_DIST_INFO):
                 self._over_metadata.append(written)

@@ -7,6 +7,7 @@ Python; and trees that no file system can have.
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
+from pypi_assets.characters import lower
 from pypi_assets.distributions.extract import Extract, printable
 from pypi_assets.distributions.members import Files, Folder, by_folder, paths_of
 from pypi_assets.distributions.module_names import find_modules
@@ -20,11 +21,21 @@ SCRIPTS = "installs scripts:"
 """How notes begin that name what is run, or found by import, without being a module of the record."""
 
 _SOME_SITE = re.compile(
-    r"(?:(?:local/)?lib(?:32|64)?/(?:python|pypy)[0-9.]+t?(?:/(?:site|dist)-packages)?|lib/site-packages)(?:/(.*))?",
+    r"(?:(?:local/)?lib(?:32|64)?/(?:python|pypy)[0-9.]+t?(?:/(?:(?:site|dist)-packages|lib-dynload))?|lib/site-packages)(?:/(.*))?",
     re.IGNORECASE | re.ASCII | re.DOTALL,
 )
 """Where modules are, from the prefix of some Python: the `data` scheme is installed below that prefix."""
+_WINDOWS_LIBRARIES = frozenset({"lib", "dlls"})
+_USUAL_DATA = frozenset({"bin", "scripts", "include", "lib32", "lib64", "local", "share", "etc", "man", "doc"})
+"""Folders of the `data` scheme that are looked into for no modules, though on Windows the prefix is a place of them."""
+_DECIDING_FILE = re.compile(
+    r"(?:(?:bin|scripts)/)?(?:pyvenv\.cfg|[^/]*\._pth)|(?:lib(?:64)?/)?python[0-9]+\.zip(?:/.*)?",
+    re.IGNORECASE | re.ASCII | re.DOTALL,
+)
+"""From the prefix: what decides where a Python looks for modules, or is such a place."""
 _SCRIPT_FOLDERS = frozenset({"bin", "Scripts"})
+_WRITTEN_BY_PIP = Folder.of("INSTALLER/REQUESTED/RECORD/direct_url.json/")
+"""In the `.dist-info` folder."""
 _MAX_NOTED_CHARACTERS = 200
 _LONG_TEXT = 10_000
 """A folder with names of more characters is searched by a set of them."""
@@ -35,10 +46,35 @@ def installed_tree(members: Mapping[str, Folder]) -> Files:
     return [(place, each) for folder, each in members.items() if (place := site_folder(folder)) is not None]
 
 
-def tree_problems(installed: Files) -> Iterator[str]:
-    """Why pip cannot install a tree: what is a file and a folder."""
+def tree_problems(members: Mapping[str, Folder], installed: Files) -> Iterator[str]:
+    """Why pip cannot install a tree: what is a file and a folder, in site-packages or in another scheme's folder."""
+    site = list(installed)
+    headers: Files = []
+    below_prefix: Files = []
+    for folder, inside in members.items():
+        if ".d" not in folder:
+            continue
+        top, _, path = folder.partition("/")
+        if top.endswith(".dist-info"):
+            site.append((folder, inside))
+            if not path:
+                site.append((top, _WRITTEN_BY_PIP))
+        elif top.endswith(".data"):
+            scheme, _, path = path.partition("/")
+            if scheme == "headers":
+                headers.append((path, inside))
+            elif scheme in {"scripts", "data"}:
+                below_prefix.append((f"bin/{path}".rstrip("/") if scheme == "scripts" else path, inside))
+                if scheme == "data" and (found := _SOME_SITE.fullmatch(path)):
+                    site.append((found[1] or "", inside))
+    for tree in (site, headers, below_prefix):
+        yield from _conflicts(tree)
+
+
+def _conflicts(tree: Files) -> Iterator[str]:
+    """What is a file and a folder of one tree."""
     folders: dict[str, list[Folder]] = {}
-    for place, inside in installed:
+    for place, inside in tree:
         folders.setdefault(place, []).append(inside)
     names: dict[str, set[str]] = {}
     checked: set[str] = set()
@@ -94,6 +130,9 @@ def _windows_notes(members: Mapping[str, Folder], modules: Iterable[str]) -> Ite
 def _data_notes(members: Mapping[str, Folder]) -> Iterator[str]:
     scripts: list[str] = []
     sites: Files = []
+    on_windows: Files = []
+    deciding: list[str] = []
+    start_up: list[str] = []
     metadata: list[str] = []
     for folder, inside in members.items():
         top, _, path = folder.partition("/")
@@ -102,18 +141,45 @@ def _data_notes(members: Mapping[str, Folder]) -> Iterator[str]:
             continue
         if scheme == "scripts" or (scheme == "data" and path in _SCRIPT_FOLDERS):
             scripts += inside.names
-        if scheme == "data" and (found := _SOME_SITE.fullmatch(path)):
-            sites.append((found[1] or "", inside))
-        if (place := site_folder(folder)) and place.partition("/")[0].endswith(".dist-info"):
+        place = site_folder(folder)
+        if scheme == "data":
+            if found := _SOME_SITE.fullmatch(path):
+                place = found[1] or ""
+                sites.append((place, inside))
+                start_up += [name for name in inside.other_names if not place and name.endswith(".pth")]
+            elif (there := _windows_place(path)) is not None:
+                on_windows.append((there, _windows_modules(inside)))
+                start_up += [name for name in inside.other_names if not path and name.endswith(".pth")]
+            written = (f"{path}/{name}".lstrip("/") for name in inside.names)
+            deciding += [each for each in written if _DECIDING_FILE.fullmatch(each)]
+        if place and place.partition("/")[0].endswith(".dist-info"):
             metadata.append(folder)
     if metadata:
         yield f"{AMBIGUOUS} metadata are installed that pip does not resolve from: {_listed(metadata)}"
     if sites and (modules := find_modules(sites).names):
         yield f"{AMBIGUOUS} modules with some Pythons alone, by the data scheme: {_listed(modules)}"
-    if paths := [name for place, inside in sites if not place for name in inside.names if name.endswith(".pth")]:
-        yield f"{AMBIGUOUS} .pth files with some Pythons alone, by the data scheme: {_listed(paths)}"
+    if modules := find_modules(on_windows).names:
+        yield f"{AMBIGUOUS} modules on Windows alone, by the data scheme: {_listed(modules)}"
+    if deciding:
+        yield f"{AMBIGUOUS} files that decide where some Pythons look for modules: {_listed(deciding)}"
+    if start_up:
+        yield f"{AMBIGUOUS} .pth files with some Pythons alone, by the data scheme: {_listed(start_up)}"
     if scripts:
         yield f"{SCRIPTS} {_listed(sorted(scripts))}"
+
+
+def _windows_place(path: str) -> str | None:
+    """Where a folder of the `data` scheme is, from a folder in which Python looks for modules on Windows."""
+    first, _, rest = path.partition("/")
+    if lower(first) in _WINDOWS_LIBRARIES:
+        return rest
+    return None if lower(first) in _USUAL_DATA else path
+
+
+def _windows_modules(inside: Folder) -> Folder:
+    """What is a module on Windows, of the files in a folder."""
+    others = [name for name in inside.other_names if name.endswith((".pyc", ".pyd"))]
+    return Folder(inside.sources, "".join(f"{name}/" for name in others))
 
 
 def _start_up_notes(name: str, content: bytes, installed: Files, modules: Iterable[str]) -> Iterator[str]:

@@ -4,6 +4,8 @@ from collections.abc import Iterable, Iterator
 
 from pypi_assets.characters import normalized_name
 from pypi_assets.distributions.extract import Extract, printable
+from pypi_assets.distributions.filenames import wheel_problems as filename_problems
+from pypi_assets.distributions.installed_scripts import installed_entry_points
 from pypi_assets.distributions.members import Folder
 from pypi_assets.distributions.metadata import (
     CoreMetadata,
@@ -15,7 +17,7 @@ from pypi_assets.distributions.metadata import (
 from pypi_assets.distributions.module_names import find_modules
 from pypi_assets.distributions.record import AMBIGUOUS, DistributionRecord, ErrorKind, FilenameParts
 from pypi_assets.distributions.record_building import build_record, same_version
-from pypi_assets.distributions.wheel_files import has_bom, installed_entry_points, metadata_problems, wheel_problem
+from pypi_assets.distributions.wheel_files import RECORD, has_bom, metadata_problems, wheel_problem
 from pypi_assets.distributions.wheel_names import site_folder
 from pypi_assets.distributions.wheel_tree import installed_tree, tree_notes, tree_problems
 
@@ -24,7 +26,8 @@ MAX_START_UP_FILES = 20
 _KEPT = tuple(
     f".dist-info/{name}" for name in ("METADATA", "WHEEL", "entry_points.txt", "top_level.txt", "requires.txt")
 )
-_SUFFIXES = (".txt", "/METADATA", "/WHEEL", ".pth")
+_READ = (*_KEPT, RECORD)
+_SUFFIXES = (".txt", "/METADATA", "/WHEEL", "/RECORD", ".pth")
 """Of all of these: few to compare with."""
 
 
@@ -32,7 +35,7 @@ def wanted(names: Iterable[str]) -> list[str]:
     """Those of the members' names whose content a wheel's record needs."""
     found = [name for name in names if name.endswith(_SUFFIXES)]
     start_up = [name for name in found if name.endswith(".pth") and site_folder(name.rpartition("/")[0]) == ""]
-    return [name for name in found if name.endswith(_KEPT) and name.count("/") == 1] + start_up[:MAX_START_UP_FILES]
+    return [name for name in found if name.endswith(_READ) and name.count("/") == 1] + start_up[:MAX_START_UP_FILES]
 
 
 def wheel_record(parts: FilenameParts, project: str | None, extract: Extract) -> DistributionRecord:
@@ -48,13 +51,13 @@ def wheel_record(parts: FilenameParts, project: str | None, extract: Extract) ->
         extract.fail(ErrorKind.BAD_METADATA, "METADATA begins with a byte order mark: pip finds no Name in it")
     elif content is None and dist_info is not None:
         extract.fail(ErrorKind.NO_METADATA, f"no {printable(dist_info)}/METADATA")
-    entry_points, problems, repeated = installed_entry_points(files.get(f"{dist_info}/entry_points.txt", b""))
-    if repeated:
-        notes.append(f"{AMBIGUOUS} {len(repeated)} entry points are there twice, the last one counts: {repeated[0]}")
+    own = None if metadata.name is None else normalized_name(metadata.name)
+    entry_points, problems, doubts = installed_entry_points(files.get(f"{dist_info}/entry_points.txt", b""), own)
+    notes += [f"{AMBIGUOUS} {doubt}" for doubt in doubts]
     requires_dist, provides_extra, requires_by = _requirements(metadata, files.get(f"{dist_info}/requires.txt"), notes)
     installed = installed_tree(extract.members)
     modules = find_modules(installed)
-    problems += tree_problems(installed)
+    problems += [*filename_problems(parts.filename), *tree_problems(extract.members, installed)]
     if dist_info is not None and content is not None:
         problems += [*metadata_problems(content), *_dist_info_problems(parts, extract, dist_info, metadata)]
     if problems:

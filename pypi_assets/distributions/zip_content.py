@@ -49,6 +49,14 @@ class Entry(NamedTuple):
         return self.name.endswith(".dist-info/METADATA") and self.name.count("/") == 1
 
 
+def likely_size(size: int, compressed: int, budget: Budget) -> int:
+    """The bytes to count of a member before it is read: what the directory claims, if the limits allow that at all.
+
+    A claim beyond them may be untrue: zipfile accepts less. Then the content counts once it is inflated.
+    """
+    return compressed if size > budget.limits.max_metadata_bytes else max(size, compressed)
+
+
 def inflate(entry: Entry, content: bytes, budget: Budget, notes: list[str]) -> bytes:
     """What the member holds, with the right CRC. `content` starts at its local header.
 
@@ -67,8 +75,11 @@ def inflate(entry: Entry, content: bytes, budget: Budget, notes: list[str]) -> b
     compressed = content[start + extra_length : start + extra_length + entry.compressed]
     if len(compressed) != entry.compressed:
         raise BadZipError("overlaps the next member")
-    inflated = _decompress(entry, compressed)
+    limit = budget.limits.max_metadata_bytes
+    inflated = _decompress(entry, compressed, min(entry.size, limit + 1))
     budget.count_inflated(len(inflated))
+    if entry.size > limit:
+        budget.count_wanted(entry.name, len(inflated))
     if isal_zlib.crc32(inflated) != entry.crc:
         raise BadZipError("wrong CRC" if len(inflated) == entry.size else f"more or less than {entry.size} bytes")
     if len(inflated) != entry.size:
@@ -91,11 +102,11 @@ def _check_name(entry: Entry, raw: bytes, flags: int) -> None:
         raise BadZipError("the local header has another name than the directory")
 
 
-def _decompress(entry: Entry, compressed: bytes) -> bytes:
-    """At most what the directory claims, and less where the data end early. What follows that must be valid too."""
+def _decompress(entry: Entry, compressed: bytes, claimed: int) -> bytes:
+    """At most the `claimed` bytes, and less where the data end early. What follows these must be valid too."""
     if entry.method == STORED:
-        return compressed[: entry.size]
-    size = entry.size + _LOOKED_FURTHER
+        return compressed[:claimed]
+    size = claimed + _LOOKED_FURTHER
     try:
         if entry.method == BZIP2:
             inflated = bz2.BZ2Decompressor().decompress(compressed, size)
@@ -105,7 +116,7 @@ def _decompress(entry: Entry, compressed: bytes) -> bytes:
             inflated = _decompress_deflated(compressed, size)
     except (OSError, EOFError, ValueError, zlib.error, lzma.LZMAError) as error:  # Python may change their texts
         raise BadZipError("broken data: Invalid data stream") from error
-    return inflated[: entry.size] if len(inflated) > entry.size else inflated
+    return inflated[:claimed] if len(inflated) > claimed else inflated
 
 
 def _decompress_deflated(compressed: bytes, size: int) -> bytes:

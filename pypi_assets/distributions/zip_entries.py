@@ -153,13 +153,17 @@ class _Checks:
         self._refused_paths = 0
 
     def is_usual(self, kind: int, position: int) -> bool:
-        """Whether entries of this kind can be read; where not, and it has content, the extract gets an error."""
+        """Whether entries of this kind can be read; where not, and it has content, the extract gets an error.
+
+        pip reads all that lies in `.dist-info`, even folders; elsewhere what is empty is never opened.
+        """
         version, flags, method = kind >> 16 & 0xFF, kind >> 32 & 0xFFFF, kind >> 48
         if version > _MAX_VERSION:
             raise BadZipError(f"a member needs version {version / 10} of the format")
         if (problem := reading_problem(flags, method)) is None:
             return True
-        if not _raw_name(self._directory, position).endswith(b"/") and sizes_at(self._directory, position)[0]:
+        name = _raw_name(self._directory, position)
+        if b".dist-info/" in name or (not name.endswith(b"/") and sizes_at(self._directory, position)[0]):
             self._fail(position, problem)
         return False
 

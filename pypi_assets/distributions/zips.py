@@ -16,8 +16,8 @@ from pypi_assets.distributions.extract import Extract, printable
 from pypi_assets.distributions.limits import MIB, Budget, LimitExceededError
 from pypi_assets.distributions.record import AMBIGUOUS, ErrorKind
 from pypi_assets.distributions.sources import MismatchError, RangeSource
-from pypi_assets.distributions.wheel_files import keep_member
-from pypi_assets.distributions.zip_content import Entry, inflate
+from pypi_assets.distributions.wheel_files import MAX_RECORD_BYTES, RECORD, keep_member
+from pypi_assets.distributions.zip_content import Entry, inflate, likely_size
 from pypi_assets.distributions.zip_directory import BadZipError, Directory, Window, find_directory
 from pypi_assets.distributions.zip_entries import (
     ENTRY_SIZE,
@@ -62,7 +62,7 @@ def extract_zip(
         directory = find_directory(window, budget, extract.notes)
         neighbours = walk_entries(directory, members, budget, extract)
         wanted_at = {name: members.places[name] for name in wanted(members.places)}
-        chosen = _choose(wanted_at, neighbours, directory, budget, extract)
+        chosen = _choose(wanted_at, neighbours, directory, first_read_at(source.size), budget, extract)
         _read_members(_by_sidecar(chosen, window, budget, extract), window, budget, extract)
     except BadZipError as error:
         extract.fail(ErrorKind.CORRUPT_ARCHIVE, printable(f"BadZipFile: {error}"))
@@ -83,10 +83,14 @@ def _choose(
     wanted_at: dict[str, int],
     neighbours: dict[int, int] | None,
     directory: Directory,
+    read_from: int,
     budget: Budget,
     extract: Extract,
 ) -> list[Entry]:
-    """The wanted members that can be read, in the order in which they lie in the file. The others fail."""
+    """The wanted members that can be read, in the order in which they lie in the file. The others fail.
+
+    RECORD is read only where it is small, and among the bytes from `read_from` on, which are there anyway.
+    """
     chosen = []
     content = directory.content
     for name, position in wanted_at.items():
@@ -102,7 +106,9 @@ def _choose(
         size, compressed, start = sizes_at(content, position)
         if is_build_script(name) and not budget.has_room_for_script(max(size, compressed)):
             continue
-        budget.count_wanted(name, max(size, compressed))
+        if name.endswith(RECORD) and (compressed > MAX_RECORD_BYTES or start + directory.shift < read_from):
+            continue
+        budget.count_wanted(name, likely_size(size, compressed, budget))
         following = _next_start(directory, position) if neighbours is None else neighbours[start]
         end = min(following, start + LOCAL_SIZE + name_length + _MAX_EXTRA + compressed)
         raw_name = content[position + ENTRY_SIZE : position + ENTRY_SIZE + name_length]

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pypi_assets.distributions.filenames import parse_filename
+from pypi_assets.distributions.filenames import parse_filename, wheel_problems
 from pypi_assets.distributions.record import DistributionKind as Kind
 from pypi_assets.distributions.record import FilenameParts
 
@@ -120,3 +120,24 @@ def test_never_raises_and_never_returns_control_characters(stem, suffix, project
 def test_a_number_of_thousands_of_digits_is_no_version():
     assert parse_filename(f"demo-{'1' * 5000}.tar.gz").kind is Kind.UNKNOWN
     assert parse_filename(f"demo-{'1' * 900}.tar.gz").version == "1" * 900
+
+
+@pytest.mark.parametrize(
+    ("filename", "is_refused"),
+    [
+        ("demo-1.0-py3-none-any.whl", False),
+        ("De.mo_x-1!1.0+a.1-1x-cp39.cp310-abi3-manylinux_2_17_x86_64.manylinux2014_x86_64.whl", False),
+        ("demo-1.0-py3-none-any.WHL", True),
+        ("demo-1.0.whl", True),
+        ("demo.whl", True),
+        ("demo-x-py3-none-any.whl", True),
+        ("de__mo-1.0-py3-none-any.whl", True),
+        ("-1.0-py3-none-any.whl", True),
+        ("demo-1.0-x1-py3-none-any.whl", True),
+        ("demo-1.0-py3-none-.any.whl", True),
+        ("demo-1.0 -py3-none-any.whl", True),
+        ("demo-1.0-1-2-py3-none-any.whl", True),
+    ],
+)
+def test_wheels_that_some_pip_refuses_by_their_name(filename, is_refused):
+    assert bool(list(wheel_problems(filename))) == is_refused

@@ -9,6 +9,8 @@ import pytest
 from pypi_assets.distributions.against_pip import differences_from, has_doubt
 from pypi_assets.distributions.extract import decode_extract, encode_extract
 from pypi_assets.distributions.reader import make_record, read_distribution
+from pypi_assets.distributions.wheel_tree import SCRIPTS
+from pypi_assets_tests.distributions.hostile_wheel_files import FILE_CLASSES, WHEEL_FILES
 from pypi_assets_tests.distributions.hostile_wheels import CLASSES, WHEEL, WHEELS
 from pypi_assets_tests.distributions.pip_views import pip_views
 
@@ -39,9 +41,12 @@ REFUSED_HERE = {
 """What some pip may install and is an error here, with its reason: readers differ, or look for the rest elsewhere."""
 
 
+ALL_WHEELS = WHEELS | WHEEL_FILES
+
+
 @pytest.fixture(scope="module")
 def contents():
-    return {name: build() for name, build in WHEELS.items()}
+    return {name: build() for name, build in ALL_WHEELS.items()}
 
 
 @pytest.fixture(scope="module")
@@ -55,8 +60,9 @@ def records(contents):
 
 
 def test_there_are_many_of_each_class():
-    assert len(WHEELS) >= 75
-    assert all(Counter(name.partition(":")[0] for name in WHEELS)[kind] >= 10 for kind in CLASSES)
+    assert len(ALL_WHEELS) >= 225
+    counted = Counter(name.partition(":")[0] for name in ALL_WHEELS)
+    assert all(counted[kind] >= 10 for kind in (*CLASSES, *FILE_CLASSES))
 
 
 def test_no_record_differs_in_silence_from_what_pip_installs(contents, records, tmp_path):
@@ -65,13 +71,24 @@ def test_no_record_differs_in_silence_from_what_pip_installs(contents, records, 
     refused_here = set()
     for name, view in views.items():
         record = records[name].record
-        differences = list(differences_from(record, view)) if view["refusal"] is None else [view["refusal"]]
+        differences = [view["refusal"]]
+        if view["refusal"] is None:
+            differences = [*differences_from(record, view), *scripts_without_sign(record, view["outside"])]
         if differences and not has_doubt(record):
             silent[name] = (differences, record.notes)
         if view["refusal"] is None and record.error is not None:
             refused_here.add(name)
     assert silent == {}
     assert refused_here <= REFUSED_HERE.keys()
+
+
+def scripts_without_sign(record, outside):
+    """The scripts that pip made, and that are in no entry point and in no note; and those that it did not make."""
+    if any(note.startswith(SCRIPTS) for note in record.notes):
+        return []
+    groups = record.entry_points or {}
+    expected = {f"bin/{name}" for group in ("console_scripts", "gui_scripts") for name in groups.get(group, ())}
+    return sorted(expected ^ {path for path in outside if path.startswith("bin/")})
 
 
 @pytest.mark.parametrize("name", REFUSED_HERE)
@@ -98,6 +115,9 @@ def test_what_pip_installs_without_doubt_is_read_so(records):
         "zip: METADATA claims less, with the CRC of that": "demo",
         "zip: METADATA with the mode of a link": "demo",
         "zip: a module with the mode of a link": "evil",
+        "claims: METADATA claims 4 GiB": "demo",
+        "claims: an empty module that no reader opens": "empty",
+        "trees: the settings of an environment": "demo",
     }
     for name, module in expected.items():
         record = records[name].record
@@ -125,6 +145,28 @@ def test_what_pip_installs_without_doubt_is_read_so(records):
         ("importable: a module without a window", "ambiguous archive: modules on Windows alone: pack, pack.evil"),
         ("importable: scripts", "installs scripts: evil, evil.py"),
         ("importable: scripts by the data scheme", "installs scripts: evil"),
+        (
+            "trees: modules of the standard library in C",
+            "ambiguous archive: modules with some Pythons alone, by the data scheme: evil",
+        ),
+        ("trees: a module in the prefix", "ambiguous archive: modules on Windows alone, by the data scheme: evil"),
+        (
+            "trees: start-up code in the prefix",
+            "ambiguous archive: .pth files with some Pythons alone, by the data scheme: evil.pth",
+        ),
+        (
+            "trees: the settings of an environment",
+            "ambiguous archive: files that decide where some Pythons look for modules: pyvenv.cfg",
+        ),
+        (
+            "trees: a package of forty levels",
+            "ambiguous archive: 1 modules are left out, whose names have too many parts or characters",
+        ),
+        ("records: a blank line", "ambiguous archive: pip refuses it: RECORD has a blank line"),
+        (
+            "scripts: a name with a version, by pip alone",
+            "ambiguous archive: pip installs the script pip under names with a version too, and in their place",
+        ),
         ("names: backslashes", "ambiguous archive: modules on Windows alone: pack, pack.evil"),
     ],
 )

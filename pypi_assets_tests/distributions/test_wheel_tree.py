@@ -17,6 +17,11 @@ def test_the_tree_is_that_of_site_packages():
     assert [(place, inside.names) for place, inside in tree] == [("a", ["b.py"]), ("", ["c.py"])]
 
 
+def problems_of(paths):
+    members = folders_of(paths)
+    return tree_problems(members, installed_tree(members))
+
+
 @pytest.mark.parametrize(
     ("paths", "problems"),
     [
@@ -26,16 +31,54 @@ def test_the_tree_is_that_of_site_packages():
         (["x.data/purelib/a", "a/b.py"], ["a is a file and a folder"]),
         (["c/a", "c/a/b.py"], ["c/a is a file and a folder"]),
         (["a", "ba/b.py", "a.txt", "c/a/d"], []),
+        (["x.data/scripts/a", "x.data/scripts/a/b"], ["bin/a is a file and a folder"]),
+        (["x.data/scripts/a", "x.data/data/bin"], ["bin is a file and a folder"]),
+        (["x.data/headers/a", "x.data/headers/a/b", "x.data/scripts/a/b"], ["a is a file and a folder"]),
+        (["x-1.dist-info/WHEEL/a"], []),
+        (["x-1.dist-info/WHEEL", "x-1.dist-info/WHEEL/a"], ["x-1.dist-info/WHEEL is a file and a folder"]),
+        (["x-1.dist-info/WHEEL", "x-1.dist-info/INSTALLER/a"], ["x-1.dist-info/INSTALLER is a file and a folder"]),
+        (["x-1.dist-info", "x-1.dist-info/WHEEL"], ["x-1.dist-info is a file and a folder"]),
+        (["a/b", "x.data/data/lib/python3.11/site-packages/a"], ["a is a file and a folder"]),
         ([*(f"f{number:05}" for number in range(3000)), "f00007/a.py"], ["f00007 is a file and a folder"]),
     ],
 )
 def test_what_is_a_file_and_a_folder(paths, problems):
-    assert list(tree_problems(installed_tree(folders_of(paths)))) == problems
+    assert list(problems_of(paths)) == problems
 
 
 def test_a_hundred_thousand_folders_take_no_time_without_end():
     paths = [*(f"f{number}" for number in range(50_000)), *(f"g{number}/a" for number in range(50_000))]
-    assert list(tree_problems(installed_tree(folders_of(paths)))) == []
+    assert list(problems_of(paths)) == []
+
+
+def test_the_prefix_is_a_place_of_modules_on_windows():
+    assert notes("x.data/data/a/b.py", "x.data/data/c.so", "x.data/data/share/d.py") == [
+        "ambiguous archive: modules on Windows alone, by the data scheme: a, a.b"
+    ]
+    assert notes("x.data/data/DLLs/a.pyd", "x.data/data/Lib/b/c.py") == [
+        "ambiguous archive: modules on Windows alone, by the data scheme: a, b, b.c"
+    ]
+    assert notes("x.data/data/a.pth") == [
+        "ambiguous archive: .pth files with some Pythons alone, by the data scheme: a.pth"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("path", "is_deciding"),
+    [
+        ("pyvenv.cfg", True),
+        ("bin/pyvenv.cfg", True),
+        ("python311._pth", True),
+        ("lib/python313.zip", True),
+        ("python313.zip/a/b.txt", True),
+        ("share/pyvenv.cfg", False),
+        ("lib/other.zip", False),
+    ],
+)
+def test_files_that_decide_where_python_looks(path, is_deciding):
+    found = [note for note in notes(f"x.data/data/{path}") if "decide" in note]
+    text = f"ambiguous archive: files that decide where some Pythons look for modules: {path}"
+    assert found == ([text] if is_deciding else [])
 
 
 def test_windows_has_modules_of_its_own():
@@ -63,7 +106,8 @@ def test_windows_has_modules_of_its_own():
     ],
 )
 def test_the_data_scheme_leads_into_the_site_packages_of_some_pythons(folder, is_site):
-    found = notes(f"x.data/data/{folder}/a.py", f"x.data/data/{folder}/b.pth")
+    every = notes(f"x.data/data/{folder}/a.py", f"x.data/data/{folder}/b.pth")
+    found = [note for note in every if "with some Pythons" in note]
     assert found == (
         [
             "ambiguous archive: modules with some Pythons alone, by the data scheme: a",
