@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip --quiet --quiet --disable-pip-version-check
 # modules are compiled when they are first imported
 INSTALL := $(PIP) install --no-compile --constraint constraints.txt
 
-.PHONY: demo ui check test histories fuzz test-pythons dist lock sbom redis wheels test-deploy test-faults clean
+.PHONY: demo ui check test histories fuzz test-pythons dist lock sbom redis wheels test-deploy test-faults test-browser clean
 
 demo: $(VENV)/.installed
 	@$(BIN)/python demo/run.py
@@ -64,6 +64,9 @@ wheels: $(VENV)/.installed-test-deploy
 
 test-deploy: redis wheels
 	$(BIN)/pytest -n 2 -m deploy pypi_assets_tests/deploy
+
+test-browser: $(VENV)/.installed-test-deploy
+	$(BIN)/pytest -m browser pypi_assets_tests/deploy
 
 test-faults: redis $(VENV)/.installed-test-deploy
 	$(BIN)/pytest -s -m faults pypi_assets_tests/deploy

@@ -26,7 +26,7 @@ from pypi_assets_tests.served_index import served_index
 
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 pytestmark = [
-    pytest.mark.deploy,
+    pytest.mark.browser,
     pytest.mark.skipif(not (CHROMIUM and DRIVER), reason="there is no chromium, or no chromedriver"),
 ]
 LIVE_ELEMENTS = """
