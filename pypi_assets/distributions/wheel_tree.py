@@ -51,9 +51,7 @@ def tree_problems(members: Mapping[str, Folder], installed: Files) -> Iterator[s
     site = list(installed)
     headers: Files = []
     below_prefix: Files = []
-    for folder, inside in members.items():
-        if ".d" not in folder:
-            continue
+    for folder, inside in [each for each in members.items() if ".d" in each[0]]:
         top, _, path = folder.partition("/")
         if top.endswith(".dist-info"):
             site.append((folder, inside))
@@ -67,8 +65,10 @@ def tree_problems(members: Mapping[str, Folder], installed: Files) -> Iterator[s
                 below_prefix.append((f"bin/{path}".rstrip("/") if scheme == "scripts" else path, inside))
                 if scheme == "data" and (found := _SOME_SITE.fullmatch(path)):
                     site.append((found[1] or "", inside))
-    for tree in (site, headers, below_prefix):
-        yield from _conflicts(tree)
+    yield from _conflicts(site)
+    if headers or below_prefix:
+        yield from _conflicts(headers)
+        yield from _conflicts(below_prefix)
 
 
 def _conflicts(tree: Files) -> Iterator[str]:

@@ -16,7 +16,7 @@ from pypi_assets.distributions.extract import Extract, printable
 from pypi_assets.distributions.limits import MIB, Budget, LimitExceededError
 from pypi_assets.distributions.record import AMBIGUOUS, ErrorKind
 from pypi_assets.distributions.sources import MismatchError, RangeSource
-from pypi_assets.distributions.wheel_files import MAX_RECORD_BYTES, RECORD, keep_member
+from pypi_assets.distributions.wheel_files import MAX_RECORD_BYTES, MAX_RECORD_SIZE, RECORD, keep_member
 from pypi_assets.distributions.zip_content import Entry, inflate, likely_size
 from pypi_assets.distributions.zip_directory import BadZipError, Directory, Window, find_directory
 from pypi_assets.distributions.zip_entries import (
@@ -106,7 +106,9 @@ def _choose(
         size, compressed, start = sizes_at(content, position)
         if is_build_script(name) and not budget.has_room_for_script(max(size, compressed)):
             continue
-        if name.endswith(RECORD) and (compressed > MAX_RECORD_BYTES or start + directory.shift < read_from):
+        if name.endswith(RECORD) and (
+            compressed > MAX_RECORD_BYTES or size > MAX_RECORD_SIZE or start + directory.shift < read_from
+        ):
             continue
         budget.count_wanted(name, likely_size(size, compressed, budget))
         following = _next_start(directory, position) if neighbours is None else neighbours[start]
