@@ -119,10 +119,14 @@ class ModelIndex:
             return False
         self._remember(project)
         if kind == "add" and filename is not None and not self._is_shown(filename):
-            rows = reversed(
-                [row for row in self.state.changelog if canonicalize_name(row.name) == canonicalize_name(project)]
-            )
-            self.hidden_since[filename] = next(row.serial for row in rows if row.action.endswith(" quarantined"))
+            hiding = [
+                row.serial
+                for row in self.state.changelog
+                if canonicalize_name(row.name) == canonicalize_name(project)
+                and row.action.endswith(" quarantined")
+                and (row.version is None or canonicalize_version(row.version) == canonicalize_version(version or ""))
+            ]
+            self.hidden_since[filename] = hiding[-1]
         return True
 
     def _apply(self, kind: str, project: str, version: str | None, filename: str | None, **options: bool) -> bool:

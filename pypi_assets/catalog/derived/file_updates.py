@@ -12,7 +12,7 @@ from pypi_assets.catalog.derived.stored_files import PageFacts, StoredFile
 from pypi_assets.catalog.ledger.range_ledger import Seals
 from pypi_assets.catalog.observed.project_names import CORRECTED
 from pypi_assets.catalog.observed.projects import Project
-from pypi_assets.catalog.reads.read_outcomes import Outcome
+from pypi_assets.catalog.reads.read_outcomes import GONE, Outcome
 from pypi_assets.distributions.filenames import parse_filename
 from pypi_assets.distributions.record import FilenameParts
 from pypi_assets.index.actions import file_change
@@ -146,8 +146,11 @@ class FileUpdate:
     def has_vanished(self, newest_page: int | None) -> bool:
         """Whether only events know the file, and a page as new as its add event lacks it. Then it cannot be read.
 
-        A file that is live since then waits for the next page.
+        A file that is live since then waits for the next page. What was gone until no attempt was left has vanished
+        too, once it is known not to be live.
         """
+        if self.stored is not None and (self.stored.outcome, self.stored.error_kind) == (Outcome.EXHAUSTED, GONE):
+            return not self.is_live
         if newest_page is None or not self.is_unseen or self.is_live:
             return False
         known = [one.start for one in self.history.live[:1]] or [one.serial for one in self.history.changes[:1]]

@@ -51,6 +51,7 @@ class StoredFile(NamedTuple):
     page_serial: int | None
     version: str
     outcome: str
+    error_kind: str | None
     facts: PageFacts
 
 
@@ -80,6 +81,7 @@ _FILES = (
         distributions.c.page_serial,
         releases.c.version,
         distribution_data.c.outcome,
+        distribution_data.c.error_kind,
         *(distributions.c[name] for name in PageFacts._fields),
     )
     .join(releases, releases.c.id == distributions.c.release_id)
@@ -89,9 +91,10 @@ _FILES = (
 
 def _by_project(rows: Iterable[Any], project_ids: Iterable[int]) -> dict[int, dict[str, StoredFile]]:
     found: dict[int, dict[str, StoredFile]] = {project_id: {} for project_id in project_ids}
-    for id_, project_id, filename, release_id, page_serial, version, outcome, *facts in rows:
-        file = StoredFile(id_, project_id, filename, release_id, page_serial, version, outcome, PageFacts(*facts))
-        found[project_id][filename] = file
+    own = len(StoredFile._fields) - 1
+    for row in rows:
+        file = StoredFile._make((*row[:own], PageFacts._make(row[own:])))
+        found[file.project_id][file.filename] = file
     return found
 
 

@@ -184,6 +184,25 @@ def test_a_file_that_had_vanished_is_read_once_it_is_live_again(catalog: Catalog
     assert outcomes == [(Outcome.PENDING, None)] * 2
 
 
+@pytest.mark.parametrize(("kind", "outcome"), [("gone", Outcome.VANISHED), ("transient", Outcome.EXHAUSTED)])
+def test_what_was_gone_until_no_attempt_was_left_has_vanished_once_no_page_shows_it(
+    catalog: Catalog, kind: str, outcome: Outcome
+):
+    """A file that vanishes without an event is live until a page lacks it."""
+    with catalog.write() as connection:
+        [project] = enter(connection, 1)
+        see(connection, project, 900, shown(ONE))
+        connection.execute(read_queue.delete())
+        connection.execute(distribution_data.update().values(outcome=Outcome.EXHAUSTED, error_kind=kind))
+        see(connection, project, 900, shown(ONE))
+        assert connection.scalar(select(distribution_data.c.outcome)) == Outcome.EXHAUSTED
+        see(connection, project, 901)
+        assert connection.scalar(select(distribution_data.c.outcome)) == outcome
+        see(connection, project, 902, shown(ONE))
+        is_queued = connection.scalar(select(func.count()).select_from(read_queue)) == 1
+    assert is_queued == (kind == "gone")
+
+
 def test_a_file_of_events_that_a_quarantine_hides_is_read_once_a_page_shows_it(catalog: Catalog):
     with catalog.write() as connection:
         [project] = enter(connection, 1)
