@@ -58,6 +58,11 @@ def casefolded(text: str) -> str:
     return "".join([char.casefold() if is_printable(char) else char for char in text])
 
 
+def case_folding(*texts: str) -> Callable[[str], str]:
+    """The quickest function that folds each part of `texts` as `casefolded` does."""
+    return str.lower if all(map(str.isascii, texts)) else casefolded
+
+
 def is_digits(text: str) -> bool:
     """Whether `text` is one or more of the digits 0 to 9."""
     return text.isascii() and text.isdigit()

@@ -9,6 +9,7 @@ import pytest
 from pypi_assets import character_ranges, characters
 from pypi_assets.characters import (
     UNICODE_VERSION,
+    case_folding,
     casefolded,
     identifier_test,
     is_digits,
@@ -92,6 +93,9 @@ def test_only_ascii_letters_become_small():
     assert normalized_name("A__b.-C") == "a-b-c"
     assert normalized_name("Ä_B") == "Ä-b"
     assert casefolded("ÄSS") == casefolded("ä\xdf") == "äss"
+    for texts in (["Abc", "D"], ["Abc", "ÄSS"], []):
+        fold = case_folding(*texts)
+        assert [fold(text) for text in texts] == [casefolded(text) for text in texts]
 
 
 def test_only_ascii_digits_are_digits():

@@ -4,17 +4,31 @@ Nothing is unpacked: member names are names and never become paths of this machi
 """
 
 import re
+from collections.abc import Iterable
 from typing import Protocol
 
-from pypi_assets.characters import casefolded
+from pypi_assets.characters import case_folding
 from pypi_assets.distributions.extract import Extract
 from pypi_assets.distributions.limits import Budget
 from pypi_assets.distributions.members import Folder, folders_of, paths_of
 from pypi_assets.distributions.metadata import headers_of
 
-_ODD = re.compile("/[./\n]")
-_ODD_FILE = re.compile("/[./]")
-"""What is in no name that needs no cleaning, and in few others."""
+_ODD_PARTS = frozenset(("", ".", ".."))
+_ODD_OR_FOLDER = re.compile(r"/(?:[/\n]|\.\.?[/\n])")
+_ODD_PART = re.compile(r"/(?:/|\.\.?[/\n])")
+_ODD_START = re.compile(r"\n(?:[/\n]|\.\.?[/\n])")
+"""Empty parts, `.` and `..` in names that have a line feed on both sides; `/` may end the name of a folder."""
+
+
+def is_odd(name: str) -> bool:
+    """Whether a file's name has an empty part, `.` or `..`."""
+    return not _ODD_PARTS.isdisjoint(name.split("/"))
+
+
+def some_may_be_odd(names: Iterable[str]) -> bool:
+    """Whether one of `names` may have an empty part, `.` or `..`: quicker than to split them."""
+    lines = "\n".join(("", *names, ""))
+    return _ODD_OR_FOLDER.search(lines) is not None or _ODD_START.search(lines) is not None
 
 
 class Names(Protocol):
@@ -43,7 +57,7 @@ class SafeNames:
         if not is_file:
             return None
         name = written
-        if written < "0" or "/." in written or "//" in written:  # all others are clean
+        if is_odd(written):
             parts = [part for part in written.split("/") if part not in {"", "."}]
             if written.startswith("/") or ".." in parts or not parts:
                 self._unsafe += 1
@@ -55,19 +69,18 @@ class SafeNames:
 
     def add_all(self, names: list[str], places: list[int]) -> None:
         """Adds `names`, of which those that end in / are folders: as `add` does, and many times as fast."""
-        lines = "\n".join((*names, ""))
+        lines = "\n".join(("", *names, ""))
         new = dict(zip(names, places, strict=True))
-        is_odd = _ODD.search(lines)
-        has_folders = is_odd is not None
+        odd = _ODD_OR_FOLDER.search(lines)
+        has_folders = odd is not None and odd[0] == "/\n"
         if has_folders:
-            is_odd = _ODD_FILE.search(lines)
-        # what sorts before "0" may start with a dot or a slash, or be empty
+            odd = _ODD_PART.search(lines)
         if (
-            is_odd
+            odd
+            or (min(names, default="0") < "0" and _ODD_START.search(lines))
             or "\0" in lines
-            or min(names, default="0") < "0"
             or len(new) < len(names)
-            or not self.places.keys().isdisjoint(new)
+            or not new.keys().isdisjoint(self.places.keys())
         ):
             for name, place in zip(names, places, strict=True):
                 cut = name.partition("\0")[0]  # Python's zipfile, and so an installer, ends a name at a NUL
@@ -96,13 +109,14 @@ def note_names(extract: Extract) -> None:
 
 def _colliding(members: dict[str, Folder]) -> int:
     """How many files have the path of another one where case doesn't count."""
-    folded = {casefolded(folder) for folder in members}
-    if len(folded) < len(members):
+    texts = [inside.sources + inside.others for inside in members.values()]
+    fold = case_folding(*members, *texts)
+    if len(set(map(fold, members))) < len(members):
         paths = paths_of(members.items())
-        return len(paths) - len(set(map(casefolded, paths)))
-    texts = ((inside, inside.sources + inside.others) for inside in members.values())
-    some = [inside.names for inside, text in texts if text != casefolded(text)]
-    return sum(len(names) - len(set(map(casefolded, names))) for names in some)
+        return len(paths) - len(set(map(fold, paths)))
+    folded = zip(members.values(), texts, map(fold, texts), strict=True)
+    some = [inside.names for inside, text, each in folded if text != each]
+    return sum([len(names) - len(set(map(fold, names))) for names in some])
 
 
 def keep(extract: Extract, name: str, content: bytes, budget: Budget) -> None:

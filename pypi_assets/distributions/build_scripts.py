@@ -23,7 +23,7 @@ def is_build_script(name: str) -> bool:
     `demo-1.0/demo/__pkginfo__.py`, `demo-1.0/src/demo/_core_build.py`."""
     if not name.endswith(".py"):
         return False
-    stem = _stem(name)
+    stem = name[name.rfind("/") + 1 : -3]
     if stem == "setup" or not (stem in _STEMS or stem.startswith(_STARTS) or stem.endswith(_ENDS)):
         return False
     return 0 < name.count("/") <= MAX_FOLDERS and not _NO_PART.search(name)

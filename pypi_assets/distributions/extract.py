@@ -43,6 +43,10 @@ class Extract:
     error: ReadError | None = None
     setup_arguments: bytes = b""
 
+    def copied(self) -> "Extract":
+        """One that can fail without this one; what both hold is the same."""
+        return Extract(self.members, self.files, self.notes, self.error, self.setup_arguments)
+
     @property
     def paths(self) -> list[str]:
         """Of all members."""

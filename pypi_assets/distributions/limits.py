@@ -43,6 +43,8 @@ class LimitExceededError(Exception):
     """A limit is exceeded; the text names it."""
 
 
+_TIMED_BYTES = 64 * 1024
+"""Inflating these takes less time than a look at the clock is worth."""
 MAX_SCRIPTS = 40
 MAX_SCRIPT_BYTES = 64 * 1024
 MAX_ALL_SCRIPTS_BYTES = 256 * 1024
@@ -59,6 +61,7 @@ class Budget:
         self._members = 0
         self._name_chars = 0
         self._inflated = 0
+        self._timed_at = _TIMED_BYTES
         self._wanted = 0
         self._kept = 0
         self._scripts = 0
@@ -77,7 +80,16 @@ class Budget:
             raise LimitExceededError(f"reading takes more than {self.limits.seconds:g} seconds")
 
     def count_member(self, name: str) -> None:
-        self._count_names(1, len(name), len(name))
+        length = len(name)
+        self._members += 1
+        self._name_chars += length
+        limits = self.limits
+        if (
+            length > self.longest_name
+            or self._name_chars > limits.max_directory_bytes
+            or self._members > limits.max_members
+        ):
+            self._count_names(0, 0, length)
 
     def count_members(self, names: Collection[str]) -> None:
         """Counts all of `names` at once, which is quicker."""
@@ -97,8 +109,10 @@ class Budget:
 
     def count_inflated(self, inflated: int, compressed_total: int | None = None) -> None:
         """Counts `inflated` more bytes; `compressed_total` is how many compressed bytes all of them came from."""
-        self.check_time()
         self._inflated += inflated
+        if self._inflated >= self._timed_at:
+            self._timed_at = self._inflated + _TIMED_BYTES
+            self.check_time()
         if self._inflated > self.limits.max_inflated_bytes:
             raise LimitExceededError(f"more than {self.limits.max_inflated_bytes} bytes inflated")
         if (

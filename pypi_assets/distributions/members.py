@@ -3,7 +3,7 @@
 Python sources are kept apart from all other files, since most rules look at nothing else.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from itertools import chain
 from typing import Self
 
@@ -74,35 +74,27 @@ Files = list[tuple[str, Folder]]
 
 def folders_of(paths: Iterable[str]) -> dict[str, Folder]:
     """The files at `paths`, which are relative, with `/`, by their folders in the order of the first file of each."""
-    folders: dict[str, str] = {}
-    parts: dict[str, list[str]] = {}
-    for folder, names in _runs(paths):
-        if folders.setdefault(folder, names) is not names:  # others came between
-            parts.setdefault(folder, [folders[folder]]).append(names)
-    for folder, each in parts.items():
-        folders[folder] = "".join(each)
-    return {folder: Folder.of(names) for folder, names in folders.items()}
-
-
-def by_folder(paths: Iterable[str]) -> Files:
-    """What `folders_of` gives, as what rules put together."""
-    return list(folders_of(paths).items())
-
-
-def _runs(paths: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Each folder with the names of the files in it, as `Folder.of` takes them, as long as no other comes between."""
+    runs: list[tuple[str, list[str]]] = []
     last = None
     names: list[str] = []
     for path in paths:
         folder, _, name = path.rpartition("/")
         if folder != last:
-            if last is not None:
-                yield last, "/".join((*names, ""))
             last = folder
             names = []
+            runs.append((folder, names))
         names.append(name)
-    if last is not None:
-        yield last, "/".join((*names, ""))
+    folders = dict(runs)
+    if len(folders) < len(runs):  # files of others came between those of a folder
+        folders = {folder: [] for folder in folders}
+        for folder, names in runs:
+            folders[folder] += names
+    return {folder: Folder.of("/".join((*names, ""))) for folder, names in folders.items()}
+
+
+def by_folder(paths: Iterable[str]) -> Files:
+    """What `folders_of` gives, as what rules put together."""
+    return list(folders_of(paths).items())
 
 
 def paths_of(files: Iterable[tuple[str, Folder]]) -> list[str]:

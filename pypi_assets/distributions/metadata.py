@@ -118,10 +118,12 @@ def _core_metadata(fields: Mapping[str, list[str]], name: str, notes: list[str])
     }
 
     def first(key: str) -> str | None:
-        values = lines.get(lower(key), ())
+        values = lines.get(lower(key))
+        if not values:
+            return None
         if len(values) > 1:
             notes.append(f"{name}: {len(values)} {key} fields; the first one counts")
-        return values[0] if values else None
+        return values[0]
 
     metadata = CoreMetadata(
         metadata_version=first("Metadata-Version"),
@@ -165,6 +167,8 @@ def with_facts(
     """
 
     def limited(field: str, values: Iterable[str]) -> tuple[str, ...]:
+        if not values:
+            return ()
         kept, left_out = bounded(values, f"{source}: {field}")
         notes.extend(left_out)
         return kept
@@ -252,7 +256,7 @@ def one_line(value: str) -> str:
 
 def unique(values: Iterable[str]) -> tuple[str, ...]:
     """`values` in their order, each once and without empty ones."""
-    return tuple(value for value in dict.fromkeys(values) if value)
+    return tuple([value for value in dict.fromkeys(values) if value])
 
 
 def plain_requirement() -> tuple[re.Pattern[str], re.Pattern[str]]:

@@ -30,7 +30,7 @@ def cut_license(text: str | None) -> str | None:
 def bounded(values: Iterable[str], field: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The distinct `values` in their order, within the limits, and a note where some of them are left out."""
     distinct = dict.fromkeys(values)
-    kept = tuple(value for value in distinct if len(value) <= MAX_VALUE_CHARACTERS)[:MAX_VALUES]
+    kept = tuple([value for value in distinct if len(value) <= MAX_VALUE_CHARACTERS][:MAX_VALUES])
     if len(kept) == len(distinct):
         return kept, ()
     limits = f"a record keeps {MAX_VALUES} of at most {MAX_VALUE_CHARACTERS} characters each"

@@ -122,7 +122,7 @@ def make_record(extract: Extract, filename: str, *, project: str | None = None) 
 
 def make_parsed_record(extract: Extract, parts: FilenameParts, project: str | None) -> DistributionRecord:
     """The same as `make_record`, of a filename that is parsed already."""
-    extract = replace(extract)
+    extract = extract.copied()
     try:
         if parts.kind in _READERS:
             return _READERS[parts.kind][1](parts, project, extract)

@@ -6,14 +6,14 @@ Nearly all archives need no more than their names as they are. All others go thr
 import re
 from collections.abc import Collection, Iterable, Mapping
 
-from pypi_assets.distributions.archives import note_names
+from pypi_assets.distributions.archives import note_names, some_may_be_odd
 from pypi_assets.distributions.extract import Extract
 from pypi_assets.distributions.limits import MIB, Budget, LimitExceededError
 from pypi_assets.distributions.members import folders_of
 from pypi_assets.distributions.record import AMBIGUOUS
 from pypi_assets.distributions.unpacked_tree import Doubts, Member, MemberKind, UnpackedTree, unpacked_zip
 
-_ODD_PARTS = ("//", "/./", "/../")
+_MAX_PART_LENGTH = 255
 _LONG_PART = re.compile("/[^/]{256}")
 _LONG_PART_OF_ANY_SCRIPT = re.compile("/[^/]{64}")
 _MAX_LENGTH = 900
@@ -29,12 +29,13 @@ def are_usual(files: Collection[str], folders: Collection[str]) -> bool:
     >>> are_usual(["demo-1.0/demo.py"], ["demo-1.0"]), are_usual(["demo-1.0/../demo.py"], [])
     (True, False)
     """
-    text = "/".join(("", *files, *folders, ""))
-    if "\\" in text or "\0" in text or (text != "/" and any(odd in text for odd in _ODD_PARTS)):
+    names = [*files, *folders]
+    text = "/".join(("", *names))
+    if "\\" in text or "\0" in text or some_may_be_odd(names):
         return False
-    if (_LONG_PART if text.isascii() else _LONG_PART_OF_ANY_SCRIPT).search(text):
-        return False
-    if max(map(len, files), default=0) > _MAX_LENGTH or max(map(len, folders), default=0) > _MAX_LENGTH:
+    longest = max(map(len, names), default=0)
+    long_part = _LONG_PART if text.isascii() else _LONG_PART_OF_ANY_SCRIPT
+    if longest > _MAX_LENGTH or (longest > _MAX_PART_LENGTH // 4 and long_part.search(text)):
         return False
     all_folders = _all_folders(files, folders)
     return all_folders is not None and all_folders.isdisjoint(files)

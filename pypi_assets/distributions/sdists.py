@@ -43,6 +43,7 @@ _NO_PART = re.compile(
 """Folders whose CMakeLists.txt or setup.py builds no module of the project."""
 _WITH_PARTS = frozenset({"CMakeLists.txt", "setup.py"})
 _IN_EGG_INFO = frozenset({"PKG-INFO", "requires.txt", "top_level.txt", "entry_points.txt"})
+_READ_NAMES = _AT_TOP | _IN_FOLDERS.keys() | _IN_EGG_INFO
 _pyproject_decoder = msgspec.json.Decoder(dict[str, Any])
 MAX_EGG_INFO_DEPTH = 4
 """Folders above and with the .egg-info: `demo-1.0/src/demo.egg-info` is 3. Deeper ones are test data."""
@@ -50,14 +51,14 @@ MAX_EGG_INFO_DEPTH = 4
 
 def is_wanted(name: str) -> bool:
     """Whether an sdist's record may need the content of this member; the top folder is not known yet."""
+    if name[name.rfind("/") + 1 :] not in _READ_NAMES:  # as nearly all
+        return is_build_script(name)
     *folders, filename = name.split("/")
     if len(folders) <= 1 and filename in _AT_TOP:
         return True
     if filename in _IN_FOLDERS:
         is_part = filename not in _WITH_PARTS or not _NO_PART.search(name)
         return is_part and len(folders) <= _IN_FOLDERS[filename] and not any(folder in name for folder in _VENDORED)
-    if is_build_script(name):
-        return True
     return 0 < len(folders) <= MAX_EGG_INFO_DEPTH and folders[-1].endswith(".egg-info") and filename in _IN_EGG_INFO
 
 

@@ -24,9 +24,10 @@ MAX_EXTENSIONS = 100
 MAX_REGIONS = 10_000
 """Pieces of a sparse file between its holes."""
 
-_HEADER = Struct("100s24s12s12s8sc100s72x16s155s12x")
-"""Name; mode, user and group; size; time; checksum; kind; target; device; prefix: at the same places since 1979, with
-zeros for what came later."""
+_HEADER = Struct("100s24s12s12s8sc172x16s167x")
+_TARGET, _PREFIX = slice(157, 257), slice(345, 500)
+"""Name; mode, user and group; size; time; checksum; kind; device: at the same places since 1979, with zeros for what
+came later."""
 _KINDS = {
     **dict.fromkeys((b"0", b"\0", b"7", b"S"), MemberKind.FILE),
     b"1": MemberKind.HARD_LINK,
@@ -44,6 +45,8 @@ _PAX_LENGTH = re.compile(rb"([0-9]{1,20}) ")
 _DIGITS = re.compile(rb"[0-9]{1,20}")
 _MAP = re.compile(rb"[0-9]{1,20}(?:,[0-9]{1,20})*+")
 _TIME = re.compile(rb"-?[0-9]{1,15}(?:\.[0-9]{0,30}+)?")
+_ONLY_TIME = re.compile(rb"[0-9]{2} mtime=-?[0-9]{1,15}(?:\.[0-9]{0,30}+)?\n")
+"""The pax records that Python writes in front of most files."""
 _PATH, _LINK_PATH, _SIZE, _MTIME, _CHARSET = b"path", b"linkpath", b"size", b"mtime", b"hdrcharset"
 _SPARSE_NAME, _SPARSE_SIZE, _SPARSE_REAL_SIZE = b"GNU.sparse.name", b"GNU.sparse.size", b"GNU.sparse.realsize"
 _SPARSE_MAP, _SPARSE_MAJOR, _SPARSE_MINOR = b"GNU.sparse.map", b"GNU.sparse.major", b"GNU.sparse.minor"
@@ -57,6 +60,7 @@ _CHARSETS = frozenset((b"BINARY", b"ISO-IR 10646 2000 UTF-8"))
 _SPARSE_HEADER = Struct("386x96sc12s17x")
 _SPARSE_EXTENSION = Struct("504sc7x")
 """Both hold pairs of numbers, and whether an extension follows; the header the size with all holes too."""
+_ZEROS = bytes(BLOCK)
 _MAX_TIME = 2**62
 _MAX_REMEMBERED = 5000
 
@@ -96,10 +100,10 @@ def read_members(tar: TarStream, doubts: Doubts) -> Iterator[TarMember]:
     extensions: list[_Extension] = []
     numbers: set[bytes] = set()
     file = MemberKind.FILE
-    while (header := tar.read(BLOCK)).strip(b"\0"):
+    while (header := tar.read(BLOCK)) and (header[0] or header.strip(b"\0")):
         if len(header) < BLOCK:
             raise tar.ended()
-        name, ids, size_field, time, checksum, kind, target, device, prefix = _HEADER.unpack(header)
+        name, ids, size_field, time, checksum, kind, device = _HEADER.unpack(header)
         try:
             size = int(size_field.rstrip(b"\0 "), 8)
         except ValueError:
@@ -121,20 +125,22 @@ def read_members(tar: TarStream, doubts: Doubts) -> Iterator[TarMember]:
         if kind == _FILE and not shared and (not extensions or extensions == _WITHOUT_EFFECT):  # as nearly all are
             extensions.clear()
             name = name.partition(b"\0")[0]
-            if prefix[0]:
-                name = _text(prefix) + b"/" + name
-            text = name.decode("utf-8", "surrogateescape")
-            if not name.isascii():
+            if header[345]:
+                name = _text(header[_PREFIX]) + b"/" + name
+            if name.isascii():
+                text = name.decode()
+            else:
+                text = name.decode(errors="surrogateescape")
                 _check_text(text, doubts)
             yield TarMember(text, file, "", tar.position, size, size)
             continue
-        own = _Own(_text(name), kind, size, _text(target))
+        own = _Own(_text(name), kind, size, _text(header[_TARGET]))
         if kind == _OLD_FILE and own.name.endswith(b"/"):
             own.kind = b"5"
             if extensions:
                 doubts.add(_OLD_FOLDER)
-        if prefix[0] and kind != _SPARSE:
-            own.name = _text(prefix) + b"/" + own.name
+        if header[345] and kind != _SPARSE:
+            own.name = _text(header[_PREFIX]) + b"/" + own.name
         if kind == _SPARSE:
             own.regions, own.real_size = _read_regions(tar, header)
         elif shared:
@@ -176,11 +182,11 @@ def _extend(
     if size > MAX_EXTENSION_BYTES:
         raise LimitExceededError(f"a tar header is larger than {MAX_EXTENSION_BYTES} bytes")
     content = tar.read_padded(size)
-    if content[size:].strip(b"\0"):
-        doubts.add(_PADDING)
-    elif kind in _PAX and not shared and len(extensions) < MAX_EXTENSIONS and _is_only_time(content, size):
+    if kind in _PAX and not shared and len(extensions) < MAX_EXTENSIONS and _is_only_time(content, size):
         extensions.append(_NO_FIELDS)
         return
+    if content[size:].strip(b"\0"):
+        doubts.add(_PADDING)
     if kind in {_LONG_NAME, _LONG_LINK}:
         extensions.append(_Extension(kind, _text(content)))
     else:
@@ -328,12 +334,11 @@ def _decimal(digits: bytes) -> int:
 
 
 def _is_only_time(content: bytes, size: int) -> bool:
-    """Whether pax records of `size` bytes are but one, of a time: what Python writes in front of most files."""
+    """Whether pax records of `size` bytes are but one, of a time, and zeros follow."""
     return (
-        content[2:9] == b" mtime="
+        content[size:] == _ZEROS[size:]
         and content[:2] == b"%d" % size
-        and content.find(b"\n") == size - 1
-        and _TIME.fullmatch(content, 9, size - 1) is not None
+        and _ONLY_TIME.fullmatch(content, 0, size) is not None
     )
 
 

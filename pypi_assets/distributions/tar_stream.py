@@ -29,8 +29,9 @@ class TarStream:
 
     def read(self, size: int) -> bytes:
         """`size` bytes, fewer only at the end."""
-        content = self._piece[self._at : self._at + size]
-        self._at += len(content)
+        start = self._at
+        content = self._piece[start : start + size]
+        self._at = start + len(content)
         if len(content) == size:
             return content
         collected = bytearray(content)
@@ -41,8 +42,9 @@ class TarStream:
 
     def read_padded(self, size: int) -> bytes:
         """`size` bytes and what pads them to whole blocks. Raises BadTarError where there are fewer."""
-        content = self.read(padded(size))
-        if len(content) < padded(size):
+        whole = padded(size)
+        content = self.read(whole)
+        if len(content) < whole:
             raise self.ended()
         return content
 

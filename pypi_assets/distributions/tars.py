@@ -60,9 +60,9 @@ class _Files:
     def read(self, notes: list[str]) -> None:
         """Reads all members, and the content of those that are wanted by their names."""
         tar = TarStream(inflated(self._source, self._budget, notes))
-        wanted, members, count = self._wanted, self._members, self._budget.count_member
+        wanted, members, files, count = self._wanted, self._members, self._files, self._budget.count_member
         file, folder = MemberKind.FILE, MemberKind.FOLDER  # each look-up in an enumeration takes its time
-        for member in read_members(tar, self._doubts):
+        for number, member in enumerate(read_members(tar, self._doubts)):
             name = member.name
             count(name)
             members.append(member)
@@ -71,9 +71,9 @@ class _Files:
                     self._folders.append(name)
                 skip_content(tar, member)
                 continue
-            self._files[name] = len(members) - 1
+            files[name] = number
             if wanted(name if name >= "0" else _usual(name)) and self._has_room(name, member):
-                self._kept[len(members) - 1] = self._trimmed(name, content_of(tar, member))
+                self._kept[number] = self._trimmed(name, content_of(tar, member))
             elif member.regions is None and not member.has_map:
                 tar.skip(padded(member.size))
             else:

@@ -85,7 +85,7 @@ def metadata_problems(content: bytes) -> Iterator[str]:
     """Why pip refuses a wheel whose METADATA starts with these headers, in addition to wrong fields."""
     if b"\r" in content:
         content = content.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-    if (b"\n " in content or b"\n\t" in content) and _FOLDED_REQUIREMENT.search(b"\n" + content):
+    if _FOLDED_REQUIREMENT.search(b"\n" + content):
         yield "a requirement in METADATA goes on in the next line"
     if (name := _NAME.search(b"\n" + content)) and (name[2] or name[1] != name[1].strip()):
         yield "Name in METADATA has blanks behind it, or goes on in the next line"

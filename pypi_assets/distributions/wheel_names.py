@@ -7,7 +7,7 @@ and `demo-1.0.dist-info//METADATA` is installed over the file that the resolver 
 
 from collections.abc import Iterable
 
-from pypi_assets.distributions.archives import SafeNames
+from pypi_assets.distributions.archives import SafeNames, is_odd
 from pypi_assets.distributions.extract import Extract, printable
 from pypi_assets.distributions.limits import Budget
 from pypi_assets.distributions.members import Folder
@@ -104,7 +104,7 @@ class WheelNames(SafeNames):
         if not is_file:
             return None
         name = written
-        if written < "0" or "/." in written or "//" in written:  # all others stay as they are
+        if is_odd(written):  # all others stay as they are
             try:
                 name = destination(written)
             except RefusedNameError as refusal:
@@ -172,7 +172,7 @@ class WheelNames(SafeNames):
     def _check_tops(self) -> None:
         """What is right at the root: pip counts each `.dist-info`, even a file or an empty folder."""
         members = self._wheel.members
-        dist_infos = dict.fromkeys(top for top in self._folders if top.endswith(_DIST_INFO))
+        dist_infos = {top for top in self._folders if top.endswith(_DIST_INFO)}
         with_files: set[str] = set()
         for folder in [folder for folder in members if ".d" in folder]:
             top, _, path = folder.partition("/")
@@ -184,13 +184,13 @@ class WheelNames(SafeNames):
                     self._refuse(reason, f"{folder}/{name}")
         root = members.get("")
         if root is not None and ".d" in root.others:
-            dist_infos |= dict.fromkeys(name for name in root.other_names if name.endswith(_DIST_INFO))
+            dist_infos |= {name for name in root.other_names if name.endswith(_DIST_INFO)}
             data = [name for name in root.other_names if name.endswith(_DATA)]
             for name in data:
                 self._refuse("lie in no scheme of a .data folder", name)
             if data:
                 members[""] = Folder(root.sources, "".join(f"{each}/" for each in root.other_names if each not in data))
-        tops = dist_infos.keys() | with_files
+        tops = dist_infos | with_files
         if len(tops) > 1 and tops != with_files:
             text = f"pip refuses it: {len(tops)} .dist-info names: {_some(sorted(tops))}"
             self._wheel.fail(ErrorKind.BAD_METADATA, text)

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from pypi_assets.characters import lower
 from pypi_assets.distributions.extract import Extract, printable
+from pypi_assets.distributions.limits import MIB, LimitExceededError
 from pypi_assets.distributions.members import Files, Folder, by_folder, paths_of
 from pypi_assets.distributions.module_names import find_modules
 from pypi_assets.distributions.record import AMBIGUOUS
@@ -36,6 +37,8 @@ _DECIDING_FILE = re.compile(
 _SCRIPT_FOLDERS = frozenset({"bin", "Scripts"})
 _WRITTEN_BY_PIP = Folder.of("INSTALLER/REQUESTED/RECORD/direct_url.json/")
 """In the `.dist-info` folder."""
+_MAX_FOLDER_CHARS = 8 * MIB
+"""Honest wheels have a hundredth of it."""
 _MAX_NOTED_CHARACTERS = 200
 _LONG_TEXT = 10_000
 """A folder with names of more characters is searched by a set of them."""
@@ -43,7 +46,11 @@ _LONG_TEXT = 10_000
 
 def installed_tree(members: Mapping[str, Folder]) -> Files:
     """The folders of a wheel that come into site-packages, by their places there."""
-    return [(place, each) for folder, each in members.items() if (place := site_folder(folder)) is not None]
+    return [
+        (place, each)
+        for folder, each in members.items()
+        if (place := site_folder(folder) if ".d" in folder else folder) is not None
+    ]
 
 
 def tree_problems(members: Mapping[str, Folder], installed: Files) -> Iterator[str]:
@@ -73,6 +80,8 @@ def tree_problems(members: Mapping[str, Folder], installed: Files) -> Iterator[s
 
 def _conflicts(tree: Files) -> Iterator[str]:
     """What is a file and a folder of one tree."""
+    if not _may_clash(tree):
+        return
     folders: dict[str, list[Folder]] = {}
     for place, inside in tree:
         folders.setdefault(place, []).append(inside)
@@ -93,17 +102,39 @@ def _conflicts(tree: Files) -> Iterator[str]:
             place = parent
 
 
+def _may_clash(tree: Files) -> bool:
+    """Whether a file has the path of a folder, or a folder the name of a `.py` file: few trees have any.
+
+    Raises LimitExceededError where the paths of folders that have no file right in them are absurdly long together.
+    """
+    folders = {place for place, _ in tree}
+    parents = above = {place.rpartition("/")[0] for place in folders}
+    chars = 0
+    while above := above - folders:
+        chars += sum(map(len, above))
+        if chars > _MAX_FOLDER_CHARS:
+            raise LimitExceededError("the paths of folders are too long together")
+        folders |= above
+        above = {place.rpartition("/")[0] for place in above}
+        parents |= above
+    files = [
+        f"{place}/{name}" if place else name
+        for place, inside in tree
+        if inside.others and place in parents
+        for name in inside.other_names
+    ]
+    return not folders.isdisjoint(files) or ".py/" in "/".join((*folders, ""))
+
+
 def tree_notes(extract: Extract, installed: Files, modules: Iterable[str]) -> Iterator[str]:
     """Notes on what the record's `modules` do not show."""
     members = extract.members
-    is_odd = has_data = False
-    for folder, inside in members.items():
-        others = inside.others
-        is_odd = is_odd or "\\" in inside.sources or "\\" in others or ".pyw/" in others or "\\" in folder
-        has_data = has_data or ".data/" in folder
-    if is_odd:
+    folders = "\n".join(members)
+    others = "".join([inside.others for inside in members.values()])
+    sources = "".join([inside.sources for inside in members.values()])
+    if "\\" in folders or "\\" in others or "\\" in sources or ".pyw" in others:
         yield from _windows_notes(members, modules)
-    if has_data:
+    if ".data/" in folders:
         yield from _data_notes(members)
     for name, content in extract.files.items():
         if name.endswith(".pth"):

@@ -29,6 +29,7 @@ _KEPT = tuple(
 _READ = (*_KEPT, RECORD)
 _SUFFIXES = (".txt", "/METADATA", "/WHEEL", "/RECORD", ".pth")
 """Of all of these: few to compare with."""
+_EMPTY = Folder()
 
 
 def wanted(names: Iterable[str]) -> list[str]:
@@ -99,8 +100,8 @@ def _dist_info_problems(
     parts: FilenameParts, extract: Extract, dist_info: str, metadata: CoreMetadata
 ) -> Iterator[str]:
     """What pip misses in the `.dist-info` folder, or finds to be of another project or version than the file."""
-    inside = extract.members.get(dist_info, Folder())
-    yield from (f"no {name} in {dist_info}" for name in ("WHEEL", "RECORD") if name not in inside)
+    inside = f"/{extract.members.get(dist_info, _EMPTY).others}"
+    yield from [f"no {name} in {dist_info}" for name in ("WHEEL", "RECORD") if f"/{name}/" not in inside]
     wheel = extract.files.get(f"{dist_info}/WHEEL")
     if wheel is not None and (problem := wheel_problem(wheel)):
         yield problem

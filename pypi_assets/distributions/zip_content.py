@@ -15,7 +15,7 @@ from isal import isal_zlib
 from pypi_assets.distributions.limits import Budget
 from pypi_assets.distributions.record import AMBIGUOUS
 from pypi_assets.distributions.zip_directory import BadZipError
-from pypi_assets.distributions.zip_entries import BZIP2, LOCAL_SIZE, LZMA, STORED, UTF8, decoded_name
+from pypi_assets.distributions.zip_entries import BZIP2, DEFLATED, LOCAL_SIZE, STORED, UTF8, decoded_name
 
 _LOCAL = struct.Struct("<4s2xHH4xLLLHH")
 _LOCAL_SIGNATURE = b"PK\x03\x04"
@@ -71,7 +71,9 @@ def inflate(entry: Entry, content: bytes, budget: Budget, notes: list[str]) -> b
     start = LOCAL_SIZE + name_length
     if len(content) < start + extra_length:
         raise BadZipError("overlaps the next member")
-    _check_name(entry, content[LOCAL_SIZE:start], flags)
+    raw_name = content[LOCAL_SIZE:start]
+    if raw_name != entry.raw_name or ((flags ^ entry.flags) & UTF8 and not raw_name.isascii()):
+        _check_name(entry, raw_name, flags)
     compressed = content[start + extra_length : start + extra_length + entry.compressed]
     if len(compressed) != entry.compressed:
         raise BadZipError("overlaps the next member")
@@ -84,16 +86,20 @@ def inflate(entry: Entry, content: bytes, budget: Budget, notes: list[str]) -> b
         raise BadZipError("wrong CRC" if len(inflated) == entry.size else f"more or less than {entry.size} bytes")
     if len(inflated) != entry.size:
         notes.append(f"{AMBIGUOUS} {entry.name} claims {entry.size} bytes and has {len(inflated)}")
-    has_sizes = not flags & _DESCRIPTOR
-    sizes_differ = compressed_size not in {entry.compressed, _UNSET} or size not in {entry.size, _UNSET}
-    if method != entry.method or (has_sizes and (crc != entry.crc or sizes_differ)):
+    if method != entry.method or (
+        not flags & _DESCRIPTOR
+        and (
+            crc != entry.crc
+            or (compressed_size != entry.compressed and compressed_size != _UNSET)
+            or (size != entry.size and size != _UNSET)
+        )
+    ):
         notes.append(f"{AMBIGUOUS} the local header of {entry.name} has another method, size or CRC than the directory")
     return inflated
 
 
 def _check_name(entry: Entry, raw: bytes, flags: int) -> None:
-    if raw == entry.raw_name and (flags & UTF8 == entry.flags & UTF8 or raw.isascii()):
-        return
+    """Raises BadZipError where the local header has another name, by its own flags."""
     try:
         is_same = decoded_name(raw, flags) == decoded_name(entry.raw_name, entry.flags)
     except UnicodeDecodeError:
@@ -108,12 +114,12 @@ def _decompress(entry: Entry, compressed: bytes, claimed: int) -> bytes:
         return compressed[:claimed]
     size = claimed + _LOOKED_FURTHER
     try:
-        if entry.method == BZIP2:
-            inflated = bz2.BZ2Decompressor().decompress(compressed, size)
-        elif entry.method == LZMA:
-            inflated = _decompress_lzma(compressed, size)
-        else:
+        if entry.method == DEFLATED:
             inflated = _decompress_deflated(compressed, size)
+        elif entry.method == BZIP2:
+            inflated = bz2.BZ2Decompressor().decompress(compressed, size)
+        else:
+            inflated = _decompress_lzma(compressed, size)
     except (OSError, EOFError, ValueError, zlib.error, lzma.LZMAError) as error:  # Python may change their texts
         raise BadZipError("broken data: Invalid data stream") from error
     return inflated[:claimed] if len(inflated) > claimed else inflated

@@ -56,7 +56,8 @@ class Window:
         """The bytes from `start` to `end`, after widening if need be."""
         if not 0 <= start <= end <= self.start + len(self.content):
             raise BadZipError(f"an offset outside the file ({start})")
-        self.widen(start)
+        if start < self.start:
+            self.widen(start)
         return self.content[start - self.start : end - self.start]
 
     def peek(self, start: int, size: int) -> bytes:

@@ -17,10 +17,12 @@ LOCAL_SIZE = 30
 ENTRY_SIZE = 46
 UTF8 = 0x800
 
-_ENTRY_SIGNATURE = 0x02014B50
-_ENTRY_EXTENT = struct.Struct("<LQ8xL4xHHL6xL")
-"""What the walk needs of each entry: signature, versions, flags and method in one number, compressed size, lengths of
-name and extra field, that of the comment with the disk in one number, and the offset."""
+_ENTRY_SIGNATURE = b"PK\x01\x02"
+_ENTRY_EXTENT = struct.Struct("<12s8xL4xHHL6xL")
+"""What the walk needs of each entry: what is the same in nearly all of them, compressed size, lengths of name and extra
+field, that of the comment with the disk in one number, and the offset."""
+_ENTRY_KIND = struct.Struct("<4s2xBxHH")
+"""What is the same in nearly all entries: signature, version that is needed, flags, method."""
 _SIZES = struct.Struct("<20xLLHH10xL")
 _NAME_LENGTH = struct.Struct("<28xH")
 _FIELD = struct.Struct("<HH")
@@ -41,12 +43,13 @@ def walk_entries(directory: Directory, members: Names, budget: Budget, extract: 
     where zipfile refuses the directory, and LimitExceededError.
     """
     content = directory.content
-    text = content.decode("latin-1")  # a slice of it is cheaper than a slice of bytes that is decoded
+    # a slice of text is cheaper than one of bytes that is decoded; it starts at the first name
+    text = content[ENTRY_SIZE:].decode("latin-1")
     unpack = _ENTRY_EXTENT.unpack_from
     checks = _Checks(content, extract)
     positions: list[int] = []
     odd = _OddNames()
-    usual: set[int] = set()
+    usual: set[bytes] = set()
     in_order = True
     member_end = position = 0
     end = len(content) - ENTRY_SIZE + 1
@@ -54,19 +57,17 @@ def walk_entries(directory: Directory, members: Names, budget: Budget, extract: 
         names: list[str] = []
         batch_end = min(position + _BATCH_BYTES, end)
         while position < batch_end:
-            signature, kind, size, name_length, extra_length, comment_and_disk, start = unpack(content, position)
-            if signature != _ENTRY_SIGNATURE:
-                raise BadZipError(f"no entry of the directory at {directory.start + position}")
+            kind, size, name_length, extra_length, comment_and_disk, start = unpack(content, position)
+            if kind not in usual and checks.is_usual(kind, position, directory.start):
+                usual.add(kind)
+            names.append(text[position : position + name_length])
+            positions.append(position)
             name_end = position + ENTRY_SIZE + name_length
-            names.append(text[position + ENTRY_SIZE : name_end])
             if extra_length:
                 size, start = checks.with_extra(position, name_end, extra_length, size, start)
-            if kind not in usual and checks.is_usual(kind, position):
-                usual.add(kind)
             if start < member_end:
                 in_order = False
             member_end = start + LOCAL_SIZE + name_length + size
-            positions.append(position)
             position = name_end + extra_length
             if comment_and_disk:
                 checks.check_disk(comment_and_disk >> 16, positions[-1])
@@ -152,12 +153,15 @@ class _Checks:
         self._extract = extract
         self._refused_paths = 0
 
-    def is_usual(self, kind: int, position: int) -> bool:
+    def is_usual(self, kind: bytes, position: int, directory_start: int) -> bool:
         """Whether entries of this kind can be read; where not, and it has content, the extract gets an error.
 
-        pip reads all that lies in `.dist-info`, even folders; elsewhere what is empty is never opened.
+        pip reads all that lies in `.dist-info`, even folders; elsewhere what is empty is never opened. Raises
+        BadZipError where there is no entry at `position`.
         """
-        version, flags, method = kind >> 16 & 0xFF, kind >> 32 & 0xFFFF, kind >> 48
+        signature, version, flags, method = _ENTRY_KIND.unpack(kind)
+        if signature != _ENTRY_SIGNATURE:
+            raise BadZipError(f"no entry of the directory at {directory_start + position}")
         if version > _MAX_VERSION:
             raise BadZipError(f"a member needs version {version / 10} of the format")
         if (problem := reading_problem(flags, method)) is None:

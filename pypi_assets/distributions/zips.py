@@ -40,6 +40,8 @@ MAX_PIECES = 50
 
 _ENTRY_DETAILS = struct.Struct("<8xHH4xL8xH4xH2xL")
 """What reading an entry needs: flags, method, CRC, length of the name, disk, external attributes."""
+_LENGTHS = struct.Struct("<28xHHH")
+"""Of an entry's name, extra field and comment."""
 _SYMLINK = 0o120000
 _MAX_EXTRA = 0xFFFF
 
@@ -99,12 +101,13 @@ def _choose(
             extract.notes.append(f"{AMBIGUOUS} {name} has the mode of a symbolic link, and pip writes a file")
         is_elsewhere = disk not in {0, 0xFFFF}
         problem = "in another part of a zip that is split" if is_elsewhere else reading_problem(flags, method)
+        is_script = is_build_script(name)
         if problem:
-            if not is_build_script(name):  # without which a record is whole
+            if not is_script:  # without which a record is whole
                 _fail(extract, name, problem)
             continue
         size, compressed, start = sizes_at(content, position)
-        if is_build_script(name) and not budget.has_room_for_script(max(size, compressed)):
+        if is_script and not budget.has_room_for_script(max(size, compressed)):
             continue
         if name.endswith(RECORD) and (
             compressed > MAX_RECORD_BYTES or size > MAX_RECORD_SIZE or start + directory.shift < read_from
@@ -121,7 +124,7 @@ def _choose(
 
 def _next_start(directory: Directory, position: int) -> int:
     """Where the member starts whose entry follows the one at `position`, or else the directory."""
-    following = position + ENTRY_SIZE + sum(struct.unpack_from("<HHH", directory.content, position + 28))
+    following = position + ENTRY_SIZE + sum(_LENGTHS.unpack_from(directory.content, position))
     if following < len(directory.content):
         return sizes_at(directory.content, following)[2]
     return directory.start - directory.shift

@@ -4,7 +4,13 @@ import io
 import zipfile
 
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
+from pypi_assets.distributions.archives import SafeNames
+from pypi_assets.distributions.extract import Extract
+from pypi_assets.distributions.limits import Budget, Limits
+from pypi_assets.distributions.wheel_names import WheelNames
 from pypi_assets_tests.builders import core_metadata, tar_bytes, zip_bytes
 from pypi_assets_tests.distributions.small_archives import METADATA, PKG_INFO, SDIST, WHEEL, read
 
@@ -33,3 +39,46 @@ def test_of_repeated_members_the_last_counts():
     record = read(buffer.getvalue(), WHEEL)
     assert record.requires_dist == ("last",)
     assert "1 member names occur again; the last one counts" in record.notes
+
+
+PARTS = (
+    "",
+    ".",
+    "..",
+    "a",
+    "A",
+    ".a",
+    "a.",
+    "...",
+    "a b",
+    "-a",
+    "é",
+    "\n",
+    "\na",
+    "a\n.",
+    "\0",
+    "x-1.dist-info",
+    "x.data",
+)
+NAMES = st.lists(st.sampled_from(PARTS), min_size=1, max_size=4).map("/".join)
+
+
+@pytest.mark.parametrize("kind", [SafeNames, WheelNames])
+@settings(max_examples=300, deadline=None)
+@given(names=st.lists(NAMES, max_size=6))
+@example(names=["demo/.hidden/a", "demo/a", "demo/"])
+@example(names=["demo/a", "demo/./a"])
+def test_all_names_at_once_are_as_one_after_the_other(kind, names):
+    at_once, single = Extract(), Extract()
+    fast, slow = kind(at_once, Budget(Limits())), kind(single, Budget(Limits()))
+    fast.add_all(names, list(range(len(names))))
+    for place, name in enumerate(names):
+        slow.add_all([name], [place])
+    assert fast.places == slow.places
+    fast.finish()
+    slow.finish()
+    assert at_once == single
+    for place, name in enumerate(names):
+        cut = name.partition("\0")[0]
+        expected = kind(Extract(), Budget(Limits())).add(cut, place, is_file=not cut.endswith("/"))
+        assert expected is None or expected in fast.places

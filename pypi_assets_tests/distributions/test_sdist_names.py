@@ -4,6 +4,8 @@ import io
 import zipfile
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from pypi_assets.distributions.extract import Extract
 from pypi_assets.distributions.limits import Budget, LimitExceededError, Limits
@@ -45,6 +47,34 @@ def test_usual_names(name, expected):
         doubts = Doubts()
         tree = unpacked_tar([Member(name, MemberKind.FILE, 7), Member("x", MemberKind.FILE, 8)], doubts)
         assert (tree.files, doubts.notes) == ({name: 7, "x": 8}, [])
+
+
+PARTS = (
+    "",
+    ".",
+    "..",
+    "a",
+    ".a",
+    "a.",
+    "...",
+    "é" * 63,
+    "é" * 64,
+    "n" * 255,
+    "n" * 256,
+    "a\nb",
+    "n" * 200 + "\n" + "n" * 60,
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.lists(st.sampled_from(PARTS), min_size=1, max_size=4), min_size=1, max_size=3))
+def test_a_name_with_an_odd_part_is_not_usual(names):
+    is_ascii = all(part.isascii() for parts in names for part in parts)
+    longest = 255 if is_ascii else 63
+    has_odd = any(part in {"", ".", ".."} or len(part) > longest for parts in names for part in parts)
+    assert not has_odd or not are_usual([], list(map("/".join, names)))
+    if not has_odd and all("\n" not in part for parts in names for part in parts):
+        assert are_usual([], list(map("/".join, names)))
 
 
 def test_files_and_folders_that_exclude_each_other_are_not_usual():

@@ -1,8 +1,11 @@
 """Trees of wheels: what is run or found by import though no module shows it, and what no file system can have."""
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from pypi_assets.distributions.extract import Extract
+from pypi_assets.distributions.limits import LimitExceededError
 from pypi_assets.distributions.members import folders_of
 from pypi_assets.distributions.wheel_tree import installed_tree, tree_notes, tree_problems
 
@@ -44,6 +47,23 @@ def problems_of(paths):
 )
 def test_what_is_a_file_and_a_folder(paths, problems):
     assert list(problems_of(paths)) == problems
+
+
+PATHS = st.lists(st.sampled_from(("a", "b", "a.py", "c.txt")), min_size=1, max_size=4).map("/".join)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(PATHS, unique=True, max_size=8))
+def test_each_path_that_is_a_file_and_a_folder_is_named(paths):
+    folders = {"/".join(path.split("/")[:depth]) for path in paths for depth in range(1, path.count("/") + 1)}
+    found = list(problems_of(paths))
+    assert sorted(found) == sorted(f"{path} is a file and a folder" for path in folders & set(paths))
+
+
+def test_deep_folders_take_no_memory_without_end():
+    paths = [f"a{number}/" + "b/" * 1500 + "c.py" for number in range(1000)]
+    with pytest.raises(LimitExceededError, match="folders are too long"):
+        list(problems_of(paths))
 
 
 def test_a_hundred_thousand_folders_take_no_time_without_end():
