@@ -8,8 +8,9 @@ import bz2
 import lzma
 import struct
 import zlib
-from typing import NamedTuple, cast
+from typing import cast
 
+import msgspec
 from isal import isal_zlib
 
 from pypi_assets.distributions.limits import Budget
@@ -30,7 +31,7 @@ _LOOKED_FURTHER = 64 * 1024
 """How much more than the directory claims is looked at: zipfile refuses what is broken behind that."""
 
 
-class Entry(NamedTuple):
+class Entry(msgspec.Struct, frozen=True, gc=False):
     """A member that is wanted. `start` and `end` bound all that is the member's, its local header included."""
 
     name: str

@@ -38,10 +38,8 @@ MAX_GAP_BYTES = 64 * 1024
 MAX_PIECE_BYTES = 16 * MIB
 MAX_PIECES = 50
 
-_ENTRY_DETAILS = struct.Struct("<8xHH4xL8xH4xH2xL")
-"""What reading an entry needs: flags, method, CRC, length of the name, disk, external attributes."""
-_LENGTHS = struct.Struct("<28xHHH")
-"""Of an entry's name, extra field and comment."""
+_ENTRY_DETAILS = struct.Struct("<8xHH4xL8xHHHH2xL")
+"""What reading an entry needs: flags, method, CRC, lengths of name, extra field and comment, disk, attributes."""
 _SYMLINK = 0o120000
 _MAX_EXTRA = 0xFFFF
 
@@ -96,7 +94,8 @@ def _choose(
     chosen = []
     content = directory.content
     for name, position in wanted_at.items():
-        flags, method, crc, name_length, disk, attributes = _ENTRY_DETAILS.unpack_from(content, position)
+        details = _ENTRY_DETAILS.unpack_from(content, position)
+        flags, method, crc, name_length, extra_length, comment_length, disk, attributes = details
         if (attributes >> 16) & 0o170000 == _SYMLINK:
             extract.notes.append(f"{AMBIGUOUS} {name} has the mode of a symbolic link, and pip writes a file")
         is_elsewhere = disk not in {0, 0xFFFF}
@@ -114,7 +113,10 @@ def _choose(
         ):
             continue
         budget.count_wanted(name, likely_size(size, compressed, budget))
-        following = _next_start(directory, position) if neighbours is None else neighbours[start]
+        if neighbours is None:
+            following = _start_at(directory, position + ENTRY_SIZE + name_length + extra_length + comment_length)
+        else:
+            following = neighbours[start]
         end = min(following, start + LOCAL_SIZE + name_length + _MAX_EXTRA + compressed)
         raw_name = content[position + ENTRY_SIZE : position + ENTRY_SIZE + name_length]
         shift = directory.shift
@@ -122,11 +124,10 @@ def _choose(
     return sorted(chosen, key=lambda entry: entry.start)
 
 
-def _next_start(directory: Directory, position: int) -> int:
-    """Where the member starts whose entry follows the one at `position`, or else the directory."""
-    following = position + ENTRY_SIZE + sum(_LENGTHS.unpack_from(directory.content, position))
-    if following < len(directory.content):
-        return sizes_at(directory.content, following)[2]
+def _start_at(directory: Directory, position: int) -> int:
+    """Where the member starts whose entry is at `position`, or the directory, where that ends there."""
+    if position < len(directory.content):
+        return sizes_at(directory.content, position)[2]
     return directory.start - directory.shift
 
 
