@@ -10,17 +10,20 @@ import logging, sys
 from pypi_assets.inert_logs import make_logs_inert
 make_logs_inert()
 make_logs_inert()
-logging.getLogger("library").warning("seen: %s", sys.argv[1])
+text = sys.stdin.read()
+logging.getLogger("library").warning("seen: %s", text)
 try:
-    raise ValueError(sys.argv[1])
+    raise ValueError(text)
 except ValueError:
     logging.exception("failed")
-raise KeyError(sys.argv[1]) from RuntimeError(sys.argv[1])
+raise KeyError(text) from RuntimeError(text)
 """
 
 
 def test_what_a_library_logs_and_how_a_process_ends_is_inert() -> None:
-    done = subprocess.run([sys.executable, "-c", CODE, HOSTILE], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-X", "utf8", "-c", CODE], input=HOSTILE, encoding="utf-8", capture_output=True, check=False
+    )
     assert done.returncode == 1
     assert done.stdout == ""
     assert live_in_line(done.stderr) == []
