@@ -278,9 +278,10 @@ def _scalar(catalog: Catalog, what: Any) -> int:
 
 
 def _row(catalog: Catalog, query: Any) -> Row:
-    """The first row that is found, without its id."""
+    """The first row that is found, without its id, by the columns' names in Python."""
     with catalog.read() as connection:
-        return {name: value for name, value in next(iter(connection.execute(query).mappings())).items() if name != "id"}
+        row = next(iter(connection.execute(query)))
+    return {column.key: value for column, value in zip(query.selected_columns, row, strict=True) if column.key != "id"}
 
 
 def _enter_runs(year: Year, ranges: Sequence[str]) -> None:
