@@ -23,6 +23,8 @@ from pypi_assets.errors import FIRST_COMMANDS
 from pypi_assets.index.client import IndexClient
 from pypi_assets.index.connections import Network
 from pypi_assets.index.errors import TransientError
+from pypi_assets.index.kinds import IndexParts, kind_named
+from pypi_assets.index.protocol import PackageIndex
 from pypi_assets.index.rate import RateLimit, Rates
 from pypi_assets.index.transport import Retries, Timeouts
 from pypi_assets.index.urls import redact
@@ -33,8 +35,9 @@ from pypi_assets.storage.store import Storage, open_storage
 _CHANGELOG_CALLS_PER_SECOND = 1.0  # PyPI's wish
 
 
-def index_from(settings: Settings, catalog: Catalog | None = None, *, patience_s: float = math.inf) -> IndexClient:
-    """A client of the index; with `catalog`, it shares its rates with all processes that use that catalog.
+def index_from(settings: Settings, catalog: Catalog | None = None, *, patience_s: float = math.inf) -> PackageIndex:
+    """The index, of the kind that the settings name; with `catalog`, it shares its rates with all processes that use
+    that catalog.
 
     With `patience_s` it sends each request once, and waits no longer than that for its turn, for a connection, or for
     the next bytes. Raises SettingsError where the index is not on this machine and no contact is set.
@@ -54,7 +57,7 @@ def index_from(settings: Settings, catalog: Catalog | None = None, *, patience_s
             SharedRate(catalog, "requests", settings.requests_per_second, sleep=sleep),
             SharedRate(catalog, "changelog", calls_per_second, burst_s=0, sleep=sleep),
         )
-    return IndexClient(
+    client = IndexClient(
         settings.index_url,
         changelog_url=changelog_url,
         contact=settings.contact,
@@ -69,6 +72,7 @@ def index_from(settings: Settings, catalog: Catalog | None = None, *, patience_s
         timeouts=Timeouts(min(settings.connect_timeout_s, patience_s), min(settings.read_timeout_s, patience_s)),
         retries=Retries(settings.request_attempts if patience_s == math.inf else 1, settings.retry_pause_s),
     )
+    return kind_named(settings.lister).open(IndexParts(client, frozenset(settings.projects)))
 
 
 def _wait_for_turn(longest_s: float, url: str, seconds: float) -> None:
@@ -127,7 +131,7 @@ def readers_from(settings: Settings) -> ReaderPool:
 
 def crawler_from(
     settings: Settings,
-    index: IndexClient,
+    index: PackageIndex,
     catalog: Catalog,
     storage: Storage,
     readers: ReaderPool,

@@ -25,7 +25,7 @@ from pypi_assets.defs.run_notices import Job, build_failed_check_sensor, build_f
 from pypi_assets.defs.schedules import build_schedules
 from pypi_assets.defs.sensors import build_sensors
 from pypi_assets.distributions.reader_pool import ReaderPool
-from pypi_assets.index.client import IndexClient
+from pypi_assets.index.protocol import PackageIndex
 from pypi_assets.inert_logs import make_logs_inert
 from pypi_assets.setting_variables import read_variables
 from pypi_assets.settings import Settings, SettingsError, load_settings
@@ -66,7 +66,7 @@ CHECKS = dg.load_asset_checks_from_modules([checks, health])
 def build_defs(
     settings: Settings | SettingsError,
     *,
-    index: IndexClient | None = None,
+    index: PackageIndex | None = None,
     catalog: Catalog | None = None,
     storage: Storage | None = None,
     readers: ReaderPool | None = None,

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
 from packaging.utils import canonicalize_name, is_normalized_name
-from pydantic import Field, ValidationError, field_validator
+from pydantic import Field, ValidationError, ValidationInfo, field_validator
 from pydantic_core import ErrorDetails
 from pydantic_settings import (
     BaseSettings,
@@ -23,6 +23,7 @@ from sqlalchemy.exc import ArgumentError
 
 from pypi_assets.errors import SettingsError as SettingsError
 from pypi_assets.index.addresses import is_loopback as is_loopback
+from pypi_assets.index.kind_names import WITH_CHANGELOG_NEXT_TO_IT, require_kind
 from pypi_assets.locations import DEFAULT_HOME, STORAGE_URL_ACCEPTS, Locations, checked_storage_url
 from pypi_assets.setting_variables import ENV_FILE, ENV_FILE_ACCEPTS, read_variables
 from pypi_assets.setting_variables import ENV_PREFIX as ENV_PREFIX
@@ -66,6 +67,13 @@ class Settings(BaseSettings):
 
     env_file: Annotated[Path, Field(description=ENV_FILE_ACCEPTS)] = Path(ENV_FILE)
     home: Annotated[Path, Field(description="a folder for all local files; created if missing")] = DEFAULT_HOME
+    lister: Annotated[
+        str,
+        Field(
+            description="auto, xmlrpc (the changelog), simple (the list of projects, while there is no changelog), or"
+            " a kind of index that an installed package adds"
+        ),
+    ] = "auto"
     index_url: Annotated[
         str,
         Field(default_factory=_pypi_url, description="the Simple API's base URL, http(s), ending in /simple/"),
@@ -73,10 +81,6 @@ class Settings(BaseSettings):
     changelog_url: Annotated[
         str | None, Field(description="the XML-RPC endpoint's URL; default: /pypi next to the index's /simple/")
     ] = None
-    lister: Annotated[
-        Literal["auto", "xmlrpc", "simple"],
-        Field(description="auto, xmlrpc (the changelog) or simple (the list of projects, while there is no changelog)"),
-    ] = "auto"
     database_url: Annotated[
         str, Field(description="sqlite:///PATH or postgresql://USER:PASSWORD@HOST/DATABASE; default: SQLite in home")
     ] = ""
@@ -310,10 +314,17 @@ class Settings(BaseSettings):
             raise ValueError(f"neither a mail address nor team:NAME: {', '.join(wrong)}")
         return value
 
+    @field_validator("lister")
+    @classmethod
+    def _check_lister(cls, value: str) -> str:
+        require_kind(value)
+        return value
+
     @field_validator("index_url")
     @classmethod
-    def _check_index_url(cls, value: str) -> str:
-        if not _http_path(value).rstrip("/").endswith("/simple"):
+    def _check_index_url(cls, value: str, info: ValidationInfo) -> str:
+        path, lister = _http_path(value).rstrip("/"), info.data.get("lister", "auto")
+        if not path.endswith("/simple") and lister in WITH_CHANGELOG_NEXT_TO_IT:
             raise ValueError("does not end in /simple/")
         return value.rstrip("/") + "/"
 
@@ -419,7 +430,9 @@ class Settings(BaseSettings):
 
     @cached_property
     def resolved_changelog_url(self) -> str:
-        """The XML-RPC endpoint: as set, else `/pypi` next to `/simple/`."""
+        """The XML-RPC endpoint: as set, else `/pypi` next to `/simple/`; the index itself where its kind has none."""
+        if self.changelog_url is None and self.lister not in WITH_CHANGELOG_NEXT_TO_IT:
+            return self.index_url
         return self.changelog_url or self.index_url.removesuffix("/").removesuffix("/simple") + "/pypi"
 
     @cached_property

@@ -13,8 +13,8 @@ from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.ledger.range_ledger import XMLRPC
 from pypi_assets.catalog.observed.projects import Selection
 from pypi_assets.distributions.reader_pool import ReaderPool
-from pypi_assets.index.client import IndexClient
 from pypi_assets.index.errors import PackageIndexError, TransientError, requested_pause_s
+from pypi_assets.index.protocol import PackageIndex
 from pypi_assets.progress import Progress
 from pypi_assets.storage.store import Storage
 
@@ -37,7 +37,7 @@ class Crawler:
     `report` receives progress, `notify` messages for people.
     """
 
-    index: IndexClient
+    index: PackageIndex
     catalog: Catalog
     storage: Storage
     readers: ReaderPool

@@ -24,10 +24,10 @@ def query_changelog(crawler: Crawler, query: Callable[[], _T], *, again: bool = 
     With `auto` the changelog is off once it was refused, or has failed up to the retry deadline. Then it is queried
     only with `again`, and on again as soon as it answers. Raises what `query` raises while the changelog is not off.
     """
-    if crawler.lister == XMLRPC:
-        return query()
     if crawler.lister == SIMPLE:
         return None
+    if crawler.lister != AUTO:
+        return query()
     with crawler.catalog.read() as connection:
         known = read_lister_state(connection, XMLRPC, crawler.index.index_url).content
     if "off_since" in known and not again:

@@ -16,7 +16,7 @@ from pypi_assets.assembly import catalog_from, crawler_from, index_from, readers
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.distributions.reader_pool import ReaderPool
-from pypi_assets.index.client import IndexClient
+from pypi_assets.index.protocol import PackageIndex
 from pypi_assets.inert import inert_lines
 from pypi_assets.progress import Progress
 from pypi_assets.settings import Settings, SettingsError
@@ -95,19 +95,19 @@ class StorageResource(dg.ConfigurableResource[Storage]):
         return self.slot.get(lambda: storage_from(self.settings.get()))
 
 
-class IndexResource(dg.ConfigurableResource[IndexClient]):
+class IndexResource(dg.ConfigurableResource[PackageIndex]):
     """The package index, as a client whose requests keep to one rate, however many processes there are."""
 
     settings: dg.ResourceDependency[SettingsResource]
     catalog: dg.ResourceDependency[CatalogResource]
-    slot: dg.ResourceDependency[Slot[IndexClient]]
-    slot_of_ticks: dg.ResourceDependency[Slot[IndexClient]]
+    slot: dg.ResourceDependency[Slot[PackageIndex]]
+    slot_of_ticks: dg.ResourceDependency[Slot[PackageIndex]]
 
-    def get(self) -> IndexClient:
+    def get(self) -> PackageIndex:
         """Raises SettingsError and CatalogError."""
         return self.slot.get(lambda: index_from(self.settings.get(), self.catalog.get()))
 
-    def for_tick(self) -> IndexClient:
+    def for_tick(self) -> PackageIndex:
         """A client that sends each request once, and waits only as long as a tick may: the next tick repeats it."""
         return self.slot_of_ticks.get(
             lambda: index_from(self.settings.get(), self.catalog.get(), patience_s=TICK_PATIENCE_S)
@@ -142,7 +142,7 @@ class CrawlerResource(dg.ConfigurableResource[Crawler]):
         """One whose requests of the index end within a tick."""
         return self._with(self.index.for_tick(), None, notify)
 
-    def _with(self, index: IndexClient, report: Report | None, notify: Notify | None) -> Crawler:
+    def _with(self, index: PackageIndex, report: Report | None, notify: Notify | None) -> Crawler:
         catalog, storage, readers = self.catalog.get(), self.storage.get(), self.readers.get()
         return crawler_from(self.settings.get(), index, catalog, storage, readers, report, _inertly(notify))
 
@@ -176,7 +176,7 @@ class Resources:
 def build_resources(
     settings: Settings | SettingsError,
     *,
-    index: IndexClient | None = None,
+    index: PackageIndex | None = None,
     catalog: Catalog | None = None,
     storage: Storage | None = None,
     readers: ReaderPool | None = None,

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from http import HTTPStatus
-from typing import BinaryIO, TypeVar
+from typing import BinaryIO, Self, TypeVar
 from urllib.parse import quote, urljoin, urlsplit
 
 from packaging.utils import canonicalize_name
@@ -35,6 +35,7 @@ from pypi_assets.index.models import (
 )
 from pypi_assets.index.pages import read_project_page
 from pypi_assets.index.project_list import read_listed_projects, read_listing_serial
+from pypi_assets.index.protocol import Observation, Report
 from pypi_assets.index.rate import RateLimit, Rates
 from pypi_assets.index.transport import CHUNK_BYTES, LONGEST_PAUSE_S, Clock, Retries, Timeouts, Transport, user_agent
 from pypi_assets.index.urls import host_rule, redact
@@ -65,6 +66,8 @@ class IndexClient:
         with IndexClient("http://127.0.0.1:8080/simple/", changelog_url="http://127.0.0.1:8080/pypi") as client:
             page = client.project_page("demo")
     """
+
+    is_observed = False
 
     def __init__(
         self,
@@ -98,7 +101,7 @@ class IndexClient:
         self._is_here = is_loopback(urlsplit(index_url).hostname)
         self._changelog_rate = rates.changelog or RateLimit(1.0, burst_s=0, clock=clock.now, sleep=clock.sleep)
 
-    def __enter__(self) -> "IndexClient":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -107,6 +110,10 @@ class IndexClient:
     def close(self) -> None:
         """Closes all connections; call it when no thread uses the client any more."""
         self._transport.close()
+
+    def observe(self, report: Report, *, everything: bool = False) -> Observation:  # noqa: ARG002 - it has serials
+        """Does nothing: the index itself knows what is new."""
+        return Observation()
 
     def last_serial(self) -> int:
         """The serial of the index's last event, 0 on an empty index."""

@@ -1,0 +1,23 @@
+"""Names of kinds are known without loading a kind."""
+
+import pytest
+
+from pypi_assets.index.kind_names import BUILT_IN, added_kinds, require_kind
+from pypi_assets.settings import SettingsError, load_settings
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_built_in_kinds_are_known(name: str) -> None:
+    require_kind(name)
+    assert name not in added_kinds()
+
+
+def test_an_unknown_name_is_refused_with_those_that_are_known() -> None:
+    with pytest.raises(ValueError, match=r"'rss' is no kind of index; here, it can be 'auto', .* or '"):
+        require_kind("rss")
+
+
+@pytest.mark.parametrize("lister", ["auto", "xmlrpc", "simple"])
+def test_an_index_with_a_changelog_next_to_it_ends_in_simple(lister: str) -> None:
+    with pytest.raises(SettingsError, match="PYPI_ASSETS_INDEX_URL: does not end in /simple/"):
+        load_settings(lister=lister, index_url="http://127.0.0.1/root/dev/+simple/")
