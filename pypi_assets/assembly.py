@@ -29,6 +29,7 @@ from pypi_assets.index.rate import RateLimit, Rates
 from pypi_assets.index.transport import Retries, Timeouts
 from pypi_assets.index.urls import redact
 from pypi_assets.progress import Progress
+from pypi_assets.setting_variables import read_variables
 from pypi_assets.settings import AUTO_HOSTS, Settings, is_loopback
 from pypi_assets.storage.store import Storage, open_storage
 
@@ -94,7 +95,7 @@ def existing_catalog_from(settings: Settings) -> Catalog:
         place = f"in {settings.resolved_home}"
         if settings.database_url:
             place = f"at {make_url(settings.resolved_database_url).render_as_string(hide_password=True)}"
-        variable = f"PYPI_ASSETS_{'DATABASE_URL' if settings.database_url else 'HOME'}"
+        variable = read_variables().label("database_url" if settings.database_url else "home")
         raise NoCatalogError(f"there is no catalog {place} ({error}): {FIRST_COMMANDS}; or check {variable}") from error
 
 

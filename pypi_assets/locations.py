@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pypi_assets.errors import SettingsError
-from pypi_assets.setting_variables import ENV_PREFIX, read_variables
+from pypi_assets.setting_variables import DEFAULT_HOME as DEFAULT_HOME
+from pypi_assets.setting_variables import read_variables
 
-DEFAULT_HOME = Path(".pypi-assets")
 STORAGE_URL_ACCEPTS = "file:///PATH, s3://BUCKET/PREFIX, gs://..., az://... or memory:///; default: in home"
 
 
@@ -48,7 +48,8 @@ def load_locations(environment: Mapping[str, str] = os.environ) -> Locations:
         return Locations(Path(home) if home else DEFAULT_HOME, checked_storage_url(url))
     except ValueError as error:
         place = variables.place("storage_url")
-        raise SettingsError(f"{ENV_PREFIX}STORAGE_URL: {error}{place}; it accepts {STORAGE_URL_ACCEPTS}") from error
+        label = variables.label("storage_url")
+        raise SettingsError(f"{label}: {error}{place}; it accepts {STORAGE_URL_ACCEPTS}") from error
 
 
 def checked_storage_url(value: str) -> str:

@@ -1,22 +1,31 @@
-"""Where settings come from: variables PYPI_ASSETS_... of the environment, and of a file `.env`. Checks no value.
+"""Where settings come from: variables PYPI_ASSETS_... of the environment, of a file `.env`, and the table of an index.
+Checks no value.
 
 It imports neither pydantic nor Dagster, so a command that needs one or two settings can read them at once. What each
 variable accepts is in `settings.py`.
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pypi_assets.errors import SettingsError
+
+if TYPE_CHECKING:
+    from pypi_assets.indexes import Indexes, IndexTable
 
 ENV_PREFIX = "PYPI_ASSETS_"
 ENV_FILE = ".env"
 ENV_FILE_VARIABLE = f"{ENV_PREFIX}ENV_FILE"
 FILE_SUFFIX = "_FILE"
 """Of the variable that names a file with a setting's value, such as a secret: PYPI_ASSETS_DATABASE_URL_FILE."""
+DEFAULT_HOME = Path(".pypi-assets")
+INDEX_ACCEPTS = "the name of an index in the file of PYPI_ASSETS_INDEXES; default: its default index"
 ENV_FILE_ACCEPTS = "a file of settings, a line NAME=VALUE each; default: .env in the current folder"
 
 SETTING_NAMES = frozenset(
@@ -37,7 +46,9 @@ SETTING_NAMES = frozenset(
         "given_up_warn_percent",
         "home",
         "in_flight",
+        "index",
         "index_url",
+        "indexes",
         "lag_fail_s",
         "lag_warn_s",
         "leveldb_memory_bytes",
@@ -84,28 +95,55 @@ class SettingVariables:
     """The variables that are set and not empty, by setting name, such as `index_url`.
 
     `file` is the file that was read, None where there is none. `in_file` has the names whose text is the file's.
-    `unknown` has the variables that name no setting, in upper case.
+    `unknown` has the variables that name no setting, in upper case. `index` is the one that the settings are of, None
+    where there is no file of indexes.
     """
 
     texts: Mapping[str, str]
     file: Path | None
     in_file: frozenset[str]
     unknown: tuple[str, ...]
+    index: "IndexTable | None" = None
+
+    def label(self, name: str) -> str:
+        """What a message calls the setting: its variable, or the key of its index."""
+        return self.index.label(name) if self._is_of_index(name) and self.index else f"{ENV_PREFIX}{name.upper()}"
 
     def place(self, name: str) -> str:
         """Where the setting comes from, to be added to a message about its value; empty for the environment."""
-        return f" (in {self.file})" if name in self.in_file else ""
+        return f" (in {self.file})" if name in self.in_file and not self._is_of_index(name) else ""
+
+    def _is_of_index(self, name: str) -> bool:
+        return self.index is not None and name in self.index.values
 
     def warnings(self) -> list[str]:
         """A line for each variable that names no setting, with the nearest one that does."""
         return [describe_unknown(variable) for variable in self.unknown]
 
 
+_selected: ContextVar[str | None] = ContextVar("_selected", default=None)
+
+
+@contextmanager
+def selected_index(name: str | None) -> Iterator[None]:
+    """Within the block, settings are those of the index `name`, whatever PYPI_ASSETS_INDEX names; None: of that one.
+
+    with selected_index("company"):
+        settings = load_settings()
+    """
+    token = _selected.set(name)
+    try:
+        yield
+    finally:
+        _selected.reset(token)
+
+
 def read_variables(environment: Mapping[str, str] = os.environ) -> SettingVariables:
     """The variables of the environment, over those of the file that PYPI_ASSETS_ENV_FILE names, else of `./.env`.
 
-    Upper and lower case are the same. PYPI_ASSETS_..._FILE names a file with the value of the setting. Raises
-    SettingsError for a file that cannot be read, and for a setting with both variables.
+    Where PYPI_ASSETS_INDEXES names a file, the table of the selected index is over both. Upper and lower case are the
+    same. PYPI_ASSETS_..._FILE names a file with the value of the setting. Raises SettingsError for a file that cannot
+    be read or is wrong, for a setting with both variables, and where there is no index of the selected name.
     """
     named = _of_settings(environment)
     named_file = named.pop(ENV_FILE_VARIABLE, None)
@@ -117,11 +155,47 @@ def read_variables(environment: Mapping[str, str] = os.environ) -> SettingVariab
     texts = {name: text for variable, text in found.items() if (name := _setting(variable)) in SETTING_NAMES}
     if named_file is not None:
         texts["env_file"] = named_file
+    index, texts = _of_index(texts, {**(stored or {}), **environment})
     return SettingVariables(
+        index=index,
         texts=texts,
         file=None if stored is None else path,
         in_file=frozenset(_setting(variable) for variable in in_file.keys() - named.keys()),
         unknown=tuple(sorted(variable for variable in found if _setting(variable) not in SETTING_NAMES)),
+    )
+
+
+def read_all_indexes(environment: Mapping[str, str] = os.environ) -> "Indexes | None":
+    """All indexes of the file that PYPI_ASSETS_INDEXES names; None where it is not set. Raises SettingsError."""
+    index = read_variables(environment).index
+    if index is None:
+        return None
+    from pypi_assets.indexes import read_indexes
+
+    return read_indexes(index.path, SETTING_NAMES)
+
+
+def _of_index(texts: dict[str, str], variables: Mapping[str, str]) -> "tuple[IndexTable | None, dict[str, str]]":
+    """The selected index, and the settings with those of its table; both as they are where there is no file."""
+    name = _selected.get() or texts.get("index")
+    if "indexes" not in texts:
+        if name is not None:
+            raise _unknown_index(f"there is no index {name}, since {ENV_PREFIX}INDEXES is not set")
+        return None, texts
+    from pypi_assets.indexes import read_indexes, refuse_shared_places, settings_of
+
+    indexes = read_indexes(Path(os.path.expanduser(texts["indexes"])), SETTING_NAMES)  # noqa: PTH111 - as above
+    home = texts.get("home", str(DEFAULT_HOME))
+    refuse_shared_places(indexes, texts, variables, home)
+    index = indexes.default if name is None else indexes.named(name)
+    if index is None:
+        raise _unknown_index(f"there is no index {name}: {indexes.path} has {', '.join(indexes.names)}")
+    return index, settings_of(index, texts, variables, home) | {"index": index.name}
+
+
+def _unknown_index(text: str) -> SettingsError:
+    return SettingsError(
+        f"{'--index' if _selected.get() else f'{ENV_PREFIX}INDEX'}: {text}; it accepts {INDEX_ACCEPTS}"
     )
 
 

@@ -24,8 +24,9 @@ from sqlalchemy.exc import ArgumentError
 from pypi_assets.errors import SettingsError as SettingsError
 from pypi_assets.index.addresses import is_loopback as is_loopback
 from pypi_assets.index.kind_names import WITH_CHANGELOG_NEXT_TO_IT, require_kind
+from pypi_assets.indexes import INDEXES_ACCEPTS
 from pypi_assets.locations import DEFAULT_HOME, STORAGE_URL_ACCEPTS, Locations, checked_storage_url
-from pypi_assets.setting_variables import ENV_FILE, ENV_FILE_ACCEPTS, read_variables
+from pypi_assets.setting_variables import ENV_FILE, ENV_FILE_ACCEPTS, INDEX_ACCEPTS, read_variables
 from pypi_assets.setting_variables import ENV_PREFIX as ENV_PREFIX
 
 AUTO_HOSTS = "auto"
@@ -66,6 +67,8 @@ class Settings(BaseSettings):
         return init_settings, _Variables(settings_cls)
 
     env_file: Annotated[Path, Field(description=ENV_FILE_ACCEPTS)] = Path(ENV_FILE)
+    indexes: Annotated[Path | None, Field(description=INDEXES_ACCEPTS)] = None
+    index: Annotated[str | None, Field(description=INDEX_ACCEPTS)] = None
     home: Annotated[Path, Field(description="a folder for all local files; created if missing")] = DEFAULT_HOME
     lister: Annotated[
         str,
@@ -483,9 +486,10 @@ def _explain(item: ErrorDetails, overrides: Mapping[str, object]) -> str:
     if not item["loc"]:
         return message
     field = str(item["loc"][0])
-    variables = read_variables()
+    variables, label = read_variables(), f"{ENV_PREFIX}{field.upper()}"
     if field not in overrides:
         message += variables.place(field)
+        label = variables.label(field)
     info = Settings.model_fields.get(field)
     accepts = f"; it accepts {info.description}" if info and info.description else ""
-    return f"{ENV_PREFIX}{field.upper()}: {message}{accepts}"
+    return f"{label}: {message}{accepts}"

@@ -14,6 +14,7 @@ import textwrap
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import groupby
@@ -42,6 +43,52 @@ def utc_time(unix_seconds: float | None) -> str | None:
     return None if unix_seconds is None else datetime.fromtimestamp(unix_seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+@dataclass
+class Answers:
+    """What has been printed of the answers of several indexes; `index` is the one whose answer is printed now.
+
+    They are one output: each row begins with its index, JSON is one array, and the columns are named once.
+    """
+
+    index: str = ""
+    json_rows: int | None = None
+    has_header: bool = False
+    input_lines: list[bytes] | None = None
+
+
+_answers: ContextVar[Answers | None] = ContextVar("_answers", default=None)
+
+
+@contextmanager
+def answers_of_several() -> Iterator[Answers]:
+    """Within the block, all that is printed is one answer of several indexes. The caller sets `index` before each."""
+    answers = Answers()
+    token = _answers.set(answers)
+    try:
+        yield answers
+        if answers.json_rows is not None:
+            click.echo("\n]" if answers.json_rows else "[]")
+    finally:
+        _answers.reset(token)
+
+
+def _of_index(row: Any) -> Any:
+    """The row of JSON, with the index where there are several."""
+    answers = _answers.get()
+    return {"index": answers.index, **row} if answers else row
+
+
+def lines_of_input() -> Iterator[bytes]:
+    """The lines of standard input as they arrive; for several indexes, all of them for each."""
+    answers = _answers.get()
+    if answers is None:
+        yield from sys.stdin.buffer
+        return
+    if answers.input_lines is None:
+        answers.input_lines = sys.stdin.buffer.readlines()
+    yield from answers.input_lines
+
+
 def print_json(value: object) -> None:
     """Prints `value` as JSON in ASCII, which every terminal and pipe accepts."""
     click.echo(json.dumps(value, indent=2))
@@ -49,16 +96,21 @@ def print_json(value: object) -> None:
 
 def print_json_rows(rows: Iterable[object]) -> int:
     """Prints a JSON array, one row per line, while the rows arrive; returns the number of rows."""
-    count = 0
-    for count, row in enumerate(rows, 1):
-        click.echo(("[\n" if count == 1 else ",\n") + json.dumps(row), nl=False)
-    click.echo("\n]" if count else "[]")
-    return count
+    answers = _answers.get()
+    before = (answers.json_rows or 0) if answers else 0
+    count = before
+    for count, row in enumerate(rows, before + 1):
+        click.echo(("[\n" if count == 1 else ",\n") + json.dumps(_of_index(row)), nl=False)
+    if answers:
+        answers.json_rows = count
+    else:
+        click.echo("\n]" if count else "[]")
+    return count - before
 
 
 def print_json_line(value: object) -> None:
     """Prints `value` as JSON on one line."""
-    click.echo(json.dumps(value))
+    click.echo(json.dumps(_of_index(value)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +130,15 @@ TABLE = Output()
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], output: Output = TABLE) -> int:
     """Prints a table on a terminal, else one line per row. Returns the number of rows."""
     columns = [_HEADERS.get(column, column) for column in columns]
+    header, answers = output.header, _answers.get()
+    if answers:
+        columns, rows = ["index", *columns], ((answers.index, *row) for row in rows)
+        header, answers.has_header = header and not answers.has_header, True
     if output.as_csv:
-        return _print_csv(columns, rows, header=output.header)
+        return _print_csv(columns, rows, header=header)
     if sys.stdout.isatty():
         return _print_drawn(columns, [[_in_cell(value) for value in row] for row in rows])
-    if output.header:
+    if header:
         click.echo("\t".join(columns))
     count = 0
     for row in rows:
@@ -188,7 +244,8 @@ def print_rows(
     if output.as_json:
         return print_json_rows(rows)
     if beneath and beneath in columns and not output.as_csv and sys.stdout.isatty():
-        return _print_lists_beneath([column for column in columns if column != beneath], beneath, list(rows))
+        shown = [*(["index"] if _answers.get() else []), *(column for column in columns if column != beneath)]
+        return _print_lists_beneath(shown, beneath, [_of_index(row) for row in rows])
     return print_table(columns, ([row[column] for column in columns] for row in rows), output)
 
 
@@ -222,8 +279,9 @@ def _width_of_names(facts: Sequence[tuple[str, object]]) -> int:
 
 
 def print_message(message: str) -> None:
-    """Prints a message for people to standard error."""
-    click.echo(plain(message), err=True)
+    """Prints a message for people to standard error, after the name of the index where there are several."""
+    answers = _answers.get()
+    click.echo(plain(f"{answers.index}: {message}" if answers else message), err=True)
 
 
 def wrapped(text: str, width: int, indent: int = 0) -> list[str]:

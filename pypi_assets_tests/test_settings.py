@@ -13,8 +13,11 @@ from sqlalchemy.engine import make_url
 from pypi_assets.settings import ENV_PREFIX, Settings, SettingsError, is_loopback, load_settings
 from pypi_assets_tests.environment import clear_settings
 
+INDEXES = Path(__file__).parent / "data" / "indexes.toml"
 WRONG = {
     "env_file": ["no/such/file.env", "."],
+    "indexes": ["no/such/file.toml", "."],
+    "index": ["company"],
     "index_url": [
         "files.example.org/simple/",
         "ftp://index.example.org/simple/",
@@ -85,6 +88,8 @@ WRONG = {
 }
 RIGHT = {
     "env_file": (os.devnull, Path(os.devnull)),
+    "indexes": (str(INDEXES), INDEXES),
+    "index": ("company", "company"),
     "home": ("some/folder", Path("some/folder")),
     "index_url": (
         "https://user:secret@index.example.org/team/simple",
@@ -178,6 +183,8 @@ def test_a_wrong_value_names_the_variable_and_what_it_accepts(
 @pytest.mark.parametrize("field", RIGHT)
 def test_every_variable_is_read(monkeypatch: pytest.MonkeyPatch, field: str) -> None:
     text, value = RIGHT[field]
+    if field == "index":
+        monkeypatch.setenv("PYPI_ASSETS_INDEXES", str(INDEXES))
     monkeypatch.setenv(f"{ENV_PREFIX}{field.upper()}", text)
     assert getattr(load_settings(), field) == value
 

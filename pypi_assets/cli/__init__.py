@@ -23,6 +23,9 @@ from pypi_assets.inert import inert_lines
 from pypi_assets.terminal import plain, print_message
 
 INTERRUPTED = 130
+_INDEX = "--index"
+_ALL_INDEXES = "all"
+_QUERY = "Query"
 _STOPPED = "Stopped. What was done is kept; run the same command again to continue."
 _COMMANDS = {
     "Start": {
@@ -32,9 +35,10 @@ _COMMANDS = {
             "devindex.commands:devindex",
             "A small package index over a folder of real files, for development, demos and tests.",
         ),
+        "indexes": ("cli.indexes:indexes_command", "List the indexes that PYPI_ASSETS_INDEXES names."),
         "inspect": ("cli.inspect:inspect_command", "Read distributions from disk and print their records."),
     },
-    "Query": {
+    _QUERY: {
         "lookup": ("cli.lookup:lookup_group", "Query the newest LevelDB versions; for an earlier serial, the catalog."),
         "files": ("cli.files:files_command", "List the live distributions."),
         "history": ("cli.history:history_command", "Show what happened to PROJECT, by serial."),
@@ -99,7 +103,34 @@ class _Commands(click.Group):
         for argument in args:
             if not _is_utf_8(argument) and not Path(argument).exists():
                 raise click.UsageError(f"not in UTF-8: {argument!r}; names and options are", ctx)
-        return super().parse_args(ctx, args)
+        index, others = self._divided(ctx, args)
+        ctx.meta[_ARGUMENTS] = others
+        return super().parse_args(ctx, [*index, *others])
+
+    def _divided(self, ctx: click.Context, args: list[str]) -> tuple[list[str], list[str]]:
+        """The option --index with its value, wherever it is before `--`, and the other arguments.
+
+        A command that has an option of this name has what comes after the command.
+        """
+        index: list[str] = []
+        others: list[str] = []
+        rest = iter(args)
+        for argument in rest:
+            if argument == "--":
+                others += [argument, *rest]
+            elif argument.partition("=")[0] == _INDEX and not self._has_own_index(ctx, others):
+                value = argument.partition("=")[2] if "=" in argument else next(rest, None)
+                if value is None:
+                    raise click.BadOptionUsage(_INDEX, f"Option {_INDEX!r} requires an argument.", ctx)
+                index = [_INDEX, value]
+            else:
+                others.append(argument)
+        return index, others
+
+    def _has_own_index(self, ctx: click.Context, words: list[str]) -> bool:
+        name = next((word for word in words if not word.startswith("-")), "")
+        found = self.get_command(ctx, name)
+        return found is not None and any(_INDEX in one.opts for one in found.params)
 
     def make_context(self, *arguments: Any, **settings: Any) -> click.Context:
         try:
@@ -117,7 +148,7 @@ class _Commands(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            return super().invoke(ctx)
+            return self._invoke_for_all(ctx) if ctx.params["index"] == _ALL_INDEXES else super().invoke(ctx)
         except KeyboardInterrupt:
             print_message(_STOPPED)
             raise click.exceptions.Exit(INTERRUPTED) from None
@@ -133,6 +164,56 @@ class _Commands(click.Group):
             if database_failure := _database_failure(error):
                 raise database_failure from error
             raise
+
+    def _invoke_for_all(self, ctx: click.Context) -> None:
+        """Runs a look-up once for each index, and prints the answers as one. One that fails stops no other one."""
+        from pypi_assets.setting_variables import read_all_indexes
+
+        arguments: list[str] = ctx.meta[_ARGUMENTS]
+        if next((word for word in arguments if not word.startswith("-")), "") not in _COMMANDS[_QUERY]:
+            raise click.UsageError(f"{_INDEX} {_ALL_INDEXES} goes with {', '.join(_COMMANDS[_QUERY])} alone", ctx)
+        indexes = read_all_indexes()
+        if indexes is None:
+            raise SettingsError(f"{_INDEX}: there are no indexes, since PYPI_ASSETS_INDEXES is not set")
+        has_failed = False
+        with terminal.answers_of_several() as answers:
+            for name in indexes.names:
+                answers.index = name
+                try:
+                    with self.make_context(ctx.info_name, [_INDEX, name, *arguments], obj=ctx.obj) as of_one:
+                        super().invoke(of_one)
+                except BrokenPipeError:
+                    raise
+                except (ExpectedError, OSError) as error:
+                    has_failed = True
+                    print_message(f"Error: {_failure(error).message}")
+        if has_failed:
+            raise click.exceptions.Exit(1)
+
+
+_ARGUMENTS = f"{__name__}.arguments"
+"""The key, in the context of a call, of its arguments without --index."""
+
+
+class _IndexName(click.types.StringParamType):
+    """The name of an index, which the settings check: so a mistake has the same message wherever it is made."""
+
+    name = "name"
+
+    def shell_complete(
+        self,
+        ctx: click.Context,  # noqa: ARG002 - the names are click's
+        param: click.Parameter,  # noqa: ARG002
+        incomplete: str,
+    ) -> list[CompletionItem]:
+        from pypi_assets.setting_variables import read_all_indexes
+
+        try:
+            indexes = read_all_indexes()
+        except SettingsError:
+            return []
+        names = [*indexes.names, _ALL_INDEXES] if indexes else []
+        return [CompletionItem(name) for name in names if name.startswith(incomplete)]
 
 
 class OwnProcess:
@@ -182,7 +263,13 @@ def _database_failure(error: Exception) -> click.ClickException | None:
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="pypi-assets")
-def cli() -> None:
+@click.option(
+    _INDEX,
+    type=_IndexName(),
+    help="Of several indexes (PYPI_ASSETS_INDEXES), this one; all, for a look-up in each. Also after the command.",
+)
+@click.pass_context
+def cli(context: click.Context, index: str | None) -> None:
     """Keep an exact, queryable picture of a Python package index.
 
     `crawl` fills a catalog from the index, `dump` writes it to files, `leveldb` builds small databases from these, and
@@ -192,8 +279,10 @@ def cli() -> None:
     Settings are read from the environment (PYPI_ASSETS_...) and from the file .env. Exit codes: 0 success,
     1 failure, 2 wrong usage or settings. If nothing is found, the answer is empty; that is not a failure.
     """
-    from pypi_assets.setting_variables import read_variables  # help and completion need no settings
+    from pypi_assets.setting_variables import read_variables, selected_index  # help and completion need no settings
 
+    if index is not None:
+        context.with_resource(selected_index(index))
     for warning in read_variables().warnings():
         print_message(warning)
 

@@ -25,7 +25,7 @@ from pypi_assets.lookup.dataset_readers import lookup_commands
 from pypi_assets.lookup.latest import open_if_local, open_latest
 from pypi_assets.lookup.lookup_command import CatalogLookup, LookupCommand, LookupNameError, TransitiveLookup
 from pypi_assets.lookup.reader import Reader
-from pypi_assets.terminal import Output, print_json_line, print_message, print_rows
+from pypi_assets.terminal import Output, lines_of_input, print_json_line, print_message, print_rows
 
 if TYPE_CHECKING:
     from pypi_assets.catalog.database import Catalog
@@ -333,7 +333,7 @@ def _print_hints(hints: Iterable[str]) -> None:
 
 def _print_stream(command: LookupCommand[Any], request: _Request, query: _Query) -> None:
     """Answers each line of standard input by a line; for what is not a name it has an `error` instead."""
-    for line in sys.stdin.buffer:
+    for line in lines_of_input():
         if name := line.decode(errors="replace").strip():
             try:
                 found = query(name)
@@ -342,5 +342,6 @@ def _print_stream(command: LookupCommand[Any], request: _Request, query: _Query)
                 continue
             results = list(islice(_reduced(command, request, found.results), request.limit))
             epoch = {"epoch": found.epoch} if isinstance(found, Answer) and found.epoch is not None else {}
-            line = {"name": name, "version": found.version, "serial": found.serial, **epoch, "results": results}
-            print_json_line(line)
+            print_json_line(
+                {"name": name, "version": found.version, "serial": found.serial, **epoch, "results": results}
+            )

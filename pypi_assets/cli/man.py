@@ -37,6 +37,7 @@ def manual_page(root: click.Command, version: str) -> Iterator[str]:
     yield from (".SH NAME", f"pypi\\-assets \\- {_escaped(' '.join(summary.split()))}")
     yield from (".SH SYNOPSIS", r".B pypi\-assets", r"COMMAND [OPTIONS] [ARGUMENTS]")
     yield from (".SH DESCRIPTION", *_paragraphs(rest))
+    yield from (".SH OPTIONS", *_options(root, context))
     yield ".SH COMMANDS"
     yield from _described(root, context)
     yield from (".SH ENVIRONMENT", "Each variable can also be set in a file; see PYPI_ASSETS_ENV_FILE.")
@@ -57,12 +58,16 @@ def _described(found: click.Command, context: click.Context) -> Iterator[str]:
         return
     usage = " ".join([context.command_path, *found.collect_usage_pieces(context)])
     yield from (".SS", _escaped(usage), *_paragraphs(found.help or ""))
+    yield from _options(found, context)
+    if found.epilog:
+        yield from (".PP", "Example:", ".PP", ".EX", _escaped(found.epilog.removeprefix(_EXAMPLE)), ".EE")
+
+
+def _options(found: click.Command, context: click.Context) -> Iterator[str]:
     for parameter in found.params:
         record = parameter.get_help_record(context) if isinstance(parameter, click.Option) else None
         if record:
             yield from (".TP", rf"\fB{_escaped(record[0])}\fR", _escaped(record[1]))
-    if found.epilog:
-        yield from (".PP", "Example:", ".PP", ".EX", _escaped(found.epilog.removeprefix(_EXAMPLE)), ".EE")
 
 
 def _paragraphs(text: str) -> Iterator[str]:

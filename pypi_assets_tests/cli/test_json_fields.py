@@ -36,6 +36,7 @@ def test_no_field_of_json_is_renamed_or_removed(
     index.wheel("hidden", "1.0")
     index.raw("broken-1.0-py3-none-any.whl", b"no zip")
     index.faults = lambda request: Response(status_code=503) if "/hidden/" in request.url.path else None
+    run("indexes")
     run("crawl full")
     run("failures list")
     run("failures list", "--project", "broken")

@@ -1,0 +1,395 @@
+"""Reads indexes.toml: the indexes that are followed, in order, with the settings of each. Checks the value of none.
+
+`setting_variables.py` puts the settings of one index over those of the environment, and `settings.py` checks them. No
+secret belongs in the file: a value can name an environment variable, and credentials can be in netrc or the keyring.
+"""
+
+import json
+import re
+import tomllib
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, quote, unquote, urlsplit, urlunsplit
+
+from pypi_assets.errors import SettingsError
+
+INDEXES_ACCEPTS = "a file of indexes in TOML, a table each (docs/indexes.md); default: there is one index"
+ALL_INDEXES = "all"
+"""What `--index` takes for all of them, so no index has this name."""
+DEFAULT_INDEX = "default"
+"""An index of this name is the default one, as is the only one of a file, or the one with `default = true`."""
+HOMES = "indexes"
+"""The folder in the home that has the homes of the indexes but the default one."""
+
+_NAME = re.compile(r"[a-z][a-z0-9]*(?:[-_][a-z0-9]+)*")
+_LONGEST_NAME = 40
+_SCOPE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_DECLARED_TWICE = re.compile(r"Cannot declare \('([^']*)',\) twice.*?(\(at line \d+)?")
+_VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_RENAMED = {"url": "index_url", "database": "database_url", "storage": "storage_url"}
+"""The keys that are not called like their settings."""
+_OWN_KEYS = ("default", "private", "also_public", "scopes", "credentials")
+_NO_KEYS = frozenset({"home", "env_file", "index", "indexes", "notify_urls", *_RENAMED.values()})
+"""Settings of all indexes together, or that would hold a secret."""
+_SECRETS = frozenset({"password", "token", "secret", "api_key", "apikey", "auth"})
+_OF_ONE_INDEX = (
+    "index_url",
+    "changelog_url",
+    "lister",
+    "database_url",
+    "storage_url",
+    "projects",
+    "allowed_file_hosts",
+)
+"""What other indexes than the default one do not take from the environment: it is about one index alone."""
+_NAME_A_VARIABLE = 'name an environment variable, { env = "NAME" }, or use netrc or the keyring'
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A value that an environment variable holds."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """The login of an index: the password is None where netrc or the keyring has it."""
+
+    username: str
+    password: Variable | None
+
+
+@dataclass(frozen=True, slots=True)
+class IndexTable:
+    """One index of the file. `values` has what it sets, by setting name; `keys` the key of each in the file.
+
+    `also_public` has the normalized names that a private index shares with public ones on purpose.
+    """
+
+    name: str
+    path: Path
+    is_default: bool
+    is_private: bool
+    also_public: tuple[str, ...]
+    scopes: tuple[str, ...]
+    values: Mapping[str, str | Variable]
+    keys: Mapping[str, str]
+    credentials: Credentials | None
+
+    def label(self, setting: str) -> str:
+        """How a message names this index and the key of a setting."""
+        return f"{self.path}: index {self.name}: {self.keys[setting]}"
+
+    def texts(self, variables: Mapping[str, str]) -> dict[str, str]:
+        """What the table sets, as texts of settings. Raises SettingsError where a variable that it names is not set."""
+        texts = {
+            setting: value if isinstance(value, str) else self._of_variable(self.keys[setting], value, variables)
+            for setting, value in self.values.items()
+        }
+        if self.credentials:
+            texts["index_url"] = self._with_login(texts["index_url"], self.credentials, variables)
+        return texts
+
+    def _of_variable(self, key: str, variable: Variable, variables: Mapping[str, str]) -> str:
+        if found := variables.get(variable.name):
+            return found
+        raise _error(self.path, self.name, key, f"the environment variable {variable.name} is not set")
+
+    def _with_login(self, url: str, login: Credentials, variables: Mapping[str, str]) -> str:
+        parts = urlsplit(url)
+        if parts.username or parts.password:
+            raise _error(self.path, self.name, "credentials", "the URL has a login too; set one of them")
+        user = quote(login.username, safe="")
+        if login.password:
+            password = self._of_variable("credentials.password", login.password, variables)
+            user += f":{quote(password, safe='')}"
+        return urlunsplit(parts._replace(netloc=f"{user}@{parts.netloc}"))
+
+
+@dataclass(frozen=True, slots=True)
+class Indexes:
+    """The indexes of a file, in its order."""
+
+    path: Path
+    tables: tuple[IndexTable, ...]
+
+    @property
+    def default(self) -> IndexTable:
+        """The index that keeps the home, and Dagster's keys, of before there was a file."""
+        return next(table for table in self.tables if table.is_default)
+
+    @property
+    def names(self) -> list[str]:
+        return [table.name for table in self.tables]
+
+    def named(self, name: str) -> IndexTable | None:
+        """The index of that name, None where there is none."""
+        return next((table for table in self.tables if table.name == name), None)
+
+
+def read_indexes(path: Path, setting_names: Collection[str]) -> Indexes:
+    """The indexes of the file. Raises SettingsError, whose text names the file, and where it is in one, index and key.
+
+    `setting_names` are the settings that a table can have.
+    """
+    content = _read_toml(path)
+    if not content:
+        raise SettingsError(f"{path}: names no index: each is a table, such as [company]")
+    tables = [_read_table(path, name, table, setting_names) for name, table in content.items()]
+    _refuse_equal_names(path, tables)
+    return Indexes(path, tuple(_with_default(path, tables)))
+
+
+def settings_of(table: IndexTable, texts: Mapping[str, str], variables: Mapping[str, str], home: str) -> dict[str, str]:
+    """The texts of all settings for one index: its own over those of the environment, `texts`.
+
+    An index that is not the default one has a home of its own below `home`, and takes from the environment only what
+    is about no index in particular. `variables` are those that the file can name.
+    """
+    if table.is_default:
+        return {**texts, **table.texts(variables)}
+    general = {name: text for name, text in texts.items() if name not in _OF_ONE_INDEX}
+    return {**general, **table.texts(variables), "home": str(Path(home) / HOMES / table.name)}
+
+
+def refuse_shared_places(indexes: Indexes, texts: Mapping[str, str], variables: Mapping[str, str], home: str) -> None:
+    """Raises SettingsError where two of the indexes have one database, or one storage."""
+    for key, place_of in (("database", _database), ("storage", _storage)):
+        owners: dict[str, str] = {}
+        for table in indexes.tables:
+            place = place_of(table, texts, variables, home)
+            if place is not None and (other := owners.setdefault(place, table.name)) != table.name:
+                text = f"the index {other} has the same one; each index needs its own"
+                raise _error(indexes.path, table.name, key, text)
+
+
+def _error(path: Path, index: str, key: str, text: str) -> SettingsError:
+    return SettingsError(f"{path}: index {index}: {key}: {text}")
+
+
+def _read_toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except tomllib.TOMLDecodeError as error:
+        if found := _DECLARED_TWICE.match(str(error)):
+            raise SettingsError(f"{path}: the index {found[1]} is there twice: each name is one index") from None
+        raise SettingsError(f"{path}: is not TOML: {error}") from None
+    except RecursionError:
+        raise SettingsError(f"{path}: is nested too deeply") from None
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        message = f"PYPI_ASSETS_INDEXES: cannot read {path}: {reason}; it accepts {INDEXES_ACCEPTS}"
+        raise SettingsError(message) from error
+
+
+def _read_table(path: Path, name: str, table: Any, setting_names: Collection[str]) -> IndexTable:
+    if not isinstance(table, dict):
+        raise SettingsError(f"{path}: {_shown(name)} is no table: each index is a table, such as [company]")
+    if not _NAME.fullmatch(name) or len(name) > _LONGEST_NAME or name == ALL_INDEXES:
+        accepts = f"at most {_LONGEST_NAME} lower-case letters and digits, with single hyphens or underscores between"
+        raise SettingsError(
+            f"{path}: index {_shown(name)}: the name of an index has {accepts}; it is not {ALL_INDEXES}"
+        )
+    allowed = {*_RENAMED, *_OWN_KEYS, *(set(setting_names) - _NO_KEYS)}
+    for key in table:
+        _refuse_unknown(path, name, key, allowed)
+    if "url" not in table:
+        raise _error(path, name, "url", "is missing: it is the Simple API's base URL, ending in /simple/")
+    settings = {key: value for key, value in table.items() if key not in _OWN_KEYS}
+    values = {_RENAMED.get(key, key): _value(path, name, key, value) for key, value in settings.items()}
+    return IndexTable(
+        name=name,
+        path=path,
+        is_default=_flag(path, name, table, "default") or name == DEFAULT_INDEX,
+        is_private=_flag(path, name, table, "private"),
+        also_public=tuple(re.sub(r"[-_.]+", "-", one).lower() for one in _names(path, name, table, "also_public")),
+        scopes=_scopes(path, name, table),
+        values=values,
+        keys={setting: next((key for key, one in _RENAMED.items() if one == setting), setting) for setting in values},
+        credentials=_credentials(path, name, table.get("credentials")),
+    )
+
+
+def _refuse_unknown(path: Path, index: str, key: str, allowed: Collection[str]) -> None:
+    if key in allowed:
+        return
+    if key.lower() in _SECRETS or key == "notify_urls":
+        raise _error(path, index, _shown(key), f"a secret does not belong in this file: {_NAME_A_VARIABLE}")
+    renamed = next((name for name, setting in _RENAMED.items() if setting == key), None)
+    nearest = [renamed] if renamed else get_close_matches(key, sorted(allowed), n=1)
+    hint = f"did you mean {nearest[0]}?" if nearest else "docs/indexes.md lists the keys"
+    raise _error(path, index, _shown(key), f"is no key of an index; {hint}")
+
+
+def _value(path: Path, index: str, key: str, value: Any) -> str | Variable:
+    """The text of a setting, as a variable of the environment would have it."""
+    if isinstance(value, dict):
+        return _variable(path, index, key, value)
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int | float):
+        return str(value)
+    if isinstance(value, list):
+        items = _texts(path, index, key, value)
+        return json.dumps(items) if key == "allowed_file_hosts" else " ".join(items)
+    if not isinstance(value, str):
+        raise _error(path, index, key, "is neither a text, a number, true or false, nor a list of texts")
+    if not value.strip():
+        raise _error(path, index, key, "is empty; leave it out for the default")
+    if _has_password(value):
+        raise _error(path, index, key, f"contains a password, which does not belong in this file: {_NAME_A_VARIABLE}")
+    return value
+
+
+def _has_password(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+        named = parse_qs(parts.query)
+        return "://" in text and (parts.password is not None or bool({"password", "sslpassword"} & set(named)))
+    except ValueError:  # a malformed URL, of which the check of its setting reports more
+        return False
+
+
+def _variable(path: Path, index: str, key: str, value: Mapping[str, Any]) -> Variable:
+    name = value.get("env")
+    if set(value) != {"env"} or not isinstance(name, str) or not _VARIABLE_NAME.fullmatch(name):
+        raise _error(path, index, key, 'names no environment variable: { env = "NAME" } does')
+    return Variable(name)
+
+
+def _credentials(path: Path, index: str, value: Any) -> Credentials | None:
+    if value is None or value in ("keyring", "netrc"):
+        return None  # both are searched in any case
+    if not isinstance(value, dict):
+        accepts = 'it accepts "keyring", "netrc" or { username = "ME", password = { env = "NAME" } }'
+        raise _error(path, index, "credentials", f"is something else; {accepts}")
+    for key in value:
+        if key not in {"username", "password"}:
+            raise _error(path, index, f"credentials.{_shown(key)}", "is no key: username and password are")
+    username, password = value.get("username"), value.get("password")
+    if not isinstance(username, str) or not username:
+        raise _error(path, index, "credentials.username", "is missing, or no text")
+    if password is None:
+        return Credentials(username, None)
+    if not isinstance(password, dict):
+        text = f"a secret does not belong in this file: {_NAME_A_VARIABLE}"
+        raise _error(path, index, "credentials.password", text)
+    return Credentials(username, _variable(path, index, "credentials.password", password))
+
+
+def _flag(path: Path, index: str, table: Mapping[str, Any], key: str) -> bool:
+    value = table.get(key, False)
+    if not isinstance(value, bool):
+        raise _error(path, index, key, "is neither true nor false")
+    return value
+
+
+def _names(path: Path, index: str, table: Mapping[str, Any], key: str) -> list[str]:
+    value = table.get(key, [])
+    if not isinstance(value, list):
+        raise _error(path, index, key, "is no list of names")
+    return _texts(path, index, key, value)
+
+
+def _scopes(path: Path, index: str, table: Mapping[str, Any]) -> tuple[str, ...]:
+    names = _names(path, index, table, "scopes")
+    for name in names:
+        if not _SCOPE_NAME.fullmatch(name):
+            raise _error(path, index, "scopes", f"{_shown(name)} is no name of a scope")
+        if names.count(name) > 1:
+            raise _error(path, index, "scopes", f"{name} is there twice")
+    return tuple(names)
+
+
+def _texts(path: Path, index: str, key: str, items: Sequence[Any]) -> list[str]:
+    if wrong := [item for item in items if not isinstance(item, str) or not item.strip()]:
+        raise _error(path, index, key, f"{_shown(wrong[0])} is no text")
+    return [str(item) for item in items]
+
+
+def _shown(value: object) -> str:
+    """What the file has in a place, short enough for a message."""
+    text = str(value)
+    return repr(text if len(text) <= _LONGEST_NAME else f"{text[:_LONGEST_NAME]}...")
+
+
+def _refuse_equal_names(path: Path, tables: Sequence[IndexTable]) -> None:
+    """Dagster's names have no hyphens, so a hyphen and an underscore make no difference."""
+    known: dict[str, str] = {}
+    for table in tables:
+        other = known.setdefault(table.name.replace("-", "_"), table.name)
+        if other != table.name:
+            raise SettingsError(f"{path}: the indexes {other} and {table.name} differ in - and _ alone: rename one")
+
+
+def _with_default(path: Path, tables: Sequence[IndexTable]) -> Iterator[IndexTable]:
+    if len(tables) == 1:
+        return iter([replace(tables[0], is_default=True)])
+    marked = [table.name for table in tables if table.is_default]
+    if len(marked) > 1:
+        raise SettingsError(f"{path}: {' and '.join(marked)} are both the default index: one can be")
+    if not marked:
+        names = ", ".join(table.name for table in tables)
+        raise SettingsError(
+            f"{path}: none of {names} is the default index: add `default = true` to the one that commands are for"
+            " without --index; it keeps PYPI_ASSETS_HOME and the keys in Dagster"
+        )
+    return iter(tables)
+
+
+def _database(table: IndexTable, texts: Mapping[str, str], variables: Mapping[str, str], home: str) -> str | None:
+    url = _text_of(table, "database_url", texts, variables)
+    if url is None:
+        return f"file {_home_of(table, home) / 'catalog.sqlite'}" if "database_url" not in table.values else None
+    if url.startswith("sqlite:///"):
+        path = url.removeprefix("sqlite:///").partition("?")[0]
+        return f"file {_resolved(Path(path))}"
+    parts = _split(url)
+    return parts and f"server {parts.hostname}:{_port(url) or 5432}{parts.path}?{parts.query}"
+
+
+def _storage(table: IndexTable, texts: Mapping[str, str], variables: Mapping[str, str], home: str) -> str | None:
+    url = _text_of(table, "storage_url", texts, variables)
+    if url is None:
+        return f"file {_home_of(table, home) / 'storage'}" if "storage_url" not in table.values else None
+    if url.startswith("file://"):
+        return f"file {_resolved(Path(unquote(url.removeprefix('file://').removeprefix('localhost'))))}"
+    return url.rstrip("/")
+
+
+def _text_of(table: IndexTable, setting: str, texts: Mapping[str, str], variables: Mapping[str, str]) -> str | None:
+    """The text of a setting where it is known now; the variables of other indexes need not be set."""
+    value = table.values.get(setting)
+    if isinstance(value, Variable):
+        return variables.get(value.name)
+    return value or (texts.get(setting) if table.is_default else None)
+
+
+def _home_of(table: IndexTable, home: str) -> Path:
+    root = _resolved(Path(home))
+    return root if table.is_default else root / HOMES / table.name
+
+
+def _resolved(path: Path) -> Path:
+    try:
+        return path.expanduser().resolve()
+    except (OSError, RuntimeError, ValueError):  # no such home folder, a loop of links, a NUL
+        return path
+
+
+def _split(url: str) -> Any:
+    try:
+        return urlsplit(url)
+    except ValueError:
+        return None
+
+
+def _port(url: str) -> int | None:
+    try:
+        return urlsplit(url).port
+    except ValueError:
+        return None

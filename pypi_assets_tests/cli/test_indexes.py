@@ -1,0 +1,219 @@
+"""Each command is for one index of several, a look-up also for all of them, and each answer names its index."""
+
+import csv
+import io
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from pypi_assets.cli import cli
+from pypi_assets_tests.cli.commands import PROCESS, Commands
+from pypi_assets_tests.served_index import ServedIndex, served_index
+
+
+@dataclass
+class Two:
+    """Two indexes of one file, both crawled, dumped and built."""
+
+    commands: Commands
+    public: ServedIndex
+    company: ServedIndex
+    file: Path
+
+
+def write_indexes(path: Path, public: str, company: str) -> None:
+    company_lines = f'[company]\nurl = "{company}"\nprivate = true\nscopes = ["tools"]\n'
+    path.write_text(f'[public]\nurl = "{public}"\ndefault = true\n{company_lines}')
+
+
+@pytest.fixture
+def file(commands: Commands, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A file of two indexes on which no server listens."""
+    monkeypatch.delenv("PYPI_ASSETS_INDEX_URL")
+    path = tmp_path / "indexes.toml"
+    write_indexes(path, "http://127.0.0.1:9/simple/", "http://me@127.0.0.1:9/b/simple/")
+    monkeypatch.setenv("PYPI_ASSETS_INDEXES", str(path))
+    return path
+
+
+@pytest.fixture
+def two(commands: Commands, file: Path, tmp_path: Path) -> Iterator[Two]:
+    with served_index(tmp_path / "public") as public, served_index(tmp_path / "company") as company:
+        write_indexes(file, public.url, company.url)
+        public.wheel("demo", "2.0")
+        public.wheel("other", "1.0")
+        company.wheel("demo", "1.0")
+        made = Two(commands, public, company, file)
+        for index in ("public", "company"):
+            commands.done("--index", index, "crawl", "full")
+            commands.done("dump", "--index", index, "full", "--shards", "1")
+            commands.done("leveldb", "update", f"--index={index}")
+        yield made
+
+
+def test_a_command_is_for_one_index_wherever_the_option_is(two: Two) -> None:
+    for arguments in (
+        ("--index", "company", "files"),
+        ("files", "--index", "company"),
+        ("files", "--index=company"),
+    ):
+        assert two.commands.done(*arguments).stdout.startswith("demo-1.0-py3-none-any.whl\t"), arguments
+    assert {row["version"] for row in two.commands.json("files")} == {"1.0", "2.0"}  # of the default index
+    [row] = two.commands.json("lookup", "module", "demo_module", "--index", "company")
+    assert row["versions"] == ["1.0"]
+    home = two.commands.home
+    assert (home / "catalog.sqlite").exists()
+    assert (home / "indexes" / "company" / "catalog.sqlite").exists()
+    assert (home / "indexes" / "company" / "storage").is_dir()
+
+
+def test_what_follows_two_hyphens_is_an_argument(two: Two) -> None:
+    assert "--index" in two.commands.done("history", "--", "--index").stderr
+
+
+def test_a_look_up_in_all_is_one_answer_whose_rows_name_their_index(two: Two) -> None:
+    shown = two.commands.done("lookup", "module", "demo_module", "--index", "all")
+    assert [line.split("\t")[:3] for line in shown.stdout.splitlines()] == [
+        ["public", "demo", "2.0"],
+        ["company", "demo", "1.0"],
+    ]
+    assert shown.stderr.splitlines() == [
+        f"public: as of serial {two.public.serial}",
+        f"company: as of serial {two.company.serial}",
+    ]
+    rows = two.commands.json("--index", "all", "lookup", "module", "demo_module")
+    assert [(row["index"], row["versions"]) for row in rows] == [("public", ["2.0"]), ("company", ["1.0"])]
+    table = two.commands.done("files", "--index", "all", "--csv", "--header").stdout
+    read = list(csv.DictReader(io.StringIO(table)))
+    assert [(row["index"], row["filename"][:8]) for row in read] == [
+        ("public", "demo-2.0"),
+        ("public", "other-1."),
+        ("company", "demo-1.0"),
+    ]
+    assert [row["index"] for row in two.commands.json("history", "other", "--index", "all")]
+    assert {row["index"] for row in two.commands.json("visits", "demo", "--index", "all")} == {"public", "company"}
+
+
+def test_what_one_of_all_does_not_have_is_no_failure(two: Two) -> None:
+    shown = two.commands.done("lookup", "module", "other_module", "--index", "all")
+    assert shown.stdout.startswith("public\tother\t1.0\n")
+    assert "company: " in shown.stderr
+    assert two.commands.json("lookup", "module", "nope", "--index", "all") == []
+
+
+def test_names_of_standard_input_are_looked_up_in_all(two: Two) -> None:
+    found = CliRunner().invoke(
+        cli, ["lookup", "module", "-", "--index", "all"], input="demo_module\nother_module\n", catch_exceptions=False
+    )
+    lines = [json.loads(line) for line in found.stdout.splitlines()]
+    assert [(line["index"], line["name"], len(line["results"])) for line in lines] == [
+        ("public", "demo_module", 1),
+        ("public", "other_module", 1),
+        ("company", "demo_module", 1),
+        ("company", "other_module", 0),
+    ]
+
+
+def test_an_index_that_cannot_answer_fails_the_command_after_the_answers_of_others(two: Two) -> None:
+    two.file.write_text(two.file.read_text() + '[third]\nurl = "http://127.0.0.1:9/c/simple/"\n')
+    result = two.commands.run("lookup", "module", "demo_module", "--index", "all", "--json")
+    assert result.exit_code == 1
+    assert [row["index"] for row in json.loads(result.stdout)] == ["public", "company"]
+    [line] = [line for line in result.stderr.splitlines() if line.startswith("third: ")]
+    assert "indexes/third" in line
+    done = subprocess.run(
+        [*PROCESS, "files", "--index", "all"], env=os.environ, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, len(done.stdout.splitlines())) == (1, 3)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--index",), "Option '--index' requires an argument."),
+        (("status", "--index"), "Option '--index' requires an argument."),
+        (("status", "--index", "compony"), "Error: --index: there is no index compony: "),
+        (("--index", "all", "crawl", "full"), "--index all goes with lookup, files, history, visits alone"),
+        (("indexes", "--index", "all"), "--index all goes with"),
+        (("lookup", "--index", "all", "modul", "x"), "No such command 'modul'. Did you mean 'module'?"),
+    ],
+)
+def test_a_wrong_index_is_wrong_usage(commands: Commands, file: Path, arguments: tuple[str, ...], message: str) -> None:
+    assert message in commands.refused(*arguments, exit_code=2)
+
+
+def test_without_a_file_there_is_no_index_of_any_name(commands: Commands) -> None:
+    for name in ("company", "all"):
+        assert "PYPI_ASSETS_INDEXES is not set" in commands.refused("files", "--index", name, exit_code=2)
+
+
+def test_an_option_of_that_name_is_its_command_s(commands: Commands, tmp_path: Path) -> None:
+    commands.done("init", "--index", "http://127.0.0.1:9/simple/", "--yes")
+    assert "http://127.0.0.1:9/simple/" in (tmp_path / ".env").read_text()
+
+
+def test_the_indexes_are_listed_with_what_each_has(commands: Commands, file: Path) -> None:
+    assert commands.json("indexes") == [
+        {
+            "index": "public",
+            "url": "http://127.0.0.1:9/simple/",
+            "lister": "auto",
+            "default": True,
+            "private": False,
+            "scopes": [],
+            "database": f"sqlite:///{commands.home}/catalog.sqlite",
+            "storage": f"file://{commands.home}/storage",
+        },
+        {
+            "index": "company",
+            "url": "http://127.0.0.1:9/b/simple/",
+            "lister": "auto",
+            "default": False,
+            "private": True,
+            "scopes": ["tools"],
+            "database": f"sqlite:///{commands.home}/indexes/company/catalog.sqlite",
+            "storage": f"file://{commands.home}/indexes/company/storage",
+        },
+    ]
+    assert "commands are for public," in commands.done("indexes").stderr
+    assert "commands are for company," in commands.done("indexes", "--index", "company").stderr
+
+
+def test_without_a_file_the_one_index_is_listed(commands: Commands) -> None:
+    [row] = commands.json("indexes")
+    assert (row["index"], row["default"]) == (None, True)
+    assert "PYPI_ASSETS_INDEXES is not set" in commands.refused("indexes", "--workspace", exit_code=2)
+
+
+def test_dagster_is_to_load_a_location_for_each(commands: Commands, file: Path) -> None:
+    written = yaml.safe_load(commands.done("indexes", "--workspace").stdout)["load_from"]
+    assert [one["python_module"] for one in written] == [
+        {"module_name": "pypi_assets.definitions", "location_name": "pypi-assets"},
+        {
+            "module_name": "pypi_assets.definitions",
+            "attribute": "index_company",
+            "location_name": "pypi-assets-company",
+        },
+    ]
+
+
+def test_what_is_wrong_in_any_index_is_reported(commands: Commands, file: Path) -> None:
+    file.write_text(file.read_text() + 'lister = "telepathy"\n')
+    assert f"{file}: index company: lister: 'telepathy' is no kind of index" in commands.refused("indexes", exit_code=2)
+    commands.done("files", "--help")
+
+
+def test_names_of_indexes_are_completed(commands: Commands, file: Path) -> None:
+    option = next(one for one in cli.params if one.name == "index")
+    found = option.shell_complete(click.Context(cli), "")
+    assert [item.value for item in found] == ["public", "company", "all"]
+    file.write_text("[")
+    assert option.shell_complete(click.Context(cli), "") == []

@@ -1,0 +1,242 @@
+"""Several indexes come from one file, each with settings of its own, and what is wrong in it is one clear sentence."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pypi_assets.errors import SettingsError
+from pypi_assets.indexes import read_indexes
+from pypi_assets.locations import load_locations
+from pypi_assets.setting_variables import SETTING_NAMES, read_all_indexes, read_variables, selected_index
+from pypi_assets.settings import load_settings
+from pypi_assets_tests.environment import clear_settings
+
+PUBLIC = """
+[public]
+url = "https://public.example/simple/"
+contact = "me@example.org"
+default = true
+"""
+COMPANY = """
+[company-internal]
+url = "https://company.example/root/simple/"
+lister = "simple"
+private = true
+scopes = ["tools"]
+"""
+Write = Callable[[str], Path]
+
+
+@pytest.fixture
+def write(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Write:
+    """Writes the file of indexes, and names it in the environment, in which no other setting is."""
+    clear_settings(monkeypatch)
+    monkeypatch.chdir(tmp_path)
+
+    def write(text: str) -> Path:
+        path = tmp_path / "indexes.toml"
+        path.write_text(text)
+        monkeypatch.setenv("PYPI_ASSETS_INDEXES", str(path))
+        return path
+
+    return write
+
+
+def test_without_a_file_nothing_is_another_index(write: Write) -> None:
+    assert (read_variables().index, read_all_indexes(), load_settings().index) == (None, None, None)
+    with (
+        selected_index("company"),
+        pytest.raises(SettingsError, match=r"^--index: there is no index company, since .*_INDEXES is"),
+    ):
+        load_settings()
+
+
+def test_the_default_index_keeps_the_home_and_others_have_one_below_it(
+    write: Write, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PYPI_ASSETS_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("PYPI_ASSETS_DATABASE_URL", "postgresql://me@db.example/public")
+    monkeypatch.setenv("PYPI_ASSETS_PROJECTS", "requests")
+    monkeypatch.setenv("PYPI_ASSETS_CONTACT", "us@example.org")
+    write(PUBLIC + COMPANY)
+    public = load_settings()
+    assert (public.index, public.index_url, public.contact) == (
+        "public",
+        "https://public.example/simple/",
+        "me@example.org",
+    )
+    assert (public.resolved_home, public.projects) == (tmp_path / "home", ("requests",))
+    assert public.resolved_database_url == "postgresql+psycopg://me@db.example/public"
+    with selected_index("company-internal"):
+        company, locations = load_settings(), load_locations()
+    home = tmp_path / "home" / "indexes" / "company-internal"
+    assert (company.index, company.lister, company.contact) == ("company-internal", "simple", "us@example.org")
+    assert (company.resolved_home, company.projects) == (home, ())
+    assert company.resolved_database_url == f"sqlite:///{home / 'catalog.sqlite'}"
+    assert company.resolved_storage_url == (home / "storage").as_uri() == locations.resolved_storage_url
+    assert company.leveldbs_dir == home / "leveldbs" == locations.leveldbs_dir
+
+
+def test_a_variable_or_a_block_selects_the_index(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(PUBLIC + COMPANY)
+    monkeypatch.setenv("PYPI_ASSETS_INDEX", "company-internal")
+    assert load_settings().index == "company-internal"
+    with selected_index("public"):
+        assert load_settings().index == "public"
+    assert load_settings().index == "company-internal"
+
+
+def test_a_table_has_what_is_of_no_setting_too(write: Write) -> None:
+    indexes = read_indexes(write(PUBLIC + COMPANY + 'also_public = ["Some.Tool"]\n'), SETTING_NAMES)
+    assert [table.name for table in indexes.tables] == ["public", "company-internal"]
+    company = indexes.named("company-internal")
+    assert company is not None
+    assert (indexes.default.name, indexes.default.is_private, company.is_private) == ("public", False, True)
+    assert (company.scopes, company.also_public) == (("tools",), ("some-tool",))
+
+
+@pytest.mark.parametrize(
+    ("lines", "name", "value"),
+    [
+        ('projects = ["Requests", "attrs"]', "projects", ("attrs", "requests")),
+        ('allowed_file_hosts = ["files.example.org"]', "allowed_file_hosts", ("files.example.org",)),
+        ("requests_per_second = 2.5", "requests_per_second", 2.5),
+        ("sensors_on = true", "sensors_on", True),
+        ('database = "postgresql://me@db/x"', "resolved_database_url", "postgresql+psycopg://me@db/x"),
+        ('storage = "s3://bucket/x"', "resolved_storage_url", "s3://bucket/x"),
+        ('credentials = { username = "me@x" }', "index_url", "https://me%40x@one.example/simple/"),
+        ('credentials = "keyring"', "index_url", "https://one.example/simple/"),
+        (
+            'credentials = { username = "me", password = { env = "HIDDEN" } }',
+            "index_url",
+            "https://me:p%40ss%2F@one.example/simple/",
+        ),
+    ],
+)
+def test_a_key_becomes_a_setting(
+    lines: str, name: str, value: object, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HIDDEN", "p@ss/")
+    write(f'[one]\nurl = "https://one.example/simple/"\n{lines}\n')
+    assert getattr(load_settings(), name) == value
+
+
+def test_a_secret_can_be_in_the_file_of_settings(write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PYPI_ASSETS_ENV_FILE")
+    (tmp_path / ".env").write_text("COMPANY_DATABASE=postgresql://me:secret@db/x\n")
+    write('[one]\nurl = "https://one.example/simple/"\ndatabase = { env = "COMPANY_DATABASE" }\n')
+    assert load_settings().resolved_database_url == "postgresql+psycopg://me:secret@db/x"
+
+
+ONE = '[one]\nurl = "https://one.example/simple/"\n'
+OTHER = '[other]\nurl = "https://other.example/simple/"\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "names no index: each is a table, such as [company]"),
+        ("[one", "is not TOML: "),
+        (ONE + ONE, "the index one is there twice"),
+        ("one = 1", "'one' is no table"),
+        (ONE.replace("one", "One", 1), "index 'One': the name of an index has"),
+        (ONE.replace("one", "all", 1), "index 'all': the name of an index has"),
+        (ONE.replace("one", "a__b", 1), "index 'a__b': the name of an index has"),
+        (ONE.replace("one", "o" * 41, 1), "...': the name of an index has at most 40"),
+        (
+            ONE.replace("one", "a-b", 1) + ONE.replace("one", "a_b", 1),
+            "the indexes a-b and a_b differ in - and _ alone",
+        ),
+        ("[one]\n", "index one: url: is missing"),
+        (ONE + "ulr = 1", "index one: 'ulr': is no key of an index; did you mean url?"),
+        (ONE + "index_url = 1", "index one: 'index_url': is no key of an index; did you mean url?"),
+        (ONE + "home = 'x'", "index one: 'home': is no key of an index"),
+        (ONE + "password = 'hunter2'", "index one: 'password': a secret does not belong in this file"),
+        (ONE + "notify_urls = 'x://y'", "index one: 'notify_urls': a secret does not belong in this file"),
+        (
+            "[one]\nurl = 'https://me:hunter2@x/simple/'",
+            "index one: url: contains a password, which does not belong in this file",
+        ),
+        (ONE + "database = 'postgresql://x/y?password=hunter2'", "index one: database: contains a password"),
+        (
+            ONE + "credentials = {username = 'me', password = 'hunter2'}",
+            "index one: credentials.password: a secret does not belong in this file",
+        ),
+        (ONE + "credentials = 'hunter2'", "index one: credentials: is something else; it accepts"),
+        (ONE + "credentials = {token = 'hunter2'}", "index one: credentials.'token': is no key"),
+        (ONE + "credentials = {password = {env = 'X'}}", "index one: credentials.username: is missing"),
+        (ONE + "contact = 1979-05-27", "index one: contact: is neither a text"),
+        (ONE + "contact = ''", "index one: contact: is empty"),
+        (ONE + "contact = {file = 'x'}", "index one: contact: names no environment variable"),
+        (ONE + "contact = {env = 'NOT_SET'}", "index one: contact: the environment variable NOT_SET is not set"),
+        (ONE + "private = 'yes'", "index one: private: is neither true nor false"),
+        (ONE + "scopes = 'x'", "index one: scopes: is no list of names"),
+        (ONE + "scopes = ['a b']", "index one: scopes: 'a b' is no name of a scope"),
+        (ONE + "scopes = ['a', 'a']", "index one: scopes: a is there twice"),
+        (ONE + "scopes = [1]", "index one: scopes: '1' is no text"),
+        (ONE + OTHER, "none of one, other is the default index: add `default = true`"),
+        (ONE + "default = true\n" + OTHER + "default = true\n", "one and other are both the default index"),
+        (ONE + "lister = 'telepathy'", "index one: lister: 'telepathy' is no kind of index"),
+        (ONE + "storage = 'ftp://x'", "index one: storage: not file://, s3://"),
+        ("[one]\nurl = 'https://x/'", "index one: url: does not end in /simple/; it accepts"),
+    ],
+)
+def test_what_is_wrong_is_one_sentence_with_index_and_key(text: str, message: str, write: Write) -> None:
+    path = write(text)
+    with pytest.raises(SettingsError) as caught:
+        load_settings()
+    found = str(caught.value)
+    assert found.startswith(f"{path}: ")
+    assert message in found
+    assert "hunter2" not in found
+    assert len(found.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("key", "one", "other"),
+    [
+        ("database", "", "sqlite:///{home}/catalog.sqlite"),
+        ("database", "postgresql://a@db/x", "postgresql+psycopg://b@db:5432/x"),
+        ("storage", "", "file://{home}/storage/"),
+        ("storage", "s3://b/x", "s3://b/x/"),
+        ("storage", "file://{home}/indexes/other/storage", ""),
+    ],
+)
+def test_two_indexes_share_neither_database_nor_storage(
+    key: str, one: str, other: str, write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "home"
+    monkeypatch.setenv("PYPI_ASSETS_HOME", str(home))
+    lines = [f"{key} = {json.dumps(url.format(home=home))}\n" if url else "" for url in (one, other)]
+    path = write(ONE + "default = true\n" + lines[0] + OTHER + lines[1])
+    text = f"{path}: index other: {key}: the index one has the same one; each index needs its own"
+    for name in (None, "other"):
+        with selected_index(name), pytest.raises(SettingsError) as caught:
+            load_settings()
+        assert str(caught.value) == text
+
+
+def test_a_secret_of_another_index_need_not_be_set(write: Write) -> None:
+    write(ONE + "default = true\n" + OTHER + 'database = { env = "NOT_SET" }\n')
+    assert load_settings().index == "one"
+    with selected_index("other"), pytest.raises(SettingsError, match=r"index other: database: .* NOT_SET is not set$"):
+        load_settings()
+
+
+def test_what_is_no_index_names_those_that_are(write: Write) -> None:
+    path = write(PUBLIC + COMPANY)
+    with selected_index("compony"), pytest.raises(SettingsError) as caught:
+        load_settings()
+    assert str(caught.value).startswith(f"--index: there is no index compony: {path} has public, company-internal; it")
+
+
+def test_a_file_that_cannot_be_read_is_named(write: Write, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PYPI_ASSETS_INDEXES", str(tmp_path / "missing.toml"))
+    with pytest.raises(SettingsError, match=r"^PYPI_ASSETS_INDEXES: cannot read .*missing.toml: No such file"):
+        load_settings()
+    (tmp_path / "binary.toml").write_bytes(b"\xff")
+    monkeypatch.setenv("PYPI_ASSETS_INDEXES", str(tmp_path / "binary.toml"))
+    with pytest.raises(SettingsError, match=r"it is not UTF-8"):
+        load_settings()
