@@ -23,6 +23,7 @@ from sqlalchemy import (
     UniqueConstraint,
     false,
     text,
+    true,
 )
 from sqlalchemy import Text as _Text
 
@@ -60,6 +61,13 @@ catalog_state = Table(
     ),
     Column(
         "file_origin", Text, comment="scheme and host of the files; empty: the index's own alone; null: not decided"
+    ),
+    Column(
+        "follows_all",
+        Boolean,
+        nullable=False,
+        server_default=true(),
+        comment="false: scopes decide which projects are followed, see followed_intervals",
     ),
     CheckConstraint("id = 1", name="one_row"),
     CheckConstraint("events_through >= events_since", name="events_in_order"),
@@ -284,11 +292,22 @@ def _claims() -> tuple[Column[Any], ...]:
     )
 
 
+def _rulesets() -> Column[Any]:
+    return Column("rulesets", Text, comment="SCOPE:VERSION of each ruleset in force, joined by commas; null: none was")
+
+
 read_queue = Table(
     "read_queue",
     metadata,
     Column("distribution_id", ForeignKey("distributions.id"), primary_key=True),
     Column("project_id", ForeignKey("projects.id"), nullable=False, index=True),
+    Column(
+        "is_first",
+        Boolean,
+        nullable=False,
+        server_default=false(),
+        comment="what it requires leads a scope on, so it is read before the others",
+    ),
     *_claims(),
     comment="The distributions that are pending and whose address is known; nothing else is here.",
 )
@@ -307,6 +326,7 @@ read_attempts = Table(
     Column("error_text", Text),
     Column("bytes_fetched", BigInteger, nullable=False),
     Column("requests", Integer, nullable=False),
+    _rulesets(),
     comment="Every attempt to read a distribution. Append-only.",
 )
 
@@ -338,6 +358,7 @@ visits = Table(
     Column("kind", Short, nullable=False),
     Column("scope", Short, key="workload", nullable=False),
     Column("started_at", Time, nullable=False),
+    _rulesets(),
     UniqueConstraint("project_id", "visit"),
     Index("ix_visits_of_scope", "project_id", "workload"),
 )
@@ -491,7 +512,8 @@ visit_queue = Table(
         Short,
         key="workload",
         primary_key=True,
-        comment="crawl:ID, range:START-END, audit:ID, revisits, or listing: what no range has taken yet",
+        comment="crawl:ID, range:START-END, audit:ID, scope:ID, aborted:ID of a scope that rests, revisits, or listing:"
+        " what no range has taken yet",
     ),
     Column("project_id", ForeignKey("projects.id"), primary_key=True),
     Column("shard", SmallInteger, nullable=False),
@@ -645,4 +667,83 @@ epochs = Table(
     Column("serial", Serial, primary_key=True, autoincrement=False, comment="from here to the next row's serial"),
     Column("epoch", Serial, nullable=False, comment="greater than those of all rows before; see ledger/epochs.py"),
     comment="When what is visible at serials changed last after they were complete.",
+)
+
+scopes = Table(
+    "scopes",
+    metadata,
+    Column("id", Key, primary_key=True),
+    Column("name", Text, nullable=False, unique=True),
+    Column("created_at", Time, nullable=False),
+    Column("created_serial", Serial, nullable=False, comment="from here on it says what is followed"),
+    Column("roots", Text, nullable=False, comment="JSON: by normalized name, the extras that are followed too"),
+    Column("most_depth", Integer, comment="how many requirements lead away from a root at most; null: any number"),
+    Column("nice", SmallInteger, nullable=False, comment="lower first"),
+    Column("concurrency", Integer, comment="how many requests it has under way at most; null: as the settings say"),
+    Column("tag", Text, comment="of the workers that its work is for; null: any"),
+    Column("match_only", Boolean, nullable=False, comment="true: workers without its tag leave it alone"),
+    Column("is_aborted", Boolean, nullable=False, server_default=false()),
+    Column("completed_at", Time, comment="when nothing was left to do; null: something is"),
+    Column("pruned_at", Time, comment="when what its roots no longer lead to was left out"),
+    _visited(),
+    comment="What is followed: roots, and by which rules their requirements are.",
+)
+
+scope_rulesets = Table(
+    "scope_rulesets",
+    metadata,
+    Column("scope_id", ForeignKey("scopes.id"), primary_key=True),
+    Column("version", Integer, primary_key=True, autoincrement=False, comment="counts up from 1"),
+    Column("from_serial", Serial, nullable=False, comment="in force from here to the next one"),
+    Column("created_at", Time, nullable=False),
+    Column("content", Text, nullable=False, comment="TOML"),
+)
+
+scope_projects = Table(
+    "scope_projects",
+    metadata,
+    Column("scope_id", ForeignKey("scopes.id"), primary_key=True),
+    Column("project_id", ForeignKey("projects.id"), primary_key=True, index=True),
+    Column(
+        "depth", Integer, nullable=False, comment="the least number of requirements from a root since the last prune"
+    ),
+    Column("is_beyond", Boolean, nullable=False, comment="true: beyond the greatest depth, so it is not followed"),
+    Column("first_serial", Serial, nullable=False, comment="the least at which the roots lead to it"),
+    Column("entered_serial", Serial, nullable=False, comment="after those that were complete when it entered"),
+    Column("is_late", Boolean, nullable=False, comment="true: first_serial was complete already"),
+    Column("entered_at", Time, nullable=False),
+    Column("nice", SmallInteger, nullable=False, comment="of the scope and of its rules"),
+    comment="What the roots of a scope lead to. A project stays until the scope is pruned.",
+)
+
+scope_edges = Table(
+    "scope_edges",
+    metadata,
+    Column("scope_id", ForeignKey("scopes.id"), primary_key=True),
+    Column("project_id", ForeignKey("projects.id"), primary_key=True),
+    Column("required", Text, primary_key=True, comment="the normalized name of the project that is required"),
+    Column("start", Serial, primary_key=True),
+    Column("end", Serial, comment="the serial from which it no longer holds; null: it still does"),
+    sqlite_with_rowid=False,
+    comment="Which project of a scope requires which, by the rules of the scope.",
+)
+
+scope_marks = Table(
+    "scope_marks",
+    metadata,
+    Column("id", Key, primary_key=True),
+    Column("project_id", Key, nullable=False),
+    comment="What these projects require may have changed, so scopes look again. Writers only append.",
+)
+
+followed_intervals = Table(
+    "followed_intervals",
+    metadata,
+    Column("project_id", ForeignKey("projects.id"), primary_key=True),
+    Column("start", Serial, primary_key=True, comment="after the complete serial when it entered"),
+    Column("end", Serial, comment="the serial from which it is no longer followed; null: it still is"),
+    Column("exact_from", Serial, comment="there is an answer from here on; null: entering, not settled yet"),
+    Index(None, "exact_from"),
+    _partial_index("ix_followed_intervals_entering", "project_id", where="exact_from IS NULL"),
+    comment="Which projects are followed, where scopes decide it.",
 )

@@ -45,6 +45,7 @@ _COMMANDS = {
         "visits": ("cli.visits:visits_command", "List or compare the visits of PROJECT's page."),
     },
     "Follow an index": {
+        "scope": ("cli.scope:scope_group", "Follow some projects, and what they require."),
         "crawl": ("cli.crawl:crawl_group", "Bring the catalog up to the index."),
         "ranges": ("cli.ranges:ranges_command", "List serial ranges with their states."),
         "failures": ("cli.failures:failures_group", "List failed reads and visits, and try them again."),

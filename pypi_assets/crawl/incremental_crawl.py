@@ -53,6 +53,7 @@ from pypi_assets.catalog.work.finished_workloads import (
 from pypi_assets.catalog.work.full_crawls import require_followable
 from pypi_assets.catalog.work.listed_projects import exact_again_from
 from pypi_assets.catalog.work.read_queue import is_read_pending
+from pypi_assets.catalog.work.scopes import has_scopes
 from pypi_assets.catalog.work.visit_queue import (
     REVISITS,
     WorkloadProgress,
@@ -65,6 +66,7 @@ from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.draining import claiming
 from pypi_assets.crawl.lister_choice import query_changelog
 from pypi_assets.crawl.reading import ReadCounts, read_workload
+from pypi_assets.crawl.scope_crawl import ENTERING_IN_A_RANGE, follow_workload, run_ready_scopes, settle
 from pypi_assets.crawl.simple_lister import allocate_listed_ranges
 from pypi_assets.crawl.stored_events import catch_up, index_serial
 from pypi_assets.crawl.visiting import visit_workload
@@ -179,13 +181,25 @@ def read_range(crawler: Crawler, serials: SerialRange) -> ReadCounts:
     workload, catalog = range_workload(serials), crawler.catalog
     with _work_on(crawler, serials):
         catalog.transact(partial(_require_visited, serials))
-        counts = read_workload(crawler, workload)
+        counts = _read_and_follow(crawler, workload)
         if catalog.transact(partial(_complete_if_finished, serials, catalog.clock())):
             catalog.transact(partial(_forget_done, serials))
     with catalog.read() as connection:
         are_left = is_read_pending(connection, REVISITS)
     if are_left:
         read_workload(crawler, REVISITS, only_due=True)
+    return counts
+
+
+def _read_and_follow(crawler: Crawler, workload: str) -> ReadCounts:
+    """Reads what is pending in the workload, and what its uploads bring into scopes, where there are any."""
+    with crawler.catalog.read() as connection:
+        are_scopes = has_scopes(connection)
+    if not are_scopes:
+        return read_workload(crawler, workload)
+    counts = follow_workload(crawler, workload, ENTERING_IN_A_RANGE)
+    while settle(crawler, workload):
+        counts += follow_workload(crawler, workload, 0)
     return counts
 
 
@@ -231,11 +245,14 @@ def crawl_range(crawler: Crawler, serials: SerialRange, *, again: bool = True) -
 def crawl_incremental(crawler: Crawler) -> list[RangeResult]:
     """Crawls every range up to the index's last serial, those left open by earlier runs first.
 
-    Other processes can work on the same ranges meanwhile; what they complete is not repeated.
+    Other processes can work on the same ranges meanwhile; what they complete is not repeated. In the end scopes go on
+    that have something left.
     """
     allocate_next_ranges(crawler)
     explain_ranges(crawler)
-    return [crawl_range(crawler, serials, again=False) for serials in open_ranges(crawler)]
+    results = [crawl_range(crawler, serials, again=False) for serials in open_ranges(crawler)]
+    run_ready_scopes(crawler)
+    return results
 
 
 def explain_ranges(crawler: Crawler) -> None:

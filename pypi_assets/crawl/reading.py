@@ -6,7 +6,8 @@ How one distribution is downloaded is in `fetching.py`; the same loop for projec
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from typing import Any
 
 from pypi_assets.catalog.reads.extract_packs import StoredPack
 from pypi_assets.catalog.reads.read_outcomes import FinishedRead, Outcome
@@ -52,18 +53,32 @@ class ReadCounts:
     seconds: float = 0.0
     failures: Mapping[str, int] = field(default_factory=dict)
 
+    def __add__(self, other: "ReadCounts") -> "ReadCounts":
+        sums: dict[str, Any] = {
+            one.name: getattr(self, one.name) + getattr(other, one.name)
+            for one in fields(self)
+            if one.name != "failures"
+        }
+        return ReadCounts(**sums, failures=dict(Counter(self.failures) + Counter(other.failures)))
+
 
 def read_workload(
-    crawler: Crawler, workload: str | None, shards: Sequence[int] | None = None, *, only_due: bool = False
+    crawler: Crawler,
+    workload: str | None,
+    shards: Sequence[int] | None = None,
+    *,
+    only_due: bool = False,
+    only_first: bool = False,
 ) -> ReadCounts:
     """Reads every distribution that is pending in the projects of `workload` (None: of all), within `shards`.
 
     It returns once no process has any of them left to read; with `only_due`, once none that is left is due and free.
+    With `only_first` it reads only what leads a scope on.
     Raises RefusedError where no host of files can be trusted: see `file_origin_choice.py`.
     """
     started = time.monotonic()
     with claiming(crawler, workload) as worker:
-        reading = _Reading(crawler, worker, workload, shards)
+        reading = _Reading(crawler, worker, workload, shards, only_first)
         while reading.find_groups():
             choose_file_origin(crawler)
             drain(crawler, reading, only_due=only_due)
@@ -95,12 +110,15 @@ class _Group:
 class _Reading:
     """The reads of one workload, claimed from a group of shards at a time: a full crawl can have millions pending."""
 
-    def __init__(self, crawler: Crawler, worker: str, workload: str | None, shards: Sequence[int] | None) -> None:
+    def __init__(
+        self, crawler: Crawler, worker: str, workload: str | None, shards: Sequence[int] | None, only_first: bool
+    ) -> None:
         self._crawler = crawler
         self._catalog = crawler.catalog
         self._worker = worker
         self._workload = workload
         self._shards = shards
+        self._only_first = only_first
         self._groups: list[_Group] = []
         self._stored_at = time.monotonic()
         self._pending = 0
@@ -112,7 +130,7 @@ class _Reading:
     def find_groups(self) -> bool:
         """Finds the shards with pending reads, new ones included; returns whether there are any."""
         with self._catalog.read() as connection:
-            pending = pending_by_shard(connection, self._workload, self._shards)
+            pending = pending_by_shard(connection, self._workload, self._shards, only_first=self._only_first)
         self._groups = [_Group(shards) for shards in in_groups(pending, pending, _GROUP_READS)]
         self._pending = sum(pending.values())
         self.report()
@@ -186,12 +204,13 @@ class _Reading:
                 now=now,
                 until=now + self._crawler.claim_lease_s,
                 limit=limit,
+                only_first=self._only_first,
             )
         )
 
     def _look_again(self, group: _Group) -> None:
         with self._catalog.read() as connection:
-            ready_at = reads_ready_at(connection, self._workload, group.shards)
+            ready_at = reads_ready_at(connection, self._workload, group.shards, only_first=self._only_first)
         if ready_at is None:
             self._groups.remove(group)
         else:

@@ -18,6 +18,7 @@ from pypi_assets.catalog.work.visit_queue import WorkloadProgress, range_workloa
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.reading import ReadCounts, read_workload
 from pypi_assets.crawl.rows_read_again import store_readable_rows
+from pypi_assets.crawl.scope_crawl import settle
 from pypi_assets.crawl.visiting import visit_workload
 
 
@@ -65,6 +66,7 @@ def retry(crawler: Crawler, kind: str | None = None, project: str | None = None)
     after = [visit_workload(crawler, workload) for workload in workloads]
     read = read_workload(crawler, None)
     for workload in workloads:
+        settle(crawler, workload)
         forget_visits(catalog, workload)
     return RetryResult(
         retried_reads=reads,

@@ -13,7 +13,7 @@ from sqlalchemy import Connection
 from pypi_assets.catalog.observed.projects import projects_in_shards
 from pypi_assets.catalog.reads.read_outcomes import ShardReads, reads_by_shard
 from pypi_assets.catalog.work.finished_workloads import forget_visits, queue_again
-from pypi_assets.catalog.work.full_crawls import FullCrawl, complete_crawl, find_open_crawl, require_followable
+from pypi_assets.catalog.work.full_crawls import FullCrawl, complete_crawl, find_open_crawl, require_last_crawl
 from pypi_assets.catalog.work.visit_queue import (
     WorkloadProgress,
     progress_by_shard,
@@ -42,7 +42,7 @@ def crawl_of_shards(crawler: Crawler) -> FullCrawl:
     """The open full crawl, else the last completed one. Raises CatalogError where there is neither."""
     with crawler.catalog.read() as connection:
         if find_open_crawl(connection) is None:
-            return require_followable(connection, crawler.index.index_url, crawler.selection)
+            return require_last_crawl(connection, crawler.index.index_url, crawler.selection)
     return require_open_crawl(crawler)
 
 

@@ -15,6 +15,7 @@ from pypi_assets.catalog.database import Catalog, CatalogError
 from pypi_assets.catalog.ledger.range_ledger import unfinished_ranges
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.observed.events import first_event_time
+from pypi_assets.catalog.observed.followed import follows_all
 from pypi_assets.catalog.publications.dump_registry import (
     Dump,
     DumpState,
@@ -24,7 +25,7 @@ from pypi_assets.catalog.publications.dump_registry import (
 )
 from pypi_assets.catalog.reports.exhausted_work import read_exhausted
 from pypi_assets.catalog.work.audits import last_completed_audit
-from pypi_assets.catalog.work.full_crawls import FullCrawl, find_open_crawl, last_completed_crawl
+from pypi_assets.catalog.work.full_crawls import FullCrawl, find_open_crawl, has_baseline, last_completed_crawl
 from pypi_assets.dumps.compaction import next_join
 from pypi_assets.dumps.cover import Cover, cover_of
 from pypi_assets.dumps.dump_writer import ranges_without_dump
@@ -51,19 +52,19 @@ require_other_names(DATASETS)
 
 @dataclass(frozen=True, slots=True)
 class CrawlDue:
-    """The full crawl that was completed last, and the one that is open; None where there is none."""
+    """The full crawl that was completed last, and the one that is open; None where there is none. `is_followable`: the
+    index can be followed in ranges, since a full crawl or the first scope is complete. `is_scoped`: only what scopes
+    lead to is followed.
+    """
 
     completed: FullCrawl | None
     open: FullCrawl | None
-
-    @property
-    def is_followable(self) -> bool:
-        """Whether the index can be followed in ranges: a full crawl is complete."""
-        return self.completed is not None
+    is_followable: bool
+    is_scoped: bool = False
 
     @property
     def is_due(self) -> bool:
-        return self.open is not None or self.completed is None
+        return self.open is not None or (self.completed is None and not self.is_scoped)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +167,12 @@ def due_crawl(catalog: Catalog) -> CrawlDue:
 
 
 def _crawl(connection: Connection) -> CrawlDue:
-    return CrawlDue(last_completed_crawl(connection), find_open_crawl(connection))
+    return CrawlDue(
+        last_completed_crawl(connection),
+        find_open_crawl(connection),
+        has_baseline(connection),
+        not follows_all(connection),
+    )
 
 
 def job_before_versions(catalog: Catalog, cover: Cover) -> str:

@@ -91,7 +91,7 @@ class FileUpdate:
 
     `shown` are the facts of a page that was just seen, unless a newer page has replaced them. `page_serial` is that of
     the page whose facts count. `is_on_newest`: that page is the newest one of the project, so the row need not have its
-    serial. `id` is 0 until the file has a row.
+    serial. `id` is 0 until the file has a row. `skipped` is why the rules of scopes leave it out; None: they do not.
     """
 
     name: str
@@ -103,6 +103,7 @@ class FileUpdate:
     old_yanked: tuple[Interval, ...] = ()
     id: int = 0
     is_on_newest: bool = False
+    skipped: str | None = None
 
     @property
     def old_boundaries(self) -> set[tuple[str, str, int]]:
@@ -131,6 +132,18 @@ class FileUpdate:
         if self.stored.outcome == Outcome.VANISHED and (self.shown or known).url is not None and self.is_live:
             return True
         return self.shown is not None and (known.url is None or known.sha256 not in {None, self.shown.sha256})
+
+    @property
+    def is_queued(self) -> bool:
+        """Whether the file is to be read, and not skipped."""
+        is_new = self.stored is None and self.shown is not None
+        return (is_new or self.is_to_be_read) and self.skipped is None
+
+    @property
+    def known_facts(self) -> PageFacts | None:
+        """What a page shows of the file; None where only events know it."""
+        facts = self.shown or (self.stored and self.stored.facts)
+        return facts if facts and facts.url is not None else None
 
     @property
     def is_live(self) -> bool:

@@ -31,6 +31,7 @@ from pypi_assets.catalog.derived.project_state import Interval
 from pypi_assets.catalog.derived.stored_files import PageFacts, intervals_of_files
 from pypi_assets.catalog.ledger.epochs import note_change
 from pypi_assets.catalog.ledger.range_ledger import lock_state, seals
+from pypi_assets.catalog.observed.followed import mark_projects
 from pypi_assets.catalog.observed.project_names import CORRECTED
 from pypi_assets.catalog.observed.projects import Project
 from pypi_assets.catalog.observed.sightings import StoredSighting
@@ -45,7 +46,11 @@ from pypi_assets.catalog.tables import (
     yanked_intervals,
 )
 from pypi_assets.catalog.work.read_queue import queue_reads
+from pypi_assets.catalog.work.scope_reading import ReadingRules, reading_rules, skip, uploaded_time
 from pypi_assets.index.models import ProjectPage
+from pypi_assets.scopes.ruleset import RuledFile
+from pypi_assets.scopes.selected_files import ScopeFile
+from pypi_assets.scopes.spans import OPEN_END, Spans
 
 UNEXPLAINED_CHANGES = "unexplained changes"
 """The name of their count."""
@@ -74,16 +79,12 @@ def recompute(
     yanked = intervals_of_files(connection, yanked_intervals, files)
     updates = [compute_update(replace(one.inputs, live=live, yanked=yanked), one.fold) for one in folded]
     release_ids = _release_ids(connection, updates)
+    rules = reading_rules(connection, [one.project.id for one in updates])
+    for one in updates:
+        if one.project.id in rules:
+            _skip_by_rules(one, rules[one.project.id])
     _enter_files(connection, updates, release_ids)
-    queue_reads(
-        connection,
-        [
-            (file.id, one.project.id)
-            for one in updates
-            for file in one.files
-            if file.is_to_be_read or (file.stored is None and file.shown is not None)
-        ],
-    )
+    _queue_files(connection, updates, rules)
     _lock_unseen(connection, folded)
     with counting_files(connection, _changed_files(updates)) as entered:
         entered += [file.id for one in updates for file in one.files if file.stored is None]
@@ -99,9 +100,47 @@ def recompute(
             _replace_intervals(connection, table, old, new)
         if (changed_at := first_visible_change(updates)) is not None:
             note_change(connection, changed_at, sealed.complete)
+            mark_projects(connection, [one.project.id for one in updates])
     new_points = {one.inputs.project.id: _checkpoint(one, update) for one, update in zip(folded, updates, strict=True)}
     store_checkpoints(connection, {id_: point for id_, point in new_points.items() if point is not None})
     return {id_ for one in folded if one.fold.unexplained and (id_ := one.inputs.project.id) in (seen or {})}
+
+
+def _skip_by_rules(update: ProjectUpdate, rules: ReadingRules) -> None:
+    """Notes why files that would be read now are not. Of the others, what is known of them counts where rules count
+    the newest files."""
+    files = {file.name: file for file in update.files if file.is_live and file.known_facts is not None}
+    ruled = [
+        RuledFile(name, update.names.parts(name).kind, uploaded_time(file.known_facts and file.known_facts.uploaded_at))
+        for name, file in files.items()
+    ]
+    for name, reason in rules.skipped(update.project.normalized, ruled).items():
+        files[name].skipped = reason
+
+
+def _queue_files(connection: Connection, updates: Iterable[ProjectUpdate], rules: Mapping[int, ReadingRules]) -> None:
+    """Queues what is to be read, by project: by the rules of its scopes, if it is in any."""
+    without_rules: list[tuple[int, int]] = []
+    for one in updates:
+        wanted = [file for file in one.files if file.is_queued]
+        if (of_it := rules.get(one.project.id)) is None:
+            without_rules += [(file.id, one.project.id) for file in wanted]
+        elif wanted:
+            live = {file.name: _as_scope_file(one, file) for file in one.files if file.is_live}
+            leading = of_it.read_first(live)
+            first = {file.id for file in wanted if file.name in leading}
+            queue_reads(connection, [(file.id, one.project.id) for file in wanted], of_it.nice, first)
+    queue_reads(connection, without_rules)
+
+
+def _as_scope_file(update: ProjectUpdate, file: FileUpdate) -> ScopeFile:
+    return ScopeFile(
+        file.history.version, update.names.parts(file.name).kind, _spans(file.history.live), _spans(file.history.yanked)
+    )
+
+
+def _spans(intervals: Iterable[Interval]) -> Spans:
+    return tuple((one.start, OPEN_END if one.end is None else one.end) for one in intervals)
 
 
 def _checkpoint(folded: FoldedProject, update: ProjectUpdate) -> StoredCheckpoint | None:
@@ -234,13 +273,16 @@ def _enter_files(
     for id_, project_id, filename in connection.execute(insert(distributions).returning(*columns), rows):
         new[project_id, filename][1].id = id_
     outcomes = [
-        {
-            "distribution_id": file.id,
-            "outcome": Outcome.VANISHED if file.has_vanished(one.newest_page) else Outcome.PENDING,
-        }
+        {"distribution_id": file.id, "outcome": _first_outcome(one, file), "error_text": file.skipped}
         for one, file in new.values()
     ]
     connection.execute(insert(distribution_data), outcomes)
+
+
+def _first_outcome(update: ProjectUpdate, file: FileUpdate) -> Outcome:
+    if file.has_vanished(update.newest_page):
+        return Outcome.VANISHED
+    return Outcome.PENDING if file.skipped is None else Outcome.SKIPPED
 
 
 def _update_files(
@@ -266,11 +308,13 @@ def _update_files(
     _update(connection, distributions, with_new_facts)
     _update(connection, distributions, with_newer_page)
     _update(connection, distributions, moved)
-    to_be_read = [file.id for _, file, _ in known if file.is_to_be_read]
+    to_be_read = [file.id for _, file, _ in known if file.is_to_be_read and file.skipped is None]
     vanished = [file.id for one, file, _ in known if file.has_vanished(one.newest_page)]
     for outcome, ids in ((Outcome.PENDING, to_be_read), (Outcome.VANISHED, vanished)):
         found = {"outcome": outcome, "error_kind": None, "error_text": None}
         _update(connection, distribution_data, [{"of_id": id_} | found for id_ in ids])
+    skipped = {file.id: file.skipped for _, file, _ in known if file.is_to_be_read and file.skipped is not None}
+    skip(connection, skipped)
 
 
 def _update(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:

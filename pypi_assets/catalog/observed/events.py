@@ -10,6 +10,7 @@ from sqlalchemy import Connection, Select, and_, bindparam, case, func, or_, sel
 from pypi_assets.catalog.database import Catalog, CatalogError, at_a_time, insert_missing
 from pypi_assets.catalog.ledger.range_ledger import lock_state, read_state
 from pypi_assets.catalog.ledger.serial_range import SerialRange
+from pypi_assets.catalog.observed.followed import is_followed
 from pypi_assets.catalog.observed.project_names import ShownName, log_renamed, rename_projects
 from pypi_assets.catalog.observed.projects import Selection, enter_projects, project_ids
 from pypi_assets.catalog.observed.visit_statistics import note_seen
@@ -198,7 +199,7 @@ def _events_of(
 
 
 def changed_projects(connection: Connection, serials: SerialRange) -> list[tuple[int, int, int]]:
-    """The projects with a file-changing event in `serials`: (project id, its shard, the last such serial)."""
+    """The followed projects with a file-changing event in `serials`: (project id, its shard, the last such serial)."""
     rows = connection.execute(
         select(events.c.project_id, projects.c.shard, func.max(events.c.serial))
         .join(projects, projects.c.id == events.c.project_id)
@@ -206,6 +207,7 @@ def changed_projects(connection: Connection, serials: SerialRange) -> list[tuple
             events.c.serial > serials.start,
             events.c.serial <= serials.end,
             events.c.kind.not_in(sorted(NO_FILE_CHANGE)),
+            is_followed(connection, projects.c.id),
         )
         .group_by(events.c.project_id, projects.c.shard)
         .order_by(events.c.project_id)

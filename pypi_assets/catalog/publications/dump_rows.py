@@ -10,6 +10,7 @@ from packaging.utils import canonicalize_name
 from sqlalchemy import ColumnElement, Select, and_, func, or_, select
 
 from pypi_assets.catalog.database import Catalog, at_a_time, read_by_index, storable
+from pypi_assets.catalog.observed.followed import answered_at
 from pypi_assets.catalog.reads.name_lists import StoredLists, lists_with_module
 from pypi_assets.catalog.reads.read_outcomes import Outcome
 from pypi_assets.catalog.reads.stored_contents import StoredContents
@@ -69,9 +70,11 @@ def holds_at(start: ColumnElement[int], end: ColumnElement[int], serial: int) ->
     return and_(start <= serial, or_(end.is_(None), end > serial))
 
 
-def rows_at(serial: int) -> Select[tuple[object, ...]]:
-    """Every distribution ever known as it was at `serial`, for `stream_rows`."""
+def rows_at(catalog: Catalog, serial: int) -> Select[tuple[object, ...]]:
+    """Every distribution ever known as it was at `serial`, for `stream_rows`. What is not followed is not live."""
     live, yanked, data = live_intervals, yanked_intervals, distribution_data
+    with catalog.read() as connection:
+        is_answered = answered_at(connection, distributions.c.project_id, serial)
     columns: dict[str, ColumnElement[Any]] = {
         "project": projects.c.name,
         "normalized": projects.c.normalized,
@@ -103,7 +106,10 @@ def rows_at(serial: int) -> Select[tuple[object, ...]]:
         .join(projects, projects.c.id == distributions.c.project_id)
         .join(releases, releases.c.id == distributions.c.release_id)
         .join(data, data.c.distribution_id == distributions.c.id)
-        .outerjoin(live, and_(live.c.distribution_id == distributions.c.id, holds_at(live.c.start, live.c.end, serial)))
+        .outerjoin(
+            live,
+            and_(live.c.distribution_id == distributions.c.id, holds_at(live.c.start, live.c.end, serial), is_answered),
+        )
         .outerjoin(
             yanked, and_(yanked.c.distribution_id == distributions.c.id, holds_at(yanked.c.start, yanked.c.end, serial))
         )
@@ -111,17 +117,17 @@ def rows_at(serial: int) -> Select[tuple[object, ...]]:
     )
 
 
-def shard_at(serial: int, shards: int, shard: int) -> Select[tuple[object, ...]]:
+def shard_at(catalog: Catalog, serial: int, shards: int, shard: int) -> Select[tuple[object, ...]]:
     """What is live at `serial` in one of the `shards` of a full dump, for `stream_rows`."""
     width = 65_536 // shards
-    return rows_at(serial).where(
+    return rows_at(catalog, serial).where(
         projects.c.bucket.between(shard * width, (shard + 1) * width - 1), live_intervals.c.start.is_not(None)
     )
 
 
 def project_rows_at(catalog: Catalog, serial: int, project: str) -> Iterator[dict[str, object]]:
     """The rows of a project's distributions that are live at `serial`."""
-    query = rows_at(serial).where(
+    query = rows_at(catalog, serial).where(
         projects.c.normalized == canonicalize_name(project), live_intervals.c.start.is_not(None)
     )
     yield from stream_rows(catalog, query)
@@ -144,6 +150,7 @@ def providing_releases(catalog: Catalog, serial: int, module: str) -> Iterator[t
         .distinct()
     )
     with catalog.read() as connection:
+        query = query.where(answered_at(connection, projects.c.id, serial))
         read_by_index(connection)
         for lists in at_a_time(list(lists_with_module(connection, module))):
             of_lists = query.where(data.c.modules_id.in_(lists))
@@ -171,6 +178,7 @@ def requiring_releases(catalog: Catalog, serial: int, project: str) -> Iterator[
         .order_by(projects.c.normalized)
     )
     with catalog.read() as connection:
+        query = query.where(answered_at(connection, projects.c.id, serial))
         read_by_index(connection)
         for row in connection.execution_options(yield_per=_ROWS_AT_A_TIME).execute(query):
             yield row.normalized, row.version, row.condition
@@ -194,6 +202,7 @@ def version_yanks_at(catalog: Catalog, serial: int, normalized: Iterable[str]) -
         .distinct()
     )
     with catalog.read() as connection:
+        query = query.where(answered_at(connection, projects.c.id, serial))
         for some in at_a_time(sorted(normalized)):
             of_some = query.where(projects.c.normalized.in_(some))
             for row in connection.execution_options(yield_per=_ROWS_AT_A_TIME).execute(of_some):

@@ -44,6 +44,7 @@ class Outcome(StrEnum):
     """What became of a distribution. All but PENDING are final.
 
     VANISHED is only what is not live: it was gone before it was read. A file that becomes live again is read again.
+    SKIPPED is what the rules of scopes leave out; it is read once they no longer do.
     """
 
     PENDING = "pending"
@@ -52,6 +53,7 @@ class Outcome(StrEnum):
     VANISHED = "vanished"
     UNSUPPORTED = "unsupported"
     EXHAUSTED = "gave up"
+    SKIPPED = "skipped"
 
 
 FAILED = (Outcome.ERROR, Outcome.EXHAUSTED)

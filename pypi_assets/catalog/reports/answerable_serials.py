@@ -11,7 +11,7 @@ from pypi_assets.catalog.ledger.range_ledger import complete_serial, inexact_spa
 from pypi_assets.catalog.tables import (
     catalog_state,
 )
-from pypi_assets.catalog.work.full_crawls import last_completed_crawl
+from pypi_assets.catalog.work.full_crawls import has_baseline
 
 _T = TypeVar("_T")
 
@@ -41,8 +41,11 @@ def answerable_serial(catalog: Catalog, serial: int | None = None) -> int:
     Raises CatalogError, with the answerable serials, where the catalog is not exact at `serial`.
     """
     with catalog.read() as connection:
-        if last_completed_crawl(connection) is None:
-            raise CatalogError("no full crawl is complete yet, so there is no answer yet: run `pypi-assets crawl full`")
+        if not has_baseline(connection):
+            raise CatalogError(
+                "no full crawl is complete yet, so there is no answer yet: run `pypi-assets crawl full`, or"
+                " `pypi-assets scope run` where a scope was created"
+            )
         complete = complete_serial(connection)
         exact_from = connection.scalar(select(catalog_state.c.exact_from)) or 0
         spans = [] if serial is None else inexact_spans(connection, around=serial)

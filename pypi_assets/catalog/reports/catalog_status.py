@@ -20,7 +20,7 @@ from pypi_assets.catalog.reports.ledger_faults import ledger_faults
 from pypi_assets.catalog.reports.range_changes import count_unexplained
 from pypi_assets.catalog.reports.running_work import RunningWork, running_work
 from pypi_assets.catalog.tables import catalog_state
-from pypi_assets.catalog.work.full_crawls import find_open_crawl, last_completed_crawl
+from pypi_assets.catalog.work.full_crawls import find_open_crawl, has_baseline, last_completed_crawl
 from pypi_assets.catalog.work.read_queue import count_queued_reads
 from pypi_assets.catalog.work.visit_queue import WorkloadProgress, progress_by_shard, range_workload
 
@@ -78,12 +78,12 @@ def catalog_status(catalog: Catalog) -> CatalogStatus:
         state = connection.execute(select(catalog_state)).first()
         outcomes = {outcome.value: 0 for outcome in Outcome} | live_outcomes(connection)
         completed = last_completed_crawl(connection)
-        entries = unfinished_ranges(connection) if completed else []
+        entries = unfinished_ranges(connection) if has_baseline(connection) else []
         now = catalog.clock()
         unfinished = {range_workload(entry.serials) for entry in entries}
         return CatalogStatus(
             followed=read_followed(connection),
-            exact_from=None if completed is None or state is None else state.exact_from,
+            exact_from=None if state is None or not has_baseline(connection) else state.exact_from,
             events_through=None if state is None else state.events_through,
             live_distributions=sum(outcomes.values()),
             outcomes=outcomes,

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from sqlalchemy import select
 
 from pypi_assets.catalog.database import Catalog
+from pypi_assets.catalog.observed.followed import answered_at
 from pypi_assets.catalog.tables import distributions, live_intervals, projects, releases
 
 
@@ -46,6 +47,7 @@ def files_with_sha256(catalog: Catalog, serial: int, sha256: str) -> list[FoundF
     )
     intervals: dict[tuple[str, str, str, str], list[tuple[int, int | None]]] = {}
     with catalog.read() as connection:
+        query = query.where(answered_at(connection, projects.c.id, serial))
         for project, normalized, version, filename, start, end in connection.execute(query):
             end_by_then = None if end is None or end > serial else end
             intervals.setdefault((project, normalized, version, filename), []).append((start, end_by_then))

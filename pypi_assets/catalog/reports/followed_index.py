@@ -8,7 +8,7 @@ from pypi_assets.catalog.ledger.range_ledger import complete_serial
 from pypi_assets.catalog.observed.events import first_event_time
 from pypi_assets.catalog.observed.file_origins import known_file_origin
 from pypi_assets.catalog.observed.lister_states import ChangelogTrouble, changelog_trouble, last_listed
-from pypi_assets.catalog.work.full_crawls import followed_index, last_completed_crawl
+from pypi_assets.catalog.work.full_crawls import followed_index, has_baseline
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Followed:
 def read_followed(connection: Connection) -> Followed:
     """How far the index is followed; quick on any catalog."""
     index_url = followed_index(connection)
-    complete = None if last_completed_crawl(connection) is None else complete_serial(connection)
+    complete = complete_serial(connection) if has_baseline(connection) else None
     listed_serial, listed_at = (None, None) if index_url is None else last_listed(connection, index_url)
     return Followed(
         index_url=index_url,

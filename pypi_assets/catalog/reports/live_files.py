@@ -8,6 +8,7 @@ from sqlalchemy import Connection, and_, func, select
 
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.ledger.range_ledger import complete_serial
+from pypi_assets.catalog.observed.followed import answered_at, follows_all
 from pypi_assets.catalog.publications.dump_rows import holds_at
 from pypi_assets.catalog.tables import (
     distribution_data,
@@ -62,7 +63,7 @@ def live_files(
                 yanked,
                 and_(yanked.c.distribution_id == distributions.c.id, holds_at(yanked.c.start, yanked.c.end, at)),
             )
-            .where(holds_at(live.c.start, live.c.end, at))
+            .where(holds_at(live.c.start, live.c.end, at), answered_at(connection, projects.c.id, at))
             .order_by(projects.c.normalized, releases.c.version, distributions.c.filename)
         )
         if project is not None:
@@ -85,7 +86,10 @@ def live_files(
 
 
 def count_live(connection: Connection, serial: int) -> int:
-    """How many distributions are live at `serial`."""
+    """How many distributions of followed projects are live at `serial`."""
     live = live_intervals.c
-    query = select(func.count()).where(holds_at(live.start, live.end, serial))
+    query = select(func.count()).select_from(live_intervals).where(holds_at(live.start, live.end, serial))
+    if not follows_all(connection):
+        query = query.join(distributions, distributions.c.id == live.distribution_id)
+        query = query.where(answered_at(connection, distributions.c.project_id, serial))
     return int(connection.scalar(query) or 0)

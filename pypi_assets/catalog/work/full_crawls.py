@@ -11,6 +11,7 @@ from sqlalchemy import Connection, exists, func, insert, select, update
 
 from pypi_assets.catalog.database import Catalog, CatalogError, insert_missing
 from pypi_assets.catalog.ledger.range_ledger import (
+    RangeState,
     allocate_range,
     begin_range,
     complete_range,
@@ -19,6 +20,7 @@ from pypi_assets.catalog.ledger.range_ledger import (
 )
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.observed.events import events_since, events_through
+from pypi_assets.catalog.observed.followed import follows_all
 from pypi_assets.catalog.observed.kept_aside import replace_list
 from pypi_assets.catalog.observed.projects import (
     Selection,
@@ -33,6 +35,7 @@ from pypi_assets.catalog.tables import (
     full_crawls,
     projects,
     read_attempts,
+    serial_ranges,
     visit_queue,
     visit_statuses,
     visits,
@@ -97,7 +100,7 @@ def open_crawl(catalog: Catalog, serial: int, since: int, index_url: str, select
             keep_known_since(connection)  # before the state is locked: see the order of locks in docs/design.md
         is_first = insert_missing(connection, catalog_state, [first_state]) == 1
         lock_state(connection, exclusive=True)  # of two that open one at the same time, the second joins
-        _require_same_index(connection, index_url)
+        require_same_index(connection, index_url)
         joined = _crawl_where(connection, full_crawls.c.open == 1)
         if joined is not None:
             _require_same_selection(joined.selection, selection, "the open full crawl")
@@ -114,6 +117,13 @@ def open_crawl(catalog: Catalog, serial: int, since: int, index_url: str, select
                     f" {last_allocated_serial(connection)}: it has gone backwards (restored from a backup?);"
                     " start a new catalog"
                 )
+        if not selection.names:
+            connection.execute(update(catalog_state).values(follows_all=True))
+        elif not follows_all(connection):
+            raise CatalogError(
+                "PYPI_ASSETS_PROJECTS is set, and this catalog follows scopes: unset it, and add its projects as a"
+                " scope (`pypi-assets scope create`)"
+            )
         names = json.dumps(sorted(selection.names))
         before = connection.scalar(select(func.max(read_attempts.c.id))) or 0
         row = insert(full_crawls).values(serial=serial, selection=names, opened_at=now, open=1, attempts_before=before)
@@ -146,16 +156,41 @@ def last_completed_crawl(connection: Connection) -> FullCrawl | None:
     return _crawl_where(connection, full_crawls.c.completed_at.is_not(None))
 
 
-def require_followable(connection: Connection, index_url: str, selection: Selection) -> FullCrawl:
-    """The last completed full crawl, after which ranges can follow.
+def has_baseline(connection: Connection) -> bool:
+    """Whether there is what ranges can follow: a completed full crawl, or what the first scope leads to."""
+    if last_completed_crawl(connection) is not None:
+        return True
+    if follows_all(connection):
+        return False
+    unfinished = (serial_ranges.c.start == 0, serial_ranges.c.state != RangeState.COMPLETE)
+    return connection.scalar(select(serial_ranges.c.id).where(*unfinished)) is None
 
-    Raises CatalogError where there is none, or where it had another index or another selection.
-    """
+
+def require_followable(connection: Connection, index_url: str, selection: Selection) -> None:
+    """Raises CatalogError where ranges cannot follow: where no full crawl and no scope is complete, or where the last
+    full crawl had another index or another selection."""
+    if not has_baseline(connection):
+        raise CatalogError(
+            "no full crawl is complete yet: run `pypi-assets crawl full` first, or follow some projects (`pypi-assets"
+            " scope create`, then `pypi-assets scope run`)"
+        )
+    require_same_index(connection, index_url)
+    crawl = last_completed_crawl(connection)
+    if crawl is not None:
+        _require_same_selection(crawl.selection, selection, "the last full crawl")
+    elif selection.names:
+        raise CatalogError(
+            "PYPI_ASSETS_PROJECTS is set, and this catalog follows scopes: unset it, and add its projects as a scope"
+            " (`pypi-assets scope create`)"
+        )
+
+
+def require_last_crawl(connection: Connection, index_url: str, selection: Selection) -> FullCrawl:
+    """The last completed full crawl. Raises CatalogError as `require_followable` does, and where there is none."""
+    require_followable(connection, index_url, selection)
     crawl = last_completed_crawl(connection)
     if crawl is None:
-        raise CatalogError("no full crawl is complete yet: run `pypi-assets crawl full` first")
-    _require_same_index(connection, index_url)
-    _require_same_selection(crawl.selection, selection, "the last full crawl")
+        raise CatalogError("this catalog follows scopes, and had no full crawl: run `pypi-assets crawl full` for one")
     return crawl
 
 
@@ -327,7 +362,8 @@ def followed_index(connection: Connection) -> str | None:
     return connection.scalar(select(catalog_state.c.index_url))
 
 
-def _require_same_index(connection: Connection, index_url: str) -> None:
+def require_same_index(connection: Connection, index_url: str) -> None:
+    """Raises CatalogError where the catalog follows another index."""
     known = followed_index(connection)
     if known is not None and known != index_url:
         raise CatalogError(

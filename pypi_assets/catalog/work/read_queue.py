@@ -4,7 +4,7 @@ It follows from the outcomes: a distribution is queued while it is pending and h
 however much was read before. What was read is stored in `reads/`.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,7 @@ from pypi_assets.catalog.coordination.claims import (
 )
 from pypi_assets.catalog.counters import add_counts, read_counts
 from pypi_assets.catalog.database import at_a_time, insert_missing, storable
+from pypi_assets.catalog.observed.followed import mark_projects_of
 from pypi_assets.catalog.reads.extract_packs import StoredPack
 from pypi_assets.catalog.reads.file_counts import counting_files
 from pypi_assets.catalog.reads.read_outcomes import FinishedRead, Outcome, store_reads, without_vanished
@@ -56,14 +57,17 @@ class PendingRead:
     kind: DistributionKind
 
 
-def queue_reads(connection: Connection, reads: Iterable[tuple[int, int]], nice: int = 0) -> None:
+def queue_reads(
+    connection: Connection, reads: Iterable[tuple[int, int]], nice: int = 0, first: Collection[int] = ()
+) -> None:
     """Queues (distribution id, project id), which are pending from now on and have an address.
 
-    Claims on them end: a worker that reads one right now reads its old bytes.
+    Those in `first` are read before the others. Claims on them end: a worker that reads one right now reads its old
+    bytes.
     """
     reset: dict[str, Any] = {"nice": nice, "due_at": 0.0, "attempts": 0, "first_failed_at": None, **RELEASED}
     rows = [
-        {"distribution_id": distribution_id, "project_id": project_id} | reset
+        {"distribution_id": distribution_id, "project_id": project_id, "is_first": distribution_id in first} | reset
         for distribution_id, project_id in sorted(reads)
     ]
     new = insert_missing(connection, read_queue, rows)
@@ -82,17 +86,19 @@ def claim_reads(
     now: float,
     until: float,
     limit: int,
+    only_first: bool = False,
 ) -> list[PendingRead]:
     """Claims the next reads for `worker` in the projects of `workload` (None: all), within `shards` (None: all).
 
-    Lower nice values come first, and within them those that have been due for longest. The query looks at all pending
+    Lower nice values come first, within them what leads a scope on, and then those that have been due for longest. With
+    `only_first` there is nothing else than what leads a scope on. The query looks at all pending
     reads there, so workers claim from a large workload in groups of shards.
     """
     query = (
-        _queued(workload, shards)
+        _queued(workload, shards, only_first=only_first)
         .join(distributions, distributions.c.id == read_queue.c.distribution_id)
         .where(is_claimable(read_queue, now))
-        .order_by(read_queue.c.nice, read_queue.c.due_at, read_queue.c.distribution_id)
+        .order_by(read_queue.c.nice, read_queue.c.is_first.desc(), read_queue.c.due_at, read_queue.c.distribution_id)
         .limit(limit)
         .with_for_update(of=read_queue, skip_locked=True)
         .add_columns(
@@ -160,6 +166,7 @@ def finish_reads(
         store_reads(connection, stored, now, pack)
     _append_attempts(connection, [_attempt(read, attempts[read.distribution_id] + 1, worker) for read in stored])
     over = [read.distribution_id for read in stored if read.outcome != Outcome.PENDING]
+    mark_projects_of(connection, over)
     if over:
         gone = connection.execute(delete(read_queue).where(read_queue.c.distribution_id.in_(over))).rowcount
         add_counts(connection, {QUEUED_READS: -gone})
@@ -197,20 +204,32 @@ def is_read_pending(connection: Connection, workload: str) -> bool:
     return connection.scalar(query) is not None
 
 
-def pending_by_shard(connection: Connection, workload: str | None, shards: Sequence[int] | None) -> dict[int, int]:
+def pending_by_shard(
+    connection: Connection, workload: str | None, shards: Sequence[int] | None, *, only_first: bool = False
+) -> dict[int, int]:
     """The number of reads left, by shard and in the order of shards, without empty ones."""
-    counts = _queued(workload, shards).add_columns(projects.c.shard, func.count()).group_by(projects.c.shard)
+    counts = (
+        _queued(workload, shards, only_first=only_first)
+        .add_columns(projects.c.shard, func.count())
+        .group_by(projects.c.shard)
+    )
     return {shard: count for shard, count in connection.execute(counts.order_by(projects.c.shard))}
 
 
-def reads_ready_at(connection: Connection, workload: str | None, shards: Sequence[int] | None) -> float | None:
+def reads_ready_at(
+    connection: Connection, workload: str | None, shards: Sequence[int] | None, *, only_first: bool = False
+) -> float | None:
     """When the next read can be claimed, unless its worker finishes it first; None where none is left."""
-    return connection.scalar(_queued(workload, shards).add_columns(func.min(ready_at(read_queue))))
+    return connection.scalar(
+        _queued(workload, shards, only_first=only_first).add_columns(func.min(ready_at(read_queue)))
+    )
 
 
-def _queued(workload: str | None, shards: Sequence[int] | None) -> Select[Any]:
-    """The queue, limited to the projects that `workload` visits within `shards`."""
+def _queued(workload: str | None, shards: Sequence[int] | None, *, only_first: bool = False) -> Select[Any]:
+    """The queue, limited to the projects that `workload` visits within `shards`, and to what leads a scope on."""
     query = select().select_from(read_queue).join(projects, projects.c.id == read_queue.c.project_id)
+    if only_first:
+        query = query.where(read_queue.c.is_first)
     if workload is None:
         return query if shards is None else query.where(projects.c.shard.in_(shards))
     query = query.join(visit_queue, visit_queue.c.project_id == read_queue.c.project_id)

@@ -1,7 +1,7 @@
 """The queue of visits: which projects a full crawl, a serial range or an audit still has to visit.
 
-A *workload* is what one of them visits: `crawl:7`, `range:1200-1350`, `audit:3`, or `revisits`, which again and again
-visits a few of the projects that were not visited for longest. The rest of a workload survives any stop.
+A *workload* is what one of them visits: `crawl:7`, `range:1200-1350`, `audit:3`, `scope:2`, or `revisits`, which again
+and again visits a few of the projects that were not visited for longest. The rest of a workload survives any stop.
 
 The queue holds what is left to do, what was abandoned, and what is done in workloads that are not complete. How the
 rest leaves it is in `finished_workloads.py`.
@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import islice
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from sqlalchemy import (
@@ -32,11 +33,22 @@ from pypi_assets.catalog.coordination.claims import RELEASED, claim_values, fail
 from pypi_assets.catalog.database import at_a_time, insert_missing, lock_rows, storable
 from pypi_assets.catalog.ledger.range_ledger import read_state
 from pypi_assets.catalog.ledger.serial_range import SerialRange
+from pypi_assets.catalog.observed.followed import is_followed
 from pypi_assets.catalog.observed.projects import PROJECT_COLUMNS, Project
 from pypi_assets.catalog.observed.visit_priority import NEVER_VISITED, due_at, nice_of
 from pypi_assets.catalog.observed.visit_statistics import prospects
-from pypi_assets.catalog.tables import full_crawls, projects, read_queue, serial_ranges, visit_queue, visit_statistics
+from pypi_assets.catalog.tables import (
+    full_crawls,
+    projects,
+    read_queue,
+    scope_projects,
+    scopes,
+    serial_ranges,
+    visit_queue,
+    visit_statistics,
+)
 
+LEAST_NICE, MOST_NICE = -32_000, 32_000
 REVISITS = "revisits"
 LISTING = "listing"
 """What the list of projects found and no range has taken yet. It is not visited before."""
@@ -120,6 +132,11 @@ def audit_workload(audit_id: int) -> str:
     return f"audit:{audit_id}"
 
 
+def scope_workload(scope_id: int, *, is_aborted: bool = False) -> str:
+    """The workload of a scope: what it leads to and no range visits. Under another name while the scope is aborted."""
+    return f"{'aborted' if is_aborted else 'scope'}:{scope_id}"
+
+
 class WorkloadOwner(NamedTuple):
     """The table, and the row of it, that a workload belongs to and that counts the visits which have left the queue."""
 
@@ -135,12 +152,14 @@ def owner_of(workload: str) -> WorkloadOwner | None:
     if kind == "range":
         start, _, end = key.partition("-")
         return WorkloadOwner(serial_ranges, and_(serial_ranges.c.start == int(start), serial_ranges.c.end == int(end)))
+    if kind in {"scope", "aborted"}:
+        return WorkloadOwner(scopes, scopes.c.id == int(key))
     return None
 
 
 def visit_kind(workload: str) -> str:
-    """The kind of the visits of `workload`: full, incremental or audit."""
-    kinds = {"crawl": "full", "range": "incremental", "audit": "audit", REVISITS: "audit"}
+    """The kind of the visits of `workload`: full, incremental, audit or scope."""
+    kinds = {"crawl": "full", "range": "incremental", "audit": "audit", "scope": "scope", REVISITS: "audit"}
     return kinds[workload.partition(":")[0]]
 
 
@@ -151,13 +170,16 @@ def queue_visits(
     *,
     listed_at: int | None = None,
     unlisted_at: int | None = None,
+    nice: Mapping[int, int] = MappingProxyType({}),
 ) -> int:
     """Adds (project id, its shard, least serial) to the visits of `workload`. Returns how many are new.
 
-    The policy sets their order. `listed_at` and `unlisted_at` are as in VisitTask.
+    The policy sets their order, to which `nice` adds by project id. `listed_at` and `unlisted_at` are as in VisitTask.
     """
     common = {"workload": workload, "state": TaskState.TODO, "listed_at": listed_at, "unlisted_at": unlisted_at}
     turns = turns_of(connection, {project_id: serial for project_id, _, serial in tasks})
+    for project_id, more in nice.items():
+        turns[project_id]["nice"] = max(LEAST_NICE, min(turns[project_id]["nice"] + more, MOST_NICE))
     return insert_missing(
         connection,
         visit_queue,
@@ -232,7 +254,7 @@ def longest_unvisited(
         query = (
             select(known.project_id, projects.c.shard)
             .join(projects, projects.c.id == known.project_id)
-            .where(are_these, ~is_queued)
+            .where(are_these, ~is_queued, is_followed(connection, known.project_id))
             .order_by(known.last_visited_at, known.project_id)
             .limit(left if is_wanted is None else None)
         )
@@ -240,6 +262,18 @@ def longest_unvisited(
             wanted = ((row.project_id, row.shard) for row in rows if is_wanted is None or is_wanted(row.project_id))
             found += islice(wanted, left)
     return found
+
+
+def move_projects(connection: Connection, workload: str, project_ids: Sequence[int], scopes: Mapping[int, str]) -> None:
+    """Moves visits of these projects to the workload of the first of `scopes` that leads to each, by its id."""
+    of = scope_projects.c
+    for ids in at_a_time(sorted(project_ids)):
+        query = select(of.project_id, func.min(of.scope_id)).where(
+            of.project_id.in_(ids), of.scope_id.in_(list(scopes))
+        )
+        for project_id, scope_id in connection.execute(query.group_by(of.project_id)).all():
+            is_it = (visit_queue.c.workload == workload, visit_queue.c.project_id == project_id)
+            connection.execute(update(visit_queue).where(*is_it).values(workload=scopes[scope_id]))
 
 
 def requeue_visits(connection: Connection, workload: str, shards: Sequence[int] | None = None) -> None:
@@ -461,7 +495,9 @@ def projects_to_visit(connection: Connection, workload: str) -> list[int]:
 
 def workloads_to_visit(connection: Connection) -> list[str]:
     """The workloads that have visits left."""
-    todo = select(visit_queue.c.workload).where(_IS_TODO, visit_queue.c.workload != LISTING)
+    todo = select(visit_queue.c.workload).where(
+        _IS_TODO, visit_queue.c.workload != LISTING, visit_queue.c.workload.not_like("aborted:%")
+    )
     return list(connection.scalars(todo.distinct().order_by(visit_queue.c.workload)))
 
 

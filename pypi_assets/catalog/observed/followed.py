@@ -1,0 +1,130 @@
+"""Which projects are followed. A catalog follows all of its index, or what its scopes lead to.
+
+What a file's page and events say is the same either way: its live intervals are untouched by scopes. Dumps, counts and
+answers join both.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    Connection,
+    Select,
+    and_,
+    delete,
+    exists,
+    func,
+    insert,
+    or_,
+    select,
+    true,
+    update,
+)
+
+from pypi_assets.catalog.database import at_a_time, insert_missing
+from pypi_assets.catalog.ledger.range_ledger import complete_serial
+from pypi_assets.catalog.tables import (
+    catalog_state,
+    distributions,
+    followed_intervals,
+    projects,
+    scope_marks,
+    scopes,
+)
+
+FOLLOWED = "followed"
+UNFOLLOWED = "unfollowed"
+"""The causes of changes that dumps publish where a project is followed from now on, or no longer."""
+
+
+def follows_all(connection: Connection) -> bool:
+    """Whether the whole index is followed; so it is without scopes."""
+    return bool(connection.scalar(select(catalog_state.c.follows_all)) is not False)
+
+
+def answered_at(connection: Connection, project_id: Column[int], serial: int) -> ColumnElement[bool]:
+    """Whether the project is followed at `serial`, and is known exactly there."""
+    if follows_all(connection):
+        return true()
+    of = followed_intervals.c
+    return exists().where(of.project_id == project_id, of.exact_from <= serial, or_(of.end.is_(None), of.end > serial))
+
+
+def is_followed(connection: Connection, project_id: Column[int]) -> ColumnElement[bool]:
+    """Whether the project is followed now, also where it is entering and there is no answer yet."""
+    if follows_all(connection):
+        return true()
+    return exists().where(followed_intervals.c.project_id == project_id, followed_intervals.c.end.is_(None))
+
+
+def followed_of(connection: Connection, project_ids: Sequence[int]) -> set[int]:
+    """Those of these projects that are followed now."""
+    if follows_all(connection):
+        return set(project_ids)
+    of = followed_intervals.c
+    return {
+        id_
+        for ids in at_a_time(project_ids)
+        for id_ in connection.scalars(select(of.project_id).where(of.project_id.in_(ids), of.end.is_(None)))
+    }
+
+
+def count_answered(connection: Connection, serial: int) -> int | None:
+    """How many projects are followed and known exactly at `serial`; None where all of the index is."""
+    if follows_all(connection):
+        return None
+    of = followed_intervals.c
+    query = select(func.count()).where(of.exact_from <= serial, or_(of.end.is_(None), of.end > serial))
+    return int(connection.scalar(query) or 0)
+
+
+def follow(connection: Connection, project_ids: Collection[int]) -> None:
+    """Follows projects that are not followed now. They are entering until they are settled."""
+    start = complete_serial(connection) + 1
+    of = followed_intervals.c
+    for ids in at_a_time(sorted(project_ids)):
+        again = (of.project_id.in_(ids), of.start == start)
+        connection.execute(update(followed_intervals).where(*again).values(end=None, exact_from=None))
+        insert_missing(connection, followed_intervals, [{"project_id": id_, "start": start} for id_ in ids])
+
+
+def unfollow(connection: Connection, project_ids: Collection[int]) -> None:
+    """Ends the following of these projects after the complete serial. What is entering leaves no trace."""
+    end = complete_serial(connection) + 1
+    of = followed_intervals.c
+    for ids in at_a_time(sorted(project_ids)):
+        are_open = and_(of.project_id.in_(ids), of.end.is_(None))
+        connection.execute(
+            delete(followed_intervals).where(are_open, or_(of.exact_from.is_(None), of.exact_from >= end))
+        )
+        connection.execute(update(followed_intervals).where(are_open).values(end=end))
+
+
+def settle(connection: Connection, exact_from: Mapping[int, int]) -> None:
+    """Ends the entering of projects: there are answers from these serials on, by project id."""
+    of = followed_intervals.c
+    for project_id, serial in sorted(exact_from.items()):
+        is_it = (of.project_id == project_id, of.end.is_(None), of.exact_from.is_(None))
+        connection.execute(update(followed_intervals).where(*is_it).values(exact_from=serial))
+
+
+def mark_projects(connection: Connection, project_ids: Iterable[int]) -> None:
+    """What these projects require may have changed: scopes are to look again, where there are any.
+
+    Projects that are in no scope are marked too, since they may enter one at the same time.
+    """
+    for ids in at_a_time(sorted(set(project_ids))):
+        _mark(connection, select(projects.c.id).where(projects.c.id.in_(ids)))
+
+
+def mark_projects_of(connection: Connection, distribution_ids: Iterable[int]) -> None:
+    """The same for the projects that these distributions are of."""
+    of = distributions.c
+    for ids in at_a_time(sorted(distribution_ids)):
+        _mark(connection, select(of.project_id).where(of.id.in_(ids)).distinct())
+
+
+def _mark(connection: Connection, found: Select[tuple[int]]) -> None:
+    is_any = exists(select(scopes.c.id))
+    connection.execute(insert(scope_marks).from_select(["project_id"], found.where(is_any)))

@@ -1,0 +1,205 @@
+"""How scopes stand, and why a project is in one or not."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from packaging.utils import canonicalize_name
+from sqlalchemy import Connection, Row, func, select
+
+from pypi_assets.catalog.coordination.claims import workers_of_workloads
+from pypi_assets.catalog.observed.projects import find_project
+from pypi_assets.catalog.reads.read_outcomes import Outcome
+from pypi_assets.catalog.tables import (
+    distribution_data,
+    distributions,
+    followed_intervals,
+    live_intervals,
+    read_queue,
+    scope_projects,
+    visit_queue,
+)
+from pypi_assets.catalog.work.read_queue import count_pending_reads
+from pypi_assets.catalog.work.scope_discovery import accepted_by, names_of
+from pypi_assets.catalog.work.scope_edges import Edges, load_edges
+from pypi_assets.catalog.work.scopes import Scope, StoredRuleset, rulesets_of
+from pypi_assets.catalog.work.visit_queue import TaskState, WorkloadProgress, scope_workload, workload_progress
+from pypi_assets.scopes.closure import shortest_path
+from pypi_assets.scopes.spans import OPEN_END
+
+
+class ScopeState(StrEnum):
+    """ACTIVE: work is ready. DRAINING: none is ready, some is claimed. FINISHED: neither; an event may bring new work.
+    PAUSED: its concurrency is 0. ABORTED: it rests until it is resumed."""
+
+    ACTIVE = "active"
+    DRAINING = "draining"
+    FINISHED = "finished"
+    PAUSED = "paused"
+    ABORTED = "aborted"
+
+
+@dataclass(frozen=True, slots=True)
+class ScopeStatus:
+    """How a scope stands. `depths` counts its projects by depth, `beyond` those beyond the greatest depth, `late` those
+    that entered late, `entering` those about which there is no answer yet. `files` counts the files that are live now,
+    by the outcome of reading them. `workers` are at work on it."""
+
+    scope: Scope
+    state: ScopeState
+    depths: Mapping[int, int]
+    beyond: int
+    late: int
+    entering: int
+    visits: WorkloadProgress
+    reads_left: int
+    files: Mapping[str, int]
+    rulesets: Sequence[StoredRuleset]
+    workers: int
+
+    @property
+    def projects(self) -> int:
+        return sum(self.depths.values())
+
+
+def scope_status(connection: Connection, scope: Scope, now: float) -> ScopeStatus:
+    """How the scope stands at `now` (unix seconds)."""
+    of = scope_projects.c
+    of_scope = of.scope_id == scope.id
+    followed = (of_scope, of.is_beyond.is_(False))
+    depths = connection.execute(select(of.depth, func.count()).where(*followed).group_by(of.depth).order_by(of.depth))
+    counts: dict[int, int] = dict(row._tuple() for row in depths)
+    workload = scope_workload(scope.id, is_aborted=scope.is_aborted)
+    visits, reads_left = workload_progress(connection, workload), count_pending_reads(connection, workload)
+    workers = workers_of_workloads(connection, now).get(workload)
+    entering = (
+        select(func.count())
+        .select_from(scope_projects)
+        .join(followed_intervals, followed_intervals.c.project_id == of.project_id)
+        .where(*followed, followed_intervals.c.end.is_(None), followed_intervals.c.exact_from.is_(None))
+    )
+    files = (
+        select(distribution_data.c.outcome, func.count())
+        .select_from(scope_projects)
+        .join(distributions, distributions.c.project_id == of.project_id)
+        .join(live_intervals, live_intervals.c.distribution_id == distributions.c.id)
+        .join(distribution_data, distribution_data.c.distribution_id == distributions.c.id)
+        .where(*followed, live_intervals.c.end.is_(None))
+        .group_by(distribution_data.c.outcome)
+    )
+    return ScopeStatus(
+        scope=scope,
+        state=_state(scope, visits.todo + reads_left, _count_free(connection, workload, now)),
+        depths=counts,
+        beyond=_count(connection, of_scope, of.is_beyond.is_(True)),
+        late=_count(connection, *followed, of.is_late.is_(True)),
+        entering=connection.scalar(entering) or 0,
+        visits=visits,
+        reads_left=reads_left,
+        files={outcome.value: 0 for outcome in Outcome} | dict(row._tuple() for row in connection.execute(files)),
+        rulesets=rulesets_of(connection, scope.id),
+        workers=0 if workers is None else len(workers.processes),
+    )
+
+
+def _state(scope: Scope, left: int, free: int) -> ScopeState:
+    if scope.is_aborted:
+        return ScopeState.ABORTED
+    if not left and scope.completed_at is not None:
+        return ScopeState.FINISHED
+    if scope.concurrency == 0:
+        return ScopeState.PAUSED
+    return ScopeState.DRAINING if left and not free else ScopeState.ACTIVE
+
+
+def _count_free(connection: Connection, workload: str, now: float) -> int:
+    """How many visits and reads of the workload no worker has claimed."""
+    visits = select(func.count()).where(
+        visit_queue.c.workload == workload, visit_queue.c.state == TaskState.TODO, visit_queue.c.claimed_until <= now
+    )
+    reads = (
+        select(func.count())
+        .select_from(read_queue)
+        .join(visit_queue, visit_queue.c.project_id == read_queue.c.project_id)
+        .where(visit_queue.c.workload == workload, read_queue.c.claimed_until <= now)
+    )
+    return (connection.scalar(visits) or 0) + (connection.scalar(reads) or 0)
+
+
+def _count(connection: Connection, *where: object) -> int:
+    query = select(func.count()).select_from(scope_projects).where(*where)  # type: ignore[arg-type]
+    return connection.scalar(query) or 0
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why a project `is_in` a scope or not, in sentences. `path` leads to it from a root, where one does now."""
+
+    project: str
+    is_in: bool
+    path: Sequence[str]
+    sentences: Sequence[str]
+
+
+def why(connection: Connection, scope: Scope, name: str) -> Reason:
+    """Why the project of this name, in any spelling, is in the scope or not."""
+    normalized = canonicalize_name(name)
+    rulesets = rulesets_of(connection, scope.id)
+    stored = load_edges(connection, scope.id)
+    names = names_of(connection, stored)
+    edges = {names[project_id]: found for project_id, found in stored.items()}
+    roots = dict.fromkeys(scope.roots, ((scope.created_serial, OPEN_END),))
+    path = shortest_path(
+        roots, lambda one: edges.get(one, {}), normalized, OPEN_END - 1, accepted=accepted_by(rulesets)
+    )
+    project = find_project(connection, name)
+    member = None
+    if project is not None:
+        of = scope_projects.c
+        is_it = (of.scope_id == scope.id, of.project_id == project.id)
+        member = connection.execute(select(scope_projects).where(*is_it)).first()
+    if member is None or member.is_beyond:
+        return Reason(normalized, False, path, list(_why_not(scope, rulesets[-1], normalized, edges, member)))
+    sentences = list(_why_in(scope, normalized, path, member))
+    if _is_entering(connection, member.project_id):
+        sentences.append("it is entering: there is no answer about it before it was visited and read")
+    return Reason(normalized, True, path, sentences)
+
+
+def _why_not(
+    scope: Scope, rules: StoredRuleset, name: str, edges: Mapping[str, Edges], member: Row[Any] | None
+) -> Iterator[str]:
+    number, is_accepted = rules.ruleset.deciding_rule(name, "accept")
+    requiring = sorted(one for one, found in edges.items() if name in found and found[name][-1][1] == OPEN_END)
+    if is_accepted is False:
+        yield f"rule {number} does not accept it"
+    if member is not None:
+        yield f"it is {member.depth} requirements away from the roots, and the scope follows {scope.most_depth}"
+    elif requiring:
+        yield f"it is required by {_some(requiring)}" + (
+            "" if is_accepted is False else ", outside of what is followed"
+        )
+    else:
+        yield "no file that was read and that the rules select requires it"
+
+
+def _why_in(scope: Scope, name: str, path: Sequence[str], member: Row[Any]) -> Iterator[str]:
+    if name in scope.roots:
+        yield "it is a root"
+    elif path:
+        yield f"the roots lead to it: {' -> '.join(path)}"
+    else:
+        yield "the roots no longer lead to it; it stays until the scope is pruned"
+    late = f", late: the roots led to it from serial {member.first_serial} on" if member.is_late else ""
+    yield f"it is in from serial {member.entered_serial} on{late}"
+
+
+def _is_entering(connection: Connection, project_id: int) -> bool:
+    of = followed_intervals.c
+    query = select(of.start).where(of.project_id == project_id, of.end.is_(None), of.exact_from.is_(None))
+    return connection.scalar(query) is not None
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")

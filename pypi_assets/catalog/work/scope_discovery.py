@@ -1,0 +1,281 @@
+"""Finds what the roots of scopes lead to, by what has been read, and lets it enter: it is visited and read then.
+
+It begins with projects that are marked: what they require may have changed. Where edges differ, the closure of the
+scope is searched again. So a range that changes no requirement costs nothing of the kind.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, Row, bindparam, delete, func, select, update
+
+from pypi_assets.catalog.database import at_a_time, insert_missing, lock_rows
+from pypi_assets.catalog.ledger.range_ledger import complete_serial, lock_state, read_state
+from pypi_assets.catalog.observed.followed import follow, followed_of, mark_projects
+from pypi_assets.catalog.observed.projects import enter_projects, project_ids
+from pypi_assets.catalog.reads.read_outcomes import Outcome
+from pypi_assets.catalog.tables import (
+    distribution_data,
+    distributions,
+    events,
+    projects,
+    scope_marks,
+    scope_projects,
+)
+from pypi_assets.catalog.work.read_queue import queue_reads
+from pypi_assets.catalog.work.scope_edges import Edges, compute_edges, force_spans, load_edges, store_edges
+from pypi_assets.catalog.work.scopes import Scope, StoredRuleset, all_scopes, lock_scopes, note_left, rulesets_of
+from pypi_assets.catalog.work.visit_queue import LEAST_NICE, MOST_NICE, queue_visits
+from pypi_assets.index.actions import NO_FILE_CHANGE
+from pypi_assets.scopes.closure import Reached, closure
+from pypi_assets.scopes.spans import OPEN_END, Spans, union
+
+_MARKS_AT_ONCE = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class Discovered:
+    """What a search found. `entered` projects are queued in the workload, and `waiting` ones, beyond what it takes, in
+    the workloads of their scopes. `is_all`: no mark is left."""
+
+    entered: int = 0
+    waiting: int = 0
+    is_all: bool = True
+
+
+def discover(
+    connection: Connection,
+    now: float,
+    workload: str | None = None,
+    most: int | None = None,
+    *,
+    is_forced: bool = False,
+) -> Discovered:
+    """Looks again at what is marked, in all scopes that are not aborted; with `is_forced` also where nothing is.
+
+    What enters is visited by `workload`, at most `most` projects of it; the rest, and all without a workload, by the
+    workload of its scope.
+    """
+    if not is_forced and connection.scalar(select(func.min(scope_marks.c.id))) is None:
+        return Discovered()
+    lock_scopes(connection)
+    marks = connection.execute(select(scope_marks).order_by(scope_marks.c.id).limit(_MARKS_AT_ONCE)).all()
+    marked = sorted({row.project_id for row in marks})
+    searches = [_search(connection, scope, marked) for scope in all_scopes(connection) if not scope.is_aborted]
+    ids = _known_ids(connection, {name for one in searches for name in one.reached})
+    entering = _entering(connection, searches, ids)
+    queued: dict[int, dict[str, list[int]]] = {}
+    entered = waiting = 0
+    for one in searches:
+        new, own = entering[one.scope.id], one.scope.workload
+        into = own if workload is None or workload.startswith("scope:") else workload
+        taken = new if into == own or most is None else new[: max(most - entered, 0)]
+        queued[one.scope.id] = {into: taken}
+        if rest := new[len(taken) :]:
+            queued[one.scope.id][own] = rest
+        is_taken = workload is None or into == workload
+        entered += len(taken) if is_taken else 0
+        waiting += len(rest) if is_taken else len(new)
+    _queue(connection, searches, ids, queued)
+    lock_state(connection, exclusive=False)
+    follow(connection, [id_ for of_scope in entering.values() for id_ in of_scope])
+    for one in searches:
+        store_edges(connection, one.scope.id, one.old, one.new)
+        _store_members(connection, one, ids, complete_serial(connection), now)
+    for some in at_a_time(row.id for row in marks):
+        connection.execute(delete(scope_marks).where(scope_marks.c.id.in_(some)))
+    mark_projects(connection, {ids[name] for one in searches for name in one.new_names(ids)})
+    for one in searches:
+        if queued[one.scope.id].get(one.scope.workload):
+            note_left(connection, one.scope.id)
+    return Discovered(entered, waiting, len(marks) < _MARKS_AT_ONCE and not entered + waiting)
+
+
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """What was found of one scope: edges before and now, of marked projects, and what is reached if that can differ."""
+
+    scope: Scope
+    rulesets: Sequence[StoredRuleset]
+    members: Mapping[int, Row[Any]]
+    old: Mapping[int, Edges]
+    new: Mapping[int, Edges]
+    reached: Mapping[str, Reached]
+
+    def new_names(self, ids: Mapping[str, int]) -> list[str]:
+        """The projects that enter the scope, nearest to the roots first."""
+        return [
+            name
+            for name, one in self.reached.items()
+            if not one.is_beyond and ((before := self.members.get(ids[name])) is None or before.is_beyond)
+        ]
+
+
+def _search(connection: Connection, scope: Scope, marked: Sequence[int]) -> _Search:
+    of = scope_projects.c
+    rulesets = rulesets_of(connection, scope.id)
+    members = {row.project_id: row for row in connection.execute(select(scope_projects).where(of.scope_id == scope.id))}
+    changed = [id_ for id_ in marked if id_ in members and not members[id_].is_beyond]
+    old = load_edges(connection, scope.id, changed) if changed else {}
+    new = compute_edges(connection, scope, rulesets, changed) if changed else {}
+    differs = any(old.get(id_, {}) != new[id_] for id_ in changed)
+    reached: Mapping[str, Reached] = {}
+    if differs or not members or _is_new_ruleset(scope, rulesets):
+        reached = search(connection, scope, rulesets, load_edges(connection, scope.id) | new)
+    return _Search(scope, rulesets, members, old, new, reached)
+
+
+def _known_ids(connection: Connection, names: Collection[str]) -> dict[str, int]:
+    """The ids of these projects. New ones are entered."""
+    since = read_state(connection)["events_since"]
+    known = project_ids(connection, sorted(names))
+    missing = sorted(names - known.keys())
+    enter_projects(connection, ((name, since) for name in missing))
+    return known | project_ids(connection, missing)
+
+
+def _entering(connection: Connection, searches: Sequence[_Search], ids: Mapping[str, int]) -> dict[int, list[int]]:
+    """What enters by each scope, by its id, and was not followed before; each project once."""
+    found: dict[int, list[int]] = {}
+    known: set[int] = set()
+    for one in searches:
+        new = [ids[name] for name in one.new_names(ids)]
+        known |= followed_of(connection, new)
+        found[one.scope.id] = [id_ for id_ in new if id_ not in known]
+        known.update(new)
+    return found
+
+
+def _is_new_ruleset(scope: Scope, rulesets: Sequence[StoredRuleset]) -> bool:
+    """Whether rules may let other projects in than they did when the scope was complete last."""
+    return scope.completed_at is None and len(rulesets) > 1
+
+
+def search(
+    connection: Connection,
+    scope: Scope,
+    rulesets: Sequence[StoredRuleset],
+    graph: Mapping[int, Edges],
+    since: int | None = None,
+) -> dict[str, Reached]:
+    """The closure of a scope by its edges since a serial (None: that of its creation), by normalized name."""
+    names = {normalized: id_ for id_, normalized in names_of(connection, graph).items()}
+    return closure(
+        dict.fromkeys(scope.roots, ((scope.created_serial if since is None else since, OPEN_END),)),
+        lambda name: graph.get(names.get(name, 0), {}),
+        accepted=accepted_by(rulesets),
+        most_depth=scope.most_depth,
+    )
+
+
+def names_of(connection: Connection, project_ids: Iterable[int]) -> dict[int, str]:
+    """The normalized names of these projects, by their ids."""
+    found: dict[int, str] = {}
+    for ids in at_a_time(sorted(project_ids)):
+        query = select(projects.c.id, projects.c.normalized).where(projects.c.id.in_(ids))
+        found.update((id_, normalized) for id_, normalized in connection.execute(query))
+    return found
+
+
+def accepted_by(rulesets: Sequence[StoredRuleset]) -> Callable[[str], Spans]:
+    """At which serials the rules let a project in, by its normalized name."""
+    in_force = list(zip(rulesets, force_spans(rulesets), strict=True))
+
+    def accepted(name: str) -> Spans:
+        return union(span for stored, spans in in_force if stored.ruleset.accepts(name) for span in spans)
+
+    return accepted
+
+
+def _store_members(connection: Connection, found: _Search, ids: Mapping[str, int], complete: int, now: float) -> None:
+    """Stores what is reached, and how."""
+    scope, ruleset = found.scope, found.rulesets[-1].ruleset
+    rows: list[dict[str, Any]] = []
+    updates: list[dict[str, Any]] = []
+    for name, one in found.reached.items():
+        before = found.members.get(ids[name])
+        nice = max(LEAST_NICE, min(scope.nice + ruleset.nice(name), MOST_NICE))
+        row = {"project_id": ids[name], "nice": nice} | _membership(one, before, complete, now)
+        if before is None:
+            rows.append({"scope_id": scope.id} | row)
+        elif any(getattr(before, key) != value for key, value in row.items()):
+            updates.append({f"new_{key}": value for key, value in row.items()})
+    insert_missing(connection, scope_projects, rows)
+    if updates:
+        of = scope_projects.c
+        is_it = (of.scope_id == scope.id, of.project_id == bindparam("new_project_id"))
+        columns = [key for key in updates[0] if key != "new_project_id"]
+        values: dict[str, Any] = {key.removeprefix("new_"): bindparam(key) for key in columns}
+        connection.execute(update(scope_projects).where(*is_it).values(values), updates)
+
+
+def _membership(reached: Reached, before: Row[Any] | None, complete: int, now: float) -> dict[str, Any]:
+    """The columns of a project that is reached: `before` is what is stored of it, and `complete` the complete serial.
+
+    What was complete already when it was found leads to no answer there: it enters after that, late.
+    """
+    if before is None or (before.is_beyond and not reached.is_beyond):
+        first, depth, entered, at = reached.first, reached.depth, max(reached.first, complete + 1), now
+    else:
+        first, depth = min(reached.first, before.first_serial), min(reached.depth, before.depth)
+        entered, at = min(before.entered_serial, max(first, complete + 1)), before.entered_at
+    return {
+        "depth": depth,
+        "is_beyond": reached.is_beyond and (before is None or before.is_beyond),
+        "first_serial": first,
+        "entered_serial": entered,
+        "is_late": entered > first,
+        "entered_at": at,
+    }
+
+
+def _queue(
+    connection: Connection,
+    searches: Sequence[_Search],
+    ids: Mapping[str, int],
+    queued: Mapping[int, Mapping[str, Sequence[int]]],
+) -> None:
+    """Queues a visit of each project that enters: it wants a page of its last event or newer."""
+    since = read_state(connection)["events_since"]
+    for one in searches:
+        nice = {ids[name]: one.rulesets[-1].ruleset.nice(name) + one.scope.nice for name in one.reached}
+        for workload, of_workload in queued[one.scope.id].items():
+            tasks = _tasks(connection, of_workload)
+            queue_visits(connection, workload, tasks, nice={id_: nice[id_] for id_, _, _ in tasks})
+    entering = sorted(id_ for of_scope in queued.values() for found in of_scope.values() for id_ in found)
+    for some in at_a_time(entering):
+        unseen = (projects.c.id.in_(some), projects.c.page_serial.is_(None), projects.c.known_since > since)
+        lock_rows(connection, projects, *unseen)
+        connection.execute(update(projects).where(*unseen).values(known_since=since))
+    for some in at_a_time(entering):
+        _queue_unread(connection, some)
+
+
+def _tasks(connection: Connection, project_ids: Sequence[int]) -> list[tuple[int, int, int]]:
+    """The projects as `queue_visits` takes them, each with its last event that changes files."""
+    last = (
+        select(func.max(events.c.serial))
+        .where(events.c.project_id == projects.c.id, events.c.kind.not_in(sorted(NO_FILE_CHANGE)))
+        .scalar_subquery()
+    )
+    query = select(projects.c.id, projects.c.shard, func.coalesce(last, 0))
+    return [
+        (id_, shard, serial)
+        for ids in at_a_time(sorted(project_ids))
+        for id_, shard, serial in connection.execute(query.where(projects.c.id.in_(ids)))
+    ]
+
+
+def _queue_unread(connection: Connection, project_ids: Sequence[int]) -> None:
+    """Queues what was left pending when these projects ceased to be followed."""
+    query = (
+        select(distributions.c.id, distributions.c.project_id)
+        .join(distribution_data, distribution_data.c.distribution_id == distributions.c.id)
+        .where(
+            distributions.c.project_id.in_(project_ids),
+            distributions.c.url.is_not(None),
+            distribution_data.c.outcome == Outcome.PENDING,
+        )
+    )
+    queue_reads(connection, [(id_, project_id) for id_, project_id in connection.execute(query)])

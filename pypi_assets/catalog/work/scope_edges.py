@@ -1,0 +1,208 @@
+"""Which project of a scope requires which, from which serial to which: computed from what was read, and stored.
+
+An edge holds while a file that the rules select requires the other project.
+"""
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import pairwise
+
+from sqlalchemy import Connection, Table, delete, insert, or_, select
+
+from pypi_assets.catalog.database import at_a_time
+from pypi_assets.catalog.reads.name_lists import StoredLists
+from pypi_assets.catalog.tables import (
+    distribution_data,
+    distributions,
+    live_intervals,
+    projects,
+    releases,
+    required_names,
+    scope_edges,
+    yanked_intervals,
+)
+from pypi_assets.catalog.work.scopes import Scope, StoredRuleset
+from pypi_assets.distributions.requirement_names import parse_requirement
+from pypi_assets.scopes.ruleset import RequirementRules
+from pypi_assets.scopes.selected_files import ScopeFile, selected_spans
+from pypi_assets.scopes.spans import OPEN_END, Spans, intersection, union
+
+Edges = dict[str, Spans]
+"""What a project requires: the serials at which it does, by the normalized name of the other one."""
+_ONLY_WITH_EXTRA = 2
+_EXTRAS = re.compile(r"\bextra\s*==\s*['\"]([^'\"]*)['\"]|['\"]([^'\"]*)['\"]\s*==\s*extra\b", re.ASCII)
+_OWN_EXTRAS = re.compile(r"\s*[\w.-]+\s*\[([^\]]*)\]", re.ASCII)
+_NOT_IN_EXTRAS = re.compile(r"[^a-z0-9]+")
+
+
+def force_spans(rulesets: Sequence[StoredRuleset]) -> list[Spans]:
+    """The serials at which each version of the rules is in force."""
+    starts = [*(stored.from_serial for stored in rulesets), OPEN_END]
+    return [((start, end),) if start < end else () for start, end in pairwise(starts)]
+
+
+def compute_edges(
+    connection: Connection, scope: Scope, rulesets: Sequence[StoredRuleset], project_ids: Sequence[int]
+) -> dict[int, Edges]:
+    """What each of these projects requires since the scope was created, by what has been read."""
+    found: dict[int, Edges] = {}
+    for project_id, files in _files_of(connection, scope.created_serial, project_ids).items():
+        held: dict[int, list[tuple[int, int]]] = {}
+        widest: dict[int, bool] = {}
+        for rules, spans in _requirement_rules(rulesets).items():
+            selected = selected_spans([file for file, _ in files], rules)
+            for (_, list_id), of_file in zip(files, selected, strict=True):
+                if list_id is not None and (both := intersection(of_file, spans)):
+                    held.setdefault(list_id, []).extend(both)
+                    widest[list_id] = widest.get(list_id, False) or rules.extras
+        extras = _extras_of(connection, scope, project_id)
+        edges: dict[str, list[tuple[int, int]]] = {}
+        for list_id, name in _required(connection, widest, extras):
+            edges.setdefault(name, []).extend(held[list_id])
+        since: Spans = ((scope.created_serial, OPEN_END),)
+        found[project_id] = {name: cut for name, spans in edges.items() if (cut := intersection(union(spans), since))}
+    return found
+
+
+def _requirement_rules(rulesets: Sequence[StoredRuleset]) -> dict[RequirementRules, Spans]:
+    """The serials at which requirements are followed by which rules."""
+    found: dict[RequirementRules, Spans] = {}
+    for stored, spans in zip(rulesets, force_spans(rulesets), strict=True):
+        rules = stored.ruleset.requirements
+        found[rules] = union((*found.get(rules, ()), *spans))
+    return found
+
+
+def _files_of(
+    connection: Connection, since: int, project_ids: Sequence[int]
+) -> dict[int, list[tuple[ScopeFile, int | None]]]:
+    """The files of each project that are live at `since` or later, each with the id of its list of requirements."""
+    found: dict[int, list[tuple[ScopeFile, int | None]]] = {project_id: [] for project_id in project_ids}
+    for ids in at_a_time(sorted(project_ids)):
+        live = _spans(connection, live_intervals, ids, since)
+        yanked = _spans(connection, yanked_intervals, ids, since)
+        query = (
+            select(
+                distributions.c.id,
+                distributions.c.project_id,
+                distributions.c.kind,
+                releases.c.version,
+                distribution_data.c.requires_dist_id,
+            )
+            .join(releases, releases.c.id == distributions.c.release_id)
+            .join(distribution_data, distribution_data.c.distribution_id == distributions.c.id)
+            .where(distributions.c.project_id.in_(ids))
+            .order_by(distributions.c.id)
+        )
+        for row in connection.execute(query):
+            if row.id in live:
+                file = ScopeFile(row.version, row.kind, live[row.id], yanked.get(row.id, ()))
+                found[row.project_id].append((file, row.requires_dist_id))
+    return found
+
+
+def _spans(connection: Connection, table: Table, project_ids: Sequence[int], since: int) -> dict[int, Spans]:
+    query = (
+        select(table.c.distribution_id, table.c.start, table.c.end)
+        .join(distributions, distributions.c.id == table.c.distribution_id)
+        .where(distributions.c.project_id.in_(project_ids), or_(table.c.end.is_(None), table.c.end > since))
+    )
+    spans: dict[int, list[tuple[int, int]]] = {}
+    for id_, start, end in connection.execute(query):
+        spans.setdefault(id_, []).append((start, OPEN_END if end is None else end))
+    return {id_: union(of_file) for id_, of_file in spans.items()}
+
+
+def _extras_of(connection: Connection, scope: Scope, project_id: int) -> Collection[str]:
+    """The extras that the roots name with this project."""
+    if not any(scope.roots.values()):
+        return ()
+    name = connection.scalar(select(projects.c.normalized).where(projects.c.id == project_id))
+    return scope.roots.get(name or "", ())
+
+
+def _required(connection: Connection, lists: Mapping[int, bool], extras: Collection[str]) -> Iterable[tuple[int, str]]:
+    """The projects that these lists name, each with its list: what needs an extra where that is true of the list, and
+    what needs one of `extras`."""
+    for ids in at_a_time(sorted(lists)):
+        of = required_names.c
+        for row in connection.execute(select(of.list_id, of.name, of.condition).where(of.list_id.in_(ids))):
+            if row.condition < _ONLY_WITH_EXTRA or lists[row.list_id]:
+                yield row.list_id, row.name
+        if extras:
+            for list_id, requirements in StoredLists(connection).load(ids).items():
+                for name in required_with(requirements, extras):
+                    yield list_id, name
+
+
+def required_with(requirements: Sequence[str], extras: Collection[str]) -> set[str]:
+    """The projects that these requirements of a project name for some of its own extras, and for the extras of its own
+    that those ask for.
+
+    >>> sorted(required_with(["a ; extra == 'one'", "b ; extra == 'two'"], ["two"]))
+    ['b']
+    """
+    parsed = [(parse_requirement(text), text) for text in requirements]
+    wanted = {_normalized(extra) for extra in extras}
+    found: set[str] = set()
+    for _ in range(len(requirements) + 1):
+        named = {
+            (one[0], text)
+            for one, text in parsed
+            if one is not None and wanted & {_normalized(a or b) for a, b in _EXTRAS.findall(text)}
+        }
+        found = {name for name, _ in named}
+        more = {
+            _normalized(extra)
+            for _, text in named
+            if (match := _OWN_EXTRAS.match(text))
+            for extra in match[1].split(",")
+        }
+        if more <= wanted:
+            break
+        wanted |= more
+    return found
+
+
+def _normalized(extra: str) -> str:
+    return _NOT_IN_EXTRAS.sub("-", extra.strip().lower())
+
+
+def load_edges(connection: Connection, scope_id: int, project_ids: Sequence[int] | None = None) -> dict[int, Edges]:
+    """The stored edges of these projects (None: of all), by project id."""
+    of = scope_edges.c
+    query = select(of.project_id, of.required, of.start, of.end).where(of.scope_id == scope_id).order_by(of.start)
+    parts = [query] if project_ids is None else [query.where(of.project_id.in_(ids)) for ids in at_a_time(project_ids)]
+    found: dict[int, Edges] = {}
+    for part in parts:
+        for project_id, required, start, end in connection.execute(part):
+            edges = found.setdefault(project_id, {})
+            edges[required] = (*edges.get(required, ()), (start, OPEN_END if end is None else end))
+    return found
+
+
+def store_edges(connection: Connection, scope_id: int, old: Mapping[int, Edges], new: Mapping[int, Edges]) -> bool:
+    """Replaces the edges `old` of the projects in `new`. Returns whether any differs."""
+    before = {row for project_id in new for row in _rows(project_id, old.get(project_id, {}))}
+    after = {row for project_id in new for row in _rows(project_id, new[project_id])}
+    of = scope_edges.c
+    for project_id, required, start, _ in sorted(before - after):
+        is_it = (of.scope_id == scope_id, of.project_id == project_id, of.required == required, of.start == start)
+        connection.execute(delete(scope_edges).where(*is_it))
+    rows = [
+        {
+            "scope_id": scope_id,
+            "project_id": project_id,
+            "required": required,
+            "start": start,
+            "end": None if end == OPEN_END else end,
+        }
+        for project_id, required, start, end in sorted(after - before)
+    ]
+    if rows:
+        connection.execute(insert(scope_edges), rows)
+    return before != after
+
+
+def _rows(project_id: int, edges: Edges) -> Iterable[tuple[int, str, int, int]]:
+    return ((project_id, required, start, end) for required, spans in edges.items() for start, end in spans)

@@ -1,0 +1,171 @@
+"""What the rules of scopes say about reading the files of projects: which are skipped, and what is read first.
+
+Where several scopes lead to a project, a file is skipped only where the rules of all of them skip it.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import Connection, bindparam, delete, func, select, update
+
+from pypi_assets.catalog.counters import add_counts
+from pypi_assets.catalog.database import at_a_time, lock_rows
+from pypi_assets.catalog.observed.followed import follows_all
+from pypi_assets.catalog.reads.file_counts import counting_files
+from pypi_assets.catalog.reads.read_outcomes import Outcome
+from pypi_assets.catalog.tables import (
+    distribution_data,
+    distributions,
+    live_intervals,
+    projects,
+    read_queue,
+    scope_projects,
+    scope_rulesets,
+    scopes,
+)
+from pypi_assets.catalog.work.read_queue import QUEUED_READS, queue_reads
+from pypi_assets.catalog.work.scopes import StoredRuleset
+from pypi_assets.scopes.ruleset import RuledFile
+from pypi_assets.scopes.selected_files import ScopeFile, selected_spans
+from pypi_assets.scopes.spans import OPEN_END, Spans, intersection
+
+_NOW: Spans = ((OPEN_END - 1, OPEN_END),)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadingRules:
+    """The rules in force for one project. `versions` is how visits and reads record them: SCOPE:VERSION, by commas."""
+
+    nice: int
+    rulesets: Sequence[StoredRuleset]
+    versions: str
+    skips: bool
+
+    def skipped(self, project: str, files: Sequence[RuledFile]) -> dict[str, str]:
+        """Which of the project's files are not read, and why: sentences by filename."""
+        if not self.skips:
+            return {}
+        of_each = [stored.ruleset.skipped(project, files) for stored in self.rulesets]
+        first, *others = of_each
+        return {name: reason for name, reason in first.items() if all(name in one for one in others)}
+
+    def read_first(self, files: Mapping[str, ScopeFile]) -> set[str]:
+        """The files that lead a scope on, of those of a project: what they require is followed now."""
+        names = list(files)
+        found: set[str] = set()
+        for rules in {stored.ruleset.requirements for stored in self.rulesets}:
+            selected = selected_spans([files[name] for name in names], rules)
+            found |= {name for name, spans in zip(names, selected, strict=True) if intersection(spans, _NOW)}
+        return found
+
+
+def reading_rules(connection: Connection, project_ids: Iterable[int]) -> dict[int, ReadingRules]:
+    """The rules in force for each of these projects that a scope leads to. Without scopes there are none."""
+    versions = scope_rulesets.alias()
+    of_scope = versions.c.scope_id == scopes.c.id
+    newest = select(func.max(versions.c.version)).where(of_scope).correlate(scopes).scalar_subquery()
+    query = (
+        select(scope_projects.c.project_id, scope_projects.c.nice, scopes.c.id.label("scope"), scope_rulesets)
+        .join(scopes, scopes.c.id == scope_projects.c.scope_id)
+        .join(scope_rulesets, scope_rulesets.c.scope_id == scopes.c.id)
+        .where(scope_projects.c.is_beyond.is_(False), scope_rulesets.c.version == newest)
+        .order_by(scope_projects.c.project_id, scopes.c.id)
+    )
+    found: dict[int, list[tuple[int, int, StoredRuleset]]] = {}
+    for ids in at_a_time(sorted(set(project_ids))):
+        for row in connection.execute(query.where(scope_projects.c.project_id.in_(ids))):
+            stored = StoredRuleset(row.version, row.from_serial, row.created_at, row.content)
+            found.setdefault(row.project_id, []).append((row.nice, row.scope, stored))
+    skips = bool(found) and not follows_all(connection)
+    return {
+        project_id: ReadingRules(
+            min(nice for nice, _, _ in of_it),
+            [stored for _, _, stored in of_it],
+            ",".join(f"{scope}:{stored.version}" for _, scope, stored in of_it),
+            skips,
+        )
+        for project_id, of_it in found.items()
+    }
+
+
+def uploaded_time(uploaded_at: str | None) -> float | None:
+    """When a file was uploaded, in unix seconds, by what its page says; None where that is no time."""
+    try:
+        return None if uploaded_at is None else datetime.fromisoformat(uploaded_at).timestamp()
+    except ValueError:
+        return None
+
+
+def apply_rules(connection: Connection, project_ids: Sequence[int]) -> list[tuple[int, int, int]]:
+    """Brings what these projects have pending and skipped in line with the rules in force.
+
+    What was read stays read. What a worker has claimed is left to it. Returns the projects with files to read now, as
+    `queue_visits` takes them.
+    """
+    rules = reading_rules(connection, project_ids)
+    query = (
+        select(
+            distributions.c.id,
+            distributions.c.project_id,
+            distributions.c.filename,
+            distributions.c.kind,
+            distributions.c.uploaded_at,
+            projects.c.normalized,
+            distribution_data.c.outcome,
+        )
+        .join(projects, projects.c.id == distributions.c.project_id)
+        .join(distribution_data, distribution_data.c.distribution_id == distributions.c.id)
+        .join(live_intervals, live_intervals.c.distribution_id == distributions.c.id)
+        .where(live_intervals.c.end.is_(None), distributions.c.url.is_not(None))
+        .order_by(distributions.c.id)
+    )
+    lifted: list[tuple[int, int]] = []
+    skipped: dict[int, str] = {}
+    for project_id in sorted(project_ids):
+        rows = connection.execute(query.where(distributions.c.project_id == project_id)).all()
+        files = [RuledFile(row.filename, row.kind, uploaded_time(row.uploaded_at)) for row in rows]
+        reasons = rules[project_id].skipped(rows[0].normalized, files) if rows and project_id in rules else {}
+        for row in rows:
+            if row.outcome == Outcome.SKIPPED and row.filename not in reasons:
+                lifted.append((row.id, project_id))
+            elif row.outcome == Outcome.PENDING and row.filename in reasons:
+                skipped[row.id] = reasons[row.filename]
+    claimed = {
+        id_
+        for ids in at_a_time(sorted(skipped))
+        for id_ in connection.scalars(
+            select(read_queue.c.distribution_id).where(
+                read_queue.c.distribution_id.in_(ids), read_queue.c.claimed_by.is_not(None)
+            )
+        )
+    }
+    skip(connection, {id_: reason for id_, reason in skipped.items() if id_ not in claimed})
+    for project_id in sorted({project_id for _, project_id in lifted}):
+        nice = rules[project_id].nice if project_id in rules else 0
+        queue_reads(connection, [one for one in lifted if one[1] == project_id], nice=nice)
+    with counting_files(connection, [id_ for id_, _ in lifted]):
+        for ids in at_a_time(id_ for id_, _ in lifted):
+            of_these = distribution_data.c.distribution_id.in_(ids)
+            values = {"outcome": Outcome.PENDING, "error_text": None}
+            connection.execute(update(distribution_data).where(of_these).values(values))
+    ids = sorted({project_id for _, project_id in lifted})
+    query_shards = select(projects.c.id, projects.c.shard).where(projects.c.id.in_(ids)).order_by(projects.c.id)
+    return [(project_id, shard, 0) for project_id, shard in connection.execute(query_shards)]
+
+
+def skip(connection: Connection, reasons: Mapping[int, str]) -> None:
+    """Takes distributions out of the queue of reads, each with the sentence that says why it is skipped."""
+    if not reasons:
+        return
+    for ids in at_a_time(sorted(reasons)):
+        lock_rows(connection, read_queue, read_queue.c.distribution_id.in_(ids))
+        gone = connection.execute(delete(read_queue).where(read_queue.c.distribution_id.in_(ids))).rowcount
+        add_counts(connection, {QUEUED_READS: -gone})
+    with counting_files(connection, sorted(reasons)):
+        connection.execute(
+            update(distribution_data)
+            .where(distribution_data.c.distribution_id == bindparam("of_id"))
+            .values(outcome=Outcome.SKIPPED, error_text=bindparam("why")),
+            [{"of_id": id_, "why": why} for id_, why in sorted(reasons.items())],
+        )

@@ -1,0 +1,285 @@
+"""Scopes: what to follow, by which rules, and the queue of visits that is a scope's own.
+
+What the roots of a scope lead to is found in `scope_discovery.py`.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from sqlalchemy import Connection, Row, exists, func, insert, select, update
+
+from pypi_assets.catalog.database import CatalogError, insert_missing, lock_name
+from pypi_assets.catalog.ledger.range_ledger import (
+    allocate_range,
+    begin_range,
+    complete_serial,
+    last_allocated_serial,
+    lock_state,
+)
+from pypi_assets.catalog.observed.followed import mark_projects
+from pypi_assets.catalog.tables import (
+    catalog_state,
+    full_crawls,
+    scope_projects,
+    scope_rulesets,
+    scopes,
+    visit_queue,
+)
+from pypi_assets.catalog.work.full_crawls import require_same_index
+from pypi_assets.catalog.work.visit_queue import scope_workload
+from pypi_assets.scopes.ruleset import Ruleset, parse_ruleset
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,59}")
+_LOCK = "scopes"
+
+
+@dataclass(frozen=True, slots=True)
+class ScopePlan:
+    """What a person wants of a scope: its name, its roots by normalized name with the extras that are followed too, and
+    how its work is done. `most_depth` None: any. `concurrency` None: as the settings say, 0: it rests."""
+
+    name: str
+    roots: Mapping[str, frozenset[str]]
+    most_depth: int | None = None
+    rules: str = ""
+    nice: int = 0
+    concurrency: int | None = None
+    tag: str | None = None
+    match_only: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """A scope as it is stored. Times are unix seconds; `completed_at` is None while something is left to do."""
+
+    id: int
+    name: str
+    created_at: float
+    created_serial: int
+    roots: Mapping[str, frozenset[str]]
+    most_depth: int | None
+    nice: int
+    concurrency: int | None
+    tag: str | None
+    match_only: bool
+    is_aborted: bool
+    completed_at: float | None
+    pruned_at: float | None
+
+    @property
+    def workload(self) -> str:
+        return scope_workload(self.id)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRuleset:
+    """One version of a scope's rules, in force from the serial `from_serial` until the next one is."""
+
+    version: int
+    from_serial: int
+    created_at: float
+    content: str
+
+    @property
+    def ruleset(self) -> Ruleset:
+        return _parsed(self.content)
+
+
+_parsed = lru_cache(maxsize=256)(parse_ruleset)
+
+
+def lock_scopes(connection: Connection) -> None:
+    """Only one transaction at a time changes scopes and what they lead to. It locks nothing before that."""
+    lock_name(connection, _LOCK)
+
+
+def create_scope(connection: Connection, plan: ScopePlan, serial: int, index_url: str, now: float) -> Scope:
+    """Enters a scope. On an empty catalog `serial`, the index's last one, is where everything begins.
+
+    Raises CatalogError for a name that is taken or unusable, where the catalog follows another index, or where a full
+    crawl limits it to some projects.
+    """
+    lock_scopes(connection)
+    if not _NAME.fullmatch(plan.name):
+        raise CatalogError(
+            f"{plan.name!r} is no name for a scope: it takes 1 to 60 of a-z, 0-9, '.', '_' and '-', and begins with a"
+            " letter or a digit"
+        )
+    if find_scope(connection, plan.name) is not None:
+        raise CatalogError(
+            f"there is a scope {plan.name} already: choose another name, or remove it (`pypi-assets scope remove"
+            f" {plan.name}`)"
+        )
+    if not plan.roots:
+        raise CatalogError("a scope needs at least one root: name projects, or pass --roots FILE")
+    _require_no_selection(connection)
+    created_serial = _first_serial(connection, serial, index_url, now)
+    parse_ruleset(plan.rules)
+    row = {
+        "name": plan.name,
+        "created_at": now,
+        "created_serial": created_serial,
+        "roots": json.dumps({name: sorted(extras) for name, extras in sorted(plan.roots.items())}),
+        "most_depth": plan.most_depth,
+        "nice": plan.nice,
+        "concurrency": plan.concurrency,
+        "tag": plan.tag,
+        "match_only": plan.match_only,
+    }
+    scope_id = connection.execute(insert(scopes).values(row).returning(scopes.c.id)).scalar_one()
+    rules = {"scope_id": scope_id, "version": 1, "from_serial": created_serial, "created_at": now}
+    connection.execute(insert(scope_rulesets).values(rules | {"content": plan.rules}))
+    return require_scope(connection, plan.name)
+
+
+def _first_serial(connection: Connection, serial: int, index_url: str, now: float) -> int:
+    """The serial from which a new scope counts: the first one that no range has, or `serial` of an empty catalog."""
+    require_same_index(connection, index_url)
+    state = {
+        "id": 1,
+        "index_url": index_url,
+        "events_since": serial,
+        "events_through": serial,
+        "exact_from": serial,
+        "next_dump_sequence": 1,
+        "follows_all": False,
+    }
+    is_first = insert_missing(connection, catalog_state, [state]) == 1
+    lock_state(connection, exclusive=True)
+    if not is_first:
+        return last_allocated_serial(connection) + 1
+    if serials := allocate_range(connection, serial, now):
+        begin_range(connection, serials, now)
+    return serial
+
+
+def _require_no_selection(connection: Connection) -> None:
+    limited = select(full_crawls.c.id).where(full_crawls.c.selection != "[]")
+    newest = select(func.max(full_crawls.c.id)).scalar_subquery()
+    if connection.scalar(limited.where(full_crawls.c.id == newest)) is not None:
+        raise CatalogError(
+            "this catalog is limited to the projects of PYPI_ASSETS_PROJECTS: unset it and run `pypi-assets crawl full`"
+            " for all projects, or create the scope in another PYPI_ASSETS_HOME"
+        )
+
+
+def find_scope(connection: Connection, name: str) -> Scope | None:
+    """The scope of that name; None without one."""
+    row = connection.execute(select(scopes).where(scopes.c.name == name)).first()
+    return None if row is None else _scope(row)
+
+
+def require_scope(connection: Connection, name: str) -> Scope:
+    """The scope of that name. Raises CatalogError, with the names that there are."""
+    if (scope := find_scope(connection, name)) is not None:
+        return scope
+    known = ", ".join(connection.scalars(select(scopes.c.name).order_by(scopes.c.name)))
+    raise CatalogError(f"there is no scope {name}; {f'there are: {known}' if known else 'there is none yet'}")
+
+
+def all_scopes(connection: Connection) -> list[Scope]:
+    """The scopes in the order of their work: by niceness, then the oldest first."""
+    return [_scope(row) for row in connection.execute(select(scopes).order_by(scopes.c.nice, scopes.c.id))]
+
+
+def has_scopes(connection: Connection) -> bool:
+    """Whether there is any scope."""
+    return bool(connection.scalar(select(exists(select(scopes.c.id)))))
+
+
+def rulesets_of(connection: Connection, scope_id: int) -> list[StoredRuleset]:
+    """The versions of a scope's rules, the oldest first."""
+    rows = connection.execute(
+        select(scope_rulesets).where(scope_rulesets.c.scope_id == scope_id).order_by(scope_rulesets.c.version)
+    )
+    return [StoredRuleset(row.version, row.from_serial, row.created_at, row.content) for row in rows]
+
+
+def members_of(connection: Connection, scope_id: int) -> list[int]:
+    """The ids of the projects that a scope leads to and follows, in order."""
+    of = scope_projects.c
+    query = select(of.project_id).where(of.scope_id == scope_id, of.is_beyond.is_(False)).order_by(of.project_id)
+    return list(connection.scalars(query))
+
+
+def add_ruleset(connection: Connection, scope: Scope, content: str, now: float) -> StoredRuleset:
+    """Enters the next version of the rules, in force after what is complete. Each project is looked at again.
+
+    Raises RulesError where the rules are wrong. Equal rules make no new version.
+    """
+    lock_scopes(connection)
+    ruleset = parse_ruleset(content)
+    known = rulesets_of(connection, scope.id)
+    if known[-1].ruleset == ruleset:
+        return known[-1]
+    lock_state(connection, exclusive=False)
+    start = max(complete_serial(connection) + 1, scope.created_serial)
+    new = StoredRuleset(known[-1].version + 1, start, now, content)
+    connection.execute(
+        insert(scope_rulesets).values(
+            scope_id=scope.id, version=new.version, from_serial=start, created_at=now, content=content
+        )
+    )
+    mark_scope(connection, scope.id)
+    return new
+
+
+def mark_scope(connection: Connection, scope_id: int) -> None:
+    """All projects of the scope are looked at again, and something is left to do."""
+    of_scope = select(scope_projects.c.project_id).where(scope_projects.c.scope_id == scope_id)
+    mark_projects(connection, connection.scalars(of_scope).all())
+    connection.execute(update(scopes).where(scopes.c.id == scope_id).values(completed_at=None))
+
+
+def set_aborted(connection: Connection, scope: Scope, is_aborted: bool) -> None:
+    """Lets the scope rest, or go on. What it has left to do is kept meanwhile; no worker can claim it."""
+    lock_scopes(connection)
+    active, resting = scope.workload, scope_workload(scope.id, is_aborted=True)
+    before, after = (active, resting) if is_aborted else (resting, active)
+    connection.execute(
+        update(visit_queue)
+        .where(visit_queue.c.workload == before)
+        .values(workload=after, claimed_by=None, claimed_until=0.0)
+    )
+    connection.execute(update(scopes).where(scopes.c.id == scope.id).values(is_aborted=is_aborted))
+    if not is_aborted:
+        mark_scope(connection, scope.id)
+
+
+def change_scope(connection: Connection, scope: Scope, values: Mapping[str, int | str | bool | None]) -> None:
+    """Changes `nice`, `concurrency`, `tag` or `match_only` of a scope, for what is queued from now on."""
+    lock_scopes(connection)
+    connection.execute(update(scopes).where(scopes.c.id == scope.id).values(dict(values)))
+
+
+def note_left(connection: Connection, scope_id: int) -> None:
+    """Something is left to do in the scope."""
+    connection.execute(update(scopes).where(scopes.c.id == scope_id).values(completed_at=None))
+
+
+def note_completed(connection: Connection, scope_id: int, now: float) -> None:
+    """Nothing is left to do in the scope, for now."""
+    connection.execute(update(scopes).where(scopes.c.id == scope_id).values(completed_at=now))
+
+
+def _scope(row: Row[Any]) -> Scope:
+    roots = {name: frozenset(extras) for name, extras in json.loads(row.roots).items()}
+    return Scope(
+        id=row.id,
+        name=row.name,
+        created_at=row.created_at,
+        created_serial=row.created_serial,
+        roots=roots,
+        most_depth=row.most_depth,
+        nice=row.nice,
+        concurrency=row.concurrency,
+        tag=row.tag,
+        match_only=row.match_only,
+        is_aborted=row.is_aborted,
+        completed_at=row.completed_at,
+        pruned_at=row.pruned_at,
+    )

@@ -1,0 +1,404 @@
+"""Commands about scopes: which projects are followed, and why."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pypi_assets.cli.opening import existing_catalog, opened_crawler
+from pypi_assets.cli.options import JSON, command, row_output
+from pypi_assets.cli.read_counts import describe_reads, reads_to_json, report_failed
+from pypi_assets.terminal import Output, counted, plain, print_facts, print_json, print_message, print_table, utc_time
+
+if TYPE_CHECKING:
+    from pypi_assets.catalog.reports.scope_status import ScopeStatus
+
+_FILE = click.Path(dir_okay=False, path_type=Path)
+
+
+@click.group("scope")
+def scope_group() -> None:
+    """Follow some projects, and what they require."""
+
+
+class _Depth(click.ParamType[int | str]):
+    name = "number or all"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
+        if value == "all":
+            return "all"
+        try:
+            depth = int(value)
+        except ValueError:
+            depth = -1
+        if depth < 0:
+            self.fail(f"{value!r} is neither a whole number from 0 on nor 'all'", param, ctx)
+        return depth
+
+
+@command("create", "tools httpx rich", group=scope_group)
+@click.argument("name")
+@click.argument("projects", nargs=-1)
+@click.option(
+    "--roots",
+    "files",
+    type=_FILE,
+    multiple=True,
+    help="Follow what this file requires: requirements.txt, pyproject.toml, uv.lock, pylock.toml or poetry.lock.",
+)
+@click.option(
+    "--depth", type=_Depth(), default="all", show_default=True, help="How many requirements away from a root at most."
+)
+@click.option("--rules", type=_FILE, help="Rules in TOML: see docs/scopes.md.")
+@click.option("--nice", type=click.IntRange(-10_000, 10_000), default=0, help="Its turn: lower comes first.")
+@click.option("--concurrency", type=click.IntRange(0), help="How many requests at once at most; 0 pauses it.")
+@click.option("--tag", help="Only workers for this tag, or for none, take its work.")
+@click.option("--match-only", is_flag=True, help="Only workers for its tag take its work.")
+@JSON
+def scope_create_command(
+    name: str, projects: tuple[str, ...], files: tuple[Path, ...], as_json: bool, **how: Any
+) -> None:
+    """Create a scope of root projects, and visit nothing yet.
+
+    Roots are PROJECTS, also with extras as in 'requests[socks]', and what the files of --roots require. `scope run`
+    follows them.
+    """
+    from pypi_assets.catalog.work.scopes import ScopePlan
+    from pypi_assets.crawl.scope_crawl import start_scope
+    from pypi_assets.scopes.root_files import read_roots
+    from pypi_assets.scopes.roots import named_roots
+    from pypi_assets.scopes.ruleset import RulesError, parse_ruleset, refused_roots
+
+    roots = named_roots(projects)
+    for file in files:
+        roots |= read_roots(file)
+    rules = "" if how["rules"] is None else _read_rules(how["rules"])
+    if refused := refused_roots(parse_ruleset(rules), roots.extras):
+        raise RulesError("; ".join(refused))
+    plan = ScopePlan(
+        name,
+        roots.extras,
+        None if how["depth"] == "all" else how["depth"],
+        rules,
+        how["nice"],
+        how["concurrency"],
+        how["tag"],
+        how["match_only"],
+    )
+    with opened_crawler(creates=True) as crawler:
+        scope = start_scope(crawler, plan)
+    for sentence in roots.skipped:
+        print_message(f"left out: {sentence}")
+    if as_json:
+        print_json(
+            {"scope": name, "serial": scope.created_serial, "roots": list(roots.extras), "left_out": roots.skipped}
+        )
+    else:
+        click.echo(
+            f"scope {name} from serial {scope.created_serial} on: {counted(len(roots.extras), 'root')}, a request each;"
+            f" what they require follows (`pypi-assets scope run {name}`)"
+        )
+
+
+def _read_rules(path: Path) -> str:
+    from pypi_assets.scopes.roots import read_bytes
+    from pypi_assets.scopes.ruleset import RulesError
+
+    try:
+        return read_bytes(path).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise RulesError(f"{path}: not in UTF-8: {error}") from None
+
+
+@command("run", "tools", group=scope_group)
+@click.argument("name", required=False)
+@JSON
+def scope_run_command(name: str | None, as_json: bool) -> None:
+    """Visit and read what scope NAME leads to; without NAME, all scopes with work left.
+
+    Continues where an earlier run stopped. The project list is not requested.
+    """
+    from pypi_assets.crawl.scope_crawl import run_ready_scopes
+
+    with opened_crawler() as crawler:
+        results = run_ready_scopes(crawler, None if name is None else [name])
+        with crawler.catalog.read() as connection:
+            from pypi_assets.catalog.reports.scope_status import scope_status
+
+            states = [scope_status(connection, result.scope, crawler.catalog.clock()) for result in results]
+    if as_json:
+        print_json(
+            [
+                _to_json(state) | {"reads": reads_to_json(result.reads)}
+                for state, result in zip(states, results, strict=True)
+            ]
+        )
+    else:
+        for state, result in zip(states, results, strict=True):
+            click.echo(
+                f"scope {state.scope.name}: {counted(state.projects, 'project')}, {state.state};"
+                f" {describe_reads(result.reads)}"
+            )
+        if not results:
+            click.echo("no scope has work left")
+    for result in results:
+        report_failed(result.reads, result.visits.exhausted)
+
+
+@command("list", group=scope_group)
+@row_output
+def scope_list_command(output: Output) -> None:
+    """List the scopes, in the order of their turns."""
+    from pypi_assets.catalog.reports.scope_status import scope_status
+    from pypi_assets.catalog.work.scopes import all_scopes
+    from pypi_assets.settings import load_settings
+
+    with existing_catalog(load_settings()) as catalog, catalog.read() as connection:
+        states = [scope_status(connection, scope, catalog.clock()) for scope in all_scopes(connection)]
+    if output.as_json:
+        print_json([_to_json(state) for state in states])
+        return
+    columns = ("scope", "state", "projects", "entering", "visits_left", "reads_left", "nice", "tag")
+    rows = (
+        (
+            state.scope.name,
+            state.state.value,
+            state.projects,
+            state.entering,
+            state.visits.todo,
+            state.reads_left,
+            state.scope.nice,
+            state.scope.tag,
+        )
+        for state in states
+    )
+    if not print_table(columns, rows, output):
+        print_message("there is no scope: all of the index is followed")
+
+
+@command("show", "tools", group=scope_group)
+@click.argument("name")
+@JSON
+def scope_show_command(name: str, as_json: bool) -> None:
+    """Show how scope NAME stands."""
+    from pypi_assets.catalog.reports.scope_status import scope_status
+    from pypi_assets.catalog.work.scopes import require_scope
+    from pypi_assets.settings import load_settings
+
+    with existing_catalog(load_settings()) as catalog, catalog.read() as connection:
+        state = scope_status(connection, require_scope(connection, name), catalog.clock())
+    if as_json:
+        print_json(_to_json(state))
+        return
+    scope = state.scope
+    print_facts(
+        [
+            ("scope", scope.name),
+            ("state", f"{state.state}, {counted(state.workers, 'worker')} at work"),
+            ("created", f"at serial {scope.created_serial}, {utc_time(scope.created_at)}"),
+            ("roots", ", ".join(scope.roots)),
+            ("depth", "all" if scope.most_depth is None else scope.most_depth),
+            ("projects", ", ".join(f"{count} at depth {depth}" for depth, count in state.depths.items()) or "none yet"),
+            ("beyond depth", state.beyond),
+            ("entering", state.entering),
+            ("entered late", state.late),
+            ("visits", f"{state.visits.todo} left, {state.visits.done} done, {state.visits.exhausted} exhausted"),
+            ("reads left", state.reads_left),
+            ("files", ", ".join(f"{count} {outcome}" for outcome, count in state.files.items() if count) or "none"),
+            ("rules", f"version {state.rulesets[-1].version}"),
+            ("nice", scope.nice),
+            ("concurrency", "as the settings say" if scope.concurrency is None else scope.concurrency),
+            ("tag", scope.tag or "none"),
+            ("pruned", utc_time(scope.pruned_at) or "never"),
+        ]
+    )
+
+
+def _to_json(state: "ScopeStatus") -> dict[str, Any]:
+    scope = state.scope
+    return {
+        "scope": scope.name,
+        "state": state.state.value,
+        "created_serial": scope.created_serial,
+        "created_at": utc_time(scope.created_at),
+        "completed_at": utc_time(scope.completed_at),
+        "pruned_at": utc_time(scope.pruned_at),
+        "roots": {name: sorted(extras) for name, extras in scope.roots.items()},
+        "depth": scope.most_depth,
+        "projects": state.projects,
+        "projects_by_depth": {str(depth): count for depth, count in state.depths.items()},
+        "beyond_depth": state.beyond,
+        "entering": state.entering,
+        "entered_late": state.late,
+        "visits": {"todo": state.visits.todo, "done": state.visits.done, "exhausted": state.visits.exhausted},
+        "reads_left": state.reads_left,
+        "files": dict(state.files),
+        "rules_version": state.rulesets[-1].version,
+        "nice": scope.nice,
+        "concurrency": scope.concurrency,
+        "tag": scope.tag,
+        "match_only": scope.match_only,
+        "workers": state.workers,
+    }
+
+
+@command("why", "tools idna", group=scope_group)
+@click.argument("name")
+@click.argument("project")
+@JSON
+def scope_why_command(name: str, project: str, as_json: bool) -> None:
+    """Show why PROJECT is in scope NAME, or why it is not.
+
+    Exits with 1 where it is not.
+    """
+    from pypi_assets.catalog.reports.scope_status import why
+    from pypi_assets.catalog.work.scopes import require_scope
+    from pypi_assets.settings import load_settings
+
+    with existing_catalog(load_settings()) as catalog, catalog.read() as connection:
+        reason = why(connection, require_scope(connection, name), project)
+    if as_json:
+        print_json({"project": reason.project, "is_in": reason.is_in, "path": reason.path, "reasons": reason.sentences})
+    else:
+        is_in = "is in" if reason.is_in else "is not in"
+        click.echo(f"{plain(reason.project)} {is_in} scope {name}: {plain('; '.join(reason.sentences))}")
+    if not reason.is_in:
+        raise SystemExit(1)
+
+
+@command("rules", "tools --set rules.toml", group=scope_group)
+@click.argument("name")
+@click.option("--set", "path", type=_FILE, help="Put these rules in force, as the next version.")
+@click.option("--version", type=click.IntRange(1), help="Show this version; default: the newest.")
+@JSON
+def scope_rules_command(name: str, path: Path | None, version: int | None, as_json: bool) -> None:
+    """Show the rules of scope NAME, or change them.
+
+    What changed rules let in or lift is visited and read by the next run.
+    """
+    from functools import partial
+
+    from pypi_assets.catalog.database import CatalogError
+    from pypi_assets.catalog.work.scopes import add_ruleset, require_scope, rulesets_of
+    from pypi_assets.scopes.ruleset import RulesError, parse_ruleset, refused_roots
+    from pypi_assets.settings import load_settings
+
+    with existing_catalog(load_settings()) as catalog:
+        with catalog.read() as connection:
+            scope = require_scope(connection, name)
+        if path is not None:
+            content = _read_rules(path)
+            if refused := refused_roots(parse_ruleset(content), scope.roots):
+                raise RulesError("; ".join(refused))
+            catalog.transact(partial(add_ruleset, scope=scope, content=content, now=catalog.clock()))
+        with catalog.read() as connection:
+            known = {stored.version: stored for stored in rulesets_of(connection, scope.id)}
+    shown = known.get(max(known) if version is None else version)
+    if shown is None:
+        raise CatalogError(f"scope {name} has no rules of version {version}; it has 1 to {max(known)}")
+    if as_json:
+        print_json({"scope": name, "version": shown.version, "from_serial": shown.from_serial, "rules": shown.content})
+    else:
+        click.echo(f"# version {shown.version}, in force from serial {shown.from_serial} on")
+        click.echo(
+            shown.content.rstrip() or "# no rules: all that the roots lead to is followed, and all files are read"
+        )
+
+
+@command("set", "tools --concurrency 0", group=scope_group)
+@click.argument("name")
+@click.option("--nice", type=click.IntRange(-10_000, 10_000), help="Its turn: lower comes first.")
+@click.option("--concurrency", type=click.IntRange(0), help="How many requests at once at most; 0 pauses it.")
+@click.option("--tag", help="Only workers for this tag, or for none, take its work; empty: no tag.")
+@click.option("--match-only/--no-match-only", default=None, help="Whether only workers for its tag take its work.")
+def scope_set_command(name: str, **values: Any) -> None:
+    """Change how the work of scope NAME is done."""
+    from functools import partial
+
+    from pypi_assets.catalog.work.scopes import change_scope, require_scope
+    from pypi_assets.settings import load_settings
+
+    given = {key: value for key, value in values.items() if value is not None}
+    if not given:
+        raise click.UsageError("pass what to change: --nice, --concurrency, --tag or --match-only")
+    with existing_catalog(load_settings()) as catalog:
+        with catalog.read() as connection:
+            scope = require_scope(connection, name)
+        catalog.transact(
+            partial(change_scope, scope=scope, values=given | ({"tag": given["tag"] or None} if "tag" in given else {}))
+        )
+    click.echo(f"scope {name}: changed")
+
+
+@command("prune", "tools", group=scope_group)
+@click.argument("name")
+@JSON
+def scope_prune_command(name: str, as_json: bool) -> None:
+    """Leave out of scope NAME what its roots no longer lead to.
+
+    The next dumps no longer have it. Past serials keep their answers.
+    """
+    from functools import partial
+
+    from pypi_assets.catalog.derived.leaving import prune_scope
+    from pypi_assets.catalog.work.scopes import require_scope
+    from pypi_assets.settings import load_settings
+
+    with existing_catalog(load_settings()) as catalog:
+        with catalog.read() as connection:
+            scope = require_scope(connection, name)
+        left = catalog.transact(partial(prune_scope, scope=scope, now=catalog.clock()))
+    _print_left(name, left, as_json)
+
+
+@command("remove", "tools", group=scope_group)
+@click.argument("name")
+@JSON
+def scope_remove_command(name: str, as_json: bool) -> None:
+    """Remove scope NAME; what no other scope leads to is no longer followed."""
+    from functools import partial
+
+    from pypi_assets.catalog.derived.leaving import remove_scope
+    from pypi_assets.catalog.work.scopes import require_scope
+    from pypi_assets.settings import load_settings
+
+    with existing_catalog(load_settings()) as catalog:
+        with catalog.read() as connection:
+            scope = require_scope(connection, name)
+        left = catalog.transact(partial(remove_scope, scope=scope))
+    _print_left(name, left, as_json)
+
+
+def _print_left(name: str, left: list[str], as_json: bool) -> None:
+    if as_json:
+        print_json({"scope": name, "no_longer_followed": left})
+    else:
+        click.echo(f"no longer followed: {plain(', '.join(left)) or 'nothing'}")
+
+
+@command("abort", "tools", group=scope_group)
+@click.argument("name")
+def scope_abort_command(name: str) -> None:
+    """Let scope NAME rest; what is left of its work is kept for `scope resume`."""
+    _set_aborted(name, is_aborted=True)
+    click.echo(f"scope {name} rests: `pypi-assets scope resume {name}` lets it go on")
+
+
+@command("resume", "tools", group=scope_group)
+@click.argument("name")
+def scope_resume_command(name: str) -> None:
+    """Let scope NAME go on after `scope abort`."""
+    _set_aborted(name, is_aborted=False)
+    click.echo(f"scope {name} goes on (`pypi-assets scope run {name}`)")
+
+
+def _set_aborted(name: str, *, is_aborted: bool) -> None:
+    from functools import partial
+
+    from pypi_assets.catalog.work.scopes import require_scope, set_aborted
+    from pypi_assets.settings import load_settings
+
+    with existing_catalog(load_settings()) as catalog:
+        with catalog.read() as connection:
+            scope = require_scope(connection, name)
+        catalog.transact(partial(set_aborted, scope=scope, is_aborted=is_aborted))

@@ -1,0 +1,229 @@
+"""Follows scopes: visits and reads what their roots lead to, until nothing new is found and nothing is left.
+
+What they lead to is found in `catalog/work/scope_discovery.py`. A range does the same for what its uploads bring in.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from sqlalchemy import Connection
+
+from pypi_assets.catalog.database import CatalogError
+from pypi_assets.catalog.derived.settling import entering_in, explain_entering, settle_projects
+from pypi_assets.catalog.derived.visits import parts_of_work
+from pypi_assets.catalog.ledger.range_ledger import RangeState, complete_range, require_range
+from pypi_assets.catalog.ledger.serial_range import RangeError, SerialRange
+from pypi_assets.catalog.work.finished_workloads import forget_visits, queue_done
+from pypi_assets.catalog.work.read_queue import is_read_pending
+from pypi_assets.catalog.work.scope_discovery import Discovered, discover
+from pypi_assets.catalog.work.scope_reading import apply_rules
+from pypi_assets.catalog.work.scopes import (
+    Scope,
+    ScopePlan,
+    all_scopes,
+    create_scope,
+    members_of,
+    note_completed,
+    require_scope,
+    rulesets_of,
+)
+from pypi_assets.catalog.work.visit_queue import (
+    WorkloadProgress,
+    is_visit_pending,
+    move_projects,
+    workload_progress,
+)
+from pypi_assets.crawl.crawler import Crawler
+from pypi_assets.crawl.draining import claiming
+from pypi_assets.crawl.lister_choice import query_changelog
+from pypi_assets.crawl.reading import ReadCounts, read_workload
+from pypi_assets.crawl.stored_events import store_all_events
+from pypi_assets.crawl.visiting import visit_workload
+
+ENTERING_IN_A_RANGE = 200
+"""How many projects enter within one range at most; the others are left to the workloads of their scopes."""
+FILES_IN_A_RANGE = 1_000
+"""A project with more files to read than these is left to the workload of its scope."""
+_RULED_AT_A_TIME = 200
+
+
+@dataclass(frozen=True, slots=True)
+class ScopeResult:
+    """One scope after a run: the state of its visits, and what was read of it. `is_complete`: nothing is left."""
+
+    scope: Scope
+    visits: WorkloadProgress
+    reads: ReadCounts
+    is_complete: bool
+
+
+def start_scope(crawler: Crawler, plan: ScopePlan) -> Scope:
+    """Creates a scope, and queues visits of its roots. On an empty catalog it pins the index's last serial.
+
+    The list of projects is not requested. Raises CatalogError as `create_scope` does, and where the index has no
+    changelog.
+    """
+    catalog, index = crawler.catalog, crawler.index
+    serial = crawler.patiently(lambda: query_changelog(crawler, index.last_serial, again=True))
+    if serial is None:
+        raise CatalogError(
+            "a scope follows the changelog, which is off: set PYPI_ASSETS_LISTER to xmlrpc or auto, and try again once"
+            " it answers"
+        )
+
+    scope = catalog.transact(
+        partial(create_scope, plan=plan, serial=serial, index_url=index.index_url, now=catalog.clock())
+    )
+    catalog.transact(partial(discover, now=catalog.clock(), is_forced=True))
+    return scope
+
+
+def run_scope(crawler: Crawler, name: str) -> ScopeResult:
+    """Visits and reads what is left of a scope, and what that leads to, until nothing is left.
+
+    What the files of the newest releases require is found first, before the other files are read. Raises CatalogError
+    for an unknown scope, and for one that is aborted or rests.
+    """
+    catalog = crawler.catalog
+    with catalog.read() as connection:
+        scope = require_scope(connection, name)
+    if scope.is_aborted:
+        raise CatalogError(f"the scope {name} is aborted: `pypi-assets scope resume {name}` lets it go on")
+    if scope.concurrency == 0:
+        raise CatalogError(f"the scope {name} rests, since its concurrency is 0: see `pypi-assets scope set {name}`")
+    if scope.concurrency is not None:
+        most = scope.concurrency
+        crawler = replace(crawler, connections=min(most, crawler.connections), in_flight=min(most, crawler.in_flight))
+    counts = ReadCounts()
+    with claiming(crawler, scope.workload):
+        _apply_rules(crawler, scope)
+        catalog.transact(partial(discover, now=catalog.clock(), is_forced=True))
+        while True:
+            counts += follow_workload(crawler, scope.workload)
+            settle(crawler, scope.workload)
+            if catalog.transact(partial(_complete, scope, catalog.clock())):
+                break
+            with catalog.read() as connection:
+                if require_scope(connection, name).is_aborted:
+                    break
+    forget_visits(catalog, scope.workload)
+    with catalog.read() as connection:
+        after = require_scope(connection, name)
+        visits = workload_progress(connection, scope.workload)
+    return ScopeResult(after, visits, counts, after.completed_at is not None)
+
+
+def _apply_rules(crawler: Crawler, scope: Scope) -> None:
+    """Lifts and skips files as the rules in force say, where they have changed since the scope was complete last."""
+    catalog = crawler.catalog
+    with catalog.read() as connection:
+        if scope.completed_at is not None or len(rulesets_of(connection, scope.id)) == 1:
+            return
+        members = members_of(connection, scope.id)
+    for start in range(0, len(members), _RULED_AT_A_TIME):
+        some = members[start : start + _RULED_AT_A_TIME]
+        catalog.transact(partial(_apply_rules_to, scope=scope, project_ids=some))
+
+
+def _apply_rules_to(connection: Connection, scope: Scope, project_ids: Sequence[int]) -> None:
+    lifted = apply_rules(connection, project_ids)
+    queue_done(connection, scope.workload, lifted)
+
+
+def follow_workload(crawler: Crawler, workload: str, most: int | None = None) -> ReadCounts:
+    """Visits and reads what is left of a workload, and lets what that leads to enter, until nothing new is found.
+
+    At most `most` projects enter the workload (None: any number).
+    """
+    counts = ReadCounts()
+    left = most
+    while True:
+        with crawler.catalog.read() as connection:
+            are_visits = is_visit_pending(connection, workload)
+        if are_visits:
+            visit_workload(crawler, workload)
+            if most is not None:
+                crawler.catalog.transact(partial(_leave_large, workload))
+        counts += read_workload(crawler, workload, only_first=True)
+        found = discover_all(crawler, workload, left)
+        left = None if left is None else left - found.entered
+        if not found.entered:
+            counts += read_workload(crawler, workload)
+            found = discover_all(crawler, workload, left)
+            left = None if left is None else left - found.entered
+            if not found.entered:
+                return counts
+
+
+def discover_all(crawler: Crawler, workload: str | None = None, most: int | None = None) -> Discovered:
+    """Looks again at all that is marked, in transactions of bounded size. What is found is as in `discover`."""
+    catalog = crawler.catalog
+    entered = waiting = 0
+    while True:
+        left = None if most is None else most - entered
+        found = catalog.transact(partial(discover, now=catalog.clock(), workload=workload, most=left))
+        entered, waiting = entered + found.entered, waiting + found.waiting
+        if found.is_all:
+            return Discovered(entered, waiting)
+
+
+def _leave_large(workload: str, connection: Connection) -> None:
+    """Leaves entering projects with very many files to the workloads of their scopes."""
+    large = entering_in(connection, workload, more_files_than=FILES_IN_A_RANGE)
+    scopes = {scope.id: scope.workload for scope in all_scopes(connection) if not scope.is_aborted}
+    move_projects(connection, workload, large, scopes)
+
+
+def settle(crawler: Crawler, workload: str) -> bool:
+    """Ends the entering of the workload's projects of which nothing is left: there are answers about them from now on.
+
+    A page can be newer than its serial, so the events up to the index's last one are stored first. Returns whether
+    there were any; what these events change can be left to read then.
+    """
+    catalog = crawler.catalog
+    with catalog.read() as connection:
+        entering = entering_in(connection, workload)
+    if not entering:
+        return False
+    through = crawler.patiently(lambda: query_changelog(crawler, partial(store_all_events, crawler)))
+    if through is not None:
+        with catalog.read() as connection:
+            parts = parts_of_work(connection, entering)
+        for part in parts:
+            catalog.transact(partial(explain_entering, project_ids=part, through=through))
+    catalog.transact(partial(settle_projects, workload=workload, project_ids=entering))
+    return True
+
+
+def _complete(scope: Scope, now: float, connection: Connection) -> bool:
+    """Notes that nothing is left of the scope, if that is so. The first scope completes the first range too."""
+    current = require_scope(connection, scope.name)
+    is_left = is_visit_pending(connection, scope.workload) or is_read_pending(connection, scope.workload)
+    if current.is_aborted or is_left or entering_in(connection, scope.workload):
+        return False
+    first = SerialRange(0, scope.created_serial) if scope.created_serial else None
+    try:
+        entry = None if first is None else require_range(connection, first, lock=True)
+    except RangeError:
+        entry = None
+    if entry is not None and first is not None and entry.state != RangeState.COMPLETE and entry.lister is None:
+        complete_range(connection, first, now)
+    note_completed(connection, scope.id, now)
+    return True
+
+
+def run_ready_scopes(crawler: Crawler, names: Sequence[str] | None = None) -> list[ScopeResult]:
+    """Runs each scope that has something left, or those of these names, the least nice value first."""
+    discover_all(crawler)
+    with crawler.catalog.read() as connection:
+        scopes = all_scopes(connection)
+        if names is not None:
+            wanted = {require_scope(connection, name).name for name in names}
+            scopes = [scope for scope in scopes if scope.name in wanted]
+    ready = [
+        scope
+        for scope in scopes
+        if names is not None or (scope.completed_at is None and not scope.is_aborted and scope.concurrency != 0)
+    ]
+    return [run_scope(crawler, scope.name) for scope in ready]

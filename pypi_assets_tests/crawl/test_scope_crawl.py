@@ -1,0 +1,69 @@
+"""What the roots of a scope lead to is followed, and nothing else is requested."""
+
+from sqlalchemy import select
+
+from pypi_assets.catalog.database import Catalog
+from pypi_assets.catalog.ledger.range_ledger import complete_serial
+from pypi_assets.catalog.tables import followed_intervals, projects, scope_projects
+from pypi_assets.catalog.work.scopes import ScopePlan
+from pypi_assets.crawl.crawler import Crawler
+from pypi_assets.crawl.incremental_crawl import crawl_incremental
+from pypi_assets.crawl.scope_crawl import run_scope, start_scope
+from pypi_assets.scopes.roots import named_roots
+from pypi_assets_tests.served_index import ServedIndex, live
+
+
+def create(crawler: Crawler, *roots: str, name: str = "mine", **options: object) -> None:
+    start_scope(crawler, ScopePlan(name, named_roots(roots).extras, **options))
+
+
+def members(catalog: Catalog, name: str = "mine") -> dict[str, int]:
+    """The projects that scopes lead to, each with its depth."""
+    with catalog.read() as connection:
+        rows = connection.execute(
+            select(projects.c.normalized, scope_projects.c.depth)
+            .join(scope_projects, scope_projects.c.project_id == projects.c.id)
+            .where(~scope_projects.c.is_beyond)
+        )
+        return {name: depth for name, depth in rows}
+
+
+def test_what_roots_require_is_followed_and_nothing_else(index: ServedIndex, catalog: Catalog) -> None:
+    index.wheel("app", "1.0", requires_dist=["library>=1", "tool ; extra == 'dev'"])
+    index.wheel("library", "1.0", requires_dist=["base"])
+    index.wheel("base", "1.0")
+    index.wheel("tool", "1.0")
+    index.wheel("other", "1.0", requires_dist=["app"])
+    crawler = index.crawler(catalog)
+    create(crawler, "app")
+    result = run_scope(crawler, "mine")
+    assert result.is_complete
+    assert members(catalog) == {"app": 0, "library": 1, "base": 2}
+    assert {name for name, _ in live(catalog)} == {
+        f"{name}-1.0-py3-none-any.whl" for name in ("app", "library", "base")
+    }
+    with catalog.read() as connection:
+        assert complete_serial(connection) == index.serial
+
+
+def test_an_upload_that_requires_another_project_brings_it_in_within_its_range(
+    index: ServedIndex, catalog: Catalog
+) -> None:
+    index.wheel("app", "1.0")
+    index.wheel("library", "1.0", requires_dist=["base"])
+    index.wheel("base", "1.0")
+    crawler = index.crawler(catalog)
+    create(crawler, "app")
+    run_scope(crawler, "mine")
+    assert members(catalog) == {"app": 0}
+    index.wheel("app", "2.0", requires_dist=["library"])
+    crawl_incremental(crawler)
+    assert members(catalog) == {"app": 0, "library": 1, "base": 2}
+    assert {name for name, _ in live(catalog)} == {
+        "app-1.0-py3-none-any.whl",
+        "app-2.0-py3-none-any.whl",
+        "library-1.0-py3-none-any.whl",
+        "base-1.0-py3-none-any.whl",
+    }
+    with catalog.read() as connection:
+        assert connection.scalars(select(followed_intervals.c.exact_from)).all().count(None) == 0
