@@ -25,7 +25,7 @@ from pypi_assets.catalog.work.audits import (
     open_audit,
 )
 from pypi_assets.catalog.work.finished_workloads import forget_visits
-from pypi_assets.catalog.work.full_crawls import last_completed_crawl, require_followable
+from pypi_assets.catalog.work.full_crawls import last_completed_crawl, require_all_followed, require_followable
 from pypi_assets.catalog.work.listed_projects import ComparedProject, known_serials, queue_listed, rename_listed
 from pypi_assets.catalog.work.visit_queue import WorkloadProgress, exhausted_visits, longest_unvisited, queue_visits
 from pypi_assets.crawl.crawler import Crawler
@@ -51,6 +51,7 @@ def audit_index(crawler: Crawler, share_percent: float) -> AuditResult:
     """
     with crawler.catalog.read() as connection:
         require_followable(connection, crawler.index.index_url, crawler.selection)
+        require_all_followed(connection)
     audit = open_audit(crawler.catalog, share_percent)
     if audit.serial is None:
         audit = _compare(crawler, audit)

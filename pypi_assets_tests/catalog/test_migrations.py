@@ -115,7 +115,7 @@ def test_an_open_dump_of_the_first_version_is_not_joined(migrated: Catalog) -> N
 
 
 def test_records_of_the_first_version_are_read_as_before(migrated: Catalog) -> None:
-    [row] = stream_rows(migrated, rows_at(10))
+    [row] = stream_rows(migrated, rows_at(migrated, 10))
     assert (row["summary"], row["console_scripts"], row["left_out"]) == ("One", ["demo = m:main"], 2)
     assert (row["gui_scripts"], row["entry_point_groups"], row["notes"]) == ([], ["console_scripts"], [])
     assert (row["license_classifiers"], row["project_urls"], row["start_up_paths"]) == (None, None, None)

@@ -63,6 +63,9 @@ SMALL = {
     "lister_states": "a row for each lister",
     "scope_claims": "a row for each worker",
     "full_crawls": "some a year",
+    "scopes": "as many as people make",
+    "scope_rulesets": "one for each change of rules by a person",
+    "scope_marks": "what has changed since scopes looked last",
     "audits": "one a week",
     "pruning_positions": "a row for each table",
 }
@@ -226,7 +229,7 @@ def test_what_runs_per_range_tick_status_or_scrape_reads_no_table_whole(catalog:
 def test_rows_of_dumps_are_found_by_index_however_large_the_tables_are(postgres_database_url: str):
     """Small ones invite PostgreSQL to read them whole, as large ones do where it expects to find much."""
     catalog = open_catalog(postgres_database_url)
-    query = shard_at(1, 256, 17).compile(catalog.engine, compile_kwargs={"literal_binds": True})
+    query = shard_at(catalog, 1, 256, 17).compile(catalog.engine, compile_kwargs={"literal_binds": True})
     with catalog.read() as connection:
         read_by_index(connection)
         [(plan,)] = connection.exec_driver_sql(f"EXPLAIN (FORMAT JSON) {query}").all()

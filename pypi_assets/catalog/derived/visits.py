@@ -16,6 +16,7 @@ from pypi_assets.catalog.derived.checkpoints import discard_checkpoints
 from pypi_assets.catalog.derived.recompute import recompute
 from pypi_assets.catalog.ledger.epochs import note_changed_files
 from pypi_assets.catalog.observed.events import events_through
+from pypi_assets.catalog.observed.followed import versions_in_force
 from pypi_assets.catalog.observed.project_names import ShownName, log_renamed, rename_projects
 from pypi_assets.catalog.observed.projects import Project, load_projects
 from pypi_assets.catalog.observed.sightings import SeenNow, StoredSighting, bound_sightings, store_sightings
@@ -59,10 +60,18 @@ def begin_visits(
     lock_rows(connection, projects, projects.c.id.in_(project_ids))
     _end_abandoned(connection, project_ids, workload, now)
     last = _last_visits(connection, project_ids)
+    rulesets = versions_in_force(connection, project_ids)
     rows = connection.execute(
         insert(visits).returning(visits.c.project_id, visits.c.id),
         [
-            {"project_id": id_, "visit": last.get(id_, 0) + 1, "kind": kind, "workload": workload, "started_at": now}
+            {
+                "project_id": id_,
+                "visit": last.get(id_, 0) + 1,
+                "kind": kind,
+                "workload": workload,
+                "started_at": now,
+                "rulesets": rulesets.get(id_),
+            }
             for id_ in project_ids
         ],
     )

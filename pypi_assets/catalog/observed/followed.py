@@ -30,6 +30,8 @@ from pypi_assets.catalog.tables import (
     followed_intervals,
     projects,
     scope_marks,
+    scope_projects,
+    scope_rulesets,
     scopes,
 )
 
@@ -128,3 +130,20 @@ def mark_projects_of(connection: Connection, distribution_ids: Iterable[int]) ->
 def _mark(connection: Connection, found: Select[tuple[int]]) -> None:
     is_any = exists(select(scopes.c.id))
     connection.execute(insert(scope_marks).from_select(["project_id"], found.where(is_any)))
+
+
+def versions_in_force(connection: Connection, project_ids: Iterable[int]) -> dict[int, str]:
+    """The rulesets in force for each of these projects that a scope leads to: SCOPE:VERSION, joined by commas."""
+    versions = scope_rulesets.alias()
+    newest = select(func.max(versions.c.version)).where(versions.c.scope_id == scopes.c.id).scalar_subquery()
+    query = (
+        select(scope_projects.c.project_id, scopes.c.id, newest)
+        .join(scopes, scopes.c.id == scope_projects.c.scope_id)
+        .where(scope_projects.c.is_beyond.is_(False))
+        .order_by(scope_projects.c.project_id, scopes.c.id)
+    )
+    found: dict[int, list[str]] = {}
+    for ids in at_a_time(sorted(set(project_ids))):
+        for project_id, scope_id, version in connection.execute(query.where(scope_projects.c.project_id.in_(ids))):
+            found.setdefault(project_id, []).append(f"{scope_id}:{version}")
+    return {project_id: ",".join(of_it) for project_id, of_it in found.items()}

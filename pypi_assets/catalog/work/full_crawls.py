@@ -185,6 +185,15 @@ def require_followable(connection: Connection, index_url: str, selection: Select
         )
 
 
+def require_all_followed(connection: Connection) -> None:
+    """Raises CatalogError where scopes decide what is followed: the list of all projects is not requested then."""
+    if not follows_all(connection):
+        raise CatalogError(
+            "this catalog follows scopes, so the list of all projects is not requested: this needs the changelog"
+            " (PYPI_ASSETS_LISTER=xmlrpc), or a full crawl of the whole index (`pypi-assets crawl full`)"
+        )
+
+
 def require_last_crawl(connection: Connection, index_url: str, selection: Selection) -> FullCrawl:
     """The last completed full crawl. Raises CatalogError as `require_followable` does, and where there is none."""
     require_followable(connection, index_url, selection)

@@ -20,7 +20,7 @@ from pypi_assets.catalog.coordination.claims import (
 )
 from pypi_assets.catalog.counters import add_counts, read_counts
 from pypi_assets.catalog.database import at_a_time, insert_missing, storable
-from pypi_assets.catalog.observed.followed import mark_projects_of
+from pypi_assets.catalog.observed.followed import mark_projects_of, versions_in_force
 from pypi_assets.catalog.reads.extract_packs import StoredPack
 from pypi_assets.catalog.reads.file_counts import counting_files
 from pypi_assets.catalog.reads.read_outcomes import FinishedRead, Outcome, store_reads, without_vanished
@@ -150,7 +150,7 @@ def finish_reads(
     is not live is stored as VANISHED. `pack` is where their extracts lie in the storage.
     """
     mine = (
-        select(read_queue.c.distribution_id, read_queue.c.attempts)
+        select(read_queue.c.distribution_id, read_queue.c.attempts, read_queue.c.project_id)
         .where(
             read_queue.c.distribution_id.in_([read.distribution_id for read in finished]),
             read_queue.c.claimed_by == worker,
@@ -158,13 +158,21 @@ def finish_reads(
         .order_by(read_queue.c.distribution_id)
         .with_for_update()
     )
-    attempts = {distribution_id: count for distribution_id, count in connection.execute(mine)}
-    stored = without_vanished(connection, [read for read in finished if read.distribution_id in attempts])
+    claimed = {row.distribution_id: row for row in connection.execute(mine)}
+    stored = without_vanished(connection, [read for read in finished if read.distribution_id in claimed])
     if not stored:
         return []
     with counting_files(connection, [read.distribution_id for read in stored]):
         store_reads(connection, stored, now, pack)
-    _append_attempts(connection, [_attempt(read, attempts[read.distribution_id] + 1, worker) for read in stored])
+    rulesets = versions_in_force(connection, [claimed[read.distribution_id].project_id for read in stored])
+    _append_attempts(
+        connection,
+        [
+            _attempt(read, row.attempts + 1, worker, rulesets.get(row.project_id))
+            for read in stored
+            for row in [claimed[read.distribution_id]]
+        ],
+    )
     over = [read.distribution_id for read in stored if read.outcome != Outcome.PENDING]
     mark_projects_of(connection, over)
     if over:
@@ -237,7 +245,7 @@ def _queued(workload: str | None, shards: Sequence[int] | None, *, only_first: b
     return query if shards is None else query.where(visit_queue.c.shard.in_(shards))
 
 
-def _attempt(read: FinishedRead, attempt: int, worker: str) -> dict[str, Any]:
+def _attempt(read: FinishedRead, attempt: int, worker: str, rulesets: str | None) -> dict[str, Any]:
     error = None if read.record is None else read.record.error
     error_kind, error_text = (read.error_kind, read.error_text) if error is None else (error.kind, error.text)
     return {
@@ -251,6 +259,7 @@ def _attempt(read: FinishedRead, attempt: int, worker: str) -> dict[str, Any]:
         "error_text": None if error_text is None else storable(error_text),
         "bytes_fetched": read.bytes_fetched,
         "requests": read.requests,
+        "rulesets": rulesets,
     }
 
 
@@ -267,6 +276,7 @@ def _abandoned(row: Row[Any]) -> dict[str, Any]:
         "error_text": None,
         "bytes_fetched": 0,
         "requests": 0,
+        "rulesets": None,
     }
 
 

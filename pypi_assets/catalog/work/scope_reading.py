@@ -35,11 +35,11 @@ _NOW: Spans = ((OPEN_END - 1, OPEN_END),)
 
 @dataclass(frozen=True, slots=True)
 class ReadingRules:
-    """The rules in force for one project. `versions` is how visits and reads record them: SCOPE:VERSION, by commas."""
+    """The rules in force for one project. They leave files out only where it `skips`: not where all of the index is
+    followed."""
 
     nice: int
     rulesets: Sequence[StoredRuleset]
-    versions: str
     skips: bool
 
     def skipped(self, project: str, files: Sequence[RuledFile]) -> dict[str, str]:
@@ -66,23 +66,22 @@ def reading_rules(connection: Connection, project_ids: Iterable[int]) -> dict[in
     of_scope = versions.c.scope_id == scopes.c.id
     newest = select(func.max(versions.c.version)).where(of_scope).correlate(scopes).scalar_subquery()
     query = (
-        select(scope_projects.c.project_id, scope_projects.c.nice, scopes.c.id.label("scope"), scope_rulesets)
+        select(scope_projects.c.project_id, scope_projects.c.nice, scope_rulesets)
         .join(scopes, scopes.c.id == scope_projects.c.scope_id)
         .join(scope_rulesets, scope_rulesets.c.scope_id == scopes.c.id)
         .where(scope_projects.c.is_beyond.is_(False), scope_rulesets.c.version == newest)
         .order_by(scope_projects.c.project_id, scopes.c.id)
     )
-    found: dict[int, list[tuple[int, int, StoredRuleset]]] = {}
+    found: dict[int, list[tuple[int, StoredRuleset]]] = {}
     for ids in at_a_time(sorted(set(project_ids))):
         for row in connection.execute(query.where(scope_projects.c.project_id.in_(ids))):
             stored = StoredRuleset(row.version, row.from_serial, row.created_at, row.content)
-            found.setdefault(row.project_id, []).append((row.nice, row.scope, stored))
+            found.setdefault(row.project_id, []).append((row.nice, stored))
     skips = bool(found) and not follows_all(connection)
     return {
         project_id: ReadingRules(
-            min(nice for nice, _, _ in of_it),
-            [stored for _, _, stored in of_it],
-            ",".join(f"{scope}:{stored.version}" for _, scope, stored in of_it),
+            min(nice for nice, _ in of_it),
+            [stored for _, stored in of_it],
             skips,
         )
         for project_id, of_it in found.items()

@@ -31,7 +31,7 @@ from pypi_assets_tests.small_catalog import small_catalog
 
 def answer(catalog: Catalog, serial: int) -> tuple[Any, ...]:
     """All that is visible at a serial."""
-    rows = (as_dumped(row) for row in stream_rows(catalog, rows_at(serial)) if not row["tombstone"])
+    rows = (as_dumped(row) for row in stream_rows(catalog, rows_at(catalog, serial)) if not row["tombstone"])
     return list(live_files(catalog, serial)), list(rows)
 
 

@@ -94,7 +94,7 @@ def test_a_row_is_this_line(small: SmallCatalog) -> None:
     small.add(1, "Demo", "1", "demo-1.zip", modules=modules, requires_dist=requires_dist, requires_python=">=3.8")
     details = {"provides_extra": ["x"], "modules_by": "archive", "requires_by": "METADATA", "stubs": ["demo"]}
     set_details(small, "demo-1.zip", details | {"left_out": 2, "summary": "One line"})
-    assert dumped(stream_rows(small.catalog, rows_at(1))) == b"[\n" + LINE + b"\n]\n"
+    assert dumped(stream_rows(small.catalog, rows_at(small.catalog, 1))) == b"[\n" + LINE + b"\n]\n"
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -106,7 +106,7 @@ def test_stored_lists_are_dumped_as_if_decoded(
     lists = [None if names is None else tuple(names) for names in (modules, requires_dist)]
     small.add(1, f"p{number}", "1", f"p{number}-1.zip", modules=lists[0], requires_dist=lists[1])
     set_details(small, f"p{number}-1.zip", {"stubs": stubs})
-    query = rows_at(1).where(distributions.c.filename == f"p{number}-1.zip")
+    query = rows_at(small.catalog, 1).where(distributions.c.filename == f"p{number}-1.zip")
     (row,) = stream_rows(small.catalog, query)
     names_of = {"modules": modules, "requires_dist": requires_dist, "stubs": stubs}
     decoded = row | {column: json.loads(to_json(names)) for column, names in names_of.items()}
@@ -133,7 +133,7 @@ def test_no_commands_are_not_the_same_as_unknown_ones(
     set_details(small, filename, details)
     with small.catalog.write() as connection:
         connection.execute(update(distribution_data).values(extractor_version=version))
-    [row] = stream_rows(small.catalog, rows_at(1))
+    [row] = stream_rows(small.catalog, rows_at(small.catalog, 1))
     assert row["console_scripts"] == row["gui_scripts"] == expected
     groups = details.get("entry_points") or {}
     assert row["entry_point_groups"] == (None if expected is None else list(groups))  # type: ignore[call-overload]
@@ -146,7 +146,9 @@ def test_each_live_row_is_in_its_shard_alone(small: SmallCatalog, shards: int) -
     small.remove(2, "many7-1.zip")
     wanted = {f"many{number}" for number in range(20)} - {"many7"}
     for shard in range(shards):
-        found = {str(row["normalized"]) for row in stream_rows(small.catalog, shard_at(2, shards, shard))}
+        found = {
+            str(row["normalized"]) for row in stream_rows(small.catalog, shard_at(small.catalog, 2, shards, shard))
+        }
         assert found == {name for name in wanted if shard_of(name, shards) == shard}
 
 
@@ -164,7 +166,7 @@ def test_statements_do_not_grow_with_the_rows_of_a_batch(small: SmallCatalog) ->
             for number in range(files)
         )
         statements.clear()
-        rows = list(stream_rows(small.catalog, rows_at(1).where(projects.c.normalized == project)))
+        rows = list(stream_rows(small.catalog, rows_at(small.catalog, 1).where(projects.c.normalized == project)))
         assert [row["summary"] for row in rows] == [f"file {number}" for number in sorted(range(files), key=str)]
         counts.append(len([one for one in statements if one.startswith("SELECT")]))
     assert counts == [3, 3]
@@ -197,5 +199,5 @@ def test_modules_have_a_grade_since_version_4(
     set_details(small, "demo-1.zip", details)
     with small.catalog.write() as connection:
         connection.execute(update(distribution_data).values(extractor_version=version))
-    (row,) = stream_rows(small.catalog, rows_at(1))
+    (row,) = stream_rows(small.catalog, rows_at(small.catalog, 1))
     assert row["modules_grade"] == expected

@@ -127,7 +127,7 @@ def test_files_of_a_release_store_what_they_share_once(tmp_path: Path, database_
         with small.catalog.read() as connection:
             assert count_rows(connection) == release + 1
     assert counted[0] == counted[1]
-    rows = list(stream_rows(small.catalog, rows_at(1)))
+    rows = list(stream_rows(small.catalog, rows_at(small.catalog, 1)))
     assert {(row["version"], row["summary"]) for row in rows} == {("0", "of release 0"), ("1", "of release 1")}
     assert {tuple(row["console_scripts"]) for row in rows} == {("demo = demo:main",)}  # type: ignore[arg-type]
     small.catalog.close()

@@ -52,7 +52,7 @@ def small(tmp_path: Path, database_url: str) -> SmallCatalog:
 
 
 def test_details_in_one_part_equal_those_that_are_shared(small: SmallCatalog) -> None:
-    [before] = stream_rows(small.catalog, rows_at(1))
+    [before] = stream_rows(small.catalog, rows_at(small.catalog, 1))
     with small.catalog.write() as connection:
         [old] = records_older_than(connection, EXTRACTOR_VERSION, None, 10)
         [content] = store_reprocessed(connection, [(old, RECORD)], []).values()
@@ -62,7 +62,7 @@ def test_details_in_one_part_equal_those_that_are_shared(small: SmallCatalog) ->
         stored = connection.execute(select(distribution_data)).one()
     assert json.loads(stored.details) == {"name": "demo", "version": "1", "notes": ["odd"]}
     assert stored.shared_details_id is not None
-    [after] = stream_rows(small.catalog, rows_at(1))
+    [after] = stream_rows(small.catalog, rows_at(small.catalog, 1))
     changed = {
         name for name in after if str(after[name]) != str(before[name]) and name not in {"modules", "requires_dist"}
     }
