@@ -196,8 +196,11 @@ def _may_come_back(crawler: Crawler, task: VisitTask, gone: GoneError) -> bool:
     """Whether an unexplained 404 is not believed yet.
 
     At the deadline it is, unless the last answer was another one. A listed project has a shorter deadline, since the
-    next list will lack it if it is really gone.
+    next list will lack it if it is really gone. Of a project that no event, list or page has shown, as where only a
+    requirement names it, two in a row are believed.
     """
+    if task.min_serial == 0 and task.project.page_serial is None:
+        return not task.was_gone
     is_listed = task.listed_at is not None and task.first_failed_at is not None
     if is_listed and crawler.catalog.clock() >= (task.first_failed_at or 0) + _CACHED_404_S:
         return False
