@@ -1,9 +1,9 @@
 """The whole pipeline on real distributions: `make demo`.
 
-It downloads about 25 named projects with pip, serves them as a small package index on this machine, and runs the
-Dagster jobs that the UI offers, in this process: a full crawl, a full dump, LevelDB versions, answers. Then the index
-changes, and the sensors and jobs follow it to new answers. All files are in .demo/. Each run starts from scratch and
-keeps only the downloads.
+It downloads about 25 named projects with pip, and serves them as a small package index on this machine. It follows what
+a requirements.txt of five projects leads to. Then it runs the Dagster jobs that the UI offers, in this process: a full
+crawl, a full dump, LevelDB versions, answers. Then the index changes, and sensors and jobs follow it to new answers.
+All files are in .demo/. Each run starts from scratch and keeps only the downloads.
 """
 
 import hashlib
@@ -123,6 +123,7 @@ def run_pipeline(files: list[Path], port: int) -> None:
         serial_before = history.state().last_serial
         show_line(f"{url} has {len(history.state().projects)} projects, its last serial is {serial_before}")
 
+        follow_requirements()
         build_first_versions(pipeline)
         identified = [path for path in files if path.name.startswith(FILES)]
         before = answers(pipeline, identified)
@@ -139,22 +140,43 @@ def run_pipeline(files: list[Path], port: int) -> None:
     what_next(serial_before)
 
 
+def follow_requirements() -> None:
+    from pypi_assets.catalog.reports.scope_status import scope_status, why
+    from pypi_assets.catalog.work.scopes import ScopePlan, require_scope
+    from pypi_assets.cli.opening import opened_crawler
+    from pypi_assets.crawl.scope_crawl import run_scope, start_scope
+    from pypi_assets.scopes.root_files import read_roots
+
+    step(3, "A scope", "What demo/requirements.txt leads to: five projects, and all that they require.")
+    plan = ScopePlan("demo", read_roots(ROOT / "demo" / "requirements.txt").extras)
+    with opened_crawler(creates=True) as crawler:
+        start_scope(crawler, plan)
+        timed(lambda: run_scope(crawler, plan.name))
+        with crawler.catalog.read() as connection:
+            scope = require_scope(connection, plan.name)
+            state = scope_status(connection, scope, crawler.catalog.clock())
+            reason = why(connection, scope, "text-unidecode")
+    depths = ", ".join(f"{count} at depth {depth}" for depth, count in state.depths.items())
+    show_line(f"{state.projects} projects ({depths}), {sum(state.files.values())} files; {state.state}")
+    show_line(f"text-unidecode: {'; '.join(reason.sentences)}")
+
+
 def build_first_versions(pipeline: "Pipeline") -> None:
-    step(3, "Full crawl", "Job full_crawl: pin a serial, list the projects, visit their pages, read every file.")
+    step(4, "Full crawl", "Job full_crawl: pin a serial, list the projects, visit their pages, read every file.")
     timed(pipeline.full_crawl)
     show_line(pipeline.describe_catalog())
 
-    step(4, "Full dump", "Job full_dump: what is live at that serial, as gzipped JSON in 256 shards.")
+    step(5, "Full dump", "Job full_dump: what is live at that serial, as gzipped JSON in 256 shards.")
     timed(pipeline.full_dump)
     show_line(pipeline.describe_dumps())
 
-    step(5, "LevelDB versions", "Sensor new_leveldb_version, job update_leveldbs: a version of each dataset.")
+    step(6, "LevelDB versions", "Sensor new_leveldb_version, job update_leveldbs: a version of each dataset.")
     timed(pipeline.leveldb_version)
     show_line(pipeline.describe_versions())
 
 
 def change_index(history: "History", later: list[Path]) -> None:
-    step(6, "The index changes", "Uploads, a yank, a removed release, a removed project.")
+    step(7, "The index changes", "Uploads, a yank, a removed release, a removed project.")
     for path in later:
         history.add(path)
         show_line(f"uploaded {path.name}")
@@ -168,7 +190,7 @@ def change_index(history: "History", later: list[Path]) -> None:
 
 def follow_index(pipeline: "Pipeline") -> None:
     step(
-        7,
+        8,
         "Following",
         "Sensor new_serial_range ticks; job incremental_crawl: events, pages, files, a dump of the range.",
     )
@@ -176,7 +198,7 @@ def follow_index(pipeline: "Pipeline") -> None:
     show_line(f"serial range {key}")
     show_line(pipeline.describe_catalog())
 
-    step(8, "New LevelDB versions", "Built on the ones before: only what changed is applied.")
+    step(9, "New LevelDB versions", "Built on the ones before: only what changed is applied.")
     timed(pipeline.leveldb_version)
     show_line(pipeline.describe_versions())
 
@@ -251,6 +273,7 @@ def what_next(serial_before: int | None) -> None:
         (". demo/env", "makes the commands below use the demo's data"),
         ("pypi-assets status", "the state of every stage, and what to do next"),
         ("pypi-assets lookup module google.auth", "which projects provide a module"),
+        ("pypi-assets scope why demo idna", "why a project is followed"),
         ("pypi-assets lookup project requests", "what each of its files requires"),
         ("pypi-assets lookup command slugify", "which projects install a command"),
         ("pypi-assets lookup hash --file .demo/downloads/sdists/six-1.17.0.tar.gz", "which project a file is from"),

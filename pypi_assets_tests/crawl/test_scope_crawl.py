@@ -7,6 +7,7 @@ from pypi_assets.catalog.ledger.range_ledger import complete_serial
 from pypi_assets.catalog.tables import followed_intervals, projects, scope_projects
 from pypi_assets.catalog.work.scopes import ScopePlan
 from pypi_assets.crawl.crawler import Crawler
+from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import crawl_incremental
 from pypi_assets.crawl.scope_crawl import run_scope, start_scope
 from pypi_assets.scopes.roots import named_roots
@@ -67,3 +68,33 @@ def test_an_upload_that_requires_another_project_brings_it_in_within_its_range(
     }
     with catalog.read() as connection:
         assert connection.scalars(select(followed_intervals.c.exact_from)).all().count(None) == 0
+
+
+def test_a_full_crawl_follows_all_from_then_on(index: ServedIndex, catalog: Catalog) -> None:
+    index.wheel("app", "1.0", requires_dist=["library"])
+    index.wheel("library", "1.0")
+    index.wheel("other", "1.0")
+    crawler = index.crawler(catalog)
+    create(crawler, "app")
+    run_scope(crawler, "mine")
+    assert len(live(catalog)) == 2
+    crawl_full(crawler)
+    assert live(catalog) == index.shown()
+    index.wheel("other", "2.0", requires_dist=["app"])
+    index.wheel("app", "2.0", requires_dist=["other"])
+    crawl_incremental(crawler)
+    assert live(catalog) == index.shown()
+    assert members(catalog) == {"app": 0, "library": 1, "other": 1}
+    with catalog.read() as connection:
+        assert complete_serial(connection) == index.serial
+
+
+def test_what_no_index_has_is_entered_and_holds_nothing_up(index: ServedIndex, catalog: Catalog) -> None:
+    index.wheel("app", "1.0", requires_dist=["missing", "app"])
+    crawler = index.crawler(catalog, retry_deadline_s=3600.0)
+    create(crawler, "app", "nowhere")
+    assert run_scope(crawler, "mine").is_complete
+    assert members(catalog) == {"app": 0, "nowhere": 0, "missing": 1}
+    index.wheel("missing", "1.0", requires_dist=["nowhere"])
+    crawl_incremental(crawler)
+    assert {name for name, _ in live(catalog)} == {"app-1.0-py3-none-any.whl", "missing-1.0-py3-none-any.whl"}
