@@ -207,7 +207,7 @@ def scope_show_command(name: str, as_json: bool) -> None:
             ("files", ", ".join(f"{count} {outcome}" for outcome, count in state.files.items() if count) or "none"),
             ("rules", f"version {state.rulesets[-1].version}"),
             ("nice", scope.nice),
-            ("concurrency", "as the settings say" if scope.concurrency is None else scope.concurrency),
+            ("concurrency", "as in the settings" if scope.concurrency is None else scope.concurrency),
             ("tag", scope.tag or "none"),
             ("pruned", utc_time(scope.pruned_at) or "never"),
         ]

@@ -115,7 +115,7 @@ def run_scope(crawler: Crawler, name: str) -> ScopeResult:
 
 
 def _apply_rules(crawler: Crawler, scope: Scope) -> None:
-    """Lifts and skips files as the rules in force say, where they have changed since the scope was complete last."""
+    """Lifts and skips files by the rules in force, where they have changed since the scope was complete last."""
     catalog = crawler.catalog
     with catalog.read() as connection:
         if scope.completed_at is not None or len(rulesets_of(connection, scope.id)) == 1:

@@ -31,7 +31,7 @@ from pypi_assets.scopes.spans import OPEN_END
 
 
 def prune_scope(connection: Connection, scope: Scope, now: float) -> list[str]:
-    """Leaves out what the roots no longer lead to now, and counts depths anew. Returns the names of what is no longer
+    """Leaves out what the roots no longer lead to now, and counts depths again. Returns the names of what is no longer
     followed, by any scope."""
     lock_scopes(connection)
     rulesets = rulesets_of(connection, scope.id)

@@ -1,6 +1,6 @@
 """Which projects are followed. A catalog follows all of its index, or what its scopes lead to.
 
-What a file's page and events say is the same either way: its live intervals are untouched by scopes. Dumps, counts and
+What a file's page and events show is the same either way: its live intervals are untouched by scopes. Dumps, counts and
 answers join both.
 """
 

@@ -137,7 +137,7 @@ def _required(connection: Connection, lists: Mapping[int, bool], extras: Collect
 
 def required_with(requirements: Sequence[str], extras: Collection[str]) -> set[str]:
     """The projects that these requirements of a project name for some of its own extras, and for the extras of its own
-    that those ask for.
+    that those name.
 
     >>> sorted(required_with(["a ; extra == 'one'", "b ; extra == 'two'"], ["two"]))
     ['b']

@@ -1,4 +1,4 @@
-"""What the rules of scopes say about reading the files of projects: which are skipped, and what is read first.
+"""What the rules of scopes mean for reading the files of projects: which are skipped, and what is read first.
 
 Where several scopes lead to a project, a file is skipped only where the rules of all of them skip it.
 """
@@ -89,7 +89,7 @@ def reading_rules(connection: Connection, project_ids: Iterable[int]) -> dict[in
 
 
 def uploaded_time(uploaded_at: str | None) -> float | None:
-    """When a file was uploaded, in unix seconds, by what its page says; None where that is no time."""
+    """When a file was uploaded, in unix seconds, by its page; None where that is no time."""
     try:
         return None if uploaded_at is None else datetime.fromisoformat(uploaded_at).timestamp()
     except ValueError:
@@ -154,7 +154,7 @@ def apply_rules(connection: Connection, project_ids: Sequence[int]) -> list[tupl
 
 
 def skip(connection: Connection, reasons: Mapping[int, str]) -> None:
-    """Takes distributions out of the queue of reads, each with the sentence that says why it is skipped."""
+    """Takes distributions out of the queue of reads, each with the sentence of why it is skipped."""
     if not reasons:
         return
     for ids in at_a_time(sorted(reasons)):

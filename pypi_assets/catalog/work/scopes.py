@@ -40,7 +40,7 @@ _LOCK = "scopes"
 @dataclass(frozen=True, slots=True)
 class ScopePlan:
     """What a person wants of a scope: its name, its roots by normalized name with the extras that are followed too, and
-    how its work is done. `most_depth` None: any. `concurrency` None: as the settings say, 0: it rests."""
+    how its work is done. `most_depth` None: any. `concurrency` None: as in the settings, 0: it rests."""
 
     name: str
     roots: Mapping[str, frozenset[str]]

@@ -59,14 +59,14 @@ def _scopes() -> None:
         sa.Column("id", Key, primary_key=True),
         sa.Column("name", Text, nullable=False, unique=True),
         sa.Column("created_at", sa.Float, nullable=False),
-        sa.Column("created_serial", sa.BigInteger, nullable=False, comment="from here on it says what is followed"),
+        sa.Column("created_serial", sa.BigInteger, nullable=False, comment="from here on it decides what is followed"),
         sa.Column("roots", Text, nullable=False, comment="JSON: by normalized name, the extras that are followed too"),
         sa.Column(
             "most_depth", sa.Integer, comment="how many requirements lead away from a root at most; null: any number"
         ),
         sa.Column("nice", sa.SmallInteger, nullable=False, comment="lower first"),
         sa.Column(
-            "concurrency", sa.Integer, comment="how many requests it has under way at most; null: as the settings say"
+            "concurrency", sa.Integer, comment="how many requests it has under way at most; null: as in the settings"
         ),
         sa.Column("tag", Text, comment="of the workers that its work is for; null: any"),
         sa.Column("match_only", sa.Boolean, nullable=False, comment="true: workers without its tag leave it alone"),
