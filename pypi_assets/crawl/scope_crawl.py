@@ -3,7 +3,7 @@
 What they lead to is found in `catalog/work/scope_discovery.py`. A range does the same for what its uploads bring in.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -23,6 +23,7 @@ from pypi_assets.catalog.work.scopes import (
     ScopePlan,
     all_scopes,
     create_scope,
+    discovered_so_far,
     members_of,
     note_completed,
     require_scope,
@@ -96,11 +97,12 @@ def run_scope(crawler: Crawler, name: str) -> ScopeResult:
         most = scope.concurrency
         crawler = replace(crawler, connections=min(most, crawler.connections), in_flight=min(most, crawler.in_flight))
     counts = ReadCounts()
+    tell = partial(_tell_discovered, crawler, scope)
     with claiming(crawler, scope.workload):
         _apply_rules(crawler, scope)
         catalog.transact(partial(discover, now=catalog.clock(), is_forced=True))
         while True:
-            counts += follow_workload(crawler, scope.workload)
+            counts += follow_workload(crawler, scope.workload, discovered=tell)
             settle(crawler, scope.workload)
             if catalog.transact(partial(_complete, scope, catalog.clock())):
                 break
@@ -131,10 +133,23 @@ def _apply_rules_to(connection: Connection, scope: Scope, project_ids: Sequence[
     queue_done(connection, scope.workload, lifted)
 
 
-def follow_workload(crawler: Crawler, workload: str, most: int | None = None) -> ReadCounts:
+def _tell_discovered(crawler: Crawler, scope: Scope) -> None:
+    """A line for people on how far the scope is known: how many requests it will take follows from that."""
+    with crawler.catalog.read() as connection:
+        found = discovered_so_far(connection, scope.id)
+    crawler.notify(
+        f"scope {scope.name}: {found.projects} projects discovered, to depth {found.depth}; {found.visited} visited,"
+        f" {found.files} files, of which {found.read} read and {found.skipped} skipped"
+    )
+
+
+def follow_workload(
+    crawler: Crawler, workload: str, most: int | None = None, discovered: Callable[[], None] = lambda: None
+) -> ReadCounts:
     """Visits and reads what is left of a workload, and lets what that leads to enter, until nothing new is found.
 
-    At most `most` projects enter the workload (None: any number).
+    At most `most` projects enter the workload (None: any number). Each time that projects have entered, and before all
+    other files are read, `discovered` is called.
     """
     counts = ReadCounts()
     left = most
@@ -148,6 +163,7 @@ def follow_workload(crawler: Crawler, workload: str, most: int | None = None) ->
         counts += read_workload(crawler, workload, only_first=True)
         found = discover_all(crawler, workload, left)
         left = None if left is None else left - found.entered
+        discovered()
         if not found.entered:
             counts += read_workload(crawler, workload)
             found = discover_all(crawler, workload, left)

@@ -69,7 +69,7 @@ def scope_status(connection: Connection, scope: Scope, now: float) -> ScopeStatu
     of_scope = of.scope_id == scope.id
     followed = (of_scope, of.is_beyond.is_(False))
     depths = connection.execute(select(of.depth, func.count()).where(*followed).group_by(of.depth).order_by(of.depth))
-    counts: dict[int, int] = dict(row._tuple() for row in depths)
+    counts: dict[int, int] = {key: count for key, count in depths}
     workload = scope_workload(scope.id, is_aborted=scope.is_aborted)
     visits, reads_left = workload_progress(connection, workload), count_pending_reads(connection, workload)
     workers = workers_of_workloads(connection, now).get(workload)
@@ -97,7 +97,7 @@ def scope_status(connection: Connection, scope: Scope, now: float) -> ScopeStatu
         entering=connection.scalar(entering) or 0,
         visits=visits,
         reads_left=reads_left,
-        files={outcome.value: 0 for outcome in Outcome} | dict(row._tuple() for row in connection.execute(files)),
+        files={outcome.value: 0 for outcome in Outcome} | {key: count for key, count in connection.execute(files)},
         rulesets=rulesets_of(connection, scope.id),
         workers=0 if workers is None else len(workers.processes),
     )

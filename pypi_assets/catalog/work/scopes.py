@@ -21,9 +21,14 @@ from pypi_assets.catalog.ledger.range_ledger import (
     lock_state,
 )
 from pypi_assets.catalog.observed.followed import mark_projects
+from pypi_assets.catalog.reads.read_outcomes import Outcome
 from pypi_assets.catalog.tables import (
     catalog_state,
+    distribution_data,
+    distributions,
     full_crawls,
+    live_intervals,
+    projects,
     scope_projects,
     scope_rulesets,
     scopes,
@@ -204,6 +209,42 @@ def members_of(connection: Connection, scope_id: int) -> list[int]:
     of = scope_projects.c
     query = select(of.project_id).where(of.scope_id == scope_id, of.is_beyond.is_(False)).order_by(of.project_id)
     return list(connection.scalars(query))
+
+
+@dataclass(frozen=True, slots=True)
+class DiscoveredSoFar:
+    """How far a scope is known: its projects, the greatest depth of them, how many were visited, and their live files,
+    of which some are read and some skipped."""
+
+    projects: int
+    depth: int
+    visited: int
+    files: int
+    read: int
+    skipped: int
+
+
+def discovered_so_far(connection: Connection, scope_id: int) -> DiscoveredSoFar:
+    """How far the scope is known. Reads a row for each of its files."""
+    of, data = scope_projects.c, distribution_data.c
+    in_scope = (of.scope_id == scope_id, of.is_beyond.is_(False))
+    visited = func.count(projects.c.page_serial)
+    known = select(func.count(), func.max(of.depth), visited).select_from(scope_projects)
+    known = known.join(projects, projects.c.id == of.project_id).where(*in_scope)
+    files = (
+        select(data.outcome, func.count())
+        .select_from(scope_projects)
+        .join(distributions, distributions.c.project_id == of.project_id)
+        .join(live_intervals, live_intervals.c.distribution_id == distributions.c.id)
+        .join(distribution_data, data.distribution_id == distributions.c.id)
+        .where(*in_scope, live_intervals.c.end.is_(None))
+        .group_by(data.outcome)
+    )
+    outcomes: dict[str, int] = {key: count for key, count in connection.execute(files)}
+    count, depth, seen = connection.execute(known).one()
+    waiting, skipped = outcomes.get(Outcome.PENDING, 0), outcomes.get(Outcome.SKIPPED, 0)
+    total = sum(outcomes.values())
+    return DiscoveredSoFar(count, depth or 0, seen, total, total - waiting - skipped, skipped)
 
 
 def add_ruleset(connection: Connection, scope: Scope, content: str, now: float) -> StoredRuleset:
