@@ -12,9 +12,9 @@ from sqlalchemy import Connection
 from pypi_assets.catalog.database import CatalogError
 from pypi_assets.catalog.derived.settling import entering_in, explain_entering, settle_projects
 from pypi_assets.catalog.derived.visits import parts_of_work
-from pypi_assets.catalog.ledger.range_ledger import RangeState, complete_range, require_range
-from pypi_assets.catalog.ledger.serial_range import RangeError, SerialRange
+from pypi_assets.catalog.ledger.range_ledger import complete_range, first_range, require_range
 from pypi_assets.catalog.work.finished_workloads import forget_visits, queue_done
+from pypi_assets.catalog.work.full_crawls import find_open_crawl
 from pypi_assets.catalog.work.read_queue import is_read_pending
 from pypi_assets.catalog.work.scope_discovery import Discovered, discover
 from pypi_assets.catalog.work.scope_reading import apply_rules
@@ -26,6 +26,7 @@ from pypi_assets.catalog.work.scopes import (
     discovered_so_far,
     members_of,
     note_completed,
+    note_left,
     require_scope,
     rulesets_of,
 )
@@ -188,7 +189,8 @@ def _leave_large(workload: str, connection: Connection) -> None:
     """Leaves entering projects with very many files to the workloads of their scopes."""
     large = entering_in(connection, workload, more_files_than=FILES_IN_A_RANGE)
     scopes = {scope.id: scope.workload for scope in all_scopes(connection) if not scope.is_aborted}
-    move_projects(connection, workload, large, scopes)
+    for scope_id in move_projects(connection, workload, large, scopes):
+        note_left(connection, scope_id)
 
 
 def settle(crawler: Crawler, workload: str) -> bool:
@@ -213,17 +215,16 @@ def settle(crawler: Crawler, workload: str) -> bool:
 
 
 def _complete(scope: Scope, now: float, connection: Connection) -> bool:
-    """Notes that nothing is left of the scope, if that is so. The first scope completes the first range too."""
+    """Notes that nothing is left of the scope, if that is so. The first scope to end completes the first range too:
+    what others lead to is entering."""
+    first = first_range(connection)
+    if first is not None:
+        require_range(connection, first, lock=True)
     current = require_scope(connection, scope.name)
     is_left = is_visit_pending(connection, scope.workload) or is_read_pending(connection, scope.workload)
     if current.is_aborted or is_left or entering_in(connection, scope.workload):
         return False
-    first = SerialRange(0, scope.created_serial) if scope.created_serial else None
-    try:
-        entry = None if first is None else require_range(connection, first, lock=True)
-    except RangeError:
-        entry = None
-    if entry is not None and first is not None and entry.state != RangeState.COMPLETE and entry.lister is None:
+    if first is not None and find_open_crawl(connection) is None:
         complete_range(connection, first, now)
     note_completed(connection, scope.id, now)
     return True

@@ -16,6 +16,7 @@ from itertools import groupby
 from sqlalchemy import Connection
 
 from pypi_assets.catalog.database import Catalog, CatalogError
+from pypi_assets.catalog.observed.followed import mark_projects_of
 from pypi_assets.catalog.observed.projects import find_project
 from pypi_assets.catalog.reads.stored_extracts import (
     ExtractPlace,
@@ -225,7 +226,13 @@ def _records(
 def _store(catalog: Catalog, judged: _Judged, result: Reprocessed, count: int) -> None:
     unchanged = [old for old, new in judged.made if new is None]
     made = [(old, new) for old, new in judged.made if new is not None]
-    before = catalog.transact(lambda connection: store_reprocessed(connection, made, unchanged))
+
+    def store(connection: Connection) -> dict[int, RecordContent]:
+        before = store_reprocessed(connection, made, unchanged)
+        mark_projects_of(connection, list(before))
+        return before
+
+    before = catalog.transact(store)
     changed = [
         (old.place.filename, content, new)
         for old, new in made

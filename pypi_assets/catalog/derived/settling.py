@@ -6,7 +6,7 @@ from sqlalchemy import Connection, func, select
 
 from pypi_assets.catalog.database import at_a_time, insert_missing, lock_rows
 from pypi_assets.catalog.derived.visits import recompute_explained
-from pypi_assets.catalog.ledger.epochs import note_changed_projects
+from pypi_assets.catalog.ledger.epochs import note_change
 from pypi_assets.catalog.ledger.range_ledger import lock_state, sealed_end
 from pypi_assets.catalog.observed.followed import FOLLOWED, UNFOLLOWED, settle
 from pypi_assets.catalog.observed.projects import PROJECT_COLUMNS, Project
@@ -88,7 +88,9 @@ def settle_projects(connection: Connection, workload: str, project_ids: Sequence
     for project_id, serial in sorted(exact_from.items()):
         log_following(connection, [project_id], FOLLOWED, serial)
     settle(connection, exact_from)
-    note_changed_projects(connection, settled)
+    if exact_from:
+        lock_state(connection, exclusive=False)
+        note_change(connection, min(exact_from.values()))
     return len(settled)
 
 
@@ -119,7 +121,6 @@ def log_following(connection: Connection, project_ids: Sequence[int], cause: str
 def log_unfollowed(connection: Connection, project_ids: Sequence[int]) -> None:
     """Logs that dumps no longer show the files of these projects."""
     log_following(connection, project_ids, UNFOLLOWED)
-    note_changed_projects(connection, project_ids)
 
 
 def _exact_from(connection: Connection, project: Project) -> int:

@@ -157,6 +157,13 @@ def unfinished_ranges(connection: Connection) -> list[LedgerRange]:
     return _selected(connection, select(serial_ranges).where(serial_ranges.c.state == RangeState.REQUESTED))
 
 
+def first_range(connection: Connection) -> SerialRange | None:
+    """The range that begins at 0, while it is not complete: it ends at the serial that was pinned first."""
+    unfinished = serial_ranges.c.start == 0, serial_ranges.c.state == RangeState.REQUESTED
+    end = connection.scalar(select(serial_ranges.c.end).where(*unfinished))
+    return None if end is None else SerialRange(0, end)
+
+
 def complete_ranges(connection: Connection, count: int) -> list[LedgerRange]:
     """The last `count` complete ranges, in order of their start."""
     complete = select(serial_ranges).where(serial_ranges.c.state == RangeState.COMPLETE)

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from sqlalchemy import ColumnElement, Connection, case, func, literal_column, select
 
 from pypi_assets.catalog.database import at_a_time, upsert
+from pypi_assets.catalog.observed.followed import follows_all
 from pypi_assets.catalog.observed.visit_priority import Prospect
-from pypi_assets.catalog.tables import events, projects, visit_statistics
+from pypi_assets.catalog.tables import events, followed_intervals, projects, visit_statistics
 from pypi_assets.index.actions import NO_FILE_CHANGE
 
 _FAILING: ColumnElement[bool] = literal_column("last_outcome IN ('failed', 'partial')")
@@ -131,9 +132,17 @@ def _lag(first_unseen: int | None, page_serial: int | None, min_serial: int, thr
 
 
 def visited_projects(connection: Connection) -> VisitedProjects:
-    """Counts over all projects; quick on any catalog."""
+    """Counts over all followed projects; quick on any catalog."""
     known = visit_statistics.c
     never = select(func.count()).select_from(visit_statistics).where(known.last_visited_at.is_(None))
+    if not follows_all(connection):
+        of = followed_intervals.c
+        never = (
+            select(func.count())
+            .select_from(followed_intervals)
+            .outerjoin(visit_statistics, known.project_id == of.project_id)
+            .where(of.end.is_(None), known.last_visited_at.is_(None))
+        )
     failing = select(func.count()).select_from(visit_statistics).where(_FAILING)
     return VisitedProjects(
         never_visited=connection.scalar(never) or 0,

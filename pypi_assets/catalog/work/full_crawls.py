@@ -11,10 +11,10 @@ from sqlalchemy import Connection, exists, func, insert, select, update
 
 from pypi_assets.catalog.database import Catalog, CatalogError, insert_missing
 from pypi_assets.catalog.ledger.range_ledger import (
-    RangeState,
     allocate_range,
     begin_range,
     complete_range,
+    first_range,
     last_allocated_serial,
     lock_state,
 )
@@ -35,7 +35,6 @@ from pypi_assets.catalog.tables import (
     full_crawls,
     projects,
     read_attempts,
-    serial_ranges,
     visit_queue,
     visit_statuses,
     visits,
@@ -160,10 +159,7 @@ def has_baseline(connection: Connection) -> bool:
     """Whether there is what ranges can follow: a completed full crawl, or what the first scope leads to."""
     if last_completed_crawl(connection) is not None:
         return True
-    if follows_all(connection):
-        return False
-    unfinished = (serial_ranges.c.start == 0, serial_ranges.c.state != RangeState.COMPLETE)
-    return connection.scalar(select(serial_ranges.c.id).where(*unfinished)) is None
+    return not follows_all(connection) and first_range(connection) is None
 
 
 def require_followable(connection: Connection, index_url: str, selection: Selection) -> None:

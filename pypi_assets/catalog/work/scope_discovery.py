@@ -115,15 +115,27 @@ class _Search:
 def _search(connection: Connection, scope: Scope, marked: Sequence[int]) -> _Search:
     of = scope_projects.c
     rulesets = rulesets_of(connection, scope.id)
-    members = {row.project_id: row for row in connection.execute(select(scope_projects).where(of.scope_id == scope.id))}
-    changed = [id_ for id_ in marked if id_ in members and not members[id_].is_beyond]
+    changed = [
+        id_
+        for ids in at_a_time(marked)
+        for id_ in connection.scalars(
+            select(of.project_id).where(of.scope_id == scope.id, of.project_id.in_(ids), of.is_beyond.is_(False))
+        )
+    ]
     old = load_edges(connection, scope.id, changed) if changed else {}
     new = compute_edges(connection, scope, rulesets, changed) if changed else {}
     differs = any(old.get(id_, {}) != new[id_] for id_ in changed)
-    reached: Mapping[str, Reached] = {}
-    if differs or not members or _is_new_ruleset(scope, rulesets):
-        reached = search(connection, scope, rulesets, load_edges(connection, scope.id) | new)
+    if not (differs or _is_new_ruleset(scope, rulesets) or _is_new(connection, scope)):
+        return _Search(scope, rulesets, {}, old, new, {})
+    members = {row.project_id: row for row in connection.execute(select(scope_projects).where(of.scope_id == scope.id))}
+    reached = search(connection, scope, rulesets, load_edges(connection, scope.id) | new)
     return _Search(scope, rulesets, members, old, new, reached)
+
+
+def _is_new(connection: Connection, scope: Scope) -> bool:
+    """Whether not even its roots are in the scope yet."""
+    of_scope = scope_projects.c.scope_id == scope.id
+    return connection.scalar(select(scope_projects.c.project_id).where(of_scope).limit(1)) is None
 
 
 def _known_ids(connection: Connection, names: Collection[str]) -> dict[str, int]:

@@ -264,16 +264,24 @@ def longest_unvisited(
     return found
 
 
-def move_projects(connection: Connection, workload: str, project_ids: Sequence[int], scopes: Mapping[int, str]) -> None:
-    """Moves visits of these projects to the workload of the first of `scopes` that leads to each, by its id."""
+def move_projects(
+    connection: Connection, workload: str, project_ids: Sequence[int], scopes: Mapping[int, str]
+) -> list[int]:
+    """Moves visits of these projects to the workload of the first of `scopes` that leads to each, by its id. Returns
+    the ids of the scopes that have got any."""
     of = scope_projects.c
+    got: set[int] = set()
     for ids in at_a_time(sorted(project_ids)):
         query = select(of.project_id, func.min(of.scope_id)).where(
             of.project_id.in_(ids), of.scope_id.in_(list(scopes))
         )
         for project_id, scope_id in connection.execute(query.group_by(of.project_id)).all():
-            is_it = (visit_queue.c.workload == workload, visit_queue.c.project_id == project_id)
-            connection.execute(update(visit_queue).where(*is_it).values(workload=scopes[scope_id]))
+            is_its = visit_queue.c.project_id == project_id
+            connection.execute(delete(visit_queue).where(is_its, visit_queue.c.workload == scopes[scope_id]))
+            moved = update(visit_queue).where(is_its, visit_queue.c.workload == workload)
+            connection.execute(moved.values(workload=scopes[scope_id]))
+            got.add(scope_id)
+    return sorted(got)
 
 
 def requeue_visits(connection: Connection, workload: str, shards: Sequence[int] | None = None) -> None:
