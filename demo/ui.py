@@ -1,7 +1,7 @@
 """Dagster's UI over the demo's data: `make ui`.
 
 Serves the demo's index and Dagster's webserver and daemon until Ctrl-C. The sensors are on and look every 10 seconds,
-so a new upload is followed by itself.
+so a new upload is followed by itself. Where PYPI_ASSETS_INDEXES names several indexes, each is a code location.
 """
 
 import os
@@ -44,7 +44,7 @@ def main() -> int:
     commands = {
         "devindex": [f"{sys.prefix}/bin/pypi-assets", "devindex", "serve", str(INDEX), "--port", str(port)],
         "dagster": [
-            *(f"{sys.prefix}/bin/dagster", "dev", "--workspace", str(ROOT / "workspace.yaml")),
+            *(f"{sys.prefix}/bin/dagster", "dev", "--workspace", str(workspace(settings))),
             *("--host", "127.0.0.1", "--port", str(ui_port), "--log-level", "warning"),
         ],
     }
@@ -61,6 +61,21 @@ def main() -> int:
                 return 1
     console.print("stopped")
     return 0
+
+
+def workspace(settings: dict[str, str]) -> Path:
+    """The file that names the code locations: that of the project, or one for several indexes."""
+    indexes = os.environ.get("PYPI_ASSETS_INDEXES")
+    if not indexes:
+        return ROOT / "workspace.yaml"
+    settings["PYPI_ASSETS_INDEXES"] = str(Path(indexes).expanduser().absolute())
+    command = [f"{sys.prefix}/bin/pypi-assets", "indexes", "--workspace"]
+    made = subprocess.run(command, env=settings, stdout=subprocess.PIPE, text=True, check=False)
+    if made.returncode:
+        raise SystemExit(made.returncode)  # what is wrong is on standard error
+    path = DEMO / "workspace.yaml"
+    path.write_text(made.stdout)
+    return path
 
 
 @contextmanager

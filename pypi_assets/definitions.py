@@ -7,7 +7,7 @@ their message.
 import logging
 import pkgutil
 from collections.abc import Iterator, Sequence
-from functools import partial
+from functools import cache, partial
 from importlib import import_module
 
 import dagster as dg
@@ -16,20 +16,23 @@ from pypi_assets.catalog.database import Catalog
 from pypi_assets.crawl.run_size import SHARDS_IN_ONE_RUN, shards_in_one_run
 from pypi_assets.defs import assets, checks, health
 from pypi_assets.defs.assets import GROUPS
+from pypi_assets.defs.confusion import CONFUSION_SCHEDULE, confusion_job, no_name_became_public
 from pypi_assets.defs.jobs import FEW_RUNS, MANY_RUNS, OF_ONE_PARTITION
 from pypi_assets.defs.maintenance_jobs import MAINTENANCE_JOBS
+from pypi_assets.defs.naming import BARE, Job, Naming
 from pypi_assets.defs.partitions import project_shards
 from pypi_assets.defs.policy import in_runs_of
 from pypi_assets.defs.resources import build_resources
-from pypi_assets.defs.run_notices import Job, build_failed_check_sensor, build_failed_run_sensor, next_steps
+from pypi_assets.defs.run_notices import build_failed_check_sensor, build_failed_run_sensor, next_steps
 from pypi_assets.defs.schedules import build_schedules
 from pypi_assets.defs.sensors import build_sensors
 from pypi_assets.distributions.reader_pool import ReaderPool
 from pypi_assets.index.protocol import PackageIndex
 from pypi_assets.inert_logs import make_logs_inert
-from pypi_assets.setting_variables import read_variables
+from pypi_assets.setting_variables import read_all_indexes, read_variables, selected_index
 from pypi_assets.settings import Settings, SettingsError, load_settings
 from pypi_assets.storage.store import Storage
+from pypi_assets.workspace import ATTRIBUTE_PREFIX, name_in_dagster
 
 
 def _assets_by_group() -> Iterator[dg.AssetsDefinition]:
@@ -65,44 +68,84 @@ CHECKS = dg.load_asset_checks_from_modules([checks, health])
 
 def build_defs(
     settings: Settings | SettingsError,
+    naming: Naming = BARE,
     *,
+    is_private: bool = False,
     index: PackageIndex | None = None,
     catalog: Catalog | None = None,
     storage: Storage | None = None,
     readers: ReaderPool | None = None,
 ) -> dg.Definitions:
-    """The definitions for `settings`. An index, a catalog, a storage or readers that are given are used in place of
-    those of the settings, and closed by their giver.
+    """The definitions for `settings`, with the names of their index; a private one is compared with public ones too.
+
+    An index, a catalog, a storage or readers that are given are used in place of those of the settings, and closed by
+    their giver.
     """
     interval_s, on = (
         (settings.sensor_interval_s, settings.sensors_on) if isinstance(settings, Settings) else (60, False)
     )
-    jobs: list[Job] = [*FEW_RUNS, *MANY_RUNS, *MAINTENANCE_JOBS]
-    sensors, schedules = build_sensors(interval_s, on=on), build_schedules(on=on)
+    bare_jobs: list[Job] = [*FEW_RUNS, *MANY_RUNS, *MAINTENANCE_JOBS, *([confusion_job] if is_private else [])]
+    jobs = [naming.job(job) for job in bare_jobs]
+    sensors, schedules = (
+        build_sensors(interval_s, naming, on=on),
+        build_schedules(naming, [CONFUSION_SCHEDULE] if is_private else [], on=on),
+    )
+    of_one_partition = [naming.job(job) for job in OF_ONE_PARTITION]
+    checks = [naming.asset(check) for check in (*CHECKS, *([no_name_became_public] if is_private else []))]
     return dg.Definitions(
-        assets=_in_runs(settings, _owned(settings)),
-        asset_checks=CHECKS,
+        assets=[naming.asset(asset) for asset in _in_runs(settings, _owned(settings))],
+        asset_checks=checks,
         jobs=jobs,
         sensors=[
             *sensors,
-            build_failed_run_sensor(next_steps(jobs, sensors, schedules), OF_ONE_PARTITION, on=on),
-            build_failed_check_sensor(CHECKS, on=on),
+            build_failed_run_sensor(naming, next_steps(jobs, sensors, schedules), of_one_partition, on=on),
+            build_failed_check_sensor(naming, checks, on=on),
         ],
         schedules=schedules,
-        resources=build_resources(settings, index=index, catalog=catalog, storage=storage, readers=readers).by_name(),
+        resources=build_resources(
+            settings, naming=naming, index=index, catalog=catalog, storage=storage, readers=readers
+        ).by_name(),
         executor=dg.in_process_executor,
     )
 
 
-def _loaded() -> Settings | SettingsError:
-    """The settings, or why there are none. A variable that names no setting is logged, once for each process."""
+def _loaded(naming: Naming | None = None) -> dg.Definitions:
+    """The definitions of the selected index, with the names that are given, or those that follow from the settings.
+
+    They load whatever the settings are. A variable that names no setting is logged, once for each process.
+    """
+    is_private = False
     try:
-        for warning in read_variables().warnings():
+        variables = read_variables()
+        for warning in variables.warnings() if naming is None else ():
             logging.getLogger("pypi_assets").warning(warning)
-        return load_settings()
+        if table := variables.index:
+            is_private = table.is_private
+            naming = naming or (BARE if table.is_default else Naming(name_in_dagster(table.name)))
+        return build_defs(load_settings(), naming or BARE, is_private=is_private)
     except SettingsError as error:
-        return error
+        return build_defs(error, naming or BARE, is_private=is_private)
+
+
+@cache
+def _of_index(name: str) -> dg.Definitions:
+    """The definitions of the index that has this name in Dagster."""
+    naming = Naming(name)
+    try:
+        indexes = read_all_indexes()
+    except SettingsError as error:
+        return build_defs(error, naming)
+    names = indexes.names if indexes else []
+    with selected_index(next((one for one in names if name_in_dagster(one) == name), name)):
+        return _loaded(naming)
+
+
+def __getattr__(name: str) -> dg.Definitions:
+    """The definitions of another index than the default one, such as `index_company`: see `workspace.py`."""
+    if name.startswith(ATTRIBUTE_PREFIX):
+        return _of_index(name.removeprefix(ATTRIBUTE_PREFIX))
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 make_logs_inert()
-defs = build_defs(_loaded())
+defs = _loaded()

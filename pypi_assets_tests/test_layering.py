@@ -39,6 +39,7 @@ MAY_IMPORT = {
     "lookup": {"leveldbs", "dumps", "catalog", "storage", "locations"},
     "devindex": {"index", "distributions"},
     "assembly": {"setting_variables", "settings", "index", "distributions", "catalog", "crawl", "storage", "progress"},
+    "confusion": {"assembly", "catalog", "indexes", "setting_variables", "settings"},
     "upkeep": {
         "settings",
         "assembly",

@@ -26,6 +26,8 @@ INTERRUPTED = 130
 _INDEX = "--index"
 _ALL_INDEXES = "all"
 _QUERY = "Query"
+_COMPARING = "confusion"
+"""The query that is of all indexes anyway."""
 _STOPPED = "Stopped. What was done is kept; run the same command again to continue."
 _COMMANDS = {
     "Start": {
@@ -42,6 +44,7 @@ _COMMANDS = {
         "lookup": ("cli.lookup:lookup_group", "Query the newest LevelDB versions; for an earlier serial, the catalog."),
         "files": ("cli.files:files_command", "List the live distributions."),
         "history": ("cli.history:history_command", "Show what happened to PROJECT, by serial."),
+        "confusion": ("cli.confusion:confusion_command", "Show names that several indexes have, or that look alike."),
         "visits": ("cli.visits:visits_command", "List or compare the visits of PROJECT's page."),
     },
     "Follow an index": {
@@ -171,8 +174,9 @@ class _Commands(click.Group):
         from pypi_assets.setting_variables import read_all_indexes
 
         arguments: list[str] = ctx.meta[_ARGUMENTS]
-        if next((word for word in arguments if not word.startswith("-")), "") not in _COMMANDS[_QUERY]:
-            raise click.UsageError(f"{_INDEX} {_ALL_INDEXES} goes with {', '.join(_COMMANDS[_QUERY])} alone", ctx)
+        of_all = [name for name in _COMMANDS[_QUERY] if name != _COMPARING]
+        if next((word for word in arguments if not word.startswith("-")), "") not in of_all:
+            raise click.UsageError(f"{_INDEX} {_ALL_INDEXES} goes with {', '.join(of_all)} alone", ctx)
         indexes = read_all_indexes()
         if indexes is None:
             raise SettingsError(f"{_INDEX}: there are no indexes, since PYPI_ASSETS_INDEXES is not set")

@@ -17,6 +17,7 @@ from pypi_assets.catalog.reports.range_changes import count_unexplained
 from pypi_assets.catalog.work.audits import last_completed_audit
 from pypi_assets.defs.check_results import check_result
 from pypi_assets.defs.expected_errors import expected_errors_as_failures
+from pypi_assets.defs.naming import Naming
 from pypi_assets.defs.resources import CatalogResource, SettingsResource, StorageResource
 from pypi_assets.dumps.cover import cover
 from pypi_assets.leveldbs.datasets.registry import DATASETS
@@ -188,9 +189,11 @@ def check_drift(catalog: CatalogResource) -> dg.AssetCheckResult:
     )
 
 
-def record_check(context: dg.OpExecutionContext, check: dg.AssetChecksDefinition, result: dg.AssetCheckResult) -> None:
+def record_check(
+    context: dg.OpExecutionContext, naming: Naming, check: dg.AssetChecksDefinition, result: dg.AssetCheckResult
+) -> None:
     """Records a result of `check` from an op, which is no asset that the check could follow."""
-    [key] = check.check_keys
+    [key] = map(naming.check_key, check.check_keys)
     context.instance.report_runless_asset_event(
         dg.AssetCheckEvaluation(
             asset_key=key.asset_key,

@@ -9,6 +9,7 @@ from pydantic import Field
 from pypi_assets.catalog.reports.failures import VISIT
 from pypi_assets.crawl.index_audit import audit_index
 from pypi_assets.crawl.retry_failures import retry
+from pypi_assets.defs.confusion import confusion_job
 from pypi_assets.defs.expected_errors import describe_error, expected_errors_as_failures, is_transient
 from pypi_assets.defs.health import (
     check_drift,
@@ -82,10 +83,10 @@ def clean_up_storage(
 
     A part that fails stops no other one: the run fails once they are done, names it, and shows the numbers of the rest.
     """
-    jobs = [*(job.name for job in MANY_RUNS), *(job.name for job in MAINTENANCE_JOBS)]
+    jobs = [*(job.name for job in MANY_RUNS), *(job.name for job in MAINTENANCE_JOBS), confusion_job.name]
     with expected_errors_as_failures():
         chain = DeletionChain(catalog.get(), storage.get(), kept_from(settings.get()))
-        cleaned = chain.clean_all(pruning_of(context.instance, jobs), count_log(context, "deletions"))
+        cleaned = chain.clean_all(pruning_of(context.instance, jobs, settings.naming), count_log(context, "deletions"))
     if cleaned.failures:
         reasons = "; ".join(f"{name}: {describe_error(error)}" for name, error in cleaned.failures.items())
         errors = list(cleaned.failures.values())
@@ -132,7 +133,7 @@ def retry_exhausted(
                 f"{kind or 'all kinds'}: {result.retried_visits} visits and {result.retried_reads} reads tried again;"
                 f" {result.exhausted_visits} visits and {reads.exhausted} reads were abandoned, {reads.errors} failed"
             )
-    record_check(context, few_are_exhausted, check_exhausted(settings, catalog))
+    record_check(context, settings.naming, few_are_exhausted, check_exhausted(settings, catalog))
 
 
 @dg.job(
@@ -178,7 +179,7 @@ def audit_catalog(
             "examples": dg.MetadataValue.md(_example_table(findings.examples)),
         }
     )
-    record_check(context, nothing_drifted, check_drift(catalog))
+    record_check(context, settings.naming, nothing_drifted, check_drift(catalog))
 
 
 @dg.job(

@@ -107,7 +107,8 @@ def _is_followed(context: dg.AssetExecutionContext) -> bool:
     """Whether a later step of this run processes the same partitions."""
     layer = context.job_def.asset_layer
     plan = context.get_step_execution_context().plan_data.execution_plan
-    of_run = layer.selected_asset_keys & {dg.AssetKey(step) for step in plan.step_keys_to_execute}
+    steps = set(plan.step_keys_to_execute)
+    of_run = {key for key in layer.selected_asset_keys if str(layer.get_op_output_handle(key).node_handle) in steps}
     following = {context.asset_key}
     while more := {child for key in following for child in layer.get(key).child_keys} & of_run - following:
         following |= more

@@ -25,6 +25,8 @@ FROM_SCRATCH_TAG = "pypi-assets/anew"
 REPORTED_TAG = "pypi-assets/told"
 """Of a failed run for which a notice was sent."""
 
+NOTICE_OF = "pypi-assets/notice-of"
+"""The metadata of a check whose failures can be about several things: of each other text, another notice is sent."""
 ON_FAILURE = "pypi-assets/on-failure"
 """The metadata of a job whose failure needs a person: what to do."""
 

@@ -9,19 +9,24 @@ from functools import partial
 
 import dagster as dg
 
+from pypi_assets.defs.naming import BARE, Naming
 from pypi_assets.defs.partitions import leveldb_versions, serial_ranges
 from pypi_assets.upkeep.deletion import Pruning
 from pypi_assets.upkeep.old_partitions import OldPartitions
 
 
-def pruning_of(instance: dg.DagsterInstance, jobs: Iterable[str]) -> Pruning:
-    """How old partitions, and old runs of `jobs`, are removed from the instance."""
-    return Pruning(partitions=partial(prune_partitions, instance), runs=partial(prune_runs, instance, jobs))
+def pruning_of(instance: dg.DagsterInstance, jobs: Iterable[str], naming: Naming = BARE) -> Pruning:
+    """How old partitions, and old runs of `jobs`, are removed from the instance. `jobs` are bare names."""
+    return Pruning(
+        partitions=partial(prune_partitions, instance, naming),
+        runs=partial(prune_runs, instance, [naming.name(job) for job in jobs]),
+    )
 
 
-def prune_partitions(instance: dg.DagsterInstance, old: OldPartitions) -> int:
+def prune_partitions(instance: dg.DagsterInstance, naming: Naming, old: OldPartitions) -> int:
     """Removes the partitions that are named, and returns their count. Others stay, whoever added them."""
-    return _prune(instance, serial_ranges, old.ranges) + _prune(instance, leveldb_versions, old.versions)
+    ranges, versions = naming.partitions(serial_ranges), naming.partitions(leveldb_versions)
+    return _prune(instance, ranges, old.ranges) + _prune(instance, versions, old.versions)
 
 
 def prune_runs(instance: dg.DagsterInstance, jobs: Iterable[str], before: float) -> int:

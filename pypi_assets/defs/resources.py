@@ -15,6 +15,7 @@ import dagster as dg
 from pypi_assets.assembly import catalog_from, crawler_from, index_from, readers_from, storage_from
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.crawl.crawler import Crawler
+from pypi_assets.defs.naming import BARE, Naming
 from pypi_assets.distributions.reader_pool import ReaderPool
 from pypi_assets.index.protocol import PackageIndex
 from pypi_assets.inert import inert_lines
@@ -56,9 +57,10 @@ class Slot(Generic[T]):
 
 @dataclass
 class LoadedSettings:
-    """The settings, or why they could not be loaded."""
+    """The settings, or why they could not be loaded, and how the definitions of their index are named."""
 
     value: Settings | SettingsError
+    naming: Naming = BARE
 
 
 class SettingsResource(dg.ConfigurableResource[Settings]):
@@ -71,6 +73,11 @@ class SettingsResource(dg.ConfigurableResource[Settings]):
         if isinstance(self.loaded.value, SettingsError):
             raise self.loaded.value
         return self.loaded.value
+
+    @property
+    def naming(self) -> Naming:
+        """How the definitions of this code location are named."""
+        return self.loaded.naming
 
 
 class CatalogResource(dg.ConfigurableResource[Catalog]):
@@ -176,13 +183,14 @@ class Resources:
 def build_resources(
     settings: Settings | SettingsError,
     *,
+    naming: Naming = BARE,
     index: PackageIndex | None = None,
     catalog: Catalog | None = None,
     storage: Storage | None = None,
     readers: ReaderPool | None = None,
 ) -> Resources:
     """The resources for `settings`. Nothing is opened."""
-    of_settings = SettingsResource(loaded=LoadedSettings(settings))
+    of_settings = SettingsResource(loaded=LoadedSettings(settings, naming))
     of_catalog = CatalogResource(settings=of_settings, slot=Slot(catalog))
     of_storage = StorageResource(settings=of_settings, slot=Slot(storage))
     of_readers = ReadersResource(settings=of_settings, slot=Slot(readers))

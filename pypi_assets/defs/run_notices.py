@@ -9,17 +9,16 @@ from datetime import UTC, datetime, timedelta
 from itertools import dropwhile
 
 import dagster as dg
-from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 from dagster._core.storage.asset_check_execution_record import AssetCheckExecutionRecord
 from dagster._core.storage.tags import WILL_RETRY_TAG
 
 from pypi_assets.defs.expected_errors import expected_errors_of_ticks
+from pypi_assets.defs.naming import Job, Naming
 from pypi_assets.defs.partitions import PARTITION_TAG, RANGE_START_TAG
-from pypi_assets.defs.policy import ON_FAILURE, REPORTED_TAG
+from pypi_assets.defs.policy import NOTICE_OF, ON_FAILURE, REPORTED_TAG
 from pypi_assets.defs.resources import SettingsResource
 from pypi_assets.notices import send_notice
 
-Job = dg.JobDefinition | UnresolvedAssetJobDefinition
 _FAILED_RUN_EVERY_S, _FAILED_CHECK_EVERY_S = 30, 60
 ONE_NOTICE_IN = timedelta(hours=1)
 _RUN_AGAIN = "its process was lost: Dagster runs it again, and the new run continues where it stopped"
@@ -28,6 +27,7 @@ _BY_SENSOR = "the sensor {} requests it again, after a minute first, and after a
 _BY_SCHEDULE = "the schedule {} runs it again"
 _NEEDS_PARTITION = "it needs a partition: the sensor requests each that is due, and the UI any other"
 _REASON_CHARACTERS = 1_000
+_OF = ": "
 _NO_REASON = "marked as failed from outside"
 """Dagster's text for a run that was reported as failed without a reason."""
 
@@ -53,7 +53,7 @@ def _step_of(job: Job) -> str | None:
 
 
 def build_failed_run_sensor(
-    steps: Mapping[str, str], of_one_partition: Iterable[Job], *, on: bool
+    naming: Naming, steps: Mapping[str, str], of_one_partition: Iterable[Job], *, on: bool
 ) -> dg.SensorDefinition:
     """The sensor that reports failed runs: in its log, and to the services that the settings name.
 
@@ -62,7 +62,7 @@ def build_failed_run_sensor(
     of_partitions = {job.name for job in of_one_partition}
 
     @dg.run_failure_sensor(
-        name="failed_run",
+        name=naming.name("failed_run"),
         default_status=dg.DefaultSensorStatus.RUNNING if on else dg.DefaultSensorStatus.STOPPED,
         minimum_interval_seconds=_FAILED_RUN_EVERY_S,
         description="Reports in its log, and to PYPI_ASSETS_NOTIFY_URLS, which run failed, why, and what comes next.",
@@ -92,12 +92,14 @@ def build_failed_run_sensor(
     return failed_run
 
 
-def build_failed_check_sensor(checks: Sequence[dg.AssetChecksDefinition], *, on: bool) -> dg.SensorDefinition:
+def build_failed_check_sensor(
+    naming: Naming, checks: Sequence[dg.AssetChecksDefinition], *, on: bool
+) -> dg.SensorDefinition:
     """The sensor that reports checks that fail, each once until it passes again. Its cursor names those."""
     keys = [key for check in checks for key in check.check_keys]
 
     @dg.sensor(
-        name="failed_check",
+        name=naming.name("failed_check"),
         default_status=dg.DefaultSensorStatus.RUNNING if on else dg.DefaultSensorStatus.STOPPED,
         minimum_interval_seconds=_FAILED_CHECK_EVERY_S,
         description="Reports in its log, and to PYPI_ASSETS_NOTIFY_URLS, which check fails, and why; not warnings.",
@@ -106,25 +108,38 @@ def build_failed_check_sensor(checks: Sequence[dg.AssetChecksDefinition], *, on:
         with expected_errors_of_ticks(_FAILED_CHECK_EVERY_S):
             urls = settings.get().notify_urls
         records = context.instance.event_log_storage.get_latest_asset_check_execution_by_key(keys)
-        found = {key.name: evaluation for key, record in records.items() if (evaluation := _evaluated(record))}
+        evaluations = {key.name: evaluation for key, record in records.items() if (evaluation := _evaluated(record))}
+        found = {_identity(name, one): one for name, one in evaluations.items()}
         reported = set(json.loads(context.cursor or "[]"))
         failing = {
             name for name, one in found.items() if not one.passed and one.severity == dg.AssetCheckSeverity.ERROR
         }
-        still = {name for name in reported if name in failing or name not in found}  # a running check may fail again
+        running = {name for name in reported if _bare(name) not in evaluations}  # they may fail again
+        still = (reported & failing) | running
         for name in sorted(failing - reported):
             text = f"{found[name].asset_key.to_user_string()}: {found[name].description or 'no reason given'}"
-            context.log.error(f"the check {name} fails: {text}")
-            problems = send_notice(urls, f"pypi-assets: the check {name} fails", text)
+            check = naming.name(_bare(name))
+            context.log.error(f"the check {check} fails: {text}")
+            problems = send_notice(urls, f"pypi-assets: the check {check} fails", text)
             for problem in problems:
                 context.log.error(problem)
             if not urls or len(problems) < len(urls):
                 still.add(name)
-        return dg.SensorResult(
-            cursor=json.dumps(sorted(still)), skip_reason=f"checks that fail: {', '.join(sorted(failing)) or 'none'}"
-        )
+        names = ", ".join(sorted({_bare(name) for name in failing}))
+        return dg.SensorResult(cursor=json.dumps(sorted(still)), skip_reason=f"checks that fail: {names or 'none'}")
 
     return failed_check
+
+
+def _identity(name: str, evaluation: dg.AssetCheckEvaluation) -> str:
+    """The name of a check, with what its failure is about, where it can be about several things."""
+    of = evaluation.metadata.get(NOTICE_OF)
+    return name if of is None or not of.value else f"{name}{_OF}{of.value}"
+
+
+def _bare(identity: str) -> str:
+    """The name of the check."""
+    return identity.partition(_OF)[0]
 
 
 def _evaluated(record: AssetCheckExecutionRecord) -> dg.AssetCheckEvaluation | None:

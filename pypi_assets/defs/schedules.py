@@ -3,12 +3,14 @@
 Schedules go by time alone; what is due at once is requested by sensors.
 """
 
+from collections.abc import Iterable
+
 import dagster as dg
-from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 
 from pypi_assets.defs.attempts import unended_run
 from pypi_assets.defs.jobs import compact_dumps_job, export_parquet_job, full_dump_job, health_job
 from pypi_assets.defs.maintenance_jobs import audit, clean_up_job, retry_failures, verify_leveldbs
+from pypi_assets.defs.naming import Job, Naming
 
 _SCHEDULES = (
     (
@@ -44,7 +46,6 @@ _SCHEDULES = (
         "Builds the newest databases again once a week, and compares them.",
     ),
 )
-"""Name, job, when (UTC), and what for."""
 _DAILY_PARQUET = (
     "daily_parquet",
     export_parquet_job,
@@ -53,14 +54,24 @@ _DAILY_PARQUET = (
 )
 
 
-def build_schedules(*, on: bool) -> list[dg.ScheduleDefinition]:
-    """All schedules, `on` from the start or once a person turns them on; Parquet, which needs an extra, only then."""
-    return [*(_schedule(*schedule, on=on) for schedule in _SCHEDULES), _schedule(*_DAILY_PARQUET, on=False)]
+Schedule = tuple[str, Job, str, str]
+"""Name, job, when (UTC), and what for."""
+
+
+def build_schedules(naming: Naming, more: Iterable[Schedule] = (), *, on: bool) -> list[dg.ScheduleDefinition]:
+    """All schedules and `more`, `on` from the start or once a person turns them on; Parquet, which needs an extra, only
+    then.
+    """
+    schedules: list[Schedule] = [*_SCHEDULES, *more]
+    always = [_schedule(naming, *schedule, on=on) for schedule in schedules]
+    return [*always, _schedule(naming, *_DAILY_PARQUET, on=False)]
 
 
 def _schedule(
-    name: str, job: dg.JobDefinition | UnresolvedAssetJobDefinition, cron: str, description: str, *, on: bool
+    naming: Naming, name: str, of_job: Job, cron: str, description: str, *, on: bool
 ) -> dg.ScheduleDefinition:
+    job = naming.job(of_job)
+
     def run_or_skip(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
         # Runs of later ticks would queue after a run that is stuck.
         if run := unended_run(context.instance, job.name):
@@ -68,7 +79,7 @@ def _schedule(
         return dg.RunRequest()
 
     return dg.ScheduleDefinition(
-        name=name,
+        name=naming.name(name),
         job=job,
         cron_schedule=cron,
         execution_timezone="UTC",

@@ -22,6 +22,7 @@ from pypi_assets.crawl.incremental_crawl import allocate_next_ranges
 from pypi_assets.defs.attempts import attempts, failures_in_a_row
 from pypi_assets.defs.expected_errors import expected_errors_of_ticks
 from pypi_assets.defs.jobs import full_crawl_job, full_dump_job, incremental_crawl_job, update_leveldbs_job
+from pypi_assets.defs.naming import BARE, Naming
 from pypi_assets.defs.partitions import all_of, dump_shards, leveldb_versions, project_shards, serial_ranges
 from pypi_assets.defs.resources import CatalogResource, CrawlerResource, SettingsResource, StorageResource
 from pypi_assets.dumps.cover import Cover, cover
@@ -38,10 +39,12 @@ LIST_PAUSE_S = 1_800.0
 KEYS_A_TICK = 20_000  # Dagster takes 25,000
 
 
-def new_serial_range_sensor(interval_s: int, status: dg.DefaultSensorStatus) -> dg.SensorDefinition:
+def new_serial_range_sensor(naming: Naming, interval_s: int, status: dg.DefaultSensorStatus) -> dg.SensorDefinition:
+    job, ranges = naming.job(incremental_crawl_job), naming.partitions(serial_ranges)
+
     @dg.sensor(
-        name="new_serial_range",
-        job=incremental_crawl_job,
+        name=naming.name("new_serial_range"),
+        job=job,
         minimum_interval_seconds=interval_s,
         default_status=status,
         description="Looks for what is new on the package index, and requests the runs of `incremental_crawl` that"
@@ -63,10 +66,10 @@ def new_serial_range_sensor(interval_s: int, status: dg.DefaultSensorStatus) -> 
             entered = _entered(context.cursor)
             shown = shown_ranges(opened, limits.partitions_kept_days, entered)
             added, cursor = _entering(
-                context.instance, serial_ranges, {serials.key: serials.end for serials in shown}, entered
+                context.instance, ranges, {serials.key: serials.end for serials in shown}, entered
             )
             keys = [serials.key for serials in unfinished]
-            requests, waiting = _requests(context.instance, incremental_crawl_job.name, keys, opened.clock())
+            requests, waiting = _requests(context.instance, job.name, keys, opened.clock())
             nothing = _nothing_due(opened)
         return dg.SensorResult(
             run_requests=requests,
@@ -78,10 +81,12 @@ def new_serial_range_sensor(interval_s: int, status: dg.DefaultSensorStatus) -> 
     return new_serial_range
 
 
-def failed_full_crawl_sensor(interval_s: int, status: dg.DefaultSensorStatus) -> dg.SensorDefinition:
+def failed_full_crawl_sensor(naming: Naming, interval_s: int, status: dg.DefaultSensorStatus) -> dg.SensorDefinition:
+    job = naming.job(full_crawl_job)
+
     @dg.sensor(
-        name="failed_full_crawl",
-        job=full_crawl_job,
+        name=naming.name("failed_full_crawl"),
+        job=job,
         minimum_interval_seconds=interval_s,
         default_status=status,
         description="Requests the job `full_crawl` again where its last run failed, after growing pauses; not where"
@@ -92,9 +97,9 @@ def failed_full_crawl_sensor(interval_s: int, status: dg.DefaultSensorStatus) ->
     ) -> dg.RunRequest | dg.SkipReason:
         with expected_errors_of_ticks(interval_s):
             opened = catalog.get()
-            made = failures_in_a_row(context.instance, full_crawl_job.name)
+            made = failures_in_a_row(context.instance, job.name)
             if not made.ended:
-                return dg.SkipReason("the last run of the job full_crawl has not failed, if there was one")
+                return dg.SkipReason(f"the last run of the job {job.name} has not failed, if there was one")
             crawl = due_crawl(opened)
             completed = crawl.completed
             if crawl.open is None and completed is not None and (completed.completed_at or 0) > made.ended_at:
@@ -106,10 +111,12 @@ def failed_full_crawl_sensor(interval_s: int, status: dg.DefaultSensorStatus) ->
     return failed_full_crawl
 
 
-def first_full_dump_sensor(interval_s: int, status: dg.DefaultSensorStatus) -> dg.SensorDefinition:
+def first_full_dump_sensor(naming: Naming, interval_s: int, status: dg.DefaultSensorStatus) -> dg.SensorDefinition:
+    job = naming.job(full_dump_job)
+
     @dg.sensor(
-        name="first_full_dump",
-        job=full_dump_job,
+        name=naming.name("first_full_dump"),
+        job=job,
         minimum_interval_seconds=interval_s,
         default_status=status,
         description="Requests the job `full_dump` once, after the first full crawl, where there is no full dump yet.",
@@ -122,7 +129,7 @@ def first_full_dump_sensor(interval_s: int, status: dg.DefaultSensorStatus) -> d
             full_dump = due_full_dump(opened)
             if not full_dump.is_due:
                 return dg.SkipReason(full_dump.reason)
-            made = attempts(context.instance, full_dump_job.name)
+            made = attempts(context.instance, job.name)
             if not made.due(opened.clock()):
                 return dg.SkipReason(f"full dump at serial {full_dump.serial}: {made.describe(opened.clock())}")
         return dg.RunRequest(run_key=f"{full_dump.serial}:{made.ended + 1}", tags=all_of(dump_shards))
@@ -130,10 +137,12 @@ def first_full_dump_sensor(interval_s: int, status: dg.DefaultSensorStatus) -> d
     return first_full_dump
 
 
-def new_leveldb_version_sensor(interval_s: int, status: dg.DefaultSensorStatus) -> dg.SensorDefinition:
+def new_leveldb_version_sensor(naming: Naming, interval_s: int, status: dg.DefaultSensorStatus) -> dg.SensorDefinition:
+    job, versions = naming.job(update_leveldbs_job), naming.partitions(leveldb_versions)
+
     @dg.sensor(
-        name="new_leveldb_version",
-        job=update_leveldbs_job,
+        name=naming.name("new_leveldb_version"),
+        job=job,
         minimum_interval_seconds=interval_s,
         default_status=status,
         description="Requests the job `update_leveldbs` once there are dumps that the newest databases (LevelDB) do"
@@ -152,7 +161,7 @@ def new_leveldb_version_sensor(interval_s: int, status: dg.DefaultSensorStatus) 
             if reason := _no_version_due(needs, reached):
                 return dg.SkipReason(reason)
             newest = last_allocated_version(opened)
-            if newest and attempts(context.instance, update_leveldbs_job.name, version_name(newest.version)).running:
+            if newest and attempts(context.instance, job.name, version_name(newest.version)).running:
                 return dg.SkipReason(f"version {version_name(newest.version)} is being built")
             if not newest or newest.serial < reached.serial or _is_published(newest.version, needs):
                 allocate_version(opened, reached.serial)
@@ -161,9 +170,9 @@ def new_leveldb_version_sensor(interval_s: int, status: dg.DefaultSensorStatus) 
                 version_name(version): version
                 for version in shown_versions(opened, settings.get().partitions_kept_days, entered)
             }
-            added, cursor = _entering(context.instance, leveldb_versions, known, entered)
+            added, cursor = _entering(context.instance, versions, known, entered)
             newest_name = list(known)[-1:]
-            requests, waiting = _requests(context.instance, update_leveldbs_job.name, newest_name, opened.clock())
+            requests, waiting = _requests(context.instance, job.name, newest_name, opened.clock())
         return dg.SensorResult(
             run_requests=requests,
             skip_reason=None if requests else "; ".join(waiting),
@@ -244,14 +253,14 @@ def _requests(
     return requests, waiting
 
 
-def build_sensors(interval_s: int, *, on: bool) -> list[dg.SensorDefinition]:
+def build_sensors(interval_s: int, naming: Naming = BARE, *, on: bool) -> list[dg.SensorDefinition]:
     """All sensors that request runs, each with a tick every `interval_s` seconds; `on` from the start, or once a person
     turns it on.
     """
     status = dg.DefaultSensorStatus.RUNNING if on else dg.DefaultSensorStatus.STOPPED
     return [
-        failed_full_crawl_sensor(interval_s, status),
-        new_serial_range_sensor(interval_s, status),
-        first_full_dump_sensor(interval_s, status),
-        new_leveldb_version_sensor(interval_s, status),
+        failed_full_crawl_sensor(naming, interval_s, status),
+        new_serial_range_sensor(naming, interval_s, status),
+        first_full_dump_sensor(naming, interval_s, status),
+        new_leveldb_version_sensor(naming, interval_s, status),
     ]

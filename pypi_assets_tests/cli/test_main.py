@@ -199,6 +199,7 @@ def test_the_commands_are_these() -> None:
         "man",
         "migrate",
         "indexes",
+        "confusion",
     }
     assert ("devindex", "serve") in {path for path, _ in every_command()}
 
@@ -421,7 +422,16 @@ def test_commands_that_write_create_nothing_in_a_wrong_home(
 
 def test_each_command_needs_a_catalog_or_makes_one_or_has_none() -> None:
     """So a new command is in one of the lists above."""
-    listed = [*READING, *NEEDING_A_CATALOG, *MAKING_A_CATALOG, ("init",), ("completion",), ("man",), ("indexes",)]
+    listed = [
+        *READING,
+        *NEEDING_A_CATALOG,
+        *MAKING_A_CATALOG,
+        ("init",),
+        ("completion",),
+        ("man",),
+        ("indexes",),
+        ("confusion",),
+    ]
     every = [path for path, _ in every_command() if path[0] != "devindex"]
     assert [path for path in every if not any(one[: len(path)] == path for one in listed)] == []
 

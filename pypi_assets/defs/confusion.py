@@ -1,0 +1,77 @@
+"""The check of a private index that none of its names is newly on a public one, with its job and schedule.
+
+A code location has it where the file of indexes marks its index as private. Names are compared in `confusion.py`.
+"""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+import dagster as dg
+
+from pypi_assets.catalog.reports.answerable_serials import answerable_serial
+from pypi_assets.confusion import OpenIndex, PublicName, open_indexes, public_names, require_indexes
+from pypi_assets.defs.check_results import check_result
+from pypi_assets.defs.expected_errors import expected_errors_as_failures
+from pypi_assets.defs.policy import NOTICE_OF
+from pypi_assets.defs.resources import CatalogResource, SettingsResource
+
+_MOST_NAMES = 10
+
+
+@dg.asset_check(asset="changed_distribution_data", additional_deps=["crawled_distribution_data"])
+def no_name_became_public(settings: SettingsResource, catalog: CatalogResource) -> dg.AssetCheckResult:
+    """No name of this private index is newly on a public one, where others could upload files that installers take in
+    place of yours. Fails where the private index had the name first. Warns where it is not known who had it first, or
+    where a public index could not be compared. `also_public` in the file of indexes has names that are fine.
+    """
+    with expected_errors_as_failures():
+        tables = require_indexes()
+        [table] = [one for one in tables if one.name == settings.get().index]
+        private = OpenIndex(table.name, True, catalog.get(), answerable_serial(catalog.get()))
+        with open_indexes(one for one in tables if not one.is_private) as publics:
+            found = list(public_names(private, publics.opened, table.also_public))
+    new, unknown = ([one for one in found if one.is_new is wanted] for wanted in (True, None))
+    texts = _texts("this index had it first", new) + _texts("it is not known who had it first", unknown)
+    texts += [f"{name} was not compared: {problem}" for name, problem in publics.problems.items()]
+    result = check_result(
+        passed=not texts,
+        severity=dg.AssetCheckSeverity.ERROR if new else dg.AssetCheckSeverity.WARN,
+        description="; ".join(texts) or "no name has come to be on a public index after it was here",
+        metadata={
+            "new": len(new),
+            "unknown": len(unknown),
+            "public_first": len(found) - len(new) - len(unknown),
+            "public_indexes": len(publics.opened),
+        },
+    )
+    notice = dg.MetadataValue.text(", ".join(sorted({f"{one.public.index}: {_name(one)}" for one in new})))
+    return result._replace(metadata={**result.metadata, NOTICE_OF: notice})
+
+
+def _texts(what: str, found: Sequence[PublicName]) -> list[str]:
+    """A sentence for each of the first names, and one for the others."""
+    texts = [f"{_name(one)} is on {one.public.index} since {_date(one.public.project.since)}: {what}" for one in found]
+    more = len(texts) - _MOST_NAMES
+    return texts[:_MOST_NAMES] + ([f"and {more} more: `pypi-assets confusion` lists them"] if more > 0 else [])
+
+
+def _name(one: PublicName) -> str:
+    return one.public.project.normalized
+
+
+def _date(since: float | None) -> str:
+    return "an unknown time" if since is None else datetime.fromtimestamp(since, UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+confusion_job = dg.define_asset_job(
+    "confusion",
+    selection=dg.AssetSelection.checks(no_name_became_public),
+    description="Compares the names of this private index with those of the public ones, and fails a check where one"
+    " of them is newly there. Reads what is stored alone.",
+)
+CONFUSION_SCHEDULE = (
+    "quarter_hourly_confusion",
+    confusion_job,
+    "*/15 * * * *",
+    "Compares names with those of public indexes four times an hour.",
+)

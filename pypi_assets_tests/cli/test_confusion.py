@@ -1,0 +1,75 @@
+"""`confusion` prints which names several indexes have, and what pip and uv take."""
+
+import csv
+import io
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pypi_assets_tests.cli.commands import Commands
+from pypi_assets_tests.served_index import served_index
+
+
+@pytest.fixture
+def indexes(commands: Commands, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
+    """A private index and a public one, both crawled; the private one is first in the file."""
+    monkeypatch.delenv("PYPI_ASSETS_INDEX_URL")
+    with served_index(tmp_path / "public") as public, served_index(tmp_path / "company") as company:
+        path = tmp_path / "indexes.toml"
+        path.write_text(
+            f'[company]\nurl = "{company.url}"\nprivate = true\n[public]\nurl = "{public.url}"\ndefault = true\n'
+        )
+        monkeypatch.setenv("PYPI_ASSETS_INDEXES", str(path))
+        company.wheel("acme-tools", "1.0")
+        company.wheel("pillow", "1.0")
+        public.wheel("acme_tools", "99.0")
+        public.wheel("pi1low", "1.0")
+        public.wheel("other", "1.0")
+        for name in ("company", "public"):
+            commands.done("crawl", "full", "--index", name)
+        yield path
+
+
+def test_names_are_shown_with_what_each_installer_takes(commands: Commands, indexes: Path) -> None:
+    same, alike = commands.json("confusion")
+    assert list(same) == ["kind", "names", "indexes", "pip", "pip_indexes", "uv", "uv_index"]
+    fields = ["index", "private", "name", "normalized", "newest", "since_serial", "since"]
+    assert [list(one) for one in same["indexes"]] == [fields, fields]
+    assert (same["kind"], same["names"], same["pip"], same["pip_indexes"], same["uv"], same["uv_index"]) == (
+        "same",
+        ["acme-tools"],
+        "99.0",
+        ["public"],
+        "1.0",
+        "company",
+    )
+    assert [(one["index"], one["private"], one["newest"]) for one in same["indexes"]] == [
+        ("company", True, "1.0"),
+        ("public", False, "99.0"),
+    ]
+    assert all(one["since"].startswith("20") and one["since_serial"] > 0 for one in same["indexes"])
+    assert (alike["kind"], alike["names"], alike["pip"]) == ("alike", ["pi1low", "pillow"], None)
+    rows = list(csv.DictReader(io.StringIO(commands.done("confusion", "--csv", "--header").stdout)))
+    assert [(row["kind"], row["name"], row["index"], row["taken_by"]) for row in rows] == [
+        ("same", "acme-tools", "company", '["uv"]'),
+        ("same", "acme_tools", "public", '["pip"]'),
+        ("alike", "pillow", "company", ""),
+        ("alike", "pi1low", "public", ""),
+    ]
+
+
+def test_what_cannot_be_compared_is_named_and_fails_the_command(commands: Commands, indexes: Path) -> None:
+    indexes.write_text(
+        indexes.read_text() + 'projects = ["acme-tools"]\n[third]\nurl = "http://127.0.0.1:9/simple/"\nprivate = true\n'
+    )
+    result = commands.run("confusion")
+    assert result.exit_code == 1
+    assert len(result.stdout.splitlines()) == 4
+    assert "third: not compared: there is no catalog in" in result.stderr
+    assert "public: only the 1 project that it follows are compared" in result.stderr
+    assert commands.run("confusion", "--index", "third").stdout == ""
+
+
+def test_it_needs_several_indexes(commands: Commands) -> None:
+    assert "names are compared between several indexes" in commands.refused("confusion", exit_code=2)

@@ -1,0 +1,194 @@
+"""Names of several indexes are compared: who has them, since when, and what each installer takes."""
+
+import itertools
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from packaging.specifiers import SpecifierSet
+from packaging.version import Version
+from sqlalchemy import update
+
+from pypi_assets.catalog.reports.offered_projects import skeleton
+from pypi_assets.catalog.tables import distributions
+from pypi_assets.confusion import (
+    ALIKE,
+    SAME,
+    Confusion,
+    OpenIndex,
+    confusions,
+    installed_version,
+    open_indexes,
+    public_names,
+    require_indexes,
+)
+from pypi_assets.errors import SettingsError
+from pypi_assets_tests.environment import clear_settings
+from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
+
+
+def index(name: str, small: SmallCatalog, *, is_private: bool = False) -> OpenIndex:
+    return OpenIndex(name, is_private, small.catalog, 1_000)
+
+
+@pytest.fixture
+def smalls(tmp_path: Path) -> Iterator[list[SmallCatalog]]:
+    found = []
+    for name in ("one", "two", "three"):
+        (tmp_path / name).mkdir()
+        found.append(small_catalog(tmp_path / name))
+    yield found
+    for one in found:
+        one.catalog.close()
+
+
+def fill(small: SmallCatalog, files: Sequence[tuple[str, str]]) -> None:
+    """Adds (project, version), at serials 1, 2, ..."""
+    for serial, (project, version) in enumerate(files, 1):
+        small.add(serial, project, version, f"{project}-{version}.tar.gz")
+
+
+def shown(found: Sequence[Confusion]) -> list[tuple[str, list[tuple[str, str]]]]:
+    return [(one.kind, [(offer.index, offer.project.normalized) for offer in one.offers]) for one in found]
+
+
+@pytest.mark.parametrize(
+    ("releases", "version"),
+    [
+        ({}, None),
+        ({"1.0": False, "2.0": False, "10.0": False}, "10.0"),
+        ({"1.0": False, "2.0rc1": False}, "1.0"),
+        ({"1.0rc1": False, "2.0.dev1": False}, "2.0.dev1"),
+        ({"1.0": False, "2.0": True}, "1.0"),
+        ({"1.0": True}, None),
+        ({"1.0": True, "2.0rc1": False}, None),
+        ({"nonsense": False, "1.0": False}, "1.0"),
+        ({"nonsense": False}, None),
+        ({"1.0+company.1": False, "1.0": False}, "1.0+company.1"),
+    ],
+)
+def test_what_is_installed_of_the_releases_of_a_project(releases: dict[str, bool], version: str | None) -> None:
+    assert installed_version(releases) == version
+
+
+VERSIONS = st.sampled_from(["1.0", "1.1", "2.0", "2.0rc1", "3.0.dev1", "1.0.post1", "1!0.5", "2.0+local"])
+
+
+@given(st.dictionaries(VERSIONS, st.booleans()))
+def test_what_is_installed_is_what_packaging_filters_and_pip_orders(releases: dict[str, bool]) -> None:
+    """pip filters all versions by PEP 440's rule of pre-releases, drops what is yanked, and takes the highest."""
+    allowed = [version for version in SpecifierSet().filter(releases) if not releases[version]]
+    assert installed_version(releases) == max(allowed, key=Version, default=None)
+
+
+def test_a_name_that_two_indexes_have_with_what_each_installer_takes(smalls: list[SmallCatalog]) -> None:
+    company, public, other = smalls
+    fill(company, [("acme-tools", "1.0"), ("only-here", "1.0"), ("both", "2.0")])
+    fill(public, [("unrelated", "1.0"), ("Acme.Tools", "99.0"), ("both", "2.0.0"), ("both", "3.0rc1")])
+    fill(other, [("something", "1.0")])
+    indexes = [index("company", company), index("public", public), index("other", other)]
+    acme, both = confusions(indexes)
+    assert shown([acme]) == [(SAME, [("company", "acme-tools"), ("public", "acme-tools")])]
+    assert (acme.pip, acme.pip_indexes, acme.uv, acme.uv_index) == ("99.0", ("public",), "1.0", "company")
+    assert [offer.newest for offer in acme.offers] == ["1.0", "99.0"]
+    assert [offer.project.since_serial for offer in acme.offers] == [1, 2]
+    assert (both.pip_indexes, both.uv_index) == (("company", "public"), "company")
+    [reordered, _] = confusions(list(reversed(indexes)))
+    assert (reordered.uv, reordered.uv_index) == ("99.0", "public")
+
+
+def test_what_is_not_live_is_on_no_index(smalls: list[SmallCatalog]) -> None:
+    company, public, _ = smalls
+    fill(company, [("demo", "1.0")])
+    fill(public, [("demo", "2.0")])
+    indexes = [index("company", company), index("public", public)]
+    assert len(list(confusions(indexes))) == 1
+    public.remove(7, "demo-2.0.tar.gz")
+    assert list(confusions(indexes)) == []
+
+
+def test_names_that_look_alike_across_indexes_are_found_and_do_not_compete(smalls: list[SmallCatalog]) -> None:
+    company, public, _ = smalls
+    fill(company, [("pillow", "1.0"), ("foo-bar", "1.0"), ("twice", "1.0"), ("tw1ce", "1.0")])
+    fill(public, [("pi1low", "1.0"), ("foobar", "1.0"), ("foo_bar", "2.0"), ("p-illow", "1.0")])
+    found = list(confusions([index("company", company), index("public", public)]))
+    assert shown(found) == [
+        (SAME, [("company", "foo-bar"), ("public", "foo-bar")]),
+        (ALIKE, [("company", "foo-bar"), ("public", "foo-bar"), ("public", "foobar")]),
+        (ALIKE, [("company", "pillow"), ("public", "p-illow"), ("public", "pi1low")]),
+    ]
+    assert {(one.pip, one.uv) for one in found if one.kind == ALIKE} == {(None, None)}
+    assert shown(list(confusions([index("company", company), index("public", public)], "nope"))) == []
+
+
+def test_what_concerns_one_index_can_be_queried(smalls: list[SmallCatalog]) -> None:
+    for small in smalls:
+        fill(small, [("everywhere", "1.0")])
+    fill(smalls[0], [("two", "1.0")])
+    fill(smalls[1], [("two", "1.0")])
+    indexes = [index(name, small) for name, small in zip(("a", "b", "c"), smalls, strict=True)]
+    assert len(list(confusions(indexes))) == 2
+    assert shown(list(confusions(indexes, "c"))) == [
+        (SAME, [("a", "everywhere"), ("b", "everywhere"), ("c", "everywhere")])
+    ]
+
+
+def test_many_names_are_found_as_by_pairs(smalls: list[SmallCatalog]) -> None:
+    names = [
+        "".join(letters) for letters in itertools.product("1l0o5s-ab", repeat=3) if letters[0] != "-" != letters[2]
+    ]
+    has: list[set[str]] = []
+    for number, small in enumerate(smalls[:2]):
+        some = [name for place, name in enumerate(names) if place % 7 in {number, 3}]
+        has.append(set(some))
+        fill(small, [(name, "1.0") for name in some[:120]])
+        has[-1] = set(some[:120])
+    found = list(confusions([index("a", smalls[0]), index("b", smalls[1])]))
+    assert {one.offers[0].project.normalized for one in found if one.kind == SAME} == has[0] & has[1]
+    pairs = {(x, y) for x in has[0] for y in has[1] if x != y and skeleton(x) == skeleton(y)}
+    in_groups = {
+        (x.project.normalized, y.project.normalized)
+        for one in found
+        if one.kind == ALIKE
+        for x in one.offers
+        for y in one.offers
+        if x.index == "a" and y.index == "b" and x.project.normalized != y.project.normalized
+    }
+    assert in_groups == pairs
+    assert pairs
+
+
+def test_a_private_name_is_newly_public_where_the_private_index_had_it_first(smalls: list[SmallCatalog]) -> None:
+    company, public, _ = smalls
+    fill(company, [("acme", "1.0"), ("fork", "1.0"), ("fine", "1.0"), ("own", "1.0")])
+    fill(public, [("fork", "1.0"), ("acme", "1.0"), ("fine", "1.0"), ("acm3", "1.0")])
+    _uploaded(company, "acme-1.0.tar.gz", "2026-01-01T00:00:00Z")
+    _uploaded(public, "acme-1.0.tar.gz", "2026-01-02T00:00:00Z")
+    _uploaded(company, "fork-1.0.tar.gz", "2026-01-02T00:00:00Z")
+    _uploaded(public, "fork-1.0.tar.gz", "2020-01-01T00:00:00Z")
+    _uploaded(public, "fine-1.0.tar.gz", None)
+    private, publics = index("company", company, is_private=True), [index("public", public)]
+    found = {one.public.project.normalized: one.is_new for one in public_names(private, publics)}
+    assert found == {"acme": True, "fork": False, "fine": None}
+    assert {one.public.project.normalized for one in public_names(private, publics, ["Acme", "fine"])} == {"fork"}
+
+
+def _uploaded(small: SmallCatalog, filename: str, at: str | None) -> None:
+    with small.catalog.write() as connection:
+        connection.execute(update(distributions).where(distributions.c.filename == filename).values(uploaded_at=at))
+
+
+def test_an_index_without_a_catalog_is_named_and_the_others_are_open(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    clear_settings(monkeypatch)
+    with pytest.raises(SettingsError, match="names are compared between several indexes"):
+        require_indexes()
+    monkeypatch.setenv("PYPI_ASSETS_HOME", str(tmp_path))
+    monkeypatch.setenv("PYPI_ASSETS_INDEXES", str(Path(__file__).parent / "data" / "indexes.toml"))
+    with closing(small_catalog(tmp_path).catalog), open_indexes(require_indexes()) as indexes:
+        assert set(indexes.problems) == {"public", "company"}
+        assert f"there is no catalog in {tmp_path}/indexes/company" in indexes.problems["company"]
