@@ -15,6 +15,7 @@ from packaging.version import InvalidVersion, Version
 
 from pypi_assets.assembly import existing_catalog_from
 from pypi_assets.catalog.database import Catalog, CatalogError
+from pypi_assets.catalog.observed.followed import count_answered
 from pypi_assets.catalog.observed.projects import project_ids
 from pypi_assets.catalog.reports.answerable_serials import answerable_serial
 from pypi_assets.catalog.reports.offered_projects import (
@@ -34,13 +35,13 @@ _NAMES_AT_A_TIME = 500
 
 @dataclass(frozen=True, slots=True)
 class OpenIndex:
-    """An index whose catalog is open, with its complete serial. `projects` is how many it follows; None: all."""
+    """An index whose catalog is open, with its complete serial. `followed` is how many projects are; None: all."""
 
     name: str
     is_private: bool
     catalog: Catalog
     serial: int
-    projects: int | None = None
+    followed: int | None = None
 
 
 @dataclass(slots=True)
@@ -65,11 +66,12 @@ class OpenIndexes:
             catalog = existing_catalog_from(settings)
             self._stack.callback(catalog.close)
             serial = answerable_serial(catalog)
+            with catalog.read() as connection:
+                followed = count_answered(connection, serial)
         except (SettingsError, CatalogError) as error:
             self.problems[table.name] = str(error)
         else:
-            count = len(settings.projects) or None
-            self.opened.append(OpenIndex(table.name, table.is_private, catalog, serial, count))
+            self.opened.append(OpenIndex(table.name, table.is_private, catalog, serial, followed))
 
 
 def open_indexes(tables: Iterable[IndexTable]) -> OpenIndexes:

@@ -104,13 +104,15 @@ class ServedDagster:
 
 
 @contextmanager
-def served_dagster(folder: Path, settings: dict[str, str]) -> Iterator[ServedDagster]:
+def served_dagster(
+    folder: Path, settings: dict[str, str], workspace: Path = ROOT / "workspace.yaml"
+) -> Iterator[ServedDagster]:
     """Runs all of them for this repository until the end of the block, with `dagster.yaml` and `settings`."""
     shutil.copy(ROOT / "dagster.yaml", folder)
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    command = [Path(sys.executable).with_name("dagster"), "dev", "--workspace", ROOT / "workspace.yaml"]
+    command = [Path(sys.executable).with_name("dagster"), "dev", "--workspace", workspace]
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(
             [*map(str, command), "--host", "127.0.0.1", "--port", str(port)],

@@ -47,8 +47,8 @@ def _report(indexes: "OpenIndexes") -> None:
     for name, problem in indexes.problems.items():
         print_message(f"{name}: not compared: {problem}")
     for index in indexes.opened:
-        if index.projects is not None:
-            print_message(f"{index.name}: only the {counted(index.projects, 'project')} that it follows are compared")
+        if index.followed is not None:
+            print_message(f"{index.name}: only the {counted(index.followed, 'followed project')} are compared")
 
 
 def _as_json(found: "Confusion") -> dict[str, Any]:

@@ -33,10 +33,15 @@ def no_name_became_public(settings: SettingsResource, catalog: CatalogResource) 
     new, unknown = ([one for one in found if one.is_new is wanted] for wanted in (True, None))
     texts = _texts("this index had it first", new) + _texts("it is not known who had it first", unknown)
     texts += [f"{name} was not compared: {problem}" for name, problem in publics.problems.items()]
+    partly = [
+        f"of {one.name}, only the {one.followed} followed projects were compared"
+        for one in publics.opened
+        if one.followed is not None
+    ]
     result = check_result(
         passed=not texts,
         severity=dg.AssetCheckSeverity.ERROR if new else dg.AssetCheckSeverity.WARN,
-        description="; ".join(texts) or "no name has come to be on a public index after it was here",
+        description="; ".join((texts or ["no name has come to be on a public index after it was here"]) + partly),
         metadata={
             "new": len(new),
             "unknown": len(unknown),

@@ -3,10 +3,14 @@
 import csv
 import io
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
+from sqlalchemy import update
 
+from pypi_assets.catalog.database import open_catalog
+from pypi_assets.catalog.tables import catalog_state
 from pypi_assets_tests.cli.commands import Commands
 from pypi_assets_tests.served_index import served_index
 
@@ -60,15 +64,20 @@ def test_names_are_shown_with_what_each_installer_takes(commands: Commands, inde
 
 
 def test_what_cannot_be_compared_is_named_and_fails_the_command(commands: Commands, indexes: Path) -> None:
-    indexes.write_text(
-        indexes.read_text() + 'projects = ["acme-tools"]\n[third]\nurl = "http://127.0.0.1:9/simple/"\nprivate = true\n'
-    )
+    indexes.write_text(indexes.read_text() + '[third]\nurl = "http://127.0.0.1:9/simple/"\nprivate = true\n')
     result = commands.run("confusion")
     assert result.exit_code == 1
     assert len(result.stdout.splitlines()) == 4
     assert "third: not compared: there is no catalog in" in result.stderr
-    assert "public: only the 1 project that it follows are compared" in result.stderr
     assert commands.run("confusion", "--index", "third").stdout == ""
+
+
+def test_what_is_not_followed_is_not_compared(commands: Commands, indexes: Path) -> None:
+    with closing(open_catalog(f"sqlite:///{commands.home}/catalog.sqlite")) as catalog, catalog.write() as connection:
+        connection.execute(update(catalog_state).values(follows_all=False))
+    result = commands.done("confusion")
+    assert result.stdout == ""
+    assert "public: only the 0 followed projects are compared" in result.stderr
 
 
 def test_it_needs_several_indexes(commands: Commands) -> None:

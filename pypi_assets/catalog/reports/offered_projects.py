@@ -11,6 +11,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, and_, func, select
 
 from pypi_assets.catalog.database import read_by_index, sent_values
+from pypi_assets.catalog.observed.followed import answered_at
 from pypi_assets.catalog.publications.dump_rows import holds_at
 from pypi_assets.catalog.tables import distributions, events, live_intervals, projects, releases, yanked_intervals
 from pypi_assets.distributions.record import DistributionKind
@@ -24,8 +25,8 @@ _AT_A_TIME = 1_000
 
 @dataclass(frozen=True, slots=True)
 class OfferedProject:
-    """A project with live files. `name` is as displayed. `releases` are those with wheels or sdists, each with whether
-    it is yanked.
+    """A project that is followed, with live files. `name` is as displayed. `releases` are those with wheels or sdists,
+    each with whether it is yanked.
 
     `since_serial` is the serial since which it has had live files without a break, and `since` the time of that (unix
     seconds): of the event, else of the first upload of its files. None: not known.
@@ -132,7 +133,7 @@ def _with_intervals(connection: Connection, serial: int, names: Sequence[str]) -
         .join(releases, releases.c.id == files.c.release_id)
         .join(live, live.c.distribution_id == files.c.id)
         .outerjoin(yanked, is_yanked)
-        .where(live.c.start <= serial)
+        .where(live.c.start <= serial, answered_at(connection, projects.c.id, serial))
         .order_by(projects.c.id, live.c.start)
     )
     found: dict[int, _Project] = {}
