@@ -8,6 +8,10 @@ class ExpectedError(Exception):
     """
 
 
+class NotAnsweredError(ExpectedError):
+    """A question about a project at a serial before the first one with answers about it; the text has that serial."""
+
+
 class SettingsError(ExpectedError):
     """A setting has a wrong value; the message names its variable and what it accepts."""
 

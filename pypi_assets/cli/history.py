@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from pypi_assets.cli.followed_notes import note_of
 from pypi_assets.cli.opening import existing_catalog
 from pypi_assets.cli.options import command, row_output
 from pypi_assets.terminal import Output, print_json_rows, print_message, print_table, utc_time
@@ -20,6 +21,7 @@ def history_command(project: str, everything: bool, output: Output) -> None:
     """Show what happened to PROJECT, by serial."""
     from pypi_assets.catalog.observed.projects import find_project
     from pypi_assets.catalog.reports.past_visits import deleted_visits
+    from pypi_assets.catalog.reports.project_following import following_at
     from pypi_assets.catalog.reports.project_history import VISIT, read_history
     from pypi_assets.cli.visits import DELETED_VISITS
     from pypi_assets.index.actions import Action
@@ -29,6 +31,7 @@ def history_command(project: str, everything: bool, output: Output) -> None:
     with existing_catalog(load_settings()) as catalog, catalog.read() as connection:
         known = find_project(connection, project)
         entries = [] if known is None else read_history(connection, known)
+        notes = list(note_of(following_at(connection, project)))
         hints = [] if known else list(unknown_project_hints(connection, project))
     rows = [
         asdict(entry) | {"at": utc_time(entry.at)} for entry in entries if everything or entry.kind != Action.IGNORED
@@ -40,7 +43,9 @@ def history_command(project: str, everything: bool, output: Output) -> None:
         print_table(columns, (_entry_row(row, output) for row in rows), output)
     if deleted := deleted_visits([entry.visit for entry in entries if entry.kind == VISIT and entry.visit]):
         print_message(DELETED_VISITS.format(deleted))
-    if known is None:
+    for message in notes:
+        print_message(message)
+    if known is None and not notes:
         for message in (f"the catalog knows no project {project}", *hints):
             print_message(message)
 

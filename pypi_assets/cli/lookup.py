@@ -9,7 +9,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
@@ -18,7 +18,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pypi_assets.cli.followed_notes import VersionNotes, among, catalog_notes, not_searched
 from pypi_assets.cli.options import row_output
+from pypi_assets.errors import NotAnsweredError
 from pypi_assets.leveldbs.datasets.dataset import Dataset
 from pypi_assets.lookup.answers import Answer, Stream
 from pypi_assets.lookup.dataset_readers import lookup_commands
@@ -50,6 +52,8 @@ _FILE = click.option(
 
 _Query = Callable[[str], Answer[Any] | Stream[Any]]
 _Hints = Callable[[str], Iterable[str]]
+_Notes = Callable[[str, Answer[Any] | Stream[Any]], Iterable[str]]
+"""Why scopes may have left the answer to a name empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,39 +201,75 @@ def _run(dataset: Dataset, command: LookupCommand[Any], request: _Request) -> No
             serial = answerable_serial(catalog, request.at_serial)
             newest = command.newest if request.latest else None
             answer = newest.at_serial if newest else from_catalog.answer
-            past_hints = partial(from_catalog.hints, catalog) if from_catalog.hints else None
-            _print_answers(command, request, partial(_answer_at, answer, catalog, serial), from_catalog, past_hints)
+            query = partial(_answer_at, command, answer, catalog, serial)
+            past_notes = partial(_past_notes, command, catalog)
+
+            def past_hints(name: str) -> Iterator[str]:
+                return from_catalog.hints(catalog, name) if from_catalog.hints else iter(())
+
+            _print_answers(command, request, query, from_catalog, past_notes, past_hints)
         return
-    with open_latest(dataset.name, check_hashes=False, refresh_every_s=_refresh_every_s(request)) as reader:
+    refresh_every_s = _refresh_every_s(request)
+    with ExitStack() as stack, open_latest(dataset.name, check_hashes=False, refresh_every_s=refresh_every_s) as reader:
         _report_skipped(reader)
+        version_notes = VersionNotes(stack)
+
+        def notes(name: str, answer: Answer[Any] | Stream[Any]) -> Iterable[str]:
+            return version_notes(_project_of(command, name), answer.serial, answer.followed_projects)
 
         def hints(name: str) -> Iterable[str]:
             return command.hints(reader, name, open_if_local) if command.hints else ()
 
         if request.transitive and command.transitive:
-            _print_transitive(command, command.transitive, request, reader, hints)
+            _print_transitive(command, command.transitive, request, reader, notes, hints)
         elif request.prefix:
             _print_prefix(command, request, reader, hints)
         else:
-            query: Callable[[Any, str], Answer[Any] | Stream[Any]] = command.answer
+            newest_query: Callable[[Any, str], Answer[Any] | Stream[Any]] = command.answer
             if request.latest and command.newest:
-                query = command.newest.stream
-            _print_answers(command, request, partial(query, reader), command, hints)
+                newest_query = command.newest.stream
+            _print_answers(command, request, partial(newest_query, reader), command, notes, hints)
 
 
-def _answer_at(answer: Callable[..., Answer[Any]], catalog: "Catalog", serial: int, name: str) -> Answer[Any]:
-    """The answer of the catalog, with its epoch."""
+def _project_of(command: LookupCommand[Any], name: str) -> str | None:
+    return command.project_of(name) if command.project_of else None
+
+
+def _answer_at(
+    command: LookupCommand[Any], answer: Callable[..., Answer[Any]], catalog: "Catalog", serial: int, name: str
+) -> Answer[Any]:
+    """The answer of the catalog, with its epoch. Raises NotAnsweredError where it begins at a later serial."""
+    from pypi_assets.catalog.observed.followed import count_answered
     from pypi_assets.catalog.reports.answerable_serials import pinned_answer
+    from pypi_assets.catalog.reports.project_following import require_answered
 
+    with catalog.read() as connection:
+        if project := _project_of(command, name):
+            require_answered(connection, project, serial)
+        followed = count_answered(connection, serial)
     found, epoch = pinned_answer(catalog, serial, partial(answer, catalog, serial, name))
-    return replace(found, epoch=epoch)
+    return replace(found, epoch=epoch, followed_projects=followed)
 
 
-def _with_epoch(answer: Answer[Any] | Stream[Any]) -> Iterable[Any]:
-    """The results; those of the catalog with the epoch of their serial."""
-    if isinstance(answer, Stream) or answer.epoch is None:
-        return answer.results
-    return ({**result, "epoch": answer.epoch} for result in answer.results)
+def _past_notes(
+    command: LookupCommand[Any], catalog: "Catalog", name: str, answer: Answer[Any] | Stream[Any]
+) -> Iterator[str]:
+    with catalog.read() as connection:
+        yield from catalog_notes(connection, _project_of(command, name), answer.serial, answer.followed_projects)
+
+
+def _context(answer: Answer[Any] | Stream[Any]) -> dict[str, int]:
+    """What JSON has of an answer, next to its results: the epoch of the serial, for answers of the catalog, and among
+    how many projects it was searched, where not all are followed."""
+    epoch = None if isinstance(answer, Stream) else answer.epoch
+    context = {"epoch": epoch, "followed_projects": answer.followed_projects}
+    return {name: value for name, value in context.items() if value is not None}
+
+
+def _with_context(answer: Answer[Any] | Stream[Any]) -> Iterable[Any]:
+    """The results, each with the context of the answer."""
+    context = _context(answer)
+    return ({**result, **context} for result in answer.results) if context else answer.results
 
 
 def _catalog_lookup(command: LookupCommand[Any], request: _Request) -> CatalogLookup | None:
@@ -254,17 +294,23 @@ def _print_prefix(command: LookupCommand[Any], request: _Request, reader: Reader
     [prefix] = request.names
     stream = command.newest.prefix if request.latest and command.newest else command.prefix.stream
     found = stream(reader, prefix)
-    results = islice(_reduced(command, request, found.results), request.limit)
+    results = islice(_reduced(command, request, _with_context(found)), request.limit)
     if print_rows(command.prefix.columns, results, request.output, beneath=command.beneath):
-        print_message(f"as of serial {found.serial}")
+        print_message(f"as of serial {found.serial}{among(found.followed_projects)}")
     else:
-        print_message(f"{command.prefix.nothing_found(prefix)}{_as_of(command, request, found.serial)}")
+        print_message(f"{command.prefix.nothing_found(prefix)}{_as_of(command, request, found)}")
+        _print_hints(not_searched(found.followed_projects))
         with suppress(LookupNameError):  # the beginning of a name need not be one
             _print_hints(hints(prefix))
 
 
 def _print_transitive(
-    command: LookupCommand[Any], lookup: TransitiveLookup[Any], request: _Request, reader: Reader, hints: _Hints
+    command: LookupCommand[Any],
+    lookup: TransitiveLookup[Any],
+    request: _Request,
+    reader: Reader,
+    notes: _Notes,
+    hints: _Hints,
 ) -> None:
     """Prints what a name leads to as it is found, and afterwards how much that was."""
     [name] = request.names
@@ -274,7 +320,7 @@ def _print_transitive(
     depths: Counter[int] = Counter()
 
     def counted() -> Iterator[Any]:
-        for result in islice(found.results, request.limit):
+        for result in islice(_with_context(found), request.limit):
             depths[result["depth"]] += 1
             yield result
 
@@ -282,16 +328,18 @@ def _print_transitive(
         steps = ", ".join(f"{count} at depth {depth}" for depth, count in depths.items())
         print_message(
             f"{depths.total()} projects: {steps}; in {time.monotonic() - began:.1f} s, as of serial {found.serial}"
+            f"{among(found.followed_projects)}"
         )
     else:
-        print_message(f"{command.nothing_found(name)}{_as_of(command, request, found.serial)}")
+        print_message(f"{command.nothing_found(name)}{_as_of(command, request, found)}")
+        _print_hints(notes(name, found))
         _print_hints(hints(name))
 
 
-def _as_of(command: LookupCommand[Any], request: _Request, serial: int) -> str:
+def _as_of(command: LookupCommand[Any], request: _Request, answer: Answer[Any] | Stream[Any]) -> str:
     """The end of a message that nothing was found."""
     in_newest = " in its newest version" if request.latest and command.newest else ""
-    return f"{in_newest} as of serial {serial}"
+    return f"{in_newest} as of serial {answer.serial}{among(answer.followed_projects)}"
 
 
 def _reduced(command: LookupCommand[Any], request: _Request, results: Iterable[Any]) -> Iterator[Any]:
@@ -304,13 +352,14 @@ def _print_answers(
     request: _Request,
     query: _Query,
     shown: LookupCommand[Any] | CatalogLookup,
-    hints: _Hints | None,
+    notes: _Notes,
+    hints: _Hints,
 ) -> None:
     if request.is_stream:
-        _print_stream(command, request, query)
+        _print_stream(command, request, query, notes)
         return
     answers = [query(name) for name in request.names]
-    results = _reduced(command, request, (result for answer in answers for result in _with_epoch(answer)))
+    results = _reduced(command, request, (result for answer in answers for result in _with_context(answer)))
     if isinstance(shown, CatalogLookup) and shown.cells and not request.output.as_json:
         results = map(shown.cells, results)
     name_column = command.name_column
@@ -319,11 +368,13 @@ def _print_answers(
     for name, path, answer in zip(request.names, request.paths, answers, strict=True):
         if not (found if isinstance(answer, Stream) else answer.results):
             source = "" if path is None else f"{path}: "
-            print_message(f"{source}{shown.nothing_found(name)}{_as_of(command, request, answer.serial)}")
-            _print_hints(hints(name) if hints else ())
+            print_message(f"{source}{shown.nothing_found(name)}{_as_of(command, request, answer)}")
+            _print_hints(notes(name, answer))
+            _print_hints(hints(name))
     if found:
         last = answers[-1]
-        print_message(f"as of serial {last.serial}{', from the catalog' if last.version is None else ''}")
+        source = ", from the catalog" if last.version is None else ""
+        print_message(f"as of serial {last.serial}{source}{among(last.followed_projects)}")
 
 
 def _print_hints(hints: Iterable[str]) -> None:
@@ -331,17 +382,19 @@ def _print_hints(hints: Iterable[str]) -> None:
         print_message(hint)
 
 
-def _print_stream(command: LookupCommand[Any], request: _Request, query: _Query) -> None:
-    """Answers each line of standard input by a line; for what is not a name it has an `error` instead."""
+def _print_stream(command: LookupCommand[Any], request: _Request, query: _Query, notes: _Notes) -> None:
+    """Answers each line of standard input by a line; for what is not a name it has an `error` instead.
+
+    Where there is no answer since the project is not followed, it has that as a `note`.
+    """
     for line in lines_of_input():
         if name := line.decode(errors="replace").strip():
             try:
                 found = query(name)
-            except LookupNameError as error:
+            except (LookupNameError, NotAnsweredError) as error:
                 print_json_line({"name": name, "error": str(error)})
                 continue
             results = list(islice(_reduced(command, request, found.results), request.limit))
-            epoch = {"epoch": found.epoch} if isinstance(found, Answer) and found.epoch is not None else {}
-            print_json_line(
-                {"name": name, "version": found.version, "serial": found.serial, **epoch, "results": results}
-            )
+            of_answer = {"name": name, "version": found.version, "serial": found.serial, **_context(found)}
+            note = [] if results or command.project_of is None else list(notes(name, found))
+            print_json_line({**of_answer, **({"note": note[0]} if note else {}), "results": results})

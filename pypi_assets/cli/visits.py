@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from pypi_assets.cli.followed_notes import note_of
 from pypi_assets.cli.opening import existing_catalog
 from pypi_assets.cli.options import command, row_output
 from pypi_assets.terminal import Output, print_message, print_rows, utc_time
@@ -24,6 +25,7 @@ def visits_command(project: str, compare: tuple[int, int] | None, output: Output
     """List or compare the visits of PROJECT's page."""
     from pypi_assets.catalog.observed.projects import find_project
     from pypi_assets.catalog.reports.past_visits import compare_visits, deleted_visits, past_visits
+    from pypi_assets.catalog.reports.project_following import following_at
     from pypi_assets.lookup.catalog_hints import unknown_project_hints
     from pypi_assets.settings import load_settings
 
@@ -32,6 +34,7 @@ def visits_command(project: str, compare: tuple[int, int] | None, output: Output
     nothing = [f"the catalog knows no project {project}"]
     with existing_catalog(load_settings()) as catalog, catalog.read() as connection:
         known = find_project(connection, project)
+        notes = list(note_of(following_at(connection, project)))
         if known and compare:
             rows = [asdict(difference) for difference in compare_visits(connection, known, *compare)]
             nothing = [f"visits {compare[0]} and {compare[1]} of {known.name} saw the same files"]
@@ -39,8 +42,10 @@ def visits_command(project: str, compare: tuple[int, int] | None, output: Output
             rows = [asdict(visit) for visit in past_visits(connection, known)]
             deleted = deleted_visits([row["visit"] for row in rows])
             nothing = [f"{known.name} has not been visited yet"]
-        else:
+        elif not notes:
             nothing += unknown_project_hints(connection, project)
+        if notes and not rows:
+            nothing = []
     for row in rows:
         row.update({time: utc_time(row[time]) for time in ("started_at", "ended_at") if time in row})
         if row.get("snapshot") and not (output.as_json or output.as_csv):
@@ -48,5 +53,7 @@ def visits_command(project: str, compare: tuple[int, int] | None, output: Output
     if not print_rows(_DIFFERENCE_COLUMNS if compare else _VISIT_COLUMNS, rows, output):
         for message in nothing:
             print_message(message)
+    for note in notes:
+        print_message(note)
     if deleted:
         print_message(DELETED_VISITS.format(deleted))

@@ -58,7 +58,8 @@ def decode_files(fields: Mapping[str, Any]) -> tuple[DumpFile, ...]:
 @dataclass(frozen=True, slots=True)
 class Manifest(ManifestOfFiles):
     """What one committed dump consists of: `inputs` are the directories that a compaction joined, and `joined` their
-    leaves, as in Dump. `columns` are the names of its rows' columns, in order."""
+    leaves, as in Dump. `columns` are the names of its rows' columns, in order. `followed_projects` counts the projects
+    that scopes follow and that have answers at the last serial; None: all of the index is followed."""
 
     kind: DumpKind
     serials: SerialRange
@@ -69,6 +70,7 @@ class Manifest(ManifestOfFiles):
     files: tuple[DumpFile, ...]
     columns: tuple[str, ...] = tuple(COLUMNS)
     joined: Leaves | None = None
+    followed_projects: int | None = None
 
     def encode(self) -> bytes:
         """The manifest's JSON. It holds no time, so that writing it again gives the same bytes."""
@@ -81,6 +83,7 @@ class Manifest(ManifestOfFiles):
             "shards": self.shards,
             "inputs": self.inputs,
             **({} if self.joined is None else {"leaves": asdict(self.joined)}),
+            **({} if self.followed_projects is None else {"followed_projects": self.followed_projects}),
             "columns_version": COLUMNS_FORMAT,
             "columns": {name: asdict(COLUMNS[name]) for name in self.columns},
         }
@@ -134,4 +137,5 @@ def _decode(content: bytes) -> Manifest:
         files=decode_files(fields),
         columns=tuple(fields.get("columns", FIRST_COLUMNS)),
         joined=Leaves(**fields["leaves"]) if "leaves" in fields else None,
+        followed_projects=fields.get("followed_projects"),
     )

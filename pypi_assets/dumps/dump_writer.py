@@ -15,6 +15,7 @@ from sqlalchemy import Connection
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.ledger.range_ledger import RangeState, recent_ranges
 from pypi_assets.catalog.ledger.serial_range import SerialRange
+from pypi_assets.catalog.observed.followed import count_answered
 from pypi_assets.catalog.publications.dump_files import DumpFile, DumpKind
 from pypi_assets.catalog.publications.dump_registry import (
     Dump,
@@ -170,6 +171,7 @@ def commit(catalog: Catalog, storage: Storage, dump: Dump) -> Manifest:
             files=tuple(files),
             columns=dump.columns,
             joined=dump.joined,
+            followed_projects=_followed_projects(catalog, storage, dump),
         )
         write_manifest(storage, manifest)
         mark_committed(catalog, dump)
@@ -177,6 +179,15 @@ def commit(catalog: Catalog, storage: Storage, dump: Dump) -> Manifest:
         storage.delete(manifest_path(dump.directory))  # written just now, or by whoever was stopped after that
         raise
     return manifest
+
+
+def _followed_projects(catalog: Catalog, storage: Storage, dump: Dump) -> int | None:
+    """The number for its manifest. That of a manifest which was written stays, since projects enter meanwhile."""
+    if dump.state != DumpState.OPEN:
+        with suppress(DumpDamagedError):
+            return read_manifest(storage, dump.directory).followed_projects
+    with catalog.read() as connection:
+        return count_answered(connection, dump.serials.end)
 
 
 def settle(catalog: Catalog, storage: Storage) -> list[Manifest]:

@@ -17,6 +17,7 @@ class Answer(Generic[Result]):
     catalog.
 
     Where nothing was found, `results` is empty. `epoch` is that of the serial, for answers of the catalog.
+    `followed_projects` is how many projects are followed: nothing is known of others. None: all of the index is.
     """
 
     version: int | None
@@ -24,6 +25,7 @@ class Answer(Generic[Result]):
     results: tuple[Result, ...]
     kind: type[Result] = field(repr=False)
     epoch: int | None = None
+    followed_projects: int | None = None
 
     def frame(self) -> "pd.DataFrame":
         """The results as a table, with all columns even without rows; `attrs` has `version` and `serial`."""
@@ -38,6 +40,7 @@ class Stream(Generic[Result]):
     serial: int
     results: Iterator[Result]
     kind: type[Result] = field(repr=False)
+    followed_projects: int | None = None
 
     def __iter__(self) -> Iterator[Result]:
         return self.results

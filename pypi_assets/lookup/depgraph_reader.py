@@ -320,6 +320,7 @@ COMMANDS = (
             nothing_found=lambda prefix: f"no project begins with {prefix}",
         ),
         at_serial=CatalogLookup(_DISTRIBUTION_COLUMNS, _project_at, _no_distribution, hints=_past_hints),
+        project_of=lambda requirement: parse_requirement(requirement)[0],
     ),
     LookupCommand(
         name="dependents",

@@ -136,5 +136,7 @@ class _Versions:
             copy_published(self._storage, published, folder / "leveldb", self._cache_dir, hashes=check_hashes)
             db = stack.enter_context(open_leveldb(folder / "leveldb", published.name, cache_bytes=self._cache_bytes))
             meta = read_meta(db, published.name, dataset=self.dataset, known_format=self._known.format)
-            return OpenVersion(db, published.name, version, meta.serial, check_hashes, Closing(stack.pop_all()))
+            followed = published.manifest.followed_projects
+            name, closing = published.name, Closing(stack.pop_all())
+            return OpenVersion(db, name, version, meta.serial, check_hashes, closing, followed)
         raise AssertionError("an exit stack swallows nothing")

@@ -78,8 +78,9 @@ class LookupCommand(Generic[AnyReader]):
     `beneath` is a column that a terminal shows beneath the rows. Options follow from what is declared: `--prefix` from
     `prefix`, `--transitive` from `transitive`, `--at-serial` from `at_serial`, `--all` from `ever` (what was known at
     any time up to a serial), and `--file` from `name_of_file`, which also means that several names may be given. The
-    table then begins with `name_column`, the field of a result that is the name. `--latest` follows from `latest_help`,
-    and from either `latest`, which keeps the newest versions alone in results, or `newest`.
+    table then begins with `name_column`, the field of a result that is the name. `project_of` returns the project that
+    a name means, where the answer is about this project alone: if it is not followed, there is none. `--latest` follows
+    from `latest_help`, and from either `latest`, which keeps the newest versions alone in results, or `newest`.
     """
 
     name: str
@@ -100,3 +101,4 @@ class LookupCommand(Generic[AnyReader]):
     ever: CatalogLookup | None = None
     name_of_file: Callable[[Path], str] | None = None
     name_column: str | None = None
+    project_of: Callable[[str], str] | None = None

@@ -76,7 +76,7 @@ _LEFT_TO_PARENT: list[ExitStack] = []
 class OpenVersion:
     """A version in a private copy, which is removed with the last reference to this: the last answer made from it.
 
-    `checked`: the files were compared with their hashes.
+    `checked`: the files were compared with their hashes. `followed_projects` is that of its manifest.
     """
 
     db: Database
@@ -85,6 +85,7 @@ class OpenVersion:
     serial: int
     checked: bool
     closing: Closing
+    followed_projects: int | None = None
 
     def __del__(self) -> None:  # not a weak reference: its callback would come before those of plyvel's iterators
         self.closing.let_go()
@@ -138,6 +139,11 @@ class Reader:
     def serial(self) -> int:
         """The serial of the version that is read now."""
         return self._current().serial
+
+    @property
+    def followed_projects(self) -> int | None:
+        """How many projects the version that is read now is about; None where all of the index is followed."""
+        return self._current().followed_projects
 
     @property
     def skipped(self) -> tuple[str, ...]:
@@ -211,7 +217,7 @@ class Reader:
     def _answer(self, kind: type[Result], query: Callable[[Database], Iterable[Result]]) -> Answer[Result]:
         """All that `query` finds in the version that is read now."""
         opened, found = self._read(lambda db: tuple(query(db)))
-        return Answer(opened.version, opened.serial, found, kind)
+        return Answer(opened.version, opened.serial, found, kind, followed_projects=opened.followed_projects)
 
     def _read(self, query: Callable[[Database], Found]) -> tuple[OpenVersion, Found]:
         """What `query` returns of the version that is read now, and that version."""
@@ -237,7 +243,7 @@ class Reader:
             with opened.closing.streaming(), leveldb_errors_as_damage(opened.name):
                 yield from query(opened.db)
 
-        return Stream(opened.version, opened.serial, results(), kind)
+        return Stream(opened.version, opened.serial, results(), kind, opened.followed_projects)
 
 
 def require_text(query: str, name: str) -> str:

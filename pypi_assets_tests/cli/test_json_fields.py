@@ -13,6 +13,9 @@ from pypi_assets_tests.served_index import ServedIndex
 FIELDS = json.loads((Path(__file__).parent.parent / "data" / "json-fields.json").read_text())
 """By command, the paths of its fields; `[]` stands for the items of an array. New fields are added here."""
 
+FIELDS_OF_SCOPES = json.loads((Path(__file__).parent.parent / "data" / "json-fields-of-scopes.json").read_text())
+"""The same where scopes decide what is followed."""
+
 
 def fields_of(value: Any, path: str = "") -> set[str]:
     if isinstance(value, list):
@@ -76,4 +79,31 @@ def test_no_field_of_json_is_renamed_or_removed(
     run("migrate")
     index.wheel("demo", "4.0")
     run("status")
+    assert {command: fields for command, fields in missing.items() if fields} == {}
+
+
+def test_no_field_of_json_about_scopes_is_renamed_or_removed(
+    commands: Commands, index: ServedIndex, tmp_path: Path
+) -> None:
+    missing = {command: set(fields) for command, fields in FIELDS_OF_SCOPES.items()}
+
+    def run(command: str, *arguments: object) -> None:
+        missing[command] -= fields_of(json.loads(commands.run(*command.split(), *arguments, "--json").stdout))
+
+    index.wheel("app", "1.0", requires_dist=["library"], entry_points="[console_scripts]\nhello = app_module:main\n")
+    index.wheel("library", "1.0")
+    run("scope create", "mine", "app")
+    run("scope run")
+    commands.done("dump", "full", "--shards", "1")
+    commands.done("leveldb", "update")
+    run("lookup module", "app_module")
+    run("lookup dependents", "library")
+    run("lookup command", "hello")
+    run("status")
+    run("scope list")
+    run("scope show", "mine")
+    run("scope why", "mine", "library")
+    run("scope rules", "mine")
+    run("scope prune", "mine")
+    run("scope remove", "mine")
     assert {command: fields for command, fields in missing.items() if fields} == {}

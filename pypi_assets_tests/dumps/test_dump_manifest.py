@@ -1,6 +1,7 @@
 """Manifests: those that earlier versions wrote stay readable, and each lists the columns of its dump's rows."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -80,6 +81,14 @@ def test_a_manifest_without_columns_has_the_first_ones(storage: Storage) -> None
     del fields["columns"]
     storage.put(manifest_path("1200-1350.2"), json.dumps(fields).encode())
     assert read_manifest(storage, "1200-1350.2").columns == FIRST_COLUMNS
+
+
+def test_a_manifest_has_how_many_projects_are_followed_where_scopes_decide(storage: Storage) -> None:
+    of_all = manifest(("project", "normalized"))
+    assert b"followed_projects" not in of_all.encode()
+    of_some = replace(of_all, followed_projects=0)
+    storage.put(manifest_path("1200-1350.2"), of_some.encode())
+    assert read_manifest(storage, "1200-1350.2") == of_some
 
 
 def manifest_of_a_full_dump() -> Manifest:

@@ -34,7 +34,8 @@ class LeveldbFile:
 class LeveldbManifest:
     """`cover` are the directories of the dumps of the cover, in order, and `held` what was applied, however it was
     joined, as HeldDumps reads it. `base_version` is the version it was built on; where there is none,
-    `rebuilt_because` is the reason.
+    `rebuilt_because` is the reason. `followed_projects` is that of the last dump: how many projects are followed, None
+    where all of the index is.
     """
 
     dataset: str
@@ -49,9 +50,12 @@ class LeveldbManifest:
     held: tuple[str, ...]
     base_version: int | None
     rebuilt_because: str | None
+    followed_projects: int | None = None
 
     def encode(self) -> bytes:
         fields = {"format": MANIFEST_FORMAT, **asdict(self)}
+        if self.followed_projects is None:
+            del fields["followed_projects"]
         return orjson.dumps(fields, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
 
 

@@ -314,6 +314,7 @@ def _publish(attempt: _Attempt, built: _Built) -> LeveldbManifest:
         held=tuple(plan.held.encode()),
         base_version=plan.base.manifest.version if plan.base else None,
         rebuilt_because=plan.rebuilt_because,
+        followed_projects=_last_manifest(storage, built).followed_projects,
     )
     content = manifest.encode()
     storage.put(f"{leveldb_path(build.dataset, build.directory)}/{MANIFEST_NAME}", content)
@@ -329,6 +330,13 @@ def _publish(attempt: _Attempt, built: _Built) -> LeveldbManifest:
     write_input_list(storage, inputs)
     keep_published(storage, PublishedVersion(inputs, manifest), attempt.path, attempt.cache_dir)
     return manifest
+
+
+def _last_manifest(storage: Storage, built: _Built) -> Manifest:
+    """That of the last dump of the cover; it is not among those that were applied where nothing was new."""
+    last = built.plan.cover.directories[-1]
+    applied = (manifest for manifest in reversed(built.applied) if manifest.directory == last)
+    return next(applied, None) or read_manifest(storage, last)
 
 
 def _put_files(attempt: _Attempt, base: PublishedVersion | None) -> tuple[LeveldbFile, ...]:

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -74,6 +75,13 @@ def test_what_is_written_is_read_back(storage: Storage) -> None:
     ]
     assert [file.is_table for file in FILES] == [True, True, False]
     check_sizes(storage, published)
+
+
+def test_a_manifest_has_how_many_projects_are_followed_where_scopes_decide(storage: Storage) -> None:
+    assert b"followed_projects" not in MANIFEST.encode()
+    of_some = replace(MANIFEST, followed_projects=6)
+    put_manifest(storage, of_some.encode())
+    assert read_published(storage, "modules", 2).manifest == of_some
 
 
 def test_a_manifest_that_the_input_list_does_not_vouch_for_is_damage(storage: Storage) -> None:

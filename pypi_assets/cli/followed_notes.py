@@ -1,0 +1,93 @@
+"""What commands print where scopes decide which projects are followed: among how many an answer is, and why there is
+none about a project."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+from pypi_assets.terminal import counted
+
+if TYPE_CHECKING:
+    from contextlib import ExitStack
+
+    from sqlalchemy import Connection
+
+    from pypi_assets.catalog.database import Catalog
+    from pypi_assets.catalog.reports.project_following import ProjectFollowing
+
+_NOT_SEARCHED = "projects that are not followed are not searched: `pypi-assets scope create NAME PROJECT ...` adds some"
+
+
+def among(followed_projects: int | None) -> str:
+    """The end of a message about an answer; empty where all of the index is followed.
+
+    >>> among(6)
+    ', among 6 followed projects'
+    """
+    return "" if followed_projects is None else f", among {counted(followed_projects, 'followed project')}"
+
+
+def not_searched(followed_projects: int | None) -> Iterator[str]:
+    """A sentence about projects that are not followed; none where all of the index is."""
+    if followed_projects is not None:
+        yield _NOT_SEARCHED
+
+
+class VersionNotes:
+    """Why LevelDB versions may have no answer. The catalog is opened for the first note that needs it, and closed with
+    `stack`; a mirror has none."""
+
+    def __init__(self, stack: "ExitStack") -> None:
+        self._stack = stack
+        self._catalog: Catalog | None = None
+        self._is_missing = False
+
+    def __call__(self, project: str | None, serial: int, followed_projects: int | None) -> Iterator[str]:
+        """Why a version of that serial may have nothing about `project`, or with None about any."""
+        from pypi_assets.catalog.reports.project_following import unpublished_sentence
+
+        if followed_projects is None:
+            return
+        if project is None:
+            yield from not_searched(followed_projects)
+            return
+        catalog = self._opened()
+        if catalog is None:
+            yield f"{project} may be none of the projects that are followed; nothing is known of others"
+            return
+        with catalog.read() as connection:
+            sentence = unpublished_sentence(connection, project, serial)
+        if sentence:
+            yield sentence
+
+    def _opened(self) -> "Catalog | None":
+        from pypi_assets.assembly import existing_catalog_from
+        from pypi_assets.catalog.database import CatalogError
+        from pypi_assets.settings import SettingsError, load_settings
+
+        if self._catalog is None and not self._is_missing:
+            try:
+                self._catalog = self._stack.enter_context(closing(existing_catalog_from(load_settings())))
+            except (CatalogError, SettingsError):
+                self._is_missing = True
+        return self._catalog
+
+
+def catalog_notes(
+    connection: "Connection", project: str | None, serial: int, followed_projects: int | None
+) -> Iterator[str]:
+    """The same of an answer of the catalog at `serial`."""
+    from pypi_assets.catalog.reports.project_following import following_at
+
+    if followed_projects is None:
+        return
+    if project is None:
+        yield from not_searched(followed_projects)
+    else:
+        yield from note_of(following_at(connection, project, serial))
+
+
+def note_of(following: "ProjectFollowing | None") -> Iterator[str]:
+    """Why there is no answer about a project, where that is so."""
+    if following is not None and (sentence := following.sentence()):
+        yield sentence
