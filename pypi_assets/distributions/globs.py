@@ -6,7 +6,7 @@ Its translation into a regular expression changed between versions of Python; th
 import re
 from functools import lru_cache
 
-_SET = re.compile(r"\[(!?)(\]?+[^\]]*+)\]")
+_SET = re.compile(r"\[(!?+)(\]?+[^\]]*+)\]")
 
 
 def matches_glob(name: str, pattern: str) -> bool:
