@@ -15,6 +15,7 @@ from sqlalchemy.engine import make_url
 
 from pypi_assets.catalog.coordination.rates import SharedRate
 from pypi_assets.catalog.database import Catalog, NoCatalogError, open_catalog, open_existing_catalog
+from pypi_assets.catalog.observed.observations import Observations
 from pypi_assets.catalog.observed.projects import Selection
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.distributions.limits import Limits
@@ -24,6 +25,7 @@ from pypi_assets.index.client import IndexClient
 from pypi_assets.index.connections import Network
 from pypi_assets.index.errors import TransientError
 from pypi_assets.index.kinds import IndexParts, kind_named
+from pypi_assets.index.observing.polling import PollingPolicy
 from pypi_assets.index.protocol import PackageIndex
 from pypi_assets.index.rate import RateLimit, Rates
 from pypi_assets.index.transport import Retries, Timeouts
@@ -73,7 +75,20 @@ def index_from(settings: Settings, catalog: Catalog | None = None, *, patience_s
         timeouts=Timeouts(min(settings.connect_timeout_s, patience_s), min(settings.read_timeout_s, patience_s)),
         retries=Retries(settings.request_attempts if patience_s == math.inf else 1, settings.retry_pause_s),
     )
-    return kind_named(settings.lister).open(IndexParts(client, frozenset(settings.projects)))
+    parts = IndexParts(
+        client,
+        frozenset(settings.projects),
+        memory=None if catalog is None else Observations(catalog, client.index_url),
+        policy=PollingPolicy(
+            requests=settings.poll_requests,
+            shortest_s=settings.poll_shortest_s,
+            longest_s=max(settings.poll_longest_s, settings.poll_shortest_s),
+            confirm_after_s=settings.poll_confirm_s,
+        ),
+        at_once=settings.max_connections,
+        round_s=None if patience_s == math.inf else patience_s,
+    )
+    return kind_named(settings.lister).open(parts)
 
 
 def _wait_for_turn(longest_s: float, url: str, seconds: float) -> None:

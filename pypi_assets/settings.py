@@ -73,8 +73,8 @@ class Settings(BaseSettings):
     lister: Annotated[
         str,
         Field(
-            description="auto, xmlrpc (the changelog), simple (the list of projects, while there is no changelog), or"
-            " a kind of index that an installed package adds"
+            description="auto, xmlrpc (the changelog), simple (the list of projects, while there is no changelog),"
+            " pages (an index without serials), or a kind of index that an installed package adds"
         ),
     ] = "auto"
     index_url: Annotated[
@@ -142,6 +142,22 @@ class Settings(BaseSettings):
     retry_deadline_s: Annotated[
         float, Field(ge=0, description="seconds after which a project or file that keeps failing is not tried again")
     ] = 6 * 3600.0
+    poll_requests: Annotated[
+        int, Field(ge=1, description="the most projects of an index without serials that a round looks at, 1 or more")
+    ] = 1_000
+    poll_shortest_s: Annotated[
+        float, Field(ge=0, description="the least seconds between two looks at a project of such an index, 0 or more")
+    ] = 300.0
+    poll_longest_s: Annotated[
+        float, Field(gt=0, description="the most seconds between two looks at a project of such an index, above 0")
+    ] = 86_400.0
+    poll_confirm_s: Annotated[
+        float,
+        Field(
+            ge=0,
+            description="seconds for which such an index must show that something is gone until it counts, 0 or more",
+        ),
+    ] = 300.0
     range_events: Annotated[
         int,
         Field(

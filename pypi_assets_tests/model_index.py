@@ -30,6 +30,7 @@ from pypi_assets.index.models import (
     ProjectPage,
     last_usable_serial,
 )
+from pypi_assets.index.protocol import Observation, Report
 from pypi_assets_tests.model_truth import ShownBySerial, ShownFile, Truth
 
 URL = "https://index.example.org/simple/"
@@ -254,6 +255,12 @@ class ModelIndex:
         return found
 
     # What a crawl requests
+
+    is_observed = False
+
+    def observe(self, report: Report, *, everything: bool = False, with_list: bool = True) -> Observation:
+        """Nothing: it has serials."""
+        return Observation()
 
     def last_serial(self) -> int:
         self._answer()

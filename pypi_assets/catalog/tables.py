@@ -159,6 +159,13 @@ distributions = Table(
     Column("core_metadata", Boolean, nullable=False, server_default=false()),
     Column("core_metadata_sha256", Short),
     Column("page_serial", Serial, comment="the page that url and so on come from"),
+    Column(
+        "generation",
+        Integer,
+        nullable=False,
+        server_default=text("1"),
+        comment="counts the contents that the index has had under this name",
+    ),
     UniqueConstraint("project_id", "filename"),
     Index(None, "sha256"),
 )
@@ -310,6 +317,17 @@ read_queue = Table(
     ),
     *_claims(),
     comment="The distributions that are pending and whose address is known; nothing else is here.",
+)
+
+past_generations = Table(
+    "past_generations",
+    metadata,
+    Column("distribution_id", ForeignKey("distributions.id"), primary_key=True),
+    Column("generation", Integer, primary_key=True, autoincrement=False),
+    Column("until", Serial, nullable=False, comment="the serial from which the next generation counts"),
+    Column("sha256", Short),
+    Column("content", LargeBinary, nullable=False, comment="zlib-compressed JSON: its facts, and what was read of it"),
+    comment="Contents of files that were replaced by others of the same name, as far as they were known.",
 )
 
 read_attempts = Table(
@@ -564,6 +582,39 @@ lister_states = Table(
     Column("revision", Integer, nullable=False, comment="counts the saves"),
     Column("updated_at", Time, nullable=False),
     comment="The state of each lister. How far events are stored is in catalog_state alone.",
+)
+
+observed_projects = Table(
+    "observed_projects",
+    metadata,
+    Column("project", Text, primary_key=True, comment="normalized"),
+    Column("url", Text, comment="of its page, where the list of projects gives one"),
+    Column("revision", Integer, nullable=False, comment="counts the saves of what is known"),
+    Column("serial", Serial, comment="of its last event; null: it has none"),
+    Column("content", LargeBinary, comment="what is believed of its page: zlib-compressed JSON; null: never seen"),
+    Column("is_there", Boolean, nullable=False, server_default=false(), comment="whether it has a page"),
+    Column("etag", Text),
+    Column("last_modified", Text),
+    Column("due_at", Time, nullable=False, comment="when it is looked at next"),
+    Column("pause_s", Float, nullable=False, server_default=text("0")),
+    Column("looked_at", Time, comment="when its page, or a 404, was seen last"),
+    Column("failures", Integer, nullable=False, server_default=text("0"), comment="in a row"),
+    Column("error_text", Text),
+    Index(None, "due_at"),
+    comment="What is known of the projects of an index without serials; see catalog/observed/observations.py.",
+)
+
+observed_events = Table(
+    "observed_events",
+    metadata,
+    Column("serial", Serial, primary_key=True, autoincrement=False, comment="of the counter in lister_states"),
+    Column("project", Text, nullable=False, comment="normalized"),
+    Column("name", Text, nullable=False),
+    Column("version", Text),
+    Column("action", Text, nullable=False),
+    Column("seen_at", Time, nullable=False),
+    Column("not_before", Time, comment="when the project was seen without it; null: it was never seen before"),
+    comment="The changes that were observed of an index without serials. They stand in for its changelog.",
 )
 
 rates = Table(

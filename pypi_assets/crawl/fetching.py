@@ -68,7 +68,9 @@ def fetch_and_read(crawler: Crawler, bundle: Iterable[PendingRead]) -> list[Fini
 
 
 def _is_small(crawler: Crawler, read: PendingRead) -> bool:
-    """Whether the file is fetched whole in any case, and takes little memory."""
+    """Whether the file is fetched whole in any case, and takes little memory. Without a hash it is read as a stream."""
+    if read.sha256 is None:
+        return False
     return read.size is not None and read.size <= min(WHOLE_FILE_BYTES, crawler.readers.limits.max_file_bytes)
 
 
@@ -82,6 +84,7 @@ class _Attempt:
         self._result = _without_fetching(crawler, read)
         self._started_at: float | None = None
         self._fetched = _NOTHING_FETCHED
+        self._sha256: str | None = None
         self._seconds = 0.0
 
     def begin(self) -> WholeFile | None:
@@ -127,7 +130,11 @@ class _Attempt:
         if reading.died:  # maybe not by this file: a kernel out of memory kills whichever process is largest
             reading = self._read(extract_first=True)
         self._result = FinishedRead(
-            self._pending.distribution_id, record_outcome(reading.record), reading.record, extract=reading.extract
+            self._pending.distribution_id,
+            record_outcome(reading.record),
+            reading.record,
+            extract=reading.extract,
+            sha256=self._sha256,
         )
 
     def _read(self, *, extract_first: bool = False) -> FinishedReading:
@@ -141,7 +148,7 @@ class _Attempt:
         )
         if self._file is not None:
             return have_read(io.BytesIO(self._file.content))
-        if self._pending.size is not None and _is_zip(self._pending.filename):
+        if None not in {self._pending.size, self._pending.sha256} and _is_zip(self._pending.filename):
             return _twice(lambda: self._read_in_parts(have_read))
         return _twice(lambda: self._read_whole(have_read))
 
@@ -160,6 +167,7 @@ class _Attempt:
             max_bytes=crawler.readers.limits.max_file_bytes,
         )
         self._count(fetched)
+        self._sha256 = fetched.sha256 if pending.sha256 is None else None
         return reading
 
     def _read_in_parts(self, have_read: Callable[[BinaryIO | RangeSource], FinishedReading]) -> FinishedReading:

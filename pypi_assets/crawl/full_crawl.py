@@ -32,6 +32,7 @@ from pypi_assets.catalog.work.visit_queue import WorkloadProgress, queue_visits,
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.draining import claiming
 from pypi_assets.crawl.lister_choice import query_changelog
+from pypi_assets.crawl.observing import observe
 from pypi_assets.crawl.reading import ReadCounts, read_workload
 from pypi_assets.crawl.simple_lister import require_serial
 from pypi_assets.crawl.stored_events import catch_up, index_serial, store_all_events, store_history
@@ -59,11 +60,14 @@ def list_index(crawler: Crawler, *, with_history: bool = False) -> tuple[FullCra
     The index's list is cached, so it can be older than the pinned serial. The events between the two are stored too,
     and the projects that they change are visited as well. `with_history` stores events from serial 0 on. Where the
     changelog is off, the crawl uses the list alone, at the list's own serial. Raises CatalogError for `with_history`
-    without a changelog, or where the open crawl was listed without history.
+    without a changelog, or where the open crawl was listed without history. An index without serials is looked at
+    first, at all its projects; its history is all that was observed, and stored each time.
     """
     with crawler.catalog.read() as connection:
         joined = find_open_crawl(connection)
         is_followed = joined is not None or last_completed_crawl(connection) is not None
+    observe(crawler, everything=joined is None)
+    with_history = with_history or crawler.index.is_observed
     index, catalog = crawler.index, crawler.catalog
     serial = query_changelog(crawler, partial(index_serial, crawler) if is_followed else index.last_serial, again=True)
     if joined is not None and joined.listed_at is not None and joined.selection == crawler.selection:

@@ -16,6 +16,7 @@ from pypi_assets.catalog.database import CatalogError
 from pypi_assets.catalog.derived.visits import parts_of_work, recompute_stored
 from pypi_assets.catalog.ledger.range_ledger import (
     SIMPLE,
+    XMLRPC,
     LedgerRange,
     RangeState,
     allocate_ranges,
@@ -64,7 +65,8 @@ from pypi_assets.catalog.work.visit_queue import (
 )
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.draining import claiming
-from pypi_assets.crawl.lister_choice import query_changelog
+from pypi_assets.crawl.lister_choice import AUTO, query_changelog
+from pypi_assets.crawl.observing import observe
 from pypi_assets.crawl.reading import ReadCounts, read_workload
 from pypi_assets.crawl.scope_crawl import ENTERING_IN_A_RANGE, follow_workload, run_ready_scopes, settle
 from pypi_assets.crawl.simple_lister import allocate_listed_ranges
@@ -104,6 +106,7 @@ def allocate_next_ranges(
     catalog, index = crawler.catalog, crawler.index
     with catalog.read() as connection:
         require_followable(connection, index.index_url, crawler.selection)
+    observe(crawler)
     through = query_changelog(crawler, partial(_store_new_events, crawler, changelog_pages), again=True)
     if through is None:
         with catalog.read() as connection:
@@ -118,7 +121,8 @@ def allocate_next_ranges(
         new = SerialRange(allocated, end)
         if now - last_allocated_at(connection) < min_age_s and not has_at_least(connection, new, min_events):
             return []
-        return allocate_ranges(connection, range_ends(connection, new, crawler.range_events), now)
+        ends = range_ends(connection, new, crawler.range_events)
+        return allocate_ranges(connection, ends, now, XMLRPC if crawler.lister == AUTO else crawler.lister)
 
     return catalog.transact(partial(allocate, end=through))
 

@@ -30,6 +30,7 @@ from pypi_assets.catalog.work.listed_projects import ComparedProject, known_seri
 from pypi_assets.catalog.work.visit_queue import WorkloadProgress, exhausted_visits, longest_unvisited, queue_visits
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.lister_choice import query_changelog
+from pypi_assets.crawl.observing import observe
 from pypi_assets.crawl.reading import ReadCounts, read_workload
 from pypi_assets.crawl.simple_lister import ComparedList, require_serial
 from pypi_assets.crawl.stored_events import catch_up
@@ -52,6 +53,7 @@ def audit_index(crawler: Crawler, share_percent: float) -> AuditResult:
     with crawler.catalog.read() as connection:
         require_followable(connection, crawler.index.index_url, crawler.selection)
         require_all_followed(connection)
+    observe(crawler, everything=True)
     audit = open_audit(crawler.catalog, share_percent)
     if audit.serial is None:
         audit = _compare(crawler, audit)

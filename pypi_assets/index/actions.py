@@ -25,6 +25,8 @@ class Action(StrEnum):
     UNQUARANTINE_RELEASE = "unquarantine release"
     YANK_RELEASE = "yank release"
     UNYANK_RELEASE = "unyank release"
+    YANK_FILE = "yank file"
+    UNYANK_FILE = "unyank file"
     CREATE_PROJECT = "create project"
     IGNORED = "ignored"
     UNKNOWN = "unknown"
@@ -35,6 +37,8 @@ NO_FILE_CHANGE = frozenset({Action.CREATE_PROJECT, Action.IGNORED, Action.UNKNOW
 # The Python version of an upload is free text: it can be empty, or hold spaces and even ` file `. The last one counts.
 _ADD_FILE = re.compile(rf"add (?:.* )?file (?P<filename>.{{1,{LONGEST_NAME}}})")
 _REMOVE_FILE = re.compile(r"remove file (?P<filename>.++)")
+# An index without serials can show single files of a release as yanked (PEP 592). PyPI yanks releases alone.
+_YANK_FILE = re.compile(r"(?P<un>un)?yank file (?P<filename>.++)")
 _EXACT = {
     "create": Action.CREATE_PROJECT,
     "remove project": Action.REMOVE_PROJECT,
@@ -77,6 +81,8 @@ def file_change(event: ChangelogEvent) -> FileChange:
         return FileChange(Action.ADD_FILE, match["filename"])
     if match := _REMOVE_FILE.fullmatch(event.action):
         return FileChange(Action.REMOVE_FILE, match["filename"])
+    if match := _YANK_FILE.fullmatch(event.action):
+        return FileChange(Action.UNYANK_FILE if match["un"] else Action.YANK_FILE, match["filename"])
     if event.action == "remove":
         return FileChange(Action.REMOVE_PROJECT if event.version is None else Action.REMOVE_RELEASE)
     action = _EXACT.get(event.action)

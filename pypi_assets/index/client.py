@@ -6,10 +6,12 @@ is decided in `transport.py`, and what an answer means for the catalog in `crawl
 
 import re
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
+from types import MappingProxyType
 from typing import BinaryIO, Self, TypeVar
 from urllib.parse import quote, urljoin, urlsplit
 
@@ -46,12 +48,26 @@ MAX_ANSWER_BYTES = 256 * 1024**2
 MAX_LISTING_BYTES = 1024**3
 
 _SERIAL = re.compile(r"[0-9]{1,18}")
+_CHARSET = re.compile(r"(?i)(?<![a-z])charset=([^;\s]++)")
 _ENVIRONMENT = Network()
 _POLITE = Rates()
 _TIMEOUTS = Timeouts()
 _RETRIES = Retries()
 _CLOCK = Clock()
 _T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A whole answer: where it came from after redirects, its body, and what its headers have of it."""
+
+    url: str
+    body: bytes
+    media_type: str
+    charset: str | None
+    etag: str | None
+    last_modified: str | None
+    serial: int | None
 
 
 class IndexClient:
@@ -111,7 +127,13 @@ class IndexClient:
         """Closes all connections; call it when no thread uses the client any more."""
         self._transport.close()
 
-    def observe(self, report: Report, *, everything: bool = False) -> Observation:  # noqa: ARG002 - it has serials
+    def observe(
+        self,
+        report: Report,  # noqa: ARG002 - there is nothing to report
+        *,
+        everything: bool = False,  # noqa: ARG002
+        with_list: bool = True,  # noqa: ARG002
+    ) -> Observation:
         """Does nothing: the index itself knows what is new."""
         return Observation()
 
@@ -164,6 +186,31 @@ class IndexClient:
             raise RefusedError(f"not a project name: {project!r}", url)
         return self._transport.retry(lambda: self._fetch_project_page(normalized, url, etag))
 
+    def fetch(
+        self, url: str, *, accept: str, headers: Mapping[str, str] = MappingProxyType({}), max_bytes: int
+    ) -> Answer | None:
+        """The answer to one GET of `url`, retried while it fails transiently; None for a 304.
+
+        `headers` can make the request conditional. Other kinds of index request by this what their servers have.
+        """
+        return self._transport.retry(lambda: self._fetch(url, {"Accept": accept, **headers}, max_bytes))
+
+    def _fetch(self, url: str, headers: Mapping[str, str], max_bytes: int) -> Answer | None:
+        with self._transport.exchange("GET", url, headers) as response:
+            if response.status == HTTPStatus.NOT_MODIFIED:
+                return None
+            media_type, _, rest = response.headers.get("Content-Type", "").partition(";")
+            found = _CHARSET.search(rest[:200])
+            return Answer(
+                redact(response.url or url),
+                b"".join(self._transport.chunks(response, max_bytes, url)),
+                media_type.strip().lower(),
+                None if found is None else found[1],
+                response.headers.get("ETag"),
+                response.headers.get("Last-Modified"),
+                _header_serial(response),
+            )
+
     def agreed_file_origin(self, urls: Iterable[str]) -> FileOrigin | None:
         """What the files of the index's first pages, at `urls`, agree on, if anything: see `index/file_origins.py`.
 
@@ -190,8 +237,9 @@ class IndexClient:
         """
         started = self._transport.now()
         requested: list[str] = []
-        result, fetched = stream_file(self._transport, PromisedFile(url, sha256, size, max_bytes), consume, requested)
-        return result, FetchedBytes(fetched, len(requested), self._transport.now() - started)
+        promised = PromisedFile(url, sha256, size, max_bytes)
+        result, fetched, digest = stream_file(self._transport, promised, consume, requested)
+        return result, FetchedBytes(fetched, len(requested), self._transport.now() - started, digest)
 
     def fetch_file(
         self, url: str, sink: BinaryIO, *, sha256: str | None, size: int | None, max_bytes: int

@@ -90,6 +90,11 @@ class FileBody(io.RawIOBase):
             pass
         return self.received
 
+    @property
+    def sha256(self) -> str:
+        """The hash of what was received."""
+        return self._digest.hexdigest()
+
     def _receive(self) -> bytes:
         """The next chunk; empty only at the end of what was promised."""
         if self.failure is not None:
@@ -132,14 +137,14 @@ class _ConsumerError(Exception):
 
 def stream_file(
     transport: Transport, promised: PromisedFile, consume: Callable[[BinaryIO], _T], requested: list[str]
-) -> tuple[_T, int]:
-    """What `consume` makes of the file, and the file's size; see `IndexClient.stream_file`.
+) -> tuple[_T, int, str]:
+    """What `consume` makes of the file, the file's size and its sha256; see `IndexClient.stream_file`.
 
     Each requested URL is appended to `requested`.
     """
     promised.check_size()
 
-    def attempt() -> tuple[_T, int]:
+    def attempt() -> tuple[_T, int, str]:
         with transport.exchange("GET", promised.url, _AS_STORED, requested=requested) as response:
             body = FileBody(transport, response, promised)
             try:
@@ -148,7 +153,7 @@ def stream_file(
                 if error is body.failure:
                     raise
                 raise body.failure or _ConsumerError(error) from error
-            return result, body.drain()
+            return result, body.drain(), body.sha256
 
     try:
         return transport.retry(attempt)
@@ -242,7 +247,7 @@ class RangedFile:
         return self._whole
 
     def _stream(self, promised: PromisedFile, consume: Callable[[BinaryIO], _T]) -> _T:
-        result, received = self._timed(lambda: stream_file(self._transport, promised, consume, self._requested))
+        result, received, _ = self._timed(lambda: stream_file(self._transport, promised, consume, self._requested))
         self._bytes += received
         return result
 

@@ -8,8 +8,8 @@ from importlib.metadata import EntryPoint, entry_points
 
 ENTRY_POINTS = "pypi_assets.indexes"
 """The group of entry points by which other packages add kinds; see docs/new-index.md."""
-AUTO, XMLRPC, SIMPLE = "auto", "xmlrpc", "simple"
-BUILT_IN = (AUTO, XMLRPC, SIMPLE)
+AUTO, XMLRPC, SIMPLE, PAGES = "auto", "xmlrpc", "simple", "pages"
+BUILT_IN = (AUTO, XMLRPC, SIMPLE, PAGES)
 WITH_CHANGELOG_NEXT_TO_IT = frozenset({AUTO, XMLRPC, SIMPLE})
 """The kinds whose changelog is at /pypi next to /simple/. The URL of others is where their list of projects is."""
 

@@ -5,11 +5,16 @@ docs/new-index.md. What an index must give is in `protocol.py`.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pypi_assets.errors import SettingsError
 from pypi_assets.index.client import IndexClient
-from pypi_assets.index.kind_names import AUTO, SIMPLE, XMLRPC, added_kinds, require_kind
+from pypi_assets.index.kind_names import AUTO, PAGES, SIMPLE, XMLRPC, added_kinds, require_kind
+from pypi_assets.index.observing.memory import Memory
+from pypi_assets.index.observing.observed_index import ObservedIndex
+from pypi_assets.index.observing.page_source import SimplePages
+from pypi_assets.index.observing.polling import PollingPolicy
+from pypi_assets.index.observing.shown_pages import PageSource
 from pypi_assets.index.protocol import PackageIndex
 
 
@@ -18,11 +23,30 @@ class IndexParts:
     """What an index is made from.
 
     `client` sends requests politely, to the index and to the hosts of files. `projects` are the normalized names that
-    the settings choose, empty for all.
+    the settings choose, empty for all. `memory` keeps what is known of an index without serials; None where no catalog
+    is open. `policy` and `at_once` are how such an index is looked at, and `round_s` how long a round may take.
     """
 
     client: IndexClient
     projects: frozenset[str] = frozenset()
+    memory: Memory | None = None
+    policy: PollingPolicy = field(default_factory=PollingPolicy)
+    at_once: int = 10
+    round_s: float | None = None
+
+    def observed(self, source: PageSource) -> PackageIndex:
+        """The index whose pages `source` reads, followed by observing them. Raises SettingsError without a catalog."""
+        if self.memory is None:
+            raise SettingsError("an index without serials is known from its catalog alone, and none is open here")
+        return ObservedIndex(
+            self.client,
+            source,
+            self.memory,
+            self.policy,
+            self.projects,
+            at_once=self.at_once,
+            round_s=self.round_s,
+        )
 
 
 @dataclass(frozen=True)
@@ -40,8 +64,12 @@ def _client(parts: IndexParts) -> PackageIndex:
     return parts.client
 
 
-REGISTRY = {name: IndexKind(name, _client) for name in (AUTO, XMLRPC, SIMPLE)}
-"""The built-in kinds. How these three differ is decided in `crawl/lister_choice.py`."""
+def _pages(parts: IndexParts) -> PackageIndex:
+    return parts.observed(SimplePages(parts.client))
+
+
+REGISTRY = {name: IndexKind(name, _client) for name in (AUTO, XMLRPC, SIMPLE)} | {PAGES: IndexKind(PAGES, _pages)}
+"""The built-in kinds. How the first three differ is decided in `crawl/lister_choice.py`."""
 
 
 def kind_named(name: str) -> IndexKind:

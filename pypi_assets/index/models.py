@@ -77,6 +77,7 @@ class IndexFile:
     """One file of a project page (PEP 691, 700, 714). `size` is in bytes; `uploaded_at` is ISO 8601, UTC.
 
     `url` is None where the file's entry is broken: then it is known that the page shows the file, and nothing else.
+    `generation` counts the contents that the index has had under this name, as far as they were observed.
     """
 
     filename: str
@@ -89,6 +90,7 @@ class IndexFile:
     yanked_reason: str | None
     core_metadata: bool
     core_metadata_sha256: str | None
+    generation: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +121,12 @@ class NotModified:
 
 @dataclass(frozen=True, slots=True)
 class FetchedBytes:
-    """The cost of fetching one file: its bytes, the requests sent (with redirects and retries), the time."""
+    """The cost of fetching one file: its bytes, the requests sent (with redirects and retries), the time.
+
+    `sha256` is that of all its bytes, where they were fetched.
+    """
 
     bytes: int
     requests: int
     seconds: float
+    sha256: str | None = None

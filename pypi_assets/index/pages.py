@@ -17,10 +17,12 @@ from pypi_assets.index.broken_entries import broken_entry, require_few
 from pypi_assets.index.counts import is_count
 from pypi_assets.index.errors import RefusedError, TransientError
 from pypi_assets.index.models import LONGEST_NAME, BrokenEntry, IndexFile, ProjectPage
+from pypi_assets.index.observing.shown_pages import ShownFile, ShownPage
 from pypi_assets.index.urls import redact
 
 _CORE_METADATA_KEYS = ("core-metadata", "data-dist-info-metadata", "dist-info-metadata")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
+_DIGITS = re.compile(r"[0-9a-f]{1,200}")
 # An address that no rule of RFC 3986 changes: absolute, without a port, a user, a query, or dots between slashes.
 _WHOLE_URL = re.compile(r"https?://[A-Za-z0-9.-]++(?:/[A-Za-z0-9_~+%!-][A-Za-z0-9._~+%!-]*+)++")
 
@@ -28,11 +30,29 @@ _WHOLE_URL = re.compile(r"https?://[A-Za-z0-9.-]++(?:/[A-Za-z0-9_~+%!-][A-Za-z0-
 def read_project_page(
     body: bytes, *, project: str, url: str, header_serial: int | None, etag: str | None
 ) -> ProjectPage:
-    """The page of `project` (normalized) in `body`, which came from `url`.
+    """The page of `project` (normalized) in `body`, which came from `url`, with its serial.
+
+    Errors are those of `read_shown_page`. Raises RefusedError too where the page has no serial.
+    """
+    shown = read_shown_page(body, project=project, url=url)
+    last_serial = header_serial if shown.serial is None else shown.serial
+    if last_serial is None:
+        raise RefusedError(
+            f"the page of {project} has neither meta._last-serial nor the header X-PyPI-Last-Serial: the index does"
+            " not speak PyPI's protocol, and the page cannot be placed in time; PYPI_ASSETS_LISTER=pages follows such"
+            " an index, in a catalog of its own",
+            url,
+        )
+    files = tuple(one.file for one in shown.files)
+    return ProjectPage(project, last_serial, shown.status, files, etag, shown.broken, shown.versions, shown.name)
+
+
+def read_shown_page(body: bytes, *, project: str, url: str) -> ShownPage:
+    """What the page of `project` (normalized) in `body` shows, which came from `url`.
 
     A broken entry of a file costs no other one, and the file does not count as removed: the page shows it.
-    Raises TransientError where the body is not JSON at all. Raises RefusedError where it is not a project page with a
-    serial, where it has too many values, or where many entries are broken, or all.
+    Raises TransientError where the body is not JSON at all. Raises RefusedError where it is not a project page, where
+    it has too many values, or where many entries are broken, or all.
     """
     try:
         check_values(body)
@@ -53,17 +73,9 @@ def read_project_page(
         versions = _read_versions(document.get("versions"))
     except ValueError as error:
         raise RefusedError(f"the page of {project} breaks the protocol: {error}", url) from error
-    if last_serial is None:
-        last_serial = header_serial
-    if last_serial is None:
-        raise RefusedError(
-            f"the page of {project} has neither meta._last-serial nor the header X-PyPI-Last-Serial: the index does"
-            " not speak PyPI's protocol, and the page cannot be placed in time",
-            url,
-        )
     require_few(len(broken), len(files), f"the page of {project}", url)
     name = document["name"] if document["name"] != project else None
-    return ProjectPage(project, last_serial, status, files, etag, broken, versions, name)
+    return ShownPage(project, files, name, status, versions, broken, serial=last_serial)
 
 
 def read_meta_serial(meta: object) -> int | None:
@@ -94,11 +106,11 @@ def _read_versions(versions: object) -> tuple[str, ...]:
     return tuple(version for version in versions if 0 < len(version) <= LONGEST_NAME)
 
 
-def _read_files(entries: object, url: str) -> tuple[tuple[IndexFile, ...], tuple[BrokenEntry, ...]]:
+def _read_files(entries: object, url: str) -> tuple[tuple[ShownFile, ...], tuple[BrokenEntry, ...]]:
     """The files of a page, and its broken entries. A file whose entry is broken has no address, and no other facts."""
     if not isinstance(entries, list):
         raise ValueError("files is not a list")
-    files: dict[str, IndexFile] = {}
+    files: dict[str, ShownFile] = {}
     broken: list[BrokenEntry] = []
     for entry in entries:
         name = entry.get("filename") if isinstance(entry, dict) else None
@@ -110,10 +122,10 @@ def _read_files(entries: object, url: str) -> tuple[tuple[IndexFile, ...], tuple
             broken.append(broken_entry(str(error), entry, name=name))
             continue
         try:
-            files[filename] = _read_file(filename, entry, url)
+            files[filename] = ShownFile(_read_file(filename, entry, url), entry["hashes"], _read_signature(entry))
         except ValueError as error:
             broken.append(broken_entry(str(error), entry, name=filename))
-            files[filename] = _without_facts(filename, is_yanked=bool(entry.get("yanked", False)))
+            files[filename] = ShownFile(_without_facts(filename, is_yanked=bool(entry.get("yanked", False))))
     if broken and not files:
         raise ValueError(f"no entry of a file is usable: {broken[0].problem}")
     return tuple(files.values()), tuple(broken)
@@ -121,11 +133,16 @@ def _read_files(entries: object, url: str) -> tuple[tuple[IndexFile, ...], tuple
 
 def _read_filename(entry: dict[str, object]) -> str:
     filename = _read_text(entry, "filename")
+    check_filename(filename)
+    return filename
+
+
+def check_filename(filename: str) -> None:
+    """Raises ValueError where this is no plain name of a file, or a very long one."""
     if not is_printable(filename) or "/" in filename or "\\" in filename or filename in {".", ".."}:
         raise ValueError(f"{filename!r} is not a plain filename")
     if len(filename) > LONGEST_NAME:
         raise ValueError(f"{filename[:40]!r}... is longer than {LONGEST_NAME} characters")
-    return filename
 
 
 def _without_facts(filename: str, *, is_yanked: bool) -> IndexFile:
@@ -177,12 +194,22 @@ def _read_core_metadata(entry: dict[str, object]) -> tuple[bool, str | None]:
 
 def _read_sha256(hashes: dict[str, object]) -> str | None:
     value = hashes.get("sha256")
-    if value is None:
-        return None
+    return None if value is None else read_digest("sha256", value)
+
+
+def read_digest(algorithm: str, value: object) -> str:
+    """A digest in lower case. Raises ValueError where it has no hexadecimal digits, or a sha256 not 64 of them."""
     digits = value.lower() if isinstance(value, str) else ""
-    if not _SHA256.fullmatch(digits):
+    if algorithm == "sha256" and not _SHA256.fullmatch(digits):
         raise ValueError("its sha256 is not 64 hexadecimal digits")
+    if not _DIGITS.fullmatch(digits):
+        raise ValueError(f"its {algorithm} is not of hexadecimal digits")
     return digits
+
+
+def _read_signature(entry: dict[str, object]) -> bool | None:
+    value = entry.get("gpg-sig")
+    return value if isinstance(value, bool) else None
 
 
 def _read_object(value: object, what: str) -> dict[str, object]:

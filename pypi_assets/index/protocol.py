@@ -86,9 +86,10 @@ class PackageIndex(FileSource, Protocol):
     def is_observed(self) -> bool:
         """Whether the serials are a counter of our own, that begins at 0 with the first observation."""
 
-    def observe(self, report: Report, *, everything: bool = False) -> Observation:
+    def observe(self, report: Report, *, everything: bool = False, with_list: bool = True) -> Observation:
         """Brings up to date what `last_serial` and the other methods answer from, where the index itself has no
-        serials. One round looks at what is due; with `everything` at each project. Does nothing for other kinds."""
+        serials. One round looks at what is due; with `everything` at each project. Without `with_list` it looks at
+        projects that are known already. Does nothing for other kinds."""
 
     def last_serial(self) -> int:
         """The serial of the last event, 0 where there is none."""

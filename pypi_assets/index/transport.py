@@ -59,8 +59,8 @@ _RETRY_AFTER.retry_after_max = sys.maxsize  # by default it shortens to six hour
 _SLOW = f"comes slower than {SLOWEST_BYTES_PER_S} bytes a second"
 _TUNNEL_REFUSAL = re.compile(r"Tunnel connection failed: (?P<status>[0-9]{3})")
 _PROXY_LOGIN_WANTED = "HTTP 407: the proxy demands credentials, or other ones; give them in the proxy's URL"
-_GOOD_WITH_HEADER = {206: "Range", 304: "If-None-Match", 416: "Range"}
-"""Answers that are good where the request has that header."""
+_GOOD_WITH_HEADER = {206: {"Range"}, 304: {"If-None-Match", "If-Modified-Since"}, 416: {"Range"}}
+"""Answers that are good where the request has one of these headers."""
 _T = TypeVar("_T")
 
 
@@ -285,7 +285,7 @@ class Transport:
 
     def _check_status(self, response: BaseHTTPResponse, headers: Mapping[str, str], url: str) -> None:
         status = response.status
-        if status == HTTPStatus.OK or _GOOD_WITH_HEADER.get(status) in headers:
+        if status == HTTPStatus.OK or _GOOD_WITH_HEADER.get(status, set()) & headers.keys():
             return
         text = f"HTTP {status}"
         if status in {404, 410}:

@@ -84,7 +84,7 @@ SETTINGS = [
     ("ALLOWED_FILE_HOSTS", "files.example.org", "neither auto nor valid JSON"),
     ("PROXY", "proxy:3128", "not an http(s) URL"),
     ("CA_FILE", "none.pem", "there is no none.pem"),
-    ("LISTER", "rss", "'rss' is no kind of index; here, it can be 'auto', 'xmlrpc' or 'simple'"),
+    ("LISTER", "rss", "'rss' is no kind of index; here, it can be 'auto', 'xmlrpc', 'simple' or 'pages'"),
     ("SENSORS_ON", "perhaps", "valid boolean"),
     ("LEVELDB_VERSIONS_KEPT", "0", "greater than or equal to 1"),
     ("ENV_FILE", "none.env", "cannot read none.env: No such file or directory"),

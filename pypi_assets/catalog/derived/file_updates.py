@@ -15,12 +15,14 @@ from pypi_assets.catalog.observed.projects import Project
 from pypi_assets.catalog.reads.read_outcomes import GONE, Outcome
 from pypi_assets.distributions.filenames import parse_filename
 from pypi_assets.distributions.record import FilenameParts
-from pypi_assets.index.actions import file_change
-from pypi_assets.index.models import ChangelogEvent, ProjectPage
+from pypi_assets.index.actions import Action, file_change
+from pypi_assets.index.models import ChangelogEvent, IndexFile, ProjectPage
 
 _UNREAD = frozenset({Outcome.PENDING, Outcome.EXHAUSTED})
 
 
+REPLACED = "replaced"
+"""The cause of the change at which a file has other bytes than before, under the same name."""
 UNSEEN = -1
 """In place of a page's facts: the file has no address yet, and waits for a page that shows it."""
 
@@ -103,6 +105,8 @@ class FileUpdate:
     old_yanked: tuple[Interval, ...] = ()
     id: int = 0
     is_on_newest: bool = False
+    shown_generation: int = 1
+    replaced_at: int | None = None
     skipped: str | None = None
 
     @property
@@ -123,6 +127,21 @@ class FileUpdate:
         return self.stored is not None and self.shown is not None and self.shown != self.stored.facts
 
     @property
+    def is_replaced(self) -> bool:
+        """Whether the page shows other bytes than are stored under this name: another hash, or a later generation."""
+        if self.stored is None or self.shown is None or self.stored.facts.url is None:
+            return False
+        before, now = self.stored.facts.sha256, self.shown.sha256
+        return (None not in {before, now} and before != now) or self.shown_generation > self.stored.generation
+
+    @property
+    def generation(self) -> int:
+        """Counts the contents of the file, that of the page included."""
+        if self.stored is None:
+            return self.shown_generation
+        return max(self.stored.generation + self.is_replaced, self.shown_generation)
+
+    @property
     def is_to_be_read(self) -> bool:
         """Whether a known file has an address for the first time, or other bytes than before, or had vanished and is
         live now."""
@@ -131,7 +150,7 @@ class FileUpdate:
         known = self.stored.facts
         if self.stored.outcome == Outcome.VANISHED and (self.shown or known).url is not None and self.is_live:
             return True
-        return self.shown is not None and (known.url is None or known.sha256 not in {None, self.shown.sha256})
+        return self.shown is not None and (known.url is None or self.is_replaced)
 
     @property
     def is_queued(self) -> bool:
@@ -174,6 +193,8 @@ class FileUpdate:
         """The serial from which the row of a known file reads otherwise than before, with the same intervals."""
         if self.stored is None:
             return None
+        if self.is_replaced:
+            return self.replaced_at or self.page_serial
         if self.stored.version != self.history.version:
             return self.history.changes[-1].serial if self.history.changes else None
         return self.page_serial if self.has_new_facts else None
@@ -262,9 +283,29 @@ def compute_update(inputs: ProjectInputs, folded: Fold) -> ProjectUpdate:
         file = _file_update(name, inputs, folded)
         file.is_on_newest = name in newest
         if name in shown and page is not None and (file.page_serial is None or file.page_serial <= page.last_serial):
-            file.shown, file.page_serial = PageFacts.of(shown[name]), page.last_serial
+            file.shown, file.page_serial = _facts_of(shown[name], file.stored), page.last_serial
+            file.shown_generation = shown[name].generation
+            if file.is_replaced:
+                file.replaced_at = _last_upload(inputs.events, name, page.last_serial)
         update.files.append(file)
     return update
+
+
+def _facts_of(shown: IndexFile, stored: StoredFile | None) -> PageFacts:
+    """What the page shows of a file. Where it has no hash, that of the bytes which were read is kept."""
+    facts = PageFacts.of(shown)
+    if facts.sha256 is None and stored is not None and shown.generation <= stored.generation:
+        facts = facts._replace(sha256=stored.facts.sha256)
+    return facts
+
+
+def _last_upload(events: Sequence[ChangelogEvent], filename: str, until: int) -> int | None:
+    """The serial of the last event up to `until` that adds the file; None where none is at hand."""
+    for event in reversed(events):
+        change = file_change(event)
+        if event.serial <= until and change.action == Action.ADD_FILE and change.filename == filename:
+            return event.serial
+    return None
 
 
 def _file_update(name: str, inputs: ProjectInputs, folded: Fold) -> FileUpdate:
@@ -323,7 +364,7 @@ def logged_changes(updates: Iterable[ProjectUpdate], sealed: Seals) -> Iterator[
             causes = {change.serial: change.cause for change in file.history.changes}
             logged = {(serial, causes.get(serial, CORRECTED)) for _, _, serial in file.differing}
             if (corrected_at := file.corrected_at) is not None:
-                logged.add((corrected_at, CORRECTED))
+                logged.add((corrected_at, REPLACED if file.is_replaced else CORRECTED))
             for serial, cause in sorted(logged):
                 for logged_serial in sealed.logged_serials(max(serial, 1)):
                     yield ChangeRow(file.id, serial, cause, logged_serial)

@@ -154,6 +154,8 @@ class ProjectState:
             touched = self._add_file(change.filename, version or self.version_of(change.filename))
         elif action == Action.REMOVE_FILE and change.filename is not None:
             touched = self._remove([change.filename] if change.filename in self.files else [])
+        elif action in _OF_YANKED_FILE and change.filename is not None:
+            touched = self._yank_file(change.filename, is_yanked=action == Action.YANK_FILE)
         elif action in _OF_PROJECT:
             touched = self._apply_to_project(action)
         elif action in _OF_RELEASE and version is not None:
@@ -173,6 +175,14 @@ class ProjectState:
         self.touch(filename)
         file.is_present, file.is_shown_alone = True, False
         file.is_yanked = file.release.is_yanked
+        return [filename]
+
+    def _yank_file(self, filename: str, *, is_yanked: bool) -> list[str]:
+        """Yanks one file, or takes that back; what holds for the others of its release stays."""
+        file = self.files.get(filename)
+        if file is None:
+            return []
+        file.is_yanked = file.is_present and is_yanked
         return [filename]
 
     def _apply_to_project(self, action: Action) -> list[str]:
@@ -301,6 +311,7 @@ def _switched(ended: list[Interval], since: int | None, holds: bool, serial: int
     return None
 
 
+_OF_YANKED_FILE = frozenset({Action.YANK_FILE, Action.UNYANK_FILE})
 _YANKS = frozenset({Action.YANK_RELEASE, Action.UNYANK_RELEASE})
 _OF_PROJECT = frozenset({Action.REMOVE_PROJECT, Action.QUARANTINE_PROJECT, Action.UNQUARANTINE_PROJECT})
 _OF_RELEASE = _YANKS | {Action.REMOVE_RELEASE, Action.QUARANTINE_RELEASE, Action.UNQUARANTINE_RELEASE}

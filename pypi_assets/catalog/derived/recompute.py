@@ -36,6 +36,7 @@ from pypi_assets.catalog.observed.project_names import CORRECTED
 from pypi_assets.catalog.observed.projects import Project
 from pypi_assets.catalog.observed.sightings import StoredSighting
 from pypi_assets.catalog.reads.file_counts import counting_files
+from pypi_assets.catalog.reads.past_generations import keep_past_generations
 from pypi_assets.catalog.reads.read_outcomes import Outcome
 from pypi_assets.catalog.tables import (
     changes,
@@ -265,6 +266,7 @@ def _enter_files(
             "filename": name,
             "kind": one.names.parts(name).kind,
             "page_serial": file.page_serial,
+            "generation": file.generation,
         }
         | (file.shown or PageFacts())._asdict()
         for (project_id, name), (one, file) in new.items()
@@ -290,15 +292,17 @@ def _update_files(
 ) -> None:
     """Brings the rows of known files in line with their pages, releases and outcomes."""
     known = [(one, file, file.stored) for one in updates for file in one.files if file.stored is not None]
+    keep_past_generations(connection, {file.id: file.corrected_at or 0 for _, file, _ in known if file.is_replaced})
     with_new_facts = [
-        {"of_id": file.id, "page_serial": file.page_serial} | file.shown._asdict()
-        for _, file, _ in known
-        if file.has_new_facts and file.shown is not None
+        {"of_id": file.id, "page_serial": file.page_serial, "generation": file.generation} | file.shown._asdict()
+        for _, file, stored in known
+        if file.shown is not None and (file.has_new_facts or file.generation != stored.generation)
     ]
     with_newer_page = [
         {"of_id": file.id, "page_serial": file.page_serial}
         for _, file, stored in known
-        if file.page_serial != stored.page_serial and not file.has_new_facts and not file.is_on_newest
+        if file.page_serial != stored.page_serial
+        and not (file.has_new_facts or file.generation != stored.generation or file.is_on_newest)
     ]
     moved = [
         {"of_id": file.id, "release_id": release_ids[one.project.id, file.history.version]}

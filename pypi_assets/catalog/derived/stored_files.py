@@ -12,6 +12,9 @@ from pypi_assets.catalog.derived.project_state import Interval
 from pypi_assets.catalog.tables import distribution_data, distributions, live_intervals, releases, yanked_intervals
 from pypi_assets.index.models import IndexFile
 
+_FIRST_GENERATION = b',"generation":1}'
+"""The end of the JSON of a file that was never replaced. Digests of before there were generations lack it."""
+
 
 class PageFacts(NamedTuple):
     """What a page shows of a file, under the names of the columns of `distributions` and of IndexFile."""
@@ -35,14 +38,15 @@ class PageFacts(NamedTuple):
 def facts_digest(file: IndexFile) -> int:
     """A number from 0 to 2^48 that stands for all that a page shows of a file."""
     try:
-        content = orjson.dumps(file)
+        content = orjson.dumps(file).replace(_FIRST_GENERATION, b"}")
     except TypeError:  # half a surrogate pair, or a number of more than 64 bits
         content = repr(file).encode(errors="replace")
     return int.from_bytes(hashlib.blake2b(content, digest_size=6).digest())
 
 
 class StoredFile(NamedTuple):
-    """The row of a file. `facts` come from the page of `page_serial`; without a page they are unknown."""
+    """The row of a file. `facts` come from the page of `page_serial`; without a page they are unknown. `generation`
+    counts the contents that it has had."""
 
     id: int
     project_id: int
@@ -52,6 +56,7 @@ class StoredFile(NamedTuple):
     version: str
     outcome: str
     error_kind: str | None
+    generation: int
     facts: PageFacts
 
 
@@ -82,6 +87,7 @@ _FILES = (
         releases.c.version,
         distribution_data.c.outcome,
         distribution_data.c.error_kind,
+        distributions.c.generation,
         *(distributions.c[name] for name in PageFacts._fields),
     )
     .join(releases, releases.c.id == distributions.c.release_id)

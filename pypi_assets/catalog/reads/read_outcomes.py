@@ -65,7 +65,7 @@ class FinishedRead:
     """What came of one attempt: a record, or no record and the outcome that follows.
 
     A PENDING one is tried again at `due_at`; times are unix seconds. `extract` is what the record was made of, encoded;
-    None where nothing was taken out of the file.
+    None where nothing was taken out of the file. `sha256` is that of the bytes, where their page has none.
     """
 
     distribution_id: int
@@ -79,6 +79,7 @@ class FinishedRead:
     bytes_fetched: int = 0
     requests: int = 0
     seconds: float = 0.0
+    sha256: str | None = None
 
     @property
     def failure(self) -> str | None:
@@ -165,6 +166,7 @@ def store_reads(
 
     `pack` is where their extracts lie in the storage.
     """
+    _note_hashes(connection, finished)
     places = {} if pack is None else enter_pack(connection, pack)
     with_record = [(read.distribution_id, read.record) for read in finished if read.record is not None]
     of_records = store_record_parts(connection, [record for _, record in with_record])
@@ -209,6 +211,16 @@ def _read_parameters(read: FinishedRead) -> dict[str, Any]:
         "requests": read.requests,
         "seconds": read.seconds,
     }
+
+
+def _note_hashes(connection: Connection, finished: Iterable[FinishedRead]) -> None:
+    """Gives files whose pages have no hash that of the bytes that were read."""
+    of = distributions.c
+    hashed = sorted((read.distribution_id, read.sha256) for read in finished if read.sha256)
+    rows = [{"of_id": id_, "read_sha256": sha256} for id_, sha256 in hashed]
+    if rows:
+        is_unknown = (of.id == bindparam("of_id")) & of.sha256.is_(None)
+        connection.execute(update(distributions).where(is_unknown).values(sha256=bindparam("read_sha256")), rows)
 
 
 def _place(place: tuple[int, int, int] | None) -> dict[str, int | None]:

@@ -11,6 +11,7 @@ from typing import Any
 from sqlalchemy import Connection, select
 
 from pypi_assets.catalog.derived.file_history import BASELINE, UNEXPLAINED
+from pypi_assets.catalog.derived.file_updates import REPLACED
 from pypi_assets.catalog.derived.project_state import Interval
 from pypi_assets.catalog.derived.stored_files import intervals_of_projects
 from pypi_assets.catalog.ledger.epochs import epochs_of
@@ -32,6 +33,7 @@ _CAUSES = {
     UNEXPLAINED: "changed without an event that explains it; the page was believed",
     CORRECTED: "recorded differently before",
     READ_LATE: "read after this serial had been dumped",
+    REPLACED: "replaced by other bytes under the same name",
 }
 _ONCE = frozenset({BASELINE, UNEXPLAINED})
 _NEXT_TO_AN_EVENT = frozenset({UNEXPLAINED, CORRECTED})
@@ -213,6 +215,10 @@ def _describe_event(event: ChangelogEvent, change: FileChange, was_removed: bool
             return f"{release} yanked"
         case Action.UNYANK_RELEASE:
             return f"{release} unyanked"
+        case Action.YANK_FILE:
+            return f"{change.filename} yanked"
+        case Action.UNYANK_FILE:
+            return f"{change.filename} unyanked"
         case Action.CREATE_PROJECT:
             return f"name registered again: {event.name}" if was_removed else f"registered as {event.name}"
         case Action.IGNORED:

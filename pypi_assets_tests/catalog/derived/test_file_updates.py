@@ -35,7 +35,7 @@ NOTHING_SEALED = Seals(0, ())
 
 
 def stored(facts: PageFacts = FACTS, outcome: str = Outcome.DATA, version: str = "1.0") -> StoredFile:
-    return StoredFile(7, PROJECT.id, NAME, 3, 5, version, outcome, None, facts)
+    return StoredFile(7, PROJECT.id, NAME, 3, 5, version, outcome, None, 1, facts)
 
 
 def history(*live: Interval, version: str = "1.0", changes: tuple[Change, ...] = ()) -> FileHistory:

@@ -1,0 +1,313 @@
+"""What is known of an index without serials, kept in the catalog's database: the state of its projects, and its events.
+
+It is in the same database as the catalog, so that all machines that follow the index share it, that one backup has
+both, and that the counter can never be older than a catalog that follows it. What is believed of a page is decided in
+`index/observing/`. The counter is the state of the lister `pages`.
+"""
+
+import zlib
+from collections.abc import Collection, Iterable, Sequence
+from functools import partial
+from typing import Any
+
+import msgspec
+from packaging.utils import canonicalize_name
+from sqlalchemy import ColumnElement, Connection, Row, Select, bindparam, func, insert, or_, select, update
+
+from pypi_assets.catalog.database import (
+    Catalog,
+    CatalogError,
+    at_a_time,
+    insert_missing,
+    lock_rows,
+    sent_values,
+    storable,
+)
+from pypi_assets.catalog.observed.lister_states import Content, read_lister_state, save_lister_state
+from pypi_assets.catalog.tables import catalog_state, lister_states, observed_events, observed_projects
+from pypi_assets.index.kind_names import PAGES
+from pypi_assets.index.models import LONGEST_ACTION, LONGEST_NAME, ChangelogEvent, ListedProject
+from pypi_assets.index.observing.comparison import KnownPage
+from pypi_assets.index.observing.memory import KnownList, KnownProject, Look
+from pypi_assets.index.observing.shown_pages import ShownProject, Validators
+
+_READER = msgspec.json.Decoder(KnownPage)
+_LONGEST_VALIDATOR = 1_000
+_LONGEST_ERROR = 1_000
+
+
+class Observations:
+    """The memory of one observed index, at `index_url`; see `index/observing/memory.py`, whose protocol it has."""
+
+    def __init__(self, catalog: Catalog, index_url: str) -> None:
+        self._catalog = catalog
+        self._instance = index_url
+
+    def now(self) -> float:
+        """The time in unix seconds, by the catalog's clock."""
+        return self._catalog.clock()
+
+    def last_serial(self) -> int:
+        """The last serial of the counter, 0 before the first event."""
+        with self._catalog.read() as connection:
+            return counted_serial(connection, self._instance)
+
+    def events(self, after: int, limit: int) -> list[ChangelogEvent]:
+        """The next events above the serial `after`, in order."""
+        of = observed_events.c
+        query = select(of.name, of.version, of.seen_at, of.action, of.serial).where(of.serial > after)
+        with self._catalog.read() as connection:
+            rows = connection.execute(query.order_by(of.serial).limit(limit)).all()
+        return [ChangelogEvent(name, version, int(at), action, serial) for name, version, at, action, serial in rows]
+
+    def listed(self) -> tuple[int, list[ListedProject]]:
+        """The last serial, and the projects that have a page or were never seen."""
+        of = observed_projects.c
+        query = select(of.project, of.serial).where(or_(of.is_there, of.looked_at.is_(None)))
+        with self._catalog.read() as connection:
+            serial = counted_serial(connection, self._instance)
+            rows = connection.execute(query.order_by(of.project)).all()
+        return serial, [ListedProject(project, of_project) for project, of_project in rows]
+
+    def known_list(self) -> KnownList:
+        """When the list of projects was seen last, and its validators."""
+        with self._catalog.read() as connection:
+            content = read_lister_state(connection, PAGES, self._instance).content
+        validators = Validators(content.get("list_etag"), content.get("list_last_modified"))
+        return KnownList(content.get("listed_at"), validators)
+
+    def save_list(self, projects: Iterable[ShownProject] | None, validators: Validators, now: float) -> None:
+        """Enters new projects, due at once, and makes those due that are no longer listed. None: it has not changed."""
+        if projects is not None:
+            listed = {canonicalize_name(project.name): project.url for project in projects}
+            with self._catalog.read() as connection:
+                of = observed_projects.c
+                rows = connection.execute(select(of.project, of.url).where(of.is_there))
+                there: dict[str, str | None] = {project: url for project, url in rows}
+            self.enter((ShownProject(name, url) for name, url in listed.items() if there.get(name, "") != url), now)
+            for names in at_a_time(sorted(there.keys() - listed.keys())):
+                self._catalog.transact(partial(_make_due, names=names, now=now))
+        self._catalog.transact(partial(self._note_list, validators=validators, now=now))
+
+    def enter(self, projects: Iterable[ShownProject], now: float) -> None:
+        """Enters those projects that are not known yet, due at once; known ones take the address."""
+        urls = {canonicalize_name(project.name): project.url for project in projects}
+        usable = {name: url for name, url in urls.items() if 0 < len(name) <= LONGEST_NAME and storable(name) == name}
+        for names in at_a_time(sorted(usable)):
+            self._catalog.transact(partial(_enter, urls={name: usable[name] for name in names}, now=now))
+
+    def load(self, project: str) -> KnownProject | None:
+        """The state of a project, None where it is not known."""
+        with self._catalog.read() as connection:
+            row = connection.execute(_KNOWN.where(observed_projects.c.project == project)).first()
+        return None if row is None else _known(row)
+
+    def take_due(
+        self, now: float, until: float, limit: int, *, seen_before: float, among: Collection[str] | None
+    ) -> list[KnownProject]:
+        """Some projects that are due, the longest due first; no other poller gets them before `until`."""
+        return self._catalog.transact(
+            partial(_take_due, now=now, until=until, limit=limit, seen_before=seen_before, among=among)
+        )
+
+    def count_due(self, now: float, among: Collection[str] | None) -> int:
+        """How many projects are due."""
+        query = select(func.count()).select_from(observed_projects).where(observed_projects.c.due_at <= now)
+        with self._catalog.read() as connection:
+            return connection.scalar(query.where(*_among(connection, among))) or 0
+
+    def make_due(self, now: float, among: Collection[str] | None) -> None:
+        """Makes all projects due."""
+        self._catalog.transact(partial(_make_all_due, now=now, among=among))
+
+    def save(self, looks: Sequence[Look]) -> tuple[int, int]:
+        """Saves what looks came to, and allocates the serials of their events, all in one transaction."""
+        return self._catalog.transact(partial(self._save, looks=looks))
+
+    def note_serials(self) -> bool:
+        """Records that the index gives serials of its own; returns whether that is news."""
+        return self._catalog.transact(self._note_serials)
+
+    def _save(self, connection: Connection, looks: Sequence[Look]) -> tuple[int, int]:
+        names = [look.known.project for look in looks]
+        lock_rows(connection, observed_projects, observed_projects.c.project.in_(names))
+        of = observed_projects.c
+        found = connection.execute(select(of.project, of.revision).where(of.project.in_(names)))
+        revisions: dict[str, int] = {project: revision for project, revision in found}
+        valid = [look for look in looks if revisions.get(look.known.project) == look.known.revision]
+        count = sum(len(look.events) for look in valid)
+        serial = self._allocate(connection, count) if count else 0
+        events: list[dict[str, Any]] = []
+        for look in valid:
+            first = serial
+            for event in look.events:
+                serial += 1
+                events.append(_event_row(look, event.version, event.action, serial))
+            connection.execute(
+                update(observed_projects).where(of.project == look.known.project).values(_saved(look, serial, first))
+            )
+        if events:
+            connection.execute(insert(observed_events), events)
+        return count, len(looks) - len(valid)
+
+    def _allocate(self, connection: Connection, count: int) -> int:
+        """The serial before the `count` new ones. The counter stays locked until the transaction ends."""
+        state = self._require_own(connection)
+        before = int(state.get("serial", 0))
+        self._store(connection, {"serial": before + count})
+        return before
+
+    def _note_list(self, connection: Connection, validators: Validators, now: float) -> None:
+        self._require_own(connection)
+        found = {"list_etag": validators.etag, "list_last_modified": validators.last_modified}
+        kept = {name: value for name, value in found.items() if value and len(value) <= _LONGEST_VALIDATOR}
+        self._store(connection, {"listed_at": now, **dict.fromkeys(found), **kept})
+
+    def _note_serials(self, connection: Connection) -> bool:
+        known = self._require_own(connection)
+        if known.get("gives_serials"):
+            return False
+        self._store(connection, {"gives_serials": True})
+        return True
+
+    def _require_own(self, connection: Connection) -> Content:
+        """The counter's state, locked. Raises CatalogError where the catalog follows something else."""
+        require_counter(connection, self._instance, is_observed=True)
+        state = read_lister_state(connection, PAGES, self._instance)
+        if not state.revision:
+            save_lister_state(connection, state, {"serial": 0}, self.now(), lambda stored, _: stored)
+        return read_lister_state(connection, PAGES, self._instance, lock=True).content
+
+    def _store(self, connection: Connection, changed: Content) -> None:
+        state = read_lister_state(connection, PAGES, self._instance, lock=True)
+        content = {name: value for name, value in {**state.content, **changed}.items() if value is not None}
+        save_lister_state(connection, state, content, self.now(), lambda _, own: own)
+
+
+def counted_serial(connection: Connection, instance: str) -> int:
+    """The last serial of the counter of an observed index, 0 before its first event."""
+    return int(read_lister_state(connection, PAGES, instance).content.get("serial", 0))
+
+
+def require_counter(connection: Connection, instance: str, *, is_observed: bool) -> None:
+    """Raises CatalogError where the catalog has serials of another kind than those that it is to be followed by: the
+    index's own, or those of our counter (`is_observed`)."""
+    counted = connection.scalars(select(lister_states.c.instance).where(lister_states.c.lister == PAGES)).all()
+    followed = connection.scalar(select(catalog_state.c.index_url))
+    if not is_observed:
+        if counted:
+            raise CatalogError(
+                f"this catalog follows {counted[0]} by observing its pages, with serials of its own counter: set"
+                " PYPI_ASSETS_LISTER back to what it was, or start a new catalog in another PYPI_ASSETS_HOME;"
+                " nothing was changed"
+            )
+        return
+    if followed is not None and not counted:
+        raise CatalogError(
+            f"this catalog follows the serials that {followed} gives itself, and an index that is observed has serials"
+            " of our own counter: set PYPI_ASSETS_LISTER back to what it was, or start a new catalog in another"
+            " PYPI_ASSETS_HOME; nothing was changed"
+        )
+    other = next((one for one in (followed, *counted) if one not in {None, instance}), None)
+    if other is not None:
+        raise CatalogError(
+            f"this catalog observes {other}, not {instance}: set PYPI_ASSETS_INDEX_URL back, or start a new catalog in"
+            " another PYPI_ASSETS_HOME; nothing was changed"
+        )
+
+
+_KNOWN: Select[Any] = select(observed_projects)
+
+
+def _known(row: Row[Any]) -> KnownProject:
+    page = KnownPage(row.project) if row.content is None else _READER.decode(zlib.decompress(row.content))
+    return KnownProject(
+        row.project,
+        page,
+        row.url,
+        row.revision,
+        row.serial,
+        Validators(row.etag, row.last_modified),
+        row.pause_s,
+        row.looked_at,
+        row.failures,
+    )
+
+
+def _among(connection: Connection, names: Collection[str] | None) -> list[ColumnElement[bool]]:
+    if names is None:
+        return []
+    project = observed_projects.c.project
+    return [project.in_(select(sent_values(connection, project, sorted(names)).c.value))]
+
+
+def _take_due(
+    connection: Connection,
+    now: float,
+    until: float,
+    limit: int,
+    seen_before: float,
+    among: Collection[str] | None,
+) -> list[KnownProject]:
+    of = observed_projects.c
+    is_due = (of.due_at <= now) & or_(of.looked_at.is_(None), of.looked_at < seen_before)
+    query = _KNOWN.where(is_due, *_among(connection, among)).order_by(of.due_at, of.project).limit(limit)
+    if connection.dialect.name != "sqlite":
+        query = query.with_for_update(skip_locked=True)
+    rows = connection.execute(query).all()
+    if rows:
+        names = [row.project for row in rows]
+        connection.execute(update(observed_projects).where(of.project.in_(names)).values(due_at=until))
+    return [_known(row) for row in rows]
+
+
+def _make_due(connection: Connection, names: Sequence[str], now: float) -> None:
+    _make_all_due(connection, now, names)
+
+
+def _make_all_due(connection: Connection, now: float, among: Collection[str] | None) -> None:
+    conditions = [observed_projects.c.due_at > now, *_among(connection, among)]
+    lock_rows(connection, observed_projects, *conditions)
+    connection.execute(update(observed_projects).where(*conditions).values(due_at=now))
+
+
+def _enter(connection: Connection, urls: dict[str, str | None], now: float) -> None:
+    lock_rows(connection, observed_projects, observed_projects.c.project.in_(sorted(urls)))
+    rows = [{"project": name, "url": url, "revision": 0, "due_at": now} for name, url in sorted(urls.items())]
+    insert_missing(connection, observed_projects, rows)
+    moved = [{"of_project": name, "new_url": url} for name, url in sorted(urls.items()) if url is not None]
+    if moved:
+        of = observed_projects.c
+        is_other = (of.project == bindparam("of_project")) & or_(of.url.is_(None), of.url != bindparam("new_url"))
+        connection.execute(update(observed_projects).where(is_other).values(url=bindparam("new_url")), moved)
+
+
+def _event_row(look: Look, version: str | None, action: str, serial: int) -> dict[str, Any]:
+    return {
+        "serial": serial,
+        "project": look.known.project,
+        "name": storable(look.known.page.name if look.page is None else look.page.name)[:LONGEST_NAME],
+        "version": None if version is None else storable(version)[:LONGEST_NAME],
+        "action": storable(action)[:LONGEST_ACTION],
+        "seen_at": look.at,
+        "not_before": look.known.looked_at,
+    }
+
+
+def _saved(look: Look, serial: int, before: int) -> dict[str, Any]:
+    """The columns of a project after a look, whose events have the serials above `before` up to `serial`."""
+    common: dict[str, Any] = {"due_at": look.due_at, "pause_s": look.pause_s, "revision": look.known.revision + 1}
+    if look.page is None:
+        error = storable(look.error or "")[:_LONGEST_ERROR]
+        return common | {"failures": look.known.failures + 1, "error_text": error}
+    etag, modified = look.validators.etag, look.validators.last_modified
+    found: dict[str, Any] = {
+        "looked_at": look.at,
+        "failures": 0,
+        "error_text": None,
+        "etag": etag if etag and len(etag) <= _LONGEST_VALIDATOR else None,
+        "last_modified": modified if modified and len(modified) <= _LONGEST_VALIDATOR else None,
+    }
+    if look.page != look.known.page or look.known.looked_at is None:
+        found |= {"content": zlib.compress(msgspec.json.encode(look.page)), "is_there": look.page.is_there}
+    return common | found | ({"serial": serial} if serial > before else {})

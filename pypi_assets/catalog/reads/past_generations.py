@@ -1,0 +1,86 @@
+"""Contents that files had before they were replaced by others of the same name: their facts, and what was read of them.
+
+Which files are replaced is computed in `catalog/derived/file_updates.py`.
+"""
+
+import json
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, select
+
+from pypi_assets.catalog.database import insert_missing
+from pypi_assets.catalog.reads.shared_details import merged_details
+from pypi_assets.catalog.tables import distribution_data, distributions, name_lists, past_generations, shared_details
+
+_FACTS = ("url", "size", "uploaded_at", "requires_python", "yanked_reason")
+_READ = ("outcome", "error_kind", "error_text", "metadata_version", "extractor_version")
+
+
+@dataclass(frozen=True, slots=True)
+class PastGeneration:
+    """A content of a file that counted until the serial `until`. `facts` are those of its page and of its record."""
+
+    filename: str
+    generation: int
+    until: int
+    sha256: str | None
+    facts: Mapping[str, Any]
+
+
+def keep_past_generations(connection: Connection, until: Mapping[int, int]) -> None:
+    """Keeps the stored contents of these distributions, each with the serial from which the next one counts."""
+    if not until:
+        return
+    requires, modules = name_lists.alias(), name_lists.alias()
+    data = distribution_data.c
+    rows = connection.execute(
+        select(
+            distributions,
+            *(data[name] for name in _READ),
+            data.details,
+            requires.c.content.label("requires_dist"),
+            modules.c.content.label("modules"),
+            shared_details.c.content.label("shared"),
+        )
+        .join(distribution_data, data.distribution_id == distributions.c.id)
+        .outerjoin(requires, requires.c.id == data.requires_dist_id)
+        .outerjoin(modules, modules.c.id == data.modules_id)
+        .outerjoin(shared_details, shared_details.c.id == data.shared_details_id)
+        .where(distributions.c.id.in_(sorted(until)))
+        .order_by(distributions.c.id)
+    )
+    kept = []
+    for row in rows:
+        facts: dict[str, Any] = {name: getattr(row, name) for name in (*_FACTS, *_READ)}
+        for name in ("requires_dist", "modules"):
+            content = getattr(row, name)
+            facts[name] = None if content is None else json.loads(zlib.decompress(content))
+        facts["details"] = merged_details(row.details, row.shared)
+        kept.append(
+            {
+                "distribution_id": row.id,
+                "generation": row.generation,
+                "until": until[row.id],
+                "sha256": row.sha256,
+                "content": zlib.compress(json.dumps(facts, sort_keys=True).encode()),
+            }
+        )
+    insert_missing(connection, past_generations, kept)
+
+
+def past_generations_of(connection: Connection, project_id: int) -> list[PastGeneration]:
+    """The past contents of a project's files, by filename and generation."""
+    of = past_generations.c
+    rows = connection.execute(
+        select(distributions.c.filename, of.generation, of.until, of.sha256, of.content)
+        .join(distributions, distributions.c.id == of.distribution_id)
+        .where(distributions.c.project_id == project_id)
+        .order_by(distributions.c.filename, of.generation)
+    )
+    return [
+        PastGeneration(filename, generation, until, sha256, json.loads(zlib.decompress(content)))
+        for filename, generation, until, sha256, content in rows
+    ]

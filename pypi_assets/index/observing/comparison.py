@@ -1,0 +1,344 @@
+"""Compares what a page shows with what is believed of it: what counts now, what waits, and which events follow.
+
+What was never seen before counts at once: an old copy in a cache cannot show it. What disappears, and what goes back to
+something that was believed before, counts once several observations agree, since a cache can show an old page again.
+All of it is pure; where the result is kept is decided in `memory.py`.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import msgspec
+from packaging.utils import canonicalize_name, canonicalize_version
+
+from pypi_assets.index.models import LONGEST_NAME, BrokenEntry, IndexFile, ProjectPage
+from pypi_assets.index.observing.shown_pages import ShownFile, ShownPage
+
+FIRST_AGREEING = 2
+MOST_DOUBTS = 5
+"""Observations that must agree: FIRST_AGREEING, doubled for each doubt, so 64 at most."""
+CALM = 100
+"""Observations without anything waiting that end one doubt."""
+MOST_GONE = 2_000
+"""Of how many files that are gone a project keeps what they were. A forgotten one counts as new when it returns."""
+_MOST_BEFORE = 8
+_PAGE = ""
+"""In place of a filename: the page itself."""
+_ENDINGS = (".whl", ".tar.gz", ".zip", ".egg", ".tar.bz2", ".tgz", ".tar.xz", ".tar.Z")
+
+
+class KnownFile(msgspec.Struct, omit_defaults=True):
+    """A file as it is believed. `version` is the release that its event names, `before` the fingerprints of the
+    contents that it had before.
+
+    `is_flag_moved`: its yank has changed since this content came, so another change can be an old page.
+    """
+
+    file: IndexFile
+    version: str | None = None
+    hashes: dict[str, str] = {}
+    is_there: bool = True
+    is_flag_moved: bool = False
+    before: list[str] = []
+    has_signature: bool | None = None
+
+
+class Waiting(msgspec.Struct):
+    """Something that is shown and not believed yet: what, how often in a row, and since when (unix seconds)."""
+
+    shown: str
+    count: int
+    since: float
+
+
+class KnownPage(msgspec.Struct, omit_defaults=True):
+    """What is believed of a project. `was_there`: it had a page before, also where it has none now.
+
+    `doubts` counts how often something that was believed was taken back, `calm` the observations without anything
+    waiting since then. `yanked_releases` are those that an event has yanked, by the text of their version.
+    """
+
+    name: str
+    is_there: bool = False
+    was_there: bool = False
+    status: str = "active"
+    versions: list[str] = []
+    files: dict[str, KnownFile] = {}
+    broken: list[BrokenEntry] = []
+    waiting: dict[str, Waiting] = {}
+    yanked_releases: list[str] = []
+    doubts: int = 0
+    calm: int = 0
+
+    def project_page(self, project: str, serial: int) -> ProjectPage:
+        """The page as it is believed, of that serial."""
+        files = tuple(known.file for known in self.files.values() if known.is_there)
+        name = None if self.name == project else self.name
+        return ProjectPage(project, serial, self.status, files, None, tuple(self.broken), tuple(self.versions), name)
+
+
+@dataclass(frozen=True, slots=True)
+class NewEvent:
+    """An event that follows: of which release (None: of none), and what happened, in the words of PyPI's changelog."""
+
+    version: str | None
+    action: str
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """What is believed now, and the events that lead to it. `is_waiting`: something waits to be confirmed."""
+
+    known: KnownPage
+    events: tuple[NewEvent, ...]
+
+    @property
+    def is_waiting(self) -> bool:
+        return bool(self.known.waiting)
+
+
+def compare(known: KnownPage, shown: ShownPage | None, now: float, confirm_after_s: float) -> Compared:
+    """What follows from one observation of a project at the time `now`; `shown` is None for a 404.
+
+    What must be confirmed counts once FIRST_AGREEING observations in a row showed it, over `confirm_after_s` seconds or
+    more. Each time that something comes back that was believed gone, the project gets a doubt, which doubles that
+    number.
+    """
+    comparing = _Comparing(known, shown, now, confirm_after_s)
+    comparing.run()
+    return Compared(comparing.result(), tuple(comparing.events))
+
+
+class _Comparing:
+    """One comparison. `files` are those that are believed after it."""
+
+    def __init__(self, known: KnownPage, shown: ShownPage | None, now: float, confirm_after_s: float) -> None:
+        self.events: list[NewEvent] = []
+        self._known, self._page = known, shown
+        self._now, self._confirm_after_s = now, confirm_after_s
+        self._waiting: dict[str, Waiting] = {}
+        self._files = dict(known.files)
+        self._yanked_releases = set(known.yanked_releases)
+        self._is_there = known.is_there
+        self._has_new_doubt = self._is_all_back = False
+
+    def run(self) -> None:
+        shown = {} if self._page is None else {one.file.filename: one for one in self._page.files}
+        if self._page is None:
+            if self._known.is_there and self._is_confirmed(_PAGE, "gone"):
+                self._remove_project()
+            elif self._known.is_there:
+                return
+        elif not self._known.is_there:
+            is_new = any(self._is_new(name, one) for name, one in shown.items())
+            if self._known.was_there and not is_new:
+                if not self._is_back(_PAGE, "there"):
+                    return
+                self._is_all_back = True
+            self._is_there = True
+            self.events.append(NewEvent(None, "create"))
+        there = {name for name, known in self._files.items() if known.is_there}
+        self._remove(sorted(name for name in there - shown.keys() if self._is_confirmed(name, "gone")))
+        for name, one in shown.items():
+            self._take(name, one)
+        self._yank({name: one.file.yanked for name, one in shown.items()})
+
+    def result(self) -> KnownPage:
+        known, page = self._known, self._page
+        doubts = min(known.doubts + self._has_new_doubt, MOST_DOUBTS)
+        calm = 0 if self._waiting or self._has_new_doubt else known.calm + 1
+        if doubts and calm >= CALM:
+            doubts, calm = doubts - 1, 0
+        is_taken = page is not None and self._is_there
+        gone = [name for name, one in self._files.items() if not one.is_there]
+        for name in gone[: max(0, len(gone) - MOST_GONE)]:
+            del self._files[name]
+        return KnownPage(
+            name=known.name if page is None or page.name is None else page.name[:LONGEST_NAME],
+            is_there=self._is_there,
+            was_there=known.was_there or self._is_there,
+            status=page.status if page is not None and is_taken else known.status,
+            versions=list(page.versions) if page is not None and is_taken else known.versions,
+            files=self._files,
+            broken=list(page.broken) if page is not None and is_taken else [],
+            waiting=self._waiting,
+            yanked_releases=sorted(self._yanked_releases),
+            doubts=doubts,
+            calm=calm,
+        )
+
+    def _is_confirmed(self, name: str, shown: str) -> bool:
+        """Whether enough observations agree on what is shown of a file; if not, it waits."""
+        before = self._known.waiting.get(name)
+        waiting = Waiting(shown, 1, self._now)
+        if before is not None and before.shown == shown:
+            waiting = Waiting(shown, before.count + 1, before.since)
+        if waiting.count >= FIRST_AGREEING << self._known.doubts and self._now >= waiting.since + self._confirm_after_s:
+            return True
+        self._waiting[name] = waiting
+        return False
+
+    def _is_back(self, name: str, shown: str) -> bool:
+        """The same for something that was believed before. Once it is believed again, there is one more doubt."""
+        is_confirmed = self._is_all_back or self._is_confirmed(name, shown)
+        self._has_new_doubt |= is_confirmed
+        return is_confirmed
+
+    def _is_new(self, name: str, shown: ShownFile) -> bool:
+        """Whether no earlier page can have shown this file with this content."""
+        known = self._files.get(name)
+        return known is None or not (_is_same(known, shown) or _fingerprint(shown) in known.before)
+
+    def _remove_project(self) -> None:
+        self._is_there = False
+        self._files = {name: _gone(known) for name, known in self._files.items()}
+        self._yanked_releases.clear()
+        self.events.append(NewEvent(None, "remove project"))
+
+    def _remove(self, names: Sequence[str]) -> None:
+        """Removes files; one event for all files of a release that has several."""
+        of_release: dict[str, list[str]] = {}
+        for name, known in self._files.items():
+            if known.is_there and known.version is not None:
+                of_release.setdefault(known.version, []).append(name)
+        left = set(names)
+        for version, files in of_release.items():
+            if len(files) > 1 and left.issuperset(files):
+                self.events.append(NewEvent(version, "remove release"))
+                self._yanked_releases.discard(version)
+                left.difference_update(files)
+        self.events += [NewEvent(self._files[name].version, f"remove file {name}") for name in names if name in left]
+        for name in names:
+            self._files[name] = _gone(self._files.pop(name))
+
+    def _take(self, name: str, shown: ShownFile) -> None:
+        """Takes what is shown of a file that is on the page, apart from its yank, as far as that counts."""
+        known = self._files.get(name)
+        if known is not None and _is_same(known, shown):
+            if known.is_there:
+                self._files[name] = _refreshed(known, shown)
+            elif self._is_back(name, "there"):
+                self._add(name, _refreshed(known, shown), known.file.generation)
+            return
+        if known is None:
+            self._add(name, KnownFile(shown.file, None, _hashes(shown), has_signature=shown.has_signature), 1)
+        elif self._is_new(name, shown) or self._is_back(name, f"content {_fingerprint(shown)}"):
+            before = [*known.before, _fingerprint(ShownFile(known.file, known.hashes))][-_MOST_BEFORE:]
+            new = KnownFile(shown.file, None, _hashes(shown), before=before, has_signature=shown.has_signature)
+            self._add(name, new, known.file.generation + 1)
+
+    def _add(self, name: str, new: KnownFile, generation: int) -> None:
+        """Adds a file, or the next content of one. It then has the yank of its release, as in PyPI's changelog."""
+        version = version_of(name, self._known.name, () if self._page is None else self._page.versions)
+        file = replace(new.file, generation=generation, yanked=version in self._yanked_releases)
+        self._files[name] = msgspec.structs.replace(new, file=file, version=version, is_there=True, is_flag_moved=False)
+        self.events.append(NewEvent(version, f"add {_python_of(name)} file {name}"))
+
+    def _yank(self, shown: Mapping[str, bool]) -> None:
+        """Takes the yanks that count; one event where all files of a release have the same one then."""
+        moved: dict[str, bool] = {}
+        of_release: dict[str | None, list[str]] = {}
+        for name, known in self._files.items():
+            if not known.is_there:
+                continue
+            of_release.setdefault(known.version, []).append(name)
+            if name not in shown or name in self._waiting or shown[name] == known.file.yanked:
+                continue
+            if not known.is_flag_moved or self._is_back(name, f"yanked {shown[name]}"):
+                moved[name] = shown[name]
+        for name, is_yanked in moved.items():
+            known = self._files[name]
+            file = replace(known.file, yanked=is_yanked)
+            self._files[name] = msgspec.structs.replace(known, file=file, is_flag_moved=True)
+        for version, names in of_release.items():
+            self.events += self._yank_events(version, names, [name for name in names if name in moved])
+
+    def _yank_events(self, version: str | None, names: Sequence[str], moved: Sequence[str]) -> Iterator[NewEvent]:
+        flags = {self._files[name].file.yanked for name in names}
+        if moved and version is not None and len(flags) == 1:
+            is_yanked = flags.pop()
+            (self._yanked_releases.add if is_yanked else self._yanked_releases.discard)(version)
+            yield NewEvent(version, "yank release" if is_yanked else "unyank release")
+            return
+        for name in moved:
+            yield NewEvent(version, f"{'yank' if self._files[name].file.yanked else 'unyank'} file {name}")
+
+
+def _gone(known: KnownFile) -> KnownFile:
+    file = replace(known.file, yanked=False)
+    return msgspec.structs.replace(known, file=file, is_there=False, is_flag_moved=False)
+
+
+def _refreshed(known: KnownFile, shown: ShownFile) -> KnownFile:
+    """The same content with the facts that the page shows now. What names the content is kept where this page has
+    nothing, and all of it where the entry on this page is broken."""
+    if shown.file.url is None:
+        return known
+    hashes = known.hashes | _hashes(shown)
+    file = replace(
+        shown.file,
+        sha256=shown.file.sha256 or known.file.sha256,
+        size=known.file.size if shown.file.size is None else shown.file.size,
+        uploaded_at=shown.file.uploaded_at or known.file.uploaded_at,
+        generation=known.file.generation,
+        yanked=known.file.yanked,
+    )
+    return msgspec.structs.replace(known, file=file, hashes=hashes, has_signature=shown.has_signature)
+
+
+def _hashes(shown: ShownFile) -> dict[str, str]:
+    return {
+        name[:40]: digest.lower()
+        for name, digest in list(shown.hashes.items())[:20]
+        if isinstance(digest, str) and 0 < len(digest) <= 200
+    }
+
+
+def _is_same(known: KnownFile, shown: ShownFile) -> bool:
+    """Whether a file has the same content, as far as can be known: by a hash that both have, else by size, else by the
+    time of its upload."""
+    digests = _hashes(shown)
+    for name in ("sha256", *sorted(digests)):
+        if name in digests and name in known.hashes:
+            return digests[name] == known.hashes[name]
+    for before, now in ((known.file.size, shown.file.size), (known.file.uploaded_at, shown.file.uploaded_at)):
+        if before is not None and now is not None and before != now:
+            return False
+    return True
+
+
+def _fingerprint(shown: ShownFile) -> str:
+    """A text that stands for the content of a file."""
+    digests = _hashes(shown)
+    for name in ("sha256", *sorted(digests)):
+        if name in digests:
+            return f"{name}={digests[name]}"
+    return f"{shown.file.size} bytes of {shown.file.uploaded_at}"
+
+
+def version_of(filename: str, project: str, listed: Sequence[str] = ()) -> str | None:
+    """The text of the version in a filename of `project`, in the spelling of the `listed` ones; None where it has none
+    that is certain."""
+    ending = next((one for one in _ENDINGS if filename.lower().endswith(one.lower())), None)
+    if ending is None:
+        return None
+    stem = filename[: -len(ending)]
+    found: str | None = None
+    if ending in {".whl", ".egg"}:
+        parts = stem.split("-")
+        found = parts[1] if len(parts) > 1 else None
+    else:
+        normalized = canonicalize_name(project)
+        for place, character in enumerate(stem):
+            if character in "-_" and canonicalize_name(stem[:place]) == normalized:
+                found = stem[place + 1 :]
+                break
+    if not found or len(found) > LONGEST_NAME:
+        return None
+    canonical = canonicalize_version(found)
+    return next((text for text in listed if canonicalize_version(text) == canonical), found)
+
+
+def _python_of(filename: str) -> str:
+    parts = filename.removesuffix(".whl").split("-")
+    return parts[-3][:100] if filename.endswith(".whl") and len(parts) >= 5 else "source"

@@ -1,0 +1,296 @@
+"""An index without changelog and serials, as `crawl/` follows it: looked at in rounds, and answered from memory.
+
+Only `observe` looks at the index, and `project_page` at a project that was never seen. So what a crawl visits is always
+a page of a serial of the counter. What a look means is decided in `comparison.py`.
+"""
+
+import threading
+from collections.abc import Callable, Collection, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import BinaryIO, Self, TypeVar
+
+import msgspec
+from packaging.utils import canonicalize_name
+
+from pypi_assets.index.client import IndexClient
+from pypi_assets.index.errors import GoneError, PackageIndexError, RefusedError, requested_pause_s
+from pypi_assets.index.file_origins import FileOrigin
+from pypi_assets.index.files import RangedFile
+from pypi_assets.index.models import (
+    BrokenEntry,
+    ChangelogRow,
+    FetchedBytes,
+    ListedProject,
+    ProjectPage,
+    last_usable_serial,
+)
+from pypi_assets.index.observing.comparison import CALM, KnownPage, compare
+from pypi_assets.index.observing.memory import KnownProject, Look, Memory
+from pypi_assets.index.observing.polling import PollingPolicy, look_after_failure, next_look
+from pypi_assets.index.observing.shown_pages import NO_VALIDATORS, PageSource, ShownPage, ShownProject
+from pypi_assets.index.protocol import Observation, Report
+
+EVENTS_A_PAGE = 50_000
+_AT_ONCE = 100
+"""Projects that are looked at between two transactions."""
+_LEASE_S = 600.0
+"""How long a poller may take for those."""
+_FAILURES_OF_THE_INDEX = 20
+"""Where the first looks of a round fail, these and no other, it is the index that fails."""
+_SHOWN = 3
+_T = TypeVar("_T")
+
+
+@dataclass
+class _Round:
+    """What one round has come to so far."""
+
+    looked_at: int = 0
+    events: int = 0
+    dropped: int = 0
+    failed: list[tuple[str, PackageIndexError]] = field(default_factory=list)
+    messages: list[str] = field(default_factory=list)
+
+
+class ObservedIndex:
+    """Follows what `source` reads, in the pace of `policy`; `memory` keeps it, and `client` fetches the files.
+
+    Where `projects` are named (normalized), only these are looked at, and no list is requested. At most `at_once`
+    projects are requested at the same time, and no round begins a new request after `round_s` seconds.
+    """
+
+    is_observed = True
+
+    def __init__(
+        self,
+        client: IndexClient,
+        source: PageSource,
+        memory: Memory,
+        policy: PollingPolicy,
+        projects: frozenset[str] = frozenset(),
+        *,
+        at_once: int = 10,
+        round_s: float | None = None,
+    ) -> None:
+        self._client, self._source, self._memory = client, source, memory
+        self._policy, self._projects = policy, projects
+        self._at_once, self._round_s = at_once, round_s
+        self._lock = threading.Lock()
+        self.index_url = self.changelog_url = client.index_url
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Closes the client's connections."""
+        self._client.close()
+
+    def observe(self, report: Report, *, everything: bool = False, with_list: bool = True) -> Observation:
+        """Looks at the list of projects and then at those that are due, each once, up to the requests of a round.
+
+        With `everything` it looks at all projects. Without `with_list` only at those that are known already. Raises
+        what the list raises, and the error of the first project where no project can be looked at.
+        """
+        with self._lock:
+            started, done = self._memory.now(), _Round()
+            if with_list:
+                self._observe_list(started, everything=everything)
+            among = self._projects or None
+            if everything:
+                self._memory.make_due(started, among)
+            limit = None if everything else self._policy.requests
+            total = limit or 0
+            while limit is None or done.looked_at < limit:
+                now = self._memory.now()
+                if self._round_s is not None and now - started >= self._round_s:
+                    break
+                few = _AT_ONCE if limit is None else min(_AT_ONCE, limit - done.looked_at)
+                taken = self._memory.take_due(now, now + _LEASE_S, few, seen_before=started, among=among)
+                if not taken:
+                    break
+                self._look_at(taken, done)
+                report(done.looked_at, max(total, done.looked_at))
+                if len(done.failed) == done.looked_at >= _FAILURES_OF_THE_INDEX:
+                    raise done.failed[0][1]
+            waiting = self._memory.count_due(self._memory.now(), among)
+        if done.failed and len(done.failed) == done.looked_at:
+            raise done.failed[0][1]
+        return Observation(done.looked_at, len(done.failed), done.events, waiting, tuple(_messages(done)))
+
+    def _observe_list(self, now: float, *, everything: bool) -> None:
+        if self._projects:
+            self._memory.enter([ShownProject(name) for name in sorted(self._projects)], now)
+            return
+        known = self._memory.known_list()
+        if known.looked_at is not None and not everything and now < known.looked_at + self._policy.shortest_s:
+            return
+        try:
+            shown = self._source.list_of_projects(known.validators)
+        except GoneError as error:
+            raise RefusedError(
+                f"{error.message}: the index has no list of projects; name the projects to follow in"
+                " PYPI_ASSETS_PROJECTS",
+                error.url,
+            ) from error
+        projects = None if shown is None else _named_once(shown.projects)
+        self._memory.save_list(projects, known.validators if shown is None else shown.validators, now)
+
+    def _look_at(self, taken: Iterable[KnownProject], done: _Round) -> None:
+        with ThreadPoolExecutor(self._at_once, thread_name_prefix="looks") as pool:
+            looks = list(pool.map(self._look, taken))
+        for look, error, serial in looks:
+            done.looked_at += 1
+            if error is not None:
+                done.failed.append((look.known.project, error))
+            if serial is not None and self._memory.note_serials():
+                done.messages.append(_HAS_SERIALS.format(self.index_url))
+        events, dropped = self._memory.save(sorted((one for one, *_ in looks), key=lambda one: one.known.project))
+        done.events += events
+        done.dropped += dropped
+
+    def _look(self, known: KnownProject) -> tuple[Look, PackageIndexError | None, int | None]:
+        """One look at a project, the error that it ended in, and the serial that the page has all the same."""
+        at = self._memory.now()
+        try:
+            shown = self._source.page(known.project, known.url, known.validators)
+        except GoneError:
+            return self._compared(known, None, at), None, None
+        except PackageIndexError as error:
+            due_at = look_after_failure(self._policy, known.failures + 1, at, requested_pause_s(error))
+            text = str(error)
+            return Look(known, None, (), known.validators, at, due_at, known.pause_s, text), error, None
+        if shown is None:
+            return self._unchanged(known, at), None, None
+        return self._compared(known, shown, at), None, shown.serial
+
+    def _unchanged(self, known: KnownProject, at: float) -> Look:
+        """The look at a page that has not changed: it shows what is believed, since nothing waited when it came."""
+        page = known.page
+        if page.doubts:
+            is_calm = page.calm + 1 >= CALM
+            page = msgspec.structs.replace(page, doubts=page.doubts - is_calm, calm=0 if is_calm else page.calm + 1)
+        due = next_look(self._policy, known.pause_s, at, has_changed=False, is_waiting=False)
+        return Look(known, page, (), known.validators, at, due.due_at, due.pause_s)
+
+    def _compared(self, known: KnownProject, shown: ShownPage | None, at: float) -> Look:
+        found = compare(known.page, shown, at, self._policy.confirm_after_s)
+        due = next_look(self._policy, known.pause_s, at, has_changed=bool(found.events), is_waiting=found.is_waiting)
+        is_plain = shown is not None and not found.is_waiting and not found.events
+        validators = shown.validators if is_plain and shown is not None else NO_VALIDATORS
+        return Look(known, found.known, found.events, validators, at, due.due_at, due.pause_s)
+
+    def last_serial(self) -> int:
+        """The last serial of the counter, as of the last round."""
+        return self._memory.last_serial()
+
+    def changelog_page(self, since: int) -> list[ChangelogRow]:
+        """The next events above `since`, from memory."""
+        return list(self._memory.events(since, EVENTS_A_PAGE))
+
+    def changelog(self, since: int, until: int) -> Iterator[list[ChangelogRow]]:
+        """The pages of events above `since`, up to the page that reaches `until` or the last one, from memory."""
+        last: int | None = since
+        while last is not None and last < until and (page := self.changelog_page(last)):
+            yield page
+            last = last_usable_serial(page)
+
+    @contextmanager
+    def iter_listing(self) -> Iterator[tuple[int | None, Iterator[ListedProject | BrokenEntry]]]:
+        """The last serial and the projects, from memory."""
+        serial, projects = self._memory.listed()
+        wanted = (one for one in projects if not self._projects or one.normalized in self._projects)
+        yield serial, iter(wanted)
+
+    def project_page(self, project: str) -> ProjectPage:
+        """The page of `project` as it is believed, with the serial of its last event.
+
+        A project that was never seen is looked at now. Raises what that raises, and GoneError where it has no page.
+        """
+        normalized = canonicalize_name(project)
+        known = self._memory.load(normalized)
+        if known is None or known.looked_at is None:
+            known = self._first_look(normalized, known)
+        if not known.page.is_there or known.serial is None:
+            raise GoneError("it has no page, as far as was observed", self.index_url)
+        return known.page.project_page(normalized, known.serial)
+
+    def _first_look(self, project: str, known: KnownProject | None) -> KnownProject:
+        look, error, _ = self._look(known or KnownProject(project, KnownPage(project)))
+        if error is not None:
+            raise error
+        if known is None:
+            if look.page is None or not look.page.is_there:
+                raise GoneError("it has no page", self.index_url)
+            self._memory.enter([ShownProject(project)], look.at)
+            known = self._memory.load(project)
+            look = look if known is None else replace(look, known=known)
+        self._memory.save([look])
+        found = self._memory.load(project)
+        if found is None:
+            raise GoneError("it has no page", self.index_url)
+        return found
+
+    def agreed_file_origin(self, urls: Iterable[str]) -> FileOrigin | None:
+        """As `IndexClient.agreed_file_origin`."""
+        return self._client.agreed_file_origin(urls)
+
+    def trust_file_origin(self, origin: str) -> None:
+        """As `IndexClient.trust_file_origin`."""
+        self._client.trust_file_origin(origin)
+
+    def stream_file(
+        self, url: str, consume: Callable[[BinaryIO], _T], *, sha256: str | None, size: int | None, max_bytes: int
+    ) -> tuple[_T, FetchedBytes]:
+        """As `IndexClient.stream_file`."""
+        return self._client.stream_file(url, consume, sha256=sha256, size=size, max_bytes=max_bytes)
+
+    def open_ranges(
+        self,
+        url: str,
+        *,
+        sha256: str | None,
+        size: int,
+        max_bytes: int,
+        metadata_sha256: str | None,
+        has_sidecar: bool,
+    ) -> RangedFile:
+        """As `IndexClient.open_ranges`."""
+        return self._client.open_ranges(
+            url,
+            sha256=sha256,
+            size=size,
+            max_bytes=max_bytes,
+            metadata_sha256=metadata_sha256,
+            has_sidecar=has_sidecar,
+        )
+
+
+_HAS_SERIALS = (
+    "the index {} gives serials, and this catalog counts its own: to follow those of the index, start a new catalog"
+    " with PYPI_ASSETS_LISTER=auto; this one can be followed on as it is, and loses nothing"
+)
+
+
+def _messages(done: _Round) -> Iterator[str]:
+    yield from done.messages
+    if done.failed:
+        shown = "; ".join(f"{project}: {error}" for project, error in done.failed[:_SHOWN])
+        more = "" if len(done.failed) <= _SHOWN else f"; and {len(done.failed) - _SHOWN} more"
+        yield (
+            f"{len(done.failed)} of {done.looked_at} projects could not be looked at, and stay as they are known:"
+            f" {shown}{more}"
+        )
+
+
+def _named_once(projects: Iterable[ShownProject]) -> Collection[ShownProject]:
+    """The projects whose names can be one, each once."""
+    found: dict[str, ShownProject] = {}
+    for project in projects:
+        if normalized := canonicalize_name(project.name):
+            found.setdefault(normalized, project)
+    return found.values()

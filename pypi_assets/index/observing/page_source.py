@@ -1,0 +1,113 @@
+"""Requests the pages of an index without serials, as JSON (PEP 691) or HTML (PEP 503), whichever it has.
+
+Requests are conditional where something is known: they are by ETag and Last-Modified. What the pages mean is decided in
+`comparison.py`, and how they are read in `pages.py`, `project_list.py` and `html_pages.py`.
+"""
+
+import io
+from collections.abc import Iterator
+from urllib.parse import quote, unquote, urljoin, urlsplit
+
+from packaging.utils import canonicalize_name
+
+from pypi_assets.index.client import Answer, IndexClient
+from pypi_assets.index.errors import RefusedError, TransientError
+from pypi_assets.index.models import ListedProject
+from pypi_assets.index.observing.html_pages import MAX_HTML_BYTES, read_html_list, read_html_page
+from pypi_assets.index.observing.shown_pages import ShownList, ShownPage, ShownProject, Validators
+from pypi_assets.index.pages import read_shown_page
+from pypi_assets.index.project_list import read_listed_projects, read_listing_serial
+
+_HTML = "application/vnd.pypi.simple.v1+html"
+ACCEPT = f"application/vnd.pypi.simple.v1+json, {_HTML};q=0.2, text/html;q=0.01"
+MAX_PAGE_BYTES = 256 * 1024**2
+
+
+class SimplePages:
+    """The pages of one index, below its URL.
+
+    source = SimplePages(client)
+    page = source.page("demo", None, NO_VALIDATORS)
+    """
+
+    def __init__(self, client: IndexClient) -> None:
+        self._client = client
+
+    def list_of_projects(self, known: Validators) -> ShownList | None:
+        """All projects of the index; None where the list has not changed."""
+        url = self._client.index_url
+        answer = self._client.fetch(url, accept=ACCEPT, headers=known.headers(), max_bytes=MAX_PAGE_BYTES)
+        if answer is None:
+            return None
+        if answer.media_type.endswith("json"):
+            return ShownList(list(_listed(answer)), _validators(answer))
+        _require_html(answer)
+        projects = read_html_list(answer.body, url=answer.url, charset=answer.charset, index_url=url)
+        own = urlsplit(url).netloc
+        below = [one for one in projects if one.url is not None and urlsplit(one.url).netloc in {own, _host(answer)}]
+        return ShownList(below, _validators(answer))
+
+    def page(self, project: str, url: str | None, known: Validators) -> ShownPage | None:
+        """What the page of `project` shows now; None where it has not changed."""
+        address = url or urljoin(self._client.index_url, f"{quote(project, safe='')}/")
+        answer = self._client.fetch(address, accept=ACCEPT, headers=known.headers(), max_bytes=MAX_PAGE_BYTES)
+        if answer is None:
+            return None
+        _require_own_page(answer, project, address)
+        if answer.media_type.endswith("json"):
+            shown = read_shown_page(answer.body, project=project, url=answer.url)
+        else:
+            _require_html(answer)
+            shown = read_html_page(
+                answer.body,
+                project=project,
+                url=answer.url,
+                charset=answer.charset,
+                is_certain=answer.media_type == _HTML,
+            )
+        serial = answer.serial if shown.serial is None else shown.serial
+        return ShownPage(
+            shown.project,
+            shown.files,
+            shown.name,
+            shown.status,
+            shown.versions,
+            shown.broken,
+            _validators(answer),
+            serial,
+        )
+
+
+def _listed(answer: Answer) -> Iterator[ShownProject]:
+    body = io.BytesIO(answer.body)
+    read_listing_serial(body, answer.url)
+    for one in read_listed_projects(body, answer.url):
+        if isinstance(one, ListedProject):
+            yield ShownProject(one.name)
+
+
+def _validators(answer: Answer) -> Validators:
+    return Validators(answer.etag, answer.last_modified)
+
+
+def _host(answer: Answer) -> str:
+    return urlsplit(answer.url).netloc
+
+
+def _require_html(answer: Answer) -> None:
+    if answer.media_type not in {_HTML, "text/html", "application/xhtml+xml"}:
+        text = f"answers {answer.media_type or 'nothing named'} where a page of the Simple API is due, as JSON or HTML"
+        raise TransientError(text, answer.url)
+    if len(answer.body) > MAX_HTML_BYTES:
+        raise RefusedError(f"the page has more than {MAX_HTML_BYTES} bytes", answer.url)
+
+
+def _require_own_page(answer: Answer, project: str, address: str) -> None:
+    """Raises RefusedError where redirects have led to something else than the page of the project."""
+    if answer.url == address:
+        return
+    segments = [unquote(part) for part in urlsplit(answer.url).path.split("/") if part]
+    if segments and segments[-1].startswith("index."):
+        segments.pop()
+    if not segments or canonicalize_name(segments[-1]) != project:
+        raise RefusedError(f"redirects to {answer.url}, which is not the page of {project} (a login?)", address)

@@ -1,0 +1,166 @@
+"""What is known of an index without serials is kept once for all pollers, with one counter."""
+
+import threading
+from dataclasses import replace
+
+import pytest
+from sqlalchemy import insert
+
+from pypi_assets.catalog.database import Catalog, CatalogError
+from pypi_assets.catalog.observed.lister_states import read_lister_state
+from pypi_assets.catalog.observed.observations import Observations, counted_serial, require_counter
+from pypi_assets.catalog.tables import catalog_state
+from pypi_assets.index.kind_names import PAGES
+from pypi_assets.index.models import IndexFile
+from pypi_assets.index.observing.comparison import KnownFile, KnownPage, NewEvent
+from pypi_assets.index.observing.memory import KnownList, KnownProject, Look
+from pypi_assets.index.observing.shown_pages import NO_VALIDATORS, ShownProject, Validators
+
+URL = "https://pages.example.org/simple/"
+
+
+@pytest.fixture
+def memory(catalog: Catalog) -> Observations:
+    return Observations(replace(catalog, clock=lambda: 100.0), URL)
+
+
+def page_of(project: str, *names: str) -> KnownPage:
+    files = {
+        name: KnownFile(IndexFile(name, f"{URL}{name}", "ab" * 32, 7, None, ">=3", True, "why", True, None), "1.0")
+        for name in names
+    }
+    return KnownPage(project, is_there=True, was_there=True, files=files)
+
+
+def look(known: KnownProject, *actions: str, page: KnownPage | None = None, at: float = 100.0) -> Look:
+    events = tuple(NewEvent("1.0", action) for action in actions)
+    return Look(known, page or page_of(known.project), events, Validators('"x"', "yesterday"), at, at + 50.0, 50.0)
+
+
+def entered(memory: Observations, *names: str) -> list[KnownProject]:
+    memory.enter([ShownProject(name) for name in names], 90.0)
+    return memory.take_due(100.0, 200.0, 10, seen_before=100.0, among=None)
+
+
+def test_a_look_is_kept_whole(memory: Observations) -> None:
+    [known] = entered(memory, "Demo")
+    assert known == KnownProject("demo", KnownPage("demo"))
+    page = page_of("demo", "demo-1.0.tar.gz")
+    assert memory.save([look(known, "create", "add source file demo-1.0.tar.gz", page=page)]) == (2, 0)
+    assert memory.load("demo") == KnownProject("demo", page, None, 1, 2, Validators('"x"', "yesterday"), 50.0, 100.0)
+    assert memory.load("other") is None
+    assert memory.last_serial() == 2
+    assert [(one.serial, one.name, one.version, one.action, one.timestamp) for one in memory.events(0, 10)] == [
+        (1, "demo", "1.0", "create", 100),
+        (2, "demo", "1.0", "add source file demo-1.0.tar.gz", 100),
+    ]
+    assert [one.serial for one in memory.events(1, 1)] == [2]
+    assert [(one.name, one.last_serial) for one in memory.listed()[1]] == [("demo", 2)]
+
+
+def test_a_look_that_another_poller_has_overtaken_is_dropped(memory: Observations) -> None:
+    [known] = entered(memory, "demo")
+    assert memory.save([look(known, "create")]) == (1, 0)
+    assert memory.save([look(known, "create", page=page_of("demo", "x-1.0.zip"))]) == (0, 1)
+    found = memory.load("demo")
+    assert found is not None
+    assert (found.page.files, found.serial, memory.last_serial()) == ({}, 1, 1)
+
+
+def test_a_failed_look_keeps_what_is_known(memory: Observations) -> None:
+    [known] = entered(memory, "demo")
+    memory.save([look(known, "create")])
+    before = memory.load("demo")
+    assert before is not None
+    memory.save([Look(before, None, (), NO_VALIDATORS, 150.0, 400.0, 50.0, "HTTP 503 \0")])
+    after = memory.load("demo")
+    assert after is not None
+    assert replace(after, revision=before.revision, failures=0) == before
+    assert after.failures == 1
+    assert memory.count_due(399.0, None) == 0
+    assert memory.count_due(400.0, None) == 1
+    assert memory.count_due(400.0, {"other"}) == 0
+
+
+def test_two_pollers_get_different_projects(memory: Observations) -> None:
+    first = [one.project for one in entered(memory, "a", "b", "c")[:2]]
+    assert first == ["a", "b"]
+    assert memory.take_due(199.0, 300.0, 10, seen_before=100.0, among=None) == []
+    again = memory.take_due(200.0, 300.0, 2, seen_before=100.0, among=None)
+    assert [one.project for one in again] == ["a", "b"]
+    rest = memory.take_due(200.0, 300.0, 2, seen_before=100.0, among={"a", "c"})
+    assert [one.project for one in rest] == ["c"]
+
+
+def test_serials_of_pollers_at_once_have_no_gap_and_none_twice(memory: Observations) -> None:
+    known = entered(memory, *(f"p{number}" for number in range(8)))
+
+    def save(mine: list[KnownProject]) -> None:
+        for one in mine:
+            memory.save([look(one, "create", "add source file x")])
+
+    threads = [threading.Thread(target=save, args=(known[start::2],)) for start in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    found = memory.events(0, 100)
+    assert [one.serial for one in found] == list(range(1, 17))
+    assert all(found[place].name == found[place + 1].name for place in range(0, 16, 2))
+
+
+def test_the_list_enters_projects_and_makes_those_due_that_left_it(memory: Observations) -> None:
+    assert memory.known_list() == KnownList()
+    memory.save_list([ShownProject("Demo.Pkg", f"{URL}Demo.Pkg/"), ShownProject("b")], Validators('"1"'), 100.0)
+    assert memory.known_list() == KnownList(100.0, Validators('"1"'))
+    found = memory.take_due(100.0, 200.0, 10, seen_before=100.0, among=None)
+    assert [(one.project, one.url) for one in found] == [("b", None), ("demo-pkg", f"{URL}Demo.Pkg/")]
+    memory.save([look(one, "create") for one in found])
+    memory.save_list([ShownProject("b", f"{URL}b/")], Validators(None, "x" * 2_000), 120.0)
+    assert memory.known_list() == KnownList(120.0)
+    [left] = memory.take_due(120.0, 200.0, 10, seen_before=120.0, among=None)
+    assert left.project == "demo-pkg"
+    moved = memory.load("b")
+    assert moved is not None
+    assert moved.url == f"{URL}b/"
+    memory.save_list(None, NO_VALIDATORS, 130.0)
+    assert memory.known_list() == KnownList(130.0)
+    memory.make_due(130.0, {"b"})
+    assert [one.project for one in memory.take_due(130.0, 200.0, 10, seen_before=130.0, among=None)] == ["b"]
+
+
+@pytest.mark.parametrize("name", ["", "x" * 600, "a\0b", "\ud800"])
+def test_names_that_none_can_have_are_left_out(memory: Observations, name: str) -> None:
+    memory.enter([ShownProject(name), ShownProject("good")], 1.0)
+    assert [one.project for one in memory.take_due(1.0, 2.0, 9, seen_before=1.0, among=None)] == ["good"]
+
+
+def test_that_the_index_gives_serials_is_news_once(memory: Observations) -> None:
+    assert [memory.note_serials() for _ in range(3)] == [True, False, False]
+
+
+def test_a_catalog_has_serials_of_one_kind(catalog: Catalog, memory: Observations) -> None:
+    """Whichever kind it is, the other one is refused, and nothing is changed."""
+    with catalog.read() as connection:
+        for is_observed in (True, False):
+            require_counter(connection, URL, is_observed=is_observed)
+    [known] = entered(memory, "demo")
+    memory.save([look(known, "create")])
+    with catalog.read() as connection:
+        require_counter(connection, URL, is_observed=True)
+        with pytest.raises(CatalogError, match=f"follows {URL} by observing its pages.*nothing was changed"):
+            require_counter(connection, URL, is_observed=False)
+        with pytest.raises(CatalogError, match=f"observes {URL}, not http://other/: set PYPI_ASSETS_INDEX_URL back"):
+            require_counter(connection, "http://other/", is_observed=True)
+        assert counted_serial(connection, URL) == 1
+
+
+def test_a_catalog_of_the_index_s_own_serials_is_not_observed(catalog: Catalog, memory: Observations) -> None:
+    state = {"index_url": URL, "events_since": 5, "events_through": 9, "exact_from": 5, "next_dump_sequence": 1}
+    with catalog.write() as connection:
+        connection.execute(insert(catalog_state).values(id=1, **state))
+    known = entered(memory, "demo")
+    with pytest.raises(CatalogError, match=r"follows the serials that .* gives itself.*nothing was changed"):
+        memory.save([look(known[0], "create")])
+    with catalog.read() as connection:
+        assert read_lister_state(connection, PAGES, URL).revision == 0

@@ -1,0 +1,171 @@
+"""A catalog follows an index without serials: whole crawls over HTTP, on SQLite and PostgreSQL."""
+
+import hashlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from pypi_assets.assembly import crawler_from, index_from, storage_from
+from pypi_assets.catalog.database import Catalog, CatalogError
+from pypi_assets.catalog.observed.observations import Observations
+from pypi_assets.catalog.observed.projects import find_project
+from pypi_assets.catalog.reads.past_generations import past_generations_of
+from pypi_assets.catalog.reports.live_files import live_files
+from pypi_assets.catalog.reports.project_history import read_history
+from pypi_assets.crawl.crawler import Crawler
+from pypi_assets.crawl.full_crawl import crawl_full
+from pypi_assets.crawl.incremental_crawl import crawl_incremental
+from pypi_assets.crawl.index_audit import audit_index
+from pypi_assets.crawl.observing import observe
+from pypi_assets.index.errors import PackageIndexError
+from pypi_assets.settings import load_settings
+from pypi_assets_tests.served_index import live, logged_changes, shared_readers
+from pypi_assets_tests.served_pages import HTML, ServedPages, served_pages
+
+LOGIN = (200, {"Content-Type": HTML}, b"<form><input type=password></form>")
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Iterator[ServedPages]:
+    with served_pages(tmp_path / "served") as served:
+        served.wheel("demo", "1.0")
+        served.sdist("demo", "1.0")
+        served.wheel("other-thing", "1.0")
+        yield served
+
+
+@pytest.fixture
+def follow(tmp_path: Path, index: ServedPages, catalog: Catalog) -> Iterator[Callable[..., Crawler]]:
+    """Makes a crawler; what it notifies people of is in `follow.notices`."""
+    opened = []
+
+    def made(notices: list[str] | None = None, **settings: object) -> Crawler:
+        defaults = {"lister": "pages", "index_url": index.url, "poll_shortest_s": 0, "poll_confirm_s": 0}
+        loaded = load_settings(home=tmp_path, request_attempts=1, **(defaults | settings))
+        client = index_from(loaded, catalog)
+        opened.append(client)
+        notify = None if notices is None else notices.append
+        return crawler_from(loaded, client, catalog, storage_from(loaded), shared_readers(), notify=notify)
+
+    yield made
+    for client in opened:
+        client.close()
+
+
+def test_a_catalog_equals_the_pages_after_each_poll(
+    index: ServedPages, catalog: Catalog, follow: Callable[..., Crawler]
+) -> None:
+    crawler = follow()
+    result = crawl_full(crawler)
+    assert (result.visits.exhausted, result.reads.data, live(catalog)) == (0, 3, index.shown())
+    new = index.wheel("demo", "2.0")
+    index.projects["demo"][new].yanked = "broken"
+    index.speaks_json = True
+    [ranged] = crawl_incremental(crawler)
+    assert (ranged.lister, ranged.events.events, ranged.unexplained_changes) == ("pages", 2, 0)
+    assert live(catalog) == index.shown()
+    del index.projects["demo"][new]
+    assert crawl_incremental(crawler) == []
+    crawl_incremental(crawler)
+    assert live(catalog) == index.shown()
+    del index.projects["other-thing"]
+    for _ in range(2):
+        crawl_incremental(crawler)
+    assert live(catalog) == index.shown()
+    audit = audit_index(crawler, 100.0)
+    assert audit.audit.findings is not None
+    assert audit.audit.findings.counts == {}
+    assert live(catalog, 4) == {(name, False) for name in ("demo-1.0-py3-none-any.whl", "demo-1.0.tar.gz")}
+
+
+def test_files_without_hashes_are_read(index: ServedPages, catalog: Catalog, follow: Callable[..., Crawler]) -> None:
+    index.has_hashes = False
+    result = crawl_full(follow())
+    assert result.reads.data == 3
+    digests = {name: hashlib.sha256(one.content).hexdigest() for name, one in index.projects["demo"].items()}
+    found = {file.filename: file.sha256 for file in live_files(catalog) if file.filename in digests}
+    assert found == digests
+
+
+def test_only_what_is_named_is_followed_where_there_is_no_list(
+    index: ServedPages, catalog: Catalog, follow: Callable[..., Crawler]
+) -> None:
+    index.has_list = False
+    with pytest.raises(PackageIndexError, match="has no list of projects; name the projects"):
+        crawl_full(follow())
+    result = crawl_full(follow(projects="Other.Thing missing"))
+    assert (result.listing.projects, result.listing.missing) == (1, ("missing",))
+    assert live(catalog) == {("other_thing-1.0-py3-none-any.whl", False)}
+    assert "/simple/demo/" not in index.requests
+
+
+def test_login_pages_change_nothing(index: ServedPages, catalog: Catalog, follow: Callable[..., Crawler]) -> None:
+    notices: list[str] = []
+    crawler = follow(notices)
+    crawl_full(crawler)
+    before = live(catalog)
+    index.answers = lambda path: LOGIN if path == "/simple/demo/" else None
+    assert [crawl_incremental(crawler) for _ in range(3)] == [[], [], []]
+    assert notices[0].startswith("1 of 2 projects could not be looked at, and stay as they are known: demo: a page")
+    index.answers = lambda _: LOGIN
+    with pytest.raises(PackageIndexError, match="a form to fill in"):
+        crawl_incremental(crawler)
+    assert live(catalog) == before
+
+
+def test_a_catalog_keeps_its_kind_of_serials(
+    index: ServedPages, catalog: Catalog, follow: Callable[..., Crawler]
+) -> None:
+    crawl_full(follow())
+    before = live(catalog)
+    for lister in ("auto", "xmlrpc", "simple"):
+        with pytest.raises(CatalogError, match="by observing its pages"):
+            crawl_full(follow(lister=lister))
+        with pytest.raises(CatalogError, match="by observing its pages"):
+            crawl_incremental(follow(lister=lister))
+    assert live(catalog) == before
+    assert Observations(catalog, index.url).last_serial() == 5
+
+
+def test_a_round_reports_its_progress(index: ServedPages, follow: Callable[..., Crawler]) -> None:
+    crawler = follow()
+    found = observe(crawler, everything=True)
+    assert (found.looked_at, found.events) == (2, 5)
+    assert observe(crawler).events == 0
+
+
+def test_an_overwritten_file_is_its_next_generation(
+    index: ServedPages, catalog: Catalog, follow: Callable[..., Crawler]
+) -> None:
+    crawler = follow()
+    crawl_full(crawler)
+    before = {file.filename: file.sha256 for file in live_files(catalog)}
+    name = index.wheel("demo", "1.0", files={"other_module.py": ""})
+    [ranged] = crawl_incremental(crawler)
+    assert (ranged.events.events, ranged.reads.data, ranged.unexplained_changes) == (1, 1, 0)
+    after = {file.filename: file.sha256 for file in live_files(catalog)}
+    assert after[name] == hashlib.sha256(index.projects["demo"][name].content).hexdigest() != before[name]
+    assert (name, ranged.serials.end, "replaced") in logged_changes(catalog, "demo")
+    with catalog.read() as connection:
+        project = find_project(connection, "demo")
+        assert project is not None
+        [past] = past_generations_of(connection, project.id)
+        kinds = [entry.kind for entry in read_history(connection, project) if entry.serial == ranged.serials.end]
+    assert (past.generation, past.until, past.sha256) == (1, ranged.serials.end, before[name])
+    assert past.facts["modules"] == ["demo"]
+    assert kinds[:2] == ["add file", "replaced"]
+
+
+def test_bytes_without_a_hash_that_change_are_read_again(
+    index: ServedPages, catalog: Catalog, follow: Callable[..., Crawler]
+) -> None:
+    """A weaker hash shows that the bytes are others; what sha256 they have is known once they are read."""
+    index.weak_hashes = True
+    crawler = follow()
+    crawl_full(crawler)
+    name = index.wheel("demo", "1.0", files={"other_module.py": ""})
+    [ranged] = crawl_incremental(crawler)
+    assert ranged.reads.data == 1
+    after = {file.filename: file.sha256 for file in live_files(catalog)}
+    assert after[name] == hashlib.sha256(index.projects["demo"][name].content).hexdigest()

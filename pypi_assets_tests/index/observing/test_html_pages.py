@@ -1,0 +1,183 @@
+"""HTML pages of PEP 503, as servers write them and as nobody should."""
+
+import time
+from collections.abc import Callable
+
+import pytest
+
+from pypi_assets.index.errors import RefusedError
+from pypi_assets.index.models import IndexFile
+from pypi_assets.index.observing.html_pages import MAX_HTML_BYTES, read_html, read_html_list, read_html_page
+from pypi_assets.index.observing.shown_pages import ShownFile, ShownPage
+
+URL = "http://index.example.org/simple/demo/"
+SHA = "ab" * 32
+WHEEL = "demo-1.0-py3-none-any.whl"
+
+
+def page(body: str, *, url: str = URL, charset: str | None = None, is_certain: bool = False) -> ShownPage:
+    return read_html_page(body.encode(), project="demo", url=url, charset=charset, is_certain=is_certain)
+
+
+def files(body: str) -> dict[str, ShownFile]:
+    return {one.file.filename: one for one in page(body).files}
+
+
+def test_all_that_a_link_has_is_read() -> None:
+    found = page(
+        "<!DOCTYPE html><meta name='pypi:repository-version' content='1.3'>"
+        "<meta name='pypi:project-status' content='archived'>"
+        f"<A HREF='../../files/{WHEEL}#sha256={SHA.upper()}' data-requires-python='&gt;=3.8' data-yanked='broken'"
+        f" data-dist-info-metadata='sha256={SHA}' data-gpg-sig='false'>text</A>"
+    )
+    address = f"http://index.example.org/files/{WHEEL}"
+    file = IndexFile(WHEEL, address, SHA, None, None, ">=3.8", True, "broken", True, SHA)
+    assert found.files == (ShownFile(file, {"sha256": SHA}, False),)
+    assert (found.status, found.broken) == ("archived", ())
+
+
+@pytest.mark.parametrize(
+    ("attributes", "metadata", "sha256"),
+    [
+        ("data-core-metadata='true'", True, None),
+        ("data-core-metadata='false'", False, None),
+        (f"data-core-metadata='sha256={SHA}' data-dist-info-metadata='true'", True, SHA),
+        ("data-dist-info-metadata='md5=00'", True, None),
+        ("", False, None),
+    ],
+)
+def test_metadata_of_both_names(attributes: str, metadata: bool, sha256: str | None) -> None:
+    file = files(f"<a href='{WHEEL}' {attributes}>x</a>")[WHEEL].file
+    assert (file.core_metadata, file.core_metadata_sha256) == (metadata, sha256)
+
+
+@pytest.mark.parametrize(
+    ("base", "href", "address"),
+    [
+        ("", "demo-1.0.tar.gz", "http://index.example.org/simple/demo/demo-1.0.tar.gz"),
+        ("", "/x/demo-1.0.tar.gz", "http://index.example.org/x/demo-1.0.tar.gz"),
+        ("", "//files.example.org/demo-1.0.tar.gz", "http://files.example.org/demo-1.0.tar.gz"),
+        ("", "https://me:secret@files.example.org/demo-1.0.tar.gz", "https://files.example.org/demo-1.0.tar.gz"),
+        ("", "demo-1.0.tar.gz?token=1#md5=00", "http://index.example.org/simple/demo/demo-1.0.tar.gz?token=1"),
+        ("<base href='https://cdn.example.org/f/'>", "demo-1.0.tar.gz", "https://cdn.example.org/f/demo-1.0.tar.gz"),
+        (
+            "<base href='../f/'><base href='/g/'>",
+            "demo-1.0.tar.gz",
+            "http://index.example.org/simple/f/demo-1.0.tar.gz",
+        ),
+        ("<base target='x'>", " demo-1.0.tar.gz ", "http://index.example.org/simple/demo/demo-1.0.tar.gz"),
+    ],
+)
+def test_addresses_are_relative_to_the_first_base(base: str, href: str, address: str) -> None:
+    [found] = files(f"{base}<a href='{href}'>x</a>").values()
+    assert found.file.url == address
+
+
+def test_what_is_no_distribution_is_left_out_and_names_are_those_of_the_address() -> None:
+    found = files(
+        "<a href='../'>..</a><a href='?C=M'>sort</a><a href='demo-1.0.tar.gz.asc'>sig</a><a>none</a>"
+        "<a href='demo%2D1.0%2Bl.tar.gz'>other text</a><a href='README.txt'>r</a><a name='x' href=''>e</a>"
+    )
+    assert list(found) == ["demo-1.0+l.tar.gz"]
+
+
+def test_a_broken_link_costs_itself() -> None:
+    found = page(
+        "<a href='demo-1.0.tar.gz#sha256=zz'>a</a><a href='ftp://h/demo-2.0.tar.gz'>b</a>"
+        "<a href='a%2Fb%00demo-3.0.tar.gz'>c</a><a href='http://[demo-4.0.tar.gz'>d</a>"
+        f"<a href='{WHEEL}#sha256={SHA}'>e</a><a href='{WHEEL}#sha256={SHA}'>the same</a>"
+        f"<a href='/x/{WHEEL}#sha256={SHA}'>another</a>"
+    )
+    assert [(one.name, one.problem) for one in found.broken] == [
+        ("demo-1.0.tar.gz", "its sha256 is not 64 hexadecimal digits"),
+        ("demo-2.0.tar.gz", "its address is no http(s) URL"),
+        ("a/b\0demo-3.0.tar.gz", r"'a/b\x00demo-3.0.tar.gz' is not a plain filename"),
+        (WHEEL, "it is listed twice"),
+    ]
+    assert [(one.file.filename, one.file.url is None) for one in found.files] == [
+        ("demo-1.0.tar.gz", True),
+        ("demo-2.0.tar.gz", True),
+        (WHEEL, False),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("body", "problem"),
+    [
+        ("<form><input name=user><input type=password></form>", "a page with a form to fill in"),
+        ("<h1>Welcome</h1><a href='/login'>log in</a>", "lists nothing and does not look like a page"),
+        ("", "lists nothing and does not look like a page"),
+        ("<meta name='pypi:repository-version' content='2.0'>", "version '2.0' of the Simple API, and only 1.x"),
+        ("<![bad [ <a href='demo-1.0.tar.gz'>", "cannot be read as HTML"),
+    ],
+)
+def test_what_is_no_page_of_an_index_is_refused(body: str, problem: str) -> None:
+    with pytest.raises(RefusedError, match=problem):
+        page(body)
+
+
+@pytest.mark.parametrize("title", ["Links for demo", "Index of /simple/demo/", "Directory listing for /simple/demo/"])
+def test_an_empty_page_needs_the_mark_of_one(title: str) -> None:
+    assert page(f"<title>{title}</title>").files == ()
+    assert page("", is_certain=True).files == ()
+
+
+def test_the_list_has_each_project_below_the_index_once() -> None:
+    body = (
+        "<title>Simple index</title><a href='Demo.Pkg/'>Demo.Pkg</a><a href='/simple/other'>misleading</a>"
+        "<a href='demo-pkg/'>again</a><a href='../'>..</a><a href='/other/place/'>x</a><a href='sub/folder/'>x</a>"
+        "<a href='%2e%2e/'>dots</a><a href='/simple/'>itself</a>"
+    )
+    index_url = "http://h/simple/"
+    found = read_html_list(body.encode(), url=index_url, charset=None, index_url=index_url)
+    assert [(one.name, one.url) for one in found] == [
+        ("Demo.Pkg", "http://h/simple/Demo.Pkg/"),
+        ("other", "http://h/simple/other"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("content", "charset"),
+    [
+        ("é".encode("latin-1"), "ISO-8859-1"),
+        ("é".encode(), None),
+        ("é".encode(), "idna"),
+        ("\ufeffé".encode("utf-16"), None),
+    ],
+)
+def test_encodings(content: bytes, charset: str | None) -> None:
+    if content.startswith(b"\xff\xfe"):
+        content = content[:2] + "<title>".encode("utf-16-le") + content[4:]
+    else:
+        content = b"<title>" + content
+    assert read_html(content, url=URL, charset=charset).title == "é"
+
+
+HOSTILE: list[Callable[[], str]] = [
+    lambda: "<!--" * 100_000,
+    lambda: "<a " * 100_000,
+    lambda: "<a " + "x=1 " * 100_000,
+    lambda: "<script>" + "a" * 3_000_000,
+    lambda: "<a href='" * 100_000,
+    lambda: "<?" * 100_000,
+    lambda: "&" * 100_000,
+]
+
+
+@pytest.mark.parametrize("body", HOSTILE)
+def test_a_page_that_keeps_its_reader_busy_is_refused(body: Callable[[], str]) -> None:
+    started = time.thread_time()
+    with pytest.raises(RefusedError, match="it has a tag of more than"):
+        read_html(body().encode(), url=URL, charset=None)
+    assert time.thread_time() - started < 2
+
+
+def test_links_that_never_end_take_little_memory() -> None:
+    found = read_html(b"<a href=x>t<b><p>" * 20_000, url=URL, charset=None)
+    assert len(found.links) == 20_000
+    assert all(link.text == "t" for link in found.links)
+
+
+def test_a_page_that_is_too_large_is_refused() -> None:
+    with pytest.raises(RefusedError, match="more than 67108864 bytes"):
+        read_html(bytes(MAX_HTML_BYTES + 1), url=URL, charset=None)

@@ -1,0 +1,111 @@
+"""Pages and lists are requested as JSON or HTML, on condition, and what is no such page is refused by name."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from pypi_assets.index.client import IndexClient
+from pypi_assets.index.errors import GoneError, PackageIndexError, RefusedError, TransientError
+from pypi_assets.index.observing.page_source import SimplePages
+from pypi_assets.index.observing.shown_pages import NO_VALIDATORS, ShownPage
+from pypi_assets.index.transport import Retries
+from pypi_assets_tests.served_pages import HTML, JSON, Answer, ServedPages, served_pages
+
+
+@pytest.fixture(scope="module")
+def _served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedPages]:
+    with served_pages(tmp_path_factory.mktemp("pages")) as index:
+        index.wheel("demo", "1.0")
+        index.sdist("Other.Pkg", "2.0")
+        yield index
+
+
+@pytest.fixture
+def index(_served: ServedPages) -> ServedPages:
+    _served.answers, _served.speaks_json, _served.has_list = lambda _: None, False, True
+    return _served
+
+
+@pytest.fixture
+def source(index: ServedPages) -> Iterator[SimplePages]:
+    with IndexClient(index.url, changelog_url=index.url, retries=Retries(1)) as client:
+        yield SimplePages(client)
+
+
+def shown(source: SimplePages, project: str = "demo") -> ShownPage:
+    page = source.page(project, None, NO_VALIDATORS)
+    assert page is not None
+    return page
+
+
+def test_json_and_html_show_the_same(index: ServedPages, source: SimplePages) -> None:
+    as_html = shown(source)
+    index.speaks_json = True
+    as_json = shown(source)
+    assert as_html.files == as_json.files
+    assert as_html.files[0].hashes.keys() == {"sha256"}
+    assert as_html.validators.etag
+    assert as_html.validators != as_json.validators
+
+
+@pytest.mark.parametrize("speaks_json", [False, True])
+def test_the_list(index: ServedPages, source: SimplePages, speaks_json: bool) -> None:
+    index.speaks_json = speaks_json
+    found = source.list_of_projects(NO_VALIDATORS)
+    assert found is not None
+    assert [one.name for one in found.projects] == ["demo", "other-pkg"]
+    assert source.list_of_projects(found.validators) is None
+
+
+def test_a_page_that_has_not_changed_is_not_sent_again(source: SimplePages) -> None:
+    assert source.page("demo", None, shown(source).validators) is None
+
+
+def test_what_is_not_there(index: ServedPages, source: SimplePages) -> None:
+    index.has_list = False
+    for request in (lambda: shown(source, "missing"), lambda: source.list_of_projects(NO_VALIDATORS)):
+        with pytest.raises(GoneError, match="HTTP 404"):
+            request()
+
+
+LOGIN = b"<html><form action='/login'><input type=password></form></html>"
+ODD: list[tuple[dict[str, Answer], type[PackageIndexError], str]] = [
+    ({"demo": (200, {"Content-Type": HTML}, LOGIN)}, RefusedError, "a form to fill in"),
+    (
+        {"demo": (302, {"Location": "/login/"}, b""), "login": (200, {"Content-Type": HTML}, LOGIN)},
+        RefusedError,
+        "login",
+    ),
+    ({"demo": (302, {"Location": "https://login.example.org/"}, b"")}, RefusedError, "the host login.example.org"),
+    ({"demo": (200, {"Content-Type": HTML}, b"<h1>It works!</h1>")}, RefusedError, "does not look like a page"),
+    ({"demo": (200, {"Content-Type": JSON}, b"{}")}, RefusedError, "meta is not an object"),
+    ({"demo": (200, {"Content-Type": JSON}, b"{")}, TransientError, "broken JSON"),
+    ({"demo": (200, {"Content-Type": "image/png"}, b"x")}, TransientError, "image/png where a page of the Simple API"),
+    ({"demo": (200, {}, b"x")}, TransientError, "nothing named where a page of the Simple API"),
+    ({"demo": (401, {"Content-Type": HTML}, LOGIN)}, RefusedError, "HTTP 401"),
+    ({"demo": (503, {"Content-Type": HTML}, LOGIN)}, TransientError, "HTTP 503"),
+]
+
+
+@pytest.mark.parametrize(("answers", "kind", "problem"), ODD, ids=[problem for *_, problem in ODD])
+def test_what_is_no_page(
+    index: ServedPages, source: SimplePages, answers: dict[str, Answer], kind: type[PackageIndexError], problem: str
+) -> None:
+    index.answers = lambda path: answers.get(path.strip("/").rpartition("/")[2])
+    with pytest.raises(kind, match=problem):
+        shown(source)
+
+
+def test_a_redirect_to_the_same_project_is_followed(index: ServedPages, source: SimplePages) -> None:
+    index.answers = lambda path: (301, {"Location": "/simple/demo/"}, b"") if path == "/simple/demo" else None
+    page = source.page("demo", index.url + "demo", NO_VALIDATORS)
+    assert page is not None
+    assert len(page.files) == 1
+
+
+def test_a_serial_that_the_index_gives_all_the_same_is_seen(index: ServedPages, source: SimplePages) -> None:
+    body = b'{"meta": {"api-version": "1.0", "_last-serial": 7}, "name": "demo", "files": []}'
+    index.answers = lambda _: (200, {"Content-Type": JSON}, body)
+    assert shown(source).serial == 7
+    index.answers = lambda _: (200, {"Content-Type": HTML, "X-PyPI-Last-Serial": "8"}, b"<title>Links for demo</title>")
+    assert shown(source).serial == 8
