@@ -313,7 +313,7 @@ read_queue = Table(
         Boolean,
         nullable=False,
         server_default=false(),
-        comment="what it requires leads a scope on, so it is read before the others",
+        comment="what it requires leads a scope on: read before the others",
     ),
     *_claims(),
     comment="The distributions that are pending and whose address is known; nothing else is here.",

@@ -98,3 +98,21 @@ def test_what_no_index_has_is_entered_and_holds_nothing_up(index: ServedIndex, c
     index.wheel("missing", "1.0", requires_dist=["nowhere"])
     crawl_incremental(crawler)
     assert {name for name, _ in live(catalog)} == {"app-1.0-py3-none-any.whl", "missing-1.0-py3-none-any.whl"}
+
+
+def test_of_a_release_with_many_files_one_of_each_kind_leads_on_before_the_others(
+    index: ServedIndex, catalog: Catalog
+) -> None:
+    for python in range(30, 40):
+        index.wheel("app", "1.0", requires_dist=["library"], tag=f"cp{python}-none-any")
+    index.sdist("app", "1.0")
+    index.wheel("library", "1.0")
+    requested: list[str] = []
+    index.faults = lambda request: requested.append(request.url.path)
+    crawler = index.crawler(catalog, connections=1)
+    create(crawler, "app")
+    run_scope(crawler, "mine")
+    pages = [number for number, path in enumerate(requested) if path == "/simple/library/"]
+    before = [path for path in requested[: pages[0]] if path.endswith((".whl", ".tar.gz"))]
+    assert len(set(before)) == 2
+    assert live(catalog) == index.shown()

@@ -5,7 +5,7 @@ that change. A project without one, or whose past is revised, is folded from its
 written.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate
 from typing import Any
@@ -128,10 +128,20 @@ def _queue_files(connection: Connection, updates: Iterable[ProjectUpdate], rules
             without_rules += [(file.id, one.project.id) for file in wanted]
         elif wanted:
             live = {file.name: _as_scope_file(one, file) for file in one.files if file.is_live}
-            leading = of_it.read_first(live)
-            first = {file.id for file in wanted if file.name in leading}
+            first = _one_of_each_kind(one, wanted, of_it.read_first(live))
             queue_reads(connection, [(file.id, one.project.id) for file in wanted], of_it.nice, first)
     queue_reads(connection, without_rules)
+
+
+def _one_of_each_kind(update: ProjectUpdate, files: Iterable[FileUpdate], leading: Collection[str]) -> set[int]:
+    """The ids of the smallest file of each kind, of those that are `leading`: mostly all of them require the same."""
+    smallest: dict[str, tuple[int, str, int]] = {}
+    for file in files:
+        if file.name in leading:
+            kind, size = update.names.parts(file.name).kind, file.known_facts and file.known_facts.size
+            mine = (size or 0, file.name, file.id)
+            smallest[kind] = min(smallest.get(kind, mine), mine)
+    return {id_ for _, _, id_ in smallest.values()}
 
 
 def _as_scope_file(update: ProjectUpdate, file: FileUpdate) -> ScopeFile:

@@ -12,7 +12,7 @@ Text = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
 Key = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 
 _RULESETS = "SCOPE:VERSION of each ruleset in force, joined by commas; null: none was"
-_IS_FIRST = "what it requires leads a scope on, so it is read before the others"
+_IS_FIRST = "what it requires leads a scope on: read before the others"
 
 
 def upgrade() -> None:
