@@ -178,6 +178,14 @@ def catalog(database_url: str) -> Iterator[Catalog]:
 
 
 @pytest.fixture
+def sqlite_catalog(tmp_path: Path) -> Iterator[Catalog]:
+    """An empty catalog on SQLite, for what does not depend on the database."""
+    opened = open_catalog(sqlite_database(tmp_path / "catalog" / "catalog.sqlite"))
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
 def dagster_postgres(monkeypatch: pytest.MonkeyPatch, empty_postgres_database_url: str) -> str:
     """The URL of an empty database that Dagster's instance uses."""
     monkeypatch.setenv("DAGSTER_POSTGRES_URL", empty_postgres_database_url.replace("+psycopg:", "+psycopg2:"))

@@ -736,6 +736,7 @@ scopes = Table(
     Column("is_aborted", Boolean, nullable=False, server_default=false()),
     Column("completed_at", Time, comment="when nothing was left to do; null: something is"),
     Column("pruned_at", Time, comment="when what its roots no longer lead to was left out"),
+    Column("pruned_serial", Serial, comment="what the roots led to before it does not count since then"),
     _visited(),
     comment="What is followed: roots, and by which rules their requirements are.",
 )

@@ -1,9 +1,9 @@
 """An index, a catalog that follows it, and what must hold after each step of a history (model_steps.py)."""
 
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from threading import Event
 from types import SimpleNamespace
@@ -63,6 +63,17 @@ def follow(catalog: Catalog, history: Sequence[Step]) -> "Following":
     What happens depends on the history alone, not on how long anything takes.
     """
     following = Following(catalog)
+    with draining_in_place():
+        for name, arguments in history:
+            random.seed(0)
+            following.step(name, arguments)
+        following.settle()
+    return following
+
+
+@contextmanager
+def draining_in_place() -> Iterator[None]:
+    """Work is done at once and in order, without threads, and no process looks at the clock."""
     with ExitStack() as stack:
         stack.enter_context(patch.object(draining, "_GATHER_S", None))
         stack.enter_context(patch.object(draining, "ThreadPoolExecutor", _InPlace))
@@ -70,11 +81,7 @@ def follow(catalog: Catalog, history: Sequence[Step]) -> "Following":
         stack.enter_context(patch.object(draining.Pace, "is_due", return_value=False))
         for module in (draining, crawler_module):  # after each nap a worker looks at the whole queue
             stack.enter_context(patch.object(module, "_LONGEST_NAP_S", LONGEST_NAP_S))
-        for name, arguments in history:
-            random.seed(0)
-            following.step(name, arguments)
-        following.settle()
-    return following
+        yield
 
 
 class _InPlace(Executor):

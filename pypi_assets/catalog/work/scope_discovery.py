@@ -23,15 +23,19 @@ from pypi_assets.catalog.tables import (
     scope_marks,
     scope_projects,
 )
+from pypi_assets.catalog.work.finished_workloads import queue_done
 from pypi_assets.catalog.work.read_queue import queue_reads
 from pypi_assets.catalog.work.scope_edges import Edges, compute_edges, force_spans, load_edges, store_edges
+from pypi_assets.catalog.work.scope_reading import apply_rules
 from pypi_assets.catalog.work.scopes import Scope, StoredRuleset, all_scopes, lock_scopes, note_left, rulesets_of
-from pypi_assets.catalog.work.visit_queue import LEAST_NICE, MOST_NICE, queue_visits
+from pypi_assets.catalog.work.visit_queue import LEAST_NICE, MOST_NICE, move_projects, queue_visits, scope_workload
 from pypi_assets.index.actions import NO_FILE_CHANGE
 from pypi_assets.scopes.closure import Reached, closure
 from pypi_assets.scopes.spans import OPEN_END, Spans, union
 
 _MARKS_AT_ONCE = 5_000
+_MEMBERSHIP = ("depth", "is_beyond", "first_serial", "entered_serial", "is_late", "entered_at")
+"""The columns that say how a scope leads to a project."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,14 +86,36 @@ def discover(
     follow(connection, [id_ for of_scope in entering.values() for id_ in of_scope])
     for one in searches:
         store_edges(connection, one.scope.id, one.old, one.new)
-        _store_members(connection, one, ids, complete_serial(connection), now)
+        store_members(connection, one.scope, one.rulesets[-1], one.reached, one.members, ids, now)
     for some in at_a_time(row.id for row in marks):
         connection.execute(delete(scope_marks).where(scope_marks.c.id.in_(some)))
     mark_projects(connection, {ids[name] for one in searches for name in one.new_names(ids)})
     for one in searches:
-        if queued[one.scope.id].get(one.scope.workload):
+        shared = sorted({ids[name] for name in one.new_names(ids)} - set(entering[one.scope.id]))
+        if queued[one.scope.id].get(one.scope.workload) or _take_over(connection, one.scope, shared):
             note_left(connection, one.scope.id)
     return Discovered(entered, waiting, len(marks) < _MARKS_AT_ONCE and not entered + waiting)
+
+
+def _take_over(connection: Connection, scope: Scope, project_ids: Sequence[int]) -> bool:
+    """Makes the scope's own what is left of projects that were followed before it led to them: visits that rest with an
+    aborted scope, and files that only the rules of others skip. Returns whether there is any."""
+    resting = [one for one in all_scopes(connection) if one.is_aborted] if project_ids else []
+    is_any = False
+    for one in resting:
+        workload = scope_workload(one.id, is_aborted=True)
+        is_any |= bool(move_projects(connection, workload, project_ids, {scope.id: scope.workload}))
+    for ids in at_a_time(project_ids):
+        query = (
+            select(distributions.c.project_id)
+            .join(distribution_data, distribution_data.c.distribution_id == distributions.c.id)
+            .where(distributions.c.project_id.in_(ids), distribution_data.c.outcome == Outcome.SKIPPED)
+            .distinct()
+        )
+        lifted = apply_rules(connection, list(connection.scalars(query)))
+        queue_done(connection, scope.workload, lifted)
+        is_any |= bool(lifted)
+    return is_any
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,12 +195,11 @@ def search(
     scope: Scope,
     rulesets: Sequence[StoredRuleset],
     graph: Mapping[int, Edges],
-    since: int | None = None,
 ) -> dict[str, Reached]:
-    """The closure of a scope by its edges since a serial (None: that of its creation), by normalized name."""
+    """The closure of a scope by its edges since its creation or last prune, by normalized name."""
     names = {normalized: id_ for id_, normalized in names_of(connection, graph).items()}
     return closure(
-        dict.fromkeys(scope.roots, ((scope.created_serial if since is None else since, OPEN_END),)),
+        dict.fromkeys(scope.roots, ((scope.since, OPEN_END),)),
         lambda name: graph.get(names.get(name, 0), {}),
         accepted=accepted_by(rulesets),
         most_depth=scope.most_depth,
@@ -200,15 +225,23 @@ def accepted_by(rulesets: Sequence[StoredRuleset]) -> Callable[[str], Spans]:
     return accepted
 
 
-def _store_members(connection: Connection, found: _Search, ids: Mapping[str, int], complete: int, now: float) -> None:
-    """Stores what is reached, and how."""
-    scope, ruleset = found.scope, found.rulesets[-1].ruleset
+def store_members(
+    connection: Connection,
+    scope: Scope,
+    rules: StoredRuleset,
+    reached: Mapping[str, Reached],
+    members: Mapping[int, Row[Any]],
+    ids: Mapping[str, int],
+    now: float,
+) -> None:
+    """Stores what is reached, and how. `members` are the stored rows of the scope, by project id."""
+    complete = complete_serial(connection)
     rows: list[dict[str, Any]] = []
     updates: list[dict[str, Any]] = []
-    for name, one in found.reached.items():
-        before = found.members.get(ids[name])
-        nice = max(LEAST_NICE, min(scope.nice + ruleset.nice(name), MOST_NICE))
-        row = {"project_id": ids[name], "nice": nice} | _membership(one, before, complete, now)
+    for name, one in reached.items():
+        before = members.get(ids[name])
+        nice = max(LEAST_NICE, min(scope.nice + rules.ruleset.nice(name), MOST_NICE))
+        row = {"project_id": ids[name], "nice": nice} | _membership(one, before, scope.since, complete, now)
         if before is None:
             rows.append({"scope_id": scope.id} | row)
         elif any(getattr(before, key) != value for key, value in row.items()):
@@ -222,19 +255,23 @@ def _store_members(connection: Connection, found: _Search, ids: Mapping[str, int
         connection.execute(update(scope_projects).where(*is_it).values(values), updates)
 
 
-def _membership(reached: Reached, before: Row[Any] | None, complete: int, now: float) -> dict[str, Any]:
-    """The columns of a project that is reached: `before` is what is stored of it, and `complete` the complete serial.
+def _membership(reached: Reached, before: Row[Any] | None, since: int, complete: int, now: float) -> dict[str, Any]:
+    """The columns of a project that is reached: `before` is what is stored of it, `since` the first serial that counts,
+    and `complete` the complete serial.
 
-    What was complete already when it was found leads to no answer there: it enters after that, late.
+    What was complete already when it was found leads to no answer there: it enters after that, late. What is known by
+    now decides, so that the order in which it was learnt does not.
     """
-    if before is None or (before.is_beyond and not reached.is_beyond):
-        first, depth, entered, at = reached.first, reached.depth, max(reached.first, complete + 1), now
-    else:
-        first, depth = min(reached.first, before.first_serial), min(reached.depth, before.depth)
-        entered, at = min(before.entered_serial, max(first, complete + 1)), before.entered_at
+    if before is not None and reached.is_beyond and not before.is_beyond:  # what is in stays
+        return {key: getattr(before, key) for key in _MEMBERSHIP}
+    first, entered, at = reached.first, complete + 1, now
+    if before is not None and before.is_beyond == reached.is_beyond:
+        first = before.first_serial if before.first_serial < since else first
+        entered, at = min(before.entered_serial, entered), before.entered_at
+    entered = max(first, entered)
     return {
-        "depth": depth,
-        "is_beyond": reached.is_beyond and (before is None or before.is_beyond),
+        "depth": reached.depth,
+        "is_beyond": reached.is_beyond,
         "first_serial": first,
         "entered_serial": entered,
         "is_late": entered > first,

@@ -44,9 +44,9 @@ def force_spans(rulesets: Sequence[StoredRuleset]) -> list[Spans]:
 def compute_edges(
     connection: Connection, scope: Scope, rulesets: Sequence[StoredRuleset], project_ids: Sequence[int]
 ) -> dict[int, Edges]:
-    """What each of these projects requires since the scope was created, by what has been read."""
+    """What each of these projects requires since the scope was created or pruned, by what has been read."""
     found: dict[int, Edges] = {}
-    for project_id, files in _files_of(connection, scope.created_serial, project_ids).items():
+    for project_id, files in _files_of(connection, scope.since, project_ids).items():
         held: dict[int, list[tuple[int, int]]] = {}
         widest: dict[int, bool] = {}
         for rules, spans in _requirement_rules(rulesets).items():
@@ -59,7 +59,7 @@ def compute_edges(
         edges: dict[str, list[tuple[int, int]]] = {}
         for list_id, name in _required(connection, widest, extras):
             edges.setdefault(name, []).extend(held[list_id])
-        since: Spans = ((scope.created_serial, OPEN_END),)
+        since: Spans = ((scope.since, OPEN_END),)
         found[project_id] = {name: cut for name, spans in edges.items() if (cut := intersection(union(spans), since))}
     return found
 

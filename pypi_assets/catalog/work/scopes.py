@@ -35,7 +35,7 @@ from pypi_assets.catalog.tables import (
     visit_queue,
 )
 from pypi_assets.catalog.work.full_crawls import require_same_index
-from pypi_assets.catalog.work.visit_queue import scope_workload
+from pypi_assets.catalog.work.visit_queue import move_projects, scope_workload
 from pypi_assets.scopes.ruleset import Ruleset, parse_ruleset
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,59}")
@@ -74,6 +74,12 @@ class Scope:
     is_aborted: bool
     completed_at: float | None
     pruned_at: float | None
+    pruned_serial: int | None = None
+
+    @property
+    def since(self) -> int:
+        """The first serial whose requirements count: that of its creation, or of its last prune."""
+        return max(self.created_serial, self.pruned_serial or 0)
 
     @property
     def workload(self) -> str:
@@ -277,7 +283,10 @@ def mark_scope(connection: Connection, scope_id: int) -> None:
 
 
 def set_aborted(connection: Connection, scope: Scope, is_aborted: bool) -> None:
-    """Lets the scope rest, or go on. What it has left to do is kept meanwhile; no worker can claim it."""
+    """Lets the scope rest, or go on. What it has left to do is kept meanwhile; no worker can claim it.
+
+    What other scopes lead to as well is theirs to visit.
+    """
     lock_scopes(connection)
     active, resting = scope.workload, scope_workload(scope.id, is_aborted=True)
     before, after = (active, resting) if is_aborted else (resting, active)
@@ -287,7 +296,11 @@ def set_aborted(connection: Connection, scope: Scope, is_aborted: bool) -> None:
         .values(workload=after, claimed_by=None, claimed_until=0.0)
     )
     connection.execute(update(scopes).where(scopes.c.id == scope.id).values(is_aborted=is_aborted))
-    if not is_aborted:
+    if is_aborted:
+        others = {one.id: one.workload for one in all_scopes(connection) if not one.is_aborted}
+        for scope_id in sorted(move_projects(connection, resting, members_of(connection, scope.id), others)):
+            note_left(connection, scope_id)
+    else:
         mark_scope(connection, scope.id)
 
 
@@ -323,4 +336,5 @@ def _scope(row: Row[Any]) -> Scope:
         is_aborted=row.is_aborted,
         completed_at=row.completed_at,
         pruned_at=row.pruned_at,
+        pruned_serial=row.pruned_serial,
     )

@@ -272,16 +272,25 @@ def move_projects(
     of = scope_projects.c
     got: set[int] = set()
     for ids in at_a_time(sorted(project_ids)):
-        query = select(of.project_id, func.min(of.scope_id)).where(
-            of.project_id.in_(ids), of.scope_id.in_(list(scopes))
-        )
-        for project_id, scope_id in connection.execute(query.group_by(of.project_id)).all():
-            is_its = visit_queue.c.project_id == project_id
-            connection.execute(delete(visit_queue).where(is_its, visit_queue.c.workload == scopes[scope_id]))
-            moved = update(visit_queue).where(is_its, visit_queue.c.workload == workload)
-            connection.execute(moved.values(workload=scopes[scope_id]))
-            got.add(scope_id)
+        leads = (of.project_id.in_(ids), of.scope_id.in_(list(scopes)), of.is_beyond.is_(False))
+        query = select(of.project_id, func.min(of.scope_id)).where(*leads).group_by(of.project_id)
+        for project_id, scope_id in connection.execute(query.order_by(of.project_id)).all():
+            if _move(connection, project_id, workload, scopes[scope_id]):
+                got.add(scope_id)
     return sorted(got)
+
+
+def _move(connection: Connection, project_id: int, workload: str, into: str) -> bool:
+    """Moves a visit, whoever has claimed it. Where both workloads have one, what is left to do counts."""
+    is_its, there = visit_queue.c.project_id == project_id, visit_queue.alias()
+    is_todo = exists().where(
+        there.c.workload == workload, there.c.project_id == project_id, there.c.state == TaskState.TODO
+    )
+    connection.execute(delete(visit_queue).where(is_its, visit_queue.c.workload == into, is_todo))
+    is_there = exists().where(there.c.workload == into, there.c.project_id == project_id)
+    values = {"workload": into, "claimed_by": None, "claimed_until": 0.0}
+    moved = update(visit_queue).where(is_its, visit_queue.c.workload == workload, ~is_there)
+    return connection.execute(moved.values(values)).rowcount == 1
 
 
 def requeue_visits(connection: Connection, workload: str, shards: Sequence[int] | None = None) -> None:

@@ -73,6 +73,7 @@ def _scopes() -> None:
         sa.Column("is_aborted", sa.Boolean, nullable=False, server_default=sa.false()),
         sa.Column("completed_at", sa.Float, comment="when nothing was left to do; null: something is"),
         sa.Column("pruned_at", sa.Float, comment="when what its roots no longer lead to was left out"),
+        sa.Column("pruned_serial", sa.BigInteger, comment="what the roots led to before it does not count since then"),
         sa.Column(
             "visited",
             sa.Integer,

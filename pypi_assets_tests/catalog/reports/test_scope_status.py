@@ -1,0 +1,90 @@
+"""How scopes stand, and why a project is in one or not."""
+
+from sqlalchemy import update
+
+from pypi_assets.catalog.database import Catalog
+from pypi_assets.catalog.reports.scope_status import Reason, ScopeState, ScopeStatus, scope_status, why
+from pypi_assets.catalog.tables import visit_queue
+from pypi_assets.catalog.work.scopes import change_scope, set_aborted
+from pypi_assets_tests.scoped_index import SDIST, ScopedFollower, scoped
+
+
+def status(follower: ScopedFollower, name: str = "mine") -> ScopeStatus:
+    with follower.catalog.read() as connection:
+        return scope_status(connection, follower.scope(name), follower.now)
+
+
+def reason(follower: ScopedFollower, project: str) -> Reason:
+    with follower.catalog.read() as connection:
+        return why(connection, follower.scope(), project)
+
+
+def test_a_scope_goes_from_active_to_finished(catalog: Catalog) -> None:
+    follower = scoped(catalog)
+    follower.index.upload("app", "1.0", "library")
+    follower.index.upload("app", "1.0", "library", ending=SDIST)
+    follower.index.upload("library", "1.0", "base")
+    scope = follower.create("app", most_depth=1, rules='[[rule]]\nkinds = ["sdist"]\nskip = true')
+    found = status(follower)
+    assert (found.state, found.projects, found.entering, found.visits.todo) == (ScopeState.ACTIVE, 1, 1, 1)
+    with catalog.write() as connection:
+        connection.execute(update(visit_queue).values(claimed_by="a worker", claimed_until=follower.now + 60))
+    assert status(follower).state == ScopeState.DRAINING
+    with catalog.write() as connection:
+        connection.execute(update(visit_queue).values(claimed_by=None, claimed_until=0))
+        change_scope(connection, scope, {"concurrency": 0})
+    assert status(follower).state == ScopeState.PAUSED
+    with catalog.write() as connection:
+        change_scope(connection, scope, {"concurrency": None})
+        set_aborted(connection, scope, is_aborted=True)
+    found = status(follower)
+    assert (found.state, found.visits.todo) == (ScopeState.ABORTED, 1)
+    with catalog.write() as connection:
+        set_aborted(connection, scope, is_aborted=False)
+    follower.run()
+    found = status(follower)
+    assert (found.state, found.depths, found.beyond) == (ScopeState.FINISHED, {0: 1, 1: 1}, 1)
+    assert (found.projects, found.entering, found.late, found.reads_left, found.workers) == (2, 0, 0, 0, 0)
+    assert (found.visits.todo, found.visits.done, found.visits.exhausted) == (0, 2, 0)
+    assert {name: count for name, count in found.files.items() if count} == {"data": 2, "skipped": 1}
+
+
+def test_why_a_project_is_in(sqlite_catalog: Catalog) -> None:
+    follower = scoped(sqlite_catalog)
+    follower.index.upload("app", "1.0", "Big.Library")
+    follower.index.upload("Big.Library", "1.0", "base")
+    created = follower.start("app").scope.created_serial
+    assert reason(follower, "App") == Reason(
+        "app", True, ["app"], ["it is a root", f"it is in from serial {created} on"]
+    )
+    found = reason(follower, "base")
+    assert list(found.path) == ["app", "big-library", "base"]
+    assert found.sentences[0] == "the roots lead to it: app -> big-library -> base"
+    follower.index.upload("app", "2.0")
+    follower.crawl()
+    found = reason(follower, "base")
+    assert (found.is_in, list(found.path)) == (True, [])
+    assert found.sentences[0] == "the roots no longer lead to it; it stays until the scope is pruned"
+
+
+def test_why_a_project_is_not_in(sqlite_catalog: Catalog) -> None:
+    follower = scoped(sqlite_catalog)
+    follower.index.upload("app", "1.0", "library", "tf-one")
+    follower.index.upload("library", "1.0", "base")
+    follower.index.upload("base", "1.0", "more")
+    follower.start("app", most_depth=1, rules='[[rule]]\nprojects = ["tf-*"]\naccept = false')
+    assert reason(follower, "TF_One").sentences == ["rule 1 does not accept it", "it is required by app"]
+    found = reason(follower, "base")
+    assert (found.is_in, found.sentences) == (
+        False,
+        ["it is 2 requirements away from the roots, and the scope follows 1"],
+    )
+    for name in ("more", "never-heard-of"):
+        assert reason(follower, name).sentences == ["no file that was read and that the rules select requires it"]
+
+
+def test_what_is_entering_has_no_answer_yet(sqlite_catalog: Catalog) -> None:
+    follower = scoped(sqlite_catalog)
+    follower.index.upload("app", "1.0")
+    follower.create("app")
+    assert reason(follower, "app").sentences[-1].startswith("it is entering")

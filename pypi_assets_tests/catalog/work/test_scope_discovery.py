@@ -1,0 +1,145 @@
+"""What the roots of scopes lead to enters them: at which depth, from which serial on, and whose work it is."""
+
+import pytest
+from sqlalchemy import func, select
+
+from pypi_assets.catalog.database import Catalog
+from pypi_assets.catalog.tables import followed_intervals, scope_marks
+from pypi_assets.catalog.work.scope_discovery import discover
+from pypi_assets.crawl import incremental_crawl
+from pypi_assets.crawl.retry_failures import retry
+from pypi_assets_tests.crawl.model_following import draining_in_place
+from pypi_assets_tests.scoped_index import ScopedFollower, scoped
+
+
+def chain(follower: ScopedFollower, *names: str) -> None:
+    """Each of these projects requires the next one."""
+    for name, required in zip(names, [*names[1:], ""], strict=True):
+        follower.index.upload(name, "1.0", *([required] if required else []))
+
+
+def test_a_cycle_ends_and_depth_is_the_least(sqlite_catalog: Catalog) -> None:
+    follower = scoped(sqlite_catalog)
+    follower.index.upload("app", "1.0", "a", "c")
+    chain(follower, "a", "b", "c", "d")
+    follower.index.upload("d", "2.0", "app", "d")
+    assert follower.start("app").is_complete
+    assert follower.depths() == {"app": 0, "a": 1, "c": 1, "b": 2, "d": 2}
+
+
+def test_a_root_that_is_on_no_index_is_known_and_visited_once(sqlite_catalog: Catalog) -> None:
+    follower = scoped(sqlite_catalog)
+    follower.index.upload("app", "1.0", "missing")
+    assert follower.start("app", "nowhere").is_complete
+    assert follower.depths() == {"app": 0, "nowhere": 0, "missing": 1}
+    assert follower.names() == {"app-1.0-py3-none-any.whl"}
+    file = follower.index.upload("missing", "0.1")
+    follower.crawl()
+    assert file in follower.names()
+
+
+def test_what_is_beyond_the_depth_is_known_and_not_visited_until_a_shorter_path_is_found(catalog: Catalog) -> None:
+    follower = scoped(catalog)
+    chain(follower, "app", "a", "b", "c", "d")
+    created = follower.start("app", most_depth=2).scope.created_serial
+    assert follower.members() == {
+        "app": (0, False, created, False),
+        "a": (1, False, created, False),
+        "b": (2, False, created, False),
+        "c": (3, True, created, False),
+    }
+    assert "c" not in follower.index.visited
+    follower.index.upload("app", "2.0", "b")
+    shorter = follower.index.serial
+    follower.crawl()
+    assert follower.members() == {
+        "app": (0, False, created, False),
+        "a": (1, False, created, False),
+        "b": (1, False, created, False),
+        "c": (2, False, shorter, False),
+        "d": (3, True, shorter, False),
+    }
+    assert "c-1.0-py3-none-any.whl" in follower.names()
+    assert "d" not in follower.index.visited
+
+
+def test_what_is_read_late_enters_at_the_current_range_and_is_marked(sqlite_catalog: Catalog) -> None:
+    follower = scoped(sqlite_catalog)
+    file = follower.index.upload("app", "1.0", "library")
+    follower.index.upload("library", "1.0")
+    follower.index.unreadable.add(file)
+    created = follower.start("app").scope.created_serial
+    assert follower.depths() == {"app": 0}
+    follower.index.unreadable.clear()
+    with draining_in_place():
+        retry(follower.crawler)
+    follower.run()
+    assert follower.members()["library"] == (1, False, created, True)
+    assert follower.names() == {file, "library-1.0-py3-none-any.whl"}
+
+
+def test_two_scopes_share_projects_which_are_visited_once(sqlite_catalog: Catalog) -> None:
+    follower = scoped(sqlite_catalog)
+    follower.index.upload("one", "1.0", "shared")
+    follower.index.upload("two", "1.0", "shared", "own")
+    chain(follower, "shared", "base")
+    follower.index.upload("own", "1.0")
+    follower.start("one", name="first")
+    before = len(follower.index.visited)
+    follower.start("two", name="second")
+    assert follower.depths("first") == {"one": 0, "shared": 1, "base": 2}
+    assert follower.depths("second") == {"two": 0, "shared": 1, "own": 1, "base": 2}
+    assert sorted(follower.index.visited[before:]) == ["own", "two"]
+
+
+def test_a_range_takes_some_of_what_enters_and_leaves_the_rest_to_the_scope(
+    catalog: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(incremental_crawl, "ENTERING_IN_A_RANGE", 3)
+    monkeypatch.setattr(incremental_crawl, "run_ready_scopes", lambda crawler: [])
+    follower = scoped(catalog)
+    follower.index.upload("app", "1.0")
+    scope = follower.start("app").scope
+    names = [f"needed{number}" for number in range(8)]
+    for name in names:
+        follower.index.upload(name, "1.0")
+    follower.index.upload("app", "2.0", *names)
+    follower.crawl()
+    assert follower.complete == follower.index.serial
+    assert len(follower.names()) == 2 + 3
+    assert len(follower.queued(scope.workload)) == 5
+    assert follower.scope().completed_at is None
+    with catalog.read() as connection:
+        entering = select(func.count()).where(followed_intervals.c.exact_from.is_(None))
+        assert connection.scalar(entering) == 5
+    assert follower.run().is_complete
+    assert len(follower.names()) == 2 + 8
+    assert follower.queued(scope.workload) == set()
+
+
+def test_without_marks_nothing_is_searched_and_marks_are_taken_once(sqlite_catalog: Catalog) -> None:
+    follower = scoped(sqlite_catalog)
+    follower.index.upload("app", "1.0")
+    follower.start("app")
+    follower.index.upload("app", "2.0")
+    follower.crawl()
+    with sqlite_catalog.write() as connection:
+        assert connection.scalar(select(func.count()).select_from(scope_marks)) == 0
+        found = discover(connection, follower.now)
+        assert (found.entered, found.waiting, found.is_all) == (0, 0, True)
+
+
+def test_rules_keep_projects_out_from_the_serial_on_at_which_they_are_in_force(sqlite_catalog: Catalog) -> None:
+    follower = scoped(sqlite_catalog)
+    follower.index.upload("app", "1.0", "tf-one", "other")
+    follower.index.upload("tf-one", "1.0", "base")
+    follower.start("app", rules='[[rule]]\nprojects = ["tf-*"]\naccept = false')
+    assert follower.depths() == {"app": 0, "other": 1}
+    before = follower.complete
+    follower.set_rules("")
+    follower.run()
+    assert follower.depths() == {"app": 0, "other": 1, "tf-one": 1, "base": 2}
+    assert follower.members()["tf-one"][2] == before + 1
+    follower.set_rules('[[rule]]\nprojects = ["tf-*"]\naccept = false')
+    follower.run()
+    assert "tf-one" in follower.depths(), "what is in stays until the scope is pruned"

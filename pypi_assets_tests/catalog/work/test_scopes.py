@@ -1,0 +1,151 @@
+"""The registry of scopes: what can be created, which rules are in force from when, and what rests."""
+
+import pytest
+
+from pypi_assets.catalog.database import Catalog, CatalogError
+from pypi_assets.catalog.ledger.range_ledger import complete_serial
+from pypi_assets.catalog.work.scopes import (
+    all_scopes,
+    change_scope,
+    has_scopes,
+    require_scope,
+    rulesets_of,
+    set_aborted,
+)
+from pypi_assets.crawl.full_crawl import crawl_full
+from pypi_assets.scopes.ruleset import RulesError
+from pypi_assets_tests.crawl.model_following import draining_in_place
+from pypi_assets_tests.scoped_index import scoped
+
+
+@pytest.mark.parametrize("name", ["", "Mine", "-mine", "a b", "über", "a" * 61, "a/b", "a\n"])
+def test_a_name_that_is_unusable_is_refused_and_nothing_is_stored(sqlite_catalog: Catalog, name: str) -> None:
+    follower = scoped(sqlite_catalog)
+    follower.index.upload("app", "1.0")
+    with pytest.raises(CatalogError, match="is no name for a scope"):
+        follower.create("app", name=name)
+    with sqlite_catalog.read() as connection:
+        assert not has_scopes(connection)
+
+
+def test_a_taken_name_no_root_and_an_unknown_scope_are_refused(sqlite_catalog: Catalog) -> None:
+    follower = scoped(sqlite_catalog)
+    follower.index.upload("app", "1.0")
+    with pytest.raises(CatalogError, match="needs at least one root"):
+        follower.create()
+    with pytest.raises(CatalogError, match="there is no scope mine; there is none yet"):
+        follower.scope()
+    follower.create("app")
+    with pytest.raises(CatalogError, match=r"there is a scope mine already: .*scope remove mine"):
+        follower.create("other")
+    with pytest.raises(CatalogError, match="there is no scope yours; there are: mine"):
+        follower.scope("yours")
+
+
+def test_wrong_rules_create_no_scope(sqlite_catalog: Catalog) -> None:
+    follower = scoped(sqlite_catalog)
+    follower.index.upload("app", "1.0")
+    with pytest.raises(RulesError, match="rule 1, max_files"):
+        follower.create("app", rules="[[rule]]\nmax_files = 0")
+    with sqlite_catalog.read() as connection:
+        assert not has_scopes(connection)
+    follower.start("app")
+    with pytest.raises(RulesError, match="rule 1: sets nothing"):
+        follower.set_rules("[[rule]]\nprojects = ['a']")
+    with sqlite_catalog.read() as connection:
+        assert len(rulesets_of(connection, follower.scope().id)) == 1
+
+
+def test_the_first_scope_begins_at_the_last_serial_and_later_ones_after_what_is_allocated(
+    sqlite_catalog: Catalog,
+) -> None:
+    follower = scoped(sqlite_catalog)
+    follower.index.upload("app", "1.0")
+    first = follower.start("app").scope
+    assert first.created_serial == follower.index.serial == follower.complete
+    follower.index.upload("app", "2.0")
+    follower.crawl()
+    second = follower.create("app", name="second", nice=-5)
+    assert second.created_serial == follower.index.serial + 1
+    with sqlite_catalog.read() as connection:
+        assert [scope.name for scope in all_scopes(connection)] == ["second", "mine"]
+
+
+def test_a_scope_of_an_empty_index_begins_at_serial_0(catalog: Catalog) -> None:
+    follower = scoped(catalog)
+    assert follower.start("app").is_complete
+    assert follower.scope().created_serial == 0
+    follower.index.upload("app", "1.0")
+    follower.crawl()
+    assert follower.names() == {"app-1.0-py3-none-any.whl"}
+
+
+def test_a_catalog_that_a_full_crawl_filled_goes_on_following_all(sqlite_catalog: Catalog) -> None:
+    follower = scoped(sqlite_catalog)
+    follower.index.upload("app", "1.0", "library")
+    other = follower.index.upload("other", "1.0")
+    follower.index.is_listed = True
+    with draining_in_place():
+        crawl_full(follower.crawler)
+    follower.index.is_listed = False
+    follower.start("app")
+    assert follower.depths() == {"app": 0, "library": 1}
+    assert other in follower.names()
+
+
+def test_each_change_of_rules_is_a_version_that_is_in_force_after_what_is_complete(sqlite_catalog: Catalog) -> None:
+    follower = scoped(sqlite_catalog)
+    follower.index.upload("app", "1.0")
+    scope = follower.start("app").scope
+    follower.set_rules("# the same rules\n")
+    rules = '[[rule]]\nprojects = ["x"]\naccept = false'
+    follower.set_rules(rules)
+    follower.set_rules(rules)
+    with sqlite_catalog.read() as connection:
+        versions = [(stored.version, stored.from_serial) for stored in rulesets_of(connection, scope.id)]
+        assert versions == [(1, scope.created_serial), (2, complete_serial(connection) + 1)]
+        assert require_scope(connection, "mine").completed_at is None
+
+
+def test_work_of_an_aborted_scope_is_kept_where_no_worker_claims_it(catalog: Catalog) -> None:
+    follower = scoped(catalog)
+    follower.index.upload("app", "1.0")
+    scope = follower.create("app")
+    with catalog.write() as connection:
+        set_aborted(connection, scope, is_aborted=True)
+    assert (follower.queued(f"scope:{scope.id}"), follower.queued(f"aborted:{scope.id}")) == (set(), {"app"})
+    with pytest.raises(CatalogError, match=r"the scope mine is aborted: .*scope resume mine"):
+        follower.run()
+    with catalog.write() as connection:
+        set_aborted(connection, scope, is_aborted=False)
+    assert follower.run().is_complete
+    assert follower.names() == {"app-1.0-py3-none-any.whl"}
+
+
+def test_what_another_scope_leads_to_as_well_does_not_rest_with_an_aborted_one(sqlite_catalog: Catalog) -> None:
+    follower = scoped(sqlite_catalog)
+    for name in ("one", "two", "four"):
+        follower.index.upload(name, "1.0", "shared")
+    file = follower.index.upload("shared", "1.0")
+    first = follower.create("one", "shared", name="first")
+    follower.start("two", name="second")
+    with sqlite_catalog.write() as connection:
+        set_aborted(connection, first, is_aborted=True)
+    assert follower.run("second").is_complete
+    assert file in follower.names()
+    follower.create("four", name="fourth")
+    with sqlite_catalog.write() as connection:
+        set_aborted(connection, follower.scope("fourth"), is_aborted=True)
+    follower.start("four", name="fifth")
+    assert "four-1.0-py3-none-any.whl" in follower.names()
+
+
+def test_a_scope_of_concurrency_0_rests(sqlite_catalog: Catalog) -> None:
+    follower = scoped(sqlite_catalog)
+    follower.index.upload("app", "1.0")
+    scope = follower.create("app", concurrency=0)
+    with pytest.raises(CatalogError, match="the scope mine rests"):
+        follower.run()
+    with sqlite_catalog.write() as connection:
+        change_scope(connection, scope, {"concurrency": 1})
+    assert follower.run().is_complete
