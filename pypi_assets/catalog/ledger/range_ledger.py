@@ -158,9 +158,11 @@ def unfinished_ranges(connection: Connection) -> list[LedgerRange]:
 
 
 def first_range(connection: Connection) -> SerialRange | None:
-    """The range that begins at 0, while it is not complete: it ends at the serial that was pinned first."""
-    unfinished = serial_ranges.c.start == 0, serial_ranges.c.state == RangeState.REQUESTED
-    end = connection.scalar(select(serial_ranges.c.end).where(*unfinished))
+    """The range that begins at 0, while it is not complete: it ends at the serial that was pinned first. An index that
+    was empty then has none: there the first range has events."""
+    of = serial_ranges.c
+    unfinished = of.start == 0, of.state == RangeState.REQUESTED, of.lister.is_(None)
+    end = connection.scalar(select(of.end).where(*unfinished))
     return None if end is None else SerialRange(0, end)
 
 

@@ -35,7 +35,7 @@ from pypi_assets.scopes.spans import OPEN_END, Spans, union
 
 _MARKS_AT_ONCE = 5_000
 _MEMBERSHIP = ("depth", "is_beyond", "first_serial", "entered_serial", "is_late", "entered_at")
-"""The columns that say how a scope leads to a project."""
+"""The columns that describe how a scope leads to a project."""
 
 
 @dataclass(frozen=True, slots=True)

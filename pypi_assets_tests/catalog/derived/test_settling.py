@@ -95,7 +95,8 @@ def test_dumps_show_what_entered_late_from_the_next_one_on(catalog: Catalog) -> 
     enter_late(follower)
     assert reader.go_on(follower.crawler.catalog)
     assert set(reader.rows) == follower.names()
-    assert [cause for name, _, cause in logged_changes(catalog, "library") if name == library] == ["baseline", "followed"]
+    causes = [cause for name, _, cause in logged_changes(catalog, "library") if name == library]
+    assert causes == ["baseline", "followed"]
 
 
 def test_events_that_come_while_a_project_enters_are_taken_into_account(sqlite_catalog: Catalog) -> None:

@@ -1,0 +1,107 @@
+"""`pypi-assets scope`: follow some projects, and what they require."""
+
+from pathlib import Path
+
+import pytest
+
+from pypi_assets_tests.cli.commands import Commands
+from pypi_assets_tests.served_index import ServedIndex
+
+
+@pytest.fixture
+def tools(index: ServedIndex) -> ServedIndex:
+    """An index with the projects of a scope, and one project that is in none."""
+    index.wheel("app", "1.0", requires_dist=["library>=1", "extra-tool ; extra == 'more'"])
+    index.wheel("library", "1.0", requires_dist=["base"])
+    for name in ("base", "extra-tool", "other"):
+        index.wheel(name, "1.0")
+    return index
+
+
+def test_a_scope_is_created_run_shown_changed_and_removed(commands: Commands, tools: ServedIndex) -> None:
+    Path("requirements.txt").write_text("app[more]\n./local\n")
+    created = commands.json("scope", "create", "tools", "--roots", "requirements.txt", "--depth", "1", "--nice", 5)
+    assert (created["scope"], created["serial"], created["roots"]) == ("tools", tools.serial, ["app"])
+    assert len(created["left_out"]) == 1
+    [listed] = commands.json("scope", "list")
+    assert (listed["scope"], listed["state"], listed["projects"], listed["visits"]["todo"]) == ("tools", "active", 1, 1)
+    [ran] = commands.json("scope", "run", "tools")
+    assert (ran["state"], ran["projects_by_depth"], ran["beyond_depth"]) == ("finished", {"0": 1, "1": 2}, 1)
+    assert ran["reads"]["data"] == 3
+    assert commands.done("scope", "run").stdout == "no scope has work left\n"
+    shown = commands.json("scope", "show", "tools")
+    assert shown["roots"] == {"app": ["more"]}
+    assert (shown["depth"], shown["nice"], shown["files"]["data"], shown["entering"]) == (1, 5, 3, 0)
+    assert "1 at depth 0, 2 at depth 1" in commands.done("scope", "show", "tools").stdout
+    assert commands.done("scope", "list").stdout.startswith("tools\tfinished\t3\t")
+    commands.done("scope", "set", "tools", "--tag", "small", "--match-only", "--concurrency", 2)
+    shown = commands.json("scope", "show", "tools")
+    assert (shown["tag"], shown["match_only"], shown["concurrency"]) == ("small", True, 2)
+    commands.done("scope", "set", "tools", "--tag", "", "--no-match-only")
+    shown = commands.json("scope", "show", "tools")
+    assert (shown["tag"], shown["match_only"]) == (None, False)
+    names = [one["filename"] for one in commands.json("files")]
+    assert names == [f"{name}-1.0-py3-none-any.whl" for name in ("app", "extra_tool", "library")]
+    assert commands.json("scope", "remove", "tools")["no_longer_followed"] == ["app", "extra-tool", "library"]
+    assert "there is no scope" in commands.done("scope", "list").stderr
+
+
+def test_why_prints_the_path_and_exits_with_1_where_there_is_none(commands: Commands, tools: ServedIndex) -> None:
+    commands.done("scope", "create", "tools", "app")
+    commands.done("scope", "run")
+    assert "app -> library -> base" in commands.done("scope", "why", "tools", "Base").stdout
+    assert commands.json("scope", "why", "tools", "base")["path"] == ["app", "library", "base"]
+    result = commands.run("scope", "why", "tools", "other", "--json")
+    assert (result.exit_code, '"is_in": false' in result.stdout) == (1, True)
+
+
+def test_rules_are_shown_and_changed_and_what_left_is_pruned(commands: Commands, tools: ServedIndex) -> None:
+    commands.done("scope", "create", "tools", "app")
+    commands.done("scope", "run")
+    Path("rules.toml").write_text('[[rule]]\nprojects = ["lib*"]\naccept = false\n')
+    assert commands.json("scope", "rules", "tools", "--set", "rules.toml")["version"] == 2
+    assert commands.json("scope", "rules", "tools", "--version", 1)["rules"] == ""
+    assert commands.done("scope", "rules", "tools").stdout.endswith("accept = false\n")
+    message = commands.refused("scope", "rules", "tools", "--version", 3)
+    assert message == "Error: scope tools has no rules of version 3; it has 1 to 2\n"
+    commands.done("scope", "run")
+    assert commands.done("scope", "prune", "tools").stdout == "no longer followed: base, library\n"
+    assert commands.done("scope", "prune", "tools").stdout == "no longer followed: nothing\n"
+    Path("rules.toml").write_text('[[rule]]\nprojects = ["app"]\naccept = false\n')
+    message = commands.refused("scope", "rules", "tools", "--set", "rules.toml")
+    assert message == "Error: rule 1 does not accept app, which is a root\n"
+
+
+def test_an_aborted_scope_rests_until_it_is_resumed(commands: Commands, tools: ServedIndex) -> None:
+    commands.done("scope", "create", "tools", "app")
+    assert "scope resume tools" in commands.done("scope", "abort", "tools").stdout
+    message = commands.refused("scope", "run", "tools")
+    assert message == "Error: the scope tools is aborted: `pypi-assets scope resume tools` lets it go on\n"
+    assert commands.done("scope", "run").stdout == "no scope has work left\n"
+    commands.done("scope", "resume", "tools")
+    commands.done("scope", "run", "tools")
+    assert commands.json("scope", "show", "tools")["state"] == "finished"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["create", "No"], "'No' is no name for a scope"),
+        (["create", "tools"], "a scope needs at least one root: name projects, or pass --roots FILE"),
+        (["create", "tools", "a b"], "'a b' is no requirement"),
+        (["create", "tools", "app>=1"], "'app>=1': pass the name alone"),
+        (["create", "tools", "--roots", "none.txt"], "none.txt"),
+        (["create", "tools", "app", "--rules", "rules.toml"], "rule 1, nice: expected"),
+        (["show", "tools"], "there is no catalog in"),
+    ],
+)
+def test_what_is_wrong_is_one_clear_sentence(
+    commands: Commands, index: ServedIndex, arguments: list[str], message: str
+) -> None:
+    Path("rules.toml").write_text("[[rule]]\nnice = 10000000\n")
+    assert message in commands.refused("scope", *arguments)
+
+
+def test_set_needs_what_to_change(commands: Commands, index: ServedIndex) -> None:
+    assert "pass what to change" in commands.refused("scope", "set", "tools", exit_code=2)
+    assert "neither a whole number" in commands.refused("scope", "create", "a", "b", "--depth", "x", exit_code=2)
