@@ -98,12 +98,12 @@ def run_scope(crawler: Crawler, name: str) -> ScopeResult:
         most = scope.concurrency
         crawler = replace(crawler, connections=min(most, crawler.connections), in_flight=min(most, crawler.in_flight))
     counts = ReadCounts()
-    tell = partial(_tell_discovered, crawler, scope)
+    report = partial(_report_discovered, crawler, scope)
     with claiming(crawler, scope.workload):
         _apply_rules(crawler, scope)
         catalog.transact(partial(discover, now=catalog.clock(), is_forced=True))
         while True:
-            counts += follow_workload(crawler, scope.workload, discovered=tell)
+            counts += follow_workload(crawler, scope.workload, discovered=report)
             settle(crawler, scope.workload)
             if catalog.transact(partial(_complete, scope, catalog.clock())):
                 break
@@ -134,7 +134,7 @@ def _apply_rules_to(connection: Connection, scope: Scope, project_ids: Sequence[
     queue_done(connection, scope.workload, lifted)
 
 
-def _tell_discovered(crawler: Crawler, scope: Scope) -> None:
+def _report_discovered(crawler: Crawler, scope: Scope) -> None:
     """A line for people on how far the scope is known: how many requests it will take follows from that."""
     with crawler.catalog.read() as connection:
         found = discovered_so_far(connection, scope.id)
