@@ -149,12 +149,14 @@ def scope_run_command(name: str | None, as_json: bool) -> None:
 @row_output
 def scope_list_command(output: Output) -> None:
     """List the scopes, in the order of their turns."""
+    from pypi_assets.catalog.observed.followed import follows_all
     from pypi_assets.catalog.reports.scope_status import scope_status
     from pypi_assets.catalog.work.scopes import all_scopes
     from pypi_assets.settings import load_settings
 
     with existing_catalog(load_settings()) as catalog, catalog.read() as connection:
         states = [scope_status(connection, scope, catalog.clock()) for scope in all_scopes(connection)]
+        is_all = follows_all(connection)
     if output.as_json:
         print_json([_to_json(state) for state in states])
         return
@@ -173,7 +175,8 @@ def scope_list_command(output: Output) -> None:
         for state in states
     )
     if not print_table(columns, rows, output):
-        print_message("there is no scope: all of the index is followed")
+        followed = "all of the index is followed" if is_all else "nothing is followed"
+        print_message(f"there is no scope: {followed}")
 
 
 @command("show", "tools", group=scope_group)

@@ -139,8 +139,8 @@ def _report_discovered(crawler: Crawler, scope: Scope) -> None:
     with crawler.catalog.read() as connection:
         found = discovered_so_far(connection, scope.id)
     crawler.notify(
-        f"scope {scope.name}: {found.projects} projects discovered, to depth {found.depth}; {found.visited} visited,"
-        f" {found.files} files, of which {found.read} read and {found.skipped} skipped"
+        f"scope {scope.name}: projects discovered: {found.projects}, to depth {found.depth}, visited: {found.visited};"
+        f" files: {found.files}, read: {found.read}, skipped: {found.skipped}"
     )
 
 

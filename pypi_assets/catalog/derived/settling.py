@@ -7,7 +7,7 @@ from sqlalchemy import Connection, func, select
 from pypi_assets.catalog.database import at_a_time, insert_missing, lock_rows
 from pypi_assets.catalog.derived.visits import recompute_explained
 from pypi_assets.catalog.ledger.epochs import note_change
-from pypi_assets.catalog.ledger.range_ledger import lock_state, sealed_end
+from pypi_assets.catalog.ledger.range_ledger import complete_serial, first_range, lock_state, sealed_end
 from pypi_assets.catalog.observed.followed import FOLLOWED, UNFOLLOWED, settle
 from pypi_assets.catalog.observed.projects import PROJECT_COLUMNS, Project
 from pypi_assets.catalog.reads.read_outcomes import Outcome
@@ -97,12 +97,13 @@ def settle_projects(connection: Connection, workload: str, project_ids: Sequence
 def log_following(connection: Connection, project_ids: Sequence[int], cause: str, serial: int = 0) -> None:
     """Logs every file that these projects have live now, with why dumps show them from `serial` on, or no longer.
 
-    What a dump has sealed stays as it is: the next one has it.
+    What a dump has sealed stays as it is: the next one has it. What the first dump will have anyway is not logged.
     """
     lock_state(connection, exclusive=False)
     sealed = sealed_end(connection)
     logged = max(sealed + 1, serial)
-    if not sealed and cause == FOLLOWED and not serial:
+    first = first_range(connection)
+    if not sealed and cause == FOLLOWED and serial <= (complete_serial(connection) if first is None else first.end):
         return
     for ids in at_a_time(project_ids):
         of = live_intervals.c

@@ -17,6 +17,7 @@ from pypi_assets.catalog.derived.stored_files import intervals_of_projects
 from pypi_assets.catalog.ledger.epochs import epochs_of
 from pypi_assets.catalog.ledger.range_ledger import complete_serial
 from pypi_assets.catalog.observed.events import events_by_project
+from pypi_assets.catalog.observed.followed import FOLLOWED, UNFOLLOWED
 from pypi_assets.catalog.observed.project_names import CORRECTED
 from pypi_assets.catalog.observed.projects import Project
 from pypi_assets.catalog.reads.read_outcomes import READ_LATE
@@ -33,6 +34,8 @@ _CAUSES = {
     UNEXPLAINED: "changed without an event that explains it; the page was believed",
     CORRECTED: "recorded differently before",
     READ_LATE: "read after this serial had been dumped",
+    FOLLOWED: "followed from now on: dumps have it",
+    UNFOLLOWED: "no longer followed: dumps have it no more",
     REPLACED: "replaced by other bytes under the same name",
 }
 _ONCE = frozenset({BASELINE, UNEXPLAINED})
