@@ -118,10 +118,13 @@ def scope_run_command(name: str | None, as_json: bool) -> None:
 
     Continues where an earlier run stopped. The project list is not requested.
     """
+    from pypi_assets.crawl.incremental_crawl import crawl_incremental
     from pypi_assets.crawl.scope_crawl import run_ready_scopes
 
     with opened_crawler() as crawler:
         results = run_ready_scopes(crawler, None if name is None else [name])
+        if crawler.index.is_observed:  # what was seen for the first time is in no range yet
+            crawl_incremental(crawler)
         with crawler.catalog.read() as connection:
             from pypi_assets.catalog.reports.scope_status import scope_status
 

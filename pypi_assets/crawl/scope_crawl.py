@@ -13,6 +13,7 @@ from pypi_assets.catalog.database import CatalogError
 from pypi_assets.catalog.derived.settling import entering_in, explain_entering, settle_projects
 from pypi_assets.catalog.derived.visits import parts_of_work
 from pypi_assets.catalog.ledger.range_ledger import complete_range, first_range, require_range
+from pypi_assets.catalog.observed.observations import begin_counter, require_counter
 from pypi_assets.catalog.work.finished_workloads import forget_visits, queue_done
 from pypi_assets.catalog.work.full_crawls import find_open_crawl
 from pypi_assets.catalog.work.read_queue import is_read_pending
@@ -67,6 +68,10 @@ def start_scope(crawler: Crawler, plan: ScopePlan) -> Scope:
     changelog.
     """
     catalog, index = crawler.catalog, crawler.index
+    with catalog.read() as connection:
+        require_counter(connection, index.index_url, is_observed=index.is_observed)
+    if index.is_observed:
+        catalog.transact(partial(begin_counter, instance=index.index_url, now=catalog.clock()))
     serial = crawler.patiently(lambda: query_changelog(crawler, index.last_serial, again=True))
     if serial is None:
         raise CatalogError(

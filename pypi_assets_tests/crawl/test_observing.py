@@ -13,12 +13,16 @@ from pypi_assets.catalog.observed.projects import find_project
 from pypi_assets.catalog.reads.past_generations import past_generations_of
 from pypi_assets.catalog.reports.live_files import live_files
 from pypi_assets.catalog.reports.project_history import read_history
+from pypi_assets.catalog.reports.scope_status import scope_status
+from pypi_assets.catalog.work.scopes import ScopePlan, require_scope
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import crawl_incremental
 from pypi_assets.crawl.index_audit import audit_index
 from pypi_assets.crawl.observing import observe
+from pypi_assets.crawl.scope_crawl import run_scope, start_scope
 from pypi_assets.index.errors import PackageIndexError
+from pypi_assets.scopes.roots import named_roots
 from pypi_assets.settings import load_settings
 from pypi_assets_tests.served_index import live, logged_changes, shared_readers
 from pypi_assets_tests.served_pages import HTML, ServedPages, served_pages
@@ -169,3 +173,23 @@ def test_bytes_without_a_hash_that_change_are_read_again(
     assert ranged.reads.data == 1
     after = {file.filename: file.sha256 for file in live_files(catalog)}
     assert after[name] == hashlib.sha256(index.projects["demo"][name].content).hexdigest()
+
+
+def test_a_scope_of_an_index_without_a_list_looks_at_what_it_leads_to_alone(
+    index: ServedPages, catalog: Catalog, follow: Callable[..., Crawler]
+) -> None:
+    index.wheel("app", "1.0", requires_dist=["demo"])
+    index.answers = lambda path: (404, {}, b"") if path == "/simple/" else None
+    crawler = follow()
+    start_scope(crawler, ScopePlan("mine", named_roots(["app"]).extras))
+    assert run_scope(crawler, "mine").is_complete
+    crawl_incremental(crawler)
+    assert {name.split("-")[0] for name, _ in live(catalog)} == {"app", "demo"}
+    index.wheel("app", "2.0", requires_dist=["other-thing"])
+    crawl_incremental(crawler)
+    assert {name.split("-")[0] for name, _ in live(catalog)} == {"app", "demo"}
+    crawl_incremental(crawler)  # what was seen for the first time is in the next range
+    assert {name.split("-")[0] for name, _ in live(catalog)} == {"app", "demo", "other_thing"}
+    with catalog.read() as connection:
+        scope = require_scope(connection, "mine")
+        assert scope_status(connection, scope, catalog.clock()).late == 0

@@ -189,6 +189,14 @@ def counted_serial(connection: Connection, instance: str) -> int:
     return int(read_lister_state(connection, PAGES, instance).content.get("serial", 0))
 
 
+def begin_counter(connection: Connection, instance: str, now: float) -> None:
+    """Enters the counter of an index, at 0, unless it is there. Raises CatalogError as `require_counter` does."""
+    require_counter(connection, instance, is_observed=True)
+    known = read_lister_state(connection, PAGES, instance)
+    if not known.revision:
+        save_lister_state(connection, known, known.content, now, lambda stored, _: stored)
+
+
 def require_counter(connection: Connection, instance: str, *, is_observed: bool) -> None:
     """Raises CatalogError where the catalog has serials of another kind than those that it is to be followed by: the
     index's own, or those of our counter (`is_observed`)."""

@@ -165,7 +165,7 @@ def _first_serial(connection: Connection, serial: int, index_url: str, now: floa
         return last_allocated_serial(connection) + 1
     if serials := allocate_range(connection, serial, now):
         begin_range(connection, serials, now)
-    return serial
+    return max(serial, 1)  # nothing is at 0
 
 
 def _require_no_selection(connection: Connection) -> None:
