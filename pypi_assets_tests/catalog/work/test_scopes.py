@@ -71,10 +71,10 @@ def test_the_first_scope_begins_at_the_last_serial_and_later_ones_after_what_is_
         assert [scope.name for scope in all_scopes(connection)] == ["second", "mine"]
 
 
-def test_a_scope_of_an_empty_index_begins_at_serial_0(catalog: Catalog) -> None:
+def test_a_scope_of_an_empty_index_begins_with_its_first_serial(catalog: Catalog) -> None:
     follower = scoped(catalog)
     assert follower.start("app").is_complete
-    assert follower.scope().created_serial == 0
+    assert follower.scope().created_serial == 1
     follower.index.upload("app", "1.0")
     follower.crawl()
     assert follower.names() == {"app-1.0-py3-none-any.whl"}
