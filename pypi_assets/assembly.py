@@ -17,6 +17,7 @@ from pypi_assets.catalog.coordination.rates import SharedRate
 from pypi_assets.catalog.database import Catalog, NoCatalogError, open_catalog, open_existing_catalog
 from pypi_assets.catalog.observed.observations import Observations
 from pypi_assets.catalog.observed.projects import Selection
+from pypi_assets.catalog.work.full_crawls import followed_index
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.distributions.limits import Limits
 from pypi_assets.distributions.reader_pool import ReaderPool
@@ -33,6 +34,7 @@ from pypi_assets.index.urls import redact
 from pypi_assets.progress import Progress
 from pypi_assets.setting_variables import read_variables
 from pypi_assets.settings import AUTO_HOSTS, Settings, is_loopback
+from pypi_assets.storage.root_owner import require_owner
 from pypi_assets.storage.store import Storage, open_storage
 
 _CHANGELOG_CALLS_PER_SECOND = 1.0  # PyPI's wish
@@ -114,9 +116,19 @@ def existing_catalog_from(settings: Settings) -> Catalog:
         raise NoCatalogError(f"there is no catalog {place} ({error}): {FIRST_COMMANDS}; or check {variable}") from error
 
 
-def storage_from(settings: Settings, *, read_only: bool = False) -> Storage:
-    """The object store. Raises StorageError."""
-    return open_storage(settings.resolved_storage_url, read_only=read_only)
+def storage_from(settings: Settings, catalog: Catalog | None = None, *, read_only: bool = False) -> Storage:
+    """The object store. For writers it becomes that of the index that `catalog` follows, else of the settings' index.
+
+    Raises StorageError, also where it is another index's.
+    """
+    storage = open_storage(settings.resolved_storage_url, read_only=read_only)
+    if not read_only:
+        known = None
+        if catalog is not None:
+            with catalog.read() as connection:
+                known = followed_index(connection)
+        require_owner(storage, known or redact(settings.index_url))
+    return storage
 
 
 def limits_from(settings: Settings) -> Limits:

@@ -74,7 +74,7 @@ def _dump_full(shards: int, concurrency: int | None, as_json: bool, *, from_scra
 
     settings = load_settings()
     with existing_catalog(settings) as catalog, terminal.progress_shown() as report:
-        storage = storage_from(settings)
+        storage = storage_from(settings, catalog)
         since = catalog.clock() if from_scratch else None
         manifest = full_dump(
             catalog,
@@ -100,7 +100,7 @@ def dump_incremental_command(as_json: bool) -> None:
 
     settings = load_settings()
     with existing_catalog(settings) as catalog, terminal.progress_shown() as report:
-        storage = storage_from(settings)
+        storage = storage_from(settings, catalog)
         manifests: list[Manifest] = []
         for manifest in write_missing_ranges(catalog, storage):
             manifests.append(manifest)
@@ -136,7 +136,7 @@ def dump_compact_command(growth: int | None, most: int | None, as_json: bool) ->
 
     settings = load_settings()
     with existing_catalog(settings) as catalog, terminal.progress_shown() as report:
-        storage = storage_from(settings)
+        storage = storage_from(settings, catalog)
         held = newest_serials(storage, DATASETS)
         manifests = list(
             compact(
@@ -168,7 +168,7 @@ def dump_parquet_command(force: bool, as_json: bool) -> None:
 
     settings = load_settings()
     with existing_catalog(settings) as catalog, terminal.progress_shown() as report:
-        storage = storage_from(settings)
+        storage = storage_from(settings, catalog)
         result = export_parquet(
             catalog,
             storage,
@@ -202,7 +202,7 @@ def dump_clean_command(dry_run: bool, as_json: bool) -> None:
 
     settings = load_settings()
     with existing_catalog(settings) as catalog:
-        chain = DeletionChain(catalog, storage_from(settings), kept_from(settings))
+        chain = DeletionChain(catalog, storage_from(settings, catalog), kept_from(settings))
         removed = list(chain.clean_publications(dry_run=dry_run))
     if as_json:
         print_json([asdict(removal) for removal in removed])

@@ -32,7 +32,7 @@ def extracts_clean_command(dry_run: bool, as_json: bool) -> None:
 
     settings = load_settings()
     with existing_catalog(settings) as catalog:
-        chain = DeletionChain(catalog, storage_from(settings), kept_from(settings))
+        chain = DeletionChain(catalog, storage_from(settings, catalog), kept_from(settings))
         cleaned = chain.clean_packs(dry_run=dry_run)
     if as_json:
         print_json(asdict(cleaned))

@@ -48,7 +48,7 @@ def leveldb_update_command(dataset: str | None, from_scratch: bool, force: bool,
     settings = load_settings()
     results: list[BuildResult] = []
     with existing_catalog(settings) as catalog, terminal.progress_shown() as report:
-        storage = storage_from(settings)
+        storage = storage_from(settings, catalog)
         version = None  # one number for what is built together
         for name in [dataset] if dataset else DATASETS:
             try:

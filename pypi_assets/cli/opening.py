@@ -72,7 +72,9 @@ def opened_crawler(*, creates: bool = False) -> "Iterator[Crawler]":
         opened_readers(settings) as readers,
         terminal.progress_shown() as report,
     ):
-        yield crawler_from(settings, index, catalog, storage_from(settings), readers, report, terminal.print_message)
+        yield crawler_from(
+            settings, index, catalog, storage_from(settings, catalog), readers, report, terminal.print_message
+        )
 
 
 def private_folder(settings: "Settings") -> Path:

@@ -22,7 +22,7 @@ def prune_command(dry_run: bool, as_json: bool) -> None:
 
     settings = load_settings()
     with existing_catalog(settings) as catalog:
-        rows = DeletionChain(catalog, storage_from(settings), kept_from(settings)).clean_rows(dry_run=dry_run)
+        rows = DeletionChain(catalog, storage_from(settings, catalog), kept_from(settings)).clean_rows(dry_run=dry_run)
     if as_json:
         print_json(rows)
         return

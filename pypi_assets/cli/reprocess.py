@@ -57,7 +57,7 @@ def reprocess_command(
     ):
         result = reprocess(
             catalog,
-            storage_from(settings),
+            storage_from(settings, catalog),
             readers,
             older_than=older_than_version,
             project=project,

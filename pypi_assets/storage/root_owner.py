@@ -1,0 +1,29 @@
+"""Which index a storage root belongs to: the object `index.json` in it names its URL, and a root belongs to one index.
+
+The catalog names its index as well. This keeps two catalogs, each with an index of its own, from one root.
+"""
+
+import json
+
+from pypi_assets.storage.store import NotFoundError, Storage, StorageError
+
+OWNER = "index.json"
+
+
+def require_owner(storage: Storage, index_url: str) -> None:
+    """Makes the root that of the index, where it is no index's yet; `index_url` has no credentials.
+
+    Raises StorageError where it is that of another index.
+    """
+    try:
+        owner = json.loads(storage.get(OWNER))["index_url"]
+    except NotFoundError:
+        storage.put(OWNER, json.dumps({"index_url": index_url}).encode())
+        return
+    except (ValueError, KeyError, TypeError):
+        raise StorageError(f"{storage.uri(OWNER)} is damaged: it names no index; write {{'index_url': ...}}") from None
+    if owner != index_url:
+        raise StorageError(
+            f"the storage {storage.url} belongs to the index {owner}, not to {index_url}: give this index a storage of"
+            " its own, or set PYPI_ASSETS_INDEX_URL back"
+        )
