@@ -100,7 +100,9 @@ class IndexTable:
         raise _error(self.path, self.name, key, f"the environment variable {variable.name} is not set")
 
     def _with_login(self, url: str, login: Credentials, variables: Mapping[str, str]) -> str:
-        parts = urlsplit(url)
+        parts = _split(url)
+        if parts is None:
+            return url  # which the check of the setting reports
         if parts.username or parts.password:
             raise _error(self.path, self.name, "credentials", "the URL has a login too; set one of them")
         user = quote(login.username, safe="")
@@ -173,7 +175,7 @@ def _error(path: Path, index: str, key: str, text: str) -> SettingsError:
 
 def _read_toml(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except tomllib.TOMLDecodeError as error:
         if found := _DECLARED_TWICE.match(str(error)):
             raise SettingsError(f"{path}: the index {found[1]} is there twice: each name is one index") from None

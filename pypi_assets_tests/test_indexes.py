@@ -180,6 +180,11 @@ OTHER = '[other]\nurl = "https://other.example/simple/"\n'
         (ONE + "default = true\n" + OTHER + "default = true\n", "one and other are both the default index"),
         (ONE + "lister = 'telepathy'", "index one: lister: 'telepathy' is no kind of index"),
         (ONE + "storage = 'ftp://x'", "index one: storage: not file://, s3://"),
+        ("[one]\nurl = 'http://[::1/simple/'\ncredentials = {username = 'me'}", "index one: url: Invalid IPv6 URL"),
+        ("[[one]]\nurl = 'https://x/simple/'", "'one' is no table"),
+        ("one.url = 'https://x/simple/'\none.url = 'https://y/simple/'", "is not TOML: "),
+        ('["o\\u001be"]\nurl = "https://x/simple/"', "index 'o\\x1be': the name of an index has"),
+        (ONE + "requests_per_second = inf", "index one: requests_per_second: "),
         ("[one]\nurl = 'https://x/'", "index one: url: does not end in /simple/; it accepts"),
     ],
 )
@@ -230,6 +235,11 @@ def test_what_is_no_index_names_those_that_are(write: Write) -> None:
     with selected_index("compony"), pytest.raises(SettingsError) as caught:
         load_settings()
     assert str(caught.value).startswith(f"--index: there is no index compony: {path} has public, company-internal; it")
+
+
+def test_a_byte_order_mark_is_no_mistake(write: Write) -> None:
+    write("\ufeff" + ONE)
+    assert load_settings().index == "one"
 
 
 def test_a_file_that_cannot_be_read_is_named(write: Write, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
