@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, quote, unquote, urlsplit, urlunsplit
+from urllib.parse import SplitResult, parse_qs, quote, unquote, urlsplit, urlunsplit
 
 from pypi_assets.errors import SettingsError
 
@@ -383,7 +383,7 @@ def _resolved(path: Path) -> Path:
         return path
 
 
-def _split(url: str) -> Any:
+def _split(url: str) -> SplitResult | None:
     try:
         return urlsplit(url)
     except ValueError:
