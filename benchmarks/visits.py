@@ -25,7 +25,7 @@ from sqlalchemy import event, func, insert, select
 from pypi_assets.catalog.database import Catalog, open_catalog
 from pypi_assets.catalog.derived.visits import Verdict, VisitStatus, begin_visits, record_verdicts
 from pypi_assets.catalog.observed.events import store_events
-from pypi_assets.catalog.observed.projects import Selection, enter_projects, find_project
+from pypi_assets.catalog.observed.projects import enter_projects, find_project
 from pypi_assets.catalog.tables import catalog_state, metadata
 from pypi_assets.index.models import ChangelogEvent
 from pypi_assets.index.pages import read_project_page
@@ -130,7 +130,7 @@ def crawl(catalog: Catalog, index: Index, body: bytes, number: int) -> None:
     def store(connection):  # type: ignore[no-untyped-def]
         through = connection.scalar(select(catalog_state.c.events_through))
         new = [event for event in index.events if event.serial > through]
-        store_events(connection, new, through, index.serial, Selection())
+        store_events(connection, new, through, index.serial)
 
     def visit(connection):  # type: ignore[no-untyped-def]
         project = find_project(connection, "demo")

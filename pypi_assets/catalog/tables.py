@@ -69,6 +69,11 @@ catalog_state = Table(
         server_default=true(),
         comment="false: scopes decide which projects are followed, see followed_intervals",
     ),
+    Column(
+        "all_events_since",
+        Serial,
+        comment="events of projects that are not followed are stored above this serial; null: above events_since",
+    ),
     CheckConstraint("id = 1", name="one_row"),
     CheckConstraint("events_through >= events_since", name="events_in_order"),
     comment="One row. It is locked while a range is sealed, and shared while a change is logged.",

@@ -5,16 +5,18 @@ Its steps are functions of their own, since assets run them one by one. Running 
 
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from sqlalchemy import Connection
 
 from pypi_assets.catalog.database import CatalogError
+from pypi_assets.catalog.derived.leaving import prune_scope
 from pypi_assets.catalog.derived.visits import recompute_explained
 from pypi_assets.catalog.ledger.range_ledger import last_allocated_serial, read_state
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.observed.events import changed_projects
+from pypi_assets.catalog.observed.projects import know_from_the_beginning
 from pypi_assets.catalog.reports.range_changes import unexplained_projects
 from pypi_assets.catalog.work.finished_workloads import forget_visits
 from pypi_assets.catalog.work.full_crawls import (
@@ -24,16 +26,21 @@ from pypi_assets.catalog.work.full_crawls import (
     find_open_crawl,
     is_crawl_drained,
     last_completed_crawl,
+    list_named,
     list_projects,
+    names_without_page,
     open_crawl,
     read_crawl,
 )
+from pypi_assets.catalog.work.scope_discovery import discover, tasks_of
+from pypi_assets.catalog.work.scopes import follow_selected, members_of
 from pypi_assets.catalog.work.visit_queue import WorkloadProgress, queue_visits, workload_progress
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.draining import claiming
 from pypi_assets.crawl.lister_choice import query_changelog
 from pypi_assets.crawl.observing import observe
 from pypi_assets.crawl.reading import ReadCounts, read_workload
+from pypi_assets.crawl.scope_crawl import settle
 from pypi_assets.crawl.simple_lister import require_serial
 from pypi_assets.crawl.stored_events import catch_up, index_serial, store_all_events, store_history
 from pypi_assets.crawl.visiting import visit_workload
@@ -74,6 +81,8 @@ def list_index(crawler: Crawler, *, with_history: bool = False) -> tuple[FullCra
         _require_history(joined, with_history)
         with catalog.read() as connection:
             return joined, CrawlListing(workload_progress(connection, joined.workload).total, ())
+    if crawler.selection.names and serial is not None:
+        return _list_selected(crawler, serial, with_history=with_history)
     with ExitStack() as opened:
         listing_serial, listed = crawler.patiently(lambda: opened.enter_context(index.iter_listing()))
         is_all = serial is None
@@ -93,11 +102,45 @@ def list_index(crawler: Crawler, *, with_history: bool = False) -> tuple[FullCra
         if since < crawl.serial:
             catalog.transact(partial(_queue_changed, workload=crawl.workload, serials=SerialRange(since, crawl.serial)))
         listing = list_projects(catalog, crawl, listed, listing_serial, with_history=with_history, is_all=is_all)
+        if crawler.selection.names:
+            _follow_selected(crawler, crawl)
         crawler.report(Progress("listing", listing.projects, listing.projects))
         with catalog.read() as connection:
             crawl = read_crawl(connection, crawl.id)
         _require_history(crawl, with_history)
     return crawl, listing
+
+
+def _list_selected(crawler: Crawler, serial: int, *, with_history: bool) -> tuple[FullCrawl, CrawlListing]:
+    """Opens a full crawl of the selected projects alone, and queues a visit of each, without the list of all."""
+    catalog, names = crawler.catalog, crawler.selection.names
+    crawl = open_crawl(catalog, serial, serial, crawler.index.index_url, crawler.selection)
+    with claiming(crawler, crawl.workload):
+        tasks = _follow_selected(crawler, crawl)
+        crawler.patiently(partial(catch_up, crawler, crawl.serial))
+        if with_history:
+            crawler.patiently(partial(store_history, crawler))
+            catalog.transact(partial(know_from_the_beginning, normalized=names))
+        listing = list_named(catalog, crawl, tasks, with_history=with_history)
+        with catalog.read() as connection:
+            crawl = read_crawl(connection, crawl.id)
+        _require_history(crawl, with_history)
+    return crawl, listing
+
+
+def _follow_selected(crawler: Crawler, crawl: FullCrawl) -> list[tuple[int, int, int]]:
+    """Follows the selected projects from now on, and no longer those that are selected no more.
+
+    Returns them as `queue_visits` takes them.
+    """
+    catalog, names = crawler.catalog, crawler.selection.names
+    scope = catalog.transact(partial(follow_selected, names=names, serial=crawl.serial, now=catalog.clock()))
+    catalog.transact(partial(discover, now=catalog.clock(), workload=crawl.workload, is_forced=True))
+    left = catalog.transact(partial(prune_scope, scope=scope, now=catalog.clock()))
+    if left:
+        crawler.notify(f"no longer followed, since PYPI_ASSETS_PROJECTS does not name them: {', '.join(left)}")
+    with catalog.read() as connection:
+        return tasks_of(connection, members_of(connection, scope.id))
 
 
 def _require_history(crawl: FullCrawl, with_history: bool) -> None:
@@ -159,6 +202,8 @@ def read_shards(crawler: Crawler, crawl: FullCrawl, shards: Sequence[int] | None
     """Reads what is pending of the crawl within `shards` (None: all), and completes the crawl if that was the last."""
     counts = read_workload(crawler, crawl.workload, shards)
     _explain_pages(crawler, crawl)
+    if crawl.selection.names and settle(crawler, crawl.workload):
+        counts += read_workload(crawler, crawl.workload, shards)
     complete_crawl(crawler.catalog, crawl)
     return counts
 
@@ -196,5 +241,7 @@ def crawl_full(crawler: Crawler, *, with_history: bool = False) -> FullCrawlResu
     with claiming(crawler, crawl.workload):
         visits = visit_shards(crawler, crawl)
         reads = read_shards(crawler, crawl)
+        with crawler.catalog.read() as connection:
+            missing = names_without_page(connection, crawl.selection)
     forget_visits(crawler.catalog, crawl.workload)
-    return FullCrawlResult(crawl, listing, visits, reads)
+    return FullCrawlResult(crawl, replace(listing, missing=missing), visits, reads)

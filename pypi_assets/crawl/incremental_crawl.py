@@ -110,7 +110,7 @@ def allocate_next_ranges(
     through = query_changelog(crawler, partial(_store_new_events, crawler, changelog_pages), again=True)
     if through is None:
         with catalog.read() as connection:
-            require_all_followed(connection)
+            require_all_followed(connection, crawler.selection)
         return allocate_listed_ranges(crawler, list_pause_s)
 
     def allocate(connection: Connection, end: int) -> list[SerialRange]:

@@ -20,7 +20,7 @@ from pypi_assets.catalog.observed.events import (
     store_events,
 )
 from pypi_assets.catalog.observed.kept_aside import KeptEntry, forget_rows, kept_rows
-from pypi_assets.catalog.observed.projects import Selection, find_project, project_shard
+from pypi_assets.catalog.observed.projects import find_project, project_shard
 from pypi_assets.catalog.work.visit_queue import revisit_soon
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.index.actions import NO_FILE_CHANGE, file_change
@@ -34,7 +34,7 @@ def store_readable_rows(crawler: Crawler) -> int:
 
     Revisits of the projects whose files they change are queued. A row whose serial does not fit its place stays aside.
     """
-    readable = crawler.catalog.transact(partial(_store, selection=crawler.selection))
+    readable = crawler.catalog.transact(_store)
     late = [event for _, event in readable]
     rows = [id_ for id_, _ in readable]
     crawler.catalog.transact(
@@ -50,7 +50,7 @@ def _classify_again(connection: Connection) -> int:
     return len(understood)
 
 
-def _store(connection: Connection, selection: Selection) -> list[tuple[int, ChangelogEvent]]:
+def _store(connection: Connection) -> list[tuple[int, ChangelogEvent]]:
     """Stores the events; returns them, each with the id of its row."""
     readable = [
         (kept.id, event)
@@ -58,7 +58,7 @@ def _store(connection: Connection, selection: Selection) -> list[tuple[int, Chan
         if (event := _event_of(kept)) is not None and _fits(connection, kept.entry.after or 0, event.serial)
     ]
     for _, event in readable:
-        store_events(connection, [event], event.serial - 1, event.serial, selection)
+        store_events(connection, [event], event.serial - 1, event.serial)
     return readable
 
 

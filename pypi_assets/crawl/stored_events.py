@@ -145,7 +145,7 @@ class ChangelogLister:
         return [row if (row.serial or 0) <= last else _beyond_index(row, rows, after, last) for row in rows]
 
     def commit(self, connection: Connection, page: ChangelogPage) -> Content:
-        store_events(connection, page.events, page.after, page.through, self._crawler.selection)
+        store_events(connection, page.events, page.after, page.through)
         keep_rows(connection, page.broken, self._crawler.catalog.clock())
         self.through = page.through
         progress = Progress("changelog", min(page.through, self._until) - self._start, self._until - self._start)

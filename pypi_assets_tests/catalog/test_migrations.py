@@ -15,12 +15,15 @@ from sqlalchemy import Connection, MetaData, create_engine, func, insert, select
 
 from pypi_assets.catalog import database
 from pypi_assets.catalog.database import Catalog, migrate_catalog, open_catalog
+from pypi_assets.catalog.ledger.range_ledger import read_state
 from pypi_assets.catalog.observed.file_origins import known_file_origin, store_file_origin
+from pypi_assets.catalog.observed.followed import followed_of, follows_all
 from pypi_assets.catalog.observed.sightings import sightings_of
 from pypi_assets.catalog.observed.snapshots import read_snapshots
 from pypi_assets.catalog.publications.dump_columns import COLUMNS, FIRST_COLUMNS
 from pypi_assets.catalog.publications.dump_registry import committed_dumps, open_full_dump
 from pypi_assets.catalog.publications.dump_rows import requiring_releases, rows_at, stream_rows
+from pypi_assets.catalog.reports.live_files import live_files
 from pypi_assets.catalog.tables import (
     distribution_data,
     distributions,
@@ -32,6 +35,8 @@ from pypi_assets.catalog.tables import (
     required_names,
     visit_queue,
 )
+from pypi_assets.catalog.work.full_crawls import selected_names
+from pypi_assets.catalog.work.scopes import members_of, require_scope
 
 REQUIREMENTS = ["Base_Two>=1; extra == 'x'", "base", "n" * 600]
 _FIRST_VERSION = """
@@ -244,3 +249,30 @@ def test_what_visits_saw_is_kept_apart_from_them_and_read_as_before(tmp_path: Pa
         assert [snapshot.files for _, snapshot in read_snapshots(connection, [1, 2])] == shown
     catalog.close()
     assert found == [(5, 9, 1), (5, 10, 2), (5, 11, 1), (None, 12, 2), (None, 13, 2)]
+
+
+_SELECTED = """
+INSERT INTO full_crawls (id, serial, selection, opened_at, listed_at, completed_at, with_history)
+VALUES (1, 10, '["absent", "demo"]', 1, 2, 3, {false})
+"""
+
+
+def test_the_projects_that_the_settings_chose_are_a_scope(first_version_url: str, tmp_path: Path) -> None:
+    with first_version_of_the_code(tmp_path / "again"):
+        catalog = open_catalog(first_version_url)
+        with catalog.write() as connection:
+            connection.exec_driver_sql(_SELECTED.format(false="0" if catalog.is_sqlite else "false"))
+        catalog.close()
+    migrate_catalog(first_version_url)
+    catalog = open_catalog(first_version_url)
+    with catalog.read() as connection:
+        scope = require_scope(connection, "projects")
+        assert (sorted(scope.roots), scope.most_depth) == (["absent", "demo"], 0)
+        assert not follows_all(connection)
+        [member] = members_of(connection, scope.id)
+        assert followed_of(connection, [member]) == {member}
+        assert selected_names(connection) == {"absent", "demo"}
+        state = read_state(connection)
+        assert state["all_events_since"] == state["events_through"]
+    assert [file.filename for file in live_files(catalog, 10)] == ["demo-1.0-py3-none-any.whl"]
+    catalog.close()

@@ -16,34 +16,54 @@ from pypi_assets.crawl.incremental_crawl import crawl_incremental
 from pypi_assets_tests.served_index import ServedIndex, live
 
 
-def test_a_selection_limits_listing_and_ranges(index: ServedIndex, catalog: Catalog):
+def test_a_selection_is_followed_alone_and_may_grow_and_shrink(index: ServedIndex, catalog: Catalog):
+    requested: list[str] = []
+    index.faults = lambda request: requested.append(request.url.path)
     for name in ("one", "two", "Three.x"):
-        index.wheel(name, "1.0")
+        index.wheel(name, "1.0", requires_dist=["two"])
     crawler = index.crawler(catalog, selection=Selection(frozenset({"one", "three-x", "absent"})))
     result = crawl_full(crawler)
     assert result.listing.missing == ("absent",)
+    assert "/simple/" not in requested  # the list of all projects
     assert {name.split("-")[0] for name, _ in live(catalog)} == {"one", "three_x"}
     index.wheel("two", "2.0")
     index.wheel("one", "2.0")
     crawl_incremental(crawler)
-    assert {name for name, _ in live(catalog)} == {
-        "one-1.0-py3-none-any.whl",
-        "one-2.0-py3-none-any.whl",
-        "three_x-1.0-py3-none-any.whl",
-    }
+    few = {"one-1.0-py3-none-any.whl", "one-2.0-py3-none-any.whl", "three_x-1.0-py3-none-any.whl"}
+    assert {name for name, _ in live(catalog)} == few
+    first = catalog_status(catalog).exact_from
     more = replace(crawler, selection=Selection(frozenset({"one", "three-x", "absent", "two"})))
     with pytest.raises(CatalogError, match="PYPI_ASSETS_PROJECTS"):
         crawl_incremental(more)
     crawl_full(more)
-    status = catalog_status(catalog)
-    assert status.exact_from == index.serial
+    assert catalog_status(catalog).exact_from == first  # what was followed before is exact as before
     crawl_incremental(more)
     assert live(catalog) == index.shown()
     index.wheel("two", "3.0")
     crawl_incremental(more)
     assert live(catalog) == index.shown()
-    with pytest.raises(CatalogError, match="two"):
-        crawl_full(crawler)
+    with pytest.raises(CatalogError, match="PYPI_ASSETS_PROJECTS"):
+        crawl_incremental(crawler)
+    crawl_full(crawler)
+    index.wheel("two", "4.0")
+    crawl_incremental(crawler)
+    assert {name for name, _ in live(catalog)} == few
+
+
+def test_all_can_be_followed_after_a_selection_and_not_the_other_way_round(index: ServedIndex, catalog: Catalog):
+    for name in ("one", "two"):
+        index.wheel(name, "1.0")
+    few, whole = index.crawler(catalog, selection=Selection(frozenset({"one"}))), index.crawler(catalog)
+    crawl_full(few)
+    index.wheel("two", "2.0")
+    crawl_incremental(few)
+    crawl_full(whole)
+    assert live(catalog) == index.shown()
+    index.wheel("two", "3.0")
+    crawl_incremental(whole)
+    assert live(catalog) == index.shown()
+    with pytest.raises(CatalogError, match="follows all projects"):
+        crawl_full(few)
 
 
 def test_another_index_is_refused(index: ServedIndex, catalog: Catalog):

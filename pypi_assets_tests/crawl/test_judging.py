@@ -197,7 +197,7 @@ def test_a_batch_leads_to_the_same_as_one_by_one(histories, rounds, patience_s, 
             catalog = open_catalog(sqlite_database(Path(folder, f"{together}.sqlite")), clock=lambda: 1_000.0)
             open_crawl(catalog, 0, 0, URL, Selection())
             with catalog.write() as connection:
-                store_events(connection, events, 0, last, Selection())
+                store_events(connection, events, 0, last)
             crawler = crawler_of(catalog, Changelog(events, last), patience_s)
             for step, answered in enumerate(rounds):
                 visits_of = begun(catalog, [f"demo-{number}" for number in answered], least, f"range:0-{step + 1}")
@@ -287,7 +287,7 @@ def judged_with(catalog: Catalog, action: str, *, since: int = 0) -> int:
     visits_of = begun(catalog, ["demo", "other"], 7)
     events = [ChangelogEvent("demo", None, 0, "create", 5), ChangelogEvent("demo", "1.0", 0, action, 7)]
     with catalog.write() as connection:
-        store_events(connection, [one for one in events if one.serial > since], since, 9, Selection())
+        store_events(connection, [one for one in events if one.serial > since], since, 9)
     page = page_of("demo", 5, file_of("demo-1.0.tar.gz"))
     judge(crawler_of(catalog, Changelog(events, 9), 60.0), [Fetched(*visits_of["demo"], page)])
     with catalog.read() as connection:
@@ -325,7 +325,7 @@ def judge_race(catalog: Catalog, index: Changelog, unexplained: Sequence[str], p
     keep. The events up to serial 5 are stored."""
     open_crawl(catalog, 0, 0, URL, Selection())
     with catalog.write() as connection:
-        store_events(connection, RACE[:2], 0, 5, Selection())
+        store_events(connection, RACE[:2], 0, 5)
     for workload, newer in (("range:5-6", ()), (WORKLOAD, unexplained)):
         visits_of = begun(catalog, ["demo", "other"], workload=workload)
         fetched = []

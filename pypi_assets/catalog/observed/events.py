@@ -40,15 +40,13 @@ def events_since(connection: Connection) -> int:
     return int(read_state(connection)["events_since"])
 
 
-def store_events(
-    connection: Connection, page: Sequence[ChangelogEvent], after: int, through: int, selection: Selection
-) -> None:
+def store_events(connection: Connection, page: Sequence[ChangelogEvent], after: int, through: int) -> None:
     """Stores one page of the changelog: all events with `after` < serial <= `through`.
 
     Events that are stored already stay as they are. Projects take the names that newer events display. Raises
     CatalogError where `after` would leave a gap.
     """
-    wanted = _followed(page, through, selection)
+    wanted = _followed(page, through, Selection())
     ids = _entered(connection, wanted)
     renamed = rename_projects(connection, (ShownName(event.name, event.serial) for event, _ in wanted), are_events=True)
     state = lock_state(connection, exclusive=True)
@@ -67,20 +65,22 @@ def store_earlier_events(
 ) -> None:
     """Stores all events with `after` < serial <= `until`, directly below those that are stored already.
 
-    Once those above serial 0 are stored, the history of each project is known from its beginning. Raises CatalogError
-    where `until` would leave a gap.
+    Once those above serial 0 are stored, the history of each project is known from its beginning. With a selection only
+    its projects' events are stored. Raises CatalogError where `until` would leave a gap.
     """
 
     wanted = _followed((event for event in earlier if event.serial > after), until, selection)
 
     def store(connection: Connection) -> None:
         ids = _entered(connection, wanted)
-        since = lock_state(connection, exclusive=True)["events_since"]
+        state = lock_state(connection, exclusive=True)
+        since = state["events_since"]
         if until < since:
             raise CatalogError(f"events are stored from serial {since} on, so a page up to {until} leaves a gap")
         _insert_events(connection, wanted, ids)
         if after < since:
-            connection.execute(update(catalog_state).values(events_since=after))
+            of_all = {"all_events_since": since} if selection.names and state["all_events_since"] is None else {}
+            connection.execute(update(catalog_state).values(events_since=after, **of_all))
 
     catalog.transact(store)
 

@@ -1,11 +1,11 @@
 """Projects, entered from the index's list or from an event, and the shards that they belong to."""
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from packaging.utils import canonicalize_name
-from sqlalchemy import Connection, case, select, update
+from sqlalchemy import Connection, and_, case, select, update
 
 from pypi_assets.catalog.database import at_a_time, insert_missing, lock_rows, sent_values
 from pypi_assets.catalog.tables import catalog_state, projects
@@ -27,7 +27,9 @@ class Project:
     page_serial: int | None
 
 
-_IS_ALL_STORED = select(catalog_state.c.events_since == 0).scalar_subquery()
+_IS_ALL_STORED = select(
+    and_(catalog_state.c.events_since == 0, catalog_state.c.all_events_since.is_(None))
+).scalar_subquery()
 PROJECT_COLUMNS = (
     projects.c.id,
     projects.c.normalized,
@@ -123,9 +125,10 @@ def load_projects(connection: Connection, ids: Sequence[int]) -> list[Project]:
     return found
 
 
-def keep_known_since(connection: Connection) -> None:
-    """Writes 0 into the row of each project, where all events are stored: before only events to come are known of
-    further projects."""
-    is_later = projects.c.known_since > 0
-    lock_rows(connection, projects, is_later, _IS_ALL_STORED)
-    connection.execute(update(projects).where(is_later, _IS_ALL_STORED).values(known_since=0))
+def know_from_the_beginning(connection: Connection, normalized: Collection[str]) -> None:
+    """All events of these projects are stored, though not those of all projects."""
+    ids = sorted(project_ids(connection, sorted(normalized)).values())
+    for some in at_a_time(ids):
+        is_later = (projects.c.id.in_(some), projects.c.known_since > 0)
+        lock_rows(connection, projects, *is_later)
+        connection.execute(update(projects).where(*is_later).values(known_since=0))

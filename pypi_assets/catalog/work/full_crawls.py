@@ -4,12 +4,12 @@ The steps themselves are in `crawl/`; a range that follows a full crawl is in `l
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import Connection, exists, func, insert, select, update
 
-from pypi_assets.catalog.database import Catalog, CatalogError, insert_missing
+from pypi_assets.catalog.database import Catalog, CatalogError, at_a_time, insert_missing
 from pypi_assets.catalog.ledger.range_ledger import (
     allocate_range,
     begin_range,
@@ -25,7 +25,6 @@ from pypi_assets.catalog.observed.kept_aside import replace_list
 from pypi_assets.catalog.observed.projects import (
     Selection,
     enter_projects,
-    keep_known_since,
     project_ids,
     project_shard,
 )
@@ -35,6 +34,7 @@ from pypi_assets.catalog.tables import (
     full_crawls,
     projects,
     read_attempts,
+    scopes,
     visit_queue,
     visit_statuses,
     visits,
@@ -45,6 +45,8 @@ from pypi_assets.catalog.work.visit_queue import crawl_workload, is_visit_pendin
 from pypi_assets.index.models import BrokenEntry, ListedProject
 
 _LISTED_AT_A_TIME = 50_000
+SELECTED = "projects"
+"""The name of the scope of PYPI_ASSETS_PROJECTS."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +96,8 @@ def open_crawl(catalog: Catalog, serial: int, since: int, index_url: str, select
             "events_through": since,
             "exact_from": 0,
             "next_dump_sequence": 1,
+            "follows_all": not selection.names,
         }
-        if find_open_crawl(connection) is None and not _was_last(connection, selection):
-            keep_known_since(connection)  # before the state is locked: see the order of locks in docs/design.md
         is_first = insert_missing(connection, catalog_state, [first_state]) == 1
         lock_state(connection, exclusive=True)  # of two that open one at the same time, the second joins
         require_same_index(connection, index_url)
@@ -108,21 +109,13 @@ def open_crawl(catalog: Catalog, serial: int, since: int, index_url: str, select
             if serials := allocate_range(connection, serial, now):
                 begin_range(connection, serials, now)
         else:
-            _require_none_dropped(connection, selection)
-            _forget_history_of_fewer(connection, selection)
+            _follow_as_selected(connection, selection)
             if serial < last_allocated_serial(connection):
                 raise CatalogError(
                     f"the index is at serial {serial}, but the catalog already follows it up to"
                     f" {last_allocated_serial(connection)}: it has gone backwards (restored from a backup?);"
                     " start a new catalog"
                 )
-        if not selection.names:
-            connection.execute(update(catalog_state).values(follows_all=True))
-        elif not follows_all(connection):
-            raise CatalogError(
-                "PYPI_ASSETS_PROJECTS is set, and this catalog follows scopes: unset it, and add its projects as a"
-                " scope (`pypi-assets scope create`)"
-            )
         names = json.dumps(sorted(selection.names))
         before = connection.scalar(select(func.max(read_attempts.c.id))) or 0
         row = insert(full_crawls).values(serial=serial, selection=names, opened_at=now, open=1, attempts_before=before)
@@ -163,27 +156,31 @@ def has_baseline(connection: Connection) -> bool:
 
 
 def require_followable(connection: Connection, index_url: str, selection: Selection) -> None:
-    """Raises CatalogError where ranges cannot follow: where no full crawl and no scope is complete, or where the last
-    full crawl had another index or another selection."""
+    """Raises CatalogError where ranges cannot follow: where no full crawl and no scope is complete, where the catalog
+    follows another index, or where it follows other projects than those that are selected."""
     if not has_baseline(connection):
         raise CatalogError(
             "no full crawl is complete yet: run `pypi-assets crawl full` first, or follow some projects (`pypi-assets"
             " scope create`, then `pypi-assets scope run`)"
         )
     require_same_index(connection, index_url)
-    crawl = last_completed_crawl(connection)
-    if crawl is not None:
-        _require_same_selection(crawl.selection, selection, "the last full crawl")
-    elif selection.names:
+    if selection.names and selection.names != selected_names(connection):
         raise CatalogError(
-            "PYPI_ASSETS_PROJECTS is set, and this catalog follows scopes: unset it, and add its projects as a scope"
-            " (`pypi-assets scope create`)"
+            "PYPI_ASSETS_PROJECTS names other projects than are followed: set it back, or run `pypi-assets crawl full`"
+            " to follow these"
         )
 
 
-def require_all_followed(connection: Connection) -> None:
-    """Raises CatalogError where scopes decide what is followed: the list of all projects is not requested then."""
-    if not follows_all(connection):
+def selected_names(connection: Connection) -> frozenset[str]:
+    """The normalized names that PYPI_ASSETS_PROJECTS had when it was followed last; none where it never was."""
+    roots = connection.scalar(select(scopes.c.roots).where(scopes.c.name == SELECTED))
+    return frozenset(json.loads(roots)) if roots is not None and not follows_all(connection) else frozenset()
+
+
+def require_all_followed(connection: Connection, selection: Selection) -> None:
+    """Raises CatalogError where scopes decide what is followed, other than that of a selection: the list of all
+    projects is not requested then."""
+    if not selection.names and not follows_all(connection):
         raise CatalogError(
             "this catalog follows scopes, so the list of all projects is not requested: this needs the changelog"
             " (PYPI_ASSETS_LISTER=xmlrpc), or a full crawl of the whole index (`pypi-assets crawl full`)"
@@ -253,6 +250,33 @@ def list_projects(
         return CrawlListing(workload_progress(connection, crawl.workload).total, tuple(sorted(missing)))
 
     return catalog.transact(end)
+
+
+def list_named(
+    catalog: Catalog, crawl: FullCrawl, tasks: Sequence[tuple[int, int, int]], *, with_history: bool
+) -> CrawlListing:
+    """Queues visits of named projects, as `queue_visits` takes them, in place of a list of all."""
+
+    def end(connection: Connection) -> CrawlListing:
+        if not _is_listed(connection, crawl, lock_exclusive=True):
+            queue_visits(connection, crawl.workload, tasks)
+            listed = {"listed_at": catalog.clock(), "with_history": with_history}
+            connection.execute(update(full_crawls).where(full_crawls.c.id == crawl.id).values(listed))
+        return CrawlListing(workload_progress(connection, crawl.workload).total, ())
+
+    return catalog.transact(end)
+
+
+def names_without_page(connection: Connection, selection: Selection) -> tuple[str, ...]:
+    """Those of the selected names of which no page was ever seen."""
+    seen = {
+        name
+        for some in at_a_time(sorted(selection.names))
+        for name in connection.scalars(
+            select(projects.c.normalized).where(projects.c.normalized.in_(some), projects.c.page_serial.is_not(None))
+        )
+    }
+    return tuple(sorted(selection.names - seen))
 
 
 def _enter_listed(
@@ -331,6 +355,10 @@ def complete_crawl(catalog: Catalog, crawl: FullCrawl) -> bool:
         connection.execute(update(full_crawls).where(full_crawls.c.id == crawl.id).values(completed_at=now, open=None))
         if current.with_history:
             connection.execute(update(catalog_state).values(exact_from=0))
+        elif crawl.selection.names:  # each project has its own
+            connection.execute(
+                update(catalog_state).where(catalog_state.c.exact_from == 0).values(exact_from=crawl.serial)
+            )
         elif before is None or before.selection != crawl.selection:  # of new projects no more is known
             at = max(crawl.serial, current.listed_serial or 0) + is_any_unseen(connection, crawl.workload)
             seen = (at, greatest_page_serial or 0)
@@ -385,25 +413,16 @@ def _require_same_selection(known: Selection, wanted: Selection, what: str) -> N
         )
 
 
-def _forget_history_of_fewer(connection: Connection, selection: Selection) -> None:
-    """Where the selection grew, the events of all projects are known only from now on."""
-    if not _was_last(connection, selection):
-        connection.execute(update(catalog_state).values(events_since=catalog_state.c.events_through))
-
-
-def _was_last(connection: Connection, selection: Selection) -> bool:
-    last = last_completed_crawl(connection)
-    return last is not None and last.selection == selection
-
-
-def _require_none_dropped(connection: Connection, selection: Selection) -> None:
-    """Raises CatalogError where the selection lost projects: these would silently become stale."""
-    last = last_completed_crawl(connection)
-    if last is None or not selection.names:
-        return
-    dropped = sorted(last.selection.names - selection.names)
-    if dropped or not last.selection.names:
+def _follow_as_selected(connection: Connection, selection: Selection) -> None:
+    """From now on all is followed, where nothing is selected: of what was not, events are known since they are stored
+    of all projects. Raises CatalogError where all is followed, and only some projects are selected."""
+    if not selection.names:
+        state = catalog_state.c
+        since = func.coalesce(state.all_events_since, state.events_since)
+        values = {"follows_all": True, "events_since": since, "all_events_since": None}
+        connection.execute(update(catalog_state).where(state.follows_all.is_(False)).values(values))
+    elif follows_all(connection):
         raise CatalogError(
-            f"this catalog also follows {', '.join(dropped[:5]) or 'all other projects'}, which PYPI_ASSETS_PROJECTS no"
-            " longer names: add them again, or use another PYPI_ASSETS_HOME for a smaller catalog"
+            "this catalog follows all projects of its index, and PYPI_ASSETS_PROJECTS names some: unset it, or use"
+            " another PYPI_ASSETS_HOME for a smaller catalog"
         )

@@ -151,22 +151,34 @@ def _search(connection: Connection, scope: Scope, marked: Sequence[int]) -> _Sea
     old = load_edges(connection, scope.id, changed) if changed else {}
     new = compute_edges(connection, scope, rulesets, changed) if changed else {}
     differs = any(old.get(id_, {}) != new[id_] for id_ in changed)
-    if not (differs or _is_new_ruleset(scope, rulesets) or _is_new(connection, scope)):
+    if not (differs or _is_new_ruleset(scope, rulesets) or _lacks_roots(connection, scope)):
         return _Search(scope, rulesets, {}, old, new, {})
     members = {row.project_id: row for row in connection.execute(select(scope_projects).where(of.scope_id == scope.id))}
     reached = search(connection, scope, rulesets, load_edges(connection, scope.id) | new)
     return _Search(scope, rulesets, members, old, new, reached)
 
 
-def _is_new(connection: Connection, scope: Scope) -> bool:
-    """Whether not even its roots are in the scope yet."""
-    of_scope = scope_projects.c.scope_id == scope.id
-    return connection.scalar(select(scope_projects.c.project_id).where(of_scope).limit(1)) is None
+def _lacks_roots(connection: Connection, scope: Scope) -> bool:
+    """Whether a root is not in the scope yet, as where it is new."""
+    of = scope_projects.c
+    known = (
+        select(projects.c.normalized)
+        .join(scope_projects, of.project_id == projects.c.id)
+        .where(of.scope_id == scope.id, of.depth == 0, of.is_beyond.is_(False))
+    )
+    return not scope.roots.keys() <= set(connection.scalars(known))
+
+
+def _all_events_since(connection: Connection) -> int:
+    """The serial above which events of all projects are stored."""
+    state = read_state(connection)
+    since: int = state["events_since"] if state["all_events_since"] is None else state["all_events_since"]
+    return since
 
 
 def _known_ids(connection: Connection, names: Collection[str]) -> dict[str, int]:
     """The ids of these projects. New ones are entered."""
-    since = read_state(connection)["events_since"]
+    since = _all_events_since(connection)
     known = project_ids(connection, sorted(names))
     missing = sorted(names - known.keys())
     enter_projects(connection, ((name, since) for name in missing))
@@ -286,11 +298,11 @@ def _queue(
     queued: Mapping[int, Mapping[str, Sequence[int]]],
 ) -> None:
     """Queues a visit of each project that enters: it wants a page of its last event or newer."""
-    since = read_state(connection)["events_since"]
+    since = _all_events_since(connection)
     for one in searches:
         nice = {ids[name]: one.rulesets[-1].ruleset.nice(name) + one.scope.nice for name in one.reached}
         for workload, of_workload in queued[one.scope.id].items():
-            tasks = _tasks(connection, of_workload)
+            tasks = tasks_of(connection, of_workload)
             queue_visits(connection, workload, tasks, nice={id_: nice[id_] for id_, _, _ in tasks})
     entering = sorted(id_ for of_scope in queued.values() for found in of_scope.values() for id_ in found)
     for some in at_a_time(entering):
@@ -301,7 +313,7 @@ def _queue(
         _queue_unread(connection, some)
 
 
-def _tasks(connection: Connection, project_ids: Sequence[int]) -> list[tuple[int, int, int]]:
+def tasks_of(connection: Connection, project_ids: Sequence[int]) -> list[tuple[int, int, int]]:
     """The projects as `queue_visits` takes them, each with its last event that changes files."""
     last = (
         select(func.max(events.c.serial))

@@ -5,7 +5,7 @@ What the roots of a scope lead to is found in `scope_discovery.py`.
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -17,6 +17,7 @@ from pypi_assets.catalog.ledger.range_ledger import (
     allocate_range,
     begin_range,
     complete_serial,
+    first_range,
     last_allocated_serial,
     lock_state,
 )
@@ -26,7 +27,6 @@ from pypi_assets.catalog.tables import (
     catalog_state,
     distribution_data,
     distributions,
-    full_crawls,
     live_intervals,
     projects,
     scope_projects,
@@ -34,7 +34,7 @@ from pypi_assets.catalog.tables import (
     scopes,
     visit_queue,
 )
-from pypi_assets.catalog.work.full_crawls import require_same_index
+from pypi_assets.catalog.work.full_crawls import SELECTED, require_same_index
 from pypi_assets.catalog.work.visit_queue import move_projects, scope_workload
 from pypi_assets.scopes.ruleset import Ruleset, parse_ruleset
 
@@ -111,8 +111,7 @@ def lock_scopes(connection: Connection) -> None:
 def create_scope(connection: Connection, plan: ScopePlan, serial: int, index_url: str, now: float) -> Scope:
     """Enters a scope. On an empty catalog `serial`, the index's last one, is where everything begins.
 
-    Raises CatalogError for a name that is taken or unusable, where the catalog follows another index, or where a full
-    crawl limits it to some projects.
+    Raises CatalogError for a name that is taken or unusable, or where the catalog follows another index.
     """
     lock_scopes(connection)
     if not _NAME.fullmatch(plan.name):
@@ -127,7 +126,6 @@ def create_scope(connection: Connection, plan: ScopePlan, serial: int, index_url
         )
     if not plan.roots:
         raise CatalogError("a scope needs at least one root: name projects, or pass --roots FILE")
-    _require_no_selection(connection)
     created_serial = _first_serial(connection, serial, index_url, now)
     parse_ruleset(plan.rules)
     row = {
@@ -168,14 +166,22 @@ def _first_serial(connection: Connection, serial: int, index_url: str, now: floa
     return max(serial, 1)  # nothing is at 0
 
 
-def _require_no_selection(connection: Connection) -> None:
-    limited = select(full_crawls.c.id).where(full_crawls.c.selection != "[]")
-    newest = select(func.max(full_crawls.c.id)).scalar_subquery()
-    if connection.scalar(limited.where(full_crawls.c.id == newest)) is not None:
-        raise CatalogError(
-            "this catalog is limited to the projects of PYPI_ASSETS_PROJECTS: unset it and run `pypi-assets crawl full`"
-            " for all projects, or create the scope in another PYPI_ASSETS_HOME"
-        )
+def follow_selected(connection: Connection, names: Collection[str], serial: int, now: float) -> Scope:
+    """Brings the scope of PYPI_ASSETS_PROJECTS in line with these normalized names: roots alone, without what they
+    require. It is created where there is none, and begins at `serial` where no range is complete."""
+    lock_scopes(connection)
+    roots = json.dumps({name: [] for name in sorted(names)})
+    known = find_scope(connection, SELECTED)
+    if known is None:
+        start = serial if first_range(connection) is not None else last_allocated_serial(connection) + 1
+        row = {"name": SELECTED, "created_at": now, "created_serial": max(start, 1), "roots": roots, "most_depth": 0}
+        row |= {"nice": 0, "match_only": False}
+        scope_id = connection.execute(insert(scopes).values(row).returning(scopes.c.id)).scalar_one()
+        rules = {"scope_id": scope_id, "version": 1, "from_serial": max(start, 1), "created_at": now, "content": ""}
+        connection.execute(insert(scope_rulesets).values(rules))
+    elif set(known.roots) != set(names):
+        connection.execute(update(scopes).where(scopes.c.id == known.id).values(roots=roots))
+    return require_scope(connection, SELECTED)
 
 
 def find_scope(connection: Connection, name: str) -> Scope | None:

@@ -86,7 +86,7 @@ class Story:
         with self.catalog.write() as connection:
             if until > self.through:
                 events = [event for event in self.index.events if self.through < event.serial <= until]
-                store_events(connection, events, self.through, until, ALL)
+                store_events(connection, events, self.through, until)
                 self.through = until
             if step.kind != "none":
                 self._visit(connection, step, number)

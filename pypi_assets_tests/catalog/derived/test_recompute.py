@@ -10,7 +10,7 @@ from pypi_assets.catalog.derived.file_updates import CORRECTED
 from pypi_assets.catalog.derived.recompute import UNEXPLAINED_CHANGES, recompute
 from pypi_assets.catalog.derived.visits import Verdict, VisitStatus, begin_visits, record_verdicts
 from pypi_assets.catalog.observed.events import store_events
-from pypi_assets.catalog.observed.projects import Project, Selection
+from pypi_assets.catalog.observed.projects import Project
 from pypi_assets.catalog.reads.read_outcomes import Outcome
 from pypi_assets.catalog.reports.recounts import count_again
 from pypi_assets.catalog.tables import (
@@ -43,7 +43,7 @@ def see(
 
 def happen(connection: Connection, project: Project, serial: int, action: str, version: str | None = "1.0") -> None:
     event = ChangelogEvent(project.name, version, serial, action, serial)
-    store_events(connection, [event], serial - 1, serial, Selection())
+    store_events(connection, [event], serial - 1, serial)
 
 
 def intervals(connection: Connection, table) -> dict[str, list[tuple[int, int | None]]]:
@@ -128,13 +128,13 @@ def test_what_a_later_stored_event_explains_is_unexplained_no_more(catalog: Cata
     with catalog.write() as connection:
         [project] = enter(connection, 1)
         see(connection, project, 900, shown(ONE))
-        store_events(connection, [], 1_000, 1_002, Selection())
+        store_events(connection, [], 1_000, 1_002)
         see(connection, project, 1_002, shown(ONE), shown(TWO))
         see(connection, project, 1_002, shown(ONE), shown(TWO), shown(GONE))
         assert {(TWO, 1_002, UNEXPLAINED), (GONE, 1_002, UNEXPLAINED)} <= set(logged(connection))
         assert read_counts(connection)[UNEXPLAINED_CHANGES] == 2
         event = ChangelogEvent(project.name, "2.0", explained_at, f"add py3 file {TWO}", explained_at)
-        store_events(connection, [event], 1_000, 1_002, Selection())
+        store_events(connection, [event], 1_000, 1_002)
         recompute(connection, [project], {})
         assert intervals(connection, live_intervals)[TWO] == [(explained_at, None)]
         of_two = [row for row in logged(connection) if row[0] == TWO]

@@ -15,7 +15,6 @@ from pypi_assets.catalog.derived.visits import (
     record_verdicts,
 )
 from pypi_assets.catalog.observed.events import store_events
-from pypi_assets.catalog.observed.projects import Selection
 from pypi_assets.catalog.tables import live_intervals, projects, sightings, visit_statuses, visits
 from pypi_assets.index.models import ChangelogEvent, IndexFile, ProjectPage
 from pypi_assets_tests.catalog.ended_visits import enter, visit
@@ -92,7 +91,7 @@ def test_a_page_that_no_event_explains_is_refused_until_the_events_are_stored(ca
     seen_at = 1_001
     with catalog.write() as connection:
         event = ChangelogEvent(one.name, "1.0", 0, f"add source file {file.filename}", seen_at)
-        store_events(connection, [event], 1_000, seen_at, Selection())
+        store_events(connection, [event], 1_000, seen_at)
         [visit_id] = begin_visits(connection, [one.id], "full", "crawl:1", 1.0).values()
     verdict = Verdict(visit_id, one, VisitStatus.FULL, ProjectPage(one.normalized, seen_at, "active", ()))
     with pytest.raises(UnexplainedPageError) as error, catalog.write() as connection:
@@ -100,7 +99,7 @@ def test_a_page_that_no_event_explains_is_refused_until_the_events_are_stored(ca
     assert error.value.project_ids == {one.id}
     with catalog.write() as connection:
         removed = ChangelogEvent(one.name, "1.0", 0, f"remove file {file.filename}", 1_005)
-        store_events(connection, [removed], seen_at, 1_005, Selection())
+        store_events(connection, [removed], seen_at, 1_005)
         record_verdicts(connection, [verdict], 2.0, shows_through=1_005)
         live = connection.execute(select(live_intervals.c.start, live_intervals.c.end)).all()
         assert connection.scalar(select(sightings.c.shows_through)) == 1_005
@@ -113,6 +112,6 @@ def test_projects_are_recomputed_in_parts_of_bounded_work(catalog: Catalog):
         found = [project.id for project in enter(connection, 6)]
         name = connection.scalar(select(projects.c.name).where(projects.c.id == found[1]))
         many = [ChangelogEvent(name, None, 0, "docupdate", serial) for serial in range(1_001, 1_010)]
-        store_events(connection, many, 1_000, 1_010, Selection())
+        store_events(connection, many, 1_000, 1_010)
         assert parts_of_work(connection, found) == [found[:1], found[1:2], found[2:]]
         assert parts_of_work(connection, []) == []

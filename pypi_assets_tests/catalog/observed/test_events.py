@@ -30,7 +30,7 @@ from pypi_assets.catalog.observed.events import (
     store_events,
     without_file_changes,
 )
-from pypi_assets.catalog.observed.projects import Selection, find_project
+from pypi_assets.catalog.observed.projects import Selection, find_project, know_from_the_beginning
 from pypi_assets.catalog.observed.visit_statistics import EndedVisit, note_ended, prospects
 from pypi_assets.catalog.tables import catalog_state, events, projects
 from pypi_assets.catalog.work.full_crawls import open_crawl
@@ -54,11 +54,11 @@ def project_id(catalog: Catalog, name: str) -> int:
 def test_a_page_that_leaves_a_gap_is_refused_and_one_that_overlaps_is_stored_once(opened: Catalog):
     refused = pytest.raises(CatalogError, match="stored up to serial 10, so a page after 11 leaves a gap")
     with refused, opened.write() as connection:
-        store_events(connection, [event(12)], 11, 12, EVERYTHING)
+        store_events(connection, [event(12)], 11, 12)
     pages = [([event(11), event(12), event(13)], 10, 12), ([event(12), event(13)], 11, 14), ([event(11)], 10, 11)]
     with opened.write() as connection:
         for page, after, through in pages:
-            store_events(connection, page, after, through, EVERYTHING)
+            store_events(connection, page, after, through)
         assert events_through(connection) == 14
         assert last_event(connection) == event(13)
         assert first_event_time(connection, 11) == 1_012
@@ -68,19 +68,34 @@ def test_a_page_that_leaves_a_gap_is_refused_and_one_that_overlaps_is_stored_onc
         assert events_by_project(connection, [found, -1]) == {found: [event(11), event(12), event(13)], -1: []}
 
 
-def test_a_new_project_is_known_since_its_first_event_and_others_are_not_followed(opened: Catalog):
+def test_a_new_project_is_known_since_its_first_event(opened: Catalog):
     page = [event(11, name="Followed"), event(12, name="other"), event(13, name="followed")]
     with opened.write() as connection:
-        store_events(connection, page, 10, 13, Selection(frozenset({"followed"})))
+        store_events(connection, page, 10, 13)
         project = find_project(connection, "FOLLOWED")
         assert project is not None
         assert (project.name, project.known_since) == ("followed", 10)  # as the newest event displays it
+
+
+def test_earlier_events_are_stored_of_a_selection_alone(opened: Catalog):
+    earlier = [event(5, name="wanted"), event(6, name="other")]
+    store_earlier_events(opened, earlier, 0, 10, Selection(frozenset({"wanted"})))
+    with opened.write() as connection:
         assert find_project(connection, "other") is None
+        store_events(connection, [event(11, name="other")], 10, 11)
+        other, wanted = find_project(connection, "other"), find_project(connection, "wanted")
+        assert other is not None
+        assert wanted is not None
+        assert (other.known_since, wanted.known_since) == (10, 4)
+        know_from_the_beginning(connection, {"wanted"})
+        wanted = find_project(connection, "wanted")
+        assert wanted is not None
+        assert wanted.known_since == 0
 
 
 def test_earlier_events_are_stored_down_to_serial_0(opened: Catalog):
     with opened.write() as connection:
-        store_events(connection, [event(11)], 10, 11, EVERYTHING)
+        store_events(connection, [event(11)], 10, 11)
     store_earlier_events(opened, [event(5), event(9)], 4, 10, EVERYTHING)
     with pytest.raises(CatalogError, match="stored from serial 4 on, so a page up to 3 leaves a gap"):
         store_earlier_events(opened, [event(2)], 1, 3, EVERYTHING)
@@ -101,7 +116,7 @@ def test_the_end_of_the_history_waits_for_no_visit(opened: Catalog):
     if opened.is_sqlite:
         return  # it has one writer at a time
     with opened.write() as connection:
-        store_events(connection, [event(11)], 10, 11, EVERYTHING)
+        store_events(connection, [event(11)], 10, 11)
     with ThreadPoolExecutor(1) as pool, opened.write() as visit:
         visit.execute(select(projects).with_for_update(key_share=True))
         pool.submit(store_earlier_events, opened, [event(2)], 0, 10, EVERYTHING).result(timeout=60)
@@ -121,7 +136,7 @@ def test_a_range_is_cut_into_parts_of_equal_counts(
     with opened.write() as connection:
         connection.execute(delete(events))
         connection.execute(update(catalog_state).values(events_through=10))
-        store_events(connection, [event(serial) for serial in sorted(serials)], 10, 100, EVERYTHING)
+        store_events(connection, [event(serial) for serial in sorted(serials)], 10, 100)
         whole = SerialRange(start, start + length)
         inside = sorted(serial for serial in serials if serial in whole)
         ends = range_ends(connection, whole, each)
@@ -145,7 +160,7 @@ def test_events_are_counted_by_what_they_change(opened: Catalog):
         event(15, "remove project", "one"),
     ]
     with opened.write() as connection:
-        store_events(connection, page, 10, 15, EVERYTHING)
+        store_events(connection, page, 10, 15)
         assert count_events(connection, SerialRange(10, 15)) == RangeEvents(5, 1, 2)
         assert count_events(connection, SerialRange(13, 14)) == RangeEvents(1, 0, 0)
         changed = [(id_, serial) for id_, _, serial in changed_projects(connection, SerialRange(10, 14))]
@@ -162,7 +177,7 @@ def test_a_404_is_explained_by_a_removal_or_by_a_creation_without_upload(opened:
         event(16, "docupdate", "removed"),
     ]
     with opened.write() as connection:
-        store_events(connection, page, 10, 16, EVERYTHING)
+        store_events(connection, page, 10, 16)
     ids = {name: project_id(opened, name) for name in ("never-uploaded", "kept", "removed", "uploaded-again")}
     with opened.read() as connection:
         explained = explained_absences(connection, ids.values())
@@ -173,7 +188,7 @@ def test_projects_are_found_of_which_no_event_changes_files(opened: Catalog):
     kinds = ["docupdate", "add source file x", "add Owner x", "mystery"]
     page = [event(11 + number, action) for number, action in enumerate(kinds)]
     with opened.write() as connection:
-        store_events(connection, [*page, event(15, name="two")], 10, 16, Selection())
+        store_events(connection, [*page, event(15, name="two")], 10, 16)
     demo, two = project_id(opened, "Demo"), project_id(opened, "two")
     expected = {(10, 11): True, (11, 12): False, (12, 16): True, (12, 17): False, (10, 16): False, (16, 16): True}
     with opened.write() as connection:
@@ -195,7 +210,7 @@ def test_what_a_visit_and_a_range_read_of_events_does_not_grow_with_them(tmp_pat
         last = page[-1].serial
         page += [event(last + 1, "remove project"), event(last + 2, name="other")]
         with catalog.write() as connection:
-            store_events(connection, page, 10, last + 2, EVERYTHING)
+            store_events(connection, page, 10, last + 2)
         found = project_id(catalog, "demo")
         with catalog.write() as connection:
             connection.execute(update(projects).values(page_serial=12))

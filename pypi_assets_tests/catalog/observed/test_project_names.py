@@ -30,13 +30,13 @@ def name_of(catalog: Catalog) -> str | None:
 
 def test_the_name_follows_the_newest_event_in_whatever_order_they_are_stored(opened: Catalog):
     with opened.write() as connection:
-        store_events(connection, [event(11, "demo.x"), event(13, "Demo.X")], 10, 14, Selection())
+        store_events(connection, [event(11, "demo.x"), event(13, "Demo.X")], 10, 14)
     assert name_of(opened) == "Demo.X"
     with opened.write() as connection:
-        store_events(connection, [event(11, "demo.x")], 10, 12, Selection())  # of another process
+        store_events(connection, [event(11, "demo.x")], 10, 12)  # of another process
     assert name_of(opened) == "Demo.X"
     with opened.write() as connection:
-        store_events(connection, [event(15, "DEMO_x"), event(16, "demo-x")], 14, 16, Selection())
+        store_events(connection, [event(15, "DEMO_x"), event(16, "demo-x")], 14, 16)
     assert name_of(opened) == "demo-x"
     store_earlier_events(opened, [event(3, "old_X")], 0, 10, Selection())
     assert name_of(opened) == "demo-x"

@@ -4,7 +4,7 @@ from sqlalchemy import func, select
 
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.observed.events import store_events
-from pypi_assets.catalog.observed.projects import Project, Selection
+from pypi_assets.catalog.observed.projects import Project
 from pypi_assets.catalog.observed.sightings import (
     SeenNow,
     newest_sightings,
@@ -56,7 +56,7 @@ def test_a_404_that_no_event_explains_counts_again_only_after_an_event(catalog: 
         for through in (1_000, 1_001, 1_002, 1_003):
             if through == 1_002:
                 event = ChangelogEvent(one.name, "1.0", 0, "add source file demo-1.0.zip", 1_002)
-                store_events(connection, [event], 1_000, 1_002, Selection())
+                store_events(connection, [event], 1_000, 1_002)
             gone = [seen(project, None, through, status=None) for project in (one, other)]
             store_sightings(connection, gone, 1.0)
             counts.append([len(sightings_of(connection, [project.id])) for project in (one, other)])

@@ -6,7 +6,7 @@ from sqlalchemy import Connection, update
 
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.observed.events import store_events
-from pypi_assets.catalog.observed.projects import Project, Selection, project_ids
+from pypi_assets.catalog.observed.projects import Project, project_ids
 from pypi_assets.catalog.observed.visit_statistics import (
     VisitedProjects,
     note_seen,
@@ -51,7 +51,7 @@ def test_a_project_is_seen_when_it_is_named_last(catalog: Catalog):
         note_seen(connection, {one.id: 40.0})  # what is stored later can have happened before
         note_seen(connection, {other.id: 60.0})
     with catalog.write() as connection:
-        store_events(connection, [ChangelogEvent(one.name, None, 55, "create", 1_001)], 1_000, 1_001, Selection())
+        store_events(connection, [ChangelogEvent(one.name, None, 55, "create", 1_001)], 1_000, 1_001)
     with catalog.read() as connection:
         seen = [find_visit_statistics(connection, project.id) for project in (one, other)]
     assert [found and found.last_seen_at for found in seen] == [55.0, 60.0]
@@ -77,7 +77,7 @@ def test_the_lag_counts_from_the_first_event_that_no_page_has_shown(catalog: Cat
         for number, one in enumerate(events)
     ]
     with catalog.write() as connection:
-        store_events(connection, sorted(distinct, key=lambda one: one.serial), 1_000, 1_200, Selection())
+        store_events(connection, sorted(distinct, key=lambda one: one.serial), 1_000, 1_200)
     with catalog.read() as connection:
         found = prospects(connection, {lagging.id: 1_090, seen.id: 1_092, owned.id: 0, unknown.id: 1_094}, 1_200)
         with_list = prospects(connection, {owned.id: 1_150}, 1_200)

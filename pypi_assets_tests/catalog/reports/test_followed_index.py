@@ -7,7 +7,6 @@ from pypi_assets.catalog.ledger.range_ledger import SIMPLE, XMLRPC, complete_ran
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.observed.events import store_events
 from pypi_assets.catalog.observed.lister_states import ListerState, save_lister_state
-from pypi_assets.catalog.observed.projects import Selection
 from pypi_assets.catalog.reports.followed_index import Followed, read_followed
 from pypi_assets.catalog.tables import full_crawls
 from pypi_assets.index.models import ChangelogEvent
@@ -29,7 +28,7 @@ def test_the_complete_serial_counts_once_a_full_crawl_is_complete(opened: Catalo
     with opened.write() as connection:
         connection.execute(update(full_crawls).values(completed_at=5.0, open=None))
         complete_range(connection, SerialRange(0, 10), 5.0)
-        store_events(connection, [ChangelogEvent("Demo", None, 77, "docupdate", 12)], 10, 12, Selection())
+        store_events(connection, [ChangelogEvent("Demo", None, 77, "docupdate", 12)], 10, 12)
     assert read(opened) == Followed(INDEX, 10, 77, None, None, None)
 
 

@@ -11,6 +11,7 @@ from pypi_assets.catalog.observed.projects import (
     Selection,
     enter_projects,
     find_project,
+    know_from_the_beginning,
     project_bucket,
     project_shard,
 )
@@ -113,6 +114,7 @@ def test_a_catalog_that_follows_more_keeps_the_history_of_what_it_followed(catal
     list_projects(catalog, crawl, [ListedProject("one", 1)], SERIAL)
     store_earlier_events(catalog, [], 0, SERIAL, few)
     with catalog.write() as connection:
+        know_from_the_beginning(connection, few.names)
         connection.execute(delete(visit_queue))
     assert complete_crawl(catalog, crawl)
     with catalog.read() as connection:

@@ -10,7 +10,7 @@ from sqlalchemy import select, update
 from pypi_assets.catalog.ledger.range_ledger import SIMPLE, require_range
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.observed.events import store_events
-from pypi_assets.catalog.observed.projects import Selection, find_project
+from pypi_assets.catalog.observed.projects import find_project
 from pypi_assets.catalog.tables import catalog_state, projects, visit_queue
 from pypi_assets.catalog.work.listed_projects import (
     LISTING,
@@ -76,7 +76,7 @@ def test_unlisted_are_projects_with_live_files_that_the_list_could_have(small: S
         assert [(one.name, one.known_serial, one.listed_serial) for one in found] == [("gone", 5, None)]
         assert unlisted_projects(connection, lambda id_: id_ == kept, 4) == []  # its page of serial 5 is newer
         event = ChangelogEvent("gone", None, 1, "docupdate", 12)
-        store_events(connection, [event], 10, 12, Selection())
+        store_events(connection, [event], 10, 12)
         assert [(id_, serial) for id_, _, serial in known_serials(connection, [kept, gone])] == [(kept, 5), (gone, 12)]
     small.remove(13, "gone-1.0.tar.gz")
     with small.catalog.read() as connection:
@@ -91,7 +91,7 @@ def test_the_next_range_takes_what_lists_queued_and_what_stored_events_change(sm
         queue_listed(connection, compare_listed(connection, [ListedProject("kept", 13)], 15), 15)
         queue_listed(connection, unlisted_projects(connection, lambda id_: id_ != gone, 15), 15)
         event = ChangelogEvent("evented", "1.0", 1, "add source file evented-1.0.tar.gz", 11)
-        store_events(connection, [event], 10, 11, Selection())
+        store_events(connection, [event], 10, 11)
         serials = allocate_listed_range(connection, 15, 1.0)
         assert serials == SerialRange(10, 15)
         assert require_range(connection, serials).lister == SIMPLE

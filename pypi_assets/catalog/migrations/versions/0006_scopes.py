@@ -1,5 +1,7 @@
 """Scopes say which projects are followed. A catalog of before follows all that its full crawls found."""
 
+import json
+
 import sqlalchemy as sa
 from alembic import op
 
@@ -27,6 +29,14 @@ def upgrade() -> None:
         ),
     )
     op.add_column(
+        "catalog_state",
+        sa.Column(
+            "all_events_since",
+            sa.BigInteger,
+            comment="events of projects that are not followed are stored above this serial; null: above events_since",
+        ),
+    )
+    op.add_column(
         "read_queue",
         sa.Column("is_first", sa.Boolean, nullable=False, server_default=sa.false(), comment=_IS_FIRST),
     )
@@ -40,6 +50,7 @@ def upgrade() -> None:
     _scopes()
     _projects_of_scopes()
     _followed()
+    _selection_as_a_scope()
 
 
 def downgrade() -> None:
@@ -50,6 +61,7 @@ def downgrade() -> None:
     op.drop_column("read_attempts", "rulesets")
     op.drop_column("visits", "rulesets")
     op.drop_column("read_queue", "is_first")
+    op.drop_column("catalog_state", "all_events_since")
     op.drop_column("catalog_state", "follows_all")
 
 
@@ -150,3 +162,53 @@ def _followed() -> None:
         sa.Index("ix_followed_intervals_entering", "project_id", sqlite_where=entering, postgresql_where=entering),
         comment="Which projects are followed, where scopes decide it.",
     )
+
+
+def _selection_as_a_scope() -> None:
+    """The projects that PYPI_ASSETS_PROJECTS chose for the last full crawl are the roots of a scope from now on."""
+    bind = op.get_bind()
+    crawls = bind.execute(
+        sa.text("SELECT selection, serial, opened_at, completed_at FROM full_crawls ORDER BY id")
+    ).all()
+    chosen = sorted(json.loads(crawls[-1].selection)) if crawls else []
+    if not chosen:
+        return
+    state = bind.execute(sa.text("SELECT events_through, exact_from FROM catalog_state")).one()
+    first = crawls[0]
+    bind.execute(
+        sa.text("UPDATE catalog_state SET follows_all = :no, all_events_since = events_through"), {"no": False}
+    )
+    scope = {
+        "name": "projects",
+        "created_at": first.opened_at,
+        "created_serial": first.serial,
+        "roots": json.dumps({name: [] for name in chosen}),
+        "most_depth": 0,
+        "nice": 0,
+        "match_only": False,
+        "completed_at": crawls[-1].completed_at,
+    }
+    tables = sa.MetaData()
+    tables.reflect(bind, only=["scopes", "scope_rulesets", "scope_projects", "followed_intervals", "projects"])
+    of = tables.tables
+    scope_id = bind.execute(of["scopes"].insert().values(scope).returning(of["scopes"].c.id)).scalar_one()
+    ruleset = {"version": 1, "from_serial": first.serial, "created_at": first.opened_at, "content": ""}
+    bind.execute(of["scope_rulesets"].insert().values(scope_id=scope_id, **ruleset))
+    known = sa.select(of["projects"].c.id, of["projects"].c.normalized)
+    wanted = set(chosen)
+    ids = [id_ for id_, name in bind.execute(known) if name in wanted]
+    member = {
+        "scope_id": scope_id,
+        "depth": 0,
+        "is_beyond": False,
+        "first_serial": first.serial,
+        "entered_serial": first.serial,
+        "is_late": False,
+        "entered_at": first.opened_at,
+        "nice": 0,
+    }
+    if ids:
+        is_complete = crawls[-1].completed_at is not None
+        followed = {"start": first.serial, "exact_from": state.exact_from if is_complete else None}
+        bind.execute(of["scope_projects"].insert(), [member | {"project_id": id_} for id_ in ids])
+        bind.execute(of["followed_intervals"].insert(), [followed | {"project_id": id_} for id_ in ids])
