@@ -99,7 +99,7 @@ def test_only_what_is_named_is_followed_where_there_is_no_list(
     with pytest.raises(PackageIndexError, match="has no list of projects; name the projects"):
         crawl_full(follow())
     result = crawl_full(follow(projects="Other.Thing missing"))
-    assert (result.listing.projects, result.listing.missing) == (1, ("missing",))
+    assert (result.listing.projects, result.listing.missing) == (2, ("missing",))
     assert live(catalog) == {("other_thing-1.0-py3-none-any.whl", False)}
     assert "/simple/demo/" not in index.requests
 
