@@ -101,6 +101,7 @@ def _of_status(status: Status) -> Iterator[Metric]:
         catalog.broken_entries,
     )
     yield _gauge("never_visited_projects", "Projects without a visit.", value=catalog.visited.never_visited)
+    yield from _of_scopes(status)
     yield _gauge("dumps", "Committed dumps by kind.", "kind", status.dump_counts)
     yield _gauge("leveldb_version", "The newest published version.", "dataset", versions)
     yield _gauge("due", "Units of work that a run would do now, by kind.", "work", status.due.counts)
@@ -109,17 +110,41 @@ def _of_status(status: Status) -> Iterator[Metric]:
     )
 
 
+def _of_scopes(status: Status) -> Iterator[Metric]:
+    """None where there is no scope."""
+    scopes = {one.scope.name: one for one in status.catalog.scopes}
+    if not scopes:
+        return
+    followed = status.catalog.followed_projects
+    yield _gauge("followed_projects", "Projects with answers, where scopes decide what is followed.", value=followed)
+    depths = {(name, str(depth)): count for name, one in scopes.items() for depth, count in one.depths.items()}
+    yield _gauge("scope_projects", "Projects by scope and depth.", ("scope", "depth"), depths)
+    states = {(name, one.state.value): 1 for name, one in scopes.items()}
+    yield _gauge("scope_state", "1 for the state of each scope.", ("scope", "state"), states)
+    entering = {name: one.entering for name, one in scopes.items()}
+    yield _gauge("scope_entering", "Projects of a scope without answers yet.", "scope", entering)
+    visits_left = {name: one.visits.todo for name, one in scopes.items()}
+    yield _gauge("scope_visits_left", "Projects of a scope to be visited.", "scope", visits_left)
+    reads_left = {name: one.reads_left for name, one in scopes.items()}
+    yield _gauge("scope_reads_left", "Files of a scope to be read.", "scope", reads_left)
+    beyond = {name: one.beyond for name, one in scopes.items()}
+    yield _gauge("scope_beyond_depth", "Projects that are too deep for a scope.", "scope", beyond)
+
+
 def _gauge(
     name: str,
     text: str,
-    label: str | None = None,
-    values: Mapping[str, float | None] = MappingProxyType({}),
+    label: str | tuple[str, ...] | None = None,
+    values: Mapping[str, float | None] | Mapping[tuple[str, str], float | None] = MappingProxyType({}),
     *,
     value: float | None = None,
 ) -> GaugeMetricFamily:
-    """A gauge of `value`, or one for each of `values` by the label; what is not known is left out."""
-    family = GaugeMetricFamily(f"pypi_assets_{name}", text, labels=[label] if label else [])
-    for labels, known in [([key], one) for key, one in values.items()] if label else [([], value)]:
+    """A gauge of `value`, or one for each of `values` by the label or labels; what is not known is left out."""
+    names = [] if label is None else [label] if isinstance(label, str) else list(label)
+    family = GaugeMetricFamily(f"pypi_assets_{name}", text, labels=names)
+    if label is None and value is not None:
+        family.add_metric([], value)
+    for key, known in values.items():
         if known is not None:
-            family.add_metric(labels, known)
+            family.add_metric([key] if isinstance(key, str) else list(key), known)
     return family

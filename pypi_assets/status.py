@@ -16,6 +16,7 @@ from pypi_assets.catalog.publications.dump_files import DumpKind
 from pypi_assets.catalog.reads.read_outcomes import Outcome
 from pypi_assets.catalog.reports.catalog_status import CatalogStatus, catalog_status
 from pypi_assets.catalog.reports.followed_index import Followed
+from pypi_assets.catalog.reports.scope_status import ScopeStatus
 from pypi_assets.distributions.containment.layers import MissingLayer, missing_layers
 from pypi_assets.dumps.cover import Cover
 from pypi_assets.index.errors import PackageIndexError
@@ -117,6 +118,7 @@ class Status:
             "gave_up": counts[Outcome.EXHAUSTED],
             "unsupported": counts[Outcome.UNSUPPORTED],
             "vanished": counts[Outcome.VANISHED],
+            "skipped": counts[Outcome.SKIPPED],
             "pending": counts[Outcome.PENDING],
         }
 
@@ -170,13 +172,25 @@ class Status:
                 lines.append("a full crawl was stopped before its end: `pypi-assets crawl full` continues it")
         elif self.no_catalog:
             lines.append(self.no_catalog)
-        elif not self.due.crawl.is_followable:
+        elif not self.due.crawl.is_followable and not self.due.crawl.is_scoped:
             lines.append("nothing has been crawled: run `pypi-assets crawl full`")
+        lines += self._of_scopes()
         if catalog.complete_serial is not None and self._is_catalog_stale(catalog.complete_serial):
             lines.append(self._describe_lag())
         if catalog.exhausted.percent >= self.settings.given_up_warn_percent:
             lines.append(f"{catalog.exhausted.count} reads and visits are exhausted: see `pypi-assets failures list`")
         return lines
+
+    def _of_scopes(self) -> list[str]:
+        """Scopes whose work no worker does, and a catalog that follows nothing any more."""
+        scopes = self.due.scopes
+        if self.due.crawl.is_scoped and not scopes.exist:
+            return [
+                "no scope is left, so nothing is followed: run `pypi-assets scope create` or `pypi-assets crawl full`"
+            ]
+        at_work = {one.scope.name for one in self.catalog.scopes if one.workers}
+        idle = [name for name in scopes.ready if name not in at_work]
+        return [f"scopes have work left ({', '.join(idle)}): run `pypi-assets scope run`"] if idle else []
 
     def _is_catalog_stale(self, complete: int) -> bool:
         """Also where it is not exact yet. An index that does not answer has a line of its own."""
@@ -295,6 +309,20 @@ def _first_event_after(settings: Settings, serial: int) -> float | None:
         return None
 
 
+def _scope_to_json(one: ScopeStatus) -> dict[str, object]:
+    return {
+        "scope": one.scope.name,
+        "state": one.state.value,
+        "projects": one.projects,
+        "projects_by_depth": {str(depth): count for depth, count in one.depths.items()},
+        "beyond_depth": one.beyond,
+        "entering": one.entering,
+        "visits_left": one.visits.todo,
+        "reads_left": one.reads_left,
+        "workers": one.workers,
+    }
+
+
 def status_to_json(
     status: Status,
     *,
@@ -334,6 +362,8 @@ def status_to_json(
         ],
         "open_crawl": crawl and (asdict(crawl) | {"expected_end": expected_end}),
         "last_full_crawl": last_full_crawl,
+        "followed_projects": catalog.followed_projects,
+        "scopes": [_scope_to_json(one) for one in catalog.scopes],
         "live_distributions": catalog.live_distributions,
         **status.outcomes,
         "failed_visits": catalog.failed_visits,

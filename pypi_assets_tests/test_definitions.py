@@ -45,6 +45,8 @@ def test_definitions_are_loadable() -> None:
         "compacted_dump",
         *LEVELDBS,
         "parquet_export",
+        "scope_projects",
+        "scope_distribution_data",
     }
     assert graph.get(dg.AssetKey("modules_leveldb")).parent_keys == {
         dg.AssetKey("full_dump"),
@@ -119,7 +121,7 @@ def test_a_shard_that_writes_nothing_is_described_as_such_before_it_is_launched(
 
 
 def test_all_groups_are_described_in_the_docs_and_sort_in_the_order_of_the_flow() -> None:
-    flow = ("project_listing", "changelog", "full_dump", "modules_leveldb", "parquet_export")
+    flow = ("project_listing", "changelog", "scope_projects", "full_dump", "modules_leveldb", "parquet_export")
     groups = [node(asset).group_name for asset in flow]
     assert groups == sorted({group.name for group in GROUPS.values()})
     for group in GROUPS.values():

@@ -19,6 +19,7 @@ from pypi_assets.terminal import (
 if TYPE_CHECKING:
     from pypi_assets.catalog.reports.catalog_status import OpenCrawl
     from pypi_assets.catalog.reports.running_work import RunningWork
+    from pypi_assets.catalog.reports.scope_status import ScopeStatus
     from pypi_assets.settings import Settings
     from pypi_assets.status import NewestVersion, Status
 
@@ -102,6 +103,8 @@ def _facts(status: "Status", settings: "Settings") -> Iterator[tuple[str, object
     if status.catalog.open_crawl or status.catalog.complete_serial is not None:
         yield "distributions", _describe_distributions(status)
         yield "visits", _describe_visits(status)
+    for scope in status.catalog.scopes:
+        yield "scope", _describe_scope(scope)
     if unexplained := status.catalog.unexplained_changes:
         yield (
             "unexplained",
@@ -132,13 +135,24 @@ def _describe_file_hosts(status: "Status") -> str | None:
 
 def _describe_catalog(status: "Status") -> str:
     if status.catalog.complete_serial is None:
-        return "no full crawl is complete yet, so there are no answers yet"
+        first = "scope" if status.due.crawl.is_scoped else "full crawl"
+        return f"no {first} is complete yet, so there are no answers yet"
     text = f"complete up to serial {status.catalog.complete_serial}, exact from {status.catalog.exact_from}"
     if status.lag.serials is not None:
         text += f", lags the index by {counted(status.lag.serials, 'serial')}{_describe_age(status.lag.seconds)}"
+    if status.catalog.followed_projects is not None:
+        text += f", about {counted(status.catalog.followed_projects, 'followed project')}"
     if status.catalog.open_ranges:
         text += f"; open ranges: {status.catalog.open_ranges}, running: {status.catalog.running_ranges}"
     return text
+
+
+def _describe_scope(one: "ScopeStatus") -> str:
+    depths = ", ".join(f"{count} at depth {depth}" for depth, count in one.depths.items())
+    parts = [f"{one.scope.name}: {one.state}", f"{counted(one.projects, 'project')}{f' ({depths})' if depths else ''}"]
+    left = {"entering": one.entering, "visits left": one.visits.todo, "reads left": one.reads_left}
+    parts += [f"{count} {what}" for what, count in left.items() if count]
+    return ", ".join(parts)
 
 
 def _describe_answers(status: "Status") -> str:

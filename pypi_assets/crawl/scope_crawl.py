@@ -93,15 +93,7 @@ def run_scope(crawler: Crawler, name: str) -> ScopeResult:
     for an unknown scope, and for one that is aborted or rests.
     """
     catalog = crawler.catalog
-    with catalog.read() as connection:
-        scope = require_scope(connection, name)
-    if scope.is_aborted:
-        raise CatalogError(f"the scope {name} is aborted: `pypi-assets scope resume {name}` lets it go on")
-    if scope.concurrency == 0:
-        raise CatalogError(f"the scope {name} rests, since its concurrency is 0: see `pypi-assets scope set {name}`")
-    if scope.concurrency is not None:
-        most = scope.concurrency
-        crawler = replace(crawler, connections=min(most, crawler.connections), in_flight=min(most, crawler.in_flight))
+    crawler, scope = _for_scope(crawler, name)
     counts = ReadCounts()
     report = partial(_report_discovered, crawler, scope)
     with claiming(crawler, scope.workload):
@@ -120,6 +112,33 @@ def run_scope(crawler: Crawler, name: str) -> ScopeResult:
         after = require_scope(connection, name)
         visits = workload_progress(connection, scope.workload)
     return ScopeResult(after, visits, counts, after.completed_at is not None)
+
+
+def find_scope_projects(crawler: Crawler, name: str) -> Scope:
+    """Visits what a scope leads to and reads what leads on, until no project enters any more. Other files are left to
+    `run_scope`. Raises CatalogError as that does."""
+    crawler, scope = _for_scope(crawler, name)
+    with claiming(crawler, scope.workload):
+        _apply_rules(crawler, scope)
+        crawler.catalog.transact(partial(discover, now=crawler.catalog.clock(), is_forced=True))
+        while _find(crawler, scope.workload, None)[1].entered:
+            _report_discovered(crawler, scope)
+    return scope
+
+
+def _for_scope(crawler: Crawler, name: str) -> tuple[Crawler, Scope]:
+    """The scope, if it may be worked on, and the crawler with as many connections as it may take."""
+    with crawler.catalog.read() as connection:
+        scope = require_scope(connection, name)
+    if scope.is_aborted:
+        raise CatalogError(f"the scope {name} is aborted: `pypi-assets scope resume {name}` lets it go on")
+    if scope.concurrency == 0:
+        raise CatalogError(f"the scope {name} rests, since its concurrency is 0: see `pypi-assets scope set {name}`")
+    if scope.concurrency is None:
+        return crawler, scope
+    most = scope.concurrency
+    limited = replace(crawler, connections=min(most, crawler.connections), in_flight=min(most, crawler.in_flight))
+    return limited, scope
 
 
 def _apply_rules(crawler: Crawler, scope: Scope) -> None:
@@ -160,14 +179,8 @@ def follow_workload(
     counts = ReadCounts()
     left = most
     while True:
-        with crawler.catalog.read() as connection:
-            are_visits = is_visit_pending(connection, workload)
-        if are_visits:
-            visit_workload(crawler, workload)
-            if most is not None:
-                crawler.catalog.transact(partial(_leave_large, workload))
-        counts += read_workload(crawler, workload, only_first=True)
-        found = discover_all(crawler, workload, left)
+        read, found = _find(crawler, workload, left)
+        counts += read
         left = None if left is None else left - found.entered
         discovered()
         if not found.entered:
@@ -176,6 +189,18 @@ def follow_workload(
             left = None if left is None else left - found.entered
             if not found.entered:
                 return counts
+
+
+def _find(crawler: Crawler, workload: str, most: int | None) -> tuple[ReadCounts, Discovered]:
+    """One step of that: visits, reads what leads on, and lets what that leads to enter."""
+    with crawler.catalog.read() as connection:
+        are_visits = is_visit_pending(connection, workload)
+    if are_visits:
+        visit_workload(crawler, workload)
+        if most is not None:
+            crawler.catalog.transact(partial(_leave_large, workload))
+    counts = read_workload(crawler, workload, only_first=True)
+    return counts, discover_all(crawler, workload, most)
 
 
 def discover_all(crawler: Crawler, workload: str | None = None, most: int | None = None) -> Discovered:

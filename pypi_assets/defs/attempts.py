@@ -51,9 +51,11 @@ def unended_run(instance: dg.DagsterInstance, job: str) -> dg.DagsterRun | None:
     return newest[0] if newest else None
 
 
-def failures_in_a_row(instance: dg.DagsterInstance, job: str) -> Attempts:
-    """The newest runs of `job`, back to the first that did not fail: none where the last one was cancelled."""
-    newest_first = instance.get_run_records(dg.RunsFilter(job_name=job), limit=_NEWEST)
+def failures_in_a_row(instance: dg.DagsterInstance, job: str, partition_key: str | None = None) -> Attempts:
+    """The newest runs of `job`, or of one partition, back to the first that did not fail: none where the last one was
+    cancelled."""
+    tags = {} if partition_key is None else {PARTITION_TAG: partition_key}
+    newest_first = instance.get_run_records(dg.RunsFilter(job_name=job, tags=tags), limit=_NEWEST)
     under_way = [record for record in newest_first if not record.dagster_run.is_finished]
     ended = (record for record in newest_first if record.dagster_run.is_finished)
     failed = takewhile(lambda record: record.dagster_run.status == dg.DagsterRunStatus.FAILURE, ended)

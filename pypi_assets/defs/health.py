@@ -25,7 +25,7 @@ from pypi_assets.leveldbs.versions.build_need import Need
 from pypi_assets.settings import Settings
 from pypi_assets.status import is_stale, measure_lag
 from pypi_assets.upkeep.answers import answers_lag
-from pypi_assets.upkeep.due import due_datasets, is_audit_missing, job_before_versions
+from pypi_assets.upkeep.due import audit_hindrance, due_crawl, due_datasets, is_audit_missing, job_before_versions
 
 _CRAWLED = ["crawled_distribution_data"]
 """A full crawl changes what these checks compare, too, and they come after it."""
@@ -45,7 +45,9 @@ def catalog_is_fresh(settings: SettingsResource, catalog: CatalogResource) -> dg
         lag = measure_lag(thresholds, followed, now)
     numbers = {"serial": lag.complete_serial, "index_serial": lag.index_serial, "lag_serials": lag.serials}
     if lag.complete_serial is None:
-        return _warning("no full crawl is complete yet: run the job full_crawl", numbers)
+        crawl = due_crawl(catalog.get())
+        what = "scope" if crawl.is_scoped else "full crawl"
+        return _warning(f"no {what} is complete yet: run the job {crawl.first_job}", numbers)
     trouble = followed.changelog_trouble
     if lag.seconds is None and trouble is not None and now - trouble.since >= thresholds.lag_fail_s:
         unknown_for = timedelta(seconds=round(now - trouble.since))
@@ -174,6 +176,8 @@ def check_drift(catalog: CatalogResource) -> dg.AssetCheckResult:
     numbers: dict[str, int | None] = {"unexplained_changes": unexplained, "broken_entries": broken}
     if is_missing:
         return _warning("no audit was made yet: run the job audit, or turn on weekly_audit", numbers)
+    if audit is None and (hindrance := audit_hindrance(catalog.get())):
+        return check_result(passed=True, description=f"no audit is made: {hindrance}", metadata=_known(numbers))
     if audit is None:
         text = "no audit was made yet, and none is needed: the full crawl has just visited every project"
         return check_result(passed=True, description=text, metadata=_known(numbers))

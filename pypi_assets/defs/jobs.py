@@ -23,6 +23,13 @@ full_crawl_job = dg.define_asset_job(
     " reads every file. A run that stopped is continued by the next one. Its tags take all partitions: in the"
     " Launchpad, choose none, and confirm; from then on, *Re-execute latest run* in the list of jobs does the same.",
 )
+follow_scopes_job = dg.define_asset_job(
+    "follow_scopes",
+    selection=dg.AssetSelection.groups("crawl_scopes"),
+    tags=CRAWLING,
+    description="Visits and reads what the roots of a scope lead to, until nothing is left. A partition is a scope,"
+    " which `pypi-assets scope create` makes. The sensor scope_work adds them, and requests those with work.",
+)
 full_dump_job = dg.define_asset_job(
     "full_dump",
     selection=dg.AssetSelection.assets("full_dump"),
@@ -77,6 +84,6 @@ health_job = dg.define_asset_job(
 
 FEW_RUNS = [full_crawl_job, full_dump_job, redump_job]
 """Their runs are few, and show what was made for as long as nothing newer is: they are never pruned."""
-OF_ONE_PARTITION = [incremental_crawl_job, update_leveldbs_job]
-"""A run of them needs a range or a version, which sensors allocate."""
+OF_ONE_PARTITION = [incremental_crawl_job, update_leveldbs_job, follow_scopes_job]
+"""A run of them needs a range, a version or a scope, which sensors add."""
 MANY_RUNS = [*OF_ONE_PARTITION, compact_dumps_job, export_parquet_job, health_job]

@@ -13,6 +13,7 @@ project_shards = dg.StaticPartitionsDefinition([f"{shard:03d}" for shard in rang
 dump_shards = dg.StaticPartitionsDefinition([f"{shard:03d}" for shard in range(DUMP_SHARDS)])
 serial_ranges = dg.DynamicPartitionsDefinition(name="serial_ranges")
 leveldb_versions = dg.DynamicPartitionsDefinition(name="leveldb_versions")
+scope_names = dg.DynamicPartitionsDefinition(name="scopes")
 
 
 def all_of(partitions: dg.StaticPartitionsDefinition) -> dict[str, str]:

@@ -8,6 +8,7 @@ import os
 from collections.abc import Mapping
 
 _GIB = 1024**3
+_CONFIG = "dagster-k8s/config"
 
 
 def is_on_kubernetes(environment: Mapping[str, str] = os.environ) -> bool:
@@ -24,7 +25,22 @@ def _pod(cpus: int, memory: int, memory_limit: int, disk: int | None = None) -> 
         "requests": {"cpu": str(cpus), "memory": str(memory), **disks},
         "limits": {"memory": str(memory_limit), **disks},
     }
-    return {"dagster-k8s/config": json.dumps({"container_config": {"resources": resources}})}
+    return {_CONFIG: json.dumps({"container_config": {"resources": resources}})}
+
+
+LABEL = "pypi-assets/tag"
+"""Of the pods of a scope with a tag, and of the nodes that take them alone."""
+
+
+def with_tag(tag: str, *, is_match_only: bool) -> dict[str, str]:
+    """The tag of the pod of a crawl with this label; `is_match_only`: it runs on nodes with the same label alone."""
+    if not CRAWLING:
+        return {}
+    config = json.loads(CRAWLING[_CONFIG])
+    config["pod_template_spec_metadata"] = {"labels": {LABEL: tag}}
+    if is_match_only:
+        config["pod_spec_config"] = {"node_selector": {LABEL: tag}}
+    return {_CONFIG: json.dumps(config)}
 
 
 CRAWLING = _pod(1, 2 * _GIB, 4 * _GIB)  # a reader for each connection, of some 100 MB

@@ -11,6 +11,7 @@ from pypi_assets.defs.attempts import unended_run
 from pypi_assets.defs.jobs import compact_dumps_job, export_parquet_job, full_dump_job, health_job
 from pypi_assets.defs.maintenance_jobs import audit, clean_up_job, retry_failures, verify_leveldbs
 from pypi_assets.defs.naming import Job, Naming
+from pypi_assets.upkeep.due import audit_hindrance
 
 _SCHEDULES = (
     (
@@ -71,11 +72,14 @@ def _schedule(
     naming: Naming, name: str, of_job: Job, cron: str, description: str, *, on: bool
 ) -> dg.ScheduleDefinition:
     job = naming.job(of_job)
+    needs_list = of_job is audit
 
     def run_or_skip(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
         # Runs of later ticks would queue after a run that is stuck.
         if run := unended_run(context.instance, job.name):
             return dg.SkipReason(f"the run {run.run_id} of the job {job.name} has not ended: it is {run.status.value}")
+        if needs_list and (hindrance := audit_hindrance(context.resources.catalog.get())):
+            return dg.SkipReason(hindrance)
         return dg.RunRequest()
 
     return dg.ScheduleDefinition(
@@ -86,4 +90,5 @@ def _schedule(
         execution_fn=run_or_skip,
         description=description,
         default_status=dg.DefaultScheduleStatus.RUNNING if on else dg.DefaultScheduleStatus.STOPPED,
+        required_resource_keys={"catalog"} if needs_list else None,
     )

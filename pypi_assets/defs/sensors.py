@@ -1,5 +1,5 @@
 """Sensors: they request runs for the serial ranges of the index, a first full dump, LevelDB versions, and a full crawl
-whose run failed.
+whose run failed. That of scopes is in `scope_sensor.py`.
 
 What is due is computed in `upkeep/due.py` from the ledger and the storage, so a later tick makes up for a tick that was
 lost or a run that failed. Here it becomes run requests, with pauses after failures. A tick queries the index for its
@@ -25,6 +25,7 @@ from pypi_assets.defs.jobs import full_crawl_job, full_dump_job, incremental_cra
 from pypi_assets.defs.naming import BARE, Naming
 from pypi_assets.defs.partitions import all_of, dump_shards, leveldb_versions, project_shards, serial_ranges
 from pypi_assets.defs.resources import CatalogResource, CrawlerResource, SettingsResource, StorageResource
+from pypi_assets.defs.scope_sensor import scope_work_sensor
 from pypi_assets.dumps.cover import Cover, cover
 from pypi_assets.leveldbs.versions.build_need import BuildNeed
 from pypi_assets.leveldbs.versions.leveldb_paths import version_name
@@ -58,7 +59,7 @@ def new_serial_range_sensor(naming: Naming, interval_s: int, status: dg.DefaultS
     ) -> dg.SensorResult | dg.SkipReason:
         with expected_errors_of_ticks(interval_s):
             opened, limits = catalog.get(), settings.get()
-            if reason := _not_followable(opened):
+            if reason := not_followable(opened):
                 return dg.SkipReason(reason)
             least = limits.range_min_age_s, limits.range_min_events
             allocate_next_ranges(crawler.for_tick(context.log.warning), CHANGELOG_PAGES_A_TICK, LIST_PAUSE_S, *least)
@@ -124,7 +125,7 @@ def first_full_dump_sensor(naming: Naming, interval_s: int, status: dg.DefaultSe
     def first_full_dump(context: dg.SensorEvaluationContext, catalog: CatalogResource) -> dg.RunRequest | dg.SkipReason:
         with expected_errors_of_ticks(interval_s):
             opened = catalog.get()
-            if reason := _not_followable(opened):
+            if reason := not_followable(opened):
                 return dg.SkipReason(reason)
             full_dump = due_full_dump(opened)
             if not full_dump.is_due:
@@ -183,16 +184,12 @@ def new_leveldb_version_sensor(naming: Naming, interval_s: int, status: dg.Defau
     return new_leveldb_version
 
 
-def _not_followable(catalog: Catalog) -> str | None:
-    """Why the index cannot be followed yet; None where a full crawl is complete."""
+def not_followable(catalog: Catalog) -> str | None:
+    """Why the index cannot be followed yet; None where a full crawl or a scope is complete."""
     crawl = due_crawl(catalog)
-    if crawl.is_followable:
+    if crawl.unfollowable is None:
         return None
-    if crawl.open is not None:
-        return (
-            f"the full crawl at serial {crawl.open.serial} is not complete yet: run the job full_crawl to continue it"
-        )
-    return "no full crawl is complete yet: run the job full_crawl first"
+    return f"{crawl.unfollowable}: run the job {crawl.first_job} {'first' if crawl.open is None else 'to continue it'}"
 
 
 def _nothing_due(catalog: Catalog) -> str:
@@ -263,4 +260,5 @@ def build_sensors(interval_s: int, naming: Naming = BARE, *, on: bool) -> list[d
         new_serial_range_sensor(naming, interval_s, status),
         first_full_dump_sensor(naming, interval_s, status),
         new_leveldb_version_sensor(naming, interval_s, status),
+        scope_work_sensor(naming, interval_s, status),
     ]

@@ -24,8 +24,10 @@ from pypi_assets.catalog.publications.dump_registry import (
     read_known_dumps,
 )
 from pypi_assets.catalog.reports.exhausted_work import read_exhausted
+from pypi_assets.catalog.reports.scope_status import ready_scopes
 from pypi_assets.catalog.work.audits import last_completed_audit
 from pypi_assets.catalog.work.full_crawls import FullCrawl, find_open_crawl, has_baseline, last_completed_crawl
+from pypi_assets.catalog.work.scopes import has_scopes
 from pypi_assets.dumps.compaction import next_join
 from pypi_assets.dumps.cover import Cover, cover_of
 from pypi_assets.dumps.dump_writer import ranges_without_dump
@@ -37,7 +39,7 @@ from pypi_assets.storage.store import Storage
 
 AUDIT_AFTER_CRAWL_S = 8 * 24 * 3600.0
 """An audit a week is scheduled, where schedules are on."""
-STAGES = ("full_crawl", "ranges", "full_dump", "range_dumps", "compaction", "parquet", "redump", "retry")
+STAGES = ("full_crawl", "scopes", "ranges", "full_dump", "range_dumps", "compaction", "parquet", "redump", "retry")
 """The kinds of work that `Due.counts` has in addition to the datasets."""
 
 
@@ -65,6 +67,29 @@ class CrawlDue:
     @property
     def is_due(self) -> bool:
         return self.open is not None or (self.completed is None and not self.is_scoped)
+
+    @property
+    def first_job(self) -> str:
+        """The job that makes the index followable."""
+        return "follow_scopes" if self.is_scoped and self.open is None else "full_crawl"
+
+    @property
+    def unfollowable(self) -> str | None:
+        """Why the index cannot be followed in ranges yet; None where it can be."""
+        if self.is_followable:
+            return None
+        if self.open is not None:
+            return f"the full crawl at serial {self.open.serial} is not complete yet"
+        return f"no {'scope' if self.is_scoped else 'full crawl'} is complete yet"
+
+
+@dataclass(frozen=True, slots=True)
+class ScopesDue:
+    """The names of the scopes with work that a run would do now, in the order of their turns; `exist`: there is any
+    scope."""
+
+    ready: tuple[str, ...] = ()
+    exist: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +152,7 @@ class Due:
     """
 
     crawl: CrawlDue
+    scopes: ScopesDue
     ranges: RangesDue
     full_dump: FullDumpDue
     committed: tuple[Dump, ...]
@@ -147,6 +173,7 @@ class Due:
         """How much is due of each kind of work; for what is done in one run, 1 or 0."""
         before = {
             "full_crawl": int(self.crawl.is_due),
+            "scopes": len(self.scopes.ready),
             "ranges": len(self.ranges.uncrawled),
             "full_dump": int(self.full_dump.is_due),
             "range_dumps": len(self.ranges.undumped),
@@ -176,17 +203,37 @@ def _crawl(connection: Connection) -> CrawlDue:
 
 
 def job_before_versions(catalog: Catalog, cover: Cover) -> str:
-    """The job to run next where there is no LevelDB version: of the full crawl, the full dump and the versions, the
-    first that is missing.
+    """The job to run next where there is no LevelDB version: of the full crawl or the scopes, the full dump and the
+    versions, the first that is missing.
     """
     if cover.dumps:
         return "update_leveldbs"
-    return "full_dump" if due_crawl(catalog).is_followable else "full_crawl"
+    crawl = due_crawl(catalog)
+    return "full_dump" if crawl.is_followable else crawl.first_job
+
+
+def due_scopes(catalog: Catalog) -> ScopesDue:
+    with catalog.read() as connection:
+        return _scopes(connection, catalog.clock())
+
+
+def _scopes(connection: Connection, now: float) -> ScopesDue:
+    if not has_scopes(connection):
+        return ScopesDue()
+    return ScopesDue(tuple(scope.name for scope in ready_scopes(connection, now)), exist=True)
+
+
+def audit_hindrance(catalog: Catalog) -> str | None:
+    """Why no audit can be made: it needs the list of all projects, which scopes never request. None where one can."""
+    if not due_crawl(catalog).is_scoped:
+        return None
+    return "an audit compares the list of all projects, which is never requested where scopes decide what is followed"
 
 
 def is_audit_missing(connection: Connection, now: float) -> bool:
-    """Whether no audit was ever completed, nor a full crawl lately, which visits every project as well."""
-    if last_completed_audit(connection) is not None:
+    """Whether no audit was ever completed, nor a full crawl lately, which visits every project as well. Where scopes
+    decide what is followed, none is missing: ranges revisit what was not visited for long."""
+    if last_completed_audit(connection) is not None or not follows_all(connection):
         return False
     crawl = last_completed_crawl(connection)
     return crawl is None or now - (crawl.completed_at or 0.0) > AUDIT_AFTER_CRAWL_S
@@ -214,7 +261,7 @@ def _full_dump(connection: Connection, cover: Cover, crawl: CrawlDue) -> FullDum
     if cover.dumps:
         return FullDumpDue(None, "there is a full dump")
     if not crawl.is_followable:
-        return FullDumpDue(None, "no full crawl is complete yet")
+        return FullDumpDue(None, "no scope is complete yet" if crawl.is_scoped else "no full crawl is complete yet")
     try:
         serial = exact_serial(connection)
     except CatalogError as error:
@@ -268,7 +315,7 @@ def what_is_due(catalog: Catalog, storage: Storage | None) -> Due:
         known = read_known_dumps(connection)
         committed = [dump for dump in known if dump.state == DumpState.COMMITTED]
         cover = cover_of(committed)
-        crawl = _crawl(connection)
+        crawl, scopes = _crawl(connection), _scopes(connection, catalog.clock())
         ranges = _ranges(connection, committed)
         full_dump = _full_dump(connection, cover, crawl)
         exhausted = read_exhausted(connection).count
@@ -276,6 +323,7 @@ def what_is_due(catalog: Catalog, storage: Storage | None) -> Due:
     datasets = {} if storage is None else due_datasets(catalog, storage, cover)
     return Due(
         crawl=crawl,
+        scopes=scopes,
         ranges=ranges,
         full_dump=full_dump,
         committed=tuple(committed),

@@ -15,7 +15,7 @@ from pypi_assets.definitions import defs
 print(json.dumps(sorted(job.name for job in defs.jobs or [] if "dagster-k8s/config" in (job.tags or {}))))
 """
 LARGE = {
-    *("full_crawl", "incremental_crawl", "retry_failures", "audit"),
+    *("full_crawl", "incremental_crawl", "follow_scopes", "retry_failures", "audit"),
     *("full_dump", "redump", "update_leveldbs", "export_parquet", "verify_leveldbs", "reprocess_distributions"),
 }
 

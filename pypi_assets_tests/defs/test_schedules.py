@@ -1,12 +1,17 @@
 """Schedules: which are on, and when a tick requests no run."""
 
+from collections.abc import Iterator
+from functools import partial
 from itertools import cycle
 from pathlib import Path
 
 import dagster as dg
 import pytest
 
+from pypi_assets.catalog.work.scopes import ScopePlan, create_scope
 from pypi_assets.definitions import build_defs, defs
+from pypi_assets.defs.resources import CatalogResource, build_resources
+from pypi_assets.settings import load_settings
 from pypi_assets_tests.defs.conftest import Pipeline
 
 
@@ -24,7 +29,17 @@ def test_schedules_are_off_until_turned_on() -> None:
     }
 
 
-def test_no_schedule_requests_a_run_while_one_of_its_job_has_not_ended(tmp_path: Path) -> None:
+@pytest.fixture
+def catalog(tmp_path: Path) -> Iterator[CatalogResource]:
+    settings = load_settings(index_url="http://index/simple/", home=tmp_path / "home")
+    resources = build_resources(settings)
+    yield resources.catalog
+    resources.close()
+
+
+def test_no_schedule_requests_a_run_while_one_of_its_job_has_not_ended(
+    tmp_path: Path, catalog: CatalogResource
+) -> None:
     with dg.DagsterInstance.local_temp(str(tmp_path)) as instance:
 
         def new_run(job: str, status: str) -> dg.DagsterRun:
@@ -33,20 +48,31 @@ def test_no_schedule_requests_a_run_while_one_of_its_job_has_not_ended(tmp_path:
         jobs = [schedule.job_name for schedule in defs.get_repository_def().schedule_defs]
         unended = [new_run(*pair) for pair in zip(jobs, cycle(["NOT_STARTED", "STARTING", "STARTED", "CANCELING"]))]
         new_run(jobs[0], "FAILURE")  # newer than the one that has not ended
-        assert _skip_messages(instance) == {
+        assert _skip_messages(instance, catalog) == {
             run.job_name: f"the run {run.run_id} of the job {run.job_name} has not ended: it is {run.status.value}"
             for run in unended
         }
         for run in unended:
             instance.report_run_canceled(run)
-        assert _skip_messages(instance) == dict.fromkeys(jobs)
+        assert _skip_messages(instance, catalog) == dict.fromkeys(jobs)
 
 
-def _skip_messages(instance: dg.DagsterInstance) -> dict[str, str | None]:
+def test_no_audit_is_scheduled_where_scopes_decide_what_is_followed(tmp_path: Path, catalog: CatalogResource) -> None:
+    plan = ScopePlan("mine", {"demo": frozenset()})
+    catalog.get().transact(partial(create_scope, plan=plan, serial=100, index_url="http://index/", now=0.0))
+    with dg.DagsterInstance.local_temp(str(tmp_path)) as instance:
+        skipped = {job: text for job, text in _skip_messages(instance, catalog).items() if text}
+    assert skipped == {
+        "audit": "an audit compares the list of all projects, which is never requested where scopes decide what is"
+        " followed"
+    }
+
+
+def _skip_messages(instance: dg.DagsterInstance, catalog: CatalogResource) -> dict[str, str | None]:
     """By job, why the tick of its schedule asks for no run; None where it asks for one."""
     messages = {}
     for schedule in defs.get_repository_def().schedule_defs:
-        with dg.build_schedule_context(instance=instance) as context:
+        with dg.build_schedule_context(instance=instance, resources={"catalog": catalog}) as context:
             data = schedule.evaluate_tick(context)
         assert len(data.run_requests or []) == (data.skip_message is None)
         messages[schedule.job_name] = data.skip_message

@@ -21,7 +21,19 @@ from pypi_assets_tests.databases import sqlite_database
 from pypi_assets_tests.served_index import ServedIndex, served_index
 
 NOTHING = dict.fromkeys(
-    ("full_crawl", "ranges", "full_dump", "range_dumps", "compaction", *DATASETS, "parquet", "redump", "retry"), 0
+    (
+        "full_crawl",
+        "scopes",
+        "ranges",
+        "full_dump",
+        "range_dumps",
+        "compaction",
+        *DATASETS,
+        "parquet",
+        "redump",
+        "retry",
+    ),
+    0,
 )
 
 

@@ -6,8 +6,9 @@ from sqlalchemy import Connection, select
 
 from pypi_assets.catalog.coordination.claims import workloads_at_work
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.catalog.ledger.range_ledger import newest_inexact_spans, unfinished_ranges
+from pypi_assets.catalog.ledger.range_ledger import complete_serial, newest_inexact_spans, unfinished_ranges
 from pypi_assets.catalog.ledger.serial_range import SerialRange
+from pypi_assets.catalog.observed.followed import count_answered
 from pypi_assets.catalog.observed.kept_aside import count_kept_aside
 from pypi_assets.catalog.observed.visit_statistics import VisitedProjects, visited_projects
 from pypi_assets.catalog.reads.file_counts import live_outcomes
@@ -19,9 +20,11 @@ from pypi_assets.catalog.reports.followed_index import Followed, read_followed
 from pypi_assets.catalog.reports.ledger_faults import ledger_faults
 from pypi_assets.catalog.reports.range_changes import count_unexplained
 from pypi_assets.catalog.reports.running_work import RunningWork, running_work
+from pypi_assets.catalog.reports.scope_status import ScopeStatus, scope_status
 from pypi_assets.catalog.tables import catalog_state
 from pypi_assets.catalog.work.full_crawls import find_open_crawl, has_baseline, last_completed_crawl
 from pypi_assets.catalog.work.read_queue import count_queued_reads
+from pypi_assets.catalog.work.scopes import all_scopes
 from pypi_assets.catalog.work.visit_queue import WorkloadProgress, progress_by_shard, range_workload
 
 MOST_SPANS = 100
@@ -44,7 +47,8 @@ class OpenCrawl:
 class CatalogStatus:
     """The status of the catalog. Counts of distributions are of those live now. Serials are None before a full
     crawl. `running` is what workers are at work on. `broken_entries` are counts of what was kept aside, by source.
-    `inexact_spans` are the newest, at most `MOST_SPANS`."""
+    `inexact_spans` are the newest, at most `MOST_SPANS`. `scopes` come without counts of their files, and
+    `followed_projects` counts the projects with answers; None: all of the index is followed."""
 
     followed: Followed
     exact_from: int | None
@@ -62,6 +66,8 @@ class CatalogStatus:
     last_crawl_completed_at: float | None
     ledger_faults: tuple[str, ...]
     inexact_spans: tuple[SerialRange, ...]
+    scopes: tuple[ScopeStatus, ...] = ()
+    followed_projects: int | None = None
 
     @property
     def complete_serial(self) -> int | None:
@@ -98,6 +104,8 @@ def catalog_status(catalog: Catalog) -> CatalogStatus:
             last_crawl_completed_at=None if completed is None else completed.completed_at,
             ledger_faults=tuple(ledger_faults(connection)),
             inexact_spans=tuple(newest_inexact_spans(connection, MOST_SPANS)),
+            scopes=tuple(scope_status(connection, scope, now, counts_files=False) for scope in all_scopes(connection)),
+            followed_projects=count_answered(connection, complete_serial(connection)),
         )
 
 

@@ -1,4 +1,4 @@
-"""What workers are at work on now: the open full crawl, serial ranges and audits, with how far each is."""
+"""What workers are at work on now: the open full crawl, scopes, serial ranges and audits, with how far each is."""
 
 from dataclasses import dataclass
 
@@ -9,12 +9,13 @@ from pypi_assets.catalog.ledger.range_ledger import unfinished_ranges
 from pypi_assets.catalog.work.audits import find_open_audit
 from pypi_assets.catalog.work.full_crawls import find_open_crawl
 from pypi_assets.catalog.work.read_queue import count_pending_reads, count_queued_reads
+from pypi_assets.catalog.work.scopes import all_scopes
 from pypi_assets.catalog.work.visit_queue import range_workload, workload_progress
 
 
 @dataclass(frozen=True, slots=True)
 class RunningWork:
-    """One piece of work. `name` is for people: `full crawl at serial 17`, `range 17-23`.
+    """One piece of work. `name` is for people: `full crawl at serial 17`, `scope tools`, `range 17-23`.
 
     `processes` counts those that are known to live, on machines named `hosts`. `since` is when the work was begun first
     (unix seconds; None where that is not known), also where it was stopped and continued. `projects` is 0 before they
@@ -40,6 +41,7 @@ def running_work(connection: Connection, now: float) -> list[RunningWork]:
     known: dict[str, tuple[str, float | None]] = {}
     if crawl := find_open_crawl(connection):
         known[crawl.workload] = (f"full crawl at serial {crawl.serial}", crawl.opened_at)
+    known |= {scope.workload: (f"scope {scope.name}", scope.created_at) for scope in all_scopes(connection)}
     for entry in unfinished_ranges(connection):
         known.setdefault(range_workload(entry.serials), (f"range {entry.serials.key}", entry.begun_at))
     if audit := find_open_audit(connection):

@@ -23,7 +23,7 @@ from pypi_assets.catalog.tables import (
 from pypi_assets.catalog.work.read_queue import count_pending_reads
 from pypi_assets.catalog.work.scope_discovery import accepted_by, names_of
 from pypi_assets.catalog.work.scope_edges import Edges, load_edges
-from pypi_assets.catalog.work.scopes import Scope, StoredRuleset, rulesets_of
+from pypi_assets.catalog.work.scopes import Scope, StoredRuleset, all_scopes, rulesets_of
 from pypi_assets.catalog.work.visit_queue import TaskState, WorkloadProgress, scope_workload, workload_progress
 from pypi_assets.scopes.closure import shortest_path
 from pypi_assets.scopes.spans import OPEN_END
@@ -63,8 +63,8 @@ class ScopeStatus:
         return sum(self.depths.values())
 
 
-def scope_status(connection: Connection, scope: Scope, now: float) -> ScopeStatus:
-    """How the scope stands at `now` (unix seconds)."""
+def scope_status(connection: Connection, scope: Scope, now: float, *, counts_files: bool = True) -> ScopeStatus:
+    """How the scope stands at `now` (unix seconds). Files are counted one by one, or not at all."""
     of = scope_projects.c
     of_scope = of.scope_id == scope.id
     followed = (of_scope, of.is_beyond.is_(False))
@@ -97,10 +97,24 @@ def scope_status(connection: Connection, scope: Scope, now: float) -> ScopeStatu
         entering=connection.scalar(entering) or 0,
         visits=visits,
         reads_left=reads_left,
-        files={outcome.value: 0 for outcome in Outcome} | {key: count for key, count in connection.execute(files)},
+        files={outcome.value: 0 for outcome in Outcome} | {key: count for key, count in connection.execute(files)}
+        if counts_files
+        else {},
         rulesets=rulesets_of(connection, scope.id),
         workers=0 if workers is None else len(workers.processes),
     )
+
+
+def ready_scopes(connection: Connection, now: float) -> list[Scope]:
+    """The scopes in which a run would find work that no worker has claimed, in the order of their turns."""
+    return [scope for scope in all_scopes(connection) if _is_ready(connection, scope, now)]
+
+
+def _is_ready(connection: Connection, scope: Scope, now: float) -> bool:
+    if scope.is_aborted or scope.concurrency == 0 or scope.completed_at is not None:
+        return False
+    left = workload_progress(connection, scope.workload).todo + count_pending_reads(connection, scope.workload)
+    return _state(scope, left, _count_free(connection, scope.workload, now)) == ScopeState.ACTIVE
 
 
 def _state(scope: Scope, left: int, free: int) -> ScopeState:

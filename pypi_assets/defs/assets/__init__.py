@@ -16,6 +16,7 @@ class Group:
 
 GROUPS = {
     "full_crawl": Group("crawl_full", "docs/dagster.md#run-a-full-crawl"),
+    "followed_scopes": Group("crawl_scopes", "docs/dagster.md#follow-scopes"),
     "incremental_crawl": Group("crawl_incremental", "docs/dagster.md#follow-an-index"),
     "data_dumps": Group("data_dumps", "docs/formats.md#dumps"),
     "leveldbs": Group("leveldbs", "docs/lookup.md"),

@@ -1,0 +1,82 @@
+"""Scopes: what their roots lead to, project by project and file by file, until nothing is left."""
+
+from typing import Any
+
+import dagster as dg
+
+from pypi_assets.catalog.reads.read_outcomes import Outcome
+from pypi_assets.catalog.reports.scope_status import ScopeStatus, scope_status
+from pypi_assets.catalog.work.scopes import require_scope
+from pypi_assets.crawl.crawler import Crawler
+from pypi_assets.crawl.scope_crawl import find_scope_projects, run_scope
+from pypi_assets.defs.marking import failure_counts, marking, progress_log
+from pypi_assets.defs.partitions import scope_names
+from pypi_assets.defs.policy import crawl_asset
+from pypi_assets.defs.read_results import total_metadata
+from pypi_assets.defs.resources import CrawlerResource
+from pypi_assets.distributions.record import EXTRACTOR_VERSION
+
+
+@crawl_asset(scope_names)
+def scope_projects(context: dg.AssetExecutionContext, crawler: CrawlerResource) -> dg.MaterializeResult[None]:
+    """The pages of the projects that a scope leads to. What leads on is read as well, so that all of them are found.
+
+    A partition is a scope, by its name. `pypi-assets scope create` makes one; the sensor `scope_work` adds it here. The
+    list of all projects is never requested.
+    """
+    with marking(context) as mark:
+        opened = crawler.get(progress_log(context), context.log.warning)
+        for name in context.partition_keys:
+            find_scope_projects(opened, name)
+            mark(name, _project_metadata(_status(opened, name)))
+    return dg.MaterializeResult()
+
+
+@crawl_asset(scope_names, deps=["scope_projects"], code_version=str(EXTRACTOR_VERSION))
+def scope_distribution_data(context: dg.AssetExecutionContext, crawler: CrawlerResource) -> dg.MaterializeResult[None]:
+    """What the files of a scope's projects contain and require, or why that is unknown.
+
+    A partition is a scope, by its name. Afterwards nothing is left to do in it, until the index has something new.
+    """
+    with marking(context) as mark:
+        opened = crawler.get(progress_log(context), context.log.warning)
+        for name in context.partition_keys:
+            reads = run_scope(opened, name).reads
+            mark(
+                name,
+                _project_metadata(found := _status(opened, name))
+                | _file_metadata(found)
+                | failure_counts(reads.failures)
+                | {"bytes_fetched": reads.bytes_fetched, "requests": reads.requests},
+            )
+        return dg.MaterializeResult(metadata=total_metadata(opened.catalog))
+
+
+def _status(crawler: Crawler, name: str) -> ScopeStatus:
+    with crawler.catalog.read() as connection:
+        return scope_status(connection, require_scope(connection, name), crawler.catalog.clock())
+
+
+def _project_metadata(found: ScopeStatus) -> dict[str, Any]:
+    """Numbers of a scope that are worth a plot: the projects that were discovered, and how far they are."""
+    depths = {f"projects at depth {depth}": count for depth, count in found.depths.items()}
+    return depths | {
+        "discovered": found.projects,
+        "beyond_depth": found.beyond,
+        "entering": found.entering,
+        "entered_late": found.late,
+        "visited": found.visits.done,
+        "gave_up": found.visits.exhausted,
+        "visits_left": found.visits.todo,
+        "reads_left": found.reads_left,
+    }
+
+
+def _file_metadata(found: ScopeStatus) -> dict[str, Any]:
+    """Numbers of the files of a scope that are live now."""
+    return {
+        "dagster/partition_row_count": sum(found.files.values()),
+        "read": found.files[Outcome.DATA],
+        "skipped": found.files[Outcome.SKIPPED],
+        "unsupported": found.files[Outcome.UNSUPPORTED],
+    }

@@ -1,0 +1,89 @@
+"""Which scopes a tick requests, and how their projects are answered without a manual step."""
+
+import json
+
+import dagster as dg
+import pytest
+
+from pypi_assets.catalog.work.scopes import ScopePlan, change_scope, find_scope
+from pypi_assets.crawl.scope_crawl import start_scope
+from pypi_assets.defs import pods
+from pypi_assets.defs.pods import with_tag
+from pypi_assets.defs.scope_sensor import tags_of
+from pypi_assets.dumps.full_dump import full_dump
+from pypi_assets.leveldbs.versions.publish import build_version
+from pypi_assets.lookup.latest import open_latest
+from pypi_assets.scopes.roots import named_roots
+from pypi_assets_tests.defs.conftest import Pipeline
+from pypi_assets_tests.served_index import ServedIndex
+
+
+def create(pipeline: Pipeline, name: str, *roots: str, **options: object) -> None:
+    start_scope(pipeline.crawler, ScopePlan(name, named_roots(roots).extras, **options))  # type: ignore[arg-type]
+
+
+def test_an_upload_that_adds_a_requirement_leads_to_answers_through_the_sensors(
+    index: ServedIndex, pipeline: Pipeline
+) -> None:
+    assert "there is no scope" in pipeline.skipped("scope_work")
+    create(pipeline, "mine", "alpha")
+    waits = "no scope is complete yet: run the job follow_scopes first"
+    assert pipeline.skipped("new_serial_range") == pipeline.skipped("first_full_dump") == waits
+    assert pipeline.requested("scope_work") == ["mine"]
+    assert pipeline.run("follow_scopes", "mine").success
+    assert pipeline.skipped("scope_work") == "no scope has work left"
+    full_dump(pipeline.catalog, pipeline.storage, 1)
+    for dataset in ("modules", "depgraph"):
+        build_version(dataset, storage=pipeline.storage, catalog=pipeline.catalog)
+
+    index.wheel("alpha", "2.0", requires_dist=["beta", "newcomer"])
+    index.wheel("newcomer", "1.0")
+    (key,) = pipeline.requested("new_serial_range")
+    assert pipeline.run("incremental_crawl", key).success
+    assert pipeline.skipped("scope_work") == "no scope has work left"
+    (version,) = pipeline.requested("new_leveldb_version")
+    assert pipeline.run("update_leveldbs", version).success
+    with open_latest("modules", pipeline.storage) as reader:
+        answer = reader.module("newcomer_module")
+    assert ([found["project"] for found in answer.results], answer.followed_projects) == (["newcomer"], 3)
+
+
+def test_a_scope_whose_run_fails_is_requested_again_after_a_pause(index: ServedIndex, pipeline: Pipeline) -> None:
+    create(pipeline, "mine", "alpha")
+    create(pipeline, "other", "gamma", nice=-5, tag="fast")
+    result = pipeline.tick("scope_work")
+    assert isinstance(result, dg.SensorResult)
+    requests = {str(request.partition_key): request.tags for request in result.run_requests or []}
+    assert list(requests) == ["other", "mine"]
+    assert requests["mine"].items() & {"dagster/priority": "5"}.items() == set()
+    assert requests["other"]["dagster-celery/queue"] == "fast"
+    assert requests["other"]["dagster/priority"] == "5"
+    assert pipeline.instance.has_dynamic_partition("scopes", "mine")
+
+    with pipeline.catalog.write() as connection:
+        scope = find_scope(connection, "mine")
+        assert scope is not None
+        change_scope(connection, scope, {"concurrency": 0})
+    assert not pipeline.run("follow_scopes", "mine", raise_on_error=False).success
+    assert pipeline.requested("scope_work") == ["other"]  # one of concurrency 0 rests
+    with pipeline.catalog.write() as connection:
+        change_scope(connection, scope, {"concurrency": None})
+    assert pipeline.requested("scope_work") == ["other"]
+    pipeline.ahead_s = 3_601
+    assert pipeline.requested("scope_work") == ["other", "mine"]
+
+
+def test_a_tag_routes_runs_to_workers_of_celery_and_pods(pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch) -> None:
+    create(pipeline, "mine", "alpha", tag="fast", match_only=True)
+    with pipeline.catalog.read() as connection:
+        scope = find_scope(connection, "mine")
+    assert scope is not None
+    assert tags_of(scope) == {"dagster-celery/queue": "fast"}
+    monkeypatch.setattr(pods, "CRAWLING", {"dagster-k8s/config": '{"container_config": {"resources": {}}}'})
+    config = json.loads(tags_of(scope)["dagster-k8s/config"])
+    assert config == {
+        "container_config": {"resources": {}},
+        "pod_template_spec_metadata": {"labels": {"pypi-assets/tag": "fast"}},
+        "pod_spec_config": {"node_selector": {"pypi-assets/tag": "fast"}},
+    }
+    assert "pod_spec_config" not in with_tag("fast", is_match_only=False)["dagster-k8s/config"]
