@@ -23,7 +23,10 @@ def _required(path: Path, through: tuple[Path, ...], skipped: list[str]) -> Iter
     if path.resolve() in through:
         raise RootsError(f"{path}: it includes itself")
     read_bytes(path)
-    parsed = RequirementsFile.from_file(str(path))
+    try:
+        parsed = RequirementsFile.from_file(str(path))
+    except Exception as error:  # whatever the parser raises for bytes that are no text
+        raise RootsError(f"{path}: cannot be read as requirements: {type(error).__name__}: {error}") from error
     for broken in parsed.invalid_lines:
         reason = broken.error_message.splitlines()[0].removeprefix("Invalid requirement: ").lstrip(": ")
         raise RootsError(f"{path}:{broken.line_number}: {broken.line!r} is no requirement: {reason}")

@@ -200,6 +200,17 @@ def test_the_commands_are_these() -> None:
         "migrate",
         "indexes",
         "confusion",
+        "scope create",
+        "scope run",
+        "scope list",
+        "scope show",
+        "scope why",
+        "scope rules",
+        "scope set",
+        "scope prune",
+        "scope abort",
+        "scope resume",
+        "scope remove",
     }
     assert ("devindex", "serve") in {path for path, _ in every_command()}
 
@@ -374,6 +385,10 @@ READING = [
     ("lookup", "hash", "0" * 64, "--all"),
     ("leveldb", "list"),
     ("leveldb", "verify"),
+    ("scope", "list"),
+    ("scope", "show", "tools"),
+    ("scope", "why", "tools", "demo"),
+    ("scope", "rules", "tools"),
 ]
 
 
@@ -405,8 +420,14 @@ NEEDING_A_CATALOG = [
     ("crawl", "incremental"),
     ("audit",),
     ("failures", "retry"),
+    ("scope", "run"),
+    ("scope", "set", "tools", "--nice", "1"),
+    ("scope", "prune", "tools"),
+    ("scope", "abort", "tools"),
+    ("scope", "resume", "tools"),
+    ("scope", "remove", "tools"),
 ]
-MAKING_A_CATALOG = [("crawl", "full"), ("migrate",), ("dump", "restore")]
+MAKING_A_CATALOG = [("crawl", "full"), ("scope", "create"), ("migrate",), ("dump", "restore")]
 
 
 @pytest.mark.parametrize("arguments", NEEDING_A_CATALOG, ids=" ".join)

@@ -80,6 +80,19 @@ RUNS: dict[str, list[list[str]]] = {
     "dump clean": [["--dry-run"], []],
     "migrate": [[]],
     "metrics": [[]],
+    "scope create": [["mine", "demo"], ["other", XML_TEXT], ["other", "--roots", BAD], [XML_TEXT, "demo"]],
+    "scope run": [[], ["mine"], [XML_TEXT]],
+    "scope list": [[]],
+    "scope show": [["mine"], [XML_TEXT]],
+    "scope why": [["mine", "demo"], ["mine", XML_TEXT], *(["mine", *project] for project in PROJECTS)],
+    "scope rules": [["mine"], ["mine", "--set", BAD], [XML_TEXT]],
+    "scope set": [["mine", "--tag", XML_TEXT], [XML_TEXT, "--nice", "1"]],
+    "scope abort": [["mine"], [XML_TEXT]],
+    "scope resume": [["mine"], [XML_TEXT]],
+    "scope prune": [["mine"], [XML_TEXT]],
+    "scope remove": [["mine"], [XML_TEXT]],
+    "indexes": [[]],
+    "confusion": [[]],
 }
 """By command, its arguments; what is written comes before what is read and before what is deleted."""
 LEFT_OUT = {

@@ -2,12 +2,17 @@
 
 import subprocess
 import sys
+import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from packaging.requirements import Requirement
 
 from pypi_assets.scopes.requirement_files import read_requirements
+from pypi_assets.scopes.root_files import read_roots
 from pypi_assets.scopes.roots import RootsError, joined_roots
 
 MAIN = """\
@@ -72,6 +77,22 @@ def test_what_is_broken_is_named_with_its_line(tmp_path: Path, text: str, proble
     (tmp_path / "requirements.txt").write_text(text)
     with pytest.raises(RootsError, match=problem):
         read_requirements(tmp_path / "requirements.txt")
+
+
+@pytest.mark.parametrize("content", [b"PK\x03\x04\xab", b"# coding: no-such-codec\nsix\n", b"\xff\xfes"], ids=ascii)
+def test_what_is_no_text_is_refused(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "requirements.txt").write_bytes(content)
+    with pytest.raises(RootsError, match=r"requirements.txt"):
+        read_requirements(tmp_path / "requirements.txt")
+
+
+@given(st.binary(max_size=60))
+def test_whatever_a_file_holds_it_is_read_or_refused(content: bytes) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        for name in ("requirements.txt", "pyproject.toml", "uv.lock", "poetry.lock", "pylock.toml"):
+            (path := Path(folder) / name).write_bytes(content)
+            with suppress(RootsError):
+                read_roots(path)
 
 
 def test_a_circle_of_files_is_refused(folder: Path) -> None:
