@@ -5,6 +5,7 @@ a stream. Ranges have no hash of their own: where they show a broken file, it is
 hash is checked. Which distributions are read, and when, is decided in `reading.py`.
 """
 
+import hashlib
 import io
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -68,9 +69,7 @@ def fetch_and_read(crawler: Crawler, bundle: Iterable[PendingRead]) -> list[Fini
 
 
 def _is_small(crawler: Crawler, read: PendingRead) -> bool:
-    """Whether the file is fetched whole in any case, and takes little memory. Without a hash it is read as a stream."""
-    if read.sha256 is None:
-        return False
+    """Whether the file is fetched whole in any case, and takes little memory."""
     return read.size is not None and read.size <= min(WHOLE_FILE_BYTES, crawler.readers.limits.max_file_bytes)
 
 
@@ -154,7 +153,10 @@ class _Attempt:
 
     def _fetch(self) -> WholeFile:
         with self._opened() as file:
-            return WholeFile(self._pending.filename, self._pending.project, file.whole().read())
+            content = file.whole().read()
+        if self._pending.sha256 is None:
+            self._sha256 = hashlib.sha256(content).hexdigest()
+        return WholeFile(self._pending.filename, self._pending.project, content)
 
     def _read_whole(self, have_read: Callable[[BinaryIO], FinishedReading]) -> FinishedReading:
         """Has the file read as a stream."""

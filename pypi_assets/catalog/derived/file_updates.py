@@ -15,7 +15,7 @@ from pypi_assets.catalog.observed.projects import Project
 from pypi_assets.catalog.reads.read_outcomes import GONE, Outcome
 from pypi_assets.distributions.filenames import parse_filename
 from pypi_assets.distributions.record import FilenameParts
-from pypi_assets.index.actions import Action, file_change
+from pypi_assets.index.actions import file_change
 from pypi_assets.index.models import ChangelogEvent, IndexFile, ProjectPage
 
 _UNREAD = frozenset({Outcome.PENDING, Outcome.EXHAUSTED})
@@ -93,7 +93,8 @@ class FileUpdate:
 
     `shown` are the facts of a page that was just seen, unless a newer page has replaced them. `page_serial` is that of
     the page whose facts count. `is_on_newest`: that page is the newest one of the project, so the row need not have its
-    serial. `id` is 0 until the file has a row. `skipped` is why the rules of scopes leave it out; None: they do not.
+    serial. `id` is 0 until the file has a row. `shown_generation` is that of the page. `skipped` is why the rules of
+    scopes leave it out; None: they do not.
     """
 
     name: str
@@ -106,7 +107,6 @@ class FileUpdate:
     id: int = 0
     is_on_newest: bool = False
     shown_generation: int = 1
-    replaced_at: int | None = None
     skipped: str | None = None
 
     @property
@@ -194,7 +194,7 @@ class FileUpdate:
         if self.stored is None:
             return None
         if self.is_replaced:
-            return self.replaced_at or self.page_serial
+            return self.page_serial
         if self.stored.version != self.history.version:
             return self.history.changes[-1].serial if self.history.changes else None
         return self.page_serial if self.has_new_facts else None
@@ -285,8 +285,6 @@ def compute_update(inputs: ProjectInputs, folded: Fold) -> ProjectUpdate:
         if name in shown and page is not None and (file.page_serial is None or file.page_serial <= page.last_serial):
             file.shown, file.page_serial = _facts_of(shown[name], file.stored), page.last_serial
             file.shown_generation = shown[name].generation
-            if file.is_replaced:
-                file.replaced_at = _last_upload(inputs.events, name, page.last_serial)
         update.files.append(file)
     return update
 
@@ -297,15 +295,6 @@ def _facts_of(shown: IndexFile, stored: StoredFile | None) -> PageFacts:
     if facts.sha256 is None and stored is not None and shown.generation <= stored.generation:
         facts = facts._replace(sha256=stored.facts.sha256)
     return facts
-
-
-def _last_upload(events: Sequence[ChangelogEvent], filename: str, until: int) -> int | None:
-    """The serial of the last event up to `until` that adds the file; None where none is at hand."""
-    for event in reversed(events):
-        change = file_change(event)
-        if event.serial <= until and change.action == Action.ADD_FILE and change.filename == filename:
-            return event.serial
-    return None
 
 
 def _file_update(name: str, inputs: ProjectInputs, folded: Fold) -> FileUpdate:
