@@ -20,6 +20,7 @@ from pypi_assets.catalog.reports.scope_status import ScopeStatus
 from pypi_assets.distributions.containment.layers import MissingLayer, missing_layers
 from pypi_assets.dumps.cover import Cover
 from pypi_assets.index.errors import PackageIndexError
+from pypi_assets.index.kinds import NoMemoryError
 from pypi_assets.index.models import ChangelogEvent
 from pypi_assets.index.urls import shown_host
 from pypi_assets.leveldbs.datasets.registry import DATASETS
@@ -271,6 +272,9 @@ def measure_lag(settings: Settings, followed: Followed, now: float) -> Lag:
     where that is not stored.
     """
     has_events = settings.lister != SIMPLE and not followed.is_changelog_off
+    if followed.observed_serial is not None:
+        since = followed.next_event_at or followed.next_observed_at
+        return Lag(followed.complete_serial, followed.observed_serial, None, since, now)
     if has_events:
         index_serial, index_error = query_last_serial(settings, followed.index_url)
     else:
@@ -286,7 +290,7 @@ def measure_lag(settings: Settings, followed: Followed, now: float) -> Lag:
 
 def query_last_serial(settings: Settings, followed: str | None) -> tuple[int | None, str | None]:
     """The index's last serial, or why it is not known. One short request; none where only the list of projects is
-    followed.
+    followed, or an index without serials.
     """
     if settings.lister == SIMPLE:
         return None, None
@@ -295,6 +299,8 @@ def query_last_serial(settings: Settings, followed: str | None) -> tuple[int | N
             if followed not in {None, index.index_url}:
                 return None, f"the catalog follows {followed}, not {index.index_url}: set PYPI_ASSETS_INDEX_URL back"
             return index.last_serial(), None
+    except NoMemoryError:
+        return None, None
     except (SettingsError, PackageIndexError) as error:
         return None, f"the index's serial is not known: {error}"
 

@@ -18,6 +18,10 @@ from pypi_assets.index.observing.shown_pages import PageSource
 from pypi_assets.index.protocol import PackageIndex
 
 
+class NoMemoryError(SettingsError):
+    """What is known of an index without serials is in its catalog, which is not open here."""
+
+
 @dataclass(frozen=True)
 class IndexParts:
     """What an index is made from.
@@ -35,9 +39,9 @@ class IndexParts:
     round_s: float | None = None
 
     def observed(self, source: PageSource) -> PackageIndex:
-        """The index whose pages `source` reads, followed by observing them. Raises SettingsError without a catalog."""
+        """The index whose pages `source` reads, followed by observing them. Raises NoMemoryError without a catalog."""
         if self.memory is None:
-            raise SettingsError("an index without serials is known from its catalog alone, and none is open here")
+            raise NoMemoryError("an index without serials is known from its catalog alone, and none is open here")
         return ObservedIndex(
             self.client,
             source,

@@ -11,6 +11,7 @@ from pypi_assets.catalog.database import Catalog, CatalogError
 from pypi_assets.catalog.observed.observations import Observations
 from pypi_assets.catalog.observed.projects import find_project
 from pypi_assets.catalog.reads.past_generations import past_generations_of
+from pypi_assets.catalog.reports.followed_index import read_followed
 from pypi_assets.catalog.reports.live_files import live_files
 from pypi_assets.catalog.reports.project_history import read_history
 from pypi_assets.catalog.reports.scope_status import scope_status
@@ -24,6 +25,7 @@ from pypi_assets.crawl.scope_crawl import run_scope, start_scope
 from pypi_assets.index.errors import PackageIndexError
 from pypi_assets.scopes.roots import named_roots
 from pypi_assets.settings import load_settings
+from pypi_assets.status import measure_lag, query_last_serial
 from pypi_assets_tests.served_index import live, logged_changes, shared_readers
 from pypi_assets_tests.served_pages import HTML, ServedPages, served_pages
 
@@ -193,3 +195,21 @@ def test_a_scope_of_an_index_without_a_list_looks_at_what_it_leads_to_alone(
     with catalog.read() as connection:
         scope = require_scope(connection, "mine")
         assert scope_status(connection, scope, catalog.clock()).late == 0
+
+
+def test_status_knows_the_counter(
+    index: ServedPages, catalog: Catalog, follow: Callable[..., Crawler], tmp_path: Path
+) -> None:
+    crawler = follow()
+    crawl_full(crawler)
+    settings = load_settings(lister="pages", index_url=index.url, home=tmp_path)
+    with catalog.read() as connection:
+        lag = measure_lag(settings, read_followed(connection), 100.0)
+    assert (lag.complete_serial, lag.index_serial, lag.index_error, lag.lagging_since) == (5, 5, None, None)
+    index.wheel("demo", "2.0")
+    observe(crawler)
+    with catalog.read() as connection:
+        lag = measure_lag(settings, read_followed(connection), 100.0)
+    assert (lag.complete_serial, lag.index_serial) == (5, 6)
+    assert lag.lagging_since is not None
+    assert query_last_serial(settings, None) == (None, None)

@@ -33,6 +33,8 @@ def test_an_added_file_is_found_with_any_python_version(python: str) -> None:
         ("release quarantine cleared", "1.0", FileChange(Action.UNQUARANTINE_RELEASE)),
         ("yank release", "1.0", FileChange(Action.YANK_RELEASE)),
         ("unyank release", "1.0", FileChange(Action.UNYANK_RELEASE)),
+        ("yank file a b.zip", "1.0", FileChange(Action.YANK_FILE, "a b.zip")),
+        ("unyank file a.zip", None, FileChange(Action.UNYANK_FILE, "a.zip")),
         ("create", None, FileChange(Action.CREATE_PROJECT)),
         ("remove release", None, FileChange(Action.UNKNOWN)),
         ("yank release", None, FileChange(Action.UNKNOWN)),

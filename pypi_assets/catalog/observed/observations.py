@@ -197,6 +197,18 @@ def begin_counter(connection: Connection, instance: str, now: float) -> None:
         save_lister_state(connection, known, known.content, now, lambda stored, _: stored)
 
 
+def observed_serial(connection: Connection, instance: str) -> int | None:
+    """The same; None where the index is not observed."""
+    state = read_lister_state(connection, PAGES, instance)
+    return int(state.content.get("serial", 0)) if state.revision else None
+
+
+def first_observed_at(connection: Connection, after: int) -> float | None:
+    """When the first observed event above the serial `after` was seen (unix seconds); None where there is none."""
+    of = observed_events.c
+    return connection.scalar(select(of.seen_at).where(of.serial > after).order_by(of.serial).limit(1))
+
+
 def require_counter(connection: Connection, instance: str, *, is_observed: bool) -> None:
     """Raises CatalogError where the catalog has serials of another kind than those that it is to be followed by: the
     index's own, or those of our counter (`is_observed`)."""

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from pypi_assets.catalog.derived.file_history import FileHistory
 from pypi_assets.catalog.derived.file_updates import (
     CORRECTED,
+    REPLACED,
     ChangeRow,
     FileUpdate,
     NewestPage,
@@ -139,3 +140,50 @@ def test_a_page_older_than_the_stored_facts_replaces_none():
         [update] = compute_update(inputs, folded).files
         assert (update.shown, update.page_serial) == (shown, max(page_serial, 5))
         assert update.old_live == update.history.live == (Interval(3, None),)
+
+
+@pytest.mark.parametrize(
+    ("row", "shown", "shown_generation", "generation"),
+    [
+        (None, FACTS, 3, 3),
+        (stored(), FACTS, 1, 1),
+        (stored(), FACTS._replace(sha256="b" * 64), 1, 2),
+        (stored(), FACTS._replace(sha256="b" * 64), 4, 4),
+        (stored(FACTS._replace(sha256=None)), FACTS._replace(sha256=None), 2, 2),
+        (stored(FACTS._replace(sha256=None)), FACTS, 1, 1),
+        (stored(PageFacts()), FACTS, 1, 1),
+    ],
+)
+def test_other_bytes_are_the_next_generation(row, shown, shown_generation, generation):
+    update = update_of(row, shown)
+    update.shown_generation = shown_generation
+    assert update.generation == generation
+    assert update.is_replaced == (row is not None and row.facts.url is not None and generation > 1)
+
+
+def test_a_replacement_is_logged_at_the_serial_of_its_page():
+    update = update_of(stored(), FACTS._replace(sha256="b" * 64), history(Interval(3, None)))
+    update.old_live = (Interval(3, None),)
+    project = ProjectUpdate(PROJECT, ParsedNames(PROJECT), 6, [update])
+    assert list(logged_changes([project], NOTHING_SEALED)) == [ChangeRow(7, 6, REPLACED, 6)]
+
+
+def test_a_page_without_a_hash_keeps_the_one_of_the_bytes_that_were_read():
+    shown = IndexFile(NAME, "https://example.org/a", None, 1, None, None, False, None, False, None)
+    inputs = ProjectInputs(
+        PROJECT,
+        ParsedNames(PROJECT),
+        ProjectPage("demo", 6, "active", (shown,)),
+        {NAME: 1},
+        6,
+        [],
+        [],
+        NewestPage(5, [NAME]),
+        None,
+        {NAME: stored()},
+    )
+    folded = fold_inputs(inputs)
+    assert folded is not None
+    [file] = compute_update(inputs, folded).files
+    assert file.shown is not None
+    assert (file.shown.sha256, file.is_to_be_read) == ("a" * 64, False)

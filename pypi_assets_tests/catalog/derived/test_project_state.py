@@ -97,3 +97,15 @@ def test_trying_events_leaves_the_state_as_it_is():
     assert tried == [{SDIST: True}, {}]
     assert state.visible == {SDIST: False}
     assert not state.releases["1.0"].is_yanked
+
+
+def test_a_yank_of_one_file_leaves_the_others_of_its_release():
+    state = ProjectState(lambda _: "1.0")
+    for serial, action in enumerate(("add source file a.zip", "add source file b.zip", "yank file a.zip"), 1):
+        event = ChangelogEvent("demo", "1.0", 0, action, serial)
+        state.apply(event, file_change(event))
+    assert state.visible == {"a.zip": True, "b.zip": False}
+    for serial, action in ((4, "unyank file a.zip"), (5, "yank file unknown.zip"), (6, "add source file c.zip")):
+        event = ChangelogEvent("demo", "1.0", 0, action, serial)
+        state.apply(event, file_change(event))
+    assert state.visible == {"a.zip": False, "b.zip": False, "c.zip": False}
