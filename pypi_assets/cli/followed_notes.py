@@ -44,13 +44,13 @@ class VersionNotes:
 
     def __call__(self, project: str | None, serial: int, followed_projects: int | None) -> Iterator[str]:
         """Why a version of that serial may have nothing about `project`, or with None about any."""
-        from pypi_assets.catalog.reports.project_following import unpublished_sentence
-
         if followed_projects is None:
             return
         if project is None:
             yield from not_searched(followed_projects)
             return
+        from pypi_assets.catalog.reports.project_following import unpublished_sentence
+
         catalog = self._opened()
         if catalog is None:
             yield f"{project} may be none of the projects that are followed; nothing is known of others"

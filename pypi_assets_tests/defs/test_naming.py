@@ -50,7 +50,7 @@ def test_every_asset_is_the_same_under_another_key(of_company: dg.Definitions) -
         for parent in node.parent_keys:
             assert type(found.partition_mappings.get(COMPANY.key(parent))) is type(node.partition_mappings.get(parent))
     dynamic = {str(node.partitions_def.name) for node in graph.asset_nodes if _is_dynamic(node.partitions_def)}
-    assert dynamic == {"company__serial_ranges", "company__leveldb_versions"}
+    assert dynamic == {"company__serial_ranges", "company__leveldb_versions", "company__scopes"}
 
 
 def _is_dynamic(partitions: object) -> bool:

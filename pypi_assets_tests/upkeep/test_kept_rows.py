@@ -5,6 +5,7 @@ A case makes old rows, then ones that are not, then lets happen what the docs na
 
 import re
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,11 @@ from sqlalchemy import Connection, insert, select, update
 from pypi_assets.catalog import counters as counted
 from pypi_assets.catalog.coordination.claims import claim_workload
 from pypi_assets.catalog.counters import add_counts, read_counts
+from pypi_assets.catalog.derived.leaving import remove_scope
 from pypi_assets.catalog.derived.visits import begin_visits
 from pypi_assets.catalog.ledger.epochs import note_change
 from pypi_assets.catalog.ledger.serial_range import SerialRange
+from pypi_assets.catalog.observed.followed import mark_projects
 from pypi_assets.catalog.observed.kept_aside import replace_list, replace_pages
 from pypi_assets.catalog.pruning import old_rows
 from pypi_assets.catalog.publications.leveldb_versions import allocate_version, begin_build
@@ -31,11 +34,15 @@ from pypi_assets.catalog.tables import (
     metadata,
     projects,
     read_attempts,
+    scope_edges,
     visit_queue,
     visit_statuses,
 )
+from pypi_assets.catalog.work import scope_discovery
 from pypi_assets.catalog.work.finished_workloads import forget_visits
 from pypi_assets.catalog.work.read_queue import claim_reads, finish_reads, queue_reads
+from pypi_assets.catalog.work.scope_discovery import discover
+from pypi_assets.catalog.work.scopes import ScopePlan, create_scope, require_scope
 from pypi_assets.catalog.work.visit_queue import queue_visits, range_workload
 from pypi_assets.dumps.compaction import compact
 from pypi_assets.extracts.packs import PackedExtract
@@ -46,6 +53,7 @@ from pypi_assets_tests.extracts.stored_packs import put
 from pypi_assets_tests.upkeep.simulated_upkeep import Upkeep
 
 DOCS = Path(__file__).parents[2] / "docs" / "operations.md"
+URL = "https://index.example.org/simple/"
 DAY_HOURS = 24.0
 OLD_HOURS = 200 * DAY_HOURS
 """Older than anything is kept by default."""
@@ -282,7 +290,58 @@ def changed_late(upkeep: Upkeep) -> Iterator[None]:
     assert keys_of(upkeep, "epochs") == {(3,), (4,)}
 
 
+def marked(upkeep: Upkeep) -> Iterator[None]:
+    """A search takes the oldest marks, and leaves what comes meanwhile to the next one."""
+
+    def mark(connection: Connection) -> None:
+        mark_projects(connection, [1])
+
+    upkeep.change()
+    upkeep.catalog.transact(partial(create_scope, plan=plan("tools"), serial=1, index_url=URL, now=0.0))
+    upkeep.catalog.transact(mark)
+    yield
+    upkeep.catalog.transact(mark)
+    yield
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(scope_discovery, "_MARKS_AT_ONCE", 1)
+        patch.setattr(scope_discovery, "mark_projects", lambda *_: None)  # what enters is marked too
+        upkeep.catalog.transact(partial(discover, now=0.0))
+
+
+def scoped(upkeep: Upkeep) -> Iterator[None]:
+    upkeep.change()
+    for name in ("old", "young"):
+        upkeep.catalog.transact(partial(create_scope, plan=plan(name), serial=1, index_url=URL, now=0.0))
+        yield
+    remove_old_scope(upkeep)
+
+
+def entered(upkeep: Upkeep) -> Iterator[None]:
+    upkeep.change()
+    for name in ("old", "young"):
+        scope = upkeep.catalog.transact(partial(create_scope, plan=plan(name), serial=1, index_url=URL, now=0.0))
+        upkeep.catalog.transact(partial(discover, now=0.0, is_forced=True))
+        with upkeep.catalog.write() as connection:
+            edge = {"scope_id": scope.id, "project_id": 1, "required": "b", "start": 1}
+            connection.execute(insert(scope_edges).values(edge))
+        yield
+    remove_old_scope(upkeep)
+
+
+def plan(name: str) -> ScopePlan:
+    return ScopePlan(name, {"a": frozenset()})
+
+
+def remove_old_scope(upkeep: Upkeep) -> None:
+    with upkeep.catalog.read() as connection:
+        scope = require_scope(connection, "old")
+    upkeep.catalog.transact(partial(remove_scope, scope=scope))
+
+
 CASES: dict[str, Case] = {
+    "scope_marks": marked,
+    "scopes": scoped,
+    "scope_projects": entered,
     "visits": visited,
     "read_attempts": attempted,
     "name_lists": listed,
