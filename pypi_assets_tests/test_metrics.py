@@ -99,3 +99,21 @@ def test_a_scrape_between_two_takes_is_answered_at_once_with_the_last(index: Ser
     assert metrics.text() == before
     metrics.take()
     assert samples(metrics.text())["serial", "index"] == index.serial
+
+
+def test_metrics_describe_scopes(index: ServedIndex) -> None:
+    index.wheel("app", "1.0", requires_dist=["library"])
+    index.wheel("library", "1.0")
+    run("scope", "create", "mine", "app")
+    found = samples(run("metrics"))
+    assert (found["due", "scopes"], found["scope_visits_left", "mine"], found["scope_entering", "mine"]) == (1, 1, 1)
+    assert (found["due", "full_crawl"], found["to_do",]) == (0, 1)
+    assert "scopes have work left (mine): run `pypi-assets scope run`" in run("status")
+    run("scope", "run")
+    found = samples(run("metrics"))
+    assert (found["due", "scopes"], found["scope_state", "mine", "finished"], found["followed_projects",]) == (0, 1, 2)
+    assert (found["scope_projects", "0", "mine"], found["scope_projects", "1", "mine"]) == (1, 1)
+    shown = " ".join(run("status").split())
+    assert "scope mine: finished, 2 projects (1 at depth 0, 1 at depth 1)" in shown
+    assert "about 2 followed projects" in shown
+    assert "crawl full" not in shown

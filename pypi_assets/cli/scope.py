@@ -112,17 +112,23 @@ def _read_rules(path: Path) -> str:
 
 @command("run", "tools", group=scope_group)
 @click.argument("name", required=False)
+@click.option("--tag", help="Without NAME: take scopes of this tag, and of none.")
+@click.option("--match-only", is_flag=True, help="With --tag: take scopes of this tag alone.")
 @JSON
-def scope_run_command(name: str | None, as_json: bool) -> None:
+def scope_run_command(name: str | None, tag: str | None, match_only: bool, as_json: bool) -> None:
     """Visit and read what scope NAME leads to; without NAME, all scopes with work left.
 
     Continues where an earlier run stopped. The project list is not requested.
     """
+    if name is not None and tag is not None:
+        raise click.UsageError("--tag goes with no NAME: it selects scopes")
+    if match_only and tag is None:
+        raise click.UsageError("--match-only goes with --tag")
     from pypi_assets.crawl.incremental_crawl import crawl_incremental
     from pypi_assets.crawl.scope_crawl import run_ready_scopes
 
     with opened_crawler() as crawler:
-        results = run_ready_scopes(crawler, None if name is None else [name])
+        results = run_ready_scopes(crawler, None if name is None else [name], tag, is_match_only=match_only)
         if crawler.index.is_observed:  # what was seen for the first time is in no range yet
             crawl_incremental(crawler)
         with crawler.catalog.read() as connection:

@@ -260,8 +260,11 @@ def _complete(scope: Scope, now: float, connection: Connection) -> bool:
     return True
 
 
-def run_ready_scopes(crawler: Crawler, names: Sequence[str] | None = None) -> list[ScopeResult]:
-    """Runs each scope that has something left, or those of these names, the least nice value first."""
+def run_ready_scopes(
+    crawler: Crawler, names: Sequence[str] | None = None, tag: str | None = None, *, is_match_only: bool = False
+) -> list[ScopeResult]:
+    """Runs each scope that has something left and is for a worker of `tag`, or those of these names, the least nice
+    value first."""
     discover_all(crawler)
     with crawler.catalog.read() as connection:
         scopes = all_scopes(connection)
@@ -271,6 +274,12 @@ def run_ready_scopes(crawler: Crawler, names: Sequence[str] | None = None) -> li
     ready = [
         scope
         for scope in scopes
-        if names is not None or (scope.completed_at is None and not scope.is_aborted and scope.concurrency != 0)
+        if names is not None
+        or (
+            scope.completed_at is None
+            and not scope.is_aborted
+            and scope.concurrency != 0
+            and scope.is_for(tag, is_match_only=is_match_only)
+        )
     ]
     return [run_scope(crawler, scope.name) for scope in ready]

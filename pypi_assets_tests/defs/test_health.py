@@ -7,10 +7,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from pypi_assets.catalog.tables import audits
+from pypi_assets.catalog.work.scopes import ScopePlan
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import crawl_incremental
 from pypi_assets.crawl.index_audit import audit_index
+from pypi_assets.crawl.scope_crawl import run_scope, start_scope
 from pypi_assets.dumps.full_dump import full_dump
+from pypi_assets.scopes.roots import named_roots
 from pypi_assets_tests.defs.conftest import Pipeline
 from pypi_assets_tests.served_index import ServedIndex
 
@@ -78,6 +81,18 @@ def test_where_there_is_no_version_the_job_that_comes_next_is_named(index: Serve
     assert result_of(pipeline, "modules_is_fresh") == (WARNED, text.format("full_dump"))
     full_dump(pipeline.catalog, pipeline.storage, 1)
     assert result_of(pipeline, "modules_is_fresh") == (WARNED, text.format("update_leveldbs"))
+
+
+def test_no_check_asks_for_a_full_crawl_or_an_audit_where_scopes_decide_what_is_followed(
+    index: ServedIndex, pipeline: Pipeline
+) -> None:
+    start_scope(pipeline.crawler, ScopePlan("mine", named_roots(["alpha"]).extras))
+    assert result_of(pipeline, "catalog_is_fresh") == (WARNED, "no scope is complete yet: run the job follow_scopes")
+    assert result_of(pipeline, "modules_is_fresh")[1].endswith("run the job follow_scopes")
+    run_scope(pipeline.crawler, "mine")
+    assert result_of(pipeline, "catalog_is_fresh")[0] == PASSED
+    state, text = result_of(pipeline, "nothing_drifted")
+    assert (state, "no audit is made: an audit compares the list of all projects" in text) == (PASSED, True)
 
 
 def test_a_leveldb_is_as_fresh_as_the_catalog_has_events(index: ServedIndex, pipeline: Pipeline) -> None:

@@ -85,6 +85,14 @@ class Scope:
     def workload(self) -> str:
         return scope_workload(self.id)
 
+    def is_for(self, tag: str | None, *, is_match_only: bool = False) -> bool:
+        """Whether a worker for `tag` (None: for none) takes its work; `is_match_only`: only of its tag."""
+        if self.tag == tag:
+            return True
+        if is_match_only or self.match_only:
+            return False
+        return tag is None or self.tag is None
+
 
 @dataclass(frozen=True, slots=True)
 class StoredRuleset:

@@ -1,5 +1,7 @@
 """The registry of scopes: what can be created, which rules are in force from when, and what rests."""
 
+from dataclasses import replace
+
 import pytest
 
 from pypi_assets.catalog.database import Catalog, CatalogError
@@ -149,3 +151,22 @@ def test_a_scope_of_concurrency_0_rests(sqlite_catalog: Catalog) -> None:
     with sqlite_catalog.write() as connection:
         change_scope(connection, scope, {"concurrency": 1})
     assert follower.run().is_complete
+
+
+@pytest.mark.parametrize(
+    ("tag", "match_only", "takers"),
+    [
+        (None, False, {"any", "fast", "slow"}),
+        ("fast", False, {"any", "fast", "fast alone"}),
+        ("fast", True, {"fast", "fast alone"}),
+    ],
+)
+def test_tags_select_the_workers_of_a_scope(
+    sqlite_catalog: Catalog, tag: str | None, match_only: bool, takers: set[str]
+) -> None:
+    follower = scoped(sqlite_catalog)
+    follower.index.upload("app", "1.0")
+    follower.create("app")
+    scope = replace(follower.scope(), tag=tag, match_only=match_only)
+    workers = {"any": (None, False), "fast": ("fast", False), "slow": ("slow", False), "fast alone": ("fast", True)}
+    assert {name for name, (of, alone) in workers.items() if scope.is_for(of, is_match_only=alone)} == takers
