@@ -14,22 +14,21 @@ from pypi_assets.catalog.derived.settling import entering_in, explain_entering, 
 from pypi_assets.catalog.derived.visits import parts_of_work
 from pypi_assets.catalog.ledger.range_ledger import complete_range, first_range, require_range
 from pypi_assets.catalog.observed.observations import begin_counter, require_counter
-from pypi_assets.catalog.work.finished_workloads import forget_visits, queue_done
+from pypi_assets.catalog.work.finished_workloads import forget_visits
 from pypi_assets.catalog.work.full_crawls import find_open_crawl
 from pypi_assets.catalog.work.read_queue import is_read_pending
 from pypi_assets.catalog.work.scope_discovery import Discovered, discover
-from pypi_assets.catalog.work.scope_reading import apply_rules
+from pypi_assets.catalog.work.scope_reading import apply_rules, projects_to_rule, queue_lifted
 from pypi_assets.catalog.work.scopes import (
     Scope,
     ScopePlan,
     all_scopes,
     create_scope,
     discovered_so_far,
-    members_of,
     note_completed,
     note_left,
     require_scope,
-    rulesets_of,
+    take_resting,
 )
 from pypi_assets.catalog.work.visit_queue import (
     WorkloadProgress,
@@ -97,11 +96,12 @@ def run_scope(crawler: Crawler, name: str) -> ScopeResult:
     counts = ReadCounts()
     report = partial(_report_discovered, crawler, scope)
     with claiming(crawler, scope.workload):
-        _apply_rules(crawler, scope)
         catalog.transact(partial(discover, now=catalog.clock(), is_forced=True))
+        _take_over(crawler, scope)
         while True:
             counts += follow_workload(crawler, scope.workload, discovered=report)
             settle(crawler, scope.workload)
+            _take_over(crawler, scope)
             if catalog.transact(partial(_complete, scope, catalog.clock())):
                 break
             with catalog.read() as connection:
@@ -119,8 +119,8 @@ def find_scope_projects(crawler: Crawler, name: str) -> Scope:
     `run_scope`. Raises CatalogError as that does."""
     crawler, scope = _for_scope(crawler, name)
     with claiming(crawler, scope.workload):
-        _apply_rules(crawler, scope)
         crawler.catalog.transact(partial(discover, now=crawler.catalog.clock(), is_forced=True))
+        _take_over(crawler, scope)
         while _find(crawler, scope.workload, None)[1].entered:
             _report_discovered(crawler, scope)
     return scope
@@ -141,21 +141,17 @@ def _for_scope(crawler: Crawler, name: str) -> tuple[Crawler, Scope]:
     return limited, scope
 
 
-def _apply_rules(crawler: Crawler, scope: Scope) -> None:
-    """Lifts and skips files by the rules in force, where they have changed since the scope was complete last."""
+def _take_over(crawler: Crawler, scope: Scope) -> None:
+    """Makes the scope's own what is left of projects that were followed before it led to them: visits that rest with an
+    aborted scope, and files that the rules in force skip or lift."""
     catalog = crawler.catalog
+    catalog.transact(partial(take_resting, scope=scope))
     with catalog.read() as connection:
-        if scope.completed_at is not None or len(rulesets_of(connection, scope.id)) == 1:
-            return
-        members = members_of(connection, scope.id)
-    for start in range(0, len(members), _RULED_AT_A_TIME):
-        some = members[start : start + _RULED_AT_A_TIME]
-        catalog.transact(partial(_apply_rules_to, scope=scope, project_ids=some))
-
-
-def _apply_rules_to(connection: Connection, scope: Scope, project_ids: Sequence[int]) -> None:
-    lifted = apply_rules(connection, project_ids)
-    queue_done(connection, scope.workload, lifted)
+        ruled = projects_to_rule(connection, scope.id)
+    for start in range(0, len(ruled), _RULED_AT_A_TIME):
+        some = ruled[start : start + _RULED_AT_A_TIME]
+        catalog.transact(partial(queue_lifted, project_ids=some, workload=scope.workload))
+        catalog.transact(partial(apply_rules, project_ids=some))
 
 
 def _report_discovered(crawler: Crawler, scope: Scope) -> None:

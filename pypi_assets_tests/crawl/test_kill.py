@@ -18,6 +18,7 @@ import sys
 from pypi_assets.assembly import catalog_from, crawler_from, index_from, readers_from, storage_from
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import crawl_incremental
+from pypi_assets.crawl.scope_crawl import run_ready_scopes
 from pypi_assets.settings import load_settings
 
 url, database_url, storage_url, work = sys.argv[1:]
@@ -30,7 +31,7 @@ settings = load_settings(
     request_attempts=1,
 )
 catalog = catalog_from(settings)
-{"full": crawl_full, "incremental": crawl_incremental}[work](
+{"full": crawl_full, "incremental": crawl_incremental, "scopes": run_ready_scopes}[work](
     crawler_from(settings, index_from(settings, catalog), catalog, storage_from(settings), readers_from(settings))
 )
 """

@@ -23,12 +23,10 @@ from pypi_assets.catalog.tables import (
     scope_marks,
     scope_projects,
 )
-from pypi_assets.catalog.work.finished_workloads import queue_done
 from pypi_assets.catalog.work.read_queue import queue_reads
 from pypi_assets.catalog.work.scope_edges import Edges, compute_edges, force_spans, load_edges, store_edges
-from pypi_assets.catalog.work.scope_reading import apply_rules
 from pypi_assets.catalog.work.scopes import Scope, StoredRuleset, all_scopes, lock_scopes, note_left, rulesets_of
-from pypi_assets.catalog.work.visit_queue import LEAST_NICE, MOST_NICE, move_projects, queue_visits, scope_workload
+from pypi_assets.catalog.work.visit_queue import LEAST_NICE, MOST_NICE, queue_visits
 from pypi_assets.index.actions import NO_FILE_CHANGE
 from pypi_assets.scopes.closure import Reached, closure
 from pypi_assets.scopes.spans import OPEN_END, Spans, union
@@ -91,31 +89,10 @@ def discover(
         connection.execute(delete(scope_marks).where(scope_marks.c.id.in_(some)))
     mark_projects(connection, {ids[name] for one in searches for name in one.new_names(ids)})
     for one in searches:
-        shared = sorted({ids[name] for name in one.new_names(ids)} - set(entering[one.scope.id]))
-        if queued[one.scope.id].get(one.scope.workload) or _take_over(connection, one.scope, shared):
+        is_shared = len(one.new_names(ids)) > len(entering[one.scope.id])  # what others leave undone is its work too
+        if queued[one.scope.id].get(one.scope.workload) or is_shared:
             note_left(connection, one.scope.id)
     return Discovered(entered, waiting, len(marks) < _MARKS_AT_ONCE and not entered + waiting)
-
-
-def _take_over(connection: Connection, scope: Scope, project_ids: Sequence[int]) -> bool:
-    """Makes the scope's own what is left of projects that were followed before it led to them: visits that rest with an
-    aborted scope, and files that only the rules of others skip. Returns whether there is any."""
-    resting = [one for one in all_scopes(connection) if one.is_aborted] if project_ids else []
-    is_any = False
-    for one in resting:
-        workload = scope_workload(one.id, is_aborted=True)
-        is_any |= bool(move_projects(connection, workload, project_ids, {scope.id: scope.workload}))
-    for ids in at_a_time(project_ids):
-        query = (
-            select(distributions.c.project_id)
-            .join(distribution_data, distribution_data.c.distribution_id == distributions.c.id)
-            .where(distributions.c.project_id.in_(ids), distribution_data.c.outcome == Outcome.SKIPPED)
-            .distinct()
-        )
-        lifted = apply_rules(connection, list(connection.scalars(query)))
-        queue_done(connection, scope.workload, lifted)
-        is_any |= bool(lifted)
-    return is_any
 
 
 @dataclass(frozen=True, slots=True)

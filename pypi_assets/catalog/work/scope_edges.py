@@ -48,17 +48,19 @@ def compute_edges(
     found: dict[int, Edges] = {}
     for project_id, files in _files_of(connection, scope.since, project_ids).items():
         held: dict[int, list[tuple[int, int]]] = {}
-        widest: dict[int, bool] = {}
+        with_extras: dict[int, list[tuple[int, int]]] = {}
         for rules, spans in _requirement_rules(rulesets).items():
             selected = selected_spans([file for file, _ in files], rules)
             for (_, list_id), of_file in zip(files, selected, strict=True):
                 if list_id is not None and (both := intersection(of_file, spans)):
                     held.setdefault(list_id, []).extend(both)
-                    widest[list_id] = widest.get(list_id, False) or rules.extras
+                    if rules.extras:
+                        with_extras.setdefault(list_id, []).extend(both)
         extras = _extras_of(connection, scope, project_id)
         edges: dict[str, list[tuple[int, int]]] = {}
-        for list_id, name in _required(connection, widest, extras):
-            edges.setdefault(name, []).extend(held[list_id])
+        for list_id, name, is_extra in _required(connection, held, extras):
+            spans_of_list = with_extras.get(list_id, []) if is_extra else held[list_id]
+            edges.setdefault(name, []).extend(spans_of_list)
         since: Spans = ((scope.since, OPEN_END),)
         found[project_id] = {name: cut for name, spans in edges.items() if (cut := intersection(union(spans), since))}
     return found
@@ -121,18 +123,19 @@ def _extras_of(connection: Connection, scope: Scope, project_id: int) -> Collect
     return scope.roots.get(name or "", ())
 
 
-def _required(connection: Connection, lists: Mapping[int, bool], extras: Collection[str]) -> Iterable[tuple[int, str]]:
-    """The projects that these lists name, each with its list: what needs an extra where that is true of the list, and
-    what needs one of `extras`."""
+def _required(
+    connection: Connection, lists: Collection[int], extras: Collection[str]
+) -> Iterable[tuple[int, str, bool]]:
+    """The projects that these lists name, each with its list, and whether it counts only where extras are followed.
+    What needs one of `extras` counts anyway."""
     for ids in at_a_time(sorted(lists)):
         of = required_names.c
         for row in connection.execute(select(of.list_id, of.name, of.condition).where(of.list_id.in_(ids))):
-            if row.condition < _ONLY_WITH_EXTRA or lists[row.list_id]:
-                yield row.list_id, row.name
+            yield row.list_id, row.name, row.condition == _ONLY_WITH_EXTRA
         if extras:
             for list_id, requirements in StoredLists(connection).load(ids).items():
                 for name in required_with(requirements, extras):
-                    yield list_id, name
+                    yield list_id, name, False
 
 
 def required_with(requirements: Sequence[str], extras: Collection[str]) -> set[str]:

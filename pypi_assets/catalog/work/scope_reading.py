@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import Connection, bindparam, delete, func, select, update
+from sqlalchemy import Connection, bindparam, delete, func, select, true, update
 
 from pypi_assets.catalog.counters import add_counts
 from pypi_assets.catalog.database import at_a_time, lock_rows
@@ -24,6 +24,7 @@ from pypi_assets.catalog.tables import (
     scope_rulesets,
     scopes,
 )
+from pypi_assets.catalog.work.finished_workloads import queue_done
 from pypi_assets.catalog.work.read_queue import QUEUED_READS, queue_reads
 from pypi_assets.catalog.work.scopes import StoredRuleset
 from pypi_assets.scopes.ruleset import RuledFile
@@ -96,17 +97,61 @@ def uploaded_time(uploaded_at: str | None) -> float | None:
         return None
 
 
-def apply_rules(connection: Connection, project_ids: Sequence[int]) -> list[tuple[int, int, int]]:
-    """Brings what these projects have pending and skipped in line with the rules in force.
+def projects_to_rule(connection: Connection, scope_id: int) -> list[int]:
+    """The ids of the projects of a scope of which rules can skip or lift a file, in order."""
+    of, left = scope_projects.c, (Outcome.PENDING, Outcome.SKIPPED)
+    query = (
+        select(of.project_id)
+        .join(distributions, distributions.c.project_id == of.project_id)
+        .join(distribution_data, distribution_data.c.distribution_id == distributions.c.id)
+        .where(of.scope_id == scope_id, of.is_beyond.is_(False), distribution_data.c.outcome.in_(left))
+        .distinct()
+        .order_by(of.project_id)
+    )
+    return list(connection.scalars(query))
 
-    What was read stays read. What a worker has claimed is left to it. Returns the projects with files to read now, as
-    `queue_visits` takes them.
+
+def queue_lifted(connection: Connection, project_ids: Sequence[int], workload: str) -> None:
+    """Enters those of these projects of which `apply_rules` is to lift a file into `workload`, which reads it then.
+
+    That is a transaction of its own, before the other one: the queue of reads is locked before what counts visits.
     """
     rules = reading_rules(connection, project_ids)
+    lifted = [id_ for id_ in sorted(rules) if _differences(connection, id_, rules[id_])[0]]
+    query = select(projects.c.id, projects.c.shard).where(projects.c.id.in_(lifted)).order_by(projects.c.id)
+    queue_done(connection, workload, [(project_id, shard, 0) for project_id, shard in connection.execute(query)])
+
+
+def apply_rules(connection: Connection, project_ids: Sequence[int]) -> None:
+    """Brings what these projects have pending and skipped in line with the rules in force.
+
+    What was read stays read. What a worker has claimed is left to it.
+    """
+    rules = reading_rules(connection, project_ids)
+    lifted: dict[int, int] = {}
+    skipped: dict[int, str] = {}
+    for project_id in sorted(rules):
+        more, fewer = _differences(connection, project_id, rules[project_id])
+        lifted |= dict.fromkeys(more, project_id)
+        skipped |= fewer
+    for project_id in sorted(set(lifted.values())):
+        reads = [(id_, project_id) for id_, its_project in lifted.items() if its_project == project_id]
+        queue_reads(connection, reads, nice=rules[project_id].nice)
+    free = _take_out(connection, sorted(skipped), only_free=True)
+    with counting_files(connection, sorted([*lifted, *free])):
+        for some in at_a_time(sorted(lifted)):
+            of_these = (distribution_data.c.distribution_id.in_(some), distribution_data.c.outcome == Outcome.SKIPPED)
+            values = {"outcome": Outcome.PENDING, "error_text": None}
+            connection.execute(update(distribution_data).where(*of_these).values(values))
+        _note_skipped(connection, {id_: skipped[id_] for id_ in free})
+
+
+def _differences(connection: Connection, project_id: int, rules: ReadingRules) -> tuple[list[int], dict[int, str]]:
+    """The live files of a project that are skipped and should not be, and those that are pending and should be skipped,
+    with the reason; by distribution id."""
     query = (
         select(
             distributions.c.id,
-            distributions.c.project_id,
             distributions.c.filename,
             distributions.c.kind,
             distributions.c.uploaded_at,
@@ -116,55 +161,48 @@ def apply_rules(connection: Connection, project_ids: Sequence[int]) -> list[tupl
         .join(projects, projects.c.id == distributions.c.project_id)
         .join(distribution_data, distribution_data.c.distribution_id == distributions.c.id)
         .join(live_intervals, live_intervals.c.distribution_id == distributions.c.id)
-        .where(live_intervals.c.end.is_(None), distributions.c.url.is_not(None))
+        .where(distributions.c.project_id == project_id, live_intervals.c.end.is_(None))
+        .where(distributions.c.url.is_not(None))
         .order_by(distributions.c.id)
     )
-    lifted: list[tuple[int, int]] = []
-    skipped: dict[int, str] = {}
-    for project_id in sorted(project_ids):
-        rows = connection.execute(query.where(distributions.c.project_id == project_id)).all()
-        files = [RuledFile(row.filename, row.kind, uploaded_time(row.uploaded_at)) for row in rows]
-        reasons = rules[project_id].skipped(rows[0].normalized, files) if rows and project_id in rules else {}
-        for row in rows:
-            if row.outcome == Outcome.SKIPPED and row.filename not in reasons:
-                lifted.append((row.id, project_id))
-            elif row.outcome == Outcome.PENDING and row.filename in reasons:
-                skipped[row.id] = reasons[row.filename]
-    claimed = {
-        id_
-        for ids in at_a_time(sorted(skipped))
-        for id_ in connection.scalars(
-            select(read_queue.c.distribution_id).where(
-                read_queue.c.distribution_id.in_(ids), read_queue.c.claimed_by.is_not(None)
-            )
-        )
-    }
-    skip(connection, {id_: reason for id_, reason in skipped.items() if id_ not in claimed})
-    for project_id in sorted({project_id for _, project_id in lifted}):
-        nice = rules[project_id].nice if project_id in rules else 0
-        queue_reads(connection, [one for one in lifted if one[1] == project_id], nice=nice)
-    with counting_files(connection, [id_ for id_, _ in lifted]):
-        for ids in at_a_time(id_ for id_, _ in lifted):
-            of_these = distribution_data.c.distribution_id.in_(ids)
-            values = {"outcome": Outcome.PENDING, "error_text": None}
-            connection.execute(update(distribution_data).where(of_these).values(values))
-    ids = sorted({project_id for _, project_id in lifted})
-    query_shards = select(projects.c.id, projects.c.shard).where(projects.c.id.in_(ids)).order_by(projects.c.id)
-    return [(project_id, shard, 0) for project_id, shard in connection.execute(query_shards)]
+    rows = connection.execute(query).all()
+    files = [RuledFile(row.filename, row.kind, uploaded_time(row.uploaded_at)) for row in rows]
+    reasons = rules.skipped(rows[0].normalized, files) if rows else {}
+    lifted = [row.id for row in rows if row.outcome == Outcome.SKIPPED and row.filename not in reasons]
+    pending = [row for row in rows if row.outcome == Outcome.PENDING and row.filename in reasons]
+    return lifted, {row.id: reasons[row.filename] for row in pending}
 
 
 def skip(connection: Connection, reasons: Mapping[int, str]) -> None:
-    """Takes distributions out of the queue of reads, each with the sentence of why it is skipped."""
+    """Takes distributions out of the queue of reads, each with the sentence of why it is skipped. The caller counts
+    them (`counting_files`)."""
+    _take_out(connection, sorted(reasons))
+    _note_skipped(connection, reasons, only_pending=False)
+
+
+def _take_out(connection: Connection, distribution_ids: Sequence[int], *, only_free: bool = False) -> list[int]:
+    """Removes distributions from the queue of reads, with `only_free` those that no worker has claimed. Returns those
+    that are not in the queue then."""
+    out: list[int] = []
+    for ids in at_a_time(distribution_ids):
+        of_these = read_queue.c.distribution_id.in_(ids)
+        lock_rows(connection, read_queue, of_these)
+        free = read_queue.c.claimed_by.is_(None) if only_free else true()
+        gone = connection.execute(delete(read_queue).where(of_these, free)).rowcount
+        add_counts(connection, {QUEUED_READS: -gone})
+        left = set(connection.scalars(select(read_queue.c.distribution_id).where(of_these)))
+        out += [id_ for id_ in ids if id_ not in left]
+    return out
+
+
+def _note_skipped(connection: Connection, reasons: Mapping[int, str], *, only_pending: bool = True) -> None:
+    """Records why distributions are skipped; with `only_pending` not of those that have been read meanwhile."""
     if not reasons:
         return
-    for ids in at_a_time(sorted(reasons)):
-        lock_rows(connection, read_queue, read_queue.c.distribution_id.in_(ids))
-        gone = connection.execute(delete(read_queue).where(read_queue.c.distribution_id.in_(ids))).rowcount
-        add_counts(connection, {QUEUED_READS: -gone})
-    with counting_files(connection, sorted(reasons)):
-        connection.execute(
-            update(distribution_data)
-            .where(distribution_data.c.distribution_id == bindparam("of_id"))
-            .values(outcome=Outcome.SKIPPED, error_text=bindparam("why")),
-            [{"of_id": id_, "why": why} for id_, why in sorted(reasons.items())],
-        )
+    is_pending = distribution_data.c.outcome == Outcome.PENDING if only_pending else true()
+    connection.execute(
+        update(distribution_data)
+        .where(distribution_data.c.distribution_id == bindparam("of_id"), is_pending)
+        .values(outcome=Outcome.SKIPPED, error_text=bindparam("why")),
+        [{"of_id": id_, "why": why} for id_, why in sorted(reasons.items())],
+    )

@@ -318,6 +318,14 @@ def set_aborted(connection: Connection, scope: Scope, is_aborted: bool) -> None:
         mark_scope(connection, scope.id)
 
 
+def take_resting(connection: Connection, scope: Scope) -> None:
+    """Moves visits that rest with aborted scopes to this one, where it leads to their projects."""
+    for other in all_scopes(connection):
+        if other.is_aborted and other.id != scope.id:
+            resting = scope_workload(other.id, is_aborted=True)
+            move_projects(connection, resting, members_of(connection, scope.id), {scope.id: scope.workload})
+
+
 def change_scope(connection: Connection, scope: Scope, values: Mapping[str, int | str | bool | None]) -> None:
     """Changes `nice`, `concurrency`, `tag` or `match_only` of a scope, for what is queued from now on."""
     lock_scopes(connection)

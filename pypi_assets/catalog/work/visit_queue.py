@@ -272,7 +272,10 @@ def move_projects(
     of = scope_projects.c
     got: set[int] = set()
     for ids in at_a_time(sorted(project_ids)):
-        leads = (of.project_id.in_(ids), of.scope_id.in_(list(scopes)), of.is_beyond.is_(False))
+        its = select(visit_queue.c.project_id).where(
+            visit_queue.c.workload == workload, visit_queue.c.project_id.in_(ids)
+        )
+        leads = (of.project_id.in_(its), of.scope_id.in_(list(scopes)), of.is_beyond.is_(False))
         query = select(of.project_id, func.min(of.scope_id)).where(*leads).group_by(of.project_id)
         for project_id, scope_id in connection.execute(query.order_by(of.project_id)).all():
             if _move(connection, project_id, workload, scopes[scope_id]):

@@ -94,3 +94,13 @@ def test_what_extras_of_a_root_lead_to(extras: list[str], expected: set[str]) ->
         "always",
     ]
     assert required_with(requirements, extras) == expected
+
+
+def test_what_needs_an_extra_counts_from_the_rules_on_that_follow_extras(sqlite_catalog: Catalog) -> None:
+    follower = scoped(sqlite_catalog)
+    follower.index.upload("app", "1.0", "one", "tool ; extra == 'dev'")
+    created = follower.start("app").scope.created_serial
+    follower.set_rules("requirements = { extras = true }")
+    follower.run()
+    assert edges(follower, "app") == {"one": ((created, None),), "tool": ((created + 1, None),)}
+    assert follower.members()["tool"][2] == created + 1

@@ -6,7 +6,7 @@ from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.observed.projects import project_ids
 from pypi_assets.catalog.reports.recounts import count_differences
 from pypi_assets.catalog.tables import distribution_data, read_attempts, visits
-from pypi_assets.catalog.work.scope_reading import apply_rules, reading_rules
+from pypi_assets.catalog.work.scope_reading import apply_rules, projects_to_rule, reading_rules
 from pypi_assets_tests.scoped_index import SDIST, ScopedFollower, scoped
 
 NO_SDISTS = '[[rule]]\nkinds = ["sdist"]\nskip = true'
@@ -75,7 +75,10 @@ def test_a_rule_that_comes_while_files_are_pending_skips_them(sqlite_catalog: Ca
     follower.run()
     assert set(follower.depths()) == {"app", "one"}
     with sqlite_catalog.write() as connection:
-        assert apply_rules(connection, [project_ids(connection, ["app"])["app"]]) == []
+        app = project_ids(connection, ["app"])["app"]
+        assert projects_to_rule(connection, 1) == []
+        apply_rules(connection, [app, 999])
+    assert follower.outcomes()[sdist] == "gave up"
 
 
 def test_a_file_is_skipped_only_where_all_scopes_skip_it(sqlite_catalog: Catalog) -> None:

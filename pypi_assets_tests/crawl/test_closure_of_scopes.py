@@ -1,0 +1,21 @@
+"""Rule 11: however ranges are cut, ordered or repeated, a project enters a scope at the serial at which a breadth-first
+search finds it, and from its own serial on answers are those of the index.
+
+CLOSURE_GRAPHS sets how many random graphs are tried. `python -m pypi_assets_tests.crawl.model_scopes` tries 5,000.
+"""
+
+import os
+import random
+
+from pypi_assets_tests.crawl.model_scopes import scratch_catalog, try_graph
+
+GRAPHS = int(os.environ.get("CLOSURE_GRAPHS", "100"))
+
+
+def test_every_graph() -> None:
+    """Each graph follows from its seed: `python -m pypi_assets_tests.crawl.model_scopes --first SEED --graphs 1`."""
+    first = 0 if "CI" in os.environ else random.SystemRandom().randrange(2**32)
+    with scratch_catalog() as catalog:
+        for seed in range(first, first + GRAPHS):
+            failure = try_graph(catalog, seed, is_small=True)
+            assert failure is None, failure
