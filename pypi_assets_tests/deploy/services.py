@@ -191,9 +191,10 @@ class Deployment:
                 if listens is not None:
                     self._await_port(name, self.environment[listens])
 
-    def start_another(self, name: str, called: str, network: Network | None = None) -> None:
-        """Starts one more of a service, as `--scale` does; in a network of its own, as on another machine."""
-        self._start(name, called, network)
+    def start_another(self, name: str, called: str, network: Network | None = None, *options: str) -> None:
+        """Starts one more of a service, as `--scale` does; in a network of its own, as on another machine. `options`
+        come after those of its command."""
+        self._start(name, called, network, options)
 
     def kill(self, called: str) -> None:
         """Kills a service and all that it has started, at once."""
@@ -228,14 +229,14 @@ class Deployment:
     def _within(self, path: str) -> Path:
         return self.root / path.removeprefix("/")
 
-    def _start(self, name: str, called: str, network: Network | None = None) -> None:
+    def _start(self, name: str, called: str, network: Network | None = None, options: Sequence[str] = ()) -> None:
         service = self.services[name]
         folders = {variable: str(self._within(path)) for variable, path in service.get("environment", {}).items()}
         begins_in = self._within(service["working_dir"]) if "working_dir" in service else self.home
         begins_in.mkdir(parents=True, exist_ok=True)
         with (self.root / "logs" / called).open("ab") as log:
             self.running[called] = subprocess.Popen(
-                [*(network.enter if network else ()), *ENTRY_POINTS.get(name, OURS), *service["command"]],
+                [*(network.enter if network else ()), *ENTRY_POINTS.get(name, OURS), *service["command"], *options],
                 cwd=begins_in,
                 env=self.variables | folders,
                 stdout=log,

@@ -12,6 +12,7 @@ import pytest
 from packaging.utils import canonicalize_name, parse_wheel_filename
 
 from pypi_assets.devindex.history import History
+from pypi_assets_tests.builders import make_wheel
 from pypi_assets_tests.deploy.services import LOOPBACK, Deployment, Network, own_network, secret
 from pypi_assets_tests.deploy.ui_client import backfill, ended, filenames, launch, providers, run_details, runs, until
 
@@ -19,6 +20,8 @@ pytestmark = pytest.mark.deploy
 
 CRAWL = ("crawled_projects", "crawled_distribution_data")
 WORKERS = 2
+PROJECTS = 20
+"""Of each scope."""
 AT_ONCE = 2
 """How many runs each of them takes."""
 
@@ -83,3 +86,37 @@ def test_a_full_crawl_that_workers_share_ends_exact_though_one_is_killed(
     lost = {run["runId"] for run in run_details(deployment, "FAILURE")}
     assert 1 <= len(lost) <= AT_ONCE, deployment.last_logs()
     assert lost <= {run["parentRunId"] for run in run_details(deployment, "SUCCESS")}
+
+
+def states(deployment: Deployment) -> dict[str, str]:
+    """The state of each scope."""
+    return {one["scope"]: one["state"] for one in json.loads(deployment.run("pypi-assets", "scope", "list", "--json"))}
+
+
+def test_workers_take_the_scopes_of_their_tags_and_a_killed_one_loses_nothing(
+    deploy: Callable[..., Deployment], tmp_path: Path
+):
+    history = History(tmp_path / "index")
+    expected = {f"{scope}{number}" for scope in ("left", "right") for number in range(PROJECTS)}
+    for scope in ("left", "right"):
+        for number in range(PROJECTS):
+            requires = [f"{scope}{number + 1}"] if number + 1 < PROJECTS else []
+            history.add(make_wheel(tmp_path, f"{scope}{number}", "1.0", requires_dist=requires))
+    deployment = deploy(
+        "compose.yaml",
+        "compose.celery.yaml",
+        PYPI_ASSETS_REQUESTS_PER_SECOND="4",  # so that there is a mid-run
+        CELERY_RUNS_AT_ONCE="1",
+    )
+    for tag in ("right", "left"):
+        deployment.start_another("worker", f"{tag} worker", None, f"--queues={tag}", f"--hostname={tag}@%h")
+        deployment.run("pypi-assets", "scope", "create", tag, f"{tag}0", "--tag", tag, "--match-only")
+    until(deployment, lambda: "STEP_START" in deployment.log_of("left worker") and reads(deployment) > 0)
+    deployment.kill("left worker")
+    assert states(deployment)["left"] != "finished"
+    until(deployment, lambda: states(deployment)["right"] == "finished")
+    deployment.start_another("worker", "left worker", None, "--queues=left", "--hostname=left@%h")
+    until(deployment, lambda: set(states(deployment).values()) == {"finished"})
+    assert "follow_scopes" not in deployment.log_of("worker")
+    files = json.loads(deployment.run("pypi-assets", "files", "--json"))
+    assert {(file["project"], file["outcome"]) for file in files} == {(name, "data") for name in expected}

@@ -131,7 +131,10 @@ def exact_serial(connection: Connection) -> int:
     state = read_state(connection)
     serial = complete_serial(connection)
     if serial == 0:
-        raise DumpError("nothing is complete yet: finish a full crawl first (pypi-assets crawl full)")
+        raise DumpError(
+            "nothing is complete yet: finish a full crawl first (pypi-assets crawl full), or a scope (pypi-assets scope"
+            " run)"
+        )
     if serial < state["exact_from"]:
         raise DumpError(
             f"the full crawl saw pages as new as serial {state['exact_from']}, and ranges are complete only up to"
