@@ -83,7 +83,7 @@ def test_where_there_is_no_version_the_job_that_comes_next_is_named(index: Serve
     assert result_of(pipeline, "modules_is_fresh") == (WARNED, text.format("update_leveldbs"))
 
 
-def test_no_check_asks_for_a_full_crawl_or_an_audit_where_scopes_decide_what_is_followed(
+def test_no_check_requires_a_full_crawl_or_an_audit_where_scopes_decide_what_is_followed(
     index: ServedIndex, pipeline: Pipeline
 ) -> None:
     start_scope(pipeline.crawler, ScopePlan("mine", named_roots(["alpha"]).extras))
