@@ -31,6 +31,7 @@ redis:
 
 histories: $(VENV)/.installed-test
 	$(BIN)/python -m pypi_assets_tests.crawl.model_run --histories 20000
+	$(BIN)/python -m pypi_assets_tests.crawl.model_scopes --graphs 5000
 	$(BIN)/python -m pypi_assets_tests.crawl.observed_run --histories 5000
 
 # each parser of what an index or a file says, in a process of its own: 20 minutes each

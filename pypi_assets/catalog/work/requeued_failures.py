@@ -7,6 +7,7 @@ from sqlalchemy import ColumnElement, Connection, Select, and_, exists, func, se
 from pypi_assets.catalog.coordination.claims import WORKER_DIED
 from pypi_assets.catalog.database import at_a_time, lock_rows
 from pypi_assets.catalog.ledger.epochs import note_changed_files
+from pypi_assets.catalog.observed.followed import is_followed
 from pypi_assets.catalog.reads.file_counts import counting_files
 from pypi_assets.catalog.reads.read_outcomes import FAILED, GONE, Outcome
 from pypi_assets.catalog.tables import (
@@ -26,13 +27,14 @@ def retry_failed_reads(connection: Connection, kind: str | None = None, normaliz
     """Makes failed reads due at once: all, or those of one kind or project. Returns how many.
 
     What is live and was not read is among them, whatever its outcome. Reads that a worker is retrying right now
-    are left to it.
+    are left to it. What is no longer followed is not read.
     """
     are_free = distributions.c.url.is_not(None), read_queue.c.claimed_by.is_(None)
+    followed = is_followed(connection, distributions.c.project_id)
     failed = [
         (row.id, row.project_id)
         for query in (failed_reads(kind, normalized).where(*are_free), unread_live_files(kind, normalized))
-        for row in connection.execute(query)
+        for row in connection.execute(query.where(followed))
     ]
     queue_reads(connection, failed)
     for ids in at_a_time(sorted(id_ for id_, _ in failed)):

@@ -6,7 +6,9 @@ from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.derived.leaving import prune_scope, remove_scope
 from pypi_assets.catalog.reports.recounts import count_differences
 from pypi_assets.catalog.tables import live_intervals, read_queue, scope_edges, scope_projects, scopes, visit_queue
+from pypi_assets.crawl.retry_failures import retry
 from pypi_assets_tests.crawl.model_dumps import DumpReader
+from pypi_assets_tests.crawl.model_following import draining_in_place
 from pypi_assets_tests.scoped_index import ScopedFollower, scoped
 from pypi_assets_tests.served_index import logged_changes
 
@@ -168,3 +170,7 @@ def test_what_is_entering_when_it_is_pruned_leaves_no_trace(sqlite_catalog: Cata
     follower.crawl()
     assert prune(follower) == ["library"]
     assert follower.depths() == {"app": 0}
+    follower.index.unreadable.clear()
+    with draining_in_place():
+        retry(follower.crawler)
+    assert follower.outcomes()[library] == "gave up", "it is no longer followed"
