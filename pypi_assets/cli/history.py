@@ -34,7 +34,9 @@ def history_command(project: str, everything: bool, output: Output) -> None:
         notes = list(note_of(following_at(connection, project)))
         hints = [] if known else list(unknown_project_hints(connection, project))
     rows = [
-        asdict(entry) | {"at": utc_time(entry.at)} for entry in entries if everything or entry.kind != Action.IGNORED
+        asdict(entry) | {"at": utc_time(entry.at), "not_before": utc_time(entry.not_before)}
+        for entry in entries
+        if everything or entry.kind != Action.IGNORED
     ]
     if output.as_json:
         print_json_rows(rows)
@@ -55,6 +57,8 @@ def _entry_row(row: dict[str, Any], output: Output) -> tuple[object, ...]:
 
     outcome = "" if row["kind"] == VISIT else row["outcome"]
     what = ": ".join(part for part in (row["text"], outcome, row["error"]) if part)
+    if row["not_before"]:
+        what += f", after {row['not_before']}"
     flags = [f"{len(row[flag])} files {flag}" for flag in ("yanked", "unyanked") if row[flag]]
     live, away = len(row["live"]), len(row["away"])
     counts = (live, away) if output.as_csv else (f"+{live}" if live else "", f"-{away}" if away else "")

@@ -63,6 +63,7 @@ SMALL = {
     "lister_states": "a row for each lister",
     "scope_claims": "a row for each worker",
     "full_crawls": "some a year",
+    "past_generations": "only of files that were overwritten on an index without serials",
     "scopes": "as many as people make",
     "scope_rulesets": "one for each change of rules by a person",
     "scope_marks": "what has changed since scopes looked last",

@@ -8,9 +8,12 @@ import pytest
 
 from pypi_assets.assembly import crawler_from, index_from, storage_from
 from pypi_assets.catalog.database import Catalog, CatalogError
+from pypi_assets.catalog.ledger.range_ledger import complete_serial
 from pypi_assets.catalog.observed.observations import Observations
 from pypi_assets.catalog.observed.projects import find_project
+from pypi_assets.catalog.publications.dump_rows import project_rows_at, providing_releases, requiring_releases
 from pypi_assets.catalog.reads.past_generations import past_generations_of
+from pypi_assets.catalog.reports.files_by_hash import files_with_sha256
 from pypi_assets.catalog.reports.followed_index import read_followed
 from pypi_assets.catalog.reports.live_files import live_files
 from pypi_assets.catalog.reports.project_history import read_history
@@ -22,6 +25,7 @@ from pypi_assets.crawl.incremental_crawl import crawl_incremental
 from pypi_assets.crawl.index_audit import audit_index
 from pypi_assets.crawl.observing import observe
 from pypi_assets.crawl.scope_crawl import run_scope, start_scope
+from pypi_assets.dumps.dump_format import as_dumped
 from pypi_assets.index.errors import PackageIndexError
 from pypi_assets.scopes.roots import named_roots
 from pypi_assets.settings import load_settings
@@ -157,10 +161,53 @@ def test_an_overwritten_file_is_its_next_generation(
         project = find_project(connection, "demo")
         assert project is not None
         [past] = past_generations_of(connection, project.id)
-        kinds = [entry.kind for entry in read_history(connection, project) if entry.serial == ranged.serials.end]
+        history = read_history(connection, project)
+    kinds = [entry.kind for entry in history if entry.serial == ranged.serials.end]
+    [added] = [entry for entry in history if entry.serial == ranged.serials.end and entry.kind == "add file"]
+    assert added.at is not None
+    assert added.not_before is not None
+    assert added.not_before <= added.at + 1  # whose fraction is cut off
     assert (past.generation, past.until, past.sha256) == (1, ranged.serials.end, before[name])
     assert past.facts["modules"] == ["demo"]
     assert kinds[:2] == ["add file", "replaced"]
+
+
+def test_answers_of_the_past_have_the_content_of_then(
+    index: ServedPages, catalog: Catalog, follow: Callable[..., Crawler]
+) -> None:
+    crawler = follow()
+    name = index.wheel("demo", "1.0", files={"first.py": ""}, requires_dist=["one"])
+    serials, hashes = [], []
+    crawl_full(crawler)
+    for number, requires in enumerate(("one", "two", "three")):
+        if number:
+            index.wheel("demo", "1.0", files={f"module{number}.py": ""}, requires_dist=[requires])
+            crawl_incremental(crawler)
+        with catalog.read() as connection:
+            serials.append(complete_serial(connection))
+        hashes.append(hashlib.sha256(index.projects["demo"][name].content).hexdigest())
+    modules, requirements = ("first", "module1", "module2"), ("one", "two", "three")
+    for number, serial in enumerate(serials):
+        [row] = [row for row in project_rows_at(catalog, serial, "demo") if row["filename"] == name]
+        decoded = as_dumped(row)
+        assert (decoded["sha256"], decoded["modules"], decoded["requires_dist"]) == (
+            hashes[number],
+            [modules[number]],
+            [requirements[number]],
+        )
+        [file] = [file for file in live_files(catalog, serial) if file.filename == name]
+        assert file.sha256 == hashes[number]
+        for other in range(3):
+            provided = {found[2] for found in providing_releases(catalog, serial, modules[other])}
+            assert provided == ({"1.0"} if other == number else set())
+            required = list(requiring_releases(catalog, serial, requirements[other]))
+            assert required == ([("demo", "1.0", 0)] if other == number else [])
+            found = [one.live for one in files_with_sha256(catalog, serial, hashes[other])]
+            ends = [*serials[1:], None]
+            since = 1 if other == 0 else serials[other]
+            until = ends[other] if other < number else None
+            assert [(span[0][0] > 0, span[0][1]) for span in found] == ([(True, until)] if other <= number else [])
+            assert other == 0 or not found or found[0][0][0] == since
 
 
 def test_bytes_without_a_hash_that_change_are_read_again(

@@ -189,6 +189,18 @@ def counted_serial(connection: Connection, instance: str) -> int:
     return int(read_lister_state(connection, PAGES, instance).content.get("serial", 0))
 
 
+def seen_without(connection: Connection, serials: Collection[int]) -> dict[int, float]:
+    """When a project was seen last without what an observed event of it shows, in unix seconds, by the event's serial:
+    it happened after that, and before the time of the event."""
+    of = observed_events.c
+    query = select(of.serial, of.not_before).where(of.not_before.is_not(None))
+    return {
+        serial: at
+        for some in at_a_time(sorted(serials))
+        for serial, at in connection.execute(query.where(of.serial.in_(some)))
+    }
+
+
 def begin_counter(connection: Connection, instance: str, now: float) -> None:
     """Enters the counter of an index, at 0, unless it is there. Raises CatalogError as `require_counter` does."""
     require_counter(connection, instance, is_observed=True)

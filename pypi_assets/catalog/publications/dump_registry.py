@@ -450,14 +450,15 @@ def _selected(connection: Connection, condition: ColumnElement[bool]) -> list[Du
 
 def full_dump_rows(catalog: Catalog, dump: Dump, shard: int) -> Iterator[dict[str, object]]:
     """The rows of one shard of a full dump: what is live at its end, by project, version and filename."""
-    yield from stream_rows(catalog, shard_at(catalog, dump.serials.end, dump.shards, shard))
+    end = dump.serials.end
+    yield from stream_rows(catalog, shard_at(catalog, end, dump.shards, shard), end)
 
 
 def range_dump_rows(catalog: Catalog, dump: Dump) -> Iterator[dict[str, object]]:
     """For each distribution changed in the dump's range: its row if it is live at the end, else a tombstone."""
-    yield from stream_rows(
-        catalog, rows_at(catalog, dump.serials.end).where(distributions.c.id.in_(_changed(dump.serials)))
-    )
+    end = dump.serials.end
+    changed = rows_at(catalog, end).where(distributions.c.id.in_(_changed(dump.serials)))
+    yield from stream_rows(catalog, changed, end)
 
 
 def count_changed(connection: Connection, serials: SerialRange) -> int:

@@ -3,18 +3,20 @@
 Intervals decide whether a file was live and yanked then. What was read of it is as of now.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from packaging.utils import canonicalize_name
-from sqlalchemy import ColumnElement, Select, and_, func, or_, select
+from sqlalchemy import ColumnElement, Connection, Select, and_, func, or_, select
 
 from pypi_assets.catalog.database import Catalog, at_a_time, read_by_index, storable
 from pypi_assets.catalog.observed.followed import answered_at
 from pypi_assets.catalog.reads.name_lists import StoredLists, lists_with_module
+from pypi_assets.catalog.reads.past_generations import contents_at, counts_later, has_past_generations
 from pypi_assets.catalog.reads.read_outcomes import Outcome
 from pypi_assets.catalog.reads.stored_contents import StoredContents
-from pypi_assets.catalog.reads.stored_json import from_json, to_dump
+from pypi_assets.catalog.reads.stored_json import from_json, to_dump, to_json
 from pypi_assets.catalog.tables import (
     distribution_data,
     distributions,
@@ -26,6 +28,7 @@ from pypi_assets.catalog.tables import (
     yanked_intervals,
 )
 from pypi_assets.distributions.record import DistributionKind, ModulesGrade
+from pypi_assets.distributions.requirement_names import required_projects
 
 _ROWS_AT_A_TIME = 1_000
 _ENTRY_POINTS_SINCE = 2
@@ -63,6 +66,7 @@ class _Found(NamedTuple):
     modules_id: int | None
     details: str | None
     shared_details_id: int | None
+    distribution_id: int
 
 
 def holds_at(start: ColumnElement[int], end: ColumnElement[int], serial: int) -> ColumnElement[bool]:
@@ -99,6 +103,7 @@ def rows_at(catalog: Catalog, serial: int) -> Select[tuple[object, ...]]:
         "modules_id": data.c.modules_id,
         "details": data.c.details,
         "shared_details_id": data.c.shared_details_id,
+        "distribution_id": distributions.c.id,
     }
     return (
         select(*(columns[name].label(name) for name in _Found._fields))
@@ -130,7 +135,7 @@ def project_rows_at(catalog: Catalog, serial: int, project: str) -> Iterator[dic
     query = rows_at(catalog, serial).where(
         projects.c.normalized == canonicalize_name(project), live_intervals.c.start.is_not(None)
     )
-    yield from stream_rows(catalog, query)
+    yield from stream_rows(catalog, query, serial)
 
 
 def providing_releases(catalog: Catalog, serial: int, module: str) -> Iterator[tuple[str, str, str]]:
@@ -146,12 +151,14 @@ def providing_releases(catalog: Catalog, serial: int, module: str) -> Iterator[t
         .join(distributions, distributions.c.id == data.c.distribution_id)
         .join(projects, projects.c.id == distributions.c.project_id)
         .join(releases, releases.c.id == distributions.c.release_id)
-        .where(holds_at(live.c.start, live.c.end, serial))
+        .where(holds_at(live.c.start, live.c.end, serial), ~counts_later(data.c.distribution_id, serial))
         .distinct()
     )
     with catalog.read() as connection:
         query = query.where(answered_at(connection, projects.c.id, serial))
         read_by_index(connection)
+        for was, _ in _replaced_since(connection, serial, lambda facts: module in (facts["modules"] or ())):
+            yield was.normalized, was.name, was.version
         for lists in at_a_time(list(lists_with_module(connection, module))):
             of_lists = query.where(data.c.modules_id.in_(lists))
             for row in connection.execution_options(yield_per=_ROWS_AT_A_TIME).execute(of_lists):
@@ -173,15 +180,70 @@ def requiring_releases(catalog: Catalog, serial: int, project: str) -> Iterator[
         .join(distributions, distributions.c.id == data.c.distribution_id)
         .join(projects, projects.c.id == distributions.c.project_id)
         .join(releases, releases.c.id == distributions.c.release_id)
-        .where(required.c.name == storable(canonicalize_name(project)), holds_at(live.c.start, live.c.end, serial))
+        .where(
+            required.c.name == storable(canonicalize_name(project)),
+            holds_at(live.c.start, live.c.end, serial),
+            ~counts_later(data.c.distribution_id, serial),
+        )
         .group_by(projects.c.normalized, releases.c.version)
         .order_by(projects.c.normalized)
     )
     with catalog.read() as connection:
         query = query.where(answered_at(connection, projects.c.id, serial))
         read_by_index(connection)
-        for row in connection.execution_options(yield_per=_ROWS_AT_A_TIME).execute(query):
-            yield row.normalized, row.version, row.condition
+        newest = connection.execution_options(yield_per=_ROWS_AT_A_TIME).execute(query)
+        found = ((row.normalized, row.version, row.condition) for row in newest)
+        yield from _joined(found, _required_before(connection, serial, canonicalize_name(project)))
+
+
+def _required_before(connection: Connection, serial: int, required: str) -> dict[tuple[str, str], int]:
+    """The conditions under which contents that were replaced since required the project, by project and version."""
+    found: dict[tuple[str, str], int] = {}
+    named = _replaced_since(
+        connection, serial, lambda facts: required in required_projects(facts["requires_dist"] or ())
+    )
+    for row, facts in named:
+        condition = required_projects(facts["requires_dist"])[required]
+        found[row.normalized, row.version] = min(condition, found.get((row.normalized, row.version), condition))
+    return found
+
+
+def _joined(
+    rows: Iterable[tuple[str, str, int]], further: Mapping[tuple[str, str], int]
+) -> Iterator[tuple[str, str, int]]:
+    """`rows` with `further` ones, by normalized name; of a release the least condition."""
+    left = dict(further)
+    waiting = sorted(((*key, condition) for key, condition in left.items()), reverse=True)
+    for project, version, condition in rows:
+        while waiting and waiting[-1][0] < project:
+            name, of_version, of_condition = waiting.pop()
+            if (name, of_version) in left:
+                yield name, of_version, of_condition
+        yield project, version, min(condition, left.pop((project, version), condition))
+    yield from (row for row in reversed(waiting) if row[:2] in left)
+
+
+def _replaced_since(
+    connection: Connection, serial: int, is_wanted: Callable[[Mapping[str, Any]], bool]
+) -> list[tuple[Any, Mapping[str, Any]]]:
+    """The releases of files live at `serial` whose content of then was replaced since, with the facts of that content,
+    where these are wanted."""
+    if not has_past_generations(connection):
+        return []
+    wanted = {id_: one.facts for id_, one in contents_at(connection, serial).items() if is_wanted(one.facts)}
+    live = live_intervals
+    query = (
+        select(distributions.c.id, projects.c.normalized, projects.c.name, releases.c.version)
+        .join(projects, projects.c.id == distributions.c.project_id)
+        .join(releases, releases.c.id == distributions.c.release_id)
+        .join(live, live.c.distribution_id == distributions.c.id)
+        .where(holds_at(live.c.start, live.c.end, serial), answered_at(connection, projects.c.id, serial))
+    )
+    return [
+        (row, wanted[row.id])
+        for ids in at_a_time(sorted(wanted))
+        for row in connection.execute(query.where(distributions.c.id.in_(ids)))
+    ]
 
 
 def version_yanks_at(catalog: Catalog, serial: int, normalized: Iterable[str]) -> Iterator[tuple[str, str, bool]]:
@@ -209,8 +271,12 @@ def version_yanks_at(catalog: Catalog, serial: int, normalized: Iterable[str]) -
                 yield row.normalized, row.version, bool(row.yanked)
 
 
-def stream_rows(catalog: Catalog, query: Select[tuple[object, ...]]) -> Iterator[dict[str, object]]:
+def stream_rows(
+    catalog: Catalog, query: Select[tuple[object, ...]], serial: int | None = None
+) -> Iterator[dict[str, object]]:
     """The rows of dumps that `query` finds, by project, version and filename; of what is not live, tombstones.
+
+    Of a file that was replaced by another of its name after `serial`, it is the content of then.
 
     A list is JSON already, as an `orjson.Fragment`: dumps take it as it is stored.
     """
@@ -218,12 +284,16 @@ def stream_rows(catalog: Catalog, query: Select[tuple[object, ...]]) -> Iterator
         read_by_index(connection)
         lists = StoredLists(connection)
         details = StoredContents(connection, shared_details)
+        has_past = serial is not None and has_past_generations(connection)
         result = connection.execution_options(yield_per=_ROWS_AT_A_TIME).execute(query)
         for partition in result.partitions():
             rows = [_Found._make(row) for row in partition]
-            contents = lists.load_json(list_id for row in rows for list_id in (row.requires_dist_id, row.modules_id))
-            names: dict[int | None, object] = {list_id: to_dump(content) for list_id, content in contents.items()}
-            names[None] = None
+            past: dict[int | None, object] = {}
+            if has_past and serial is not None:
+                rows = _as_they_were(connection, serial, rows, past)
+            ids = (list_id for row in rows for list_id in (row.requires_dist_id, row.modules_id) if list_id not in past)
+            names: dict[int | None, object] = {id_: to_dump(found) for id_, found in lists.load_json(ids).items()}
+            names |= past | {None: None}
             shared = details.load(row.shared_details_id for row in rows)
             release_columns = _ReleaseColumns({id_: from_json(content) for id_, content in shared.items()})
             for row in rows:
@@ -231,6 +301,45 @@ def stream_rows(catalog: Catalog, query: Select[tuple[object, ...]]) -> Iterator
                     yield _place(row) | {"tombstone": True}
                 else:
                     yield _live_row(row, names, release_columns)
+
+
+def _as_they_were(
+    connection: Connection, serial: int, rows: Sequence[_Found], names: dict[int | None, object]
+) -> list[_Found]:
+    """`rows` with the contents that counted at `serial`. Their lists of names come under ids below 0."""
+    past = contents_at(connection, serial, [row.distribution_id for row in rows])
+    found = []
+    for row in rows:
+        content = past.get(row.distribution_id)
+        if content is None:
+            found.append(row)
+            continue
+        facts = content.facts
+        requires_id, modules_id = -2 * row.distribution_id, -2 * row.distribution_id - 1
+        for list_id, listed in ((requires_id, facts["requires_dist"]), (modules_id, facts["modules"])):
+            names[list_id] = None if listed is None else to_dump(to_json(listed))
+        is_unread = facts["outcome"] == Outcome.PENDING  # and never will be
+        found.append(
+            row._replace(
+                url=facts["url"],
+                sha256=content.sha256,
+                size=facts["size"],
+                uploaded_at=facts["uploaded_at"],
+                shown_requires_python=facts["requires_python"],
+                yanked_reason=facts["yanked_reason"],
+                core_metadata_sha256=facts.get("core_metadata_sha256"),
+                outcome=Outcome.VANISHED if is_unread else facts["outcome"],
+                error_kind=facts["error_kind"],
+                extractor_version=facts["extractor_version"],
+                metadata_version=facts["metadata_version"],
+                read_requires_python=None,
+                requires_dist_id=requires_id,
+                modules_id=modules_id,
+                details=json.dumps(facts["details"]),
+                shared_details_id=None,
+            )
+        )
+    return found
 
 
 class _Known(NamedTuple):

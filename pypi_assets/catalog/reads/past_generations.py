@@ -5,17 +5,17 @@ Which files are replaced is computed in `catalog/derived/file_updates.py`.
 
 import json
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, select
+from sqlalchemy import ColumnElement, Connection, exists, select
 
-from pypi_assets.catalog.database import insert_missing
+from pypi_assets.catalog.database import at_a_time, insert_missing
 from pypi_assets.catalog.reads.shared_details import merged_details
 from pypi_assets.catalog.tables import distribution_data, distributions, name_lists, past_generations, shared_details
 
-_FACTS = ("url", "size", "uploaded_at", "requires_python", "yanked_reason")
+_FACTS = ("url", "size", "uploaded_at", "requires_python", "yanked_reason", "core_metadata_sha256")
 _READ = ("outcome", "error_kind", "error_text", "metadata_version", "extractor_version")
 
 
@@ -84,3 +84,62 @@ def past_generations_of(connection: Connection, project_id: int) -> list[PastGen
         PastGeneration(filename, generation, until, sha256, json.loads(zlib.decompress(content)))
         for filename, generation, until, sha256, content in rows
     ]
+
+
+def has_past_generations(connection: Connection) -> bool:
+    """Whether any file was replaced by another of its name: only indexes without serials let that be seen."""
+    return bool(connection.scalar(select(exists(select(past_generations.c.generation)))))
+
+
+def counts_later(distribution_id: ColumnElement[int], serial: int) -> ColumnElement[bool]:
+    """Whether another content of the distribution than its newest one counted at `serial`."""
+    of = past_generations.c
+    return exists().where(of.distribution_id == distribution_id, of.until > serial)
+
+
+def contents_at(
+    connection: Connection, serial: int, distribution_ids: Sequence[int] | None = None
+) -> dict[int, PastGeneration]:
+    """The contents that counted at `serial`, of those of these distributions (None: of all) that have another one now,
+    by the id of the distribution."""
+    of = past_generations.c
+    query = (
+        select(of.distribution_id, distributions.c.filename, of.generation, of.until, of.sha256, of.content)
+        .join(distributions, distributions.c.id == of.distribution_id)
+        .where(of.until > serial)
+        .order_by(of.until.desc())  # the first one that ends after the serial comes last, and stays
+    )
+    parts = [query]
+    if distribution_ids is not None:
+        parts = [query.where(of.distribution_id.in_(ids)) for ids in at_a_time(distribution_ids)]
+    return {
+        id_: PastGeneration(filename, generation, until, sha256, json.loads(zlib.decompress(content)))
+        for part in parts
+        for id_, filename, generation, until, sha256, content in connection.execute(part)
+    }
+
+
+def content_spans(connection: Connection, sha256: str) -> dict[int, list[tuple[int, int | None]]]:
+    """When the content with this hash counted, of distributions that had several ones: by their ids, from which serial
+    up to which (None: it still does)."""
+    of = past_generations.c
+    had = select(of.distribution_id).where(of.sha256 == sha256)
+    has = select(distributions.c.id).where(distributions.c.sha256 == sha256, distributions.c.generation > 1)
+    ids = sorted({*connection.scalars(had), *connection.scalars(has)})
+    spans: dict[int, list[tuple[int, int | None]]] = {}
+    for some in at_a_time(ids):
+        newest = dict(
+            connection.execute(
+                select(distributions.c.id, distributions.c.sha256).where(distributions.c.id.in_(some))
+            ).all()
+        )
+        query = select(of.distribution_id, of.until, of.sha256).where(of.distribution_id.in_(some))
+        since: dict[int, int] = {}
+        for id_, until, its_sha256 in connection.execute(query.order_by(of.distribution_id, of.generation)):
+            if its_sha256 == sha256:
+                spans.setdefault(id_, []).append((since.get(id_, 0), until))
+            since[id_] = until
+        for id_, its_sha256 in newest.items():
+            if its_sha256 == sha256:
+                spans.setdefault(id_, []).append((since.get(id_, 0), None))
+    return spans

@@ -10,6 +10,7 @@ from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.ledger.range_ledger import complete_serial
 from pypi_assets.catalog.observed.followed import answered_at, follows_all
 from pypi_assets.catalog.publications.dump_rows import holds_at
+from pypi_assets.catalog.reads.past_generations import contents_at, has_past_generations
 from pypi_assets.catalog.tables import (
     distribution_data,
     distributions,
@@ -68,20 +69,23 @@ def live_files(
         )
         if project is not None:
             query = query.where(projects.c.normalized == canonicalize_name(project))
+        past = contents_at(connection, at) if has_past_generations(connection) else {}
         for row in connection.execution_options(yield_per=1_000).execute(query):
+            then = past.get(row.id)
+            facts = row._mapping if then is None else {**row._mapping, **then.facts, "sha256": then.sha256}
             yield LiveFile(
                 filename=row.filename,
                 project=row.name,
                 version=row.version,
                 kind=row.kind,
-                sha256=row.sha256,
+                sha256=facts["sha256"],
                 yanked=row.yanked_since is not None,
-                size=row.size,
-                uploaded_at=row.uploaded_at,
-                requires_python=row.requires_python,
+                size=facts["size"],
+                uploaded_at=facts["uploaded_at"],
+                requires_python=facts["requires_python"],
                 live_since=row.live_since,
-                outcome=row.outcome,
-                url=row.url,
+                outcome=facts["outcome"],
+                url=facts["url"],
             )
 
 

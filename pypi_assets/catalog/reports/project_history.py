@@ -18,6 +18,7 @@ from pypi_assets.catalog.ledger.epochs import epochs_of
 from pypi_assets.catalog.ledger.range_ledger import complete_serial
 from pypi_assets.catalog.observed.events import events_by_project
 from pypi_assets.catalog.observed.followed import FOLLOWED, UNFOLLOWED
+from pypi_assets.catalog.observed.observations import seen_without
 from pypi_assets.catalog.observed.project_names import CORRECTED
 from pypi_assets.catalog.observed.projects import Project
 from pypi_assets.catalog.reads.read_outcomes import READ_LATE
@@ -71,7 +72,8 @@ class Entry:
     event or the log names. `live` and `away` are the files that became live or ceased to be, `yanked` and `unyanked`
     those that were live before and after. An upload has the `outcome` of reading the file and the kind of an `error`; a
     visit has its number, its `outcome` and the text of an `error`. `epoch` is that of the serial; None beyond the
-    complete serial, where no answer is given yet.
+    complete serial, where no answer is given yet. `not_before` is of an event that was observed: it happened after then
+    (unix seconds), and before `at`; None where `at` is its own time, or nothing was seen before.
     """
 
     serial: int
@@ -88,6 +90,7 @@ class Entry:
     yanked: tuple[str, ...] = ()
     unyanked: tuple[str, ...] = ()
     epoch: int | None = None
+    not_before: float | None = None
 
 
 def build_history(
@@ -147,7 +150,15 @@ def read_history(connection: Connection, project: Project) -> list[Entry]:
     )
     complete = complete_serial(connection)
     known = epochs_of(connection, {entry.serial for entry in entries if entry.serial <= complete})
-    return [replace(entry, epoch=known.get(entry.serial)) for entry in entries]
+    without = seen_without(connection, {entry.serial for entry in entries})
+    return [
+        replace(
+            entry,
+            epoch=known.get(entry.serial),
+            not_before=None if entry.kind == VISIT or entry.at is None else without.get(entry.serial),
+        )
+        for entry in entries
+    ]
 
 
 def _boundaries(files: Iterable[FileLife]) -> Iterator[tuple[int, str, str]]:
