@@ -37,10 +37,12 @@ def prune_scope(connection: Connection, scope: Scope, now: float) -> list[str]:
     rulesets, of = rulesets_of(connection, scope.id), scope_projects.c
     known = max(complete_serial(connection), events_through(connection))
     pruned = replace(scope, pruned_serial=known + 1)
-    reached = search(connection, pruned, rulesets, load_edges(connection, scope.id))
-    ids = project_ids(connection, sorted(reached))
+    found = search(connection, pruned, rulesets, load_edges(connection, scope.id))
+    ids = project_ids(connection, sorted(found))
     rows = connection.execute(select(scope_projects).where(of.scope_id == scope.id))
     members = {row.project_id: row for row in rows}
+    entered = {id_ for id_, row in members.items() if not row.is_beyond}  # what has not is left to the next search
+    reached = {name: one for name, one in found.items() if name in ids and (one.is_beyond or ids[name] in entered)}
     stay = {ids[name] for name, one in reached.items() if not one.is_beyond}
     left = _leave(connection, scope, sorted(members.keys() - stay))
     kept = {id_: row for id_, row in members.items() if id_ in stay}

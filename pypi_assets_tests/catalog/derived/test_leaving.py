@@ -174,3 +174,18 @@ def test_what_is_entering_when_it_is_pruned_leaves_no_trace(sqlite_catalog: Cata
     with draining_in_place():
         retry(follower.crawler)
     assert follower.outcomes()[library] == "gave up", "it is no longer followed"
+
+
+def test_what_rules_let_in_before_a_prune_enters_after_it(sqlite_catalog: Catalog) -> None:
+    follower = scoped(sqlite_catalog)
+    follower.index.upload("app", "1.0", "library")
+    follower.index.upload("library", "1.0", "base")
+    follower.index.upload("base", "1.0")
+    follower.start("app", "tool", rules='[[rule]]\nprojects = ["library", "tool"]\naccept = false')
+    assert set(follower.depths()) == {"app"}
+    follower.index.upload("tool", "1.0")
+    follower.set_rules("")
+    assert prune(follower) == []
+    follower.run()
+    assert follower.depths() == {"app": 0, "tool": 0, "library": 1, "base": 2}
+    assert {name.split("-")[0] for name in follower.outcomes()} == {"app", "library", "base", "tool"}
