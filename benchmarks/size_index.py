@@ -22,6 +22,7 @@ from pypi_assets.distributions.filenames import parse_filename
 from pypi_assets.distributions.reader_pool import FinishedReading
 from pypi_assets.distributions.record import DistributionKind, DistributionRecord
 from pypi_assets.index.models import ChangelogEvent, FetchedBytes, IndexFile, ListedProject, ProjectPage
+from pypi_assets.index.protocol import Observation, Report
 from pypi_assets_tests.model_index import EmptyRanges, ModelReaders
 
 URL = "https://index.example.org/simple/"
@@ -42,12 +43,17 @@ class AnsweringIndex:
     pages: dict[str, ProjectPage] = field(default_factory=dict)
     drifted: set[str] = field(default_factory=set)
     serial: int = 0
+    is_observed: bool = False
 
     def __post_init__(self) -> None:
         with self.catalog.read() as connection:
             self.serial = events_through(connection)
             if (last := last_event(connection)) is not None:
                 self.log.append(last)
+
+    def observe(self, _: Report, **__: bool) -> Observation:
+        """Nothing: it has serials."""
+        return Observation()
 
     def release(self, name: str) -> None:
         """The project has a new release of a wheel and an sdist, in three events. No release had its version before."""
