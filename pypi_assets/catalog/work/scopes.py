@@ -29,6 +29,7 @@ from pypi_assets.catalog.tables import (
     distributions,
     live_intervals,
     projects,
+    scope_marks,
     scope_projects,
     scope_rulesets,
     scopes,
@@ -293,6 +294,7 @@ def mark_scope(connection: Connection, scope_id: int) -> None:
     """All projects of the scope are looked at again, and something is left to do."""
     of_scope = select(scope_projects.c.project_id).where(scope_projects.c.scope_id == scope_id)
     mark_projects(connection, connection.scalars(of_scope).all())
+    connection.execute(insert(scope_marks).values(project_id=0))  # a scope may have no project yet
     connection.execute(update(scopes).where(scopes.c.id == scope_id).values(completed_at=None))
 
 
