@@ -40,6 +40,14 @@ OLDER = (
     *("anyio==4.8.0", "certifi==2025.1.31", "click==8.1.7", "fastapi==0.115.0", "flask==3.0.3", "h11==0.14.0"),
     *("httpx==0.27.2", "idna==3.7", "jinja2==3.1.5", "markupsafe==2.1.5", "pydantic==2.11.3", "pygments==2.18.0"),
     *("requests==2.31.0", "rich==13.9.4", "sniffio==1.3.0", "sqlalchemy==2.0.40", "starlette==0.45.3"),
+    *(
+        "annotated-types==0.6.0",
+        "blinker==1.8.2",
+        "charset-normalizer==3.4.0",
+        "httpcore==1.0.7",
+        "itsdangerous==2.1.2",
+    ),
+    *("markdown-it-py==2.2.0", "mdurl==0.1.1", "pydantic-core==2.27.2", "shellingham==1.5.3", "greenlet==3.1.1"),
     *("typer==0.15.1", "typing-extensions==4.12.2", "urllib3==2.3.0", "uvicorn==0.34.0", "werkzeug==3.1.2"),
 )
 OTHERS = ("attrs==25.3.0", "toolz==1.0.0", "tqdm==4.67.1", "pyyaml==6.0.2", "zope.interface==7.2")
