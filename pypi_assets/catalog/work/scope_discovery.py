@@ -87,12 +87,13 @@ def discover(
         store_members(connection, one.scope, one.rulesets[-1], one.reached, one.members, ids, now)
     for some in at_a_time(row.id for row in marks):
         connection.execute(delete(scope_marks).where(scope_marks.c.id.in_(some)))
-    mark_projects(connection, {ids[name] for one in searches for name in one.new_names(ids)})
+    again = {ids[name] for one in searches for name in one.new_names(ids)}  # also what others follow already
+    mark_projects(connection, again)
     for one in searches:
         is_shared = len(one.new_names(ids)) > len(entering[one.scope.id])  # what others leave undone is its work too
         if queued[one.scope.id].get(one.scope.workload) or is_shared:
             note_left(connection, one.scope.id)
-    return Discovered(entered, waiting, len(marks) < _MARKS_AT_ONCE and not entered + waiting)
+    return Discovered(entered, waiting, is_all=len(marks) < _MARKS_AT_ONCE and not again)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from pypi_assets.catalog.tables import followed_intervals, scope_marks
 from pypi_assets.catalog.work.scope_discovery import discover
 from pypi_assets.crawl import incremental_crawl
 from pypi_assets.crawl.retry_failures import retry
+from pypi_assets.crawl.scope_crawl import discover_all
 from pypi_assets_tests.crawl.model_following import draining_in_place
 from pypi_assets_tests.scoped_index import ScopedFollower, scoped
 
@@ -143,3 +144,13 @@ def test_rules_keep_projects_out_from_the_serial_on_at_which_they_are_in_force(s
     follower.set_rules('[[rule]]\nprojects = ["tf-*"]\naccept = false')
     follower.run()
     assert "tf-one" in follower.depths(), "what is in stays until the scope is pruned"
+
+
+def test_what_another_scope_follows_already_is_found_to_its_end_at_once(sqlite_catalog: Catalog) -> None:
+    follower = scoped(sqlite_catalog)
+    for name, required in (("app", "library"), ("library", "base"), ("base", "deep"), ("deep", "app")):
+        follower.index.upload(name, "1.0", required)
+    follower.start("app")
+    follower.create("library", name="other")
+    discover_all(follower.crawler)
+    assert follower.depths("other") == {"library": 0, "base": 1, "deep": 2, "app": 3}
