@@ -258,6 +258,12 @@ def write_full_dump(
     return _commit(storage, DumpKind.FULL, serials, sequence, files)
 
 
+def write_full_dump_of(storage: Storage, rows: Iterable[Row], *, serial: int = SERIAL) -> Manifest:
+    """Writes and commits a full dump of `rows` in one file."""
+    serials = SerialRange(0, serial)
+    return _commit(storage, DumpKind.FULL, serials, 1, [_write_file(storage, serials.key, 0, rows)])
+
+
 def write_range_dump(storage: Storage, rows: Iterable[Row], serials: SerialRange, *, sequence: int) -> Manifest:
     """Writes and commits an incremental dump of `rows`, as `changed_rows` makes them."""
     return _commit(storage, DumpKind.INCREMENTAL, serials, sequence, [_write_file(storage, serials.key, 0, rows)])

@@ -203,6 +203,7 @@ def ranges(measured: Measured) -> None:
     """
     index = AnsweringIndex(measured.catalog)
     crawler = measured.crawler(index)
+    files = []
     for repeat in range(REPEATS):
         names = active_projects(measured.catalog, RANGE_EVENTS // 3, seed=repeat)
         for name in ("range of 500 events, first visits", "range of 500 events"):
@@ -211,7 +212,9 @@ def ranges(measured: Measured) -> None:
             assert [one.events.events for one in done] == [count], done
             measured.meter.figures["unexplained"] = sum(one.unexplained_changes for one in done)
             measured.meter.timed("its dump", lambda: list(write_missing_ranges(measured.catalog, measured.storage)))
+        files.append(sum(len(page.files) for page in index.pages.values()))
         index.pages.clear()  # the catalog knows them now, and they are no memory of the range
+    measured.meter.figures["files on the pages of a range"] = median(files)
 
 
 def _crawl_new_ranges(crawler: Crawler) -> list[RangeResult]:

@@ -6,7 +6,7 @@ bounded; what holds for a project's records is defined by its dataset, here as e
 
 import os
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
@@ -15,7 +15,9 @@ from pypi_assets.leveldbs.build.builder import Loaded
 from pypi_assets.leveldbs.build.reduce_process import Setup, new_records
 from pypi_assets.leveldbs.build.reducers import Reducers
 from pypi_assets.leveldbs.build.sorted_runs import Runs, cut, memory_of, merged
+from pypi_assets.leveldbs.build.tallies import Tallies
 from pypi_assets.leveldbs.datasets.dataset import Dataset
+from pypi_assets.leveldbs.format.content_hash import hash_sum
 from pypi_assets.leveldbs.format.errors import LeveldbError
 from pypi_assets.leveldbs.format.leveldb_binding import Database
 from pypi_assets.leveldbs.format.records import Records
@@ -67,7 +69,7 @@ def load_dump(
             ),
             rows_done,
         )
-    return load_runs(db, runs, dump.rows, memory_bytes // _PARTS, rows_done)
+    return load_runs(db, dataset, runs, dump.rows, memory_bytes // _PARTS, rows_done)
 
 
 def sampled_bounds(dataset: Dataset, storage: Storage, dump: Manifest, range_bytes: int) -> list[bytes]:
@@ -88,15 +90,28 @@ def sampled_bounds(dataset: Dataset, storage: Storage, dump: Manifest, range_byt
     return cut(sample, 1 + memory_of(sample) * dump.rows // max(1, sampled) // range_bytes)
 
 
-def load_runs(db: Database, runs: Sequence[Runs], rows: int, memory_bytes: int, rows_done: RowsDone) -> Loaded:
-    """Writes the records of the runs, in ascending order. Raises LeveldbError where a key is in them twice."""
+def load_runs(
+    db: Database, dataset: Dataset, runs: Sequence[Runs], rows: int, memory_bytes: int, rows_done: RowsDone
+) -> Loaded:
+    """Writes the records of the runs, in ascending order, and their tallies after them. Raises LeveldbError where a key
+    is in them twice."""
     counts: Counter[str] = Counter()
     for one in runs:
         counts.update(one.counts)
-    written = _write(db, merged(runs, memory_bytes), lambda: rows_done(rows))
+    tallies = Tallies(dataset)
+    written = _write(db, _tallied(merged(runs, memory_bytes), tallies), lambda: rows_done(rows))
     if written != counts.total():
         raise LeveldbError(f"a project is in the dump twice: {counts.total() - written} records came again")
-    return Loaded(rows, counts, sum(one.hash_sum for one in runs))
+    _, added = tallies.take(None)
+    _write(db, [added], lambda: rows_done(rows))
+    counts.update(chr(one[0]) for one in added)
+    return Loaded(rows, counts, sum(one.hash_sum for one in runs) + hash_sum(added.items()))
+
+
+def _tallied(parts: Iterable[Records], tallies: Tallies) -> Iterator[Records]:
+    for records in parts:
+        tallies.add(records)
+        yield records
 
 
 def _write(db: Database, parts: Iterable[Records], rows_done: Callable[[], object]) -> int:

@@ -19,7 +19,7 @@ from pypi_assets.dumps.dump_paths import file_path
 from pypi_assets.dumps.dump_reader import iter_rows
 from pypi_assets.leveldbs.build.builder import by_project
 from pypi_assets.leveldbs.build.row_decoder import RowDecoder
-from pypi_assets.leveldbs.build.sorted_runs import Block, RunWriter
+from pypi_assets.leveldbs.build.sorted_runs import RunWriter
 from pypi_assets.leveldbs.datasets.dataset import Dataset
 from pypi_assets.leveldbs.datasets.registry import require_dataset
 from pypi_assets.leveldbs.format.errors import LeveldbError
@@ -50,9 +50,9 @@ class Rows(msgspec.Struct, frozen=True, tag=True):
 
 
 class Written(msgspec.Struct, frozen=True, tag=True):
-    """From the reducer, at the end: its runs. The sum of the hashes is in hex."""
+    """From the reducer, at the end: its runs, and where their index begins. The sum of the hashes is in hex."""
 
-    blocks: list[Block]
+    index_offset: int
     counts: dict[str, int]
     hash_sum: str
 
@@ -75,7 +75,7 @@ def new_records(
     With `every` above 1 only the first of each `every` projects is sent.
     """
     name = storage.uri(file_path(directory, file.name))
-    decode = RowDecoder(dataset.columns).decode
+    decode = RowDecoder(dataset.read_columns).decode
     for number, (project, rows) in enumerate(by_project(iter_rows(storage, directory, file, decode), name)):
         if number % every == 0:
             yield len(rows), dataset.change(None, project, rows)[1]
@@ -116,7 +116,7 @@ def _serve(setup: Setup, incoming: BinaryIO, outgoing: BinaryIO) -> FromReducer:
                     unreported = 0
             _send(outgoing, Rows(unreported, file_ends=True))
         runs = writer.finish()
-    return Written(list(runs.blocks), dict(runs.counts), f"{runs.hash_sum:x}")
+    return Written(runs.index_offset, dict(runs.counts), f"{runs.hash_sum:x}")
 
 
 def _send(outgoing: BinaryIO, message: FromReducer) -> None:

@@ -1,16 +1,19 @@
 """Sorted runs of records on disk: what does not fit in memory is written sorted, in blocks by ranges of keys.
 
-All runs are cut at the same bounds, so that a range can be read, sorted and done with before the next.
+All runs are cut at the same bounds, so that a range can be read, sorted and done with before the next. There are as
+many blocks as runs times ranges, so a block takes 32 bytes of memory.
 """
 
 from bisect import bisect_left
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from operator import itemgetter
 from pathlib import Path
+from struct import Struct
 from types import TracebackType
-from typing import NamedTuple, Self
+from typing import Self
 
 import msgspec
 import zstandard
@@ -26,21 +29,20 @@ _Content = tuple[list[bytes], list[bytes]]
 _decoder = msgspec.msgpack.Decoder(_Content)
 
 
-class Block(NamedTuple):
-    """A part of a run: the number of its range, where it is, how long, and about how much memory its records take."""
-
-    range: int
-    offset: int
-    size: int
-    memory: int
+_BLOCK = Struct("=4Q")
+"""A block, which is a part of a run, in the index at the end of a file: the number of its range, where it is, its
+length, and about how much memory its records take."""
+_READ_BLOCKS = 4_096
 
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """The file of one writer. `hash_sum` is of all its records, `counts` are theirs by the first letter of the key."""
+    """The file of one writer, and where its index begins. `hash_sum` is of all its records, `counts` are theirs by the
+    first letter of the key.
+    """
 
     path: Path
-    blocks: Sequence[Block]
+    index_offset: int
     counts: Mapping[str, int]
     hash_sum: int
 
@@ -57,7 +59,7 @@ class RunWriter:
         self._compressor = zstandard.ZstdCompressor(level=_COMPRESSION_LEVEL)
         self._records: Records = {}
         self._memory = 0
-        self._blocks: list[Block] = []
+        self._index = bytearray()
         self._counts: Counter[int] = Counter()
         self._hash_sum = 0
 
@@ -76,11 +78,13 @@ class RunWriter:
             self._write_run()
 
     def finish(self) -> Runs:
-        """Writes what is left, and returns all that was written."""
+        """Writes what is left and the index, and returns all that was written."""
         self._write_run()
+        index_offset = self._file.tell()
+        self._file.write(self._index)
         self._file.flush()
         counts = {chr(letter): count for letter, count in self._counts.items()}
-        return Runs(self._path, self._blocks, counts, self._hash_sum)
+        return Runs(self._path, index_offset, counts, self._hash_sum)
 
     def _write_run(self) -> None:
         records, self._records, self._memory = self._records, {}, 0
@@ -94,7 +98,7 @@ class RunWriter:
                 content = msgspec.msgpack.encode((block, [records[one] for one in block]))
                 compressed = self._compressor.compress(content)
                 memory = len(content) + _RECORD_BYTES * len(block)
-                self._blocks.append(Block(number, self._file.tell(), len(compressed), memory))
+                self._index += _BLOCK.pack(number, self._file.tell(), len(compressed), memory)
                 self._file.write(compressed)
             start = end
 
@@ -116,30 +120,43 @@ def cut(records: Records, ranges: int) -> list[bytes]:
     return bounds
 
 
-def merged(runs: Iterable[Runs], memory_bytes: int) -> Iterator[Records]:
+def merged(runs: Sequence[Runs], memory_bytes: int) -> Iterator[Records]:
     """All records in ascending order of their keys, as many at a time as take about `memory_bytes`, a range at least.
 
     A key that is in several runs comes once.
     """
-    found = sorted(((block, one.path) for one in runs for block in one.blocks), key=lambda entry: entry[0].range)
-    together: list[tuple[Block, Path]] = []
+    paths = [one.path for one in runs]
+    together: list[tuple[int, int, int]] = []
     memory = 0
-    for number, (block, path) in enumerate(found):
-        if memory >= memory_bytes and block.range != found[number - 1][0].range:
-            yield _read(together)
+    for blocks in _by_range(runs):
+        if memory >= memory_bytes:
+            yield _read(paths, together)
             together, memory = [], 0
-        together.append((block, path))
-        memory += block.memory
+        for writer, offset, size, taken in _BLOCK.iter_unpack(blocks):
+            together.append((writer, offset, size))
+            memory += taken
     if together:
-        yield _read(together)
+        yield _read(paths, together)
 
 
-def _read(blocks: Iterable[tuple[Block, Path]]) -> Records:
+def _by_range(runs: Sequence[Runs]) -> list[bytearray]:
+    """Of each range its blocks, which have the number of their writer in place of that of the range."""
+    ranges: defaultdict[int, bytearray] = defaultdict(bytearray)
+    for writer, one in enumerate(runs):
+        with one.path.open("rb") as file:
+            file.seek(one.index_offset)
+            for part in iter(partial(file.read, _READ_BLOCKS * _BLOCK.size), b""):
+                for number, *block in _BLOCK.iter_unpack(part):
+                    ranges[number] += _BLOCK.pack(writer, *block)
+    return [ranges[number] for number in sorted(ranges)]
+
+
+def _read(paths: Sequence[Path], blocks: Iterable[tuple[int, int, int]]) -> Records:
     decompressor = zstandard.ZstdDecompressor()
     records: Records = {}
-    for block, path in blocks:
-        with path.open("rb") as file:
-            file.seek(block.offset)
-            keys, values = _decoder.decode(decompressor.decompress(file.read(block.size)))
+    for writer, offset, size in blocks:
+        with paths[writer].open("rb") as file:
+            file.seek(offset)
+            keys, values = _decoder.decode(decompressor.decompress(file.read(size)))
         records.update(zip(keys, values, strict=True))
     return {record_key: records[record_key] for record_key in sorted(records)}

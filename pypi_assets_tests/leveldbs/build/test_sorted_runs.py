@@ -1,5 +1,6 @@
 """Runs come back merged and in order, whatever the order of their records was."""
 
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,23 @@ def test_a_key_in_several_runs_comes_once(tmp_path: Path) -> None:
     ]
     assert [one.counts for one in runs] == [{"a": 1, "b": 1, "c": 1}] * 2
     assert list(merged([], 1)) == []
+
+
+def test_many_blocks_take_little_memory(tmp_path: Path) -> None:
+    """There are as many as runs times ranges: their number grows with the square of what is sorted."""
+    ranges, count = 200, 100
+    keys = [b"%04d" % number for number in range(ranges)]
+    tracemalloc.start()
+    try:
+        with RunWriter(tmp_path / "runs", keys[1:], 1) as writer:
+            for _ in range(count):
+                writer.add(dict.fromkeys(keys, b""))
+            runs = writer.finish()
+            assert list(next(merged([runs], 1))) == [keys[0]]
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 120 * ranges * count
 
 
 def test_a_file_of_runs_is_never_written_over(tmp_path: Path) -> None:
