@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from sqlalchemy.engine import make_url
 
 from pypi_assets.catalog.coordination.rates import SharedRate
-from pypi_assets.catalog.database import Catalog, NoCatalogError, open_catalog, open_existing_catalog
+from pypi_assets.catalog.database import Catalog, NoCatalogError, open_catalog, open_existing_catalog, open_to_read
 from pypi_assets.catalog.observed.observations import Observations
 from pypi_assets.catalog.observed.projects import Selection
 from pypi_assets.catalog.work.full_crawls import followed_index
@@ -114,6 +114,15 @@ def existing_catalog_from(settings: Settings) -> Catalog:
             place = f"at {make_url(settings.resolved_database_url).render_as_string(hide_password=True)}"
         variable = read_variables().label("database_url" if settings.database_url else "home")
         raise NoCatalogError(f"there is no catalog {place} ({error}): {FIRST_COMMANDS}; or check {variable}") from error
+
+
+def catalog_to_read(settings: Settings) -> Catalog:
+    """The catalog for the service: nothing can be written through it, and no statement takes longer than an answer may.
+
+    Raises CatalogError, a NoCatalogError where there is none.
+    """
+    existing_catalog_from(settings).close()  # for its messages, and the check of the tables' version
+    return open_to_read(settings.resolved_database_url, settings.service_timeout_s)
 
 
 def storage_from(settings: Settings, catalog: Catalog | None = None, *, read_only: bool = False) -> Storage:

@@ -10,11 +10,13 @@ import tomllib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import SplitResult, parse_qs, quote, unquote, urlsplit, urlunsplit
 
 from pypi_assets.errors import SettingsError
+from pypi_assets.scope_tables import ScopeTable, read_scope_tables
 
 INDEXES_ACCEPTS = "a file of indexes in TOML, a table each (docs/indexes.md); default: there is one index"
 ALL_INDEXES = "all"
@@ -26,7 +28,6 @@ HOMES = "indexes"
 
 _NAME = re.compile(r"[a-z][a-z0-9]*(?:[-_][a-z0-9]+)*")
 _LONGEST_NAME = 40
-_SCOPE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _DECLARED_TWICE = re.compile(r"Cannot declare \('([^']*)',\) twice.*?(\(at line \d+)?")
 _VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _RENAMED = {"url": "index_url", "database": "database_url", "storage": "storage_url"}
@@ -75,7 +76,7 @@ class IndexTable:
     is_default: bool
     is_private: bool
     also_public: tuple[str, ...]
-    scopes: tuple[str, ...]
+    scopes: tuple[ScopeTable, ...]
     values: Mapping[str, str | Variable]
     keys: Mapping[str, str]
     credentials: Credentials | None
@@ -209,7 +210,7 @@ def _read_table(path: Path, name: str, table: Any, setting_names: Collection[str
         is_default=_flag(path, name, table, "default") or name == DEFAULT_INDEX,
         is_private=_flag(path, name, table, "private"),
         also_public=tuple(re.sub(r"[-_.]+", "-", one).lower() for one in _names(path, name, table, "also_public")),
-        scopes=_scopes(path, name, table),
+        scopes=read_scope_tables(name, table.get("scopes", {}), path.absolute().parent, partial(_error, path, name)),
         values=values,
         keys={setting: next((key for key, one in _RENAMED.items() if one == setting), setting) for setting in values},
         credentials=_credentials(path, name, table.get("credentials")),
@@ -295,16 +296,6 @@ def _names(path: Path, index: str, table: Mapping[str, Any], key: str) -> list[s
     if not isinstance(value, list):
         raise _error(path, index, key, "is no list of names")
     return _texts(path, index, key, value)
-
-
-def _scopes(path: Path, index: str, table: Mapping[str, Any]) -> tuple[str, ...]:
-    names = _names(path, index, table, "scopes")
-    for name in names:
-        if not _SCOPE_NAME.fullmatch(name):
-            raise _error(path, index, "scopes", f"{_shown(name)} is no name of a scope")
-        if names.count(name) > 1:
-            raise _error(path, index, "scopes", f"{name} is there twice")
-    return tuple(names)
 
 
 def _texts(path: Path, index: str, key: str, items: Sequence[Any]) -> list[str]:

@@ -16,13 +16,16 @@ from pypi_assets.dumps.dump_writer import write_missing_ranges
 from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.dumps.unused_dumps import clean_dumps
 from pypi_assets.storage.store import Storage, open_storage
-from pypi_assets_tests.crawl.followers import Follower, SilentIndex, add
+from pypi_assets_tests.crawl.followers import Follower, SilentIndex, add, wheel
 from pypi_assets_tests.databases import sqlite_database
+from pypi_assets_tests.scoped_index import ScopedFollower, ScopedIndex
 
 DAILY = "daily"
 SELDOM = 16
 """How many projects take turns."""
 HOUR_S = 3_600.0
+LIBRARIES = tuple(f"library{number}" for number in range(20))
+TURNS = 8
 
 
 @dataclass
@@ -39,15 +42,22 @@ class GrowingCatalog:
 
     def __post_init__(self) -> None:
         catalog = self.into or open_catalog(sqlite_database(self.folder / "catalog.sqlite"))
-        self.follower = Follower(SilentIndex(), catalog, now=time.time() + 10 * 24 * HOUR_S)
+        self.follower = self.make_follower(catalog, time.time() + 10 * 24 * HOUR_S)
         self.storage = open_storage((self.folder / "storage").as_uri())
         for number in range(SELDOM):
             for version in ("0.1", "1.0"):
                 add(self.follower.index, f"seldom{number}", version)
         for version in ("0.0", "1.0", *(f"0.{number}" for number in range(1, self.files))):
             add(self.follower.index, DAILY, version)
-        crawl_full(self.follower.crawler)
+        self.begin()
         full_dump(self.catalog, self.storage, 1)
+
+    def make_follower(self, catalog: Catalog, now: float) -> Follower:
+        return Follower(SilentIndex(), catalog, now=now)
+
+    def begin(self) -> None:
+        """Brings the catalog up to where its ranges begin."""
+        crawl_full(self.follower.crawler)
 
     @property
     def catalog(self) -> Catalog:
@@ -78,3 +88,30 @@ class GrowingCatalog:
         self.follower.now += 24 * HOUR_S
         list(clean_dumps(self.catalog, self.storage, [], self.follower.now))
         assert len(cover(self.catalog).dumps) == 1
+
+
+class GrowingScope(GrowingCatalog):
+    """The same, where a scope decides what is followed.
+
+    All releases require some libraries. Each of the daily project requires one of `TURNS` others as well, in turn.
+    """
+
+    def make_follower(self, catalog: Catalog, now: float) -> ScopedFollower:
+        return ScopedFollower(ScopedIndex(), catalog, now=now)
+
+    def begin(self) -> None:
+        index, roots = self.follower.index, [DAILY, *(f"seldom{number}" for number in range(SELDOM))]
+        assert isinstance(self.follower, ScopedFollower)
+        assert isinstance(index, ScopedIndex)
+        for library in (*LIBRARIES, *(f"turn{number}" for number in range(TURNS))):
+            index.upload(library, "1.0")
+        for root in roots:
+            index.requirements[wheel(root, "1.0")] = LIBRARIES
+        self.follower.start(*roots)
+
+    def happen(self) -> None:
+        index, version, seldom = self.follower.index, self.age + 2, f"seldom{self.age % SELDOM}"
+        assert isinstance(index, ScopedIndex)
+        index.requirements[wheel(DAILY, f"{version}.0")] = (*LIBRARIES, f"turn{version % TURNS}")
+        index.requirements[wheel(seldom, f"{version}.0")] = LIBRARIES
+        super().happen()

@@ -61,6 +61,8 @@ class SmallCatalog:
         modules: tuple[str, ...] | None = ("demo",),
         requires_dist: tuple[str, ...] | None = (),
         requires_python: str | None = None,
+        stubs: tuple[str, ...] = (),
+        import_names: tuple[str, ...] | None = None,
     ) -> None:
         normalized = canonicalize_name(project)
         digest = hashlib.sha256(normalized.encode()).digest()
@@ -106,7 +108,7 @@ class SmallCatalog:
                     error_kind=None if modules is not None else "corrupt archive",
                     extractor_version=1,
                     metadata_version="2.1",
-                    details=_details(modules),
+                    details=_details(modules, stubs, import_names),
                 )
             )
             connection.execute(insert(live_intervals).values(distribution_id=file_id, start=serial))
@@ -182,9 +184,15 @@ def _entry_points(modules: tuple[str, ...] | None) -> dict[str, dict[str, str]]:
     return {"console_scripts": {module: f"{module}:main" for module in modules}} if modules else {}
 
 
-def _details(modules: tuple[str, ...] | None) -> str:
-    entry_points = {} if modules is None else {"entry_points": _entry_points(modules)}
-    return json.dumps({"provides_extra": [], **entry_points})
+def _details(
+    modules: tuple[str, ...] | None, stubs: tuple[str, ...] = (), import_names: tuple[str, ...] | None = None
+) -> str:
+    details: dict[str, object] = {} if modules is None else {"entry_points": _entry_points(modules)}
+    if stubs:
+        details["stubs"] = stubs
+    if import_names is not None:
+        details["import_names"] = import_names
+    return json.dumps({"provides_extra": [], **details})
 
 
 def _lists(

@@ -18,11 +18,12 @@ from pypi_assets.catalog.reports.failures import count_failures
 from pypi_assets.catalog.reports.range_states import range_statuses
 from pypi_assets.crawl.draining import Pace
 from pypi_assets.crawl.incremental_crawl import allocate_next_ranges
+from pypi_assets.crawl.scope_crawl import discover_all
 from pypi_assets.dumps.cover import cover
-from pypi_assets.upkeep.due import due_datasets, due_full_dump, due_ranges, what_is_due
+from pypi_assets.upkeep.due import due_datasets, due_full_dump, due_ranges, due_scopes, what_is_due
 from pypi_assets.upkeep.live_totals import live_totals
 from pypi_assets.upkeep.old_partitions import shown_ranges, shown_versions
-from pypi_assets_tests.growing_catalog import GrowingCatalog
+from pypi_assets_tests.growing_catalog import GrowingCatalog, GrowingScope
 from pypi_assets_tests.kept_counts import require_right_counts
 from pypi_assets_tests.measured_work import Work, measure
 
@@ -43,18 +44,40 @@ GROWING = {
 """The statements that may take more steps on an older catalog, and why."""
 
 
+_OF_SCOPES = "what a project requires, and since when, counts since its scope was created or pruned"
+GROWING_SCOPES = GROWING | {
+    r"SELECT distributions\.id, distributions\.project_id, distributions\.kind": _OF_SCOPES,
+    r"SELECT scope_edges\.": _OF_SCOPES,
+    r"SELECT required_names\.": _OF_SCOPES,
+}
+"""The same where scopes decide what is followed."""
+
+
 @pytest.fixture(scope="module")
 def works(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Work, Work]]:
     """Each kind of work at the age k and at 4 k."""
+    growing = GrowingCatalog(tmp_path_factory.mktemp("growing"))
+    return measured_at_both_ages(growing, kinds_of_work(growing))
+
+
+@pytest.fixture(scope="module")
+def works_of_scopes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Work, Work]]:
+    """The same where a scope of some dozens of projects decides what is followed."""
+    growing = GrowingScope(tmp_path_factory.mktemp("growing"))
+    return measured_at_both_ages(growing, kinds_of_scopes(growing))
+
+
+def measured_at_both_ages(
+    growing: GrowingCatalog, works: Mapping[str, Callable[[], object]]
+) -> dict[str, tuple[Work, Work]]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Pace, "is_due", lambda _: False)  # what is reported now and then depends on the clock
         patch.setattr(counters, "_FOLDED_EVERY", 1)  # as few rows at each moment
         patch.setattr(range_ledger, "CHECKED_RANGES", 5)
-        growing = GrowingCatalog(tmp_path_factory.mktemp("growing"))
         measured = []
         for age in (AGE, LATER):
             growing.grow(age)
-            measured.append({name: measure(growing.catalog, work) for name, work in kinds_of_work(growing).items()})
+            measured.append({name: measure(growing.catalog, work) for name, work in works.items()})
         require_right_counts(growing.catalog)
         growing.catalog.close()
     return {name: (measured[0][name], measured[1][name]) for name in measured[0]}
@@ -99,6 +122,17 @@ def kinds_of_work(growing: GrowingCatalog) -> dict[str, Callable[[], object]]:
     }
 
 
+def kinds_of_scopes(growing: GrowingCatalog) -> dict[str, Callable[[], object]]:
+    works = kinds_of_work(growing)
+
+    def tick() -> None:
+        discover_all(growing.follower.crawler)
+        due_scopes(growing.catalog)
+
+    return {kind: works[kind] for kind in KINDS_OF_SCOPES[:-1]} | {"a tick of scopes": tick}
+
+
+KINDS_OF_SCOPES = ["a range", "a status", "a tick of scopes"]
 KINDS = ["a range", "a range with a revisit", "a tick of each sensor", "a status", "a scrape", "the newest ranges"]
 
 
@@ -116,13 +150,26 @@ def test_work_adds_the_same_rows_at_any_age(works: Mapping[str, tuple[Work, Work
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_statement_takes_more_steps_on_an_older_catalog(works: Mapping[str, tuple[Work, Work]], kind: str) -> None:
-    young, old = works[kind]
+    require_same_steps(*works[kind], GROWING)
+
+
+@pytest.mark.parametrize("kind", KINDS_OF_SCOPES)
+def test_what_a_scope_follows_costs_the_same_at_any_age(
+    works_of_scopes: Mapping[str, tuple[Work, Work]], kind: str
+) -> None:
+    young, old = works_of_scopes[kind]
+    assert old.statements <= young.statements
+    assert old.added == young.added
+    require_same_steps(young, old, GROWING_SCOPES)
+
+
+def require_same_steps(young: Work, old: Work, growing: Mapping[str, str]) -> None:
     grown = {
         shortened(statement): (young.by_statement.get(statement, 0), steps)
         for statement, steps in old.by_statement.items()
         if steps > young.by_statement.get(statement, 0) * 1.2 + NOISE
     }
-    unknown = {one: steps for one, steps in grown.items() if not any(re.match(allowed, one) for allowed in GROWING)}
+    unknown = {one: steps for one, steps in grown.items() if not any(re.match(allowed, one) for allowed in growing)}
     assert unknown == {}
 
 

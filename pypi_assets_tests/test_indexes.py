@@ -9,6 +9,7 @@ import pytest
 from pypi_assets.errors import SettingsError
 from pypi_assets.indexes import read_indexes
 from pypi_assets.locations import load_locations
+from pypi_assets.scope_tables import ScopeTable
 from pypi_assets.setting_variables import SETTING_NAMES, read_all_indexes, read_variables, selected_index
 from pypi_assets.settings import load_settings
 from pypi_assets_tests.environment import clear_settings
@@ -24,7 +25,10 @@ COMPANY = """
 url = "https://company.example/root/simple/"
 lister = "simple"
 private = true
-scopes = ["tools"]
+also_public = ["Some.Tool"]
+
+[company-internal.scopes.tools]
+projects = ["httpx"]
 """
 Write = Callable[[str], Path]
 
@@ -89,12 +93,12 @@ def test_a_variable_or_a_block_selects_the_index(write: Write, monkeypatch: pyte
 
 
 def test_a_table_has_what_is_of_no_setting_too(write: Write) -> None:
-    indexes = read_indexes(write(PUBLIC + COMPANY + 'also_public = ["Some.Tool"]\n'), SETTING_NAMES)
+    indexes = read_indexes(write(PUBLIC + COMPANY), SETTING_NAMES)
     assert [table.name for table in indexes.tables] == ["public", "company-internal"]
     company = indexes.named("company-internal")
     assert company is not None
     assert (indexes.default.name, indexes.default.is_private, company.is_private) == ("public", False, True)
-    assert (company.scopes, company.also_public) == (("tools",), ("some-tool",))
+    assert (company.scopes, company.also_public) == ((ScopeTable("tools", ("httpx",)),), ("some-tool",))
 
 
 @pytest.mark.parametrize(
@@ -172,10 +176,10 @@ OTHER = '[other]\nurl = "https://other.example/simple/"\n'
         (ONE + "contact = {file = 'x'}", "index one: contact: names no environment variable"),
         (ONE + "contact = {env = 'NOT_SET'}", "index one: contact: the environment variable NOT_SET is not set"),
         (ONE + "private = 'yes'", "index one: private: is neither true nor false"),
-        (ONE + "scopes = 'x'", "index one: scopes: is no list of names"),
-        (ONE + "scopes = ['a b']", "index one: scopes: 'a b' is no name of a scope"),
-        (ONE + "scopes = ['a', 'a']", "index one: scopes: a is there twice"),
-        (ONE + "scopes = [1]", "index one: scopes: '1' is no text"),
+        (ONE + "scopes = 'x'", "index one: scopes: each scope is a table, such as [one.scopes.tools]"),
+        (ONE + "scopes.'a b'.projects = ['x']", "index one: scopes: 'a b' is no name for a scope"),
+        (ONE + "[one.scopes.a]\n[one.scopes.a]", "is not TOML: "),
+        (ONE + "scopes.a.projects = [1]", "index one: scopes.a.projects: '[1]' is not accepted"),
         (ONE + OTHER, "none of one, other is the default index: add `default = true`"),
         (ONE + "default = true\n" + OTHER + "default = true\n", "one and other are both the default index"),
         (ONE + "lister = 'telepathy'", "index one: lister: 'telepathy' is no kind of index"),

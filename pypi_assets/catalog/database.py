@@ -48,6 +48,7 @@ _ROLLED_BACK = frozenset({"40001", "40P01"})
 _ATTEMPTS = 10
 _FIRST_PAUSE_S = 0.02
 _LONGEST_PAUSE_S = 2.0
+_STEPS_BETWEEN_LOOKS = 10_000
 _PARAMETERS_AT_A_TIME = 1_000
 
 _T = TypeVar("_T")
@@ -169,6 +170,33 @@ def open_catalog(url: str, clock: Callable[[], float] | None = None) -> Catalog:
 def open_existing_catalog(url: str, clock: Callable[[], float] | None = None) -> Catalog:
     """The same for readers, which create nothing: raises NoCatalogError where there is no catalog."""
     return _open(url, clock, migrate=False, must_exist=True)[0]
+
+
+def open_to_read(url: str, statement_timeout_s: float) -> Catalog:
+    """A catalog that is there, through which nothing can be written. Statements end after `statement_timeout_s`.
+
+    On SQLite `query_only` refuses to write. A server needs no more than the right to SELECT.
+    """
+    if make_url(url).get_backend_name() != "sqlite":
+        milliseconds = int(statement_timeout_s * 1_000)
+        options = f"-c default_transaction_read_only=on -c statement_timeout={milliseconds}"
+        engine = create_engine(
+            url, pool_pre_ping=True, pool_size=16, connect_args={"connect_timeout": 10, "options": options}
+        )
+        return Catalog(engine, _clock_of(engine))
+    engine = _sqlite_engine(url)
+
+    @event.listens_for(engine, "connect")
+    def _refuse_to_write(connection: Any, _record: object) -> None:
+        connection.execute("PRAGMA query_only = ON")
+
+    @event.listens_for(engine, "begin")
+    def _limit(connection: Connection) -> None:
+        ends = time.monotonic() + statement_timeout_s
+        driver: Any = connection.connection.driver_connection
+        driver.set_progress_handler(lambda: time.monotonic() > ends, _STEPS_BETWEEN_LOOKS)
+
+    return Catalog(engine)
 
 
 def migrate_catalog(url: str) -> tuple[str | None, str]:

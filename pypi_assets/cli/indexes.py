@@ -54,7 +54,7 @@ def _row(table: "IndexTable | None") -> dict[str, Any]:
         "lister": settings.lister,
         "default": table.is_default if table else True,
         "private": table.is_private if table else False,
-        "scopes": list(table.scopes) if table else [],
+        "scopes": [scope.name for scope in table.scopes] if table else [],
         "database": make_url(settings.resolved_database_url).render_as_string(hide_password=True),
         "storage": settings.resolved_storage_url,
     }

@@ -67,14 +67,12 @@ def scope_create_command(
     from pypi_assets.crawl.scope_crawl import start_scope
     from pypi_assets.scopes.root_files import read_roots
     from pypi_assets.scopes.roots import named_roots
-    from pypi_assets.scopes.ruleset import RulesError, parse_ruleset, refused_roots
+    from pypi_assets.scopes.ruleset import read_rules
 
     roots = named_roots(projects)
     for file in files:
         roots |= read_roots(file)
-    rules = "" if how["rules"] is None else _read_rules(how["rules"])
-    if refused := refused_roots(parse_ruleset(rules), roots.extras):
-        raise RulesError("; ".join(refused))
+    rules = "" if how["rules"] is None else read_rules(how["rules"], roots.extras)
     plan = ScopePlan(
         name,
         roots.extras,
@@ -100,16 +98,6 @@ def scope_create_command(
         )
 
 
-def _read_rules(path: Path) -> str:
-    from pypi_assets.scopes.roots import read_bytes
-    from pypi_assets.scopes.ruleset import RulesError
-
-    try:
-        return read_bytes(path).decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise RulesError(f"{path}: not in UTF-8: {error}") from None
-
-
 @command("run", "tools", group=scope_group)
 @click.argument("name", required=False)
 @click.option("--tag", help="Without NAME: take scopes of this tag, and of none.")
@@ -118,7 +106,8 @@ def _read_rules(path: Path) -> str:
 def scope_run_command(name: str | None, tag: str | None, match_only: bool, as_json: bool) -> None:
     """Visit and read what scope NAME leads to; without NAME, all scopes with work left.
 
-    Continues where an earlier run stopped. The project list is not requested.
+    Scopes that the file of indexes declares are created before, or brought in line with it. Continues where an earlier
+    run stopped. The project list is not requested.
     """
     if name is not None and tag is not None:
         raise click.UsageError("--tag goes with no NAME: it selects scopes")
@@ -126,8 +115,12 @@ def scope_run_command(name: str | None, tag: str | None, match_only: bool, as_js
         raise click.UsageError("--match-only goes with --tag")
     from pypi_assets.crawl.incremental_crawl import crawl_incremental
     from pypi_assets.crawl.scope_crawl import run_ready_scopes
+    from pypi_assets.declared_scopes import declared_scopes, keep_in_line
+    from pypi_assets.settings import load_settings
 
-    with opened_crawler() as crawler:
+    declared = declared_scopes(load_settings())
+    with opened_crawler(creates=bool(declared)) as crawler:
+        keep_in_line(crawler, declared)
         results = run_ready_scopes(crawler, None if name is None else [name], tag, is_match_only=match_only)
         if crawler.index.is_observed:  # what was seen for the first time is in no range yet
             crawl_incremental(crawler)
@@ -292,16 +285,14 @@ def scope_rules_command(name: str, path: Path | None, version: int | None, as_js
 
     from pypi_assets.catalog.database import CatalogError
     from pypi_assets.catalog.work.scopes import add_ruleset, require_scope, rulesets_of
-    from pypi_assets.scopes.ruleset import RulesError, parse_ruleset, refused_roots
+    from pypi_assets.scopes.ruleset import read_rules
     from pypi_assets.settings import load_settings
 
     with existing_catalog(load_settings()) as catalog:
         with catalog.read() as connection:
             scope = require_scope(connection, name)
         if path is not None:
-            content = _read_rules(path)
-            if refused := refused_roots(parse_ruleset(content), scope.roots):
-                raise RulesError("; ".join(refused))
+            content = read_rules(path, scope.roots)
             catalog.transact(partial(add_ruleset, scope=scope, content=content, now=catalog.clock()))
         with catalog.read() as connection:
             known = {stored.version: stored for stored in rulesets_of(connection, scope.id)}

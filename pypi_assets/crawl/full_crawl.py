@@ -32,7 +32,7 @@ from pypi_assets.catalog.work.full_crawls import (
     open_crawl,
     read_crawl,
 )
-from pypi_assets.catalog.work.scope_discovery import discover, tasks_of
+from pypi_assets.catalog.work.scope_discovery import tasks_of
 from pypi_assets.catalog.work.scopes import follow_selected, members_of
 from pypi_assets.catalog.work.visit_queue import WorkloadProgress, queue_visits, workload_progress
 from pypi_assets.crawl.crawler import Crawler
@@ -40,7 +40,7 @@ from pypi_assets.crawl.draining import claiming
 from pypi_assets.crawl.lister_choice import query_changelog
 from pypi_assets.crawl.observing import observe
 from pypi_assets.crawl.reading import ReadCounts, read_workload
-from pypi_assets.crawl.scope_crawl import settle
+from pypi_assets.crawl.scope_crawl import discover_all, settle
 from pypi_assets.crawl.simple_lister import require_serial
 from pypi_assets.crawl.stored_events import catch_up, index_serial, store_all_events, store_history
 from pypi_assets.crawl.visiting import visit_workload
@@ -135,7 +135,7 @@ def _follow_selected(crawler: Crawler, crawl: FullCrawl) -> list[tuple[int, int,
     """
     catalog, names = crawler.catalog, crawler.selection.names
     scope = catalog.transact(partial(follow_selected, names=names, serial=crawl.serial, now=catalog.clock()))
-    catalog.transact(partial(discover, now=catalog.clock(), workload=crawl.workload, is_forced=True))
+    discover_all(crawler, crawl.workload)
     left = catalog.transact(partial(prune_scope, scope=scope, now=catalog.clock()))
     if left:
         crawler.notify(f"no longer followed, since PYPI_ASSETS_PROJECTS does not name them: {', '.join(left)}")

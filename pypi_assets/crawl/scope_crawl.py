@@ -42,6 +42,7 @@ from pypi_assets.crawl.lister_choice import query_changelog
 from pypi_assets.crawl.reading import ReadCounts, read_workload
 from pypi_assets.crawl.stored_events import store_all_events
 from pypi_assets.crawl.visiting import visit_workload
+from pypi_assets.index.urls import redact
 
 ENTERING_IN_A_RANGE = 200
 """How many projects enter within one range at most; the others are left to the workloads of their scopes."""
@@ -74,14 +75,14 @@ def start_scope(crawler: Crawler, plan: ScopePlan) -> Scope:
     serial = crawler.patiently(lambda: query_changelog(crawler, index.last_serial, again=True))
     if serial is None:
         raise CatalogError(
-            "a scope follows the changelog, which is off: set PYPI_ASSETS_LISTER to xmlrpc or auto, and try again once"
-            " it answers"
+            f"a scope follows the changelog, which is off at {redact(index.changelog_url)}: try again once it answers,"
+            " with PYPI_ASSETS_LISTER=auto; where an index has none, PYPI_ASSETS_LISTER=pages observes its pages"
         )
 
     scope = catalog.transact(
         partial(create_scope, plan=plan, serial=serial, index_url=index.index_url, now=catalog.clock())
     )
-    catalog.transact(partial(discover, now=catalog.clock(), is_forced=True))
+    discover_all(crawler)
     return scope
 
 
@@ -96,7 +97,7 @@ def run_scope(crawler: Crawler, name: str) -> ScopeResult:
     counts = ReadCounts()
     report = partial(_report_discovered, crawler, scope)
     with claiming(crawler, scope.workload):
-        catalog.transact(partial(discover, now=catalog.clock(), is_forced=True))
+        discover_all(crawler)
         _take_over(crawler, scope)
         while True:
             counts += follow_workload(crawler, scope.workload, discovered=report)
@@ -119,7 +120,7 @@ def find_scope_projects(crawler: Crawler, name: str) -> Scope:
     `run_scope`. Raises CatalogError as that does."""
     crawler, scope = _for_scope(crawler, name)
     with claiming(crawler, scope.workload):
-        crawler.catalog.transact(partial(discover, now=crawler.catalog.clock(), is_forced=True))
+        discover_all(crawler)
         _take_over(crawler, scope)
         while _find(crawler, scope.workload, None)[1].entered:
             _report_discovered(crawler, scope)
@@ -270,12 +271,6 @@ def run_ready_scopes(
     ready = [
         scope
         for scope in scopes
-        if names is not None
-        or (
-            scope.completed_at is None
-            and not scope.is_aborted
-            and scope.concurrency != 0
-            and scope.is_for(tag, is_match_only=is_match_only)
-        )
+        if names is not None or (scope.may_go_on and scope.is_for(tag, is_match_only=is_match_only))
     ]
     return [run_scope(crawler, scope.name) for scope in ready]

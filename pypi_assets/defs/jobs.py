@@ -9,6 +9,7 @@ from pypi_assets.defs import health
 from pypi_assets.defs.partitions import all_of, dump_shards, project_shards
 from pypi_assets.defs.pods import BUILDING, CRAWLING, DUMPING, EXPORTING
 from pypi_assets.defs.policy import ENDS_IN_TIME, FROM_SCRATCH_TAG, ONE_AT_A_TIME_TAG
+from pypi_assets.defs.scope_tags import partitioned_by_scope
 
 _HEALTH_CHECKS = dg.AssetSelection.checks(*dg.load_asset_checks_from_modules([health]))
 _AFTER_FULL_CRAWL = dg.AssetSelection.checks(health.catalog_is_fresh, health.few_are_exhausted, health.nothing_drifted)
@@ -26,6 +27,7 @@ full_crawl_job = dg.define_asset_job(
 follow_scopes_job = dg.define_asset_job(
     "follow_scopes",
     selection=dg.AssetSelection.groups("crawl_scopes"),
+    config=partitioned_by_scope(),
     tags=CRAWLING,
     description="Visits and reads what the roots of a scope lead to, until nothing is left. A partition is a scope,"
     " which `pypi-assets scope create` makes. The sensor scope_work adds them, and requests those with work.",

@@ -21,7 +21,9 @@ from dagster._core.definitions.asset_selection import (
 from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 from dagster_shared.record import replace
 
+from pypi_assets.defs.partitions import scope_names
 from pypi_assets.defs.policy import ONE_AT_A_TIME_TAG
+from pypi_assets.defs.scope_tags import partitioned_by_scope
 
 Job = dg.JobDefinition | UnresolvedAssetJobDefinition
 SEPARATOR = "__"
@@ -90,8 +92,10 @@ class Naming:
     def _renamed(self, job: Job) -> Job:
         name, tags = self.name(job.name), self._tags(job.tags or {})
         if isinstance(job, UnresolvedAssetJobDefinition):
-            selection = self._selection(job.selection)
-            return replace(job, name=name, tags=tags, selection=selection)
+            selection, config = self._selection(job.selection), job.config
+            if isinstance(config, dg.PartitionedConfig):
+                config = partitioned_by_scope(self.index, self.partitions(scope_names))
+            return replace(job, name=name, tags=tags, selection=selection, config=config)
         ops = [self._op(node) for node in job.graph.node_defs if isinstance(node, dg.OpDefinition)]
         graph = dg.GraphDefinition(name=name, node_defs=ops, dependencies=job.graph.dependencies)
         return graph.to_job(description=job.description, tags=tags, metadata=job.metadata)

@@ -5,19 +5,17 @@ Which scopes have work is computed in `upkeep/due.py`. Here it becomes run reque
 
 import dagster as dg
 
-from pypi_assets.catalog.work.scopes import Scope, all_scopes
+from pypi_assets.catalog.work.scopes import all_scopes
 from pypi_assets.crawl.scope_crawl import discover_all
+from pypi_assets.declared_scopes import declared_scopes, keep_in_line
 from pypi_assets.defs.attempts import attempts, failures_in_a_row
 from pypi_assets.defs.expected_errors import expected_errors_of_ticks
 from pypi_assets.defs.jobs import follow_scopes_job
 from pypi_assets.defs.naming import Naming
 from pypi_assets.defs.partitions import scope_names
-from pypi_assets.defs.pods import with_tag
-from pypi_assets.defs.resources import CatalogResource, CrawlerResource
+from pypi_assets.defs.resources import CatalogResource, CrawlerResource, SettingsResource
+from pypi_assets.defs.scope_tags import tags_of
 from pypi_assets.upkeep.due import due_ranges, due_scopes
-
-CELERY_QUEUE_TAG = "dagster-celery/queue"
-PRIORITY_TAG = "dagster/priority"
 
 
 def scope_work_sensor(naming: Naming, interval_s: int, status: dg.DefaultSensorStatus) -> dg.SensorDefinition:
@@ -32,10 +30,15 @@ def scope_work_sensor(naming: Naming, interval_s: int, status: dg.DefaultSensorS
         " or whose new projects a range has left to it. Runs that failed are requested again, after growing pauses.",
     )
     def scope_work(
-        context: dg.SensorEvaluationContext, catalog: CatalogResource, crawler: CrawlerResource
+        context: dg.SensorEvaluationContext,
+        settings: SettingsResource,
+        catalog: CatalogResource,
+        crawler: CrawlerResource,
     ) -> dg.SensorResult | dg.SkipReason:
         with expected_errors_of_ticks(interval_s):
             opened = catalog.get()
+            if declared := declared_scopes(settings.get()):
+                keep_in_line(crawler.for_tick(context.log.warning), declared)
             with opened.read() as connection:
                 scopes = {scope.name: scope for scope in all_scopes(connection)}
             if not scopes:
@@ -60,12 +63,3 @@ def scope_work_sensor(naming: Naming, interval_s: int, status: dg.DefaultSensorS
         )
 
     return scope_work
-
-
-def tags_of(scope: Scope) -> dict[str, str]:
-    """The tags of a scope's runs: its turn in Dagster's queue of runs, and with a tag the queue of Celery and the label
-    of its pod."""
-    tags = {PRIORITY_TAG: str(-scope.nice)} if scope.nice else {}
-    if scope.tag is None:
-        return tags
-    return tags | {CELERY_QUEUE_TAG: scope.tag} | with_tag(scope.tag, is_match_only=scope.match_only)

@@ -65,7 +65,7 @@ def export_parquet(
         full, *ranges = (read_manifest(storage, directory) for directory in dumps.directories)
         directory = _new_directory(catalog, storage, dumps.serial)
         files = tuple(_write_files(storage, directory, full, ranges, write_rows, renewing(held, progress)))
-        export = Export(dumps.serial, directory, dumps.directories, files)
+        export = Export(dumps.serial, directory, dumps.directories, files, [full, *ranges][-1].followed_projects)
         held.renew()  # whoever has lost the lease publishes nothing
         storage.put(manifest_path(directory), export.encode())
         return ExportResult(export, published=True)

@@ -26,12 +26,14 @@ class Export(ManifestOfFiles):
     """What one committed export consists of: all that is live at `serial`, by the dumps of `cover`.
 
     Each of its files has some shards of the full dump that follow each other, and the number of the first of them.
+    `followed_projects` is that of the last dump: how many projects scopes follow, None where all of the index is.
     """
 
     serial: int
     directory: str
     cover: tuple[str, ...]
     files: tuple[DumpFile, ...]
+    followed_projects: int | None = None
 
     def encode(self) -> bytes:
         """The manifest's JSON. It holds no time, so that writing it again gives the same bytes."""
@@ -40,6 +42,7 @@ class Export(ManifestOfFiles):
             "serial": self.serial,
             "directory": self.directory,
             "cover": self.cover,
+            **({} if self.followed_projects is None else {"followed_projects": self.followed_projects}),
             "columns_version": COLUMNS_FORMAT,
             "columns": {name: asdict(column) for name, column in PARQUET_COLUMNS.items()},
         }
@@ -95,4 +98,5 @@ def _decode(content: bytes) -> Export:
         directory=str(fields["directory"]),
         cover=tuple(fields["cover"]),
         files=decode_files(fields),
+        followed_projects=fields.get("followed_projects"),
     )

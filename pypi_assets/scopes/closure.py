@@ -67,12 +67,17 @@ def closure(
 
 
 def _next_level(level: Mapping[_Node, Spans], edges: Callable[[_Node], Mapping[_Node, Spans]]) -> dict[_Node, Spans]:
-    found: dict[_Node, list[tuple[int, int]]] = {}
+    found: dict[_Node, Spans] = {}
     for node, spans in level.items():
         for required, holds in edges(node).items():
-            if both := intersection(spans, holds):
-                found.setdefault(required, []).extend(both)
-    return {node: union(spans) for node, spans in found.items()}
+            if not (both := intersection(spans, holds)):
+                continue
+            known = found.get(required)
+            if known is None:
+                found[required] = both
+            elif known != both:  # mostly they are equal
+                found[required] = union((*known, *both))
+    return found
 
 
 def shortest_path(

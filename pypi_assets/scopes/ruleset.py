@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
+from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
@@ -16,6 +17,7 @@ from packaging.utils import canonicalize_name
 from pypi_assets.distributions.globs import matches_glob
 from pypi_assets.distributions.pyproject import parse_toml
 from pypi_assets.errors import ExpectedError
+from pypi_assets.scopes.roots import read_bytes
 
 Kind = Literal["wheel", "sdist", "egg"]
 LEAST_NICE, MOST_NICE = -10_000, 10_000
@@ -156,6 +158,18 @@ def parse_ruleset(text: str) -> Ruleset:
         raise RulesError("requirements.kinds: names no kind; leave it out, or name wheel, sdist or egg")
     rules = tuple(_checked(rule, number) for number, rule in enumerate(ruleset.rules, start=1))
     return msgspec.structs.replace(ruleset, rules=rules)
+
+
+def read_rules(path: Path, roots: Iterable[str]) -> str:
+    """The text of a file of rules. Raises RulesError where they are wrong, or do not accept one of `roots`, and
+    RootsError where the file cannot be read."""
+    try:
+        text = read_bytes(path).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise RulesError(f"{path}: not in UTF-8: {error}") from None
+    if refused := refused_roots(parse_ruleset(text), roots):
+        raise RulesError("; ".join(refused))
+    return text
 
 
 def refused_roots(ruleset: Ruleset, roots: Iterable[str]) -> list[str]:

@@ -9,6 +9,11 @@ OPEN_END = 2**63 - 1
 EVER: Spans = ((0, OPEN_END),)
 
 
+def span(start: int, end: int | None) -> Span:
+    """The span of an interval as the catalog stores it, whose end may be open (None)."""
+    return start, OPEN_END if end is None else end
+
+
 def union(spans: Iterable[Span]) -> Spans:
     """The serials that are in any of `spans`, which may overlap and come in any order.
 
@@ -32,6 +37,9 @@ def intersection(one: Spans, other: Spans) -> Spans:
     >>> intersection(((1, 4), (5, 7)), ((3, 6),))
     ((3, 4), (5, 6))
     """
+    if len(one) == len(other) == 1:  # mostly it is
+        start, end = max(one[0][0], other[0][0]), min(one[0][1], other[0][1])
+        return ((start, end),) if start < end else ()
     found = []
     at = to = 0
     while at < len(one) and to < len(other):

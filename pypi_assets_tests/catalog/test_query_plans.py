@@ -37,6 +37,7 @@ from pypi_assets.catalog.reports.failures import failed_reads_of_range
 from pypi_assets.catalog.reports.files_by_hash import files_with_sha256
 from pypi_assets.catalog.reports.followed_index import read_followed
 from pypi_assets.catalog.reports.live_files import live_files
+from pypi_assets.catalog.reports.past_pages import FilePlace, is_hidden_now, page_at, past_files
 from pypi_assets.catalog.reports.past_visits import compare_visits
 from pypi_assets.catalog.reports.project_history import read_history
 from pypi_assets.catalog.reports.range_changes import count_causes, first_changes
@@ -198,6 +199,14 @@ def test_what_runs_per_project_or_per_range_uses_an_index(catalog: Catalog, tmp_
             assert list(requiring_releases(catalog, index.serial, "project1")) == []
             [row, *_] = project_rows_at(catalog, index.serial, "project1")
             assert files_with_sha256(catalog, index.serial, str(row["sha256"]))
+            for is_safe in (False, True):
+                page = page_at(catalog, index.serial, "project2", is_safe=is_safe)
+                assert page
+                [file] = page.files
+                assert file.yanked
+            for place in (FilePlace(file.filename, file.sha256), FilePlace(file.filename, project="project2")):
+                assert past_files(catalog, index.serial, place)
+                assert not is_hidden_now(catalog, place)
             change_extractor_version(catalog)
             reprocess(catalog, index.storage, crawler.readers, project="project1")
             change_extractor_version(catalog)

@@ -30,7 +30,7 @@ class Two:
 
 
 def write_indexes(path: Path, public: str, company: str) -> None:
-    company_lines = f'[company]\nurl = "{company}"\nprivate = true\nscopes = ["tools"]\n'
+    company_lines = f'[company]\nurl = "{company}"\nprivate = true\nscopes.tools.projects = ["alpha"]\n'
     path.write_text(f'[public]\nurl = "{public}"\ndefault = true\n{company_lines}')
 
 
@@ -141,7 +141,7 @@ def test_an_index_that_cannot_answer_fails_the_command_after_the_answers_of_othe
         (("--index",), "Option '--index' requires an argument."),
         (("status", "--index"), "Option '--index' requires an argument."),
         (("status", "--index", "compony"), "Error: --index: there is no index compony: "),
-        (("--index", "all", "crawl", "full"), "--index all goes with lookup, files, history, visits alone"),
+        (("--index", "all", "crawl", "full"), "--index all goes with lookup, owners, files, history, visits alone"),
         (("indexes", "--index", "all"), "--index all goes with"),
         (("lookup", "--index", "all", "modul", "x"), "No such command 'modul'. Did you mean 'module'?"),
     ],

@@ -218,6 +218,7 @@ class Graph:
 
         def before_answer() -> None:
             nonlocal lifetime, moves
+            self.require_no_more()
             lifetime -= 1
             if lifetime < 0:
                 raise KilledError
@@ -234,6 +235,7 @@ class Graph:
     def end(self) -> None:
         """Nothing is left, once the index answers and all scopes go on."""
         self.index.unreadable = set()
+        self.index.before_answer = self.require_no_more
         for scope in self.scopes():
             if scope.is_aborted:
                 with self.catalog.write() as connection:
@@ -280,26 +282,41 @@ class Graph:
 
     def require_closures(self) -> None:
         """Each scope leads to what a breadth-first search finds, since the same serial and in as many steps."""
-        with self.catalog.read() as connection:
-            files = known_files(connection)
-            scopes = [(scope, rulesets_of(connection, scope.id)) for scope in all_scopes(connection)]
-        for scope, rulesets in scopes:
-            if scope.is_aborted:
-                continue
+        for scope, expected in self.require_no_more(is_thorough=True):
             found = self.follower.members(scope.name)
             within = {name for name, (_, is_beyond, _, _) in found.items() if not is_beyond}
-            expected = search(scope, rulesets, files, self.index.requirements)
-            kept, before = self.kept.get(scope.id, {}), self.before.get(scope.id, set())
-            assert within - before - set(kept) <= set(expected) <= within, (
-                f"{scope.name}: {sorted(within)}, and should be {sorted(expected)}"
-            )
-            assert before | set(kept) <= within
+            assert set(expected) <= within, f"{scope.name}: {sorted(within)}, and should be {sorted(expected)}"
+            kept = self.kept.get(scope.id, {})
             for name, reached in expected.items():
                 depth, _, first, _ = found[name]
                 assert depth == reached.depth, f"{scope.name}: {name} at depth {depth}, and should be {reached.depth}"
                 since = kept.get(name, reached.first)
                 assert first == since, f"{scope.name}: {name} since {first}, and should be since {since}"
+
+    def require_no_more(self, *, is_thorough: bool = False) -> list[tuple[Scope, dict[str, Reached]]]:
+        """No scope leads to a project that the search does not find, or found when it became known.
+
+        What is known later may show that nothing led there. So this looks before each request. Returns what the search
+        finds now for each scope that is not aborted: for those that lead to more than before, if not `is_thorough`.
+        """
+        searched = []
+        for scope in self.scopes():
+            found = self.follower.members(scope.name)
+            within = {name for name, (_, is_beyond, _, _) in found.items() if not is_beyond}
+            before = self.before.get(scope.id, set()) | set(self.kept.get(scope.id, {}))
+            assert before <= within, f"{scope.name} lost {sorted(before - within)}"
+            if within == before and not is_thorough:
+                continue
+            with self.catalog.read() as connection:
+                expected = search(
+                    scope, rulesets_of(connection, scope.id), known_files(connection), self.index.requirements
+                )
+            more = within - before - set(expected)
+            assert not more, f"{scope.name}: {sorted(more)} more than {sorted(expected)}"
             self.before[scope.id] = within
+            if not scope.is_aborted:
+                searched.append((scope, expected))
+        return searched
 
     def require_answers(self) -> None:
         """From each project's own serial on, its files are those that the index showed."""

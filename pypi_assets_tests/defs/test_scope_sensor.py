@@ -1,20 +1,17 @@
 """Which scopes a tick requests, and how their projects are answered without a manual step."""
 
-import json
+from pathlib import Path
 
 import dagster as dg
 import pytest
 
 from pypi_assets.catalog.work.scopes import ScopePlan, change_scope, find_scope
 from pypi_assets.crawl.scope_crawl import start_scope
-from pypi_assets.defs import pods
-from pypi_assets.defs.pods import with_tag
-from pypi_assets.defs.scope_sensor import tags_of
 from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.leveldbs.versions.publish import build_version
 from pypi_assets.lookup.latest import open_latest
 from pypi_assets.scopes.roots import named_roots
-from pypi_assets_tests.defs.conftest import Pipeline
+from pypi_assets_tests.defs.conftest import Pipeline, settings_for
 from pypi_assets_tests.served_index import ServedIndex
 
 
@@ -73,17 +70,17 @@ def test_a_scope_whose_run_fails_is_requested_again_after_a_pause(index: ServedI
     assert pipeline.requested("scope_work") == ["other", "mine"]
 
 
-def test_a_tag_routes_runs_to_workers_of_celery_and_pods(pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch) -> None:
-    create(pipeline, "mine", "alpha", tag="fast", match_only=True)
-    with pipeline.catalog.read() as connection:
-        scope = find_scope(connection, "mine")
-    assert scope is not None
-    assert tags_of(scope) == {"dagster-celery/queue": "fast"}
-    monkeypatch.setattr(pods, "CRAWLING", {"dagster-k8s/config": '{"container_config": {"resources": {}}}'})
-    config = json.loads(tags_of(scope)["dagster-k8s/config"])
-    assert config == {
-        "container_config": {"resources": {}},
-        "pod_template_spec_metadata": {"labels": {"pypi-assets/tag": "fast"}},
-        "pod_spec_config": {"node_selector": {"pypi-assets/tag": "fast"}},
-    }
-    assert "pod_spec_config" not in with_tag("fast", is_match_only=False)["dagster-k8s/config"]
+def test_what_the_file_of_indexes_declares_is_created_by_a_tick(
+    index: ServedIndex, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "indexes.toml"
+    file.write_text(f'[mine]\nurl = "{index.url}"\n[mine.scopes.tools]\nprojects = ["alpha"]\n')
+    monkeypatch.setenv("PYPI_ASSETS_INDEXES", str(file))
+    with dg.DagsterInstance.ephemeral() as instance:
+        pipeline = Pipeline(settings_for(index.url, tmp_path / "home"), instance)
+        for _ in range(2):
+            assert pipeline.requested("scope_work") == ["tools"]
+        file.write_text(file.read_text().replace("alpha", "unknown==1"))
+        with pytest.raises(dg.Failure, match=r"index mine: scopes.tools: 'unknown==1': pass the name alone"):
+            pipeline.tick("scope_work")
+        pipeline.close()

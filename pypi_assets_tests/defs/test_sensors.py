@@ -8,7 +8,7 @@ import dagster as dg
 import pytest
 from sqlalchemy import update
 
-from pypi_assets.catalog.ledger.range_ledger import SIMPLE, ledger
+from pypi_assets.catalog.ledger.range_ledger import SIMPLE, complete_serial, ledger
 from pypi_assets.catalog.observed.lister_states import changelog_trouble
 from pypi_assets.catalog.publications.leveldb_versions import allocated_versions
 from pypi_assets.catalog.tables import rates
@@ -20,7 +20,8 @@ from pypi_assets.devindex.faults import FaultPlan
 from pypi_assets.dumps.dump_writer import write_missing_ranges
 from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets_tests.defs.conftest import Pipeline, settings_for
-from pypi_assets_tests.served_index import ServedIndex
+from pypi_assets_tests.served_index import ServedIndex, live
+from pypi_assets_tests.served_pages import served_pages
 
 
 def test_the_range_sensor_waits_for_a_full_crawl(pipeline: Pipeline) -> None:
@@ -173,3 +174,35 @@ def test_no_second_version_is_requested_while_one_is_being_built(index: ServedIn
     pipeline.instance.create_run_for_job(job, tags={PARTITION_TAG: "00001"}, status=dg.DagsterRunStatus.STARTED)
     assert "version 00001 is being built" in pipeline.skipped("new_leveldb_version")
     assert len(allocated_versions(pipeline.catalog)) == 1
+
+
+def test_a_tick_looks_at_an_index_without_serials(tmp_path: Path) -> None:
+    """Its events are made by the tick, which looks at what is due; the run of the range reads what they brought."""
+    with served_pages(tmp_path / "served") as pages, dg.DagsterInstance.ephemeral() as instance:
+        pages.wheel("demo", "1.0")
+        observed = {"lister": "pages", "poll_shortest_s": 0, "poll_confirm_s": 0}
+        pipeline = Pipeline(settings_for(pages.url, tmp_path / "home", **observed), instance)
+        assert "run the job full_crawl first" in pipeline.skipped("new_serial_range")
+        pipeline.crawled()
+        with pipeline.catalog.read() as connection:
+            first = complete_serial(connection)
+        assert pipeline.skipped("new_serial_range") == f"nothing is new beyond serial {first}"
+
+        pages.wheel("demo", "2.0")
+        pages.wheel("newcomer", "1.0")
+        (key,) = pipeline.requested("new_serial_range")
+        assert instance.has_dynamic_partition("serial_ranges", key)
+        assert pipeline.run("incremental_crawl", key).success
+        assert {name for name, _ in live(pipeline.catalog)} == {
+            "demo-1.0-py3-none-any.whl",
+            "demo-2.0-py3-none-any.whl",
+            "newcomer-1.0-py3-none-any.whl",
+        }
+        assert "nothing is new" in pipeline.skipped("new_serial_range")
+
+        pages.answers = lambda _: (503, {}, b"")
+        with pytest.raises(dg.Failure, match="HTTP 503"):
+            pipeline.tick("new_serial_range")
+        pages.answers = lambda _: None
+        assert "nothing is new" in pipeline.skipped("new_serial_range")
+        pipeline.close()

@@ -2,15 +2,17 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pyarrow.parquet
 
 from pypi_assets.catalog.publications.dump_columns import COLUMNS
+from pypi_assets.dumps.cover import cover
+from pypi_assets.dumps.dump_manifest import read_manifest
+from pypi_assets.dumps.dump_paths import manifest_path as dump_manifest_path
 from pypi_assets.parquet import parquet_writer
 from pypi_assets.parquet.export import export_parquet
-from pypi_assets.parquet.export_manifest import (
-    committed_exports,
-)
+from pypi_assets.parquet.export_manifest import committed_exports, read_export
 from pypi_assets.parquet.export_paths import manifest_path
 from pypi_assets.storage.store import Storage
 from pypi_assets_tests.demo_catalog import add_range
@@ -32,6 +34,17 @@ def test_the_manifest_describes_the_export(small: SmallCatalog, storage: Storage
         name: column["type"] for name, column in fields["columns"].items()
     }
     assert export.encode() == storage.get(manifest_path("0-100"))
+
+
+def test_the_manifest_counts_what_scopes_follow(small: SmallCatalog, storage: Storage) -> None:
+    """The count is that of the last dump of the cover; without scopes there is none."""
+    assert "followed_projects" not in json.loads(export_parquet(small.catalog, storage).export.encode())
+    directory = cover(small.catalog).directories[-1]
+    manifest = read_manifest(storage, directory)
+    storage.put(dump_manifest_path(directory), replace(manifest, followed_projects=2).encode())
+    export = export_parquet(small.catalog, storage, force=True).export
+    assert (export.followed_projects, json.loads(export.encode())["followed_projects"]) == (2, 2)
+    assert read_export(storage, export.directory) == export
 
 
 def _fields() -> Iterator[tuple[str, pyarrow.Field]]:

@@ -320,7 +320,7 @@ def entered(upkeep: Upkeep) -> Iterator[None]:
     upkeep.change()
     for name in ("old", "young"):
         scope = upkeep.catalog.transact(partial(create_scope, plan=plan(name), serial=1, index_url=URL, now=0.0))
-        upkeep.catalog.transact(partial(discover, now=0.0, is_forced=True))
+        upkeep.catalog.transact(partial(discover, now=0.0))
         with upkeep.catalog.write() as connection:
             edge = {"scope_id": scope.id, "project_id": 1, "required": "b", "start": 1}
             connection.execute(insert(scope_edges).values(edge))

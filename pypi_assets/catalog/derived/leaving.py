@@ -8,7 +8,6 @@ from dataclasses import replace
 
 from sqlalchemy import Connection, delete, select, update
 
-from pypi_assets.catalog.counters import add_counts
 from pypi_assets.catalog.database import at_a_time, lock_rows
 from pypi_assets.catalog.derived.settling import log_unfollowed
 from pypi_assets.catalog.ledger.range_ledger import complete_serial, lock_state
@@ -23,7 +22,7 @@ from pypi_assets.catalog.tables import (
     scopes,
     visit_queue,
 )
-from pypi_assets.catalog.work.read_queue import QUEUED_READS
+from pypi_assets.catalog.work.read_queue import remove_reads
 from pypi_assets.catalog.work.scope_discovery import search, store_members
 from pypi_assets.catalog.work.scope_edges import load_edges
 from pypi_assets.catalog.work.scopes import Scope, all_scopes, lock_scopes, note_left, rulesets_of
@@ -47,6 +46,8 @@ def prune_scope(connection: Connection, scope: Scope, now: float) -> list[str]:
     left = _leave(connection, scope, sorted(members.keys() - stay))
     kept = {id_: row for id_, row in members.items() if id_ in stay}
     store_members(connection, pruned, rulesets[-1], reached, kept, ids, now)
+    ended = (scope_edges.c.scope_id == scope.id, scope_edges.c.end <= pruned.since)  # they count no more
+    connection.execute(delete(scope_edges).where(*ended))
     values = {"pruned_at": now, "pruned_serial": pruned.pruned_serial}
     connection.execute(update(scopes).where(scopes.c.id == scope.id).values(values))
     return left
@@ -76,8 +77,7 @@ def _leave(connection: Connection, scope: Scope, project_ids: Sequence[int]) -> 
         connection.execute(delete(visit_queue).where(*queued))
     for ids in at_a_time(unwanted):
         lock_rows(connection, read_queue, read_queue.c.project_id.in_(ids))
-        gone = connection.execute(delete(read_queue).where(read_queue.c.project_id.in_(ids))).rowcount
-        add_counts(connection, {QUEUED_READS: -gone})
+        remove_reads(connection, read_queue.c.project_id.in_(ids))
     lock_state(connection, exclusive=False)
     log_unfollowed(connection, unwanted)
     unfollow(connection, unwanted)

@@ -51,7 +51,7 @@ from pypi_assets.catalog.work.scope_reading import ReadingRules, reading_rules, 
 from pypi_assets.index.models import ProjectPage
 from pypi_assets.scopes.ruleset import RuledFile
 from pypi_assets.scopes.selected_files import ScopeFile
-from pypi_assets.scopes.spans import OPEN_END, Spans
+from pypi_assets.scopes.spans import Spans, span
 
 UNEXPLAINED_CHANGES = "unexplained changes"
 """The name of their count."""
@@ -151,7 +151,7 @@ def _as_scope_file(update: ProjectUpdate, file: FileUpdate) -> ScopeFile:
 
 
 def _spans(intervals: Iterable[Interval]) -> Spans:
-    return tuple((one.start, OPEN_END if one.end is None else one.end) for one in intervals)
+    return tuple(span(one.start, one.end) for one in intervals)
 
 
 def _checkpoint(folded: FoldedProject, update: ProjectUpdate) -> StoredCheckpoint | None:

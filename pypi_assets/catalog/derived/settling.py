@@ -1,15 +1,14 @@
 """Ends the entering of projects: from which serial on there are answers about them, and what dumps publish of that."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, func, or_, select
 
 from pypi_assets.catalog.database import at_a_time, insert_missing, lock_rows
 from pypi_assets.catalog.derived.visits import recompute_explained
 from pypi_assets.catalog.ledger.epochs import note_change
 from pypi_assets.catalog.ledger.range_ledger import complete_serial, first_range, lock_state, sealed_end
-from pypi_assets.catalog.observed.followed import FOLLOWED, UNFOLLOWED, settle
-from pypi_assets.catalog.observed.projects import PROJECT_COLUMNS, Project
+from pypi_assets.catalog.observed.followed import FOLLOWED, UNFOLLOWED, settle, unfollowed_at
 from pypi_assets.catalog.reads.read_outcomes import Outcome
 from pypi_assets.catalog.tables import (
     changes,
@@ -80,13 +79,8 @@ def settle_projects(connection: Connection, workload: str, project_ids: Sequence
     """
     lock_rows(connection, projects, projects.c.id.in_(project_ids))
     settled = sorted(set(project_ids) & set(entering_in(connection, workload)))
-    exact_from = {}
-    for ids in at_a_time(settled):
-        query = select(*PROJECT_COLUMNS).where(projects.c.id.in_(ids))
-        for row in connection.execute(query).all():
-            exact_from[row.id] = _exact_from(connection, Project(*row))
-    for project_id, serial in sorted(exact_from.items()):
-        log_following(connection, [project_id], FOLLOWED, serial)
+    exact_from = _exact_from(connection, settled)
+    log_following(connection, exact_from, FOLLOWED)
     settle(connection, exact_from)
     if exact_from:
         lock_state(connection, exclusive=False)
@@ -94,54 +88,75 @@ def settle_projects(connection: Connection, workload: str, project_ids: Sequence
     return len(settled)
 
 
-def log_following(connection: Connection, project_ids: Sequence[int], cause: str, serial: int = 0) -> None:
-    """Logs every file that these projects have live now, with why dumps show them from `serial` on, or no longer.
+def log_following(connection: Connection, since: Mapping[int, int], cause: str) -> None:
+    """Logs every file of these projects that dumps have not ended, with why they show it, or no longer, from the serial
+    of its project in `since` on.
 
     What a dump has sealed stays as it is: the next one has it. What the first dump will have anyway is not logged.
     """
+    if not since:
+        return
     lock_state(connection, exclusive=False)
     sealed = sealed_end(connection)
-    logged = max(sealed + 1, serial)
-    first = first_range(connection)
-    if not sealed and cause == FOLLOWED and serial <= (complete_serial(connection) if first is None else first.end):
-        return
-    for ids in at_a_time(project_ids):
-        of = live_intervals.c
+    if not sealed and cause == FOLLOWED:
+        first = first_range(connection)
+        in_first = complete_serial(connection) if first is None else first.end
+        since = {project_id: serial for project_id, serial in since.items() if serial > in_first}
+    logged = {project_id: max(sealed + 1, serial) for project_id, serial in since.items()}
+    of = live_intervals.c
+    for ids in at_a_time(sorted(logged)):
         query = (
-            select(distributions.c.id)
+            select(distributions.c.id, distributions.c.project_id, of.end)
             .join(live_intervals, of.distribution_id == distributions.c.id)
-            .where(distributions.c.project_id.in_(ids), of.end.is_(None))
+            .where(distributions.c.project_id.in_(ids), or_(of.end.is_(None), of.end > sealed + 1))
+            .order_by(distributions.c.id)
         )
         rows = [
-            {"distribution_id": id_, "serial": logged, "cause": cause, "logged_serial": logged}
-            for id_ in connection.scalars(query)
+            {"distribution_id": id_, "serial": serial, "cause": cause, "logged_serial": serial}
+            for id_, project_id, end in connection.execute(query)
+            for serial in [logged[project_id]]
+            if end is None or end > serial
         ]
         insert_missing(connection, changes, rows)
 
 
 def log_unfollowed(connection: Connection, project_ids: Sequence[int]) -> None:
-    """Logs that dumps no longer show the files of these projects."""
-    log_following(connection, project_ids, UNFOLLOWED)
+    """Logs that dumps no longer show the files of these projects, from the serial on at which their following ends."""
+    log_following(connection, dict.fromkeys(project_ids, unfollowed_at(connection)), UNFOLLOWED)
 
 
-def _exact_from(connection: Connection, project: Project) -> int:
-    """The least serial from which on all files of an entering project are known, also those that are gone.
+def _exact_from(connection: Connection, project_ids: Sequence[int]) -> dict[int, int]:
+    """For each of these entering projects, the least serial from which on all its files are known, also those that are
+    gone.
 
     That is since its events are known, or since the last event before its first page that took something away. What
     vanished before it could be read was there until then, unread.
     """
-    before = select(func.max(followed_intervals.c.end)).where(followed_intervals.c.project_id == project.id)
-    since = max(project.known_since, connection.scalar(before) or 0)
-    removed = select(func.max(events.c.serial)).where(
-        events.c.project_id == project.id,
+    of_file = live_intervals.join(distributions, distributions.c.id == live_intervals.c.distribution_id)
+    of_file = of_file.join(distribution_data, distribution_data.c.distribution_id == distributions.c.id)
+    is_removal = (
         events.c.kind.in_(_TAKES_AWAY),
-        events.c.serial > since,
-        events.c.serial <= (project.page_serial if project.page_serial is not None else 2**62),
+        events.c.serial > projects.c.known_since,
+        or_(projects.c.page_serial.is_(None), events.c.serial <= projects.c.page_serial),
     )
-    ended = (
-        select(func.max(live_intervals.c.end))
-        .join(distributions, distributions.c.id == live_intervals.c.distribution_id)
-        .join(distribution_data, distribution_data.c.distribution_id == distributions.c.id)
-        .where(distributions.c.project_id == project.id, distribution_data.c.outcome == Outcome.VANISHED)
-    )
-    return max(since, connection.scalar(removed) or 0, connection.scalar(ended) or 0)
+    followed, project_id = followed_intervals.c, distributions.c.project_id
+    found: dict[int, int] = {}
+    for ids in at_a_time(project_ids):
+        for query in (
+            select(projects.c.id, projects.c.known_since).where(projects.c.id.in_(ids)),
+            select(followed.project_id, func.max(followed.end))
+            .where(followed.project_id.in_(ids), followed.end.is_not(None))
+            .group_by(followed.project_id),
+            select(events.c.project_id, func.max(events.c.serial))
+            .join(projects, projects.c.id == events.c.project_id)
+            .where(events.c.project_id.in_(ids), *is_removal)
+            .group_by(events.c.project_id),
+            select(project_id, func.max(live_intervals.c.end))
+            .select_from(of_file)
+            .where(project_id.in_(ids), distribution_data.c.outcome == Outcome.VANISHED)
+            .where(live_intervals.c.end.is_not(None))
+            .group_by(project_id),
+        ):
+            for id_, serial in connection.execute(query):
+                found[id_] = max(found.get(id_, 0), serial)
+    return found

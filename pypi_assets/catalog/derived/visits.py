@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, bindparam, exists, func, insert, or_, select, update
+from sqlalchemy import Connection, Row, Select, bindparam, exists, func, insert, select, update
 
 from pypi_assets.catalog.database import at_a_time, lock_rows, storable
 from pypi_assets.catalog.derived.checkpoints import discard_checkpoints
@@ -18,6 +18,7 @@ from pypi_assets.catalog.ledger.epochs import note_changed_files
 from pypi_assets.catalog.observed.events import events_through
 from pypi_assets.catalog.observed.followed import versions_in_force
 from pypi_assets.catalog.observed.project_names import ShownName, log_renamed, rename_projects
+from pypi_assets.catalog.observed.project_statuses import note_statuses
 from pypi_assets.catalog.observed.projects import Project, load_projects
 from pypi_assets.catalog.observed.sightings import SeenNow, StoredSighting, bound_sightings, store_sightings
 from pypi_assets.catalog.observed.snapshots import snapshot_content
@@ -169,7 +170,7 @@ def record_verdicts(
         if unexplained and not is_explained:
             raise UnexplainedPageError(unexplained)
     log_renamed(connection, renamed)
-    _note_pages(connection, pages)
+    note_statuses(connection, [verdict.project for verdict in conclusive], pages, seen)
     _exhaust_unseen(connection, [verdict for verdict in conclusive if verdict.status in _WITHOUT_PAGE])
     ended = (
         EndedVisit(verdict.project.id, verdict.status, verdict.status in SUCCESSFUL, verdict.due_at)
@@ -258,22 +259,6 @@ def _append_statuses(
     if failed:
         connection.execute(insert(visit_statuses), failed)
     return new
-
-
-def _note_pages(connection: Connection, pages: Mapping[int, ProjectPage]) -> None:
-    """Stores what the newest page shows of the project itself."""
-    if not pages:
-        return
-    is_newest = or_(projects.c.page_serial.is_(None), projects.c.page_serial <= bindparam("serial"))
-    connection.execute(
-        update(projects)
-        .where(projects.c.id == bindparam("of_project"), is_newest)
-        .values(page_serial=bindparam("serial"), status=bindparam("page_status")),
-        [
-            {"of_project": id_, "serial": page.last_serial, "page_status": storable(page.status)}
-            for id_, page in sorted(pages.items())
-        ],
-    )
 
 
 def _exhaust_unseen(connection: Connection, verdicts: Sequence[Verdict]) -> None:

@@ -10,8 +10,10 @@ from sqlalchemy import (
     Column,
     ColumnElement,
     Connection,
+    ScalarSelect,
     Select,
     and_,
+    bindparam,
     delete,
     exists,
     func,
@@ -49,8 +51,12 @@ def answered_at(connection: Connection, project_id: Column[int], serial: int) ->
     """Whether the project is followed at `serial`, and is known exactly there."""
     if follows_all(connection):
         return true()
+    return exists().where(followed_intervals.c.project_id == project_id, _has_answers(serial))
+
+
+def _has_answers(serial: int) -> ColumnElement[bool]:
     of = followed_intervals.c
-    return exists().where(of.project_id == project_id, of.exact_from <= serial, or_(of.end.is_(None), of.end > serial))
+    return and_(of.exact_from <= serial, or_(of.end.is_(None), of.end > serial))
 
 
 def is_followed(connection: Connection, project_id: Column[int]) -> ColumnElement[bool]:
@@ -76,8 +82,7 @@ def count_answered(connection: Connection, serial: int) -> int | None:
     """How many projects are followed and known exactly at `serial`; None where all of the index is."""
     if follows_all(connection):
         return None
-    of = followed_intervals.c
-    query = select(func.count()).where(of.exact_from <= serial, or_(of.end.is_(None), of.end > serial))
+    query = select(func.count()).select_from(followed_intervals).where(_has_answers(serial))
     return int(connection.scalar(query) or 0)
 
 
@@ -91,9 +96,14 @@ def follow(connection: Connection, project_ids: Collection[int]) -> None:
         insert_missing(connection, followed_intervals, [{"project_id": id_, "start": start} for id_ in ids])
 
 
+def unfollowed_at(connection: Connection) -> int:
+    """The serial at which the following of a project ends that leaves now: the one after the complete serial."""
+    return complete_serial(connection) + 1
+
+
 def unfollow(connection: Connection, project_ids: Collection[int]) -> None:
     """Ends the following of these projects after the complete serial. What is entering leaves no trace."""
-    end = complete_serial(connection) + 1
+    end = unfollowed_at(connection)
     of = followed_intervals.c
     for ids in at_a_time(sorted(project_ids)):
         are_open = and_(of.project_id.in_(ids), of.end.is_(None))
@@ -105,10 +115,14 @@ def unfollow(connection: Connection, project_ids: Collection[int]) -> None:
 
 def settle(connection: Connection, exact_from: Mapping[int, int]) -> None:
     """Ends the entering of projects: there are answers from these serials on, by project id."""
+    if not exact_from:
+        return
     of = followed_intervals.c
-    for project_id, serial in sorted(exact_from.items()):
-        is_it = (of.project_id == project_id, of.end.is_(None), of.exact_from.is_(None))
-        connection.execute(update(followed_intervals).where(*is_it).values(exact_from=serial))
+    is_it = (of.project_id == bindparam("of_project"), of.end.is_(None), of.exact_from.is_(None))
+    connection.execute(
+        update(followed_intervals).where(*is_it).values(exact_from=bindparam("since")),
+        [{"of_project": project_id, "since": serial} for project_id, serial in sorted(exact_from.items())],
+    )
 
 
 def mark_projects(connection: Connection, project_ids: Iterable[int]) -> None:
@@ -132,12 +146,17 @@ def _mark(connection: Connection, found: Select[tuple[int]]) -> None:
     connection.execute(insert(scope_marks).from_select(["project_id"], found.where(is_any)))
 
 
+def newest_version() -> ScalarSelect[int]:
+    """The version of the rules in force of each row of `scopes` that a query joins."""
+    versions = scope_rulesets.alias()
+    of_scope = versions.c.scope_id == scopes.c.id
+    return select(func.max(versions.c.version)).where(of_scope).correlate(scopes).scalar_subquery()
+
+
 def versions_in_force(connection: Connection, project_ids: Iterable[int]) -> dict[int, str]:
     """The rulesets in force for each of these projects that a scope leads to: SCOPE:VERSION, joined by commas."""
-    versions = scope_rulesets.alias()
-    newest = select(func.max(versions.c.version)).where(versions.c.scope_id == scopes.c.id).scalar_subquery()
     query = (
-        select(scope_projects.c.project_id, scopes.c.id, newest)
+        select(scope_projects.c.project_id, scopes.c.id, newest_version())
         .join(scopes, scopes.c.id == scope_projects.c.scope_id)
         .where(scope_projects.c.is_beyond.is_(False))
         .order_by(scope_projects.c.project_id, scopes.c.id)

@@ -61,16 +61,22 @@ def log_renamed(connection: Connection, renamed: Mapping[int, int]) -> None:
     """Logs the live files of renamed projects, so that the next dumps have their rows; serials by project id."""
     if not renamed:
         return
+    log_live_files(connection, renamed)
+    note_changed_projects(connection, renamed)
+
+
+def log_live_files(connection: Connection, serials: Mapping[int, int]) -> None:
+    """Logs the live files of these projects at a serial each, so that the next dumps have their rows: what rows hold of
+    a project has changed. It costs by the files of the projects, and locks the state."""
     lock_state(connection, exclusive=False)
     sealed = seals(connection)
     is_live = live_intervals.c.distribution_id == distributions.c.id
     live = select(distributions.c.id, distributions.c.project_id).join(live_intervals, is_live)
     live = live.where(live_intervals.c.end.is_(None))
-    for ids in at_a_time(sorted(renamed)):
+    for ids in at_a_time(sorted(serials)):
         rows = [
-            {"distribution_id": id_, "serial": renamed[project_id], "cause": CORRECTED, "logged_serial": logged}
+            {"distribution_id": id_, "serial": serials[project_id], "cause": CORRECTED, "logged_serial": logged}
             for id_, project_id in connection.execute(live.where(distributions.c.project_id.in_(ids)))
-            for logged in sealed.logged_serials(max(renamed[project_id], 1))
+            for logged in sealed.logged_serials(max(serials[project_id], 1))
         ]
         insert_missing(connection, changes, rows)
-    note_changed_projects(connection, renamed)

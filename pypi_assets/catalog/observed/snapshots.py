@@ -23,17 +23,27 @@ LONGEST_CHAIN = 16
 LARGEST_SHARE = 0.75
 """A difference that is longer than this share of the full value is not worth a chain."""
 
-_Entry = tuple[str | None, bool]
+_Entry = tuple[str | None, bool | str]
 _Entries = dict[str, _Entry]
-"""By filename: its sha256, and whether it was yanked."""
+"""By filename: its sha256, and whether it was yanked, or the reason for which it was."""
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """What a page showed: of each file its sha256, and whether it was yanked. `sha256` is of the whole snapshot."""
+    """What a page showed: of each file its sha256, and whether it was yanked. `sha256` is of the whole snapshot.
+
+    `reasons` has those for which files were yanked, by filename. Snapshots from before they were kept have none.
+    """
 
     sha256: str
     entries: Mapping[str, tuple[str | None, bool]]
+    reasons: Mapping[str, str]
+
+    @classmethod
+    def of(cls, sha256: str, entries: Mapping[str, _Entry]) -> "Snapshot":
+        """The snapshot with these entries, as they are stored."""
+        shown = {name: (digest, bool(yanked)) for name, (digest, yanked) in entries.items()}
+        return cls(sha256, shown, {name: why for name, (_, why) in entries.items() if isinstance(why, str)})
 
     @property
     def files(self) -> list[list[str | bool | None]]:
@@ -61,7 +71,7 @@ class SnapshotSummary:
 
 def snapshot_content(files: Iterable[IndexFile]) -> bytes:
     """The snapshot of a page with these files, as it is hashed."""
-    return _content({file.filename: (file.sha256, file.yanked) for file in files})
+    return _content({file.filename: (file.sha256, file.yanked and (file.yanked_reason or True)) for file in files})
 
 
 def store_snapshots(
@@ -97,7 +107,7 @@ def read_snapshots(connection: Connection, snapshot_ids: Collection[int]) -> Ite
         for snapshot_id, chain in _chains(connection, ids).items():
             entries = _value(chain)
             _check(chain[0], entries)
-            yield snapshot_id, Snapshot(chain[0].sha256, entries)
+            yield snapshot_id, Snapshot.of(chain[0].sha256, entries)
 
 
 class SnapshotWalk:
@@ -146,7 +156,7 @@ class SnapshotWalk:
     def _begin(self, row: _Row) -> None:
         self._entries = _value([row])
         _check(row, self._entries)
-        self._shown = {name: yanked for name, (_, yanked) in self._entries.items()}
+        self._shown = {name: bool(yanked) for name, (_, yanked) in self._entries.items()}
         self._path = [(row.id, {})]
 
     def _put(self, changed: Mapping[str, _Entry | None]) -> None:
@@ -157,7 +167,7 @@ class SnapshotWalk:
                 self._shown.pop(name, None)
             else:
                 self._entries[name] = entry
-                self._shown[name] = entry[1]
+                self._shown[name] = bool(entry[1])
 
 
 def walk_snapshots(connection: Connection, by_project: Mapping[int, Collection[int]]) -> dict[int, SnapshotWalk]:
@@ -193,7 +203,10 @@ def _check(row: _Row, entries: Mapping[str, _Entry]) -> None:
 
 
 def _content(entries: Mapping[str, _Entry]) -> bytes:
-    """The JSON array of [filename, sha256, yanked], ascending. Its bytes never change: they name what is stored."""
+    """The JSON array of [filename, sha256, yanked], ascending. Its bytes never change: they name what is stored.
+
+    `yanked` is a flag, or the reason.
+    """
     shown = [(name, *entries[name]) for name in sorted(entries)]
     try:
         content = orjson.dumps(shown)
@@ -239,7 +252,7 @@ def _value(chain: list[_Row]) -> _Entries:
     return entries
 
 
-def _entries(shown: Iterable[tuple[str, str | None, bool]]) -> _Entries:
+def _entries(shown: Iterable[tuple[str, str | None, bool | str]]) -> _Entries:
     return {name: (sha256, yanked) for name, sha256, yanked in shown}
 
 

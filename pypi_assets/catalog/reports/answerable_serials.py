@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TypeVar
 
-from sqlalchemy import select
+from sqlalchemy import Connection, select
 
 from pypi_assets.catalog.database import Catalog, CatalogError
 from pypi_assets.catalog.ledger.epochs import epoch_of
@@ -14,6 +14,10 @@ from pypi_assets.catalog.tables import (
 from pypi_assets.catalog.work.full_crawls import has_baseline
 
 _T = TypeVar("_T")
+
+
+class NotExactError(CatalogError):
+    """The catalog has no exact answer at a serial; the message names those at which it has."""
 
 
 def pinned_answer(catalog: Catalog, serial: int, answer: Callable[[], _T]) -> tuple[_T, int]:
@@ -35,24 +39,31 @@ def _epoch(catalog: Catalog, serial: int) -> int:
         return epoch_of(connection, serial)
 
 
+def first_exact_serial(connection: Connection) -> int | None:
+    """The least serial with an answer; None before a full crawl is complete."""
+    if not has_baseline(connection):
+        return None
+    return connection.scalar(select(catalog_state.c.exact_from)) or 0
+
+
 def answerable_serial(catalog: Catalog, serial: int | None = None) -> int:
     """The serial at which a question about `serial` (None: the complete serial) is answered.
 
-    Raises CatalogError, with the answerable serials, where the catalog is not exact at `serial`.
+    Raises NotExactError, with the answerable serials, where the catalog is not exact at `serial`.
     """
     with catalog.read() as connection:
-        if not has_baseline(connection):
+        exact_from = first_exact_serial(connection)
+        if exact_from is None:
             raise CatalogError(
                 "no full crawl is complete yet, so there is no answer yet: run `pypi-assets crawl full`, or"
                 " `pypi-assets scope run` where a scope was created"
             )
         complete = complete_serial(connection)
-        exact_from = connection.scalar(select(catalog_state.c.exact_from)) or 0
         spans = [] if serial is None else inexact_spans(connection, around=serial)
     if serial is None:
         return complete
     if exact_from <= serial <= complete and spans:
-        raise CatalogError(
+        raise NotExactError(
             f"there is no answer for serial {serial}: between the serials {spans[0].start} and {spans[-1].end} only the"
             " list of projects showed what changed, and no events are known; use one of the two serials, or"
             " follow the changelog once it answers (`pypi-assets crawl incremental`)"
@@ -60,9 +71,9 @@ def answerable_serial(catalog: Catalog, serial: int | None = None) -> int:
     if exact_from <= serial <= complete:
         return serial
     if exact_from > complete:
-        raise CatalogError(
+        raise NotExactError(
             f"there is no answer for serial {serial} yet: the catalog is exact from serial {exact_from} on, and"
             f" complete up to {complete}; run `pypi-assets crawl incremental`"
         )
     answerable = f"serial {complete}" if exact_from == complete else f"serials {exact_from} to {complete}"
-    raise CatalogError(f"there is no answer for serial {serial}, only for {answerable}")
+    raise NotExactError(f"there is no answer for serial {serial}, only for {answerable}")

@@ -84,12 +84,13 @@ def catalog_status(catalog: Catalog) -> CatalogStatus:
         state = connection.execute(select(catalog_state)).first()
         outcomes = {outcome.value: 0 for outcome in Outcome} | live_outcomes(connection)
         completed = last_completed_crawl(connection)
-        entries = unfinished_ranges(connection) if has_baseline(connection) else []
+        is_begun = has_baseline(connection)
+        entries = unfinished_ranges(connection) if is_begun else []
         now = catalog.clock()
         unfinished = {range_workload(entry.serials) for entry in entries}
         return CatalogStatus(
             followed=read_followed(connection),
-            exact_from=None if state is None or not has_baseline(connection) else state.exact_from,
+            exact_from=None if state is None or not is_begun else state.exact_from,
             events_through=None if state is None else state.events_through,
             live_distributions=sum(outcomes.values()),
             outcomes=outcomes,

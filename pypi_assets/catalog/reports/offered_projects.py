@@ -5,7 +5,6 @@ A *skeleton* is what is left of a normalized name when letters and digits that l
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, and_, func, select
@@ -14,6 +13,7 @@ from pypi_assets.catalog.database import read_by_index, sent_values
 from pypi_assets.catalog.observed.followed import answered_at
 from pypi_assets.catalog.publications.dump_rows import holds_at
 from pypi_assets.catalog.tables import distributions, events, live_intervals, projects, releases, yanked_intervals
+from pypi_assets.catalog.work.scope_reading import uploaded_time
 from pypi_assets.distributions.record import DistributionKind
 
 ALIKE = {"-": "", "i": "1", "l": "1", "o": "0", "s": "5"}
@@ -106,7 +106,7 @@ class _Project:
     @property
     def first_upload(self) -> float | None:
         """The time of the first upload of its live files, None where none is known."""
-        times = [time for text in self.uploads if (time := _unix_time(text)) is not None]
+        times = [time for text in self.uploads if (time := uploaded_time(text)) is not None]
         return min(times, default=None)
 
 
@@ -156,10 +156,3 @@ def _event_times(connection: Connection, ids: dict[int, int]) -> dict[tuple[int,
     sent = sent_values(connection, events.c.serial, sorted(ids))
     query = select(events.c.serial, events.c.project_id, events.c.timestamp).join(sent, events.c.serial == sent.c.value)
     return {(row.serial, row.project_id): float(row.timestamp) for row in connection.execute(query)}
-
-
-def _unix_time(text: str) -> float | None:
-    try:
-        return datetime.fromisoformat(text).timestamp()
-    except ValueError:
-        return None

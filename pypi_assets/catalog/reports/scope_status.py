@@ -12,10 +12,7 @@ from pypi_assets.catalog.coordination.claims import workers_of_workloads
 from pypi_assets.catalog.observed.projects import find_project
 from pypi_assets.catalog.reads.read_outcomes import Outcome
 from pypi_assets.catalog.tables import (
-    distribution_data,
-    distributions,
     followed_intervals,
-    live_intervals,
     read_queue,
     scope_projects,
     visit_queue,
@@ -23,7 +20,7 @@ from pypi_assets.catalog.tables import (
 from pypi_assets.catalog.work.read_queue import count_pending_reads
 from pypi_assets.catalog.work.scope_discovery import accepted_by, names_of
 from pypi_assets.catalog.work.scope_edges import Edges, load_edges
-from pypi_assets.catalog.work.scopes import Scope, StoredRuleset, all_scopes, rulesets_of
+from pypi_assets.catalog.work.scopes import Scope, StoredRuleset, all_scopes, files_by_outcome, rulesets_of
 from pypi_assets.catalog.work.visit_queue import TaskState, WorkloadProgress, scope_workload, workload_progress
 from pypi_assets.scopes.closure import shortest_path
 from pypi_assets.scopes.spans import OPEN_END
@@ -79,15 +76,7 @@ def scope_status(connection: Connection, scope: Scope, now: float, *, counts_fil
         .join(followed_intervals, followed_intervals.c.project_id == of.project_id)
         .where(*followed, followed_intervals.c.end.is_(None), followed_intervals.c.exact_from.is_(None))
     )
-    files = (
-        select(distribution_data.c.outcome, func.count())
-        .select_from(scope_projects)
-        .join(distributions, distributions.c.project_id == of.project_id)
-        .join(live_intervals, live_intervals.c.distribution_id == distributions.c.id)
-        .join(distribution_data, distribution_data.c.distribution_id == distributions.c.id)
-        .where(*followed, live_intervals.c.end.is_(None))
-        .group_by(distribution_data.c.outcome)
-    )
+    none = {outcome.value: 0 for outcome in Outcome}
     return ScopeStatus(
         scope=scope,
         state=_state(scope, visits.todo + reads_left, _count_free(connection, workload, now)),
@@ -97,9 +86,7 @@ def scope_status(connection: Connection, scope: Scope, now: float, *, counts_fil
         entering=connection.scalar(entering) or 0,
         visits=visits,
         reads_left=reads_left,
-        files={outcome.value: 0 for outcome in Outcome} | {key: count for key, count in connection.execute(files)}
-        if counts_files
-        else {},
+        files=none | files_by_outcome(connection, scope.id) if counts_files else {},
         rulesets=rulesets_of(connection, scope.id),
         workers=0 if workers is None else len(workers.processes),
     )
@@ -111,7 +98,7 @@ def ready_scopes(connection: Connection, now: float) -> list[Scope]:
 
 
 def _is_ready(connection: Connection, scope: Scope, now: float) -> bool:
-    if scope.is_aborted or scope.concurrency == 0 or scope.completed_at is not None:
+    if not scope.may_go_on:
         return False
     left = workload_progress(connection, scope.workload).todo + count_pending_reads(connection, scope.workload)
     return _state(scope, left, _count_free(connection, scope.workload, now)) == ScopeState.ACTIVE

@@ -89,26 +89,13 @@ def open_crawl(catalog: Catalog, serial: int, since: int, index_url: str, select
     now = catalog.clock()
 
     def join_or_open(connection: Connection) -> FullCrawl:
-        first_state = {
-            "id": 1,
-            "index_url": index_url,
-            "events_since": since,
-            "events_through": since,
-            "exact_from": 0,
-            "next_dump_sequence": 1,
-            "follows_all": not selection.names,
-        }
-        is_first = insert_missing(connection, catalog_state, [first_state]) == 1
-        lock_state(connection, exclusive=True)  # of two that open one at the same time, the second joins
-        require_same_index(connection, index_url)
+        follows_all = not selection.names
+        is_first = begin_catalog(connection, index_url, serial, since, now, exact_from=0, follows_all=follows_all)
         joined = _crawl_where(connection, full_crawls.c.open == 1)
         if joined is not None:
             _require_same_selection(joined.selection, selection, "the open full crawl")
             return joined
-        if is_first:
-            if serials := allocate_range(connection, serial, now):
-                begin_range(connection, serials, now)
-        else:
+        if not is_first:
             _follow_as_selected(connection, selection)
             if serial < last_allocated_serial(connection):
                 raise CatalogError(
@@ -123,6 +110,31 @@ def open_crawl(catalog: Catalog, serial: int, since: int, index_url: str, select
         return FullCrawl(crawl_id, serial, selection, now, None, None, None, attempts_before=before)
 
     return catalog.transact(join_or_open)
+
+
+def begin_catalog(
+    connection: Connection, index_url: str, serial: int, since: int, now: float, *, exact_from: int, follows_all: bool
+) -> bool:
+    """Enters the state of an empty catalog, which stores events above `since`, with its first range: up to `serial`.
+
+    The state is locked from then on. Returns whether the catalog was empty. Raises CatalogError where it follows
+    another index.
+    """
+    state = {
+        "id": 1,
+        "index_url": index_url,
+        "events_since": since,
+        "events_through": since,
+        "exact_from": exact_from,
+        "next_dump_sequence": 1,
+        "follows_all": follows_all,
+    }
+    is_first = insert_missing(connection, catalog_state, [state]) == 1
+    lock_state(connection, exclusive=True)  # of two that begin at the same time, the second joins
+    require_same_index(connection, index_url)
+    if is_first and (serials := allocate_range(connection, serial, now)):
+        begin_range(connection, serials, now)
+    return is_first
 
 
 def find_open_crawl(connection: Connection) -> FullCrawl | None:

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, bindparam, delete, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Row, Select, bindparam, delete, func, insert, select, update
 
 from pypi_assets.catalog.coordination.claims import (
     RELEASED,
@@ -176,8 +176,7 @@ def finish_reads(
     over = [read.distribution_id for read in stored if read.outcome != Outcome.PENDING]
     mark_projects_of(connection, over)
     if over:
-        gone = connection.execute(delete(read_queue).where(read_queue.c.distribution_id.in_(over))).rowcount
-        add_counts(connection, {QUEUED_READS: -gone})
+        remove_reads(connection, read_queue.c.distribution_id.in_(over))
     postponed = [
         {"read_id": read.distribution_id, "later": read.due_at} for read in stored if read.outcome == Outcome.PENDING
     ]
@@ -194,6 +193,12 @@ def finish_reads(
             postponed,
         )
     return stored
+
+
+def remove_reads(connection: Connection, *which: ColumnElement[bool]) -> None:
+    """Takes the reads that meet these conditions out of the queue. The caller has locked them."""
+    gone = connection.execute(delete(read_queue).where(*which)).rowcount
+    add_counts(connection, {QUEUED_READS: -gone})
 
 
 def count_pending_reads(connection: Connection, workload: str | None, shards: Sequence[int] | None = None) -> int:

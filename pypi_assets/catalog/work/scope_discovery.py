@@ -6,6 +6,7 @@ scope is searched again. So a range that changes no requirement costs nothing of
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from sqlalchemy import Connection, Row, bindparam, delete, func, select, update
@@ -25,11 +26,19 @@ from pypi_assets.catalog.tables import (
 )
 from pypi_assets.catalog.work.read_queue import queue_reads
 from pypi_assets.catalog.work.scope_edges import Edges, compute_edges, force_spans, load_edges, store_edges
-from pypi_assets.catalog.work.scopes import Scope, StoredRuleset, all_scopes, lock_scopes, note_left, rulesets_of
+from pypi_assets.catalog.work.scopes import (
+    SEARCH_ALL,
+    Scope,
+    StoredRuleset,
+    all_scopes,
+    lock_scopes,
+    note_left,
+    rulesets_of,
+)
 from pypi_assets.catalog.work.visit_queue import LEAST_NICE, MOST_NICE, queue_visits
 from pypi_assets.index.actions import NO_FILE_CHANGE
 from pypi_assets.scopes.closure import Reached, closure
-from pypi_assets.scopes.spans import OPEN_END, Spans, union
+from pypi_assets.scopes.spans import OPEN_END, Spans, intersection, union
 
 _MARKS_AT_ONCE = 5_000
 _MEMBERSHIP = ("depth", "is_beyond", "first_serial", "entered_serial", "is_late", "entered_at")
@@ -51,34 +60,34 @@ def discover(
     now: float,
     workload: str | None = None,
     most: int | None = None,
-    *,
-    is_forced: bool = False,
 ) -> Discovered:
-    """Looks again at what is marked, in all scopes that are not aborted; with `is_forced` also where nothing is.
+    """Looks again at what is marked, in all scopes that are not aborted.
 
     What enters is visited by `workload`, at most `most` projects of it; the rest, and all without a workload, by the
     workload of its scope.
     """
-    if not is_forced and connection.scalar(select(func.min(scope_marks.c.id))) is None:
+    if connection.scalar(select(func.min(scope_marks.c.id))) is None:
         return Discovered()
     lock_scopes(connection)
     marks = connection.execute(select(scope_marks).order_by(scope_marks.c.id).limit(_MARKS_AT_ONCE)).all()
     marked = sorted({row.project_id for row in marks})
     searches = [_search(connection, scope, marked) for scope in all_scopes(connection) if not scope.is_aborted]
-    ids = _known_ids(connection, {name for one in searches for name in one.reached})
-    entering = _entering(connection, searches, ids)
+    ids = {row.normalized: id_ for one in searches for id_, row in one.members.items()}
+    ids |= _known_ids(connection, {name for one in searches for name in one.reached} - ids.keys())
+    new = {one.scope.id: [ids[name] for name in one.new_names(ids)] for one in searches}
+    entering = _not_followed(connection, new)
     queued: dict[int, dict[str, list[int]]] = {}
     entered = waiting = 0
     for one in searches:
-        new, own = entering[one.scope.id], one.scope.workload
+        of_scope, own = entering[one.scope.id], one.scope.workload
         into = own if workload is None or workload.startswith("scope:") else workload
-        taken = new if into == own or most is None else new[: max(most - entered, 0)]
+        taken = of_scope if into == own or most is None else of_scope[: max(most - entered, 0)]
         queued[one.scope.id] = {into: taken}
-        if rest := new[len(taken) :]:
+        if rest := of_scope[len(taken) :]:
             queued[one.scope.id][own] = rest
         is_taken = workload is None or into == workload
         entered += len(taken) if is_taken else 0
-        waiting += len(rest) if is_taken else len(new)
+        waiting += len(rest) if is_taken else len(of_scope)
     _queue(connection, searches, ids, queued)
     lock_state(connection, exclusive=False)
     follow(connection, [id_ for of_scope in entering.values() for id_ in of_scope])
@@ -87,10 +96,10 @@ def discover(
         store_members(connection, one.scope, one.rulesets[-1], one.reached, one.members, ids, now)
     for some in at_a_time(row.id for row in marks):
         connection.execute(delete(scope_marks).where(scope_marks.c.id.in_(some)))
-    again = {ids[name] for one in searches for name in one.new_names(ids)}  # also what others follow already
+    again = {id_ for of_scope in new.values() for id_ in of_scope}  # also what others follow already
     mark_projects(connection, again)
     for one in searches:
-        is_shared = len(one.new_names(ids)) > len(entering[one.scope.id])  # what others leave undone is its work too
+        is_shared = len(new[one.scope.id]) > len(entering[one.scope.id])  # what others leave undone is its work too
         if queued[one.scope.id].get(one.scope.workload) or is_shared:
             note_left(connection, one.scope.id)
     return Discovered(entered, waiting, is_all=len(marks) < _MARKS_AT_ONCE and not again)
@@ -119,32 +128,31 @@ class _Search:
 def _search(connection: Connection, scope: Scope, marked: Sequence[int]) -> _Search:
     of = scope_projects.c
     rulesets = rulesets_of(connection, scope.id)
-    changed = [
-        id_
-        for ids in at_a_time(marked)
-        for id_ in connection.scalars(
-            select(of.project_id).where(of.scope_id == scope.id, of.project_id.in_(ids), of.is_beyond.is_(False))
-        )
-    ]
-    old = load_edges(connection, scope.id, changed) if changed else {}
-    new = compute_edges(connection, scope, rulesets, changed) if changed else {}
-    differs = any(old.get(id_, {}) != new[id_] for id_ in changed)
-    if not (differs or _is_new_ruleset(scope, rulesets) or _lacks_roots(connection, scope)):
+    followed = select(of.project_id, of.first_serial).where(of.scope_id == scope.id, of.is_beyond.is_(False))
+    changed: dict[int, int] = {}
+    for ids in at_a_time(marked):
+        changed.update((id_, first) for id_, first in connection.execute(followed.where(of.project_id.in_(ids))))
+    old = load_edges(connection, scope.id, list(changed)) if changed else {}
+    new = compute_edges(connection, scope, rulesets, list(changed)) if changed else {}
+    differs = any(_differ_from(max(first, scope.since), old.get(id_, {}), new[id_]) for id_, first in changed.items())
+    if not (differs or SEARCH_ALL in marked):
         return _Search(scope, rulesets, {}, old, new, {})
-    members = {row.project_id: row for row in connection.execute(select(scope_projects).where(of.scope_id == scope.id))}
+    query = select(scope_projects, projects.c.normalized).join(projects, projects.c.id == of.project_id)
+    members = {row.project_id: row for row in connection.execute(query.where(of.scope_id == scope.id))}
     reached = search(connection, scope, rulesets, load_edges(connection, scope.id) | new)
     return _Search(scope, rulesets, members, old, new, reached)
 
 
-def _lacks_roots(connection: Connection, scope: Scope) -> bool:
-    """Whether a root is not in the scope yet, as where it is new."""
-    of = scope_projects.c
-    known = (
-        select(projects.c.normalized)
-        .join(scope_projects, of.project_id == projects.c.id)
-        .where(of.scope_id == scope.id, of.depth == 0, of.is_beyond.is_(False))
+def _differ_from(first: int, old: Edges, new: Edges) -> bool:
+    """Whether a project's edges differ at a serial from `first` on. Before the first serial at which the roots lead to
+    it, no search comes to them."""
+    if old == new:
+        return False
+    since: Spans = ((first, OPEN_END),)
+    return any(
+        intersection(old.get(name, ()), since) != intersection(new.get(name, ()), since)
+        for name in old.keys() | new.keys()
     )
-    return not scope.roots.keys() <= set(connection.scalars(known))
 
 
 def _all_events_since(connection: Connection) -> int:
@@ -163,21 +171,15 @@ def _known_ids(connection: Connection, names: Collection[str]) -> dict[str, int]
     return known | project_ids(connection, missing)
 
 
-def _entering(connection: Connection, searches: Sequence[_Search], ids: Mapping[str, int]) -> dict[int, list[int]]:
-    """What enters by each scope, by its id, and was not followed before; each project once."""
+def _not_followed(connection: Connection, new: Mapping[int, Sequence[int]]) -> dict[int, list[int]]:
+    """Those of the `new` projects of each scope, by its id, that were not followed before; each project once."""
     found: dict[int, list[int]] = {}
     known: set[int] = set()
-    for one in searches:
-        new = [ids[name] for name in one.new_names(ids)]
-        known |= followed_of(connection, new)
-        found[one.scope.id] = [id_ for id_ in new if id_ not in known]
-        known.update(new)
+    for scope_id, project_ids_ in new.items():
+        known |= followed_of(connection, project_ids_)
+        found[scope_id] = [id_ for id_ in project_ids_ if id_ not in known]
+        known.update(project_ids_)
     return found
-
-
-def _is_new_ruleset(scope: Scope, rulesets: Sequence[StoredRuleset]) -> bool:
-    """Whether rules may let other projects in than they did when the scope was complete last."""
-    return scope.completed_at is None and len(rulesets) > 1
 
 
 def search(
@@ -207,10 +209,14 @@ def names_of(connection: Connection, project_ids: Iterable[int]) -> dict[int, st
 
 def accepted_by(rulesets: Sequence[StoredRuleset]) -> Callable[[str], Spans]:
     """At which serials the rules let a project in, by its normalized name."""
-    in_force = list(zip(rulesets, force_spans(rulesets), strict=True))
+    in_force = [(stored.ruleset, spans) for stored, spans in zip(rulesets, force_spans(rulesets), strict=True)]
+    always = union(span for _, spans in in_force for span in spans)
+    if not any(rule.accept is False for ruleset, _ in in_force for rule in ruleset.rules):
+        return lambda _: always
 
+    @cache
     def accepted(name: str) -> Spans:
-        return union(span for stored, spans in in_force if stored.ruleset.accepts(name) for span in spans)
+        return union(span for ruleset, spans in in_force if ruleset.accepts(name) for span in spans)
 
     return accepted
 
@@ -228,9 +234,11 @@ def store_members(
     complete = complete_serial(connection)
     rows: list[dict[str, Any]] = []
     updates: list[dict[str, Any]] = []
+    is_nice_alike = not any(rule.nice for rule in rules.ruleset.rules)
     for name, one in reached.items():
         before = members.get(ids[name])
-        nice = max(LEAST_NICE, min(scope.nice + rules.ruleset.nice(name), MOST_NICE))
+        nice = scope.nice if is_nice_alike else scope.nice + rules.ruleset.nice(name)
+        nice = max(LEAST_NICE, min(nice, MOST_NICE))
         row = {"project_id": ids[name], "nice": nice} | _membership(one, before, scope.since, complete, now)
         if before is None:
             rows.append({"scope_id": scope.id} | row)

@@ -7,32 +7,32 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
 
-from sqlalchemy import Connection, Table, delete, insert, or_, select
+from sqlalchemy import Connection, Table, bindparam, delete, insert, or_, select
 
 from pypi_assets.catalog.database import at_a_time
+from pypi_assets.catalog.observed.projects import project_ids as project_ids_of
 from pypi_assets.catalog.reads.name_lists import StoredLists
 from pypi_assets.catalog.tables import (
     distribution_data,
     distributions,
     live_intervals,
-    projects,
     releases,
     required_names,
     scope_edges,
     yanked_intervals,
 )
 from pypi_assets.catalog.work.scopes import Scope, StoredRuleset
-from pypi_assets.distributions.requirement_names import parse_requirement
+from pypi_assets.distributions.metadata import normalized_extra
+from pypi_assets.distributions.requirement_names import CONDITIONS, parse_requirement
 from pypi_assets.scopes.ruleset import RequirementRules
 from pypi_assets.scopes.selected_files import ScopeFile, selected_spans
-from pypi_assets.scopes.spans import OPEN_END, Spans, intersection, union
+from pypi_assets.scopes.spans import OPEN_END, Span, Spans, intersection, span, union
 
 Edges = dict[str, Spans]
 """What a project requires: the serials at which it does, by the normalized name of the other one."""
-_ONLY_WITH_EXTRA = 2
+_ONLY_WITH_EXTRA = CONDITIONS.index("extra")
 _EXTRAS = re.compile(r"\bextra\s*==\s*['\"]([^'\"]*)['\"]|['\"]([^'\"]*)['\"]\s*==\s*extra\b", re.ASCII)
 _OWN_EXTRAS = re.compile(r"\s*[\w.-]+\s*\[([^\]]*)\]", re.ASCII)
-_NOT_IN_EXTRAS = re.compile(r"[^a-z0-9]+")
 
 
 def force_spans(rulesets: Sequence[StoredRuleset]) -> list[Spans]:
@@ -44,25 +44,45 @@ def force_spans(rulesets: Sequence[StoredRuleset]) -> list[Spans]:
 def compute_edges(
     connection: Connection, scope: Scope, rulesets: Sequence[StoredRuleset], project_ids: Sequence[int]
 ) -> dict[int, Edges]:
-    """What each of these projects requires since the scope was created or pruned, by what has been read."""
+    """What each of these projects requires since the scope was created or pruned, by what has been read.
+
+    Few or many projects take the same number of statements.
+    """
+    since: Spans = ((scope.since, OPEN_END),)
+    lists = {
+        project_id: _selected_lists(files, rulesets)
+        for project_id, files in _files_of(connection, scope.since, project_ids).items()
+    }
+    required = _required(connection, {list_id for of_it in lists.values() for list_id in of_it})
+    extras = _extras_of_roots(connection, scope)
     found: dict[int, Edges] = {}
-    for project_id, files in _files_of(connection, scope.since, project_ids).items():
-        held: dict[int, list[tuple[int, int]]] = {}
-        with_extras: dict[int, list[tuple[int, int]]] = {}
-        for rules, spans in _requirement_rules(rulesets).items():
-            selected = selected_spans([file for file, _ in files], rules)
-            for (_, list_id), of_file in zip(files, selected, strict=True):
-                if list_id is not None and (both := intersection(of_file, spans)):
-                    held.setdefault(list_id, []).extend(both)
-                    if rules.extras:
-                        with_extras.setdefault(list_id, []).extend(both)
-        extras = _extras_of(connection, scope, project_id)
-        edges: dict[str, list[tuple[int, int]]] = {}
-        for list_id, name, is_extra in _required(connection, held, extras):
-            spans_of_list = with_extras.get(list_id, []) if is_extra else held[list_id]
-            edges.setdefault(name, []).extend(spans_of_list)
-        since: Spans = ((scope.since, OPEN_END),)
+    for project_id, of_it in lists.items():
+        edges: dict[str, list[Span]] = {}
+        for list_id, (held, with_extras) in of_it.items():
+            for name, is_extra in required.get(list_id, ()):
+                edges.setdefault(name, []).extend(with_extras if is_extra else held)
+        if project_id in extras:
+            for list_id, requirements in StoredLists(connection).load(list(of_it)).items():
+                for name in required_with(requirements, extras[project_id]):
+                    edges.setdefault(name, []).extend(of_it[list_id][0])
         found[project_id] = {name: cut for name, spans in edges.items() if (cut := intersection(union(spans), since))}
+    return found
+
+
+def _selected_lists(
+    files: Sequence[tuple[ScopeFile, int | None]], rulesets: Sequence[StoredRuleset]
+) -> dict[int, tuple[list[Span], list[Span]]]:
+    """The lists of requirements of a project's selected files, by id: the spans at which each counts, and those of them
+    at which requirements that need an extra count too."""
+    found: dict[int, tuple[list[Span], list[Span]]] = {}
+    for rules, spans in _requirement_rules(rulesets).items():
+        selected = selected_spans([file for file, _ in files], rules)
+        for (_, list_id), of_file in zip(files, selected, strict=True):
+            if list_id is not None and (both := intersection(of_file, spans)):
+                held, with_extras = found.setdefault(list_id, ([], []))
+                held.extend(both)
+                if rules.extras:
+                    with_extras.extend(both)
     return found
 
 
@@ -111,31 +131,24 @@ def _spans(connection: Connection, table: Table, project_ids: Sequence[int], sin
     )
     spans: dict[int, list[tuple[int, int]]] = {}
     for id_, start, end in connection.execute(query):
-        spans.setdefault(id_, []).append((start, OPEN_END if end is None else end))
+        spans.setdefault(id_, []).append(span(start, end))
     return {id_: union(of_file) for id_, of_file in spans.items()}
 
 
-def _extras_of(connection: Connection, scope: Scope, project_id: int) -> Collection[str]:
-    """The extras that the roots name with this project."""
-    if not any(scope.roots.values()):
-        return ()
-    name = connection.scalar(select(projects.c.normalized).where(projects.c.id == project_id))
-    return scope.roots.get(name or "", ())
+def _extras_of_roots(connection: Connection, scope: Scope) -> dict[int, Collection[str]]:
+    """The extras that are named with roots, by the id of the project: what they need counts anyway."""
+    named = {name: extras for name, extras in scope.roots.items() if extras}
+    return {id_: named[name] for name, id_ in project_ids_of(connection, sorted(named)).items()}
 
 
-def _required(
-    connection: Connection, lists: Collection[int], extras: Collection[str]
-) -> Iterable[tuple[int, str, bool]]:
-    """The projects that these lists name, each with its list, and whether it counts only where extras are followed.
-    What needs one of `extras` counts anyway."""
+def _required(connection: Connection, lists: Collection[int]) -> dict[int, list[tuple[str, bool]]]:
+    """The projects that each of these lists names, and whether it counts only where extras are followed."""
+    of = required_names.c
+    found: dict[int, list[tuple[str, bool]]] = {}
     for ids in at_a_time(sorted(lists)):
-        of = required_names.c
         for row in connection.execute(select(of.list_id, of.name, of.condition).where(of.list_id.in_(ids))):
-            yield row.list_id, row.name, row.condition == _ONLY_WITH_EXTRA
-        if extras:
-            for list_id, requirements in StoredLists(connection).load(ids).items():
-                for name in required_with(requirements, extras):
-                    yield list_id, name, False
+            found.setdefault(row.list_id, []).append((row.name, row.condition == _ONLY_WITH_EXTRA))
+    return found
 
 
 def required_with(requirements: Sequence[str], extras: Collection[str]) -> set[str]:
@@ -146,17 +159,17 @@ def required_with(requirements: Sequence[str], extras: Collection[str]) -> set[s
     ['b']
     """
     parsed = [(parse_requirement(text), text) for text in requirements]
-    wanted = {_normalized(extra) for extra in extras}
+    wanted = {normalized_extra(extra) for extra in extras}
     found: set[str] = set()
     for _ in range(len(requirements) + 1):
         named = {
             (one[0], text)
             for one, text in parsed
-            if one is not None and wanted & {_normalized(a or b) for a, b in _EXTRAS.findall(text)}
+            if one is not None and wanted & {normalized_extra(a or b) for a, b in _EXTRAS.findall(text)}
         }
         found = {name for name, _ in named}
         more = {
-            _normalized(extra)
+            normalized_extra(extra)
             for _, text in named
             if (match := _OWN_EXTRAS.match(text))
             for extra in match[1].split(",")
@@ -165,10 +178,6 @@ def required_with(requirements: Sequence[str], extras: Collection[str]) -> set[s
             break
         wanted |= more
     return found
-
-
-def _normalized(extra: str) -> str:
-    return _NOT_IN_EXTRAS.sub("-", extra.strip().lower())
 
 
 def load_edges(connection: Connection, scope_id: int, project_ids: Sequence[int] | None = None) -> dict[int, Edges]:
@@ -180,18 +189,23 @@ def load_edges(connection: Connection, scope_id: int, project_ids: Sequence[int]
     for part in parts:
         for project_id, required, start, end in connection.execute(part):
             edges = found.setdefault(project_id, {})
-            edges[required] = (*edges.get(required, ()), (start, OPEN_END if end is None else end))
+            edges[required] = (*edges.get(required, ()), span(start, end))
     return found
 
 
-def store_edges(connection: Connection, scope_id: int, old: Mapping[int, Edges], new: Mapping[int, Edges]) -> bool:
-    """Replaces the edges `old` of the projects in `new`. Returns whether any differs."""
+def store_edges(connection: Connection, scope_id: int, old: Mapping[int, Edges], new: Mapping[int, Edges]) -> None:
+    """Replaces the edges `old` of the projects in `new`."""
     before = {row for project_id in new for row in _rows(project_id, old.get(project_id, {}))}
     after = {row for project_id in new for row in _rows(project_id, new[project_id])}
     of = scope_edges.c
-    for project_id, required, start, _ in sorted(before - after):
-        is_it = (of.scope_id == scope_id, of.project_id == project_id, of.required == required, of.start == start)
-        connection.execute(delete(scope_edges).where(*is_it))
+    gone = [
+        {"of_project": project_id, "name": required, "since": start}
+        for project_id, required, start, _ in sorted(before - after)
+    ]
+    if gone:
+        is_it = (of.project_id == bindparam("of_project"), of.required == bindparam("name"))
+        is_there = (of.scope_id == scope_id, of.start == bindparam("since"))
+        connection.execute(delete(scope_edges).where(*is_it, *is_there), gone)
     rows = [
         {
             "scope_id": scope_id,
@@ -204,7 +218,6 @@ def store_edges(connection: Connection, scope_id: int, old: Mapping[int, Edges],
     ]
     if rows:
         connection.execute(insert(scope_edges), rows)
-    return before != after
 
 
 def _rows(project_id: int, edges: Edges) -> Iterable[tuple[int, str, int, int]]:

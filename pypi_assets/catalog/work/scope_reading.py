@@ -7,11 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import Connection, bindparam, delete, func, select, true, update
+from sqlalchemy import Connection, bindparam, select, true, update
 
-from pypi_assets.catalog.counters import add_counts
 from pypi_assets.catalog.database import at_a_time, lock_rows
-from pypi_assets.catalog.observed.followed import follows_all
+from pypi_assets.catalog.observed.followed import follows_all, newest_version
 from pypi_assets.catalog.reads.file_counts import counting_files
 from pypi_assets.catalog.reads.read_outcomes import Outcome
 from pypi_assets.catalog.tables import (
@@ -25,7 +24,7 @@ from pypi_assets.catalog.tables import (
     scopes,
 )
 from pypi_assets.catalog.work.finished_workloads import queue_done
-from pypi_assets.catalog.work.read_queue import QUEUED_READS, queue_reads
+from pypi_assets.catalog.work.read_queue import queue_reads, remove_reads
 from pypi_assets.catalog.work.scopes import StoredRuleset
 from pypi_assets.scopes.ruleset import RuledFile
 from pypi_assets.scopes.selected_files import ScopeFile, selected_spans
@@ -63,14 +62,11 @@ class ReadingRules:
 
 def reading_rules(connection: Connection, project_ids: Iterable[int]) -> dict[int, ReadingRules]:
     """The rules in force for each of these projects that a scope leads to. Without scopes there are none."""
-    versions = scope_rulesets.alias()
-    of_scope = versions.c.scope_id == scopes.c.id
-    newest = select(func.max(versions.c.version)).where(of_scope).correlate(scopes).scalar_subquery()
     query = (
         select(scope_projects.c.project_id, scope_projects.c.nice, scope_rulesets)
         .join(scopes, scopes.c.id == scope_projects.c.scope_id)
         .join(scope_rulesets, scope_rulesets.c.scope_id == scopes.c.id)
-        .where(scope_projects.c.is_beyond.is_(False), scope_rulesets.c.version == newest)
+        .where(scope_projects.c.is_beyond.is_(False), scope_rulesets.c.version == newest_version())
         .order_by(scope_projects.c.project_id, scopes.c.id)
     )
     found: dict[int, list[tuple[int, StoredRuleset]]] = {}
@@ -187,9 +183,7 @@ def _take_out(connection: Connection, distribution_ids: Sequence[int], *, only_f
     for ids in at_a_time(distribution_ids):
         of_these = read_queue.c.distribution_id.in_(ids)
         lock_rows(connection, read_queue, of_these)
-        free = read_queue.c.claimed_by.is_(None) if only_free else true()
-        gone = connection.execute(delete(read_queue).where(of_these, free)).rowcount
-        add_counts(connection, {QUEUED_READS: -gone})
+        remove_reads(connection, of_these, read_queue.c.claimed_by.is_(None) if only_free else true())
         left = set(connection.scalars(select(read_queue.c.distribution_id).where(of_these)))
         out += [id_ for id_ in ids if id_ not in left]
     return out

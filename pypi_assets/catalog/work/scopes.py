@@ -6,16 +6,14 @@ What the roots of a scope lead to is found in `scope_discovery.py`.
 import json
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import Connection, Row, exists, func, insert, select, update
 
-from pypi_assets.catalog.database import CatalogError, insert_missing, lock_name
+from pypi_assets.catalog.database import CatalogError, lock_name
 from pypi_assets.catalog.ledger.range_ledger import (
-    allocate_range,
-    begin_range,
     complete_serial,
     first_range,
     last_allocated_serial,
@@ -24,7 +22,6 @@ from pypi_assets.catalog.ledger.range_ledger import (
 from pypi_assets.catalog.observed.followed import mark_projects
 from pypi_assets.catalog.reads.read_outcomes import Outcome
 from pypi_assets.catalog.tables import (
-    catalog_state,
     distribution_data,
     distributions,
     live_intervals,
@@ -35,12 +32,16 @@ from pypi_assets.catalog.tables import (
     scopes,
     visit_queue,
 )
-from pypi_assets.catalog.work.full_crawls import SELECTED, require_same_index
+from pypi_assets.catalog.work.full_crawls import SELECTED, begin_catalog
 from pypi_assets.catalog.work.visit_queue import move_projects, scope_workload
 from pypi_assets.scopes.ruleset import Ruleset, parse_ruleset
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,59}")
+_TAG = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
+"""A label of Kubernetes, which is a name for a queue of Celery too."""
 _LOCK = "scopes"
+SEARCH_ALL = 0
+"""In place of a project's id: a mark that has the closure of each scope searched."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +86,11 @@ class Scope:
     @property
     def workload(self) -> str:
         return scope_workload(self.id)
+
+    @property
+    def may_go_on(self) -> bool:
+        """Whether something is left to do, and it neither rests nor is aborted."""
+        return self.completed_at is None and not self.is_aborted and self.concurrency != 0
 
     def is_for(self, tag: str | None, *, is_match_only: bool = False) -> bool:
         """Whether a worker for `tag` (None: for none) takes its work; `is_match_only`: only of its tag."""
@@ -135,13 +141,27 @@ def create_scope(connection: Connection, plan: ScopePlan, serial: int, index_url
         )
     if not plan.roots:
         raise CatalogError("a scope needs at least one root: name projects, or pass --roots FILE")
+    _require_tag(plan.tag)
     created_serial = _first_serial(connection, serial, index_url, now)
     parse_ruleset(plan.rules)
+    return _enter(connection, plan, created_serial, now)
+
+
+def _require_tag(tag: str | None) -> None:
+    """Raises CatalogError for a tag that workers cannot have."""
+    if tag is not None and not _TAG.fullmatch(tag):
+        raise CatalogError(
+            f"{tag!r} is no tag: it becomes a label of Kubernetes and the name of a queue of Celery, so it takes 1 to"
+            " 63 of A-Z, a-z, 0-9, '.', '_' and '-', and begins and ends with a letter or a digit"
+        )
+
+
+def _enter(connection: Connection, plan: ScopePlan, created_serial: int, now: float) -> Scope:
     row = {
         "name": plan.name,
         "created_at": now,
         "created_serial": created_serial,
-        "roots": json.dumps({name: sorted(extras) for name, extras in sorted(plan.roots.items())}),
+        "roots": _stored_roots(plan.roots),
         "most_depth": plan.most_depth,
         "nice": plan.nice,
         "concurrency": plan.concurrency,
@@ -149,47 +169,37 @@ def create_scope(connection: Connection, plan: ScopePlan, serial: int, index_url
         "match_only": plan.match_only,
     }
     scope_id = connection.execute(insert(scopes).values(row).returning(scopes.c.id)).scalar_one()
-    rules = {"scope_id": scope_id, "version": 1, "from_serial": created_serial, "created_at": now}
-    connection.execute(insert(scope_rulesets).values(rules | {"content": plan.rules}))
+    _enter_ruleset(connection, scope_id, StoredRuleset(1, created_serial, now, plan.rules))
+    _mark_all(connection)
     return require_scope(connection, plan.name)
+
+
+def _enter_ruleset(connection: Connection, scope_id: int, rules: StoredRuleset) -> None:
+    connection.execute(insert(scope_rulesets).values(scope_id=scope_id, **asdict(rules)))
+
+
+def _stored_roots(roots: Mapping[str, frozenset[str]]) -> str:
+    return json.dumps({name: sorted(extras) for name, extras in sorted(roots.items())})
 
 
 def _first_serial(connection: Connection, serial: int, index_url: str, now: float) -> int:
     """The serial from which a new scope counts: the first one that no range has, or `serial` of an empty catalog."""
-    require_same_index(connection, index_url)
-    state = {
-        "id": 1,
-        "index_url": index_url,
-        "events_since": serial,
-        "events_through": serial,
-        "exact_from": serial,
-        "next_dump_sequence": 1,
-        "follows_all": False,
-    }
-    is_first = insert_missing(connection, catalog_state, [state]) == 1
-    lock_state(connection, exclusive=True)
-    if not is_first:
-        return last_allocated_serial(connection) + 1
-    if serials := allocate_range(connection, serial, now):
-        begin_range(connection, serials, now)
-    return max(serial, 1)  # nothing is at 0
+    is_first = begin_catalog(connection, index_url, serial, serial, now, exact_from=serial, follows_all=False)
+    return max(serial, 1) if is_first else last_allocated_serial(connection) + 1  # nothing is at 0
 
 
 def follow_selected(connection: Connection, names: Collection[str], serial: int, now: float) -> Scope:
     """Brings the scope of PYPI_ASSETS_PROJECTS in line with these normalized names: roots alone, without what they
     require. It is created where there is none, and begins at `serial` where no range is complete."""
     lock_scopes(connection)
-    roots = json.dumps({name: [] for name in sorted(names)})
+    roots = dict.fromkeys(names, frozenset[str]())
     known = find_scope(connection, SELECTED)
     if known is None:
         start = serial if first_range(connection) is not None else last_allocated_serial(connection) + 1
-        row = {"name": SELECTED, "created_at": now, "created_serial": max(start, 1), "roots": roots, "most_depth": 0}
-        row |= {"nice": 0, "match_only": False}
-        scope_id = connection.execute(insert(scopes).values(row).returning(scopes.c.id)).scalar_one()
-        rules = {"scope_id": scope_id, "version": 1, "from_serial": max(start, 1), "created_at": now, "content": ""}
-        connection.execute(insert(scope_rulesets).values(rules))
-    elif set(known.roots) != set(names):
-        connection.execute(update(scopes).where(scopes.c.id == known.id).values(roots=roots))
+        return _enter(connection, ScopePlan(SELECTED, roots, most_depth=0), max(start, 1), now)
+    if set(known.roots) != set(names):
+        connection.execute(update(scopes).where(scopes.c.id == known.id).values(roots=_stored_roots(roots)))
+        _mark_all(connection)
     return require_scope(connection, SELECTED)
 
 
@@ -232,6 +242,21 @@ def members_of(connection: Connection, scope_id: int) -> list[int]:
     return list(connection.scalars(query))
 
 
+def files_by_outcome(connection: Connection, scope_id: int) -> dict[str, int]:
+    """How many files of the scope's projects that are live now have which outcome. Reads a row for each of them."""
+    of, data = scope_projects.c, distribution_data.c
+    query = (
+        select(data.outcome, func.count())
+        .select_from(scope_projects)
+        .join(distributions, distributions.c.project_id == of.project_id)
+        .join(live_intervals, live_intervals.c.distribution_id == distributions.c.id)
+        .join(distribution_data, data.distribution_id == distributions.c.id)
+        .where(of.scope_id == scope_id, of.is_beyond.is_(False), live_intervals.c.end.is_(None))
+        .group_by(data.outcome)
+    )
+    return {outcome: count for outcome, count in connection.execute(query)}
+
+
 @dataclass(frozen=True, slots=True)
 class DiscoveredSoFar:
     """How far a scope is known: its projects, the greatest depth of them, how many were visited, and their live files,
@@ -247,22 +272,12 @@ class DiscoveredSoFar:
 
 def discovered_so_far(connection: Connection, scope_id: int) -> DiscoveredSoFar:
     """How far the scope is known. Reads a row for each of its files."""
-    of, data = scope_projects.c, distribution_data.c
-    in_scope = (of.scope_id == scope_id, of.is_beyond.is_(False))
+    of = scope_projects.c
     visited = func.count(projects.c.page_serial)
     known = select(func.count(), func.max(of.depth), visited).select_from(scope_projects)
-    known = known.join(projects, projects.c.id == of.project_id).where(*in_scope)
-    files = (
-        select(data.outcome, func.count())
-        .select_from(scope_projects)
-        .join(distributions, distributions.c.project_id == of.project_id)
-        .join(live_intervals, live_intervals.c.distribution_id == distributions.c.id)
-        .join(distribution_data, data.distribution_id == distributions.c.id)
-        .where(*in_scope, live_intervals.c.end.is_(None))
-        .group_by(data.outcome)
-    )
-    outcomes: dict[str, int] = {key: count for key, count in connection.execute(files)}
-    count, depth, seen = connection.execute(known).one()
+    known = known.join(projects, projects.c.id == of.project_id)
+    count, depth, seen = connection.execute(known.where(of.scope_id == scope_id, of.is_beyond.is_(False))).one()
+    outcomes = files_by_outcome(connection, scope_id)
     waiting, skipped = outcomes.get(Outcome.PENDING, 0), outcomes.get(Outcome.SKIPPED, 0)
     total = sum(outcomes.values())
     return DiscoveredSoFar(count, depth or 0, seen, total, total - waiting - skipped, skipped)
@@ -281,21 +296,21 @@ def add_ruleset(connection: Connection, scope: Scope, content: str, now: float) 
     lock_state(connection, exclusive=False)
     start = max(complete_serial(connection) + 1, scope.created_serial)
     new = StoredRuleset(known[-1].version + 1, start, now, content)
-    connection.execute(
-        insert(scope_rulesets).values(
-            scope_id=scope.id, version=new.version, from_serial=start, created_at=now, content=content
-        )
-    )
+    _enter_ruleset(connection, scope.id, new)
     mark_scope(connection, scope.id)
     return new
 
 
 def mark_scope(connection: Connection, scope_id: int) -> None:
     """All projects of the scope are looked at again, and something is left to do."""
-    of_scope = select(scope_projects.c.project_id).where(scope_projects.c.scope_id == scope_id)
-    mark_projects(connection, connection.scalars(of_scope).all())
-    connection.execute(insert(scope_marks).values(project_id=0))  # a scope may have no project yet
-    connection.execute(update(scopes).where(scopes.c.id == scope_id).values(completed_at=None))
+    mark_projects(connection, members_of(connection, scope_id))
+    _mark_all(connection)
+    note_left(connection, scope_id)
+
+
+def _mark_all(connection: Connection) -> None:
+    """What the roots of scopes lead to is searched again, whatever their projects require."""
+    connection.execute(insert(scope_marks).values(project_id=SEARCH_ALL))
 
 
 def set_aborted(connection: Connection, scope: Scope, is_aborted: bool) -> None:
@@ -328,9 +343,45 @@ def take_resting(connection: Connection, scope: Scope) -> None:
             move_projects(connection, resting, members_of(connection, scope.id), {scope.id: scope.workload})
 
 
-def change_scope(connection: Connection, scope: Scope, values: Mapping[str, int | str | bool | None]) -> None:
-    """Changes `nice`, `concurrency`, `tag` or `match_only` of a scope, for what is queued from now on."""
+def differing(connection: Connection, plan: ScopePlan, given: Collection[str]) -> list[str]:
+    """Which of the fields of the plan that `given` names the scope of its name has otherwise, in order.
+
+    Raises CatalogError where there is no such scope, and RulesError.
+    """
+    scope = require_scope(connection, plan.name)
+    found = [key for key in set(given) - {"rules"} if getattr(scope, key) != getattr(plan, key)]
+    if "rules" in given and rulesets_of(connection, scope.id)[-1].ruleset != parse_ruleset(plan.rules):
+        found.append("rules")
+    return sorted(found)
+
+
+def bring_in_line(connection: Connection, plan: ScopePlan, given: Collection[str], now: float) -> list[str]:
+    """Gives the scope of the plan's name those fields of the plan that `given` names. Returns those that it changed.
+
+    What is in stays until the scope is pruned, also where it is no root any more, or the depth is less. Raises
+    CatalogError as `create_scope` does, and RulesError.
+    """
     lock_scopes(connection)
+    changed = differing(connection, plan, given)
+    scope = require_scope(connection, plan.name)
+    if "rules" in changed:  # which locks the state, before scopes
+        add_ruleset(connection, scope, plan.rules, now)
+    values = {key: getattr(plan, key) for key in changed if key != "rules"}
+    if values:
+        change_scope(connection, scope, values | ({"roots": _stored_roots(plan.roots)} if "roots" in values else {}))
+    if {"roots", "most_depth"} & values.keys():
+        mark_scope(connection, scope.id)
+    return changed
+
+
+def change_scope(connection: Connection, scope: Scope, values: Mapping[str, int | str | bool | None]) -> None:
+    """Changes `nice`, `concurrency`, `tag` or `match_only` of a scope, for what is queued from now on.
+
+    Raises CatalogError for a tag that workers cannot have.
+    """
+    lock_scopes(connection)
+    if isinstance(tag := values.get("tag"), str):
+        _require_tag(tag)
     connection.execute(update(scopes).where(scopes.c.id == scope.id).values(dict(values)))
 
 

@@ -32,6 +32,7 @@ is published.
 
 
 _LONGEST_VALUE = 100
+_SAMPLES = 5
 _KEY_PARTS = r" \0 "  # how the zero byte between the parts of a key is shown
 
 
@@ -88,7 +89,8 @@ def _leveldb(dataset: Dataset) -> dg.AssetsDefinition:
 
 
 def _add_samples(samples: list[SampleRecord], dataset: Dataset, db: Database) -> None:
-    samples[:] = sample_records(db, dict.fromkeys(form[0] for form in dataset.key_schema))
+    letters = dict.fromkeys(form[0] for form in dataset.key_schema)
+    samples[:] = sample_records(db, letters, max(_SAMPLES, len(letters)))
 
 
 def _metadata(

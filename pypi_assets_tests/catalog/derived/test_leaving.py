@@ -114,6 +114,20 @@ def test_dumps_have_tombstones_of_what_left_and_what_comes_back_is_in_them_again
     assert causes[-2:] == ["unfollowed", "followed"]
 
 
+def test_a_first_dump_of_serials_before_a_prune_is_followed_by_tombstones(catalog: Catalog) -> None:
+    follower = scoped(catalog)
+    without_library(follower)
+    prune(follower)
+    reader = DumpReader()
+    assert reader.go_on(follower.crawler.catalog)
+    assert set(reader.rows) == follower.names(follower.complete) > {"library-1.0-py3-none-any.whl"}
+    follower.index.upload("app", "3.0")
+    follower.crawl()
+    assert reader.go_on(follower.crawler.catalog)
+    assert set(reader.rows) == follower.names()
+    assert "library-1.0-py3-none-any.whl" not in reader.rows
+
+
 def test_a_removed_scope_leaves_what_no_other_scope_leads_to(catalog: Catalog) -> None:
     follower = scoped(catalog)
     follower.index.upload("one", "1.0", "shared", "own")

@@ -1,5 +1,7 @@
 """Entering ends with the serial from which on all of a project is known, and dumps publish what entered."""
 
+from functools import partial
+
 from sqlalchemy import select
 
 from pypi_assets.catalog.database import Catalog
@@ -7,7 +9,11 @@ from pypi_assets.catalog.derived.settling import entering_in
 from pypi_assets.catalog.observed.projects import project_ids
 from pypi_assets.catalog.tables import followed_intervals
 from pypi_assets.crawl.incremental_crawl import crawl_incremental
+from pypi_assets.crawl.scope_crawl import follow_workload, settle
+from pypi_assets_tests.crawl.followers import empty_catalog
 from pypi_assets_tests.crawl.model_dumps import DumpReader
+from pypi_assets_tests.crawl.model_following import draining_in_place
+from pypi_assets_tests.measured_work import measure
 from pypi_assets_tests.scoped_index import SDIST, ScopedFollower, scoped
 from pypi_assets_tests.served_index import logged_changes
 
@@ -114,13 +120,37 @@ def test_events_that_come_while_a_project_enters_are_taken_into_account(sqlite_c
         if index.visited and index.visited[-1] == "library" and moves:
             moves.pop(0)()
 
+    reader = DumpReader()
+    assert reader.go_on(follower.crawler.catalog)
     index.visited.clear()
     index.before_answer = move
     crawl_incremental(follower.crawler)
     index.before_answer = lambda: None
     assert not moves
+    assert follower.complete == through
+    assert reader.go_on(follower.crawler.catalog)
+    assert set(reader.rows) == follower.names() >= {first}
     for _ in range(2):
         follower.crawl()
         assert follower.names(through) >= {first}
         for serial in range(through, follower.complete + 1):
             assert follower.live(serial) == index.shown[serial], f"at {serial}"
+
+
+def test_many_projects_settle_in_as_many_statements_as_few(sqlite_catalog: Catalog) -> None:
+    statements = []
+    for count in (3, 30):
+        empty_catalog(sqlite_catalog)
+        follower = scoped(sqlite_catalog)
+        libraries = [f"library{number}" for number in range(count)]
+        for library in libraries:
+            follower.index.upload(library, "1.0")
+        follower.index.upload("app", "1.0", *libraries)
+        crawler, workload = follower.crawler, follower.create("app").workload
+        with draining_in_place():
+            follow_workload(crawler, workload)
+        with sqlite_catalog.read() as connection:
+            assert len(entering_in(connection, workload)) == count + 1
+        statements.append(measure(sqlite_catalog, partial(settle, crawler, workload)).statements)
+        assert {exact_from(follower, library) for library in libraries} == {follower.scope().created_serial}
+    assert statements[1] == statements[0]

@@ -1,15 +1,22 @@
 """What the roots of scopes lead to enters them: at which depth, from which serial on, and whose work it is."""
 
+from functools import partial
+
 import pytest
-from sqlalchemy import func, select
+from sqlalchemy import func, select, update
 
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.catalog.tables import followed_intervals, scope_marks
+from pypi_assets.catalog.observed.followed import mark_projects
+from pypi_assets.catalog.observed.projects import project_ids
+from pypi_assets.catalog.tables import followed_intervals, scope_edges, scope_marks
+from pypi_assets.catalog.work import scope_discovery
 from pypi_assets.catalog.work.scope_discovery import discover
 from pypi_assets.crawl import incremental_crawl
 from pypi_assets.crawl.retry_failures import retry
 from pypi_assets.crawl.scope_crawl import discover_all
+from pypi_assets_tests.crawl.followers import empty_catalog
 from pypi_assets_tests.crawl.model_following import draining_in_place
+from pypi_assets_tests.measured_work import measure
 from pypi_assets_tests.scoped_index import ScopedFollower, scoped
 
 
@@ -154,3 +161,95 @@ def test_what_another_scope_follows_already_is_found_to_its_end_at_once(sqlite_c
     follower.create("library", name="other")
     discover_all(follower.crawler)
     assert follower.depths("other") == {"library": 0, "base": 1, "deep": 2, "app": 3}
+
+
+@pytest.mark.parametrize("most_depth", [1, None])
+def test_an_upload_that_requires_very_many_projects_holds_up_nothing(
+    sqlite_catalog: Catalog, monkeypatch: pytest.MonkeyPatch, most_depth: int | None
+) -> None:
+    """Its range takes some of them, in as many statements whatever it requires, and the scope the others; none is lost.
+
+    Half of what it requires does not exist. What else was uploaded in the range is answered after it.
+    """
+    monkeypatch.setattr(incremental_crawl, "ENTERING_IN_A_RANGE", 10)
+    monkeypatch.setattr(incremental_crawl, "run_ready_scopes", lambda crawler: [])
+    statements = []
+    for count in (60, 240):
+        empty_catalog(sqlite_catalog)
+        follower = scoped(sqlite_catalog)
+        index = follower.index
+        index.upload("app", "1.0")
+        index.upload("other", "1.0")
+        names = [f"needed{number:03}" for number in range(count)]
+        there = {index.upload(name, "1.0", "deeper") for name in names[: count // 2]}
+        deeper = index.upload("deeper", "1.0")
+        workload = follower.start("app", "other", most_depth=most_depth).scope.workload
+        index.upload("app", "2.0", *names)
+        answered = index.upload("other", "2.0")
+        statements.append(measure(sqlite_catalog, follower.crawl).statements)
+        assert follower.complete == index.serial
+        assert answered in follower.names()
+        assert len(follower.names() & there) == 10
+        assert follower.queued(workload) - {"deeper"} == set(names[10:])
+        assert follower.run().is_complete
+        assert follower.names() >= there
+        assert (deeper in follower.names()) == (most_depth is None)
+        assert follower.queued(workload) == set()
+    assert statements[1] == statements[0]
+
+
+def test_many_projects_are_found_in_as_many_statements_as_few(sqlite_catalog: Catalog) -> None:
+    """What each of them requires is read together."""
+    statements = []
+    for count in (5, 50):
+        empty_catalog(sqlite_catalog)
+        follower = scoped(sqlite_catalog)
+        names = [f"library{number}" for number in range(count)]
+        for name in names:
+            follower.index.upload(name, "1.0", "base")
+        follower.start(*names)
+        with sqlite_catalog.write() as connection:
+            mark_projects(connection, project_ids(connection, names).values())
+        work = measure(sqlite_catalog, partial(discover_all, follower.crawler))
+        assert work.added == {"scope_marks": -count}
+        statements.append(work.statements)
+    assert statements[1] == statements[0]
+
+
+def test_what_a_project_required_before_the_roots_led_to_it_is_no_reason_to_search(
+    sqlite_catalog: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once the roots are found to lead to it earlier, what it required then counts."""
+    follower = scoped(sqlite_catalog)
+    index = follower.index
+    index.upload("app", "1.0")
+    index.upload("early", "1.0")
+    index.upload("library", "1.0", "early")
+    follower.start("app")
+    first = index.upload("app", "2.0", "middle")
+    index.unreadable = {first}
+    index.upload("library", "2.0")
+    index.upload("middle", "1.0", "library")
+    index.upload("app", "3.0", "library")
+    follower.crawl()
+    assert follower.depths() == {"app": 0, "library": 1}
+    searched = []
+    monkeypatch.setattr(scope_discovery, "search", lambda *given: searched.append(given) or {})
+    discover_again(follower, "library")
+    assert searched == []
+    with follower.catalog.write() as connection:
+        connection.execute(update(scope_edges).where(scope_edges.c.required == "early").values(required="others"))
+    discover_again(follower, "library")
+    assert searched == [], "it differs before the roots led to it alone"
+    monkeypatch.undo()
+    index.unreadable = set()
+    with draining_in_place():
+        retry(follower.crawler)
+    follower.run()
+    assert follower.depths() == {"app": 0, "library": 1, "middle": 1}
+
+
+def discover_again(follower: ScopedFollower, project: str) -> None:
+    with follower.catalog.write() as connection:
+        mark_projects(connection, project_ids(connection, [project]).values())
+    discover_all(follower.crawler)

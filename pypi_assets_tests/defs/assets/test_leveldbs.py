@@ -28,7 +28,7 @@ def test_unknown_versions_are_refused(pipeline: Pipeline, dataset: str) -> None:
     assert pipeline.marked(leveldb_key(dataset)) == []
 
 
-def test_a_version_shows_where_it_lies_its_keys_and_five_records(index: ServedIndex, pipeline: Pipeline) -> None:
+def test_a_version_shows_where_it_lies_its_keys_and_a_few_records(index: ServedIndex, pipeline: Pipeline) -> None:
     index.wheel("evil", "1.0", requires_dist=["beta @ https://evil.example.org/a"], files={"[a](b)/__init__.py": b""})
     pipeline.crawled()
     (name,) = pipeline.requested("new_leveldb_version")
@@ -44,7 +44,7 @@ def test_a_version_shows_where_it_lies_its_keys_and_five_records(index: ServedIn
         counts = [cells[3].strip() for row in schema if (cells := row.split("|")) and cells[3].strip()]
         assert sum(map(int, counts)) == shown["records"] > 0
         samples = shown["samples"].splitlines()[2:]
-        assert len(samples) == 5
+        assert len(samples) == max(5, len({form[0] for form in DATASETS[dataset].key_schema}))
         forms = {sample.split(" \\\\0 ")[0].removeprefix("| ") for sample in samples}
         assert forms == set(read_published(pipeline.storage, dataset, 1).manifest.counts)
     assert "| m \\\\0 MODULE \\\\0 PROJECT | " in pipeline.metadata("modules_leveldb", name)["key schema"]

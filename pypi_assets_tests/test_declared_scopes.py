@@ -1,0 +1,154 @@
+"""What the file of indexes declares of scopes is there once they are worked on, and stays as the file has it."""
+
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import pytest
+from sqlalchemy import func, select
+
+from pypi_assets.catalog.database import Catalog
+from pypi_assets.catalog.tables import scope_marks
+from pypi_assets.catalog.work.scopes import ScopePlan, all_scopes, change_scope, require_scope, rulesets_of
+from pypi_assets.crawl.crawler import Crawler
+from pypi_assets.crawl.scope_crawl import start_scope
+from pypi_assets.declared_scopes import declared_scopes, keep_in_line
+from pypi_assets.errors import SettingsError
+from pypi_assets.settings import load_settings
+from pypi_assets_tests.environment import clear_settings
+from pypi_assets_tests.scoped_index import ScopedFollower, scoped
+
+FILE = """
+[public]
+url = "https://public.example/simple/"
+contact = "me@example.org"
+default = true
+
+[company]
+url = "https://company.example/simple/"
+"""
+TOOLS = """
+[public.scopes.tools]
+projects = ["app[Extra]"]
+roots = "requirements.txt"
+"""
+
+
+@pytest.fixture
+def follower(catalog: Catalog) -> ScopedFollower:
+    follower = scoped(catalog)
+    follower.index.upload("app", "1.0", "lib")
+    follower.index.upload("lib", "1.0", "base")
+    follower.index.upload("base", "1.0")
+    follower.index.upload("tool", "1.0")
+    return follower
+
+
+@pytest.fixture
+def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    clear_settings(monkeypatch)
+    monkeypatch.setenv("PYPI_ASSETS_INDEXES", str(tmp_path / "indexes.toml"))
+    (tmp_path / "requirements.txt").write_text("tool>=1\n./here\n")
+    return tmp_path
+
+
+def kept(follower: ScopedFollower, folder: Path, text: str) -> list[str]:
+    """What people are notified of where the file has this text."""
+    (folder / "indexes.toml").write_text(FILE + text)
+    notes: list[str] = []
+    crawler: Crawler = replace(follower.crawler, notify=notes.append)
+    keep_in_line(crawler, declared_scopes(load_settings()))
+    return notes
+
+
+def test_a_declared_scope_is_created_once_and_followed(follower: ScopedFollower, folder: Path) -> None:
+    created, left_out = kept(follower, folder, TOOLS)
+    assert created == "scope tools: created, since the file of indexes declares it"
+    assert left_out.startswith("scope tools: left out: ")
+    assert dict(follower.scope("tools").roots) == {"app": frozenset({"extra"}), "tool": frozenset()}
+    follower.run("tools")
+    assert follower.depths("tools") == {"app": 0, "tool": 0, "lib": 1, "base": 2}
+    before = follower.scope("tools")
+    assert kept(follower, folder, TOOLS) == []
+    assert follower.scope("tools") == before
+    with follower.catalog.read() as connection:
+        assert connection.scalar(select(func.count()).select_from(scope_marks)) == 0, "nothing is searched again"
+
+
+def test_what_the_file_changes_is_followed_by_the_next_run(follower: ScopedFollower, folder: Path) -> None:
+    kept(follower, folder, TOOLS + "depth = 0\n")
+    follower.run("tools")
+    assert follower.depths("tools") == {"app": 0, "tool": 0}
+    (folder / "rules.toml").write_text("[[rule]]\nmax_files = 1")
+    text = TOOLS + 'depth = 1\nrules = "rules.toml"\nnice = 5\ntag = "fast"\n'
+    assert kept(follower, folder, text) == [
+        "scope tools: as the file of indexes has it now: most_depth, nice, rules, tag"
+    ]
+    assert follower.scope("tools").completed_at is None, "something is left to do"
+    follower.run("tools")
+    assert follower.depths("tools") == {"app": 0, "tool": 0, "lib": 1}
+    with follower.catalog.read() as connection:
+        assert rulesets_of(connection, follower.scope("tools").id)[-1].ruleset.max_files("app") == 1
+    assert kept(follower, folder, text) == []
+    follower.index.upload("other", "1.0")
+    changed = kept(follower, folder, text.replace("app[Extra]", "other"))
+    assert changed[0] == "scope tools: as the file of indexes has it now: roots"
+    follower.run("tools")
+    assert follower.depths("tools") == {"app": 0, "tool": 0, "lib": 1, "other": 0}, "what is in stays"
+
+
+def test_what_the_file_leaves_out_is_for_commands_to_change(follower: ScopedFollower, folder: Path) -> None:
+    kept(follower, folder, TOOLS + "nice = 5\n")
+    follower.set_rules("[[rule]]\nmax_files = 1", "tools")
+    scope = follower.scope("tools")
+    follower.catalog.transact(partial(change_scope, scope=scope, values={"nice": 7, "concurrency": 2, "tag": "slow"}))
+    assert kept(follower, folder, TOOLS + "nice = 5\n") == ["scope tools: as the file of indexes has it now: nice"]
+    with follower.catalog.read() as connection:
+        scope = require_scope(connection, "tools")
+        assert (scope.nice, scope.concurrency, scope.tag) == (5, 2, "slow")
+        assert rulesets_of(connection, scope.id)[-1].version == 2
+
+
+def test_scopes_of_others_stay_as_they_are(follower: ScopedFollower, folder: Path) -> None:
+    start_scope(follower.crawler, ScopePlan("mine", {"base": frozenset()}))
+    kept(follower, folder, TOOLS)
+    kept(follower, folder, "[company.scopes.theirs]\nprojects = ['app']\n")
+    with follower.catalog.read() as connection:
+        assert {scope.name for scope in all_scopes(connection)} == {"mine", "tools"}, (
+            "no scope is removed, nor another's"
+        )
+
+
+def test_of_two_processes_at_once_one_creates_it(
+    follower: ScopedFollower, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def late(crawler: Crawler, plan: ScopePlan) -> None:
+        start_scope(crawler, plan)
+        start_scope(crawler, plan)
+
+    monkeypatch.setattr("pypi_assets.declared_scopes.start_scope", late)
+    assert kept(follower, folder, TOOLS) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[public.scopes.a]\nprojects = ['x==1']", "scopes.a: 'x==1': pass the name alone"),
+        ("[public.scopes.a]\nroots = 'missing.txt'", "missing.txt: No such file"),
+        ("[public.scopes.a]\nprojects = ['x']\nrules = 'requirements.txt'", "scopes.a: the rules are no TOML"),
+        ("[public.scopes.a]\nprojects = ['x']\nrules = 'refusing.toml'", "scopes.a: rule 1 does not accept x"),
+    ],
+)
+def test_what_is_wrong_in_a_file_that_a_scope_names_is_one_sentence(text: str, message: str, folder: Path) -> None:
+    (folder / "refusing.toml").write_text("[[rule]]\naccept = false")
+    (folder / "indexes.toml").write_text(FILE + text)
+    with pytest.raises(SettingsError) as caught:
+        declared_scopes(load_settings())
+    assert message in str(caught.value)
+    assert str(caught.value).startswith(f"{folder / 'indexes.toml'}: index public: scopes.a: ")
+    assert len(str(caught.value).splitlines()) == 1
+
+
+def test_without_a_file_nothing_is_declared(monkeypatch: pytest.MonkeyPatch) -> None:
+    clear_settings(monkeypatch)
+    assert declared_scopes(load_settings()) == []
