@@ -9,6 +9,7 @@ from pypi_assets.lookup.latest import open_latest
 from pypi_assets.lookup.lookup_command import LookupNameError
 from pypi_assets.lookup.modules_reader import ModuleResult, ModulesReader
 from pypi_assets.lookup.providers import Provider
+from pypi_assets.lookup.simple_reader import PageFileResult, SimpleReader
 
 __all__ = [
     "Answer",
@@ -27,7 +28,9 @@ __all__ = [
     "ModulesReader",
     "NoVersionError",
     "NotBuiltYetError",
+    "PageFileResult",
     "Provider",
+    "SimpleReader",
     "Stream",
     "TransitiveDependent",
     "open_latest",

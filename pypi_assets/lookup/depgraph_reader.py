@@ -6,16 +6,18 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache, partial
 from itertools import groupby
 from operator import itemgetter
-from typing import TYPE_CHECKING, TypedDict, cast
+from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 from packaging.utils import canonicalize_name
+from packaging.version import Version
 
 from pypi_assets.leveldbs.datasets.depgraph import dependents
 from pypi_assets.leveldbs.datasets.depgraph import records as depgraph
 from pypi_assets.leveldbs.format.errors import LeveldbDamagedError
-from pypi_assets.leveldbs.format.keys import key
+from pypi_assets.leveldbs.format.keys import as_part, key
 from pypi_assets.leveldbs.format.leveldb_binding import Database
-from pypi_assets.leveldbs.format.records import Row, records_of, scan
+from pypi_assets.leveldbs.format.newest_release import newest_release
+from pypi_assets.leveldbs.format.records import Row, records_of, scan, scan_after
 from pypi_assets.leveldbs.format.version_order import canonical_version, version_key
 from pypi_assets.lookup.answers import Answer, Stream
 from pypi_assets.lookup.catalog_hints import past_project_hints
@@ -28,8 +30,9 @@ from pypi_assets.lookup.lookup_command import (
     PrefixLookup,
     TransitiveLookup,
 )
-from pypi_assets.lookup.newest import newest_dependents, newest_distributions, newest_release
+from pypi_assets.lookup.newest import newest_dependents, newest_distributions
 from pypi_assets.lookup.reader import Reader, require_text
+from pypi_assets.lookup.requirement_filters import Which, kept_by_version
 
 if TYPE_CHECKING:
     from pypi_assets.catalog.database import Catalog
@@ -134,6 +137,35 @@ class DepgraphReader(Reader):
         required = canonicalize_name(require_text("latest_dependents", name))
         return self._stream(Dependent, lambda db: _newest_alone(db)(_dependents_of(db, required)))
 
+    def streamed_dependents(
+        self,
+        name: str,
+        after: str | None = None,
+        *,
+        version: Version | None = None,
+        which: Which = "accepts",
+    ) -> Stream[Dependent]:
+        """What `dependents` answers, read as it is iterated over; with `after`, those that come after this project.
+
+        With `version`, those whose requirements accept it, or exclude it, with the releases that do.
+        """
+        required = canonicalize_name(require_text("streamed_dependents", name))
+        start = dependents.dependents_prefix(required)
+
+        def results(db: Database) -> Iterator[Dependent]:
+            records = scan(db, start) if after is None else scan_after(db, start, start + as_part(after).encode())
+            found = (_dependent(required, one[len(start) :].decode(), value) for one, value in records)
+            if version is None:
+                return found
+            return kept_by_version(found, required, version, which, partial(_files_of, db))
+
+        return self._stream(Dependent, results)
+
+    def count_dependents(self, name: str) -> int:
+        """How many projects `dependents` answers."""
+        record_key = dependents.dependents_count_key(canonicalize_name(require_text("count_dependents", name)))
+        return int(self._read(lambda db: db.get(record_key, verify_checksums=True))[1] or 0)
+
     def transitive_dependents(
         self, name: str, depth: int | None = None, *, latest: bool = False
     ) -> Stream[TransitiveDependent]:
@@ -228,6 +260,10 @@ def _dependents_of(db: Database, required: str) -> Iterator[Dependent]:
         yield _dependent(required, record_key[len(start) :].decode(), value)
 
 
+def _files_of(db: Database, project: str) -> list[dict[str, Any]]:
+    return depgraph.decode_project(project, depgraph.project_records(db, project))
+
+
 def _newest_alone(db: Database) -> Callable[[Iterable[Dependent]], Iterator[Dependent]]:
     """What keeps the dependents whose newest version requires the project. It remembers newest versions."""
     newest_of = lru_cache(_REMEMBERED_PROJECTS)(partial(_newest_of, db))
@@ -262,6 +298,24 @@ def _dependents_at(catalog: "Catalog", serial: int, name: str) -> Answer[Depende
     from pypi_assets.catalog.publications.dump_rows import requiring_releases
 
     return dependents_answer(serial, name, requiring_releases(catalog, serial, name))
+
+
+def filtered_dependents_at(
+    catalog: "Catalog", serial: int, name: str, version: Version | None, which: Which
+) -> Answer[Dependent]:
+    """What `DepgraphReader.streamed_dependents` answered when `serial` was the newest, from the catalog."""
+    from pypi_assets.catalog.publications.dump_rows import project_rows_at
+    from pypi_assets.dumps.dump_format import as_dumped
+
+    found = _dependents_at(catalog, serial, name)
+    if version is None:
+        return found
+
+    def files_of(project: str) -> Iterator[Row]:
+        return map(as_dumped, project_rows_at(catalog, serial, project))
+
+    kept = kept_by_version(found.results, canonicalize_name(name), version, which, files_of)
+    return Answer(None, serial, tuple(kept), Dependent)
 
 
 def latest_dependents_at(catalog: "Catalog", serial: int, name: str) -> Answer[Dependent]:

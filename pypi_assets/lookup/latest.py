@@ -83,6 +83,22 @@ def open_latest(
     return reader(versions, check_hashes=check_hashes, refresh_every_s=refresh_every_s)
 
 
+def open_version(
+    dataset: Dataset,
+    version: int,
+    storage: Storage,
+    cache_dir: Path | None = None,
+    *,
+    cache_bytes: int = CACHE_BYTES,
+) -> Reader:
+    """Opens this version alone: the reader never moves on to another one. Sizes are checked now, and blocks when they
+    are read.
+
+    Raises LeveldbDamagedError, also later where a block is damaged, and UnknownFormatError.
+    """
+    return reader_class(dataset)(_OneVersion(dataset, version, storage, cache_dir, cache_bytes), check_hashes=False)
+
+
 @contextmanager
 def open_if_local(dataset: str) -> Iterator[Reader | None]:
     """Opens a dataset of the storage of the settings where that downloads nothing; None where it cannot be read."""
@@ -140,3 +156,16 @@ class _Versions:
             name, closing = published.name, Closing(stack.pop_all())
             return OpenVersion(db, name, version, meta.serial, check_hashes, closing, followed)
         raise AssertionError("an exit stack swallows nothing")
+
+
+class _OneVersion(_Versions):
+    """One published version, which may not be the newest."""
+
+    def __init__(
+        self, dataset: Dataset, version: int, storage: Storage, cache_dir: Path | None, cache_bytes: int
+    ) -> None:
+        super().__init__(dataset, storage, cache_dir, cache_bytes)
+        self._version = version
+
+    def open_newest(self, *, check_hashes: bool, beyond: int = 0) -> OpenVersion | None:
+        return self._open(self._version, check_hashes) if self._version > beyond else None

@@ -33,10 +33,12 @@ class ModulesReader(NamesReader):
         require_text("module", name)
         return self._answer(ModuleResult, lambda db: map(_result, providers(db, name)))
 
-    def modules(self, prefix: str = "") -> Stream[ModuleResult]:
-        """All modules whose name begins with `prefix`, by name, and of each the projects that provide it."""
+    def modules(self, prefix: str = "", after: tuple[str, str] | None = None) -> Stream[ModuleResult]:
+        """All modules whose name begins with `prefix`, by name, and of each the projects that provide it; with `after`,
+        those that come after this module and project (normalized).
+        """
         require_text("modules", prefix)
-        return self._stream(ModuleResult, lambda db: map(_result, all_providers(db, prefix)))
+        return self._stream(ModuleResult, lambda db: map(_result, all_providers(db, prefix, after)))
 
 
 def module_answer(serial: int, name: str, releases: Iterable[tuple[str, str, str]]) -> Answer[ModuleResult]:

@@ -1,7 +1,7 @@
 """Queries of datasets that lead from a name to projects and versions: `modules` and `commands`."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from functools import lru_cache, partial
 from itertools import islice
 from typing import NamedTuple
@@ -9,8 +9,9 @@ from typing import NamedTuple
 from packaging.utils import canonicalize_name
 
 from pypi_assets.leveldbs.datasets import provided_names
+from pypi_assets.leveldbs.datasets.provided_names import FileNames
 from pypi_assets.leveldbs.format.leveldb_binding import Database
-from pypi_assets.leveldbs.format.records import records_of, scan
+from pypi_assets.leveldbs.format.records import records_of, scan, scan_after
 from pypi_assets.leveldbs.format.version_order import version_key
 from pypi_assets.lookup.reader import Reader, require_text
 
@@ -58,10 +59,49 @@ class NamesReader(Reader):
 
         return self._read(found)[1]
 
+    def names_in(self, project: str) -> list[tuple[list[str], frozenset[str]]]:
+        """The names that a project provides, in groups: the names of each, and the versions that provide them."""
+        normalized = canonicalize_name(require_text("names_in", project))
+        start = provided_names.project_prefix(normalized)
+
+        def found(db: Database) -> list[tuple[list[str], frozenset[str]]]:
+            groups = []
+            for group_key, value in records_of(db, start):
+                answer = provided_names.read_answer(db, b"g" + group_key[1:])
+                groups.append((provided_names.decode_group(value), frozenset(provided_names.decode_answer(answer)[1])))
+            return groups
+
+        return self._read(found)[1]
+
+    def names_of_files(self, project: str, filenames: Collection[str]) -> dict[str, FileNames | None]:
+        """The names that each of these files of a project provides; None where they are unknown.
+
+        >>> modules.names_of_files("PyYAML", ["PyYAML-6.0.2.tar.gz"])
+        {'PyYAML-6.0.2.tar.gz': FileNames(names=('_yaml', 'yaml', ...), stubs=())}
+
+        Files that the dataset does not have are left out.
+        """
+        normalized = canonicalize_name(require_text("names_of_files", project))
+        return self._read(lambda db: provided_names.names_of_files(db, normalized, filenames))[1]
+
 
 def providers(db: Database, name: str) -> Iterator[Provider]:
     """The projects that provide `name`, by normalized name."""
     return _providers(db, records_of(db, provided_names.name_prefix(name)))
+
+
+def is_provided(db: Database, name: str) -> bool:
+    """Whether any project provides `name`."""
+    return next(scan(db, provided_names.name_prefix(name)), None) is not None
+
+
+def provider_of_stub(db: Database, name: str, project: str) -> Provider | None:
+    """`project` (normalized) as the provider of stubs that describe `name`; None where it has none."""
+    stub_key = provided_names.stub_key(name, project)
+    group = db.get(stub_key, verify_checksums=True)
+    if group is None:
+        return None
+    return _provider(stub_key, provided_names.read_answer(db, provided_names.answer_key(stub_key, group)))
 
 
 def _providers(db: Database, records: Iterable[tuple[bytes, bytes]]) -> Iterator[Provider]:
@@ -70,10 +110,14 @@ def _providers(db: Database, records: Iterable[tuple[bytes, bytes]]) -> Iterator
         yield _provider(name_key, answer)
 
 
-def all_providers(db: Database, beginning: str) -> Iterator[Provider]:
-    """The projects that provide a name that begins with `beginning`, by name and normalized name."""
+def all_providers(db: Database, beginning: str, after: tuple[str, str] | None = None) -> Iterator[Provider]:
+    """The projects that provide a name that begins with `beginning`, by name and normalized name; with `after`, only
+    those that come after this name and normalized name.
+    """
     read_answer = lru_cache(_REMEMBERED_ANSWERS)(partial(provided_names.read_answer, db))
-    for name_key, group in scan(db, provided_names.names_prefix(beginning)):
+    start = provided_names.names_prefix(beginning)
+    records = scan(db, start) if after is None else scan_after(db, start, provided_names.name_key(*after))
+    for name_key, group in records:
         yield _provider(name_key, read_answer(provided_names.answer_key(name_key, group)))
 
 

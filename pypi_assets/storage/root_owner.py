@@ -25,5 +25,5 @@ def require_owner(storage: Storage, index_url: str) -> None:
     if owner != index_url:
         raise StorageError(
             f"the storage {storage.url} belongs to the index {owner}, not to {index_url}: give this index a storage of"
-            " its own, or set PYPI_ASSETS_INDEX_URL back"
+            f" its own, or set PYPI_ASSETS_INDEX_URL back; where nothing else is in it, delete {OWNER}"
         )

@@ -17,10 +17,12 @@ from pypi_assets.lookup.depgraph_reader import dependents_answer, project_answer
 from pypi_assets.lookup.hashes_reader import hash_answer
 from pypi_assets.lookup.latest import open_latest
 from pypi_assets.lookup.modules_reader import module_answer
+from pypi_assets.lookup.owners import owners
+from pypi_assets.lookup.past_owners import owners_at
 from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
 
-PROJECTS = ("Demo.Pkg", "other", "third")
+PROJECTS = ("Demo.Pkg", "other", "third", "types-demo", "other-stubs")
 VERSIONS = ("1.0", "1.0.0", "2", "10", "no version")
 MODULES = ("demo", "demo.a", "demo.a.b", "other", "tests", "größe", "requests>=2")
 QUESTIONS = (*MODULES, "demo.b", "dem", "demo.", ".demo", "", "unknown", "m" * 600, "half \udc80", "nul\0")
@@ -43,6 +45,8 @@ files = st.fixed_dictionaries(
         "modules": st.none() | st.lists(st.sampled_from([*MODULES, "m" * 600]), max_size=4).map(tuple),
         "requires_dist": st.none() | st.lists(st.sampled_from(REQUIREMENTS), max_size=3).map(tuple),
         "requires_python": st.sampled_from([None, ">=3.8"]),
+        "stubs": st.sampled_from([(), (), ("demo",), ("other", "demo.a")]),
+        "import_names": st.sampled_from([None, None, ("demo",), ("other", "demo.a ; private")]),
     }
 )
 batches = st.lists(
@@ -70,6 +74,7 @@ def published_answers(small: SmallCatalog, storage: Storage) -> dict[object, obj
                 for name in REQUIRED
             }
             | {sha256: hashes.file(sha256).results for sha256 in hashes_of(small)}
+            | {"owners": owners(modules, depgraph, [*QUESTIONS, "demo.a.b.c", "demo"])}
         )
 
 
@@ -95,6 +100,7 @@ def answers_at(small: SmallCatalog, serial: int) -> dict[object, object]:
             sha256: hash_answer(serial, sha256, files_with_sha256(catalog, serial, sha256)).results
             for sha256 in hashes_of(small)
         }
+        | {"owners": owners_at(catalog, serial, [*QUESTIONS, "demo.a.b.c", "demo"])}
     )
 
 

@@ -11,6 +11,7 @@ from pypi_assets.lookup.dataset_readers import lookup_commands, reader_class
 from pypi_assets.lookup.depgraph_reader import DepgraphReader
 from pypi_assets.lookup.hashes_reader import HashesReader
 from pypi_assets.lookup.modules_reader import ModulesReader
+from pypi_assets.lookup.simple_reader import SimpleReader
 
 
 def test_each_dataset_has_its_reader() -> None:
@@ -19,6 +20,7 @@ def test_each_dataset_has_its_reader() -> None:
         "depgraph": DepgraphReader,
         "commands": CommandsReader,
         "hashes": HashesReader,
+        "simple": SimpleReader,
     }
 
 

@@ -22,7 +22,7 @@ def test_the_examples_of_the_docs_run(
     monkeypatch.setenv("PYPI_ASSETS_HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
     examples = re.findall(r"```python\n(.*?)```", (DOCS / "lookup.md").read_text(), re.DOTALL)
-    assert len(examples) == 8
+    assert len(examples) == 9
     for example in examples:
         exec(example, {})
     shown = capsys.readouterr().out

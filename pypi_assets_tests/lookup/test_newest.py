@@ -2,19 +2,13 @@
 
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from packaging.utils import canonicalize_version
 from packaging.version import InvalidVersion, Version
 
-from pypi_assets.lookup.newest import (
-    newest_dependents,
-    newest_distributions,
-    newest_providers,
-    newest_release,
-    newest_version,
-)
+from pypi_assets.leveldbs.format.newest_release import newest_version
+from pypi_assets.lookup.newest import newest_dependents, newest_distributions, newest_providers
 
 _VERSIONS = st.sampled_from(
     ["1.0", "1.0.0", "1", "2.0rc1", "2.0", "2.0.post1", "10.0", "1!0.1", "3.0.dev1", "2.0+local", "unknown", "0-beta-x"]
@@ -69,33 +63,9 @@ def test_the_newest_distributions_are_those_of_a_filter_by_packaging(files: list
     assert list(newest_distributions(rows)) == expected
 
 
-@pytest.mark.parametrize(
-    ("versions", "yanked", "newest"),
-    [
-        (["1.0", "2.0", "3.0rc1"], [], "2.0"),
-        (["1.0", "2.0", "3.0rc1"], ["2.0"], "1.0"),
-        (["1.0", "2.0rc1", "2.0.dev1"], ["1.0"], "2.0rc1"),
-        (["1.0", "2.0rc1"], ["1.0", "2.0rc1"], "2.0rc1"),
-        (["1.9", "1.10"], ["1.9", "1.10"], "1.10"),
-        (["1.0", "1.0.post1"], [], "1.0.post1"),
-        (["no version", "0.1"], [], "0.1"),
-    ],
-)
-def test_stable_versions_and_those_that_are_not_yanked_come_first(
-    versions: list[str], yanked: list[str], newest: str
-) -> None:
-    assert newest_version(versions, yanked) == newest
-
-
 def test_a_dependent_is_kept_with_the_list_in_which_its_newest_version_is() -> None:
     row = {"required": "base", "normalized": "demo", "always": ["1.0"], "marker": ["10.0"], "extra": ["9.0", "10"]}
     kept = {**row, "always": [], "marker": ["10.0"], "extra": ["10"]}
     assert list(newest_dependents([row], {"demo": "10"}.__getitem__)) == [kept]
     assert list(newest_dependents([row], {"demo": "11"}.__getitem__)) == []
     assert list(newest_dependents([], {}.__getitem__)) == list(newest_providers([])) == []
-
-
-def test_a_release_is_yanked_where_all_of_its_files_are() -> None:
-    assert newest_release([("1.0", False), ("2.0", True)]) == "1"
-    assert newest_release([("1.0", False), ("2.0", True), ("2", False)]) == "2"
-    assert newest_release([("1.0", True), ("2.0", True)]) == "2"

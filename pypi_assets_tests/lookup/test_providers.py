@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from pypi_assets.leveldbs.datasets.provided_names import names_of_files
 from pypi_assets.leveldbs.format.errors import LeveldbDamagedError
 from pypi_assets.leveldbs.format.open_leveldb import open_leveldb
 from pypi_assets.leveldbs.versions.leveldb_manifest import read_published
@@ -79,3 +80,16 @@ def test_releases_are_put_together_by_project() -> None:
         Provider("m", "other", "other", ["1"]),
     ]
     assert list(providers_of_releases("m", [])) == []
+
+
+def test_each_file_has_its_own_names_and_stubs(tmp_path: Path) -> None:
+    stubs = dump_row("stubs", "1", "stubs-1.zip", modules=[], stubs=["demo.a", "demo"])
+    build(tmp_path / "db", "modules", [[*MODULES, stubs]])
+    with open_leveldb(tmp_path / "db", "x") as db:
+        found = names_of_files(db, "demo", ["demo-1.10.zip", "demo-1.9.zip", "none.zip"])
+        assert {name: one and one.names for name, one in found.items()} == {
+            "demo-1.10.zip": ("demo", "demo.a"),
+            "demo-1.9.zip": ("demo", "é"),
+        }
+        assert names_of_files(db, "other", ["other-1.zip"]) == {"other-1.zip": None}
+        assert names_of_files(db, "stubs", ["stubs-1.zip"]) == {"stubs-1.zip": ((), ("demo", "demo.a"))}

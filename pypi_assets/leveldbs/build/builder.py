@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 
+from pypi_assets.leveldbs.build.tallies import Tallies
 from pypi_assets.leveldbs.datasets.dataset import Dataset
 from pypi_assets.leveldbs.format.content_hash import ContentHash, hash_sum
 from pypi_assets.leveldbs.format.errors import LeveldbError
@@ -37,6 +38,7 @@ class Builder:
         self._db, self.dataset, self._flushed = db, dataset, flushed
         self._counts = Counter(meta.counts if meta else {})
         self._hash = ContentHash(meta.content_hash if meta else "0")
+        self._tallies = Tallies(dataset)
         self.rows = 0
         self.written = 0
 
@@ -65,7 +67,10 @@ class Builder:
         self.written += sum(loaded.counts.values())
 
     def finish(self, serial: int) -> Meta:
-        """Stores inside what the LevelDB is now, and returns it."""
+        """Stores the tallies, and inside what the LevelDB is now, and returns that."""
+        batch = self._db.write_batch()
+        self._difference(batch, *self._tallies.take(self._db))
+        batch.write()
         counts = {letter: self._counts[letter] for letter in sorted(self._counts) if self._counts[letter]}
         meta = Meta(self.dataset.name, self.dataset.format, serial, counts, self._hash.hex)
         write_meta(self._db, meta)
@@ -76,6 +81,8 @@ class Builder:
         removed = [(key, value) for key, value in before.items() if after.get(key) != value]
         added = [(key, value) for key, value in after.items() if before.get(key) != value]
         self._hash.add_sum(hash_sum(added) - hash_sum(removed))
+        self._tallies.add((key for key, _ in removed if key not in after), -1)
+        self._tallies.add(key for key, _ in added if key not in before)
         size = 0
         for key, _ in removed:
             self._counts[chr(key[0])] -= 1

@@ -120,7 +120,7 @@ class _Reducer:
         with contextlib.suppress(BrokenPipeError):
             self._outgoing.close()
         written = self._receive(Written)
-        return Runs(Path(setup.path), written.blocks, written.counts, int(written.hash_sum, 16))
+        return Runs(Path(setup.path), written.index_offset, written.counts, int(written.hash_sum, 16))
 
     def _send(self, message: Setup | DumpFile) -> None:
         with contextlib.suppress(BrokenPipeError):  # why it has ended is what is received next

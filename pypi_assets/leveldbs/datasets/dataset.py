@@ -17,10 +17,14 @@ class Dataset:
     `change(db, project, rows)` applies the new rows of one project. It reads the project's records from `db`, or none
     where `db` is None, and returns a Change. The result must not depend on the order of rows in different dumps.
 
-    `columns` are the columns of dumps that `change` reads. A dump that lacks one of them cannot be applied.
+    `columns` are the columns of dumps that `change` reads. A dump that lacks one of them cannot be applied. Those of
+    `further_columns` are read where a dump has them: without them a record knows less, and is not wrong.
     `format` is raised whenever the records change; versions in another format are rebuilt.
     `description` is one sentence for people. `reader` is the dotted name of the module that reads the dataset: it
     defines `READER` and `COMMANDS` (see `pypi_assets.lookup.reader`).
+    `tallied` are two letters, such as `r` and `t`: for each second part X of the keys `r X ...`, the record `t X` holds
+    how many these are. Builds keep these records; `change` neither returns nor reads them. The second letter is the
+    greater one.
     `key_schema` names the parts of each kind of key, such as `m MODULE PROJECT`, and what its value is, for people.
     """
 
@@ -31,3 +35,10 @@ class Dataset:
     change: Callable[[Database | None, str, list[Row]], Change]
     reader: str
     key_schema: Mapping[str, str]
+    tallied: tuple[str, str] | None = None
+    further_columns: tuple[str, ...] = ()
+
+    @property
+    def read_columns(self) -> tuple[str, ...]:
+        """All that `change` reads of a row."""
+        return (*self.columns, *self.further_columns)

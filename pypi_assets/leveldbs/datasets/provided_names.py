@@ -4,7 +4,9 @@
     g PROJECT GROUP       [display name, [versions]]               the answer for all names of a group
     p PROJECT GROUP       [names]                                  the names of a group
     l PROJECT LIST        [groups]                                 a list of names that files of the project share
-    f PROJECT FILENAME    [version, list, display name, serial]    what each file contributes
+    f PROJECT FILENAME    [version, list, display name, serial]    what each file contributes, and its marks, if any
+    s NAME PROJECT        GROUP                                    as m: names that are only described by stubs
+    o PROJECT             what the dataset keeps of a project as a whole, if it does
 
 Names of a project that are in the same lists form a group, which is called after its first name. So a new version
 changes the answers for all its names by few records; where its list is known, the names are not even read. All records
@@ -17,7 +19,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import compress
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import orjson
 
@@ -30,11 +32,34 @@ from pypi_assets.leveldbs.format.version_order import version_key
 
 COLUMNS = ("project", "version", "filename", "tombstone", "live_since")
 """The columns of dumps that every such dataset reads, in addition to its list column."""
+STUB = " "
+"""What a name in lists and groups begins with where a stub describes it. No module, and no command, begins with it."""
 _HASH_DIGITS = 32
 _DIGITS = bytes.maketrans(b"01", b"\0\1")
 _EMPTY = b'["",[]]'
 _LAST = b'"]]'
 Value = TypeVar("Value")
+FileEntry = list[Any]
+"""What a file contributes: `[version, list, display name, live since]`, and its marks where it has some."""
+
+
+def _no_marks(_: Row) -> Mapping[str, object]:
+    return {}
+
+
+@dataclass(frozen=True, slots=True)
+class Naming:
+    """How the names of a dataset follow from rows.
+
+    `columns` are list columns; where the first is None, the names are unknown. `names_in` makes the names of their
+    values. `marks_in` returns what else the record of a file keeps of its row, nothing for most rows. `overview_of`
+    makes the record of the project as a whole from what its files contribute, by filename; None: there is none.
+    """
+
+    columns: tuple[str, ...]
+    names_in: Callable[..., list[str]]
+    marks_in: Callable[[Row], Mapping[str, object]] = _no_marks
+    overview_of: Callable[[Mapping[str, FileEntry]], bytes] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,20 +88,10 @@ def key_schema(name: str) -> dict[str, str]:
     }
 
 
-def change_names(
-    db: Database | None,
-    project: str,
-    rows: list[Row],
-    *,
-    column: str,
-    names_in: Callable[[list[str]], list[str]] | None = None,
-) -> Change:
-    """The records of the project that `rows` change, before and after; `project` is the normalized name.
-
-    `column` is the list column. `names_in` extracts the names from its value, where they are not the names themselves.
-    """
+def change_names(db: Database | None, project: str, rows: list[Row], *, naming: Naming) -> Change:
+    """The records of the project that `rows` change, before and after; `project` is the normalized name."""
     old = _load(db, project) if db else _Project()
-    files, new_lists = _apply_rows(old.files, rows, column, names_in)
+    files, new_lists = _apply_rows(old.files, rows, naming)
     used = {list_hash for _, list_hash, *_ in files.values() if list_hash is not None}
     if used == old.lists.keys():
         new = replace(old, files=files)
@@ -87,6 +102,10 @@ def change_names(
     before: Records = {}
     after: Records = {}
     _add_changed(before, after, prefix("f", project), _only(of_rows, old.files), _only(of_rows, new.files))
+    if naming.overview_of:
+        for state, records in ((old, before), (new, after)):
+            if state.files:
+                records[overview_key(project)] = naming.overview_of(state.files)
     if old.lists is not new.lists:
         _add_changed(before, after, prefix("l", project), old.lists, new.lists)
         _add_changed(before, after, prefix("p", project), old.groups, new.groups)
@@ -104,9 +123,24 @@ def name_prefix(name: str) -> bytes:
     return prefix("m", name)
 
 
+def stub_key(name: str, project: str) -> bytes:
+    """The key that leads to the answer for `name` where stubs of `project` (normalized) describe it."""
+    return key("s", name, project)
+
+
+def overview_key(project: str) -> bytes:
+    """The key of what is kept of `project` (normalized) as a whole."""
+    return key("o", project)
+
+
 def names_prefix(beginning: str) -> bytes:
     """The beginning of the keys of all names that begin with `beginning`."""
     return key("m", beginning)
+
+
+def name_key(name: str, project: str) -> bytes:
+    """The key of the record that `project` (normalized) provides `name`."""
+    return key("m", name, project)
 
 
 def project_prefix(project: str) -> bytes:
@@ -115,9 +149,9 @@ def project_prefix(project: str) -> bytes:
 
 
 def decode_group(value: bytes) -> list[str]:
-    """The names of a group, in order."""
+    """The names of a group, in order, without those that stubs describe."""
     names: list[str] = orjson.loads(value)
-    return names
+    return [name for name in names if not name.startswith(STUB)]
 
 
 def split_name_key(name_key: bytes) -> tuple[str, str]:
@@ -145,6 +179,45 @@ def decode_answer(value: bytes) -> tuple[str, list[str]]:
     return display, versions
 
 
+class FileNames(NamedTuple):
+    """What a file contributes, each in order: `names`, and `stubs`, the names that it describes alone."""
+
+    names: tuple[str, ...]
+    stubs: tuple[str, ...]
+
+
+def names_of_files(db: Database, project: str, filenames: Iterable[str]) -> dict[str, FileNames | None]:
+    """The names that each of these files of `project` (normalized) contributes; None where they are unknown.
+
+    Files that are not there are left out. A list that files share is read once. Raises LeveldbDamagedError.
+    """
+    found: dict[str, FileNames | None] = {}
+    lists: dict[str, FileNames] = {}
+    for filename in filenames:
+        value = db.get(key("f", project, filename), verify_checksums=True)
+        if value is None:
+            continue
+        list_hash = orjson.loads(value)[1]
+        if list_hash is not None and list_hash not in lists:
+            lists[list_hash] = _names_of_list(db, project, list_hash)
+        found[filename] = None if list_hash is None else lists[list_hash]
+    return found
+
+
+def _names_of_list(db: Database, project: str, list_hash: str) -> FileNames:
+    groups = orjson.loads(_required(db, key("l", project, list_hash)))
+    names = sorted(name for group in groups for name in orjson.loads(_required(db, key("p", project, group))))
+    stubs = tuple(name.removeprefix(STUB) for name in names if name.startswith(STUB))
+    return FileNames(tuple(name for name in names if not name.startswith(STUB)), stubs)
+
+
+def _required(db: Database, record_key: bytes) -> bytes:
+    value: bytes | None = db.get(record_key, verify_checksums=True)
+    if value is None:
+        raise LeveldbDamagedError(f"{record_key!r} is not there, and another record points to it")
+    return value
+
+
 def _load(db: Database, project: str) -> _Project:
     """All but the groups."""
     files, lists = (_load_all(db, prefix(letter, project)) for letter in "fl")
@@ -170,26 +243,28 @@ def _load_all(db: Database, start: bytes) -> dict[str, list[Any]]:
 def _apply_rows(
     old: Mapping[str, list[Any]],
     rows: Iterable[Row],
-    column: str,
-    names_in: Callable[[list[str]], list[str]] | None,
-) -> tuple[dict[str, list[Any]], dict[str, list[str]]]:
+    naming: Naming,
+) -> tuple[dict[str, FileEntry], dict[str, list[str]]]:
     """What the files contribute after the rows, and the lists of names in these, by hash."""
     files = dict(old)
     lists: dict[str, list[str]] = {}
-    hashes: dict[int, str] = {}  # by identity: rows that have the same list mostly have the same object
+    hashes: dict[tuple[int, ...], str] = {}  # by identity: rows that have the same list mostly have the same object
     for row in rows:
         if row["tombstone"]:
             files.pop(row["filename"], None)
             continue
-        value, list_hash = row[column], None
-        if value is not None:
-            list_hash = hashes.get(id(value))
+        values, list_hash = [row[column] for column in naming.columns], None
+        if values[0] is not None:
+            identity = tuple(map(id, values))
+            list_hash = hashes.get(identity)
             if list_hash is None:
-                names = names_in(value) if names_in else value
+                names = naming.names_in(*values)
                 content = orjson.dumps(names)
-                hashes[id(value)] = list_hash = hashlib.sha256(content).hexdigest()[:_HASH_DIGITS]
+                hashes[identity] = list_hash = hashlib.sha256(content).hexdigest()[:_HASH_DIGITS]
                 lists[list_hash] = list(map(as_part, names)) if rb"\u0000" in content else names
-        files[row["filename"]] = [row["version"], list_hash, row["project"], row["live_since"]]
+        marks = naming.marks_in(row)
+        entry = [row["version"], list_hash, row["project"], row["live_since"]]
+        files[row["filename"]] = [*entry, marks] if marks else entry
     return files, lists
 
 
@@ -294,7 +369,7 @@ class _Changing:
 
     def group_before(self, name: str) -> str | None:
         """The group that a name was in."""
-        group: bytes | None = self.db.get(key("m", name, self.project), verify_checksums=True)
+        group: bytes | None = self.db.get(_name_key(name, _ending(self.project)), verify_checksums=True)
         return None if group is None else group.decode()
 
 
@@ -364,8 +439,16 @@ def _add_moved(
     records: Records, project: str, groups: Mapping[str, list[str]], others: Mapping[str, list[str]]
 ) -> None:
     """Adds the records of names that are not in the same group among `others`."""
-    ending = SEPARATOR + as_part(project).encode()
+    ending = _ending(project)
     for group, names in groups.items():
         value = group.encode()
         moved = set(names).difference(others[group]) if group in others else names
-        records.update((b"m\0" + name.encode() + ending, value) for name in moved)
+        records.update((_name_key(name, ending), value) for name in moved)
+
+
+def _name_key(name: str, ending: bytes) -> bytes:
+    return (b"s\0" + name[1:].encode() if name.startswith(STUB) else b"m\0" + name.encode()) + ending
+
+
+def _ending(project: str) -> bytes:
+    return SEPARATOR + as_part(project).encode()

@@ -7,6 +7,7 @@ from pypi_assets.leveldbs.datasets.dataset import Dataset
 from pypi_assets.leveldbs.datasets.depgraph import DEPGRAPH
 from pypi_assets.leveldbs.datasets.hashes import HASHES
 from pypi_assets.leveldbs.datasets.modules import MODULES
+from pypi_assets.leveldbs.datasets.simple import SIMPLE
 from pypi_assets.leveldbs.format.errors import LeveldbError
 
 
@@ -14,7 +15,7 @@ def _by_name(datasets: Iterable[Dataset]) -> dict[str, Dataset]:
     return {dataset.name: dataset for dataset in datasets}
 
 
-DATASETS = _by_name([MODULES, DEPGRAPH, COMMANDS, HASHES])
+DATASETS = _by_name([MODULES, DEPGRAPH, COMMANDS, HASHES, SIMPLE])
 """By name, in the order in which they are built and listed."""
 
 

@@ -70,7 +70,14 @@ class Database(Protocol):
 
     def write_batch(self) -> WriteBatch: ...
 
-    def iterator(self, *, prefix: bytes | None = None, verify_checksums: bool = False) -> RecordIterator: ...
+    def iterator(
+        self,
+        *,
+        prefix: bytes | None = None,
+        start: bytes | None = None,
+        include_start: bool = True,
+        verify_checksums: bool = False,
+    ) -> RecordIterator: ...
 
     def raw_iterator(self, *, verify_checksums: bool = False) -> RawIterator: ...
 

@@ -17,6 +17,15 @@ def scan(db: Database, start: bytes) -> Iterator[tuple[bytes, bytes]]:
         yield from records
 
 
+def scan_after(db: Database, start: bytes, after: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """Those of them whose key comes after `after`, which need not be there."""
+    with db.iterator(start=max(start, after), include_start=after < start, verify_checksums=True) as records:
+        for record_key, value in records:
+            if not record_key.startswith(start):
+                return
+            yield record_key, value
+
+
 def records_of(db: Database, start: bytes) -> list[tuple[bytes, bytes]]:
     """The same at once, which is faster where they are few."""
     with db.iterator(prefix=start, verify_checksums=True) as records:

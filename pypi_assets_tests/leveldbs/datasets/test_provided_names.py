@@ -8,6 +8,8 @@ from hypothesis import HealthCheck, given, settings
 
 from pypi_assets.dumps.dump_format import Row
 from pypi_assets.leveldbs.build.builder import Builder
+from pypi_assets.leveldbs.datasets.modules.overview import module_names
+from pypi_assets.leveldbs.datasets.provided_names import STUB
 from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.leveldbs.format.content_hash import ContentHash
 from pypi_assets.leveldbs.format.errors import LeveldbDamagedError
@@ -52,7 +54,7 @@ def test_modules_lead_to_projects_and_versions(tmp_path: Path) -> None:
     assert decoded(records, b"l")["demo", wheel[1]] == ["demo", "demo.a"]  # type: ignore[index]
     assert len(decoded(records, b"l")) == 3
     assert decoded(records, b"p")["demo", "demo.a"] == ["demo.a"]
-    assert orjson.loads(records[b"\0counts"]) == {"f": 6, "g": 3, "l": 3, "m": 3, "p": 3}
+    assert orjson.loads(records[b"\0counts"]) == {"f": 6, "g": 3, "l": 3, "m": 3, "o": 3, "p": 3}
 
 
 def test_removing_one_file_keeps_what_its_siblings_provide(tmp_path: Path) -> None:
@@ -118,18 +120,20 @@ def test_every_module_has_the_providers_of_its_files(
     assert provided(records) == expected
     lists: dict[tuple[str, str], set[str]] = {}
     for row in files:
-        for module in row["modules"] or ():
-            lists.setdefault((as_part(module), str(row["normalized"])), set()).add(str(row["modules"]))
+        names = [] if row["modules"] is None else module_names(row["modules"], row["stubs"] or [])
+        for name in names:
+            lists.setdefault((as_part(name), str(row["normalized"])), set()).add(str(names))
     groups: dict[tuple[str, str], list[str]] = {}
-    for module, project in sorted(expected):
-        groups.setdefault((project, str(sorted(lists[module, project]))), []).append(module)
-    named = {(project, modules[0]): modules for (project, _), modules in groups.items()}
+    for name, project in sorted(lists):
+        groups.setdefault((project, str(sorted(lists[name, project]))), []).append(name)
+    named = {(project, names[0]): names for (project, _), names in groups.items()}
     assert decoded(records, b"p") == named
     assert decoded(records, b"g").keys() == named.keys()
+    letters = {STUB: "s"}
     assert all(
-        records[key("m", module, project)].decode() == name
-        for (project, name), modules in named.items()
-        for module in modules
+        records[key(letters.get(name[:1], "m"), name.removeprefix(STUB), project)].decode() == group
+        for (project, group), names in named.items()
+        for name in names
     )
 
 

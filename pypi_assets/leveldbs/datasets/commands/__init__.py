@@ -4,14 +4,15 @@ from functools import partial
 
 from pypi_assets.leveldbs.datasets.commands.entry_points import command_names
 from pypi_assets.leveldbs.datasets.dataset import Dataset
-from pypi_assets.leveldbs.datasets.provided_names import COLUMNS, change_names, key_schema
+from pypi_assets.leveldbs.datasets.provided_names import COLUMNS, Naming, change_names, key_schema
 
+_NAMING = Naming(columns=("console_scripts",), names_in=command_names)
 COMMANDS = Dataset(
     name="commands",
     format=1,
     description="Which distributions install a command: from console scripts to projects.",
-    columns=(*COLUMNS, "console_scripts"),
-    change=partial(change_names, column="console_scripts", names_in=command_names),
+    columns=(*COLUMNS, *_NAMING.columns),
+    change=partial(change_names, naming=_NAMING),
     reader="pypi_assets.lookup.commands_reader",
     key_schema=key_schema("command"),
 )

@@ -16,5 +16,7 @@ DEPGRAPH = Dataset(
         "d PROJECT (empty) SHARED": "what some files of the project have in common, such as their requirements",
         "f PROJECT FILENAME": "the release of a file",
         "r REQUIRED PROJECT": "the releases of the project that require the other one: always, or under a condition",
+        "t REQUIRED": "how many projects require this one",
     },
+    tallied=("r", "t"),
 )

@@ -36,6 +36,11 @@ def dependents_prefix(project: str) -> bytes:
     return prefix("r", project)
 
 
+def dependents_count_key(project: str) -> bytes:
+    """The key of how many projects require `project` (normalized); without a record none does."""
+    return key("t", project)
+
+
 def decode_dependent(value: bytes) -> tuple[list[str], list[str], list[str]]:
     """The versions that require it always, only by a marker, and only with an extra, in PEP 440's order."""
     found = orjson.loads(value)

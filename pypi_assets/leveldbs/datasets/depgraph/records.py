@@ -5,6 +5,7 @@
     d PROJECT (empty) SHARED    and what files of several releases have in common
     f PROJECT FILENAME          and the release that a file is in
     r REQUIRED PROJECT          the versions that require it
+    t REQUIRED                  how many projects do: builds keep it, as of no project alone
 
 Most projects have few files: they are read as one record, and rewritten when one of them changes. Of a project with
 many files only the releases are read and written that a change touches. A release is named by its canonical version: so
@@ -38,7 +39,7 @@ from pypi_assets.leveldbs.format.leveldb_binding import Database
 from pypi_assets.leveldbs.format.records import Records, Row, records_of
 from pypi_assets.leveldbs.format.version_order import canonical_version, version_key
 
-FORMAT = 4
+FORMAT = 5
 COLUMNS = (
     *("project", "version", "filename", "tombstone", "kind", "sha256", "size", "uploaded_at", "requires_python"),
     *("yanked", "yanked_reason", "outcome", "requires_dist", "provides_extra"),

@@ -3,14 +3,21 @@
 from functools import partial
 
 from pypi_assets.leveldbs.datasets.dataset import Dataset
-from pypi_assets.leveldbs.datasets.provided_names import COLUMNS, change_names, key_schema
+from pypi_assets.leveldbs.datasets.modules.overview import encoded_overview, marks_of, module_names
+from pypi_assets.leveldbs.datasets.provided_names import COLUMNS, Naming, change_names, key_schema
 
+_NAMING = Naming(columns=("modules", "stubs"), names_in=module_names, marks_in=marks_of, overview_of=encoded_overview)
 MODULES = Dataset(
     name="modules",
-    format=2,
+    format=3,
     description="Which distributions provide a module: from module names to projects.",
-    columns=(*COLUMNS, "modules"),
-    change=partial(change_names, column="modules"),
+    columns=(*COLUMNS, *_NAMING.columns, "yanked"),
+    further_columns=("import_names", "project_status"),
+    change=partial(change_names, naming=_NAMING),
     reader="pypi_assets.lookup.modules_reader",
-    key_schema=key_schema("module"),
+    key_schema={
+        **key_schema("module"),
+        "s MODULE PROJECT": "the same for modules that stubs of the project describe",
+        "o PROJECT": "the project as a whole: what the owners of a module are ranked by",
+    },
 )

@@ -1,0 +1,177 @@
+"""How often the owner of an import is ranked first, over a generated index and over real wheels.
+
+    python -m benchmarks.owners [--held-out] [--projects 35000] [--seed 0]
+    python -m benchmarks.owners --wheels FOLDER [FOLDER ...] [--held-out]
+
+The truth is corpora/import_names.csv: what the tables of pipreqs, marimo, flake8-requirements and grayskull call the
+project of an import. People have made them. Where they name several projects, each of them counts as right. Half of the
+imports are held out, by a hash: weights are chosen by the others, and `--held-out` is run to see what came of it. Every
+miss is printed, with the candidates that came before and the reasons.
+
+The generated index (owners_index.py) has as many projects as `--projects`. With `--wheels` the index consists of the
+wheels in these folders, each read as a crawl reads it, and the truth of those imports whose project is among them.
+`python -m benchmarks.corpora.download --wheels` brings some. Tables are older than wheels: an import that a wheel lacks
+by now is left out, and named.
+"""
+
+import argparse
+import tempfile
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from packaging.utils import InvalidWheelFilename, parse_wheel_filename
+
+from benchmarks.owners_index import Truth, all_rows, generate, namesakes, read_truths
+from pypi_assets.catalog.publications.dump_columns import COLUMNS
+from pypi_assets.distributions.reader import read_path
+from pypi_assets.dumps.dump_format import Row
+from pypi_assets.leveldbs.build.builder import Builder
+from pypi_assets.leveldbs.datasets.registry import require_dataset
+from pypi_assets.leveldbs.format.open_leveldb import open_leveldb
+from pypi_assets.lookup.owner_ranking import in_words
+from pypi_assets.lookup.owners import ImportOwners, Published, owners_by
+
+_JUNK = ("tests", "docs", "examples", "test", "scripts")
+_BEST_OF_MISSES = 4
+
+
+@contextmanager
+def built(rows: Sequence[Row], serial: int) -> Iterator[Published]:
+    """The datasets that answer for owners, built of `rows`, which ascend by project."""
+    with tempfile.TemporaryDirectory() as folder:
+        paths = {name: Path(folder, name) for name in ("modules", "depgraph")}
+        for name, path in paths.items():
+            with open_leveldb(path, name, create=True) as db:
+                builder = Builder(db, require_dataset(name))
+                builder.apply(rows, "the rows", fresh=True)
+                builder.finish(serial)
+        with open_leveldb(paths["modules"], "modules") as modules, open_leveldb(paths["depgraph"], "depgraph") as graph:
+            yield Published(serial, modules, graph)
+
+
+def wheel_rows(folders: Iterable[Path]) -> list[Row]:
+    """The rows of all wheels below the folders; of several of a project and version, those of the first."""
+    rows: dict[tuple[str, str], Row] = {}
+    for path in sorted(path for folder in folders for path in folder.rglob("*.whl")):
+        try:
+            name, version = map(str, parse_wheel_filename(path.name)[:2])
+        except InvalidWheelFilename:
+            continue
+        key = name, version
+        record = read_path(path)
+        if key in rows or record.modules is None:
+            continue
+        rows[key] = dict.fromkeys(COLUMNS) | {
+            "project": name,
+            "normalized": key[0],
+            "version": version,
+            "filename": path.name,
+            "tombstone": False,
+            "kind": "wheel",
+            "yanked": False,
+            "live_since": 1,
+            "outcome": "data",
+            "requires_dist": list(record.requires_dist or ()),
+            "provides_extra": [],
+            "modules": list(record.modules),
+            "stubs": list(record.stubs),
+            "import_names": None if record.import_names is None else list(record.import_names),
+        }
+    return [rows[key] for key in sorted(rows)]
+
+
+def provided(truths: Iterable[Truth], rows: Iterable[Row]) -> tuple[list[Truth], list[Truth]]:
+    """Those of the truths that hold for the wheels, and those that do not: of projects whose wheels lack the module."""
+    modules: dict[str, set[str]] = {}
+    for row in rows:
+        modules.setdefault(str(row["normalized"]), set()).update(row["modules"])
+    known = [truth for truth in truths if truth.right & modules.keys()]
+    holding = [any(truth.module in modules.get(project, ()) for project in truth.right) for truth in known]
+    return [one for one, holds in zip(known, holding, strict=True) if holds], [
+        one for one, holds in zip(known, holding, strict=True) if not holds
+    ]
+
+
+def called_like_projects(rows: Iterable[Row]) -> list[Truth]:
+    """Modules of the wheels that have the name of their project: no table needs to list these."""
+    names = {str(row["normalized"]).replace("-", "_"): row for row in rows}
+    return [Truth(name, str(row["project"]), ()) for name, row in sorted(names.items()) if name in row["modules"]]
+
+
+def rank_of(truth: Truth, answer: ImportOwners) -> int | None:
+    """The rank of the first candidate that is right; None: it is none of them."""
+    ranks = (one["rank"] for one in answer["candidates"] if one["normalized"] in truth.right)
+    return next(ranks, None)
+
+
+def report(which: str, truths: Sequence[Truth], answers: Sequence[ImportOwners]) -> None:
+    """Prints how often a right project is at rank 1, and within 3, and each miss."""
+    ranks = [rank_of(truth, answer) for truth, answer in zip(truths, answers, strict=True)]
+    first = sum(rank == 1 for rank in ranks)
+    within = sum(rank is not None and rank <= 3 for rank in ranks)
+    total = max(1, len(ranks))
+    candidates = sorted(len(answer["candidates"]) for answer in answers)
+    several = [rank for rank, answer in zip(ranks, answers, strict=True) if len(answer["candidates"]) > 1]
+    print(
+        f"{len(ranks)} imports {which}: rank 1 {first} ({first / total:.2%}), within 3 {within} ({within / total:.2%})"
+    )
+    required = [rank for truth, answer, rank in zip(truths, answers, ranks, strict=True) if _is_required(truth, answer)]
+    print(
+        f"{len(required)} of them are of projects that others require: of these, rank 1"
+        f" {sum(rank == 1 for rank in required) / max(1, len(required)):.2%}, within 3"
+        f" {sum(rank is not None and rank <= 3 for rank in required) / max(1, len(required)):.2%}"
+    )
+    most = candidates[-1] if candidates else 0
+    best = sum(rank == 1 for rank in several) / max(1, len(several))
+    print(f"{len(several)} of them have several candidates, {most} at most: of these, rank 1 {best:.2%}")
+    for truth, answer, rank in zip(truths, answers, ranks, strict=True):
+        if rank != 1:
+            print(f"miss: {truth.module} is of {truth.project}, which has rank {rank}")
+            for one in answer["candidates"][: max(_BEST_OF_MISSES, rank or 0)]:
+                print(f"    {one['rank']} {one['project']} {one['score']}: {'; '.join(in_words(one['reasons']))}")
+
+
+def _is_required(truth: Truth, answer: ImportOwners) -> bool:
+    return any(one["normalized"] in truth.right and one["reasons"]["dependents"] for one in answer["candidates"])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--projects", type=int, default=35_000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--wheels", type=Path, nargs="+")
+    parser.add_argument("--held-out", action="store_true", help="the half by which no weight was chosen")
+    arguments = parser.parse_args()
+    truths = [truth for truth in read_truths() if truth.is_held_out == arguments.held_out]
+    if arguments.wheels:
+        rows = wheel_rows(arguments.wheels)
+        truths, outdated = provided(truths, rows)
+        made_up = [truth for truth in called_like_projects(rows) if truth.is_held_out == arguments.held_out]
+        print(f"left out, since the wheel has no such module: {', '.join(truth.module for truth in outdated)}")
+    else:
+        rows = list(all_rows(generate(arguments.projects, arguments.seed)))
+        made_up = [truth for truth in namesakes() if truth.is_held_out == arguments.held_out]
+    projects = len({row["normalized"] for row in rows})
+    print(f"{projects} projects, {len(rows)} files; {'held out' if arguments.held_out else 'for choosing weights'}")
+    with built(rows, 1_000_000) as evidence:
+        started = time.perf_counter()
+        answers = owners_by(evidence, [truth.module for truth in (*truths, *made_up)])
+        seconds = time.perf_counter() - started
+        report("of tables", truths, answers[: len(truths)])
+        if made_up:
+            report("called like their projects", made_up, answers[len(truths) :])
+        print(f"{len(answers)} imports in {seconds:.3f} s")
+        for junk in _JUNK:
+            started = time.perf_counter()
+            [found] = owners_by(Published(evidence.serial, evidence.modules, evidence.depgraph), [junk])
+            seconds = time.perf_counter() - started
+            if not found["candidates"]:
+                continue
+            is_marked = all(one["reasons"]["junk_root"] for one in found["candidates"])
+            print(f"{junk}: {len(found['candidates'])} candidates in {seconds:.3f} s, junk root: {is_marked}")
+
+
+if __name__ == "__main__":
+    main()

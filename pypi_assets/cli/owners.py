@@ -1,0 +1,156 @@
+"""The command that ranks the projects that imports can be of."""
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pypi_assets.cli.followed_notes import among, not_searched
+from pypi_assets.cli.opening import existing_catalog
+from pypi_assets.cli.options import command, row_output
+from pypi_assets.terminal import Output, counted, lines_of_input, print_json_rows, print_message, print_rows
+
+if TYPE_CHECKING:
+    from pypi_assets.lookup.owners import ImportOwners
+    from pypi_assets.lookup.source_imports import SourceImports
+
+_STANDARD_INPUT = "-"
+_SHOWN = 5
+_COLUMNS = ("import", "module", "rank", "project", "score", "reasons")
+
+
+@command("owners", "yaml google.cloud.storage.blob")
+@click.argument("names", metavar="NAME...", nargs=-1)
+@click.option(
+    "--file",
+    "files",
+    multiple=True,
+    type=click.Path(exists=True, path_type=Path),
+    help="What this source file, or the source files of this folder, import; can be repeated.",
+)
+@click.option("--at-serial", type=click.IntRange(0), help="As of this serial; default: the newest that is published.")
+@click.option(
+    "--limit", type=click.IntRange(1), help=f"Print no more candidates of each; default: {_SHOWN}, and in JSON all."
+)
+@row_output
+def owners_command(
+    names: tuple[str, ...], files: tuple[Path, ...], at_serial: int | None, limit: int | None, output: Output
+) -> None:
+    """Rank the projects that provide imports, with the reasons.
+
+    NAME is a module as an import statement has it; of what is in a module, the module is found. With -, names come from
+    standard input, one a line. Of source files, neither the standard library nor their own modules are looked up. A
+    file that is no Python is named, and the others are read.
+    """
+    from pypi_assets.lookup.source_imports import owners_of_modules
+
+    given = _names(names, files)
+    imported = [_imports(file) for file in files]
+    wanted = [*given, *(name for one in imported for name in one.names())]
+    shown = _SHOWN if limit is None else limit
+    most = limit if output.as_json else shown + 1
+    answers, context = _at_serial(wanted, at_serial, most) if at_serial is not None else _latest(wanted, most)
+    found, of_files = answers[: len(given)], answers[len(given) :]
+    for one in imported:
+        found += owners_of_modules(one, of_files)
+    found = list({one["import"]: one for one in found}.values()) if files else found
+    if output.as_json:
+        print_json_rows({**one, **context} for one in found)
+    else:
+        print_rows(_COLUMNS, (row for one in found for row in _rows(one, shown)), output)
+        _print_notes(found, shown)
+    source = ", from the catalog" if at_serial is not None else ""
+    followed = context.get("followed_projects")
+    if any(one["module"] is None for one in found):
+        for note in not_searched(followed):
+            print_message(note)
+    if found:
+        print_message(f"as of serial {found[0]['serial']}{source}{among(followed)}")
+
+
+def _imports(file: Path) -> "SourceImports":
+    """Those of a file or folder. What cannot be read is named."""
+    from pypi_assets.lookup.source_imports import imports_of
+
+    found = imports_of(file)
+    for left_out, reason in found.left_out:
+        print_message(f"{left_out}: {reason}")
+    if not found.files and not found.left_out:
+        print_message(f"{file} has no source files")
+    elif found.files and not found.modules:
+        print_message(f"{file} imports nothing from elsewhere")
+    return found
+
+
+def _names(names: Sequence[str], files: Sequence[Path]) -> list[str]:
+    if not names and not files:
+        raise click.UsageError("nothing is named: give NAME, --file, or - for names from standard input")
+    if _STANDARD_INPUT in names:
+        if len(names) > 1:
+            raise click.UsageError("- for names from standard input goes with no other name")
+        lines = (line.decode(errors="replace").strip() for line in lines_of_input())
+        return [line for line in lines if line]
+    if not all(name.strip() for name in names):
+        raise click.BadParameter("NAME is empty")
+    return list(names)
+
+
+def _latest(names: list[str], most: int | None) -> "tuple[list[ImportOwners], dict[str, int]]":
+    from pypi_assets.lookup.depgraph_reader import DepgraphReader
+    from pypi_assets.lookup.latest import open_latest
+    from pypi_assets.lookup.modules_reader import ModulesReader
+    from pypi_assets.lookup.owners import owners
+
+    with (
+        open_latest(ModulesReader, check_hashes=False) as modules,
+        open_latest(DepgraphReader, check_hashes=False) as depgraph,
+    ):
+        for skipped in (*modules.skipped, *depgraph.skipped):
+            print_message(f"not used: {skipped}")
+        found = owners(modules, depgraph, names, most)
+        return found, _context(modules.followed_projects, None)
+
+
+def _at_serial(names: list[str], at_serial: int, most: int | None) -> "tuple[list[ImportOwners], dict[str, int]]":
+    from pypi_assets.catalog.observed.followed import count_answered
+    from pypi_assets.catalog.reports.answerable_serials import answerable_serial, pinned_answer
+    from pypi_assets.lookup.past_owners import owners_at
+    from pypi_assets.settings import load_settings
+
+    with existing_catalog(load_settings()) as catalog:
+        serial = answerable_serial(catalog, at_serial)
+        with catalog.read() as connection:
+            followed = count_answered(connection, serial)
+        found, epoch = pinned_answer(catalog, serial, partial(owners_at, catalog, serial, names, most))
+        return found, _context(followed, epoch)
+
+
+def _context(followed_projects: int | None, epoch: int | None) -> dict[str, int]:
+    """What JSON has of an answer in addition: as that of a lookup."""
+    context = {"epoch": epoch, "followed_projects": followed_projects}
+    return {name: value for name, value in context.items() if value is not None}
+
+
+def _rows(one: "ImportOwners", most: int) -> Iterator[dict[str, Any]]:
+    from pypi_assets.lookup.owner_ranking import in_words
+
+    for candidate in one["candidates"][:most]:
+        yield {
+            "import": one["import"],
+            "module": one["module"],
+            "rank": candidate["rank"],
+            "project": candidate["project"],
+            "score": candidate["score"],
+            "reasons": "; ".join(in_words(candidate["reasons"])),
+        }
+
+
+def _print_notes(found: "Sequence[ImportOwners]", most: int) -> None:
+    """What the table leaves out, and what it has no row for."""
+    for one in found:
+        if one["module"] is None:
+            print_message(f"no project provides {one['import']}, or what it is in")
+        elif len(one["candidates"]) > most:
+            print_message(f"of {one['import']} there are more candidates than {counted(most, 'row')}: --limit")

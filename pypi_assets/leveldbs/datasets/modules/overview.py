@@ -1,0 +1,82 @@
+"""What `modules` keeps of a project as a whole: the record `o PROJECT`.
+
+It has what the owners of a module are ranked by, so that a candidate costs one read, however many files it has.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from pypi_assets.leveldbs.datasets.provided_names import STUB, FileEntry
+from pypi_assets.leveldbs.format.newest_release import newest_release
+from pypi_assets.leveldbs.format.records import Row
+from pypi_assets.leveldbs.format.version_order import canonical_version
+
+_QUARANTINED = "quarantined"
+
+
+class Overview(msgspec.Struct, frozen=True, array_like=True):
+    """A project as its live files show it.
+
+    `releases` is the count of its versions, `newest` the canonical version that an installer would choose, and
+    `first_live_serial` the least serial since which one of the files is live. `declared` are the import names that
+    files of `newest` declare (PEP 794), as written; None: none of them declares any, or the dumps do not have them.
+    """
+
+    releases: int
+    newest: str
+    first_live_serial: int | None
+    is_quarantined: bool
+    declared: list[str] | None
+
+
+_decoder = msgspec.json.Decoder(Overview)
+
+
+def decode_overview(value: bytes) -> Overview:
+    """The value of a record."""
+    return _decoder.decode(value)
+
+
+def module_names(modules: list[str], stubs: Iterable[str]) -> list[str]:
+    """The names of a file: its modules, and marked as such the modules that its stubs describe."""
+    return [*modules, *(STUB + name for name in stubs)] if stubs else modules
+
+
+def marks_of(row: Row) -> dict[str, Any]:
+    """What an overview needs of a file, and most lack: that it is yanked, what it declares, its project's status."""
+    marks: dict[str, Any] = {}
+    if row["yanked"]:
+        marks["yanked"] = True
+    if row.get("import_names") is not None:
+        marks["import_names"] = row["import_names"]
+    if row.get("project_status") == _QUARANTINED:
+        marks["quarantined"] = True
+    return marks
+
+
+def overview_of(files: Mapping[str, FileEntry]) -> Overview:
+    """The overview of a project that has these files: at least one.
+
+    The files of its newest release decide what it declares, and whether it is in quarantine.
+    """
+    newest = newest_release({(entry[0], bool(_marks(entry).get("yanked"))) for entry in files.values()})
+    of_newest = [_marks(entry) for entry in files.values() if canonical_version(entry[0]) == newest]
+    declared = [names for marks in of_newest if (names := marks.get("import_names")) is not None]
+    return Overview(
+        releases=len({entry[0] for entry in files.values()}),
+        newest=newest,
+        first_live_serial=min((entry[3] for entry in files.values() if entry[3] is not None), default=None),
+        is_quarantined=any("quarantined" in marks for marks in of_newest),
+        declared=sorted({name for names in declared for name in names}) if declared else None,
+    )
+
+
+def _marks(entry: FileEntry) -> Mapping[str, Any]:
+    return entry[4] if len(entry) > 4 else {}
+
+
+def encoded_overview(files: Mapping[str, FileEntry]) -> bytes:
+    """The record of a project that has these files."""
+    return msgspec.json.encode(overview_of(files))

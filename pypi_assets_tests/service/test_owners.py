@@ -1,0 +1,35 @@
+"""Owners of imports over HTTP: what `lookup/test_owners.py` tests, in the form of the service."""
+
+from pypi_assets_tests.service.published import Client, Published
+
+
+def test_an_import_has_its_candidates_with_reasons(client: Client, published: Published):
+    [found] = client.get("/v1/owners/yaml.nodes.ScalarNode").json()["results"]
+    assert (found["import"], found["module"], found["serial"]) == (
+        "yaml.nodes.ScalarNode",
+        "yaml.nodes",
+        published.index.serial,
+    )
+    [yaml] = client.get("/v1/owners/yaml").json()["results"]
+    assert [(one["rank"], one["project"]) for one in yaml["candidates"]] == [(1, "PyYAML"), (2, "yaml-copy")]
+    assert yaml["candidates"][0]["reasons"]["dependents"] == 2
+    [first] = client.get("/v1/owners/yaml?limit=1").json()["results"]
+    assert first["candidates"] == yaml["candidates"][:1]
+    [unknown] = client.get("/v1/owners/nothing").json()["results"]
+    assert (unknown["module"], unknown["candidates"]) == (None, [])
+
+
+def test_several_are_answered_in_their_order_also_at_a_serial(client: Client, published: Published):
+    names = ["demo.new", "nothing", "yaml", "yaml"]
+    latest = client.post("/v1/owners", {"imports": names}).json()["results"]
+    assert [one["import"] for one in latest] == names
+    serial = published.index.serial
+    past = client.post(f"/at/{serial}.{serial}/v1/owners", {"imports": names}).json()["results"]
+    assert past == latest
+
+
+def test_what_is_too_much_is_a_problem(client: Client):
+    assert client.post("/v1/owners", {"imports": ["a"] * 5_001}).json()["parameter"] == "body"
+    assert client.post("/v1/owners", {"imports": ["a" * 1_001]}).json()["parameter"] == "body"
+    assert client.get("/v1/owners/yaml?limit=0").json()["parameter"] == "limit"
+    assert client.get("/v1/owners/" + "a" * 1_001).json()["parameter"] == "import"
