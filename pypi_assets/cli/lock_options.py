@@ -1,0 +1,65 @@
+"""The options of commands about a lock, and the answer to them."""
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pypi_assets.terminal import counted, print_message
+
+if TYPE_CHECKING:
+    from pypi_assets.locks.pins import Remark
+    from pypi_assets.lookup.locked_answers import LockedAnswer
+
+LOCK_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+_PYTHON = click.option("--python", help="For this version of CPython, 3.12 for example; default: for any.")
+_PLATFORM = click.option(
+    "--platform",
+    help="For linux, macos, windows, or a platform as wheels name it, win_arm64 for example; default: for any.",
+)
+_AT_SERIAL = click.option(
+    "--at-serial", type=click.IntRange(0), help="As of this serial, from the catalog; default: the newest published."
+)
+
+
+def environment_options(run: Callable[..., None]) -> Callable[..., Any]:
+    """A decorator for a command about a lock: `--python`, `--platform` and `--at-serial`."""
+    return _PYTHON(_PLATFORM(_AT_SERIAL(run)))
+
+
+def locked_answer(lock: Path, python: str | None, platform: str | None, at_serial: int | None) -> "LockedAnswer":
+    """What is known of the pins of a lock. Raises LockError before anything is opened, and BadParameter."""
+    from dataclasses import replace
+
+    from pypi_assets.locks.environments import EnvironmentNameError, named_environment
+    from pypi_assets.lookup.locked_answers import LockedPins
+
+    try:
+        environment = named_environment(python, platform)
+    except EnvironmentNameError as error:
+        raise click.BadParameter(str(error)) from error
+    pins = LockedPins(lock, environment)
+    if at_serial is None:
+        return pins.published()
+    from pypi_assets.catalog.reports.answerable_serials import answerable_serial, pinned_answer
+    from pypi_assets.cli.opening import existing_catalog
+    from pypi_assets.settings import load_settings
+
+    with existing_catalog(load_settings()) as catalog:
+        serial = answerable_serial(catalog, at_serial)
+        answer, epoch = pinned_answer(catalog, serial, lambda: pins.at_serial(catalog, serial))
+    return replace(answer, epoch=epoch)
+
+
+def print_remarks(remarks: "Iterable[Remark]") -> None:
+    """Prints what people should know, to standard error."""
+    for remark in remarks:
+        print_message(remark.text)
+
+
+def print_serial(answer: "LockedAnswer") -> None:
+    """Prints what was answered, and as of when, to standard error."""
+    source = "" if answer.epoch is None else ", from the catalog"
+    pins = counted(len(answer.pins), "pinned distribution")
+    print_message(f"{pins}, {len(answer.releases)} of them known, as of serial {answer.serial}{source}")

@@ -1,0 +1,239 @@
+"""What is known of the environment that a lock is installed into: which markers hold there, and which wheels fit.
+
+CPython is assumed. What is not known decides nothing: a marker about it may hold, and any wheel may fit.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
+from typing import Any
+
+from packaging.markers import Marker, UndefinedEnvironmentName
+from packaging.specifiers import SpecifierSet
+from packaging.tags import Tag, compatible_tags, cpython_tags, mac_platforms
+from packaging.utils import InvalidWheelFilename, parse_wheel_filename
+
+from pypi_assets.errors import ExpectedError
+from pypi_assets.locks.lock_content import parsed_marker, shown
+
+PLATFORMS = {"linux": "manylinux_2_28_x86_64", "macos": "macosx_14_0_arm64", "windows": "win_amd64"}
+"""The tags that the short names stand for."""
+_PYTHON = re.compile(r"3\.(\d{1,2})(?:\.(\d{1,2}))?", re.ASCII)
+_LINUX = re.compile(r"(manylinux|musllinux)_(\d{1,3})_(\d{1,3})_(\w{1,40})", re.ASCII)
+_OLD_LINUX = re.compile(r"(manylinux1|manylinux2010|manylinux2014)_(\w{1,40})", re.ASCII)
+_PLAIN_LINUX = re.compile(r"linux_(\w{1,40})", re.ASCII)
+_MACOS = re.compile(r"macosx_(\d{1,3})_(\d{1,3})_(arm64|x86_64)", re.ASCII)
+_WINDOWS = {"win32": "x86", "win_amd64": "AMD64", "win_arm64": "ARM64"}
+_OLD_NAMES = {(2, 5): "manylinux1", (2, 12): "manylinux2010", (2, 17): "manylinux2014"}
+_OLDEST_MINOR = {"x86_64": 5, "i686": 5}
+_ANY = "any"
+
+
+class EnvironmentNameError(ExpectedError):
+    """A Python or a platform that is not known; the text describes what is accepted."""
+
+
+@dataclass(frozen=True)
+class Environment:
+    """`python` is the version of CPython, (3, 12, 0) for example. `platforms` are tags of wheels, the best first.
+
+    None: not known. `variables` are those of markers that follow.
+    """
+
+    python: tuple[int, int, int] | None = None
+    platforms: tuple[str, ...] | None = None
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def is_any(self) -> bool:
+        """Whether nothing is known of it."""
+        return self.python is None and self.platforms is None
+
+    def holds(self, marker: str | None) -> bool | None:
+        """Whether a marker holds; None where that depends on what is not known."""
+        return True if marker is None else _holds(_conditions(parsed_marker(marker)), self.variables)
+
+    def with_extra(self, extra: str) -> "Environment":
+        """The same where an extra is wanted, or with an empty text none."""
+        return replace(self, variables={**self.variables, "extra": extra})
+
+    def allows(self, requires_python: str | None) -> bool:
+        """Whether a Requires-Python allows the version of Python. What is no specifier allows any."""
+        if self.python is None or requires_python is None:
+            return True
+        try:
+            return SpecifierSet(requires_python).contains(self.variables["python_full_version"], prereleases=True)
+        except ValueError:  # InvalidSpecifier, or a number with thousands of digits
+            return True
+
+    def ranks(self, filenames: Iterable[str]) -> dict[str, tuple[int, tuple[int, str]]]:
+        """Those of the wheels that fit, each with its rank: an installer takes the one with the least.
+
+        Ranks are equal where the environment is not wholly known.
+        """
+        found = {}
+        for filename in filenames:
+            try:
+                _, _, build, tags = parse_wheel_filename(filename)
+            except InvalidWheelFilename:
+                continue
+            place = min((place for tag in tags if (place := self._place(tag)) is not None), default=None)
+            if place is not None:
+                number, text = build or (0, "")
+                found[filename] = (place, (-number, text))
+        return found
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all is known, so that an installer takes one file of each version."""
+        return self.python is not None and self.platforms is not None
+
+    def _place(self, tag: Tag) -> int | None:
+        if self.is_whole:
+            return self._places.get(tag)
+        if self.python is not None:
+            return 0 if (tag.interpreter, tag.abi) in self._interpreters else None
+        return 0 if self.platforms is None or tag.platform in {_ANY, *self.platforms} else None
+
+    @cached_property
+    def _places(self) -> dict[Tag, int]:
+        return {tag: place for place, tag in enumerate(self._tags(self.platforms or ()))}
+
+    @cached_property
+    def _interpreters(self) -> set[tuple[str, str]]:
+        return {(tag.interpreter, tag.abi) for tag in self._tags(["some_platform"])}
+
+    def _tags(self, platforms: Sequence[str]) -> Iterable[Tag]:
+        major, minor, _ = self.python or (3, 0, 0)
+        interpreter = f"cp{major}{minor}"
+        yield from cpython_tags((major, minor), [interpreter if minor >= 8 else f"{interpreter}m"], platforms)
+        yield from compatible_tags((major, minor), interpreter, platforms)
+
+
+ANY_ENVIRONMENT = Environment()
+
+
+def named_environment(python: str | None = None, platform: str | None = None) -> Environment:
+    """The environment of a version of Python, `3.12` or `3.12.4`, and of a platform.
+
+    That is `linux`, `macos`, `windows`, or a tag as wheels have it, like `musllinux_1_2_aarch64`. Raises
+    EnvironmentNameError.
+    """
+    variables: dict[str, str] = {}
+    version, platforms = None, None
+    if python is not None:
+        version = _parse_python(python)
+        variables |= _python_variables(version)
+    if platform is not None:
+        platforms, of_platform = _parse_platform(PLATFORMS.get(platform, platform))
+        variables |= of_platform
+    return Environment(version, platforms, variables)
+
+
+def _parse_python(text: str) -> tuple[int, int, int]:
+    match = _PYTHON.fullmatch(text)
+    if match is None:
+        raise EnvironmentNameError(f"{shown(text)} is no version of Python: write 3.12 or 3.12.4")
+    return 3, int(match[1]), int(match[2] or 0)
+
+
+def _python_variables(version: tuple[int, int, int]) -> dict[str, str]:
+    full = ".".join(map(str, version))
+    return {
+        "python_version": f"{version[0]}.{version[1]}",
+        "python_full_version": full,
+        "implementation_version": full,
+        "implementation_name": "cpython",
+        "platform_python_implementation": "CPython",
+    }
+
+
+def _parse_platform(tag: str) -> tuple[tuple[str, ...], dict[str, str]]:
+    """The tags of wheels for a platform, the best first, and the variables of markers there."""
+    if match := _LINUX.fullmatch(tag):
+        return _linux_tags(match[1], int(match[2]), int(match[3]), match[4]), _linux_variables(match[4])
+    if match := _OLD_LINUX.fullmatch(tag):
+        [(major, minor)] = [glibc for glibc, name in _OLD_NAMES.items() if name == match[1]]
+        return _linux_tags("manylinux", major, minor, match[2]), _linux_variables(match[2])
+    if match := _PLAIN_LINUX.fullmatch(tag):
+        return (tag,), _linux_variables(match[1])
+    if match := _MACOS.fullmatch(tag):
+        tags = tuple(mac_platforms((int(match[1]), int(match[2])), match[3]))
+        return tags, _variables("posix", "darwin", "Darwin", match[3])
+    if tag in _WINDOWS:
+        return (tag,), _variables("nt", "win32", "Windows", _WINDOWS[tag])
+    raise EnvironmentNameError(
+        f"{shown(tag)} is no platform: write {', '.join(PLATFORMS)}, or a tag as wheels have it, like"
+        " manylinux_2_28_x86_64, musllinux_1_2_aarch64, macosx_14_0_arm64 or win_amd64"
+    )
+
+
+def _linux_tags(family: str, major: int, minor: int, machine: str) -> tuple[str, ...]:
+    tags = []
+    oldest = _OLDEST_MINOR.get(machine, 17) if family == "manylinux" else 0
+    for each in range(minor, oldest - 1, -1):
+        tags.append(f"{family}_{major}_{each}_{machine}")
+        if family == "manylinux" and (major, each) in _OLD_NAMES:
+            tags.append(f"{_OLD_NAMES[major, each]}_{machine}")
+    return *tags, f"linux_{machine}"
+
+
+def _linux_variables(machine: str) -> dict[str, str]:
+    return _variables("posix", "linux", "Linux", machine)
+
+
+def _variables(os_name: str, sys_platform: str, system: str, machine: str) -> dict[str, str]:
+    return {
+        "os_name": os_name,
+        "sys_platform": sys_platform,
+        "platform_system": system,
+        "platform_machine": machine,
+    }
+
+
+_Conditions = tuple[tuple[tuple[str, Any], ...], ...]
+"""Alternatives, each of parts that must all hold: (variable, comparison) or ("", conditions in brackets)."""
+
+
+@lru_cache(4_096)
+def _conditions(marker: Marker) -> _Conditions:
+    return _divided(marker._markers)
+
+
+def _divided(markers: Sequence[Any]) -> _Conditions:
+    """packaging has no public way to look into a marker; a test compares with its own evaluation."""
+    alternatives: list[list[tuple[str, Any]]] = [[]]
+    for part in markers:
+        if part == "or":
+            alternatives.append([])
+        elif isinstance(part, list):
+            alternatives[-1].append(("", _divided(part)))
+        elif part != "and":
+            left, operator, right = part
+            variable = left if type(left).__name__ == "Variable" else right
+            text = f"{left.serialize()} {operator.serialize()} {right.serialize()}"
+            alternatives[-1].append((variable.value, parsed_marker(text)))
+    return tuple(map(tuple, alternatives))
+
+
+def _holds(conditions: _Conditions, variables: Mapping[str, str]) -> bool | None:
+    found = [_all(_holds_part(part, variables) for part in parts) for parts in conditions]
+    return True if True in found else None if None in found else False
+
+
+def _all(found: Iterable[bool | None]) -> bool | None:
+    values = list(found)
+    return False if False in values else None if None in values else True
+
+
+def _holds_part(part: tuple[str, Any], variables: Mapping[str, str]) -> bool | None:
+    variable, comparison = part
+    if not variable:
+        return _holds(comparison, variables)
+    if variable not in variables:
+        return None
+    try:
+        return bool(comparison.evaluate(dict(variables), context="lock_file"))
+    except (ValueError, UndefinedEnvironmentName):  # such as sys_platform < "x": no installer knows either
+        return None

@@ -1,0 +1,142 @@
+"""Whatever kind a lock is of, its pins are read, and all else of it is refused or named."""
+
+import os
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pypi_assets.locks.lock_content import LockError
+from pypi_assets.locks.pins import RemarkKind
+from pypi_assets.locks.reading import entries_reader, read_lock
+from pypi_assets_tests.locks import samples
+
+NAMES = ("uv.lock", "poetry.lock", "pylock.toml", "requirements.txt")
+SAMPLES = {
+    "uv.lock": samples.UV,
+    "poetry.lock": samples.POETRY,
+    "pylock.toml": samples.PYLOCK,
+    "requirements.txt": samples.MORE,
+}
+
+
+def read(folder: Path, filename: str, text: str) -> list[str]:
+    (folder / filename).write_text(text)
+    return [pin.text for pin in read_lock(folder / filename).pins]
+
+
+@pytest.mark.parametrize(
+    ("filename", "text", "pins", "elsewhere"),
+    [
+        (
+            "uv.lock",
+            samples.UV,
+            ["extra-dep==1.0", "never==1.0", "old==1.0", "six==1.0", "six==2.0", "yamlish==1.0+cu12"],
+            ["app", "tool"],
+        ),
+        ("pylock.toml", samples.PYLOCK, ["pyyaml==6.0.2"], ["forked"]),
+        ("pylock.dev.toml", samples.PYLOCK, ["pyyaml==6.0.2"], ["forked"]),
+        ("poetry.lock", samples.POETRY, ["grouped==1", "PyYAML==6.0.2"], ["forked"]),
+        ("requirements.lock.txt", "a==1\nb @ https://example.org/b.zip", ["a==1"], ["b"]),
+    ],
+)
+def test_each_entry_is_a_pin_or_a_remark(
+    tmp_path: Path, filename: str, text: str, pins: list[str], elsewhere: list[str]
+) -> None:
+    assert read(tmp_path, filename, text) == pins
+    remarks = read_lock(tmp_path / filename).remarks
+    assert [remark.project for remark in remarks] == elsewhere
+    assert {remark.kind for remark in remarks} == {RemarkKind.ELSEWHERE}
+
+
+def test_an_entry_that_is_there_twice_is_one_pin_and_named(tmp_path: Path) -> None:
+    assert read(tmp_path, "r.txt", "a==1\nA==1\n") == ["a==1"]
+    [remark] = read_lock(tmp_path / "r.txt").remarks
+    assert remark.kind is RemarkKind.REPEATED
+    assert remark.text.endswith("r.txt:2: A==1 is in " + f"{tmp_path}/r.txt:1 already")
+
+
+@pytest.mark.parametrize(
+    ("filename", "text", "problem"),
+    [
+        ("Pipfile.lock", "{}", r"Pipfile\.lock: locks are read from uv\.lock, pylock"),
+        ("pyproject.toml", "", r"pyproject\.toml: locks are read from"),
+        (
+            "uv.lock",
+            "version = 1\n[[package]]\nname = 'x'\nsource = { registry = 'y' }",
+            r"package 1 \(x\): it has no vers",
+        ),
+        (
+            "uv.lock",
+            "version = 1\n[[package]]\nname = 'x'\nversion = '1.*'",
+            r"uv\.lock: package 1 \(x\): version: '1\.\*'",
+        ),
+        ("uv.lock", "version = 1\n[[package]]\nname = 'кот'\nversion = '1'", r"'кот' is no name of a project"),
+        ("uv.lock", "version = 1\n[[package]]\nname = 3", r"package 1: name: expected a text, not 3"),
+        ("uv.lock", "a = 1\0", r"uv\.lock: "),
+        ("uv.lock", "a = " + "[" * 200, r"uv\.lock: it nests more than 100 levels"),
+        ("poetry.lock", "[metadata]\nlock-version = 2", r"metadata\.lock-version: expected a text, not 2"),
+        ("pylock.toml", "lock-version = '1.0'\ncreated-by = 'x'\npackages = 3", r"packages: expected a list of tables"),
+    ],
+)
+def test_what_is_no_lock_is_refused_with_its_place(tmp_path: Path, filename: str, text: str, problem: str) -> None:
+    with pytest.raises(LockError, match=problem):
+        read(tmp_path, filename, text)
+
+
+def test_what_is_not_there_or_no_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(LockError, match=r"none\.txt: No such file"):
+        read_lock(tmp_path / "none.txt")
+    with pytest.raises(LockError, match="Is a directory"):
+        read_lock(tmp_path)
+    with pytest.raises(LockError, match="null byte"):
+        read_lock(Path("a\0b"))
+
+
+def test_names_decide_which_files_are_toml() -> None:
+    assert [entries_reader(name) is None for name in (*NAMES, "pylock.a.b.toml", "Pipfile.lock")] == [
+        *(False, False, False, True),
+        *(True, True),
+    ]
+
+
+@given(st.sampled_from(NAMES), st.binary(max_size=60), st.integers(0, 400), st.integers(0, 40))
+def test_a_spoiled_lock_is_read_or_refused(filename: str, spoiled: bytes, place: int, cut: int) -> None:
+    content = SAMPLES[filename].encode()
+    with tempfile.TemporaryDirectory() as folder, suppress(LockError):
+        path = Path(folder) / filename
+        path.write_bytes(content[:place] + spoiled + content[place + cut :])
+        previous = Path.cwd()
+        os.chdir(folder)  # what a requirements file may include is looked for here alone
+        try:
+            read_lock(path)
+        finally:
+            os.chdir(previous)
+
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5) | st.just("1.0") | st.just("registry"),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                ["name", "version", "source", "registry", "wheels", "url", "hash", "dependencies", "marker"]
+            ),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=12,
+)
+
+
+@given(st.sampled_from(NAMES[:3]), values, st.sampled_from(["package", "packages", "metadata", "version"]))
+def test_values_of_any_type_are_read_or_refused(filename: str, value: object, key: str) -> None:
+    reader = entries_reader(filename)
+    assert reader is not None
+    content = {"version": 1, "lock-version": "1.0", "created-by": "x", "metadata": {"lock-version": "2.0"}, key: value}
+    with suppress(LockError):
+        list(reader(content))

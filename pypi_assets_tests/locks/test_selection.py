@@ -1,0 +1,53 @@
+"""Which pins an environment installs: by their markers, and by what requires them."""
+
+from pathlib import Path
+
+import pytest
+
+from pypi_assets.locks.environments import named_environment
+from pypi_assets.locks.pins import Lock, Pin, RemarkKind
+from pypi_assets.locks.reading import read_lock
+from pypi_assets.locks.selection import selected_pins
+from pypi_assets_tests.locks import samples
+
+
+@pytest.mark.parametrize(
+    ("python", "platform", "expected"),
+    [
+        (None, None, ["extra-dep", "never", "old", "six==1.0", "six==2.0", "yamlish"]),
+        ("3.12", "linux", ["six==2.0", "yamlish"]),
+        ("3.12", None, ["extra-dep", "six==2.0", "yamlish"]),
+        ("3.9", "windows", ["extra-dep", "old", "six==1.0", "yamlish"]),
+        (None, "linux", ["old", "six==1.0", "six==2.0", "yamlish"]),
+    ],
+)
+def test_a_workspace_installs_what_its_members_lead_to(
+    tmp_path: Path, python: str | None, platform: str | None, expected: list[str]
+) -> None:
+    (tmp_path / "uv.lock").write_text(samples.UV)
+    pins, remarks = selected_pins(read_lock(tmp_path / "uv.lock"), named_environment(python, platform))
+    assert [pin.text if pin.name == "six" else pin.name for pin in pins] == expected
+    assert remarks == ()
+
+
+def pin(version: str, marker: str | None = None) -> Pin:
+    return Pin("a", "a", version, f"line {version}", marker)
+
+
+def test_markers_select_pins() -> None:
+    lock = Lock("r.txt", (pin("1", "os_name == 'nt'"), pin("2", "os_name == 'posix'")))
+    assert [one.version for one in selected_pins(lock, named_environment(platform="linux"))[0]] == ["2"]
+    assert len(selected_pins(lock, named_environment("3.12"))[0]) == 2
+
+
+@pytest.mark.parametrize(
+    ("pins", "python", "count"),
+    [
+        ((pin("1", "os_name == 'posix'"), pin("2", "python_version > '3'")), "3.12", 1),
+        ((pin("1", "os_name == 'posix'"), pin("2", "python_version > '3'")), None, 0),
+        ((pin("1"), pin("2")), None, 1),
+    ],
+)
+def test_two_versions_for_one_environment_are_named(pins: tuple[Pin, ...], python: str | None, count: int) -> None:
+    remarks = selected_pins(Lock("pylock.toml", pins), named_environment(python, python and "linux"))[1]
+    assert [remark.kind for remark in remarks] == [RemarkKind.TWO_VERSIONS] * count

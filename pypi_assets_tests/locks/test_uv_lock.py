@@ -1,0 +1,56 @@
+"""uv.lock: entries with files, and the graph that has its markers."""
+
+import tomllib
+from typing import Any
+
+import pytest
+
+from pypi_assets.locks.lock_content import LockError
+from pypi_assets.locks.pins import LockedFile, Requires
+from pypi_assets.locks.uv_lock import uv_entries, uv_graph
+from pypi_assets_tests.locks import samples
+
+
+def test_entries_have_files_markers_and_the_index() -> None:
+    entries = {(entry.name, entry.version): entry for entry in uv_entries(tomllib.loads(samples.UV))}
+    assert entries["extra-dep", "1.0"].files == (LockedFile("extra_dep-1.0.tar.gz", {"sha256": "aa"}),)
+    assert entries["yamlish", "1.0+cu12"].files == (
+        LockedFile("yamlish-1.0+cu12-py3-none-any.whl", {"sha256": "bb"}),
+        LockedFile("yamlish-1.0+cu12-py2-none-any.whl"),
+    )
+    assert entries["six", "2.0"].marker == "(python_full_version >= '3.12')"
+    assert entries["six", "2.0"].index == "https://example.org/simple"
+    assert entries["tool", "1.0"].elsewhere == "git"
+
+
+def test_the_graph_begins_at_the_members_of_the_workspace() -> None:
+    graph = uv_graph(tomllib.loads(samples.UV))
+    assert graph is not None
+    assert graph.roots == (("app", "0.1"),)
+    assert Requires(("six", "2.0"), frozenset(), "python_full_version >= '3.12'") in graph.requires["app", "0.1"]
+    assert (
+        Requires(("old", "1.0"), frozenset(), "python_full_version < '3.10'", "legacy") in graph.requires["app", "0.1"]
+    )
+    assert Requires(("tool", "1.0")) in graph.requires["app", "0.1"]
+
+
+def test_the_lock_of_a_script_has_no_graph() -> None:
+    assert uv_graph({"version": 1, "package": [{"name": "a", "version": "1", "source": {"registry": "x"}}]}) is None
+
+
+@pytest.mark.parametrize(
+    ("package", "problem"),
+    [
+        ({"name": "a", "source": []}, r"package 1: source: expected a table, not \[\]"),
+        ({"name": "a", "wheels": {}}, r"package 1 \(a\): wheels: expected a list"),
+        ({"name": "a", "wheels": [{"hash": "x"}]}, r"package 1 \(a\): hash: expected a hash"),
+        ({"name": "a", "resolution-markers": ["x"]}, r"package 1 \(a\): resolution-markers: 'x' is no marker"),
+        ({"name": "a", "dependencies": [{"name": "b", "marker": "x"}]}, r"dependencies 1: 'x' is no marker"),
+        ({"name": "a", "dependencies": ["b"]}, r"dependencies: expected a list of tables"),
+        ({"name": "a", "optional-dependencies": {"x": 3}}, r"optional-dependencies\.x: expected a list"),
+    ],
+)
+def test_values_of_other_types_are_named_with_their_place(package: dict[str, Any], problem: str) -> None:
+    content = {"version": 1, "package": [package]}
+    with pytest.raises(LockError, match=problem):
+        (list(uv_entries(content)), uv_graph(content))
