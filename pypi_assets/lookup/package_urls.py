@@ -1,0 +1,74 @@
+"""Package URLs of Python packages, such as `pkg:pypi/requests@2.32.3`, and what is known of each."""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple, TypedDict
+from urllib.parse import parse_qsl, unquote
+
+from packaging.utils import canonicalize_name
+
+from pypi_assets.lookup.lookup_command import LookupNameError
+
+_PURL = re.compile(r"pkg:/{0,2}pypi/+([^/?#@]+)(?:@([^?#/]*))?(?:\?([^#]*))?(?:#.*)?", re.IGNORECASE | re.DOTALL)
+_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?", re.ASCII)
+
+
+class PackageUrl(NamedTuple):
+    """A project (normalized), and the version and the file that a package URL names, if it names one."""
+
+    normalized: str
+    version: str | None
+    filename: str | None
+
+
+class PurlResult(TypedDict):
+    """What is known of the package that `purl` names. `error` is what is wrong with it, else null.
+
+    It `exists` where it has live files: those of the version, and the file, that are named. `yanked` is null without
+    any.
+    """
+
+    purl: str
+    error: str | None
+    project: str | None
+    version: str | None
+    exists: bool
+    yanked: bool | None
+    files: list[str]
+
+
+def parse_purl(text: str) -> PackageUrl:
+    """The parts of a package URL of the type `pypi`. Raises LookupNameError.
+
+    >>> parse_purl("pkg:pypi/PyYAML@6.0?file_name=PyYAML-6.0.tar.gz")
+    PackageUrl(normalized='pyyaml', version='6.0', filename='PyYAML-6.0.tar.gz')
+    """
+    match = _PURL.fullmatch(text.strip())
+    if match is None:
+        raise LookupNameError(f"{text!r:.200} is no package URL of the type pypi, such as pkg:pypi/requests@2.32.3")
+    name = unquote(match[1])
+    if not _NAME.fullmatch(name):
+        raise LookupNameError(f"{name!r:.200} is no name of a project")
+    qualifiers = dict(parse_qsl(match[3] or "", keep_blank_values=True))
+    version = unquote(match[2]) if match[2] else None
+    return PackageUrl(canonicalize_name(name), version, qualifiers.get("file_name"))
+
+
+def purl_result(purl: str, parsed: PackageUrl, found: Iterable[Mapping[str, Any]]) -> PurlResult:
+    """What is known where `found` are the files of the project, or of the version that it names."""
+    files = [file for file in found if parsed.filename is None or file["filename"] == parsed.filename]
+    first = files[0] if files else None
+    return PurlResult(
+        purl=purl,
+        error=None,
+        project=None if first is None else str(first["project"]),
+        version=parsed.version,
+        exists=bool(files),
+        yanked=all(file["yanked"] for file in files) if files else None,
+        files=[str(file["filename"]) for file in files],
+    )
+
+
+def wrong_purl(purl: str, error: LookupNameError) -> PurlResult:
+    """The result for what is no package URL."""
+    return PurlResult(purl=purl, error=str(error), project=None, version=None, exists=False, yanked=None, files=[])

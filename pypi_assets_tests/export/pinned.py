@@ -1,0 +1,69 @@
+"""Answers about locks that tests write file by file."""
+
+from collections.abc import Iterable, Mapping
+
+from packaging.utils import canonicalize_name
+
+from pypi_assets.locks.environments import ANY_ENVIRONMENT, Environment
+from pypi_assets.locks.pins import Pin
+from pypi_assets.lookup.install_order import Installed, pip_order
+from pypi_assets.lookup.locked_answers import LockedAnswer
+from pypi_assets.lookup.pinned_files import PinnedFile, PinnedRelease
+
+
+def release(
+    project: str,
+    modules: Iterable[str] | None = (),
+    *,
+    requires: tuple[str, ...] | None = (),
+    stubs: Iterable[str] = (),
+    filename: str = "",
+    name: str = "",
+) -> PinnedRelease:
+    """Version 1 of a project, with one file: a wheel, if `filename` is of no other kind."""
+    filename = filename or f"{project.replace('-', '_')}-1-py3-none-any.whl"
+    kind = "wheel" if filename.endswith(".whl") else "sdist"
+    known = None if modules is None else tuple(sorted(modules))
+    file = PinnedFile(filename, kind, None, None, requires, (), False, "data", known, tuple(sorted(stubs)))
+    pin = Pin(name or project, str(canonicalize_name(project)), "1", "line 1")
+    return PinnedRelease(pin, project, (file,), (file,))
+
+
+def answer(*releases: PinnedRelease, environment: Environment = ANY_ENVIRONMENT) -> LockedAnswer:
+    """What is known of a lock that pins these."""
+    installed = [Installed(one.pin.normalized, one.chosen[0].requires_dist or ()) for one in releases]
+    return LockedAnswer(
+        lock="uv.lock",
+        serial=7,
+        environment=environment,
+        pins=tuple(one.pin for one in releases),
+        releases=releases,
+        pip_order=tuple(pip_order(installed, environment)),
+        remarks=(),
+    )
+
+
+def with_parents(modules: Iterable[str]) -> set[str]:
+    """The modules with all packages around them, as records have them."""
+    found = set()
+    for module in modules:
+        parts = module.split(".")
+        found |= {".".join(parts[:end]) for end in range(1, len(parts) + 1)}
+    return found
+
+
+def of_modules(modules: Mapping[str, Iterable[str]]) -> LockedAnswer:
+    """The same by the modules of each project."""
+    return answer(*(release(project, with_parents(names)) for project, names in modules.items()))
+
+
+USUAL = answer(
+    release("PyYAML", ["_yaml", "yaml", "yaml.nodes"], name="pyyaml"),
+    release("google-auth", with_parents(["google.auth.a", "google.oauth2"])),
+    release("google-cloud-storage", with_parents(["google.cloud.storage.blob"]), requires=("google-auth",)),
+    release("protobuf", with_parents(["google.protobuf.any"])),
+    release("types-PyYAML", [], stubs=["yaml", "yaml.nodes"]),
+    release("zope.interface", with_parents(["zope.interface.a"])),
+    release("old", ["no", "null"], filename="old-1.tar.gz", requires=("PyYAML>5; python_version<'4'",)),
+    release("data", []),
+)

@@ -1,0 +1,43 @@
+"""Modules that several distributions have a file for are collisions; shares of a package are not."""
+
+from pypi_assets.lookup.collisions import collisions, leaves_of, shared_packages
+from pypi_assets_tests.export.pinned import USUAL, answer, of_modules, release
+
+
+def test_modules_of_the_same_distributions_are_one_collision() -> None:
+    lock = of_modules({"opencv-python": ["cv2.cv2", "cv2.data"], "opencv-python-headless": ["cv2.cv2", "cv2.data"]})
+    [found] = collisions(lock)
+    assert found["modules"] == ["cv2.cv2", "cv2.data"]
+    assert [one["project"] for one in found["distributions"]] == ["opencv-python-headless", "opencv-python"]
+    assert found["distributions"][0]["filenames"] == ["opencv_python_headless-1-py3-none-any.whl"]
+    assert (found["pip"], found["uv"]) == ("opencv-python", None)
+    assert shared_packages(lock) == [
+        {"package": "cv2", "projects": ["opencv-python", "opencv-python-headless"]},
+    ]
+
+
+def test_namespace_packages_and_stubs_are_no_collisions() -> None:
+    assert collisions(USUAL) == []
+    assert [one["package"] for one in shared_packages(USUAL)] == ["google"]
+
+
+def test_a_file_and_a_package_of_one_name_are_named_apart() -> None:
+    lock = of_modules({"core": ["n"], "other": ["n.y"]})
+    assert collisions(lock) == []
+    assert shared_packages(lock) == [{"package": "n", "projects": ["core", "other"]}]
+
+
+def test_two_versions_of_one_project_do_not_collide() -> None:
+    assert collisions(answer(release("a", ["x"]), release("a", ["x"]))) == []
+
+
+def test_groups_are_by_distributions_in_the_order_of_modules() -> None:
+    lock = of_modules({"a": ["x", "y"], "b": ["x"], "c": ["y"], "d": ["x"]})
+    assert [(one["modules"], [each["project"] for each in one["distributions"]]) for one in collisions(lock)] == [
+        (["x"], ["d", "b", "a"]),
+        (["y"], ["c", "a"]),
+    ]
+
+
+def test_a_leaf_has_nothing_below() -> None:
+    assert leaves_of({"a", "a.b", "a.b.c", "d"}) == {"a.b.c", "d"}

@@ -1,0 +1,88 @@
+"""What an installer may take of a pinned version, and what is said of the rest."""
+
+import pytest
+
+from pypi_assets.locks.environments import ANY_ENVIRONMENT, named_environment
+from pypi_assets.locks.pins import LockedFile, Pin, RemarkKind
+from pypi_assets.lookup.pinned_files import PinnedFile, pinned_releases
+
+
+def file(filename: str, sha256: str = "aa", *, yanked: bool = False, modules: bool = True, python: str | None = None):
+    kind = "wheel" if filename.endswith(".whl") else "sdist" if filename.endswith(".gz") else "egg"
+    known = ("a",) if modules else None
+    return PinnedFile(filename, kind, sha256, python, (), (), yanked, "data" if modules else "error", known)
+
+
+ANY = file("a-1-py3-none-any.whl", "11")
+LINUX = file("a-1-cp312-cp312-manylinux_2_17_x86_64.whl", "22")
+WINDOWS = file("a-1-cp312-cp312-win_amd64.whl", "33")
+SDIST = file("a-1.tar.gz", "44")
+EGG = file("a-1.egg", "55")
+
+
+class Files:
+    def __init__(self, *files: PinnedFile) -> None:
+        self.files = files
+
+    def release(self, pin: Pin) -> tuple[str, tuple[PinnedFile, ...]] | None:
+        return ("A", self.files) if self.files else None
+
+    def absence(self, pin: Pin) -> str:
+        return f"{pin.text} is not there"
+
+
+@pytest.mark.parametrize(
+    ("files", "python", "platform", "chosen"),
+    [
+        ((ANY, LINUX, WINDOWS, SDIST), None, None, (ANY, LINUX, WINDOWS)),
+        ((ANY, LINUX, WINDOWS, SDIST), "3.12", "linux", (LINUX,)),
+        ((ANY, LINUX, WINDOWS, SDIST), "3.11", "linux", (ANY,)),
+        ((LINUX, WINDOWS, SDIST), "3.12", "macos", (SDIST,)),
+        ((LINUX, WINDOWS), None, "windows", (WINDOWS,)),
+        ((EGG,), None, None, ()),
+        ((file("a-1-py3-none-any.whl", python="<3.12"), SDIST), "3.12", None, (SDIST,)),
+    ],
+)
+def test_an_installer_takes_wheels_that_fit_and_else_sdists(files, python, platform, chosen) -> None:
+    [release], _ = pinned_releases([PIN], Files(*files), named_environment(python, platform))
+    assert release.chosen == chosen
+    assert release.files == files
+
+
+PIN = Pin("a", "a", "1", "line 3")
+
+
+def kinds(*files: PinnedFile, locked: tuple[LockedFile, ...] = (), platform: str | None = None) -> list[RemarkKind]:
+    pin = Pin("a", "a", "1", "line 3", files=locked)
+    environment = named_environment(platform=platform)
+    return [remark.kind for remark in pinned_releases([pin], Files(*files), environment)[1]]
+
+
+def test_what_is_not_as_the_lock_has_it_is_named() -> None:
+    assert kinds() == [RemarkKind.UNKNOWN]
+    assert kinds(ANY) == []
+    assert kinds(SDIST) == [RemarkKind.FROM_SDIST]
+    assert kinds(WINDOWS, platform="linux") == [RemarkKind.NO_FILE]
+    assert kinds(EGG) == [RemarkKind.NO_FILE]
+    assert kinds(file("a-1-py3-none-any.whl", modules=False)) == [RemarkKind.UNREAD]
+    assert kinds(file("a-1-py3-none-any.whl", yanked=True)) == [RemarkKind.YANKED]
+    assert kinds(ANY, file("a-1.tar.gz", yanked=True)) == []
+
+
+@pytest.mark.parametrize(
+    ("locked", "chosen", "expected"),
+    [
+        ([LockedFile(ANY.filename, {"sha256": "11"})], [ANY], []),
+        ([LockedFile(None, {"sha256": "22"}), LockedFile(None, {"sha256": "44"})], [LINUX], []),
+        ([LockedFile(None, {"sha256": "44"})], [SDIST], [RemarkKind.FROM_SDIST]),
+        ([LockedFile(ANY.filename, {"sha256": "99"})], [ANY], [RemarkKind.OTHER_HASH]),
+        ([LockedFile(None, {"sha256": "99"})], [ANY, LINUX], [RemarkKind.MISSING_FILE]),
+        ([LockedFile("gone.whl"), LockedFile(ANY.filename)], [ANY], [RemarkKind.MISSING_FILE]),
+        ([LockedFile(None, {"md5": "00"})], [ANY, LINUX], []),
+    ],
+)
+def test_only_files_of_the_lock_count(locked, chosen, expected) -> None:
+    pin = Pin("a", "a", "1", "line 3", files=tuple(locked))
+    [release], remarks = pinned_releases([pin], Files(ANY, LINUX, SDIST), ANY_ENVIRONMENT)
+    assert list(release.chosen) == chosen
+    assert [remark.kind for remark in remarks] == expected
