@@ -53,7 +53,7 @@ ADDED: Row = {
     "import_names": ["demo", "_demo; private"],
     "modules_grade": "exact",
     "start_up_paths": ["demo.pth"],
-    "project_status": None,
+    "project_status": "active",
     "provenance": None,
 }
 NOTHING: Row = {
@@ -69,7 +69,7 @@ NOTHING: Row = {
     "modules_grade": "exact",
     "notes": [],
     "start_up_paths": [],
-    "project_status": None,
+    "project_status": "active",
     "provenance": None,
 }
 
@@ -121,7 +121,7 @@ def test_what_is_not_known_is_null(index: ServedIndex, catalog: Catalog) -> None
     assert rows[sdist] | {"notes": []} == NOTHING | {"start_up_paths": None, "modules_grade": None}
     unknown = {"console_scripts": None, "gui_scripts": None, "entry_point_groups": None}
     assert rows[computed] | {"notes": []} == NOTHING | unknown | {"start_up_paths": None, "modules_grade": None}
-    assert rows[broken] == dict.fromkeys(NOTHING)
+    assert rows[broken] == dict.fromkeys(NOTHING) | {"project_status": "active"}
 
 
 def test_nothing_to_import_differs_from_no_declaration(index: ServedIndex, catalog: Catalog) -> None:

@@ -57,8 +57,8 @@ _ADDED = {
     "modules_grade": Column("string or null", "how sure the modules are: exact, derived or guessed"),
     "notes": Column("array of strings or null", "list of what was odd about the file"),
     "start_up_paths": Column("array of strings or null", "list of the .pth files, which Python reads when it starts"),
-    "project_status": Column("string or null", "of the project, PEP 792; null so far"),
-    "provenance": Column("string or null", "URL of the file's attestations, PEP 740; null so far"),
+    "project_status": Column("string or null", "of the project as its newest page shows it, PEP 792"),
+    "provenance": Column("string or null", "URL of the file's attestations, PEP 740; null: not observed"),
 }
 COLUMNS = _FIRST | _ADDED
 """All columns. Those beyond FIRST_COLUMNS are null where they are not known; an empty list means none."""

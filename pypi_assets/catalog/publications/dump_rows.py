@@ -4,7 +4,7 @@ Intervals decide whether a file was live and yanked then. What was read of it is
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from packaging.utils import canonicalize_name
@@ -12,6 +12,7 @@ from sqlalchemy import ColumnElement, Connection, Select, and_, func, or_, selec
 
 from pypi_assets.catalog.database import Catalog, at_a_time, read_by_index, storable
 from pypi_assets.catalog.observed.followed import answered_at
+from pypi_assets.catalog.observed.project_statuses import QUARANTINED
 from pypi_assets.catalog.reads.name_lists import StoredLists, lists_with_module
 from pypi_assets.catalog.reads.past_generations import contents_at, counts_later, has_past_generations
 from pypi_assets.catalog.reads.read_outcomes import Outcome
@@ -67,6 +68,7 @@ class _Found(NamedTuple):
     details: str | None
     shared_details_id: int | None
     distribution_id: int
+    project_status: str | None
 
 
 def holds_at(start: ColumnElement[int], end: ColumnElement[int], serial: int) -> ColumnElement[bool]:
@@ -104,6 +106,7 @@ def rows_at(catalog: Catalog, serial: int) -> Select[tuple[object, ...]]:
         "details": data.c.details,
         "shared_details_id": data.c.shared_details_id,
         "distribution_id": distributions.c.id,
+        "project_status": projects.c.status,
     }
     return (
         select(*(columns[name].label(name) for name in _Found._fields))
@@ -138,10 +141,13 @@ def project_rows_at(catalog: Catalog, serial: int, project: str) -> Iterator[dic
     yield from stream_rows(catalog, query, serial)
 
 
-def providing_releases(catalog: Catalog, serial: int, module: str) -> Iterator[tuple[str, str, str]]:
+def providing_releases(
+    catalog: Catalog, serial: int, module: str, lists: Collection[int] | None = None
+) -> Iterator[tuple[str, str, str]]:
     """The releases with a file live at `serial` that provides `module`: (normalized name, project, version).
 
-    A release comes once for each list of modules that its files have.
+    A release comes once for each list of modules that its files have. `lists` are the ids of the lists that hold the
+    module, where they are known.
     """
     live, data = live_intervals, distribution_data
     query = (
@@ -159,8 +165,8 @@ def providing_releases(catalog: Catalog, serial: int, module: str) -> Iterator[t
         read_by_index(connection)
         for was, _ in _replaced_since(connection, serial, lambda facts: module in (facts["modules"] or ())):
             yield was.normalized, was.name, was.version
-        for lists in at_a_time(list(lists_with_module(connection, module))):
-            of_lists = query.where(data.c.modules_id.in_(lists))
+        for some in at_a_time(list(lists_with_module(connection, module)) if lists is None else lists):
+            of_lists = query.where(data.c.modules_id.in_(some))
             for row in connection.execution_options(yield_per=_ROWS_AT_A_TIME).execute(of_lists):
                 yield row.normalized, row.name, row.version
 
@@ -440,7 +446,8 @@ def _live_row(found: _Found, names: Mapping[int | None, object], release: _Relea
         "start_up_paths": own.get(
             "start_up_paths", None if found.kind == DistributionKind.SDIST else known.in_version_3
         ),
-        "project_status": None,
+        # a live file's project is not quarantined: the status of then is not known
+        "project_status": None if found.project_status == QUARANTINED else found.project_status,
         "provenance": None,
     }
 

@@ -1,0 +1,323 @@
+"""What the page of a project in the Simple API showed at a serial.
+
+It costs by the files that the project has had, and never by the age of the catalog. What was read of a file is as of
+now, and so is what only a page without an event has changed.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from sqlalchemy import ColumnElement, Connection, Select, and_, exists, func, or_, select
+
+from pypi_assets.catalog.database import Catalog, read_by_index, storable
+from pypi_assets.catalog.observed.followed import answered_at
+from pypi_assets.catalog.observed.project_statuses import QUARANTINED
+from pypi_assets.catalog.observed.projects import Project, find_project
+from pypi_assets.catalog.publications.dump_rows import holds_at
+from pypi_assets.catalog.reads.name_lists import StoredLists
+from pypi_assets.catalog.reads.past_generations import PastGeneration, contents_at, counts_later, has_past_generations
+from pypi_assets.catalog.reads.stored_contents import StoredContents
+from pypi_assets.catalog.reads.stored_json import from_json
+from pypi_assets.catalog.reports.past_statuses import last_event_at, status_at
+from pypi_assets.catalog.reports.simple_page import SimpleFile, SimplePage
+from pypi_assets.catalog.reports.yank_reasons import YankedFile, yank_reasons
+from pypi_assets.catalog.tables import (
+    changes,
+    distribution_data,
+    distributions,
+    live_intervals,
+    past_generations,
+    projects,
+    releases,
+    shared_details,
+    yanked_intervals,
+)
+from pypi_assets.distributions.rendered_metadata import file_version, metadata_of_row, metadata_sha256
+from pypi_assets.index.actions import Action
+
+_QUARANTINES = (Action.QUARANTINE_PROJECT.value, Action.QUARANTINE_RELEASE.value)
+_REMOVALS = (Action.REMOVE_FILE.value, Action.REMOVE_RELEASE.value, Action.REMOVE_PROJECT.value)
+
+
+class FilePlace(NamedTuple):
+    """A file by its name, and by its sha256 or else by its project (normalized)."""
+
+    filename: str
+    sha256: str | None = None
+    project: str | None = None
+
+
+class PastFile(NamedTuple):
+    """A file that was live at a serial. `metadata` are what is rendered of it, None where nothing is; the index may
+    have its metadata then. `is_hidden`: it is quarantined now."""
+
+    project: str
+    filename: str
+    url: str | None
+    metadata: bytes | None
+    has_index_metadata: bool
+    is_hidden: bool
+
+
+class _Found(NamedTuple):
+    """What is selected of a file that was live at a serial."""
+
+    id: int
+    project: str
+    version: str
+    filename: str
+    kind: str
+    url: str | None
+    sha256: str | None
+    size: int | None
+    uploaded_at: str | None
+    shown_requires_python: str | None
+    core_metadata_sha256: str | None
+    yanked_reason: str | None
+    yanked_since: int | None
+    yanked_until: int | None
+    outcome: str
+    read_requires_python: str | None
+    requires_dist_id: int | None
+    details: str | None
+    shared_details_id: int | None
+
+
+_COLUMNS: Mapping[str, ColumnElement[Any]] = {
+    "id": distributions.c.id,
+    "project": projects.c.name,
+    "version": releases.c.version,
+    "filename": distributions.c.filename,
+    "kind": distributions.c.kind,
+    "url": distributions.c.url,
+    "sha256": distributions.c.sha256,
+    "size": distributions.c.size,
+    "uploaded_at": distributions.c.uploaded_at,
+    "shown_requires_python": distributions.c.requires_python,
+    "core_metadata_sha256": distributions.c.core_metadata_sha256,
+    "yanked_reason": distributions.c.yanked_reason,
+    "yanked_since": yanked_intervals.c.start,
+    "yanked_until": yanked_intervals.c.end,
+    "outcome": distribution_data.c.outcome,
+    "read_requires_python": distribution_data.c.requires_python,
+    "requires_dist_id": distribution_data.c.requires_dist_id,
+    "details": distribution_data.c.details,
+    "shared_details_id": distribution_data.c.shared_details_id,
+}
+
+
+def page_at(catalog: Catalog, serial: int, name: str, *, is_safe: bool = False) -> SimplePage | None:
+    """What the page of the project `name` (in any spelling) showed at `serial`, with its files by name.
+
+    None where there was no page, or where the project is not followed at `serial`. With `is_safe`, without the files
+    that the index does not show now: those that were removed since, or quarantined. `serial` is one with an answer.
+    """
+    with catalog.read() as connection:
+        read_by_index(connection)
+        project = find_project(connection, storable(name))
+        if project is None or not _is_answered(connection, project, serial):
+            return None
+        rows = _rows(connection, serial, distributions.c.project_id == project.id, is_safe=is_safe)
+        status = status_at(connection, project, serial)
+        if not rows and status is None:
+            return None
+        if status is None or (rows and status == QUARANTINED):
+            status = "active"
+        reasons = yank_reasons(connection, project.id, serial, _yanked(rows))
+        described = list(_as_dumped(connection, serial, rows))
+        hashes = {id(dumped): metadata_sha256(dumped) for dumped in {id(one): one for _, one in described}.values()}
+        files = tuple(_simple_file(row, hashes[id(dumped)], reasons) for row, dumped in described)
+        return SimplePage(project.normalized, status, files, last_event_at(connection, project.id, serial))
+
+
+def past_files(catalog: Catalog, serial: int, place: FilePlace) -> list[PastFile]:
+    """The files at this place that were live at `serial`: mostly one, or none."""
+    with catalog.read() as connection:
+        read_by_index(connection)
+        ids = _ids_of(connection, place)
+        if not ids:
+            return []
+        is_answered = answered_at(connection, projects.c.id, serial)
+        rows = _rows(connection, serial, distributions.c.id.in_(ids), is_answered)
+        hidden = _hidden_now(connection, [row.id for row in rows])
+        return [
+            PastFile(
+                project=row.project,
+                filename=row.filename,
+                url=row.url,
+                metadata=metadata_of_row(dumped),
+                has_index_metadata=row.core_metadata_sha256 is not None,
+                is_hidden=row.id in hidden,
+            )
+            for row, dumped in _as_dumped(connection, serial, rows)
+            if place.sha256 is None or row.sha256 == place.sha256
+        ]
+
+
+def is_hidden_now(catalog: Catalog, place: FilePlace) -> bool:
+    """Whether a file at this place is quarantined now."""
+    with catalog.read() as connection:
+        read_by_index(connection)
+        return bool(_hidden_now(connection, _ids_of(connection, place)))
+
+
+def _is_answered(connection: Connection, project: Project, serial: int) -> bool:
+    query = select(projects.c.id).where(projects.c.id == project.id, answered_at(connection, projects.c.id, serial))
+    return connection.scalar(query) is not None
+
+
+def _query(serial: int) -> Select[Any]:
+    """The files that were live at `serial`."""
+    live, yanked, data = live_intervals, yanked_intervals, distribution_data
+    return (
+        select(*(column.label(name) for name, column in _COLUMNS.items()))
+        .select_from(distributions)
+        .join(live, and_(live.c.distribution_id == distributions.c.id, holds_at(live.c.start, live.c.end, serial)))
+        .join(projects, projects.c.id == distributions.c.project_id)
+        .join(releases, releases.c.id == distributions.c.release_id)
+        .join(data, data.c.distribution_id == distributions.c.id)
+        .outerjoin(
+            yanked, and_(yanked.c.distribution_id == distributions.c.id, holds_at(yanked.c.start, yanked.c.end, serial))
+        )
+        .order_by(distributions.c.filename)
+    )
+
+
+def _rows(connection: Connection, serial: int, *where: ColumnElement[bool], is_safe: bool = False) -> list[_Found]:
+    query = _query(serial).where(*where)
+    if is_safe:
+        now = live_intervals.alias()
+        query = query.where(exists().where(now.c.distribution_id == distributions.c.id, now.c.end.is_(None)))
+        query = query.where(~counts_later(distributions.c.id, serial))  # its bytes were replaced
+    return [_Found._make(row) for row in connection.execute(query).all()]
+
+
+def _yanked(rows: Iterable[_Found]) -> list[YankedFile]:
+    return [
+        YankedFile(row.filename, row.yanked_since, row.yanked_until, row.yanked_reason)
+        for row in rows
+        if row.yanked_since is not None
+    ]
+
+
+def _as_dumped(connection: Connection, serial: int, rows: Sequence[_Found]) -> Iterator[tuple[_Found, dict[str, Any]]]:
+    """Each row with what metadata are rendered from; of a file that was replaced since, with its content of then.
+
+    Files whose metadata follow from the same, as most of a release do, have the same object.
+    """
+    past: Mapping[int, PastGeneration] = {}
+    if has_past_generations(connection):
+        past = contents_at(connection, serial, [row.id for row in rows])
+    lists = StoredLists(connection).load(row.requires_dist_id for row in rows)
+    stored = StoredContents(connection, shared_details).load(row.shared_details_id for row in rows)
+    extras = {id_: from_json(content).get("provides_extra") for id_, content in stored.items()}
+    described: dict[tuple[object, ...], dict[str, Any]] = {}
+    for row in rows:
+        if row.id in past:
+            yield _replaced(row, past[row.id])
+            continue
+        version = file_version(row.filename, row.version, row.project)
+        same = (row.kind, row.outcome, version, row.read_requires_python, row.requires_dist_id, row.shared_details_id)
+        known = described.get((*same, row.details))
+        if known is not None:
+            yield row, known
+            continue
+        details = from_json(row.details) if row.details else {}
+        shared = None if row.shared_details_id is None else extras[row.shared_details_id]
+        described[*same, row.details] = {
+            "project": row.project,
+            "version": row.version,
+            "filename": row.filename,
+            "kind": row.kind,
+            "outcome": row.outcome,
+            "requires_python": row.read_requires_python,
+            "requires_dist": None if row.requires_dist_id is None else lists[row.requires_dist_id],
+            "provides_extra": shared or details.get("provides_extra"),
+            "requires_by": details.get("requires_by"),
+            "notes": details.get("notes"),
+        }
+        yield row, described[*same, row.details]
+
+
+def _replaced(row: _Found, then: PastGeneration) -> tuple[_Found, dict[str, Any]]:
+    facts = then.facts
+    found = row._replace(
+        url=facts["url"],
+        sha256=then.sha256,
+        size=facts["size"],
+        uploaded_at=facts["uploaded_at"],
+        shown_requires_python=facts["requires_python"],
+        core_metadata_sha256=facts.get("core_metadata_sha256"),
+    )
+    details = facts["details"]
+    return found, {
+        "project": row.project,
+        "version": row.version,
+        "filename": row.filename,
+        "kind": row.kind,
+        "outcome": facts["outcome"],
+        "requires_python": facts["requires_python"],
+        "requires_dist": facts["requires_dist"],
+        "provides_extra": details.get("provides_extra"),
+        "requires_by": details.get("requires_by"),
+        "notes": details.get("notes"),
+    }
+
+
+def _simple_file(row: _Found, rendered: str | None, reasons: Mapping[str, str | None]) -> SimpleFile:
+    return SimpleFile(
+        filename=row.filename,
+        version=row.version,
+        kind=row.kind,
+        url=row.url,
+        sha256=row.sha256,
+        size=row.size,
+        requires_python=row.shown_requires_python,
+        uploaded_at=row.uploaded_at,
+        yanked=row.yanked_since is not None and (reasons.get(row.filename) or True),
+        metadata_sha256=rendered or row.core_metadata_sha256,
+        is_rendered=rendered is not None,
+    )
+
+
+def _ids_of(connection: Connection, place: FilePlace) -> list[int]:
+    """The distributions at this place, also those that had the hash before they were replaced."""
+    is_named = distributions.c.filename == storable(place.filename)
+    if place.sha256 is None:
+        of_project = select(projects.c.id).where(projects.c.normalized == storable(place.project or ""))
+        is_of_it = distributions.c.project_id == of_project.scalar_subquery()
+        return list(connection.scalars(select(distributions.c.id).where(is_of_it, is_named)))
+    ids = set(connection.scalars(select(distributions.c.id).where(distributions.c.sha256 == place.sha256, is_named)))
+    if has_past_generations(connection):
+        is_it = past_generations.c.distribution_id == distributions.c.id
+        had = select(distributions.c.id).join(past_generations, is_it)
+        ids.update(connection.scalars(had.where(past_generations.c.sha256 == place.sha256, is_named)))
+    return sorted(ids)
+
+
+def _hidden_now(connection: Connection, ids: Sequence[int]) -> set[int]:
+    """Those of these files that are quarantined now: a quarantine ended their last interval, or their project is shown
+    as quarantined and no removal did. What was removed while it was quarantined stays so."""
+    if not ids:
+        return set()
+    of = live_intervals.c
+    last_end = select(func.max(of.end)).where(of.distribution_id == distributions.c.id)
+    is_live = exists().where(of.distribution_id == distributions.c.id, of.end.is_(None))
+
+    def ended_by(causes: Iterable[str]) -> ColumnElement[bool]:
+        of_it = and_(
+            changes.c.distribution_id == distributions.c.id,
+            changes.c.serial == last_end.correlate(distributions).scalar_subquery(),
+        )
+        return exists().where(of_it, changes.c.cause.in_(causes))
+
+    query = (
+        select(distributions.c.id)
+        .join(projects, projects.c.id == distributions.c.project_id)
+        .where(
+            distributions.c.id.in_(ids),
+            ~is_live,
+            or_(ended_by(_QUARANTINES), and_(projects.c.status == QUARANTINED, ~ended_by(_REMOVALS))),
+        )
+    )
+    return set(connection.scalars(query))

@@ -1,0 +1,49 @@
+"""Which serial the index was at, at a time, and when a serial was."""
+
+from datetime import UTC, datetime
+
+from sqlalchemy import Connection, func, select
+
+from pypi_assets.catalog.tables import events
+
+_DISORDER = 100_000
+"""Over how many serials times may run backwards: it is some days of the largest index."""
+
+
+def serial_at(connection: Connection, moment: datetime, complete: int) -> int | None:
+    """The greatest serial up to `complete` all of whose predecessors are not later than `moment`; None where the first
+    known event is later.
+
+    It takes some twenty statements, and one over the serials before.
+    """
+    seconds = moment.timestamp()
+    later = _some_later(connection, seconds, complete)
+    around = events.c.serial.between(later - _DISORDER, later)
+    first = connection.scalar(select(func.min(events.c.serial)).where(around, events.c.timestamp > seconds))
+    if first is None:
+        return complete
+    is_known = connection.scalar(select(events.c.serial).where(events.c.serial < first).limit(1)) is not None
+    return int(first) - 1 if is_known else None
+
+
+def time_of(connection: Connection, serial: int) -> datetime | None:
+    """The time of the last event up to `serial`; None where none is known."""
+    query = select(events.c.timestamp).where(events.c.serial <= serial).order_by(events.c.serial.desc()).limit(1)
+    seconds = connection.scalar(query)
+    return None if seconds is None else datetime.fromtimestamp(float(seconds), UTC)
+
+
+def _some_later(connection: Connection, seconds: float, complete: int) -> int:
+    """The serial of the first event later than `seconds`, as far as times run forwards; else the complete serial."""
+    least, greatest, later = 0, complete, complete
+    while least <= greatest:
+        middle = (least + greatest) // 2
+        query = select(events.c.serial, events.c.timestamp).where(events.c.serial.between(middle, greatest))
+        row = connection.execute(query.order_by(events.c.serial).limit(1)).first()
+        if row is None:
+            greatest = middle - 1
+        elif row.timestamp > seconds:
+            later, greatest = int(row.serial), middle - 1
+        else:
+            least = int(row.serial) + 1
+    return later

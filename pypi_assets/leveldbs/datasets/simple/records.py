@@ -1,0 +1,105 @@
+"""The records of the dataset `simple`. Its keys are in docs/formats.md.
+
+    f PROJECT FILENAME    what the project's page shows of a file
+
+A file is one record, so that a change costs by the files that it touches. The page is made of them when it is read.
+"""
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import orjson
+
+from pypi_assets.leveldbs.datasets.dataset import Change
+from pypi_assets.leveldbs.format.keys import key, prefix
+from pypi_assets.leveldbs.format.leveldb_binding import Database
+from pypi_assets.leveldbs.format.records import Records, Row
+
+FORMAT = 1
+COLUMNS = (
+    *("project", "version", "filename", "kind", "outcome", "requires_python", "requires_dist", "provides_extra"),
+    *("requires_by", "notes"),
+    *("tombstone", "url", "sha256", "size", "uploaded_at", "yanked", "yanked_reason", "core_metadata_sha256"),
+    "project_status",
+)
+"""The columns of dumps that `change` reads."""
+
+
+class FileRecord(NamedTuple):
+    """What the page shows of a file. `version` is the text of its release, `kind` that of the file.
+
+    `yanked` is as PEP 691 has it: a flag, or the reason. `metadata_sha256` is that of the metadata which are rendered
+    of the file, or where `is_rendered` is False of those that the index offers; None: there are none. `status` is that
+    of the project (PEP 792); None: not known.
+    """
+
+    version: str
+    kind: str
+    url: str | None
+    sha256: str | None
+    size: int | None
+    requires_python: str | None
+    uploaded_at: str | None
+    yanked: bool | str
+    metadata_sha256: str | None
+    is_rendered: bool
+    status: str | None
+
+
+def change(db: Database | None, project: str, rows: list[Row]) -> Change:
+    """The records of the project that `rows` change, before and after; `project` is the normalized name."""
+    newest = {row["filename"]: row for row in rows}
+    before = _stored(db, [key("f", project, filename) for filename in newest]) if db else {}
+    after = {
+        key("f", project, filename): orjson.dumps(tuple(_record(row)))
+        for filename, row in newest.items()
+        if not row["tombstone"]
+    }
+    return before, after
+
+
+def project_prefix(project: str) -> bytes:
+    """The beginning of the keys of all files of a project (normalized)."""
+    return prefix("f", project)
+
+
+def file_key(project: str, filename: str) -> bytes:
+    """The key of a file of a project (normalized)."""
+    return key("f", project, filename)
+
+
+def split_file_key(record_key: bytes) -> tuple[str, str]:
+    """The project (normalized) and the filename in a key."""
+    _, project, filename = record_key.decode().split("\0")
+    return project, filename
+
+
+def decode_file(value: bytes) -> FileRecord:
+    """What the record of a file holds."""
+    values: list[Any] = orjson.loads(value)
+    return FileRecord._make(values)
+
+
+def _record(row: Row) -> FileRecord:
+    from pypi_assets.distributions.rendered_metadata import metadata_sha256  # look-ups do not render
+
+    rendered = metadata_sha256(row)
+    yanked = row["yanked"] and (row["yanked_reason"] or True)
+    return FileRecord(
+        version=row["version"],
+        kind=row["kind"],
+        url=row["url"],
+        sha256=row["sha256"],
+        size=row["size"],
+        requires_python=row["requires_python"],
+        uploaded_at=row["uploaded_at"],
+        yanked=yanked,
+        metadata_sha256=rendered or row["core_metadata_sha256"],
+        is_rendered=rendered is not None,
+        status=row["project_status"],
+    )
+
+
+def _stored(db: Database, keys: Iterable[bytes]) -> Records:
+    found = ((record_key, db.get(record_key, verify_checksums=True)) for record_key in keys)
+    return {record_key: value for record_key, value in found if value is not None}

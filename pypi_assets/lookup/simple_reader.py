@@ -1,0 +1,156 @@
+"""Looks up what the page of a project in the Simple API shows."""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, TypedDict
+
+from packaging.utils import canonicalize_name
+
+from pypi_assets.leveldbs.datasets.simple import records as simple
+from pypi_assets.leveldbs.format.keys import key
+from pypi_assets.leveldbs.format.leveldb_binding import Database
+from pypi_assets.leveldbs.format.records import records_of
+from pypi_assets.leveldbs.format.version_order import VersionKey, version_key
+from pypi_assets.lookup.answers import Answer
+from pypi_assets.lookup.catalog_hints import past_project_hints
+from pypi_assets.lookup.hints import project_hints
+from pypi_assets.lookup.lookup_command import CatalogLookup, LookupCommand
+from pypi_assets.lookup.reader import Reader, require_text
+
+if TYPE_CHECKING:
+    from pypi_assets.catalog.database import Catalog
+    from pypi_assets.catalog.reports.simple_page import SimpleFile, SimplePage
+
+
+class PageFileResult(TypedDict):
+    """A file on the page of its project. `yanked` is a flag, or the reason. `metadata_sha256` is that of the metadata
+    which are served for it, and `metadata_by` who has them: `record` or `index`; both are None where there are none.
+    """
+
+    filename: str
+    version: str
+    normalized: str
+    url: str | None
+    sha256: str | None
+    size: int | None
+    requires_python: str | None
+    uploaded_at: str | None
+    yanked: bool | str
+    metadata_sha256: str | None
+    metadata_by: str | None
+    project_status: str | None
+
+
+class SimpleReader(Reader):
+    """Answers from `simple`. Names of projects are compared normalized."""
+
+    dataset = "simple"
+    names_start = key("f", "")
+
+    def _spelled(self, name: str) -> str:
+        return canonicalize_name(name)
+
+    def page(self, name: str, filename: str | None = None) -> "SimplePage | None":
+        """What the page of a project shows, or of it one file alone; None where it shows no live file.
+
+        >>> simple.page("requests").files[-1].filename
+        'requests-2.32.3.tar.gz'
+        """
+        project = canonicalize_name(require_text("page", name))
+        if filename is not None:
+            require_text("page", filename)
+        return self._read(lambda db: _page(db, project, filename))[1]
+
+    def files(self, name: str) -> Answer[PageFileResult]:
+        """The files on the page of a project, in its order."""
+        project = canonicalize_name(require_text("files", name))
+
+        def found(db: Database) -> Iterable[PageFileResult]:
+            page = _page(db, project, None)
+            return () if page is None else page_results(page)
+
+        return self._answer(PageFileResult, found)
+
+
+def in_page_order(files: "Iterable[SimpleFile]") -> "list[SimpleFile]":
+    """The files by version, as PEP 440 orders them, then by filename: so PyPI orders them, and installers choose the
+    first of equals."""
+    return sorted(files, key=lambda file: (_place(file.version), file.filename))
+
+
+def page_versions(files: "Iterable[SimpleFile]") -> list[str]:
+    """The texts of the releases of these files, in PEP 440's order."""
+    return sorted({file.version for file in files}, key=version_key)
+
+
+def page_results(page: "SimplePage") -> Iterable[PageFileResult]:
+    """The files of the page, in its order, as they are printed."""
+    return [
+        PageFileResult(
+            filename=file.filename,
+            version=file.version,
+            normalized=page.project,
+            url=file.url,
+            sha256=file.sha256,
+            size=file.size,
+            requires_python=file.requires_python,
+            uploaded_at=file.uploaded_at,
+            yanked=file.yanked,
+            metadata_sha256=file.metadata_sha256,
+            metadata_by=None if file.metadata_sha256 is None else "record" if file.is_rendered else "index",
+            project_status=page.status,
+        )
+        for file in in_page_order(page.files)
+    ]
+
+
+def _place(version: str) -> VersionKey:
+    """What PEP 440 holds equal has the same place."""
+    of_version = version_key(version)
+    return of_version[:-1] if of_version[0] else of_version
+
+
+def _page(db: Database, project: str, filename: str | None) -> "SimplePage | None":
+    from pypi_assets.catalog.reports.simple_page import SimpleFile, SimplePage  # others need nothing of the catalog
+
+    if filename is None:
+        records = records_of(db, simple.project_prefix(project))
+    else:
+        value = db.get(simple.file_key(project, filename), verify_checksums=True)
+        records = [] if value is None else [(simple.file_key(project, filename), value)]
+    if not records:
+        return None
+    start = len(simple.project_prefix(project))
+    found = [(record_key[start:].decode(), simple.decode_file(value)) for record_key, value in records]
+    # files may be of dumps before and after the status changed: that which came last has the newer one
+    newest = max(found, key=lambda one: (one[1].uploaded_at or "", one[0]))[1]
+    files = (SimpleFile._make((filename, *record[:-1])) for filename, record in found)  # the status is the project's
+    return SimplePage(project, newest.status, tuple(in_page_order(files)))
+
+
+def _files_at(catalog: "Catalog", serial: int, name: str) -> Answer[PageFileResult]:
+    from pypi_assets.catalog.reports.past_pages import page_at  # the database takes long to load
+
+    page = page_at(catalog, serial, name)
+    return Answer(None, serial, () if page is None else tuple(page_results(page)), PageFileResult)
+
+
+def _no_files(name: str) -> str:
+    return f"the page of {canonicalize_name(name)} shows no files"
+
+
+_COLUMNS = ("version", "filename", "requires_python", "yanked", "uploaded_at")
+READER = SimpleReader
+COMMANDS = (
+    LookupCommand(
+        name="page",
+        argument="PROJECT",
+        example="requests",
+        help="What the page of PROJECT in the Simple API shows.",
+        columns=_COLUMNS,
+        answer=SimpleReader.files,
+        nothing_found=_no_files,
+        hints=project_hints,
+        at_serial=CatalogLookup(_COLUMNS, _files_at, _no_files, hints=past_project_hints),
+        project_of=canonicalize_name,
+    ),
+)

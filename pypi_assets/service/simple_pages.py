@@ -1,0 +1,173 @@
+"""Renders the page of a project in the Simple API, in JSON and in HTML (PEP 503, 592, 658, 691, 700, 714, 792).
+
+Pure functions. All addresses are relative to the page, so they hold behind any host and prefix.
+"""
+
+import re
+from datetime import UTC, datetime
+from html import escape
+from typing import Any
+from urllib.parse import quote
+
+import orjson
+
+from pypi_assets.catalog.reports.simple_page import SimpleFile, SimplePage
+from pypi_assets.distributions.record import DistributionKind
+from pypi_assets.lookup.simple_reader import page_versions
+from pypi_assets.service.answers import quality
+
+API_VERSION = "1.4"
+V1_JSON = "application/vnd.pypi.simple.v1+json"
+V1_HTML = "application/vnd.pypi.simple.v1+html"
+HTML = "text/html"
+MEDIA_TYPES = (V1_JSON, V1_HTML, HTML)
+METADATA_SUFFIX = ".metadata"
+UNHASHED = "unhashed"
+"""In place of a sha256 in the address of a file of which the index shows none; the project follows."""
+_ALIASES = {
+    "application/vnd.pypi.simple.latest+json": V1_JSON,
+    "application/vnd.pypi.simple.latest+html": V1_HTML,
+}
+_PREFERENCE = (HTML, V1_HTML, V1_JSON)
+"""Which form is answered of those that are accepted alike: browsers accept any."""
+_MOST_RANGES = 50
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9_.~-]+")
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,6})?Z", re.ASCII)
+
+
+def render_page(page: SimplePage, media_type: str, *, has_sdist_metadata: bool = True) -> bytes:
+    """The page in one of MEDIA_TYPES, with its files as they stand. Without `has_sdist_metadata` no sdist has any."""
+    shown = _Shown(has_sdist_metadata=has_sdist_metadata)
+    return _as_json(page, shown) if media_type == V1_JSON else _as_html(page, shown)
+
+
+def negotiate(accept: str | None) -> str:
+    """The form of MEDIA_TYPES that a request accepts best; HTML where it accepts none, as PyPI answers.
+
+    >>> negotiate("application/vnd.pypi.simple.v1+json, text/html;q=0.01")
+    'application/vnd.pypi.simple.v1+json'
+    """
+    ranges: dict[str, float] = {}
+    for item in (accept or "*/*").lower().split(",")[:_MOST_RANGES]:
+        wanted, _, parameters = item.partition(";")
+        ranges[wanted.strip()] = quality(parameters)
+    best = max(_PREFERENCE, key=lambda media_type: _quality(media_type, ranges))
+    return best if _quality(best, ranges) > 0 else HTML
+
+
+def file_address(project: str, file: SimpleFile) -> str:
+    """Where the file is, relative to the page of its project (normalized)."""
+    place = file.sha256 or f"{UNHASHED}/{project}"
+    name = file.filename
+    return f"../../files/{place}/{name if _PLAIN_NAME.fullmatch(name) else quote(name, safe='')}"
+
+
+class _Shown:
+    """How files are shown."""
+
+    def __init__(self, *, has_sdist_metadata: bool) -> None:
+        self._has_sdist_metadata = has_sdist_metadata
+
+    def metadata(self, file: SimpleFile) -> str | None:
+        """The sha256 of the metadata that are offered for the file."""
+        if file.kind == DistributionKind.SDIST and not self._has_sdist_metadata:
+            return None
+        return file.metadata_sha256 if file.is_rendered or file.url is not None else None
+
+
+def _as_json(page: SimplePage, shown: _Shown) -> bytes:
+    meta: dict[str, object] = {"api-version": API_VERSION}
+    if page.last_serial is not None:
+        meta["_last-serial"] = page.last_serial
+    document: dict[str, object] = {"meta": meta, "name": page.project}
+    if page.status is not None:
+        document["project-status"] = {"status": page.status}
+    document["versions"] = page_versions(page.files)
+    document["files"] = [_json_file(page.project, file, shown) for file in page.files]
+    return _encode(document)
+
+
+def _json_file(project: str, file: SimpleFile, shown: _Shown) -> dict[str, object]:
+    metadata = shown.metadata(file)
+    offered = False if metadata is None else {"sha256": metadata}
+    found: dict[str, object] = {
+        "filename": file.filename,
+        "url": file_address(project, file),
+        "hashes": {} if file.sha256 is None else {"sha256": file.sha256},
+        "yanked": file.yanked,
+        "core-metadata": offered,
+        "data-dist-info-metadata": offered,
+    }
+    if file.requires_python:
+        found["requires-python"] = file.requires_python
+    if file.size is not None:
+        found["size"] = file.size
+    if (uploaded := upload_time(file.uploaded_at)) is not None:
+        found["upload-time"] = uploaded
+    return found
+
+
+def _as_html(page: SimplePage, shown: _Shown) -> bytes:
+    title = f"Links for {escape(page.project)}"
+    status = ""
+    if page.status is not None:
+        status = f'<meta name="pypi:project-status" content="{escape(page.status)}">\n'
+    links = "".join(_link(page.project, file, shown) for file in page.files)
+    return (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta name="pypi:repository-version" content="{API_VERSION}">\n{status}'
+        f"<title>{title}</title>\n</head>\n<body>\n<h1>{title}</h1>\n{links}</body>\n</html>\n"
+    ).encode(errors="replace")
+
+
+def _link(project: str, file: SimpleFile, shown: _Shown) -> str:
+    address = file_address(project, file) + (f"#sha256={file.sha256}" if file.sha256 else "")
+    attributes = {"href": address}
+    if file.requires_python:
+        attributes["data-requires-python"] = file.requires_python
+    if (metadata := shown.metadata(file)) is not None:
+        attributes["data-core-metadata"] = attributes["data-dist-info-metadata"] = f"sha256={metadata}"
+    if file.yanked is not False:
+        attributes["data-yanked"] = file.yanked if isinstance(file.yanked, str) else ""
+    written = " ".join(f'{name}="{escape(value)}"' for name, value in attributes.items())
+    return f"<a {written}>{escape(file.filename)}</a><br>\n"
+
+
+def upload_time(text: str | None) -> str | None:
+    """A time as PEP 700 has it, in UTC and ending in Z; None where there is none, or none that can be read."""
+    if text is None or _TIME.fullmatch(text):
+        return text
+    try:
+        moment = datetime.fromisoformat(text)
+        moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
+    return moment.replace(tzinfo=None).isoformat() + "Z"
+
+
+def _quality(media_type: str, ranges: dict[str, float]) -> float:
+    """The weight of the most specific range that covers the type."""
+    names = [media_type, *(alias for alias, meant in _ALIASES.items() if meant == media_type)]
+    if exact := [ranges[name] for name in names if name in ranges]:
+        return max(exact)
+    for wanted in (f"{media_type.partition('/')[0]}/*", "*/*"):
+        if wanted in ranges:
+            return ranges[wanted]
+    return 0.0
+
+
+def _encode(document: dict[str, Any]) -> bytes:
+    try:
+        return orjson.dumps(document)
+    except orjson.JSONEncodeError:  # half a surrogate pair: UTF-8 has none
+        return orjson.dumps(_valid_unicode(document))
+
+
+def _valid_unicode(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode(errors="replace").decode()
+    if isinstance(value, list):
+        return [_valid_unicode(item) for item in value]
+    if isinstance(value, dict):
+        return {name: _valid_unicode(item) for name, item in value.items()}
+    return value

@@ -1,0 +1,113 @@
+"""Pages at earlier serials: each is what the index showed then."""
+
+import tempfile
+from pathlib import Path
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pypi_assets.catalog.database import open_catalog
+from pypi_assets.catalog.reports.past_pages import page_at
+from pypi_assets.catalog.reports.simple_page import SimplePage
+from pypi_assets.crawl.full_crawl import crawl_full
+from pypi_assets.crawl.incremental_crawl import crawl_incremental
+from pypi_assets.devindex.errors import OperationRefusedError
+from pypi_assets_tests.databases import sqlite_database
+from pypi_assets_tests.served_index import ServedIndex, served_index
+
+PROJECTS = ("Alpha", "beta.pkg")
+steps = st.tuples(
+    st.sampled_from(
+        [
+            *["wheel"] * 4,
+            *["sdist"] * 3,
+            *("remove_file", "remove_release", "remove_project", "yank", "yank_for", "unyank"),
+            *("quarantine", "unquarantine", "quarantine_release", "unquarantine_release"),
+        ]
+    ),
+    st.sampled_from(PROJECTS),
+    st.sampled_from(("1.0", "1.1")),
+)
+
+
+def do(index: ServedIndex, kind: str, project: str, version: str) -> None:
+    """Does the operation on the index; nothing happens where it makes no sense now."""
+    history = index.history
+    try:
+        if kind in {"wheel", "sdist"}:
+            getattr(index, kind)(project, version)
+        elif kind == "remove_file":
+            history.remove_file(f"{project.replace('.', '_').lower()}-{version}.tar.gz")
+        elif kind == "yank_for":
+            history.yank(project, version, f"reason {index.serial} <of> {project}")
+        elif kind in {"remove_project", "quarantine", "unquarantine"}:
+            getattr(history, kind)(project)
+        else:
+            getattr(history, kind)(project, version)
+    except OperationRefusedError:
+        pass
+
+
+def shown(index: ServedIndex, project: str, serial: int) -> object:
+    """What the page of the project showed at `serial`: its status and its files; None where there was none."""
+    state = index.history.state_at(serial).project(project)
+    if state is None:
+        return None
+    return state.status.value, {
+        file.filename: (
+            release.version,
+            file.sha256,
+            file.size,
+            file.requires_python,
+            file.uploaded_at,
+            release.yanked and (release.yanked_reason or True),
+        )
+        for release in state.visible_releases()
+        for file in release.files.values()
+    }
+
+
+def answered(page: SimplePage | None) -> object:
+    """The same of a page of the catalog."""
+    if page is None:
+        return None
+    return page.status, {
+        file.filename: (file.version, file.sha256, file.size, file.requires_python, file.uploaded_at, file.yanked)
+        for file in page.files
+    }
+
+
+@settings(max_examples=10, suppress_health_check=[HealthCheck.too_slow])
+@given(batches=st.lists(st.lists(steps, min_size=1, max_size=6), min_size=2, max_size=4))
+def test_each_page_is_what_the_index_showed_at_its_serial(batches):
+    with tempfile.TemporaryDirectory() as folder, served_index(Path(folder)) as index:
+        index.wheel("first", "1.0")
+        catalog = open_catalog(sqlite_database(Path(folder, "catalog")))
+        crawl_full(index.crawler(catalog))
+        first = index.serial
+        for batch in batches:
+            for step in batch:
+                do(index, *step)
+            crawl_incremental(index.crawler(catalog))
+        ends = [serial for serial in index.history._serials if serial >= first]
+        for serial in ends:
+            for project in PROJECTS:
+                expected, found = shown(index, project, serial), answered(page_at(catalog, serial, project))
+                assert found == expected or _is_unseen(expected, found), (project, serial)
+        catalog.close()
+
+
+def _is_unseen(expected: object, found: object) -> bool:
+    """Whether they differ only in what no page has shown: the facts of files that were gone, or a yank that was taken
+    back, before a visit."""
+    if expected is None or found is None:
+        return False
+    (status, files), (found_status, found_files) = expected, found
+    if status != found_status or files.keys() != found_files.keys():
+        return False
+    return all(
+        found_files[name] == facts
+        or found_files[name][1] is None
+        or (found_files[name][:5] == facts[:5] and found_files[name][5] is True and facts[5])
+        for name, facts in files.items()
+    )

@@ -1,0 +1,75 @@
+"""The status of a project at each serial: by events where there are any, else by pages."""
+
+from pypi_assets.catalog.database import Catalog
+from pypi_assets.catalog.observed.projects import find_project
+from pypi_assets.catalog.reports.past_statuses import last_event_at, status_at
+from pypi_assets.crawl.full_crawl import crawl_full
+from pypi_assets.crawl.incremental_crawl import crawl_incremental
+from pypi_assets_tests.served_index import ServedIndex
+
+
+def status(catalog: Catalog, project: str, serial: int) -> str | None:
+    with catalog.read() as connection:
+        found = find_project(connection, project)
+        assert found is not None
+        return status_at(connection, found, serial)
+
+
+def test_quarantines_and_removals_count_from_their_events(index: ServedIndex, catalog: Catalog) -> None:
+    for name in ("demo", "hidden"):
+        index.wheel(name, "1.0")
+    index.history.quarantine("hidden")
+    crawl_full(index.crawler(catalog))
+    first, history = index.serial, index.history
+    serials = [
+        history.quarantine("demo"),
+        history.unquarantine("demo"),
+        history.remove_project("demo"),
+        history.unquarantine("hidden"),
+    ]
+    index.wheel("demo", "2.0")
+    serials.append(index.serial)
+    crawl_incremental(index.crawler(catalog))
+    assert [status(catalog, "demo", serial) for serial in [first, *serials]] == [
+        "active",
+        "quarantined",
+        "active",
+        None,
+        None,
+        "active",
+    ]
+    assert [status(catalog, "hidden", serial) for serial in [first, *serials]] == [
+        *["quarantined"] * 4,
+        *["active"] * 2,
+    ]
+    with catalog.read() as connection:
+        demo = find_project(connection, "demo")
+        assert demo is not None
+        assert [last_event_at(connection, demo.id, serial) for serial in serials] == [
+            *serials[:3],
+            serials[2],
+            serials[4],
+        ]
+
+
+def test_a_status_without_an_event_counts_from_where_it_was_seen(index: ServedIndex, catalog: Catalog) -> None:
+    index.wheel("demo", "1.0")
+    crawl_full(index.crawler(catalog))
+    first = index.serial
+    index.history.archive("demo")
+    index.wheel("other", "1.0")
+    second = index.serial
+    crawl_incremental(index.crawler(catalog))
+    assert [status(catalog, "demo", serial) for serial in (first, second)] == ["active", "active"]
+    crawl_full(index.crawler(catalog))
+    assert [status(catalog, "demo", serial) for serial in (first, second)] == ["active", "archived"]
+    index.history.yank("demo", "1.0")
+    index.history.unarchive("demo")
+    crawl_incremental(index.crawler(catalog))
+    third = index.serial
+    index.history.archive("demo")
+    index.history.yank("other", "1.0")
+    crawl_full(index.crawler(catalog))
+    crawl_incremental(index.crawler(catalog))
+    found = [status(catalog, "demo", serial) for serial in (first, second, third, index.serial)]
+    assert found == ["active", "archived", "active", "archived"]
