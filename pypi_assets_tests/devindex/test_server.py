@@ -109,18 +109,20 @@ def test_injected_faults_answer_instead_of_the_index(served_history: History, se
 
 
 def test_it_stops_cleanly_with_clients_still_connected(served_history: History) -> None:
+    before = set(threading.enumerate())
     with requests.Session() as session:
         with running(served_history.folder) as url:
             assert session.get(url).status_code == 200
-        assert "devindex" not in {thread.name for thread in threading.enumerate()}
+        assert "devindex" not in {thread.name for thread in set(threading.enumerate()) - before}
         with pytest.raises(requests.ConnectionError):
             session.get(url)
 
 
 def test_it_stops_after_an_error_in_the_context(served_history: History) -> None:
+    before = set(threading.enumerate())
     with pytest.raises(LookupError), running(served_history.folder):
         raise LookupError
-    assert "devindex" not in {thread.name for thread in threading.enumerate()}
+    assert "devindex" not in {thread.name for thread in set(threading.enumerate()) - before}
 
 
 def test_a_port_in_use_is_an_error(served_history: History) -> None:

@@ -1,0 +1,215 @@
+"""What is answered of a project and of one of its versions: from a set of published versions, and from the catalog."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, TypedDict, cast
+
+from packaging.utils import canonicalize_name
+
+from pypi_assets.leveldbs.datasets.commands.entry_points import command_names
+from pypi_assets.leveldbs.format.newest_release import newest_release
+from pypi_assets.leveldbs.format.version_order import canonical_version, version_key
+from pypi_assets.lookup.commands_reader import CommandsReader
+from pypi_assets.lookup.depgraph_reader import DepgraphReader
+from pypi_assets.lookup.modules_reader import ModulesReader
+from pypi_assets.lookup.providers import NamesReader
+from pypi_assets.lookup.published_sets import OpenSet
+
+if TYPE_CHECKING:
+    from pypi_assets.catalog.database import Catalog
+
+_MOST_NAMES = 100_000
+
+
+class FileResult(TypedDict):
+    """A live file of a release; `size` is in bytes."""
+
+    filename: str
+    kind: str
+    size: int | None
+    sha256: str | None
+    uploaded_at: str | None
+    requires_python: str | None
+    yanked: bool
+    yanked_reason: str | None
+    outcome: str
+
+
+class ReleaseResult(TypedDict):
+    """A release with live files. It is `yanked` where all of them are."""
+
+    version: str
+    yanked: bool
+    files: list[FileResult]
+
+
+class ProjectResult(TypedDict):
+    """A project with live files, and its releases in PEP 440's order. `newest` is what an installer would choose.
+
+    Null is what is not known without a catalog: `summary` and `license` of the newest release, and the serials of the
+    first and the last change.
+    """
+
+    project: str
+    normalized: str
+    newest: str
+    summary: str | None
+    license: str | None
+    commands: list[str]
+    first_serial: int | None
+    last_serial: int | None
+    releases: list[ReleaseResult]
+
+
+class VersionFileResult(FileResult):
+    """The same with what the file requires; null is unknown."""
+
+    requires_dist: list[str] | None
+
+
+class VersionResult(TypedDict):
+    """A version with live files: what they require, and the modules and commands that any of them provides."""
+
+    project: str
+    normalized: str
+    version: str
+    yanked: bool
+    requires_dist: list[str] | None
+    extras: list[str]
+    modules: list[str]
+    commands: list[str]
+    files: list[VersionFileResult]
+
+
+class ProjectFacts(TypedDict):
+    """What only the catalog knows of a project."""
+
+    summary: str | None
+    license: str | None
+    first_serial: int | None
+    last_serial: int | None
+
+
+_NO_FACTS = ProjectFacts(summary=None, license=None, first_serial=None, last_serial=None)
+
+
+def published_project(datasets: OpenSet, name: str, facts: ProjectFacts | None = None) -> ProjectResult | None:
+    """What is published of a project; None where it has no live files. `facts` are added where they are known."""
+    rows = datasets.reader(DepgraphReader).project(name).results
+    if not rows:
+        return None
+    commands = sorted(datasets.reader(CommandsReader).names_of(name, _MOST_NAMES))
+    return _project(rows, commands, facts or _NO_FACTS)
+
+
+def published_version(datasets: OpenSet, name: str, version: str) -> VersionResult | None:
+    """What is published of a version of a project; None where it has no live files."""
+    rows = datasets.reader(DepgraphReader).project(name, version).results
+    if not rows:
+        return None
+    names = (_names_of(datasets.reader(kind), name, version) for kind in (ModulesReader, CommandsReader))
+    modules, commands = names
+    return _version(rows, modules, commands)
+
+
+def project_at(catalog: "Catalog", serial: int, name: str) -> ProjectResult | None:
+    """What `published_project` answered at `serial`, from the catalog."""
+    rows = _rows_at(catalog, serial, name)
+    if not rows:
+        return None
+    commands = sorted({command for row in rows for command in _commands(row)})
+    return _project(rows, commands, facts_at(catalog, serial, name, rows))
+
+
+def version_at(catalog: "Catalog", serial: int, name: str, version: str) -> VersionResult | None:
+    """What `published_version` answered at `serial`, from the catalog."""
+    rows = files_at(catalog, serial, name, version)
+    if not rows:
+        return None
+    modules = {module for row in rows for module in row["modules"] or ()}
+    commands = {command for row in rows for command in _commands(row)}
+    return _version(rows, sorted(modules), sorted(commands))
+
+
+def facts_at(
+    catalog: "Catalog", serial: int, name: str, rows: Sequence[Mapping[str, Any]] | None = None
+) -> ProjectFacts:
+    """What the catalog knows of a project at `serial`; `rows` are those of its files, if they were read already."""
+    from pypi_assets.catalog.reports.project_serials import first_and_last_serial  # the database takes long to load
+
+    found = _rows_at(catalog, serial, name) if rows is None else rows
+    with catalog.read() as connection:
+        first, last = first_and_last_serial(connection, canonicalize_name(name), serial)
+    newest = [row for row in found if canonical_version(row["version"]) == _newest(found)] if found else []
+    summaries = (row["summary"] for row in newest if row["summary"])
+    licenses = (row["license_expression"] or row["license"] for row in newest)
+    return ProjectFacts(
+        summary=next(summaries, None),
+        license=next((one for one in licenses if one), None),
+        first_serial=first,
+        last_serial=last,
+    )
+
+
+def files_at(catalog: "Catalog", serial: int, name: str, version: str | None = None) -> list[Mapping[str, Any]]:
+    """The files of a project, or of one version of it, that were live at `serial`, by version and filename."""
+    rows = _rows_at(catalog, serial, name)
+    return [row for row in rows if version is None or canonical_version(row["version"]) == canonical_version(version)]
+
+
+def _rows_at(catalog: "Catalog", serial: int, name: str) -> list[Mapping[str, Any]]:
+    from pypi_assets.catalog.publications.dump_rows import project_rows_at
+    from pypi_assets.dumps.dump_format import as_dumped
+
+    rows = map(as_dumped, project_rows_at(catalog, serial, name))
+    return sorted(rows, key=lambda row: (version_key(canonical_version(row["version"])), row["filename"]))
+
+
+def _commands(row: Mapping[str, Any]) -> Iterable[str]:
+    return command_names(row["console_scripts"] or ())
+
+
+def _names_of(reader: NamesReader, project: str, version: str) -> list[str]:
+    wanted = canonical_version(version)
+    groups = reader.names_in(project)
+    return sorted(name for names, versions in groups if wanted in map(canonical_version, versions) for name in names)
+
+
+def _newest(rows: Iterable[Mapping[str, Any]]) -> str:
+    return newest_release((row["version"], row["yanked"]) for row in rows)
+
+
+def _project(rows: Sequence[Mapping[str, Any]], commands: list[str], facts: ProjectFacts) -> ProjectResult:
+    newest = _newest(rows)
+    return ProjectResult(
+        project=rows[0]["project"],
+        normalized=rows[0]["normalized"],
+        newest=next(row["version"] for row in rows if canonical_version(row["version"]) == newest),
+        commands=commands,
+        releases=[
+            ReleaseResult(
+                version=files[0]["version"], yanked=all(row["yanked"] for row in files), files=list(map(_file, files))
+            )
+            for files in (list(some) for _, some in groupby(rows, lambda row: canonical_version(row["version"])))
+        ],
+        **facts,
+    )
+
+
+def _version(rows: Sequence[Mapping[str, Any]], modules: list[str], commands: list[str]) -> VersionResult:
+    lists = [row["requires_dist"] for row in rows if row["requires_dist"] is not None]
+    return VersionResult(
+        project=rows[0]["project"],
+        normalized=rows[0]["normalized"],
+        version=rows[0]["version"],
+        yanked=all(row["yanked"] for row in rows),
+        requires_dist=list(dict.fromkeys(one for some in lists for one in some)) if lists else None,
+        extras=sorted({extra for row in rows for extra in row["provides_extra"] or ()}),
+        modules=modules,
+        commands=commands,
+        files=[VersionFileResult(**_file(row), requires_dist=row["requires_dist"]) for row in rows],
+    )
+
+
+def _file(row: Mapping[str, Any]) -> FileResult:
+    return cast("FileResult", {name: row[name] for name in FileResult.__annotations__})

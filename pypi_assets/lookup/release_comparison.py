@@ -1,0 +1,128 @@
+"""What differs between two versions of a project: what they require, provide and are published as."""
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, TypedDict
+
+from pypi_assets.distributions.requirement_names import parse_requirement
+
+
+class Difference(TypedDict):
+    """What is only in the later version, and only in the earlier one, in their order."""
+
+    added: list[str]
+    removed: list[str]
+
+
+class ChangedRequirement(TypedDict):
+    """A project (normalized) that both versions require, by other texts. Texts that both have are left out."""
+
+    project: str
+    before: list[str]
+    after: list[str]
+
+
+class RequirementDifference(TypedDict):
+    """How requirements differ. `is_known` is false where those of a version could not be read."""
+
+    is_known: bool
+    added: list[str]
+    removed: list[str]
+    changed: list[ChangedRequirement]
+
+
+class Comparison(TypedDict):
+    """How the version `after` of a project differs from the version `before`.
+
+    `requires_python` has the texts of all files of each version. `files` are kinds of files: `sdist`, and the tags of
+    wheels.
+    """
+
+    project: str
+    normalized: str
+    before: str
+    after: str
+    requires_python: Difference
+    requirements: RequirementDifference
+    extras: Difference
+    modules: Difference
+    commands: Difference
+    files: Difference
+
+
+def compare_releases(before: Mapping[str, Any], after: Mapping[str, Any]) -> Comparison:
+    """The comparison of two versions, each as it is answered of a project's version (`VersionResult`).
+
+    >>> compare_releases(of_2_1, of_2_2)["requirements"]["added"]
+    ['idna>=3']
+    """
+    return Comparison(
+        project=after["project"],
+        normalized=after["normalized"],
+        before=before["version"],
+        after=after["version"],
+        requires_python=_difference(_pythons(before), _pythons(after)),
+        requirements=_requirements(before["requires_dist"], after["requires_dist"]),
+        extras=_difference(before["extras"], after["extras"]),
+        modules=_difference(before["modules"], after["modules"]),
+        commands=_difference(before["commands"], after["commands"]),
+        files=_difference(_forms(before), _forms(after)),
+    )
+
+
+def is_same(found: Comparison) -> bool:
+    """Whether nothing that is compared differs."""
+    required = found["requirements"]
+    differences = (found["requires_python"], found["extras"], found["modules"], found["commands"], found["files"])
+    is_known_same = required["is_known"] and not (required["added"] or required["removed"] or required["changed"])
+    return is_known_same and not any(one["added"] or one["removed"] for one in differences)
+
+
+def form_of(filename: str, kind: str) -> str:
+    """What a file is, without its project and version: the tags of a wheel, or its kind.
+
+    >>> form_of("demo-1.0-py3-none-any.whl", "wheel"), form_of("demo-1.0.tar.gz", "sdist")
+    ('wheel py3-none-any', 'sdist')
+    """
+    tags = filename.removesuffix(".whl").split("-")[-3:]
+    return f"{kind} {'-'.join(tags)}" if filename.endswith(".whl") and len(tags) == 3 else kind
+
+
+def _pythons(version: Mapping[str, Any]) -> list[str]:
+    return sorted({file["requires_python"] for file in version["files"] if file["requires_python"]})
+
+
+def _forms(version: Mapping[str, Any]) -> list[str]:
+    return sorted({form_of(file["filename"], file["kind"]) for file in version["files"]})
+
+
+def _difference(before: Collection[str], after: Collection[str]) -> Difference:
+    old, new = set(before), set(after)
+    return Difference(added=[one for one in after if one not in old], removed=[one for one in before if one not in new])
+
+
+def _requirements(before: Collection[str] | None, after: Collection[str] | None) -> RequirementDifference:
+    if before is None or after is None:
+        return RequirementDifference(is_known=False, added=[], removed=[], changed=[])
+    found = _difference(before, after)
+    old, new = _by_project(found["removed"]), _by_project(found["added"])
+    changed = [
+        ChangedRequirement(project=project, before=old[project], after=new[project])
+        for project in sorted(old.keys() & new.keys())
+        if project
+    ]
+    paired = {text for one in changed for text in (*one["before"], *one["after"])}
+    return RequirementDifference(
+        is_known=True,
+        added=[text for text in found["added"] if text not in paired],
+        removed=[text for text in found["removed"] if text not in paired],
+        changed=changed,
+    )
+
+
+def _by_project(requirements: Iterable[str]) -> dict[str, list[str]]:
+    """The requirements by the project that they name; those that name none by an empty name."""
+    found: dict[str, list[str]] = {}
+    for text in requirements:
+        parsed = parse_requirement(text)
+        found.setdefault(parsed[0] if parsed else "", []).append(text)
+    return found

@@ -1,0 +1,226 @@
+"""What a version requires, and what that requires in turn, as a tree: a view for people, and no resolution.
+
+Of each required project it takes the newest version that fits the one requirement. A resolver looks at all of them
+together, and at an environment; markers are not evaluated here.
+"""
+
+import re
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
+
+from pypi_assets.distributions.requirement_names import CONDITIONS, parse_requirement
+from pypi_assets.leveldbs.datasets.depgraph.records import version_yanks
+from pypi_assets.leveldbs.format.newest_release import newest_version
+from pypi_assets.leveldbs.format.version_order import canonical_version
+from pypi_assets.lookup.depgraph_reader import DepgraphReader
+
+if TYPE_CHECKING:
+    from pypi_assets.catalog.database import Catalog
+
+MOST_OPENED = 60
+"""Of how many projects the tree shows what they require. Each costs a read or two."""
+MOST_NODES = 500
+_EXTRA = re.compile(r"\bextra\s*==\s*['\"]([^'\"]*)['\"]|['\"]([^'\"]*)['\"]\s*==\s*extra\b", re.ASCII)
+State = Literal["open", "above", "extra", "unknown", "none fits", "not read", "cut", "unreadable"]
+
+
+class Required(TypedDict):
+    """One requirement, as it is written, and what follows from it.
+
+    `project` is the normalized name, and `version` the one that was taken; null where there is none. `condition` is
+    `always`, `marker` or `extra`. `state` is why `requires` is empty, or that it is not:
+
+    - `open`: `requires` has what the version requires, which may be nothing
+    - `above`: the project is opened elsewhere in the tree, nearer to the root
+    - `extra`: it is required with an extra alone
+    - `unknown`: the project has no live files; `none fits`: no version of it fits
+    - `not read`: what the version requires could not be read
+    - `cut`: the tree is too large, and ends here
+    - `unreadable`: the text names no project
+    """
+
+    requirement: str
+    project: str | None
+    condition: str
+    version: str | None
+    state: State
+    requires: list["Required"]
+
+
+class Tree(TypedDict):
+    """The root, and what it requires; `is_cut` where the tree ends before its leaves."""
+
+    project: str
+    version: str
+    state: State
+    is_cut: bool
+    requires: list[Required]
+
+
+class Releases(Protocol):
+    """Where projects and their requirements come from. Projects are normalized names."""
+
+    def versions(self, project: str) -> Sequence[tuple[str, bool]]:
+        """The versions of a project, and whether each is yanked."""
+        ...
+
+    def requirements(self, project: str, version: str) -> list[str] | None:
+        """What a version requires; None where it could not be read."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedReleases:
+    """Those of published versions."""
+
+    reader: DepgraphReader
+
+    def versions(self, project: str) -> Sequence[tuple[str, bool]]:
+        return self.reader.query(lambda db: list(version_yanks(db, project)))[1]
+
+    def requirements(self, project: str, version: str) -> list[str] | None:
+        return _joined(file["requires_dist"] for file in self.reader.project(project, version).results)
+
+
+@dataclass(frozen=True, slots=True)
+class PastReleases:
+    """Those of the catalog at a serial."""
+
+    catalog: "Catalog"
+    serial: int
+
+    def versions(self, project: str) -> Sequence[tuple[str, bool]]:
+        from pypi_assets.catalog.publications.dump_rows import version_yanks_at  # the database takes long to load
+
+        found = version_yanks_at(self.catalog, self.serial, [project])
+        return [(version, yanked) for _, version, yanked in found]
+
+    def requirements(self, project: str, version: str) -> list[str] | None:
+        from pypi_assets.catalog.publications.dump_rows import project_rows_at
+        from pypi_assets.dumps.dump_format import as_dumped
+
+        wanted = canonical_version(version)
+        rows: Iterable[Mapping[str, Any]] = map(as_dumped, project_rows_at(self.catalog, self.serial, project))
+        return _joined(row["requires_dist"] for row in rows if canonical_version(row["version"]) == wanted)
+
+
+def requirement_tree(releases: Releases, project: str, version: str, most_opened: int = MOST_OPENED) -> Tree:
+    """What a version of a project requires, breadth-first, so that what is cut lies furthest from the root.
+
+    >>> requirement_tree(PublishedReleases(depgraph), "demo", "2.1")["requires"][0]["version"]
+    '6.0'
+    """
+    return _Growing(releases, most_opened).grow(canonicalize_name(project), version)
+
+
+class _Growing:
+    """A tree while it grows. Each project is opened once, where it is nearest to the root."""
+
+    def __init__(self, releases: Releases, most_opened: int) -> None:
+        self._releases, self._left = releases, most_opened
+        self._nodes = 0
+        self._opened: set[str] = set()
+        self._waiting: deque[tuple[Required, str, frozenset[str]]] = deque()
+
+    def grow(self, project: str, version: str) -> Tree:
+        self._opened.add(project)
+        texts = self._releases.requirements(project, version)
+        tree = Tree(project=project, version=version, state="open", is_cut=False, requires=[])
+        if texts is None:
+            tree["state"] = "not read"
+            return tree
+        tree["requires"] = self._children(texts, None)
+        while self._waiting:
+            self._open(*self._waiting.popleft())
+        tree["is_cut"] = self._left < 0 or self._nodes >= MOST_NODES
+        return tree
+
+    def _children(self, texts: Iterable[str], extras: frozenset[str] | None) -> list[Required]:
+        """The requirements of a version that hold with these extras; all of them for None, which is the root."""
+        found = []
+        for text in sorted(dict.fromkeys(texts), key=_rank):
+            parsed = parse_requirement(text)
+            condition = CONDITIONS[parsed[1]] if parsed else "always"
+            if condition == "extra" and extras is not None and not (_extras_in(text) & extras):
+                continue
+            if self._nodes >= MOST_NODES:
+                break
+            self._nodes += 1
+            requirement = _parsed(text) if parsed else None
+            state: State = "unreadable" if requirement is None else "cut"
+            if requirement is not None and condition == "extra" and extras is None:
+                state = "extra"
+            node = Required(
+                requirement=text,
+                project=parsed[0] if parsed else None,
+                condition=condition,
+                version=None,
+                state=state,
+                requires=[],
+            )
+            found.append(node)
+            if parsed and requirement and state == "cut":
+                self._waiting.append((node, parsed[0], frozenset(map(canonicalize_name, requirement.extras))))
+        return found
+
+    def _open(self, node: Required, project: str, extras: frozenset[str]) -> None:
+        if project in self._opened:
+            node["state"] = "above"
+            return
+        self._left -= 1
+        if self._left < 0:
+            return
+        known = self._releases.versions(project)
+        node["version"] = _chosen(known, node["requirement"])
+        if node["version"] is None:
+            node["state"] = "none fits" if known else "unknown"
+            return
+        self._opened.add(project)
+        texts = self._releases.requirements(project, node["version"])
+        node["state"] = "not read" if texts is None else "open"
+        node["requires"] = self._children(texts or (), extras)
+
+
+def _chosen(known: Sequence[tuple[str, bool]], text: str) -> str | None:
+    """The newest version that fits the requirement; None where none does."""
+    requirement = _parsed(text)
+    if requirement is None:
+        return None
+    fitting = [one for one in known if not requirement.specifier or _fits(requirement, one[0])]
+    unyanked = {canonical_version(version) for version, is_yanked in fitting if not is_yanked}
+    yanked = [version for version, _ in fitting if canonical_version(version) not in unyanked]
+    return newest_version([version for version, _ in fitting], yanked) if fitting else None
+
+
+def _fits(requirement: Requirement, version: str) -> bool:
+    try:
+        return requirement.specifier.contains(version, prereleases=True)
+    except ValueError:  # no version of PEP 440
+        return False
+
+
+def _parsed(text: str) -> Requirement | None:
+    try:
+        return Requirement(text)
+    except (InvalidRequirement, ValueError, RecursionError):  # ValueError: a number with thousands of digits
+        return None
+
+
+def _rank(text: str) -> tuple[int, str]:
+    parsed = parse_requirement(text)
+    return (parsed[1], parsed[0]) if parsed else (len(CONDITIONS), text)
+
+
+def _extras_in(text: str) -> set[str]:
+    return {canonicalize_name(one or other) for one, other in _EXTRA.findall(text)}
+
+
+def _joined(lists: Iterable[list[str] | None]) -> list[str] | None:
+    """The requirements of several files; None where none of them could be read."""
+    known = [one for one in lists if one is not None]
+    return list(dict.fromkeys(text for one in known for text in one)) if known else None

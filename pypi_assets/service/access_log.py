@@ -1,0 +1,63 @@
+"""The access log: a line of JSON for each request, with nothing in it that a terminal would act on.
+
+It has no query string, no cookies and no credentials. Lines are written together, several times a second.
+"""
+
+import asyncio
+import json
+import time
+from functools import lru_cache
+from typing import TextIO
+
+from starlette.types import Scope
+
+from pypi_assets.service.times import utc_text
+
+_EVERY_S = 0.2
+_MOST_WAITING = 10_000
+_LONGEST_PATH, _LONGEST_AGENT = 500, 200
+
+
+_json = lru_cache(maxsize=4_096)(json.dumps)
+"""JSON in ASCII alone, of texts that come again and again."""
+
+
+@lru_cache(maxsize=4)
+def _time_text(seconds: int) -> str:
+    return str(utc_text(seconds))
+
+
+class AccessLog:
+    """Writes to `stream`. What comes faster than it takes is counted, and not kept."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._lines: list[str] = []
+        self._left_out = 0
+        self._is_due = False
+
+    def add(self, scope: Scope, status: int, sent_bytes: int, seconds: float) -> None:
+        """Logs a request that was answered; status 0: the client left before."""
+        if len(self._lines) >= _MOST_WAITING:
+            self._left_out += 1
+            return
+        client, agent = scope.get("client"), scope["pypi_assets.headers"].get("user-agent", "")
+        self._lines.append(
+            f'{{"at": "{_time_text(int(time.time()))}", "client": {_json(client[0] if client else None)}, "method":'
+            f' {_json(scope["method"])}, "path": {_json(scope["path"][:_LONGEST_PATH])}, "route":'
+            f' {_json(scope["pypi_assets.route"])}, "status": {status}, "bytes": {sent_bytes}, "ms":'
+            f' {seconds * 1_000:.2f}, "agent": {_json(agent[:_LONGEST_AGENT])}}}'
+        )
+        if not self._is_due:
+            self._is_due = True
+            asyncio.get_running_loop().call_later(_EVERY_S, self.write)
+
+    def write(self) -> None:
+        """Writes what waits."""
+        self._is_due = False
+        lines, self._lines = self._lines, []
+        if self._left_out:
+            lines.append(json.dumps({"left_out": self._left_out}))
+            self._left_out = 0
+        self._stream.write("".join(f"{line}\n" for line in lines))
+        self._stream.flush()

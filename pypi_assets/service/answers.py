@@ -1,0 +1,205 @@
+"""What a handler returns, and how it becomes an HTTP response: entity tags, conditional requests, encodings, caching.
+
+An `Answer` is whole in memory, a `StreamedAnswer` is written as it is made. Neither knows of the request.
+"""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email.utils import format_datetime, parsedate_to_datetime
+from enum import StrEnum
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+import zstandard
+from isal import isal_zlib
+
+JSON = "application/json"
+NDJSON = "application/x-ndjson"
+LAST_SERIAL = b"x-pypi-last-serial"
+_LEAST_COMPRESSED_BYTES = 500
+_GZIP_LEVEL, _GZIP_WINDOW = 2, 31
+_ZSTD_LEVEL = 3
+_ENCODINGS = ("zstd", "gzip")
+"""Those that are offered, the better first."""
+_LONGEST_HEADER = 1_000
+Header = tuple[bytes, bytes]
+to_json = msgspec.json.Encoder().encode
+"""JSON in UTF-8."""
+
+
+class Lasting(StrEnum):
+    """For how long caches may keep an answer: the value of Cache-Control."""
+
+    SHORT = "public, max-age=15"
+    REDIRECT = "public, max-age=60"
+    IMMUTABLE = "public, max-age=31536000, immutable"
+    REVALIDATED = "public, no-cache"
+    NO_STORE = "no-store"
+
+
+@dataclass(slots=True)
+class Answer:
+    """A whole answer. `serial` is the one that it is of, and `modified` the time since which it is so.
+
+    `varies` are the request's headers that it depends on, next to Accept-Encoding. `set_id` is the set of datasets that
+    alone it follows from: the answer is remembered as long as that is the present one.
+    """
+
+    body: bytes
+    media_type: str = JSON
+    status: int = 200
+    serial: int | None = None
+    modified: datetime | None = None
+    lasting: Lasting = Lasting.SHORT
+    headers: Sequence[tuple[str, str]] = ()
+    varies: Sequence[str] = ()
+    set_id: str | None = None
+    _tag: str = ""
+    _forms: dict[str, tuple[bytes, list[Header]]] = field(default_factory=dict)
+
+    @property
+    def tag(self) -> str:
+        """What the entity tags of all its encodings begin with: it follows from the bytes."""
+        self._tag = self._tag or hashlib.sha256(self.body).hexdigest()[:32]
+        return self._tag
+
+    def form(self, encoding: str) -> tuple[bytes, list[Header]]:
+        """The body in an encoding (`identity`: as it is), with the headers of a response that has it."""
+        found = self._forms.get(encoding)
+        if found is None:
+            found = self._forms[encoding] = self._make_form(encoding)
+        return found
+
+    def _make_form(self, encoding: str) -> tuple[bytes, list[Header]]:
+        body = self.body if encoding == "identity" else compressed(self.body, encoding)
+        headers = _headers(self)
+        if self.status == 200:
+            headers.append((b"etag", f'"{self.tag}-{encoding}"'.encode()))
+        if encoding != "identity":
+            headers.append((b"content-encoding", encoding.encode()))
+        headers.append((b"content-length", str(len(body)).encode()))
+        return body, headers
+
+    def encoding_for(self, accept_encoding: str) -> str:
+        """The encoding in which the answer is sent: none where it is so short that this gains nothing."""
+        if len(self.body) < _LEAST_COMPRESSED_BYTES or self.status != 200:
+            return "identity"
+        return best_encoding(accept_encoding)
+
+    def is_known(self, if_none_match: str | None, if_modified_since: str | None) -> bool:
+        """Whether the client holds this answer already, in any encoding. Dates count without tags alone (RFC 9110)."""
+        if self.status != 200:
+            return False
+        if if_none_match is not None:
+            return if_none_match.strip() == "*" or f'"{self.tag}-' in if_none_match
+        if if_modified_since is None or self.modified is None:
+            return False
+        since = _parsed_date(if_modified_since)
+        return since is not None and self.modified.replace(microsecond=0) <= since
+
+
+@dataclass(slots=True)
+class StreamedAnswer:
+    """An answer whose `chunks` are written as they are made: each is read in a thread, when the client has taken the
+    one before. The iterator is closed in any case.
+    """
+
+    chunks: Iterator[bytes]
+    media_type: str = NDJSON
+    serial: int | None = None
+    modified: datetime | None = None
+    lasting: Lasting = Lasting.SHORT
+    headers: Sequence[tuple[str, str]] = ()
+    varies: Sequence[str] = ()
+    status: int = 200
+
+    def head(self, encoding: str) -> list[Header]:
+        """The headers of the response."""
+        headers = _headers(self)
+        if encoding != "identity":
+            headers.append((b"content-encoding", encoding.encode()))
+        return headers
+
+
+def redirect(location: str, lasting: Lasting = Lasting.REDIRECT, status: int = 307) -> Answer:
+    """An answer that leads to `location`, which is percent-encoded. A relative one holds behind any prefix."""
+    return Answer(b"", "text/plain", status, lasting=lasting, headers=[("Location", location)])
+
+
+def compressed(body: bytes, encoding: str) -> bytes:
+    """`body` in `encoding`, which is the same each time."""
+    if encoding == "zstd":
+        return zstandard.ZstdCompressor(_ZSTD_LEVEL).compress(body)
+    packer = isal_zlib.compressobj(_GZIP_LEVEL, isal_zlib.DEFLATED, _GZIP_WINDOW)
+    return bytes(packer.compress(body) + packer.flush())
+
+
+def compressed_chunks(chunks: Iterator[bytes], encoding: str) -> Iterator[bytes]:
+    """The chunks of a stream in `encoding`; each can be read whole once it is there."""
+    if encoding == "identity":
+        yield from chunks
+        return
+    packer: Any
+    if encoding == "zstd":
+        packer, block = zstandard.ZstdCompressor(_ZSTD_LEVEL).compressobj(), zstandard.COMPRESSOBJ_FLUSH_BLOCK
+    else:
+        packer = isal_zlib.compressobj(_GZIP_LEVEL, isal_zlib.DEFLATED, _GZIP_WINDOW)
+        block = isal_zlib.Z_SYNC_FLUSH
+    for chunk in chunks:
+        yield packer.compress(chunk) + packer.flush(block)
+    yield packer.flush()
+
+
+@lru_cache(maxsize=256)
+def best_encoding(accept_encoding: str) -> str:
+    """The encoding that a request accepts best, of those that are offered.
+
+    >>> best_encoding("gzip, zstd;q=0.5")
+    'gzip'
+    """
+    accepted: dict[str, float] = {}
+    for item in accept_encoding[:_LONGEST_HEADER].lower().split(","):
+        name, _, parameters = item.partition(";")
+        accepted[name.strip()] = quality(parameters)
+    any_other = accepted.get("*", 0.0)
+    weights = {name: accepted.get(name, any_other) for name in _ENCODINGS}
+    best = max(_ENCODINGS, key=lambda name: weights[name])
+    return best if weights[best] > 0 and weights[best] >= accepted.get("identity", 0.0) else "identity"
+
+
+def quality(parameters: str) -> float:
+    """The weight `q` of one item of a header such as Accept, of which `parameters` is what follows its name."""
+    for parameter in parameters.split(";"):
+        name, _, value = parameter.partition("=")
+        if name.strip() == "q":
+            try:
+                return min(max(float(value), 0.0), 1.0)
+            except ValueError:
+                return 0.0
+    return 1.0
+
+
+def _headers(answer: Answer | StreamedAnswer) -> list[Header]:
+    headers = [
+        (b"content-type", answer.media_type.encode()),
+        (b"cache-control", answer.lasting.encode()),
+        (b"vary", ", ".join((*answer.varies, "Accept-Encoding")).encode()),
+        *([] if answer.media_type == JSON else [(b"x-content-type-options", b"nosniff")]),
+        *((name.lower().encode("latin-1"), value.encode("latin-1", "replace")) for name, value in answer.headers),
+    ]
+    if answer.serial is not None:
+        headers.append((LAST_SERIAL, str(answer.serial).encode()))
+    if answer.modified is not None:
+        headers.append((b"last-modified", format_datetime(answer.modified.astimezone(UTC), usegmt=True).encode()))
+    return headers
+
+
+def _parsed_date(text: str) -> datetime | None:
+    try:
+        found = parsedate_to_datetime(text)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return found if found.tzinfo else found.replace(tzinfo=UTC)

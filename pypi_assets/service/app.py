@@ -1,0 +1,68 @@
+"""The ASGI application: the routes of all modules behind what every request passes."""
+
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+
+from starlette.routing import BaseRoute, Router
+
+from pypi_assets.inert_logs import make_logs_inert
+from pypi_assets.service import (
+    commands,
+    dependents,
+    hashes,
+    history,
+    modules,
+    openapi,
+    owners,
+    projects,
+    purls,
+    simple,
+    simple_files,
+    status,
+)
+from pypi_assets.service.access_log import AccessLog
+from pypi_assets.service.connections import ServiceConnection
+from pypi_assets.service.front import Front
+from pypi_assets.service.pages import site
+from pypi_assets.service.service import Service, open_service
+from pypi_assets.settings import load_settings
+
+ROUTES = (
+    status.routes,
+    modules.routes,
+    owners.routes,
+    dependents.routes,  # before the versions of a project
+    history.routes,
+    projects.routes,
+    commands.routes,
+    hashes.routes,
+    purls.routes,
+    simple.routes,
+    simple_files.routes,
+    site.routes,
+)
+"""Of each module of routes, the function that returns them. The first route that fits a request answers it."""
+
+
+def create_app(service: Service | None = None) -> Front:
+    """The application of `service`; without it that of a process of its own, by the settings, with an access log.
+
+    The service closes when the application ends.
+    """
+    log = None
+    if service is None:
+        make_logs_inert()
+        service, log = open_service(load_settings()), AccessLog(sys.stdout)
+    ServiceConnection.most = service.settings.service_max_connections
+    found: list[BaseRoute] = [route for routes in ROUTES for route in routes(service)]
+    found += openapi.routes(service, lambda: found)
+    return Front(service, Router(found, redirect_slashes=False, lifespan=partial(_following, service)), log)
+
+
+@asynccontextmanager
+async def _following(service: Service, _app: object) -> AsyncIterator[None]:
+    service.follow_in_background()
+    yield
+    service.close()

@@ -1,0 +1,88 @@
+"""Connections of clients: how many there may be, how long a request may take to arrive, and what is no HTTP."""
+
+import asyncio
+from typing import Any
+
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+
+from pypi_assets.service.problems import MEDIA_TYPE, ProblemError, problem_answer
+
+HEAD_S = 10.0
+"""For how long the head of a request may arrive, from its first byte, or from the beginning of the connection."""
+BODY_S = 30.0
+"""For how long its body may."""
+_LINGER_S = 0.5
+
+
+class ServiceConnection(HttpToolsProtocol):
+    """Refuses connections above `most`, and ends one whose request arrives too slowly. Both cost no thread."""
+
+    most = 1_000
+    _deadline: asyncio.TimerHandle | None = None
+    _is_refused = False
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        if len(self.connections) > self.most:
+            self._refuse(ProblemError(503, "busy", "there are too many connections", headers=[("Retry-After", "1")]))
+        else:
+            self._expect(HEAD_S)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._expect(None)
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if not self._is_refused:
+            super().data_received(data)
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        if self._deadline is None:
+            self._expect(HEAD_S)
+
+    def on_headers_complete(self) -> None:
+        super().on_headers_complete()
+        self._expect(BODY_S)
+
+    def on_message_complete(self) -> None:
+        self._expect(None)
+        super().on_message_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        """Answers what is no HTTP request."""
+        self._refuse(ProblemError(400, "bad-request", "this is no HTTP request that can be read"))
+        del msg
+
+    def _expect(self, seconds: float | None) -> None:
+        """What is expected next must be there within these seconds; None: nothing is."""
+        if self._deadline is not None:
+            self._deadline.cancel()
+        self._deadline = None if seconds is None else self.loop.call_later(seconds, self._end)
+
+    def _end(self) -> None:
+        self._deadline = None
+        if self.transport.is_closing():
+            return
+        if self.cycle is None or self.cycle.response_complete:
+            self._refuse(ProblemError(408, "too-slow", "the request took too long to arrive"))
+        else:
+            self.transport.abort()
+
+    def _refuse(self, problem: ProblemError) -> None:
+        """Answers a problem without a request, and ends the connection."""
+        body = problem_answer(problem).body
+        head = [
+            STATUS_LINE[problem.problem.status],
+            b"content-type: " + MEDIA_TYPE.encode() + b"\r\n",
+            b"cache-control: no-store\r\n",
+            *(f"{name}: {value}\r\n".encode() for name, value in problem.headers),
+            b"content-length: " + str(len(body)).encode() + b"\r\n",
+            b"connection: close\r\n\r\n",
+        ]
+        self.transport.write(b"".join(head) + body)
+        self._is_refused = True
+        self.connections.discard(self)
+        if self.transport.can_write_eof():
+            self.transport.write_eof()
+        self.loop.call_later(_LINGER_S, self.transport.close)  # at once, what is unread would take the answer with it

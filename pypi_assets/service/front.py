@@ -1,0 +1,185 @@
+"""What every request passes, before and after its route: checks of its form, problem documents for all errors, headers
+that each answer has, measures and the access log."""
+
+import logging
+import time
+from http import HTTPStatus
+from urllib.parse import unquote_to_bytes
+
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from pypi_assets.service import measures
+from pypi_assets.service.access_log import AccessLog
+from pypi_assets.service.answers import LAST_SERIAL
+from pypi_assets.service.pages.problems import answer_problem
+from pypi_assets.service.problems import ProblemError, defect, problem_of
+from pypi_assets.service.responses import ClientTooSlowError, respond
+from pypi_assets.service.service import Service
+
+_log = logging.getLogger(__name__)
+_LONGEST_TARGET_BYTES = 60_000
+_READ_METHODS = frozenset({"GET", "HEAD"})
+_PREFLIGHT = [
+    (b"access-control-allow-methods", b"GET, HEAD, POST"),
+    (b"access-control-allow-headers", b"content-type, if-none-match, if-modified-since"),
+    (b"access-control-max-age", b"86400"),
+    (b"content-length", b"0"),
+]
+_FOR_ALL = (b"access-control-allow-origin", b"*")
+_SHOWN = (b"access-control-expose-headers", b"X-PyPI-Last-Serial, ETag, Last-Modified, Link, Retry-After")
+_OTHER_ROUTE = "other"
+
+
+class Front:
+    """The outermost ASGI application."""
+
+    def __init__(self, service: Service, app: ASGIApp, log: AccessLog | None = None) -> None:
+        self.service, self.app, self.log = service, app, log
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        scope["app"] = self  # so that the router raises what it does not find
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        request = _Request(self.service, scope, send)
+        measures.OPEN.inc()
+        try:
+            await self._answer(request, scope, receive)
+        finally:
+            measures.OPEN.dec()
+            request.measure(self.log)
+
+    async def _answer(self, request: "_Request", scope: Scope, receive: Receive) -> None:
+        headers = scope["pypi_assets.headers"] = {
+            name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]
+        }
+        scope["pypi_assets.route"] = _OTHER_ROUTE
+        try:
+            check_form(scope)
+            if scope["method"] == "OPTIONS":
+                await _answer_preflight(request.send)
+                return
+            present = self.service.present
+            target = (scope["raw_path"], scope["query_string"], headers.get("accept", ""))
+            known = self.service.remembered.get(present.id if present else None, target)
+            if known is not None and scope["method"] in _READ_METHODS:
+                answer, scope["pypi_assets.route"] = known
+                await respond(self.service, scope, receive, request.send, answer, headers)
+                return
+            await self.app(scope, receive, request.send)
+        except Exception as error:  # noqa: BLE001 - no error reaches a client, whatever it is
+            problem = _problem(error)
+            if request.status:  # the connection ends, and so the client sees that the answer is not whole
+                return
+            await respond(self.service, scope, receive, request.send, answer_problem(problem, headers), headers)
+
+
+class _Request:
+    """How a request is answered: what is sent, and what is measured of it."""
+
+    def __init__(self, service: Service, scope: Scope, send: Send) -> None:
+        self.status = self.sent_bytes = 0
+        self._service, self._scope, self._send = service, scope, send
+        self._began = time.perf_counter()
+
+    async def send(self, message: Message) -> None:
+        """Sends a message, with the headers that each answer has."""
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            headers = [*message.get("headers", ()), _FOR_ALL, _SHOWN]
+            if not any(name == LAST_SERIAL for name, _ in headers):
+                present = self._service.present
+                headers.append((LAST_SERIAL, str(present.serial if present else 0).encode()))
+            message["headers"] = headers
+        else:
+            self.sent_bytes += len(message.get("body", b""))
+        await self._send(message)
+
+    def measure(self, log: AccessLog | None) -> None:
+        """Counts and logs the request, which has ended."""
+        seconds = time.perf_counter() - self._began
+        route = self._scope["pypi_assets.route"]
+        measures.count(route, self.status, seconds)
+        if log is not None:
+            log.add(self._scope, self.status, self.sent_bytes, seconds)
+
+
+async def _answer_preflight(send: Send) -> None:
+    await send({"type": "http.response.start", "status": 204, "headers": _PREFLIGHT})
+    await send({"type": "http.response.body", "body": b""})
+
+
+def _problem(error: Exception) -> ProblemError:
+    """The problem that an error means; a defect is logged."""
+    if isinstance(error, HTTPException):
+        return _of_routing(error)
+    if isinstance(error, ClientTooSlowError):
+        measures.CLIENTS_LEFT.inc()
+        return defect()
+    found = problem_of(error)
+    if found is None:
+        _log.error("a request failed", exc_info=error)
+        return defect()
+    return found
+
+
+def _of_routing(error: HTTPException) -> ProblemError:
+    headers = [(name.title(), value) for name, value in (error.headers or {}).items()]
+    if error.status_code == HTTPStatus.NOT_FOUND:
+        return ProblemError(404, "not-found", "there is no such route: /docs lists them")
+    if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+        return ProblemError(405, "no-method", "this route has other methods: see the header Allow", headers=headers)
+    return ProblemError(error.status_code, "bad-request", error.detail, headers=headers)
+
+
+def check_form(scope: Scope) -> None:
+    """Raises a ProblemError where servers could read a request in different ways, or its target is not text.
+
+    That is: more than one length or host, a length next to another transfer encoding, a path that is not
+    percent-encoded UTF-8, or has a NUL, or is too long. The connection ends then.
+    """
+    _check_framing(scope["headers"], scope["http_version"])
+    raw_path: bytes = scope["raw_path"]
+    if len(raw_path) + len(scope["query_string"]) > _LONGEST_TARGET_BYTES:
+        raise _refused(f"the target has more than {_LONGEST_TARGET_BYTES} bytes", 414, "too-large")
+    if b"%" in raw_path:
+        _check_encoded(raw_path)
+
+
+def _check_framing(headers: list[tuple[bytes, bytes]], version: str) -> None:
+    lengths = hosts = encodings = 0
+    for name, value in headers:
+        if name == b"host":
+            hosts += 1
+        elif name == b"content-length":
+            lengths += 1
+            if not value.isdigit():
+                raise _refused("the length of the body is no number")
+        elif name == b"transfer-encoding":
+            encodings += 1
+            if value.lower() != b"chunked":
+                raise _refused("the body comes in a transfer encoding other than chunked")
+    if lengths + encodings > 1:
+        raise _refused("the body has more than one length")
+    if hosts > 1 or (not hosts and version == "1.1"):
+        raise _refused("the request names no host, or several")
+
+
+def _check_encoded(raw_path: bytes) -> None:
+    try:
+        path = unquote_to_bytes(raw_path).decode()
+    except UnicodeDecodeError:
+        raise _refused("the path is not UTF-8") from None
+    if "\0" in path:
+        raise _refused("the path has a NUL")
+    if any(not _is_hex(part[:2]) for part in raw_path.split(b"%")[1:]):
+        raise _refused("the path has a % without two hex digits: encode it as %25")
+
+
+def _is_hex(text: bytes) -> bool:
+    return len(text) == 2 and all(digit in b"0123456789abcdefABCDEF" for digit in text)
+
+
+def _refused(detail: str, status: int = 400, kind: str = "bad-request") -> ProblemError:
+    return ProblemError(status, kind, detail, headers=[("Connection", "close")])

@@ -1,0 +1,40 @@
+"""The types of the names that routes take, with their limits."""
+
+from typing import Annotated
+
+from msgspec import Meta
+
+ModuleName = Annotated[
+    str, Meta(min_length=1, max_length=1_000, description="the dotted name of a module, such as yaml.nodes")
+]
+ProjectName = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=300,
+        pattern=r"^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$",
+        description="the name of a project, in any spelling: up to 300 ASCII letters, digits, and . _ - between them",
+    ),
+]
+VersionText = Annotated[str, Meta(min_length=1, max_length=300, description="a version, such as 2.32.3")]
+VERSION = "a version of PEP 440 in lower case, such as 2.32.3 or 1.0rc1"
+ParsedVersion = Annotated[
+    str,
+    Meta(
+        max_length=100,
+        pattern=(
+            r"^([0-9]{1,18}!)?[0-9]{1,18}(\.[0-9]{1,18})*((a|b|rc)[0-9]{1,18})?(\.post[0-9]{1,18})?(\.dev[0-9]{1,18})?"
+            r"(\+[a-z0-9]+([-_.][a-z0-9]+)*)?$"
+        ),
+        description=VERSION,
+    ),
+]
+CommandName = Annotated[str, Meta(min_length=1, max_length=300, description="the name of a command, such as http")]
+Sha256 = Annotated[
+    str, Meta(pattern="^[0-9A-Fa-f]{64}$", description="a sha256: 64 hex digits, in upper or lower case")
+]
+Limit = Annotated[int, Meta(ge=1, le=10_000, description="the most results of a page: 1 to 10000")]
+CursorText = Annotated[
+    str, Meta(min_length=1, max_length=4_000, description="`next` of the page before, with the same other parameters")
+]
+Flag = Annotated[bool, Meta(description="1 or true, 0 or false")]

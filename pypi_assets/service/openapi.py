@@ -1,0 +1,225 @@
+"""The OpenAPI document, made of the types of the operations, and a page for people that shows it."""
+
+from collections.abc import Callable, Iterable
+from html import escape
+from importlib.metadata import version
+from typing import Any
+
+import msgspec
+from starlette.routing import BaseRoute, Route
+
+from pypi_assets.service.answers import JSON, NDJSON, Answer, to_json
+from pypi_assets.service.hashes import NoParameters
+from pypi_assets.service.operations import PAGES, Call, Endpoint, Operation, operation_routes
+from pypi_assets.service.pins import PIN_ACCEPTS, PIN_PATTERN
+from pypi_assets.service.problems import MEDIA_TYPE, TITLES, Problem
+from pypi_assets.service.service import Service
+
+_REF = "#/components/schemas/{name}"
+_PROBLEMS = {
+    400: "A parameter is wrong, or the request cannot be read",
+    409: "Parameters do not go together",
+    404: "There is no such thing, or the catalog is not exact there",
+    410: "The epoch or the set of datasets is over",
+    413: "The body is too large",
+    415: "The body is in another form",
+    451: "The bytes of a file that is quarantined today are refused",
+    503: "Something that is needed does not answer, or is not built yet",
+}
+_REDIRECTS = {301: "Where it is by its normalized name", 307: "Where it is"}
+_OF_ALL = (400, 503)
+_AT_SERIAL = (404, 410)
+_WITH_BODY = (413, 415)
+_PIN = {
+    "name": "at",
+    "in": "path",
+    "required": True,
+    "description": PIN_ACCEPTS,
+    "schema": {"type": "string", "pattern": PIN_PATTERN},
+}
+_HEADERS = {
+    "X-PyPI-Last-Serial": {"description": "The serial that the answer is as of", "schema": {"type": "integer"}},
+}
+
+
+def routes(service: Service, others: Callable[[], Iterable[BaseRoute]]) -> list[Route]:
+    """The routes of the document and of its page. `others` returns the routes that it describes."""
+
+    def document(_service: Service, _call: Call[NoParameters]) -> Answer:
+        return Answer(to_json(openapi_document(others())))
+
+    def page(_service: Service, _call: Call[NoParameters]) -> Answer:
+        return Answer(docs_page(openapi_document(others())).encode(), "text/html; charset=utf-8")
+
+    operations = [
+        Operation(
+            path="/openapi.json",
+            handler=document,
+            summary="This document",
+            parameters=NoParameters,
+            answer=dict[str, Any],
+            tag="service",
+            at_serial=False,
+        ),
+        Operation(
+            path="/docs",
+            handler=page,
+            summary="A page that shows the routes",
+            parameters=NoParameters,
+            media_types=("text/html",),
+            tag="service",
+            at_serial=False,
+        ),
+    ]
+    return list(operation_routes(service, operations))
+
+
+def openapi_document(routes: Iterable[BaseRoute]) -> dict[str, Any]:
+    """The document (OpenAPI 3.1) of those of the routes that are operations, and no pages for people."""
+    found = [
+        (route.path, route.endpoint.operation)
+        for route in routes
+        if isinstance(route, Route) and isinstance(route.endpoint, Endpoint)
+        if route.endpoint.operation.tag != PAGES
+    ]
+    schemas = _Schemas(found)
+    paths: dict[str, dict[str, Any]] = {}
+    for path, operation in found:
+        shown = path.replace(":path}", "}")
+        paths.setdefault(shown, {})[operation.method.lower()] = _operation(shown, operation, schemas)
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "pypi-assets",
+            "version": version("pypi-assets"),
+            "description": "Answers about Python packages: the latest, and at any serial of the index.",
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        "paths": paths,
+        "components": {"schemas": schemas.components},
+    }
+
+
+class _Schemas:
+    """The schemas of all types of some operations, by type."""
+
+    def __init__(self, operations: Iterable[tuple[str, Operation]]) -> None:
+        self._types: list[Any] = [Problem]
+        for _, operation in operations:
+            for one in (operation.answer, operation.line, operation.body, operation.parameters):
+                if one is not None and one not in self._types:
+                    self._types.append(one)
+        self._found, self.components = msgspec.json.schema_components(self._types, ref_template=_REF)
+
+    def of(self, kind: Any) -> dict[str, Any]:
+        """The schema of a type: mostly a reference."""
+        return self._found[self._types.index(kind)]
+
+    def parameters(self, operation: Operation) -> list[dict[str, Any]]:
+        """The parameters of an operation, in the path and in the query."""
+        name = self.of(operation.parameters)["$ref"].rpartition("/")[2]
+        schema = self.components[name]
+        found = []
+        for field, of_field in schema["properties"].items():
+            is_in_path = field in operation.path_parameters
+            parameter = {"name": field, "in": "path" if is_in_path else "query", "schema": of_field}
+            if is_in_path or field in schema.get("required", ()):
+                parameter["required"] = True
+            either = [of_field, *of_field.get("anyOf", ())]
+            description = next((one["description"] for one in either if "description" in one), None)
+            if description is not None:
+                parameter["description"] = description
+            found.append(parameter)
+        return found
+
+
+def _operation(path: str, operation: Operation, schemas: _Schemas) -> dict[str, Any]:
+    is_pinned = path.startswith("/at/")
+    parameters = [*([_pin(operation)] if is_pinned else []), *schemas.parameters(operation)]
+    described: dict[str, Any] = {
+        "operationId": f"{operation.method.lower()} {path}",
+        "summary": operation.summary + (", at a serial" if is_pinned else ""),
+        "tags": [operation.tag],
+        "responses": _responses(operation, schemas, is_pinned=is_pinned),
+    }
+    if operation.description:
+        described["description"] = operation.description
+    if parameters:
+        described["parameters"] = parameters
+    if operation.body is not None:
+        described["requestBody"] = {"required": True, "content": {JSON: {"schema": schemas.of(operation.body)}}}
+    return described
+
+
+def _pin(operation: Operation) -> dict[str, Any]:
+    """The parameter of the serial, with the options that may follow it."""
+    if not operation.options:
+        return _PIN
+    options = "|".join(operation.options)
+    pattern = f"{PIN_PATTERN.removesuffix('$')}(,({options}))*$"
+    accepts = f"{PIN_ACCEPTS}; then, after commas, {' or '.join(operation.options)}"
+    return {**_PIN, "description": accepts, "schema": {"type": "string", "pattern": pattern}}
+
+
+def _responses(operation: Operation, schemas: _Schemas, *, is_pinned: bool) -> dict[str, Any]:
+    content: dict[str, Any] = {one: {} for one in operation.media_types if operation.answer is None}
+    if operation.answer is not None:
+        content[JSON] = {"schema": schemas.of(operation.answer)}
+    if operation.line is not None:
+        content[NDJSON] = {"schema": {"type": "string", "description": "A line of JSON each"}}
+    responses: dict[str, Any] = {"200": {"description": "The answer", "headers": _HEADERS, "content": content}}
+    if is_pinned:
+        responses["307"] = {"description": "Where the answer at this serial is, with its epoch", "headers": _HEADERS}
+    statuses = {*_OF_ALL, *operation.problems, *(_AT_SERIAL if is_pinned else ())}
+    statuses |= set(_WITH_BODY) if operation.body is not None else set()
+    problem = {MEDIA_TYPE: {"schema": schemas.of(Problem)}}
+    responses |= {str(one): {"description": _REDIRECTS[one], "headers": _HEADERS} for one in statuses & {*_REDIRECTS}}
+    for status in sorted(statuses - {*_REDIRECTS}):
+        responses[str(status)] = {"description": _PROBLEMS[status], "headers": _HEADERS, "content": problem}
+    return responses
+
+
+def docs_page(document: dict[str, Any]) -> str:
+    """A page of the routes and the kinds of problems. It loads nothing from anywhere."""
+    rows = [
+        f"<tr><td><code>{method.upper()}</code></td><td><code>{escape(path)}</code></td>"
+        f"<td>{escape(found['summary'])}. {escape(found.get('description', ''))}{_shown_parameters(found)}</td></tr>"
+        for path, methods in document["paths"].items()
+        for method, found in methods.items()
+        if not path.startswith("/at/")
+    ]
+    problems = [f'<dt id="{kind}"><code>{kind}</code></dt><dd>{escape(title)}.</dd>' for kind, title in TITLES.items()]
+    return _PAGE.format(rows="\n".join(rows), problems="\n".join(problems))
+
+
+def _shown_parameters(operation: dict[str, Any]) -> str:
+    shown = [
+        f"<li><code>{escape(one['name'])}</code>: {escape(one.get('description', ''))}</li>"
+        for one in operation.get("parameters", ())
+    ]
+    return f"<ul>{''.join(shown)}</ul>" if shown else ""
+
+
+_PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>pypi-assets: the API</title>
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<style>
+:root {{ color-scheme: light dark; }}
+body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }}
+table {{ border-collapse: collapse; width: 100%; }}
+td {{ border-top: 1px solid #8888; padding: .5rem; vertical-align: top; }}
+ul {{ margin: .25rem 0; padding-left: 1.25rem; }}
+</style></head><body>
+<h1>pypi-assets: the API</h1>
+<p>Answers are JSON, as of the serial in <code>X-PyPI-Last-Serial</code>. The types are in
+<a href="/openapi.json">/openapi.json</a>. Most routes are also below <code>/at/SERIAL</code>, which leads to what was
+then and never changes; a time in UTC, such as <code>/at/2026-03-03</code>, stands for its serial.</p>
+<table>
+{rows}
+</table>
+<h2>Problems</h2>
+<dl>
+{problems}
+</dl>
+</body></html>
+"""

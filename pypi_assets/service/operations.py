@@ -1,0 +1,218 @@
+"""Operations of the API: what each takes and answers, as types, and the handler that answers it.
+
+Requests are parsed by these types, and the OpenAPI document is made of them. A handler is a plain function. It runs in
+a thread, so it may read LevelDBs and the catalog.
+"""
+
+import asyncio
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import Any, Generic, TypeVar
+from urllib.parse import parse_qsl
+
+import msgspec
+from sqlalchemy.exc import DBAPIError
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+
+from pypi_assets.service.answers import JSON, Answer, StreamedAnswer
+from pypi_assets.service.bodies import read_body
+from pypi_assets.service.pins import Pinned, answer_at, parse_pin
+from pypi_assets.service.problems import ProblemError, bad_parameter, unavailable
+from pypi_assets.service.responses import respond
+from pypi_assets.service.service import Service
+
+PAGES = "pages"
+"""The tag of pages for people, which are no part of the API."""
+_PATH_PARAMETER = re.compile(r"{(\w+)(?::\w+)?}")
+_MOST_QUERY_FIELDS = 20
+_CATALOG_PATIENCE_S, _PAUSE_S = 5.0, 0.25
+_WRONG = re.compile(r"(.*?)(?: - at `\$\.?([^`]*)`)?", re.DOTALL)
+_UNKNOWN = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
+
+
+class Parameters(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
+    """Base of the parameters of an operation: those in its path, and those of its query.
+
+    class ModuleParameters(Parameters, frozen=True):
+        module: Annotated[str, Meta(description="the dotted name of a module")]
+        prefix: Annotated[bool, Meta(description="1: all modules that begin with the name")] = False
+    """
+
+
+AnyParameters = TypeVar("AnyParameters", bound=Parameters)
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Generic[AnyParameters]):
+    """One request, parsed. `body` is what the operation's `body` type makes of it; None where it has none.
+
+    `headers` are those of the request, by lower-case name. `pinned` is the serial that is requested, None: the latest.
+    """
+
+    parameters: AnyParameters
+    headers: Mapping[str, str]
+    body: Any = None
+    pinned: Pinned | None = None
+
+
+Handler = Callable[[Service, Call[Any]], Answer | StreamedAnswer]
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One route of the API. `answer` is the type of its JSON, or None where it answers something else; `line` that of a
+    line, where it can also answer with lines of JSON.
+
+    `at_serial`: it is also there below `/at/{at}`, where its handler gets a `pinned` serial; `options` are those
+    that may follow the serial after commas. `media_types` are the forms of an answer that is not JSON. `problems` are
+    the statuses that it can have next to those that each can.
+    """
+
+    path: str
+    handler: Handler
+    summary: str
+    parameters: type[Parameters]
+    answer: Any = None
+    method: str = "GET"
+    body: Any = None
+    line: Any = None
+    media_types: tuple[str, ...] = (JSON,)
+    problems: tuple[int, ...] = ()
+    description: str = ""
+    tag: str = "lookup"
+    at_serial: bool = True
+    options: tuple[str, ...] = ()
+
+    @cached_property
+    def path_parameters(self) -> frozenset[str]:
+        """The names of the parameters that are in the path."""
+        return frozenset(_PATH_PARAMETER.findall(self.path))
+
+
+def convert_parameters(
+    kind: type[AnyParameters], path: Mapping[str, Any], query: Iterable[tuple[str, str]]
+) -> AnyParameters:
+    """`kind` with the values of a path and of a query. Raises a ProblemError that names the parameter."""
+    values: dict[str, Any] = dict(path)
+    for name, value in query:
+        if name in values:
+            raise bad_parameter(name, f"{name} is given twice", "one value")
+        values[name] = value
+    try:
+        return msgspec.convert(values, kind, strict=False)
+    except msgspec.ValidationError as error:
+        raise _wrong_parameter(kind, str(error)) from None
+
+
+def query_fields(query: str) -> list[tuple[str, str]]:
+    """The fields of a query string. Raises a ProblemError for what is not one."""
+    if not query:
+        return []
+    try:
+        fields = parse_qsl(query, True, False, "utf-8", "strict", _MOST_QUERY_FIELDS)
+    except ValueError:
+        detail = "the query string cannot be read: it takes NAME=VALUE&... in UTF-8, percent-encoded"
+        raise ProblemError(400, "bad-request", detail) from None
+    if any("\0" in part for field in fields for part in field):
+        raise ProblemError(400, "bad-request", "the query string has a NUL")
+    return fields
+
+
+def accepted(kind: type[msgspec.Struct], name: str) -> str:
+    """What the field `name` of parameters takes, in words."""
+    schema = msgspec.json.schema(kind)["$defs"][kind.__name__]["properties"].get(name, {})
+    return str(schema.get("description", ""))
+
+
+def _wrong_parameter(kind: type[Parameters], text: str) -> ProblemError:
+    if unknown := _UNKNOWN.fullmatch(text):
+        known = ", ".join(field.encode_name for field in msgspec.structs.fields(kind)) or "none"
+        return bad_parameter(unknown[1][:100], f"there is no parameter {unknown[1]!r:.200}", f"one of: {known}")
+    match = _WRONG.fullmatch(text)
+    reason, name = (match[1], match[2]) if match else (text, None)
+    if name is None:
+        return ProblemError(400, "bad-parameter", text)
+    return bad_parameter(name, f"{name}: {reason[0].lower()}{reason[1:]}", accepted(kind, name) or None)
+
+
+class Endpoint:
+    """The ASGI application of one operation, for the latest answers."""
+
+    def __init__(self, service: Service, operation: Operation, route: str) -> None:
+        self.service, self.operation, self.route = service, operation, route
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers: Mapping[str, str] = scope["pypi_assets.headers"]
+        scope["pypi_assets.route"] = self.route
+        path = dict(scope["path_params"])
+        pin = path.pop("at", None)
+        query = query_fields(scope["query_string"].decode("latin-1"))
+        parameters = convert_parameters(self.operation.parameters, path, query)
+        body = None
+        if self.operation.body is not None:
+            body = await read_body(receive, headers, self.operation.body, self.service.settings.service_max_body_bytes)
+        call: Call[Any] = Call(parameters, headers, body)
+        if pin is None:
+            answer = await in_thread(self.service, partial(self.operation.handler, self.service, call))
+        else:
+            answer = await self._patiently(partial(self._answer_at, scope, pin, call))
+        if isinstance(answer, Answer) and answer.set_id is not None and self.operation.method == "GET":
+            present = self.service.present
+            target = (scope["raw_path"], scope["query_string"], headers.get("accept", ""))
+            self.service.remembered.keep(present.id if present else None, target, answer, self.route)
+        await respond(self.service, scope, receive, send, answer, headers)
+
+    async def _patiently(self, work: Callable[[], Answer | StreamedAnswer]) -> Answer | StreamedAnswer:
+        """What `work` returns, again where the catalog did not answer: its server may start again just now.
+
+        No thread waits meanwhile.
+        """
+        ends = time.monotonic() + _CATALOG_PATIENCE_S
+        while True:
+            try:
+                return await in_thread(self.service, work)
+            except DBAPIError:
+                if time.monotonic() > ends:
+                    raise
+            await asyncio.sleep(_PAUSE_S)
+
+    def _answer_at(self, scope: Scope, pin: str, call: Call[Any]) -> Answer | StreamedAnswer:
+        def answer(pinned: Pinned) -> Answer | StreamedAnswer:
+            return self.operation.handler(self.service, replace(call, pinned=pinned))
+
+        parsed = parse_pin(pin)
+        known = self.operation.options
+        if unknown := [option for option in parsed.options if option not in known]:
+            accepts = f"after a comma: {' or '.join(known)}" if known else "no option"
+            raise bad_parameter("at", f"there is no option {unknown[0]!r:.100} here", accepts)
+        return answer_at(self.service, parsed, scope["raw_path"], scope["query_string"], answer)
+
+
+async def in_thread(service: Service, work: Callable[[], Answer | StreamedAnswer]) -> Answer | StreamedAnswer:
+    """What `work` returns, in a thread. Raises a ProblemError where too much waits, and where it takes too long."""
+    if service.waiting >= service.settings.service_max_requests:
+        raise ProblemError(503, "busy", "too many requests are being answered", headers=[("Retry-After", "1")])
+    loop = asyncio.get_running_loop()
+    service.waiting += 1
+    done = loop.run_in_executor(service.threads, work)
+    done.add_done_callback(service.note_done)
+    try:
+        async with asyncio.timeout(service.settings.service_timeout_s):
+            return await asyncio.shield(done)
+    except TimeoutError:
+        raise unavailable(
+            f"the answer took more than {service.settings.service_timeout_s:g} s: request less at once", "too-slow"
+        ) from None
+
+
+def operation_routes(service: Service, operations: Iterable[Operation]) -> Iterator[Route]:
+    """The routes of operations, for the `routes` function of a module."""
+    for operation in operations:
+        prefixes = ("", "/at/{at}") if operation.at_serial else ("",)
+        for prefix in prefixes:
+            path = prefix + operation.path
+            yield Route(path, Endpoint(service, operation, path), methods=[operation.method], name=path)

@@ -1,0 +1,72 @@
+"""The pages of one look-up: who provides an import, who installs a command, which file has a hash."""
+
+from starlette.routing import Route
+
+from pypi_assets.service.commands import COMMAND, CommandParameters
+from pypi_assets.service.hashes import HASH, HashParameters
+from pypi_assets.service.operations import Parameters
+from pypi_assets.service.owners import IMPORT, ImportName
+from pypi_assets.service.pages.page import Content, Page, View, page_routes
+from pypi_assets.service.service import Service
+
+_MOST_CANDIDATES = 50
+
+
+class ImportPageParameters(Parameters, frozen=True):
+    """Which import."""
+
+    name: ImportName
+
+
+def routes(service: Service) -> list[Route]:
+    """The routes of these pages."""
+    return list(page_routes(service, [IMPORT_PAGE, COMMAND_PAGE, FILE_PAGE]))
+
+
+def _import(view: View, parameters: ImportPageParameters) -> Content:
+    name = parameters.name
+    owners = view.part(IMPORT, **{"import": name})
+    [found] = owners["results"]
+    candidates = found["candidates"]
+    most = max((one["score"] for one in candidates), default=0.0)
+    widths = [max(0, round(100 * one["score"] / most)) if most > 0 else 0 for one in candidates[:_MOST_CANDIDATES]]
+    return Content(
+        f"import {name}",
+        {"owners": owners},
+        {"text": name, "found": found, "candidates": candidates[:_MOST_CANDIDATES], "widths": widths},
+    )
+
+
+def _command(view: View, parameters: CommandParameters) -> Content:
+    name = parameters.name
+    return Content(f"The command {name}", {"command": view.part(COMMAND, name=name)}, {"text": name, "name": name})
+
+
+def _file(view: View, parameters: HashParameters) -> Content:
+    sha256 = parameters.sha256.lower()
+    found = view.part(HASH, sha256=sha256)
+    return Content("A file by its hash", {"file": found}, {"text": sha256, "sha256": sha256})
+
+
+IMPORT_PAGE = Page(
+    path="/import/{name}",
+    template="import.html",
+    summary="Which project an import is of",
+    parameters=ImportPageParameters,
+    content=_import,
+)
+COMMAND_PAGE = Page(
+    path="/command/{name}",
+    template="command.html",
+    summary="Which projects install a command",
+    parameters=CommandParameters,
+    content=_command,
+    at_serial=False,
+)
+FILE_PAGE = Page(
+    path="/file/{sha256}",
+    template="file.html",
+    summary="Which live files have a sha256",
+    parameters=HashParameters,
+    content=_file,
+)

@@ -1,0 +1,170 @@
+"""A page: it is made of parts, each of which the API answers, or `lookup/` does. The parts are its `.json`."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import msgspec
+from markupsafe import escape
+from starlette.routing import Route
+
+from pypi_assets.lookup.published_sets import OpenSet
+from pypi_assets.service.answers import JSON, Answer, Lasting, redirect, to_json
+from pypi_assets.service.operations import PAGES, Call, Operation, Parameters, convert_parameters, operation_routes
+from pypi_assets.service.pages.addresses import data_address, page_address
+from pypi_assets.service.pages.rendering import HEADERS, HTML, render
+from pypi_assets.service.pins import Pinned
+from pypi_assets.service.problems import ProblemError, not_found
+from pypi_assets.service.service import Service
+from pypi_assets.service.status import STATUS
+
+_OPTIONAL = frozenset({404, 503})
+
+
+@dataclass
+class View:
+    """What one request for a page sees: one set of datasets, or one serial of the catalog.
+
+    `address` is the path of the page below `prefix`, as its parts, and `query` what follows it.
+    """
+
+    service: Service
+    call: Call[Any]
+    address: tuple[str, ...]
+    query: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def pinned(self) -> Pinned | None:
+        """The serial that the page is pinned to; None: it shows the latest."""
+        return self.call.pinned
+
+    @property
+    def prefix(self) -> str:
+        """What the addresses of pages of the same serial begin with."""
+        return "" if self.pinned is None else f"/at/{self.pinned.serial}.{self.pinned.epoch}"
+
+    @property
+    def serial(self) -> int | None:
+        """The serial that the page is as of; None where nothing is published."""
+        if self.pinned is not None:
+            return self.pinned.serial
+        return None if self.service.present is None else self.service.present.serial
+
+    @property
+    def datasets(self) -> OpenSet:
+        """The set of datasets of the page. Raises a ProblemError where nothing is published."""
+        return self.service.datasets()
+
+    def part(self, operation: Operation, **parameters: object) -> Any:
+        """What an operation of the API answers, as plain values. Raises its ProblemError."""
+        given = convert_parameters(operation.parameters, parameters, ())
+        answer = operation.handler(self.service, replace(self.call, parameters=given, headers={}))
+        return msgspec.json.decode(answer.body) if isinstance(answer, Answer) else None
+
+    def optional_part(self, operation: Operation, **parameters: object) -> Any:
+        """The same; None where there is no such thing, or what it is answered from is not there."""
+        try:
+            return self.part(operation, **parameters)
+        except ProblemError as error:
+            if error.problem.status in _OPTIONAL:
+                return None
+            raise
+
+
+@dataclass(frozen=True)
+class Content:
+    """What a page has: its title, its `parts`, and what follows from these for display alone."""
+
+    title: str
+    parts: Mapping[str, Any]
+    shown: Mapping[str, Any] = field(default_factory=dict)
+    leads_to: str | None = None
+    """The address of the page that is meant, where it is another one."""
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page at `path`, such as `/import/{name}`. `content` gets what it sees, with the parameters of the request."""
+
+    path: str
+    template: str
+    summary: str
+    parameters: type[Parameters]
+    content: Callable[[View, Any], Content]
+    at_serial: bool = True
+
+
+def page_routes(service: Service, pages: Iterable[Page]) -> Iterator[Route]:
+    """The routes of pages: each ends with a slash, its data with `.json`, and what lacks both leads to the page."""
+    for page in pages:
+        path = page.path.rstrip("/")
+        operations = [
+            _operation(page, f"{path or '/index'}.json", _data, JSON),
+            _operation(page, f"{path}/", _html, HTML),
+        ]
+        if path:
+            operations.append(_operation(page, path, _with_slash, HTML))
+        yield from operation_routes(service, operations)
+
+
+def _operation(page: Page, path: str, handler: Callable[..., Answer], media_type: str) -> Operation:
+    return Operation(
+        path=path,
+        handler=partial(handler, page),
+        summary=page.summary,
+        parameters=page.parameters,
+        media_types=(media_type,),
+        tag=PAGES,
+        at_serial=page.at_serial,
+    )
+
+
+def _view(page: Page, service: Service, call: Call[Any]) -> View:
+    parts = [part for part in page.path.split("/") if part]
+    in_path = {part[1:-1]: str(getattr(call.parameters, part[1:-1])) for part in parts if part.startswith("{")}
+    address = tuple(in_path[part[1:-1]] if part.startswith("{") else part for part in parts)
+    fields = msgspec.structs.fields(call.parameters)
+    given = {field.name: getattr(call.parameters, field.name) for field in fields if field.name not in in_path}
+    query = {field.name: given[field.name] for field in fields if given.get(field.name, field.default) != field.default}
+    return View(service.of_one_set(), call, address, query)
+
+
+def _data(page: Page, service: Service, call: Call[Any]) -> Answer:
+    view = _view(page, service, call)
+    return Answer(to_json(page.content(view, call.parameters).parts), serial=view.serial)
+
+
+def _html(page: Page, service: Service, call: Call[Any]) -> Answer:
+    view = _view(page, service, call)
+    found = page.content(view, call.parameters)
+    if found.leads_to is not None:
+        return redirect(found.leads_to, Lasting.REVALIDATED, 303)
+    body = render(page.template, {**frame(view, found.title), **found.parts, **found.shown})
+    return Answer(body, HTML, serial=view.serial, lasting=Lasting.REVALIDATED, headers=HEADERS)
+
+
+def frame(view: View, title: str) -> dict[str, Any]:
+    """What every page shows around its content."""
+    data = data_address(view.prefix, *view.address, **view.query)
+    status = view.part(STATUS)
+    catalog = status["catalog"] or {}
+    exact = catalog.get("exact_from"), catalog.get("serial")
+    return {
+        "title": title,
+        "prefix": view.prefix,
+        "pinned": view.pinned,
+        "here": escape(page_address("", *view.address, **view.query) or "/"),
+        "data": data and escape(data),
+        "status": status,
+        "exact": {"from": exact[0], "to": exact[1]} if None not in exact else {"from": 1, "to": 0},
+        "text": "",
+    }
+
+
+def _with_slash(page: Page, service: Service, call: Call[Any]) -> Answer:
+    view = _view(page, service, call)
+    address = page_address(view.prefix, *view.address, **view.query)
+    if address is None:
+        raise not_found("there is no page of this name")
+    return redirect(address)

@@ -1,0 +1,168 @@
+"""The pages of a project: an overview, all releases, dependents, and its history."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from msgspec import Meta
+from starlette.routing import Route
+
+from pypi_assets.lookup.requirement_tree import Tree
+from pypi_assets.service.dependents import DEPENDENTS
+from pypi_assets.service.history import HISTORY
+from pypi_assets.service.names import CursorText, ProjectName
+from pypi_assets.service.operations import Parameters
+from pypi_assets.service.pages.page import Content, Page, View, page_routes
+from pypi_assets.service.pages.releases import tree_of
+from pypi_assets.service.pages.timeline import moments, timeline
+from pypi_assets.service.problems import ProblemError
+from pypi_assets.service.projects import PROJECT, VERSION
+from pypi_assets.service.service import Service
+
+_FEW = 10
+_A_PAGE = 100
+_MOST_VERSIONS = 200
+
+
+class ProjectPageParameters(Parameters, frozen=True):
+    """Which project."""
+
+    project: ProjectName
+
+
+class PageNumberParameters(ProjectPageParameters, frozen=True):
+    """Which project, and which page of its list."""
+
+    page: Annotated[int, Meta(ge=1, le=1_000_000, description="the number of a page, from 1 on")] = 1
+
+
+class CursorParameters(ProjectPageParameters, frozen=True):
+    """Which project, and where the page of its dependents begins."""
+
+    cursor: CursorText | None = None
+
+
+def routes(service: Service) -> list[Route]:
+    """The routes of these pages."""
+    return list(page_routes(service, [PROJECT_PAGE, RELEASES, DEPENDENTS_PAGE, HISTORY_PAGE]))
+
+
+def _project(view: View, parameters: ProjectPageParameters) -> Content:
+    name = parameters.project
+    history = view.optional_part(HISTORY, project=name)
+    try:
+        project = view.part(PROJECT, project=name)
+    except ProblemError as error:
+        if error.problem.status != 404 or not (history and history["results"]):
+            raise
+        return _removed(name, history)
+    newest = project["result"]["newest"]
+    tree: Tree = tree_of(view, name, newest)
+    parts = {
+        "project": project,
+        "release": view.part(VERSION, project=name, version=newest),
+        "requirements": tree,
+        "dependents": view.part(DEPENDENTS, project=name, limit=_FEW),
+        "history": history,
+    }
+    releases = project["result"]["releases"]
+    entries = _entries(history)
+    stable = [one["version"] for one in releases]
+    return Content(
+        project["result"]["project"],
+        parts,
+        {
+            "text": project["result"]["project"],
+            "found": project["result"],
+            "newest": parts["release"]["result"],
+            "releases": releases[::-1][:_FEW],
+            "entries": entries[::-1][:_FEW],
+            "entry_count": len(entries),
+            "drawn": timeline(moments(releases, entries)),
+            "versions": stable[::-1][:_MOST_VERSIONS],
+            "before": stable[stable.index(newest) - 1] if stable.index(newest) else None,
+        },
+    )
+
+
+def _removed(name: str, history: dict[str, Any]) -> Content:
+    """The page of a project that has no live files, and had some."""
+    entries = _entries(history)
+    shown = {
+        "text": name,
+        "found": None,
+        "entries": entries[::-1][:_FEW],
+        "entry_count": len(entries),
+        "drawn": timeline(moments((), entries)),
+    }
+    return Content(name, {"project": None, "history": history}, {**shown, "name": name})
+
+
+def _releases(view: View, parameters: PageNumberParameters) -> Content:
+    project = view.part(PROJECT, project=parameters.project)
+    found = project["result"]
+    some, pages = _page_of(found["releases"][::-1], parameters.page)
+    shown = {"text": found["project"], "found": found, "releases": some, "number": parameters.page, "pages": pages}
+    return Content(f"Releases of {found['project']}", {"project": project}, shown)
+
+
+def _dependents(view: View, parameters: CursorParameters) -> Content:
+    name = parameters.project
+    found = view.part(DEPENDENTS, project=name, limit=_A_PAGE, cursor=parameters.cursor)
+    return Content(f"What requires {name}", {"dependents": found}, {"text": name, "name": name})
+
+
+def _history(view: View, parameters: PageNumberParameters) -> Content:
+    name = parameters.project
+    history = view.part(HISTORY, project=name)
+    entries = _entries(history)
+    some, pages = _page_of(entries[::-1], parameters.page)
+    shown = {
+        "text": name,
+        "name": name,
+        "entries": some,
+        "number": parameters.page,
+        "pages": pages,
+        "entry_count": len(entries),
+        "drawn": timeline(moments((), entries)),
+    }
+    return Content(f"History of {name}", {"history": history}, shown)
+
+
+def _entries(history: dict[str, Any] | None) -> list[dict[str, Any]]:
+    """What happened to a project, without the visits of its page."""
+    return [one for one in history["results"] if one["kind"] != "visit"] if history else []
+
+
+def _page_of(all_of_it: Sequence[dict[str, Any]], number: int) -> tuple[Sequence[dict[str, Any]], int]:
+    """The entries of a page, and how many pages there are."""
+    return all_of_it[(number - 1) * _A_PAGE : number * _A_PAGE], max(1, -(-len(all_of_it) // _A_PAGE))
+
+
+PROJECT_PAGE = Page(
+    path="/project/{project}",
+    template="project.html",
+    summary="A project: its releases over time, what it requires and provides, and who requires it",
+    parameters=ProjectPageParameters,
+    content=_project,
+)
+RELEASES = Page(
+    path="/releases/{project}",
+    template="releases.html",
+    summary="All releases of a project",
+    parameters=PageNumberParameters,
+    content=_releases,
+)
+DEPENDENTS_PAGE = Page(
+    path="/dependents/{project}",
+    template="dependents.html",
+    summary="All that require a project",
+    parameters=CursorParameters,
+    content=_dependents,
+)
+HISTORY_PAGE = Page(
+    path="/history/{project}",
+    template="history.html",
+    summary="What happened to a project",
+    parameters=PageNumberParameters,
+    content=_history,
+)

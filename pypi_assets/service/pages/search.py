@@ -1,0 +1,112 @@
+"""The page of the search box: leads to the one page that is meant, or lists what may be meant."""
+
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+from msgspec import Meta
+from starlette.routing import Route
+
+from pypi_assets.lookup.search_terms import LONGEST_TEXT, Kind, Meaning, meanings
+from pypi_assets.service.commands import COMMAND
+from pypi_assets.service.dependents import DEPENDENTS
+from pypi_assets.service.hashes import HASH
+from pypi_assets.service.modules import MODULE
+from pypi_assets.service.operations import Parameters
+from pypi_assets.service.owners import IMPORT
+from pypi_assets.service.pages.addresses import page_address
+from pypi_assets.service.pages.page import Content, Page, View, page_routes
+from pypi_assets.service.problems import ProblemError
+from pypi_assets.service.projects import PROJECT, VERSION
+from pypi_assets.service.service import Service
+
+
+class SearchParameters(Parameters, frozen=True):
+    """What is in the search box."""
+
+    q: Annotated[
+        str,
+        Meta(
+            max_length=LONGEST_TEXT,
+            description=f"an import, a project, name==version, a command or a sha256: up to {LONGEST_TEXT} characters",
+        ),
+    ] = ""
+
+
+def routes(service: Service) -> list[Route]:
+    """The routes of the search."""
+    return list(page_routes(service, [SEARCH]))
+
+
+def _search(view: View, parameters: SearchParameters) -> Content:
+    text = parameters.q.strip()
+    hints: dict[str, None] = {}
+    results = [found for one in meanings(text) for found in _found(view, one, hints)]
+    parts = {"query": text, "results": results, "hints": [] if results else list(hints)}
+    addresses = [_address(view, one) for one in results]
+    return Content(
+        f"Search for {text}" if text else "Search",
+        parts,
+        {"text": text, "addresses": addresses, "was_searched": bool(text)},
+        leads_to=addresses[0] if len(addresses) == 1 else None,
+    )
+
+
+def _found(view: View, meaning: Meaning, hints: dict[str, None]) -> Iterator[dict[str, Any]]:
+    """What there is of one meaning; where there is none, the hints that the API gives are added."""
+    kind, name, version = meaning
+    try:
+        match kind:
+            case Kind.IMPORT:
+                [found] = view.part(IMPORT, **{"import": name, "limit": 3})["results"]
+                if not found["candidates"]:
+                    hints.update(dict.fromkeys(view.part(MODULE, module=name).get("hints", ())))
+                else:
+                    yield _result(kind, name, module=found["module"], candidates=found["candidates"])
+            case Kind.COMMAND:
+                if not view.pinned:
+                    found = view.part(COMMAND, name=name)
+                    hints.update(dict.fromkeys(found.get("hints", ())))
+                    if found["results"]:
+                        yield _result(kind, name, projects=[one["project"] for one in found["results"][:3]])
+            case Kind.FILE:
+                found = view.part(HASH, sha256=name)
+                if found["results"]:
+                    yield _result(kind, name, files=found["results"][:3])
+            case Kind.RELEASE:
+                found = view.part(VERSION, project=name, version=version)["result"]
+                yield _result(kind, found["project"], version=found["version"])
+            case Kind.PROJECT:
+                found = view.part(PROJECT, project=name)["result"]
+                dependents = view.part(DEPENDENTS, project=name, limit=1)
+                yield _result(
+                    kind,
+                    found["project"],
+                    newest=found["newest"],
+                    summary=found["summary"],
+                    releases=len(found["releases"]),
+                    dependents=dependents["count"],
+                )
+    except ProblemError as error:
+        if error.problem.status not in {400, 404}:
+            raise
+        hints.update(dict.fromkeys(error.problem.hints))
+        if kind == Kind.RELEASE:
+            yield from _found(view, Meaning(Kind.PROJECT, name), hints)
+
+
+def _result(kind: Kind, name: str, **facts: Any) -> dict[str, Any]:
+    return {"kind": kind.value, "name": name, **facts}
+
+
+def _address(view: View, result: dict[str, Any]) -> str | None:
+    version = [result["version"]] if "version" in result else []
+    return page_address(view.prefix, result["kind"], result["name"], *version)
+
+
+SEARCH = Page(
+    path="/search",
+    template="search.html",
+    summary="What a text may mean: an import, a project, a release, a command or a file",
+    parameters=SearchParameters,
+    content=_search,
+)

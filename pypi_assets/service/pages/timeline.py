@@ -1,0 +1,221 @@
+"""The timeline of a project as a picture: where each mark is drawn. The template `timeline.svg` draws it.
+
+It has a bounded number of marks, however many releases there were: those that would lie on each other are one.
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple
+
+from pypi_assets.index.actions import Action
+from pypi_assets.leveldbs.format.version_order import version_key
+from pypi_assets.service.pages.words import counted, unix_seconds
+
+WIDTH, LEFT, RIGHT = 760, 78, 24
+TOP, LANE, AXIS = 42, 34, 30
+_BIN = 9
+_LETTER = 6.4
+"""About the width of a letter of a label."""
+_LONGEST_LABEL = 12
+_MOST_TICKS = 8
+_LATEST_S = 4_102_444_800.0
+"""The year 2100. Times come from the index; what is later, or before 1970, is no time of an upload."""
+_DAY_S = 86_400.0
+RELEASED, YANKED, REMOVED = "released", "yanked", "removed"
+LANES = (RELEASED, YANKED, REMOVED)
+_LANE_OF = {
+    Action.YANK_RELEASE: YANKED,
+    Action.YANK_FILE: YANKED,
+    Action.UNYANK_RELEASE: YANKED,
+    Action.UNYANK_FILE: YANKED,
+    Action.REMOVE_FILE: REMOVED,
+    Action.REMOVE_RELEASE: REMOVED,
+    Action.REMOVE_PROJECT: REMOVED,
+    Action.QUARANTINE_PROJECT: REMOVED,
+    Action.QUARANTINE_RELEASE: REMOVED,
+    Action.UNQUARANTINE_PROJECT: REMOVED,
+    Action.UNQUARANTINE_RELEASE: REMOVED,
+}
+_ENDS = frozenset({Action.UNYANK_RELEASE, Action.UNYANK_FILE, Action.UNQUARANTINE_PROJECT, Action.UNQUARANTINE_RELEASE})
+"""What ends a yank or a quarantine: its mark is hollow."""
+
+
+class Moment(NamedTuple):
+    """One thing that happened, `at` unix seconds. `version` is that of a release."""
+
+    at: float
+    lane: str
+    text: str
+    is_end: bool = False
+    version: str | None = None
+
+
+class Mark(NamedTuple):
+    """What is drawn of one moment, or of several that lie close."""
+
+    x: float
+    radius: float
+    text: str
+    is_end: bool
+
+
+class Lane(NamedTuple):
+    name: str
+    y: int
+    marks: list[Mark]
+
+
+class Label(NamedTuple):
+    x: float
+    text: str
+
+
+class Timeline(NamedTuple):
+    """A picture of `width` and `height`. `summary` describes it in a sentence."""
+
+    width: int
+    height: int
+    left: int
+    lanes: list[Lane]
+    labels: list[Label]
+    ticks: list[Label]
+    summary: str
+
+
+def moments(releases: Iterable[Mapping[str, Any]], history: Iterable[Mapping[str, Any]]) -> list[Moment]:
+    """What happened to a project, in order: from its releases, as the API answers them, and from its history.
+
+    A release is there since its first file was uploaded, whether it is still there or not.
+    """
+    began: dict[str, float] = {}
+    found: list[Moment] = []
+    for entry in history:
+        at = _time(entry["at"])
+        if at is None:
+            continue
+        if entry["kind"] == Action.ADD_FILE and entry["version"]:
+            began[entry["version"]] = min(at, began.get(entry["version"], at))
+        elif lane := _LANE_OF.get(entry["kind"]):
+            found.append(Moment(at, lane, entry["text"], entry["kind"] in _ENDS))
+    for release in releases:
+        times = [at for file in release["files"] if (at := _time(file["uploaded_at"])) is not None]
+        if times:
+            began[release["version"]] = min(*times, began.get(release["version"], times[0]))
+    found += (Moment(at, RELEASED, f"{version} released", version=version) for version, at in began.items())
+    return sorted(found)
+
+
+def timeline(found: Sequence[Moment]) -> Timeline | None:
+    """The picture of these moments, which are in order; None without any."""
+    if not found:
+        return None
+    first, last = found[0].at, found[-1].at
+    margin = max((last - first) * 0.02, _DAY_S / 2)
+    first, last = first - margin, last + margin
+
+    def place(at: float) -> float:
+        return round(LEFT + (at - first) / (last - first) * (WIDTH - LEFT - RIGHT), 1)
+
+    used = [lane for lane in LANES if lane == RELEASED or any(one.lane == lane for one in found)]
+    lanes = [
+        Lane(lane, TOP + number * LANE, list(_marks((one for one in found if one.lane == lane), place)))
+        for number, lane in enumerate(used)
+    ]
+    height = TOP + (len(lanes) - 1) * LANE + AXIS + 16
+    ticks = [Label(place(at), text) for at, text in _ticks(first, last)]
+    return Timeline(WIDTH, height, LEFT, lanes, _labels(found, place), ticks, _summary(found))
+
+
+def _time(text: str | None) -> float | None:
+    at = unix_seconds(text)
+    return at if at is not None and 0 <= at < _LATEST_S else None
+
+
+def _marks(found: Iterable[Moment], place: Any) -> Iterator[Mark]:
+    """The marks of a lane. Moments in one bin are one mark, in their middle."""
+    bins: defaultdict[tuple[int, bool], list[Moment]] = defaultdict(list)
+    for one in found:
+        bins[int(place(one.at) // _BIN), one.is_end].append(one)
+    for (_, is_end), some in sorted(bins.items()):
+        x = sum(place(one.at) for one in some) / len(some)
+        yield Mark(round(x, 1), round(4 + min(math.log2(len(some)), 4), 1), _text(some), is_end)
+
+
+def _text(some: Sequence[Moment]) -> str:
+    first, last = _day(some[0].at), _day(some[-1].at)
+    if len(some) == 1:
+        return f"{some[0].text}, {first}"
+    days = first if first == last else f"{first} to {last}"
+    return f"{len(some)} of them, {days}: {some[0].text} … {some[-1].text}"
+
+
+def _labels(found: Sequence[Moment], place: Any) -> list[Label]:
+    """The versions that are named: the last one, the first of each major version, others where there is room."""
+    released = [one for one in found if one.version]
+    firsts: dict[object, Moment] = {}
+    for one in released:
+        firsts.setdefault(_major(one.version or ""), one)
+    chosen = dict.fromkeys([*released[-1:], *firsts.values(), *released[:400]])
+    labels: list[Label] = []
+    for one in chosen:
+        text = (one.version or "")[:_LONGEST_LABEL]
+        half = len(text) * _LETTER / 2 + 3
+        x = min(max(place(one.at), LEFT + half - 8), WIDTH - half)
+        if all(abs(x - other.x) > half + len(other.text) * _LETTER / 2 + 3 for other in labels):
+            labels.append(Label(round(x, 1), text))
+    return labels
+
+
+def _major(version: str) -> object:
+    key = version_key(version)
+    return tuple(key[2][:1]) if key[0] else version
+
+
+def _ticks(first: float, last: float) -> list[tuple[float, str]]:
+    """Beginnings of years, months or days, where there is room."""
+    steps = [*((months, "%Y") for months in (1200, 600, 240, 120, 60, 24, 12)), *((n, "%Y-%m") for n in (6, 3, 1))]
+    best: list[tuple[float, str]] = []
+    for months, form in steps:
+        some = list(_months(first, last, months, form))
+        if len(some) > _MOST_TICKS:
+            return best
+        best = some or best
+    if len(best) > 2:
+        return best
+    days = [some for step in (14, 7, 3, 1) if len(some := list(_days(first, last, step))) <= _MOST_TICKS]
+    return max([best, *days], key=len)
+
+
+def _months(first: float, last: float, months: int, form: str) -> Iterator[tuple[float, str]]:
+    begun = datetime.fromtimestamp(first, UTC)
+    number = math.ceil((begun.year * 12 + begun.month - 1) / months) * months
+    while number < 9999 * 12:
+        at = datetime(number // 12, number % 12 + 1, 1, tzinfo=UTC)
+        if at.timestamp() > last:
+            return
+        if at.timestamp() >= first:
+            yield at.timestamp(), at.strftime(form)
+        number += months
+
+
+def _days(first: float, last: float, step: int) -> Iterator[tuple[float, str]]:
+    at = datetime.fromtimestamp(first, UTC).replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
+    for _ in range(_MOST_TICKS + 1):
+        if at.timestamp() > last:
+            return
+        yield at.timestamp(), at.strftime("%Y-%m-%d")
+        at += timedelta(days=step)
+
+
+def _summary(found: Sequence[Moment]) -> str:
+    counts = [(lane, sum(1 for one in found if one.lane == lane and not one.is_end)) for lane in LANES]
+    nouns = {RELEASED: "release", YANKED: "yank", REMOVED: "removal or quarantine"}
+    plurals = {REMOVED: "removals or quarantines"}
+    shown = ", ".join(counted(count, nouns[lane], plurals.get(lane)) for lane, count in counts if count)
+    return f"{shown or 'Events'}, from {_day(found[0].at)} to {_day(found[-1].at)}."
+
+
+def _day(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d")

@@ -1,0 +1,138 @@
+"""Answers at a serial: `/at/SERIAL/...` leads to `/at/SERIAL.EPOCH/...`, which never changes.
+
+The epoch of a serial is that of the last change of anything visible there (docs/design.md, rule 13).
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from sqlalchemy import Connection
+
+from pypi_assets.catalog.database import Catalog
+from pypi_assets.catalog.ledger.epochs import epoch_of
+from pypi_assets.catalog.reports.answerable_serials import NotExactError, answerable_serial
+from pypi_assets.catalog.reports.serials_of_times import serial_at, time_of
+from pypi_assets.service.answers import Answer, Lasting, StreamedAnswer, redirect
+from pypi_assets.service.problems import ProblemError, bad_parameter
+from pypi_assets.service.service import Service
+
+PIN_ACCEPTS = (
+    "a serial (1350), a serial with its epoch (1350.1350), or a time in UTC (2026-03-03, 2026-03-03T12:00:00Z)"
+)
+_SERIAL_PATTERN = r"([0-9]{1,18})(?:\.([0-9]{1,18}))?"
+_TIME_PATTERN = r"[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9]{2}:[0-9]{2}(:[0-9]{2})?(Z|[+-][0-9]{2}:[0-9]{2})?)?"
+PIN_PATTERN = f"^({_SERIAL_PATTERN}|{_TIME_PATTERN})$"
+_SERIAL, _TIME = re.compile(_SERIAL_PATTERN), re.compile(_TIME_PATTERN)
+_AT = re.compile(rb"/at/[^/]*/")
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """What `/at/...` names: a serial, or a time in its place; its epoch, if that is named; and options after commas."""
+
+    serial: int | None
+    moment: datetime | None
+    epoch: int | None
+    options: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Pinned:
+    """An exact serial of the catalog, with its epoch and its time, for handlers of answers there."""
+
+    catalog: Catalog
+    serial: int
+    epoch: int
+    at: datetime | None
+    options: tuple[str, ...] = ()
+
+
+def parse_pin(text: str) -> Pin:
+    """What the text between `/at/` and the next slash means. Raises a ProblemError."""
+    pinned, *options = text.split(",")
+    if match := _SERIAL.fullmatch(pinned):
+        return Pin(int(match[1]), None, None if match[2] is None else int(match[2]), tuple(options))
+    if _TIME.fullmatch(pinned):
+        try:
+            moment = datetime.fromisoformat(pinned)
+        except ValueError:
+            raise ProblemError(404, "not-exact", f"{pinned} is no time", parameter="at", accepts=PIN_ACCEPTS) from None
+        return Pin(None, moment if moment.tzinfo else moment.replace(tzinfo=UTC), None, tuple(options))
+    raise bad_parameter("at", f"{pinned!r:.100} is neither a serial nor a time", PIN_ACCEPTS)
+
+
+def answer_at(
+    service: Service, pin: Pin, raw_path: bytes, query: bytes, answer: Callable[[Pinned], Answer | StreamedAnswer]
+) -> Answer | StreamedAnswer:
+    """What `answer` returns at the pinned serial: immutable. Without an epoch in the pin, a redirect to the one there.
+
+    Raises a ProblemError: 404 where the catalog is not exact at the serial, or it never had this epoch; 410 where the
+    epoch is over.
+    """
+    catalog = service.require_catalog()
+    serial = _exact_serial(catalog, pin)
+    with catalog.read() as connection:
+        epoch, at = epoch_of(connection, serial), time_of(connection, serial)
+    if pin.epoch is None:
+        return _redirect(pin, raw_path, query, f"{serial}" if pin.serial is None else f"{serial}.{epoch}", serial)
+    _require_epoch(pin, serial, epoch)
+    found = answer(Pinned(catalog, serial, epoch, at, pin.options))
+    with catalog.read() as connection:
+        _require_epoch(pin, serial, epoch_of(connection, serial))  # nothing changed while it was made
+    found.serial = serial
+    if found.status == 200 and found.lasting == Lasting.SHORT:
+        found.lasting, found.modified = Lasting.IMMUTABLE, at
+    return found
+
+
+def _redirect(pin: Pin, raw_path: bytes, query: bytes, to: str, serial: int) -> Answer:
+    """A redirect to the same path below `to`. It is relative, so it holds behind any prefix."""
+    below = _AT.sub(b"", raw_path, count=1)
+    up = b"../" * (below.count(b"/") + 1)
+    place = up + ",".join((to, *pin.options)).encode() + b"/" + below
+    found = redirect((place + (b"?" + query if query else b"")).decode("latin-1"))
+    found.serial = serial
+    return found
+
+
+def _require_epoch(pin: Pin, serial: int, epoch: int) -> None:
+    if pin.epoch is None or pin.epoch == epoch:
+        return
+    if serial <= pin.epoch < epoch:
+        raise ProblemError(
+            410,
+            "gone",
+            f"the epoch {pin.epoch} of serial {serial} is over: what is known of it has changed, and /at/{serial}/"
+            " leads to the epoch that it has now",
+            parameter="at",
+        )
+    raise ProblemError(
+        404,
+        "not-exact",
+        f"serial {serial} has no epoch {pin.epoch}: /at/{serial}/ leads to the one that it has",
+        parameter="at",
+    )
+
+
+def _exact_serial(catalog: Catalog, pin: Pin) -> int:
+    try:
+        if pin.moment is None:
+            return answerable_serial(catalog, pin.serial)
+        complete = answerable_serial(catalog)
+        with catalog.read() as connection:
+            return answerable_serial(catalog, _serial_of(connection, pin.moment, complete, catalog.clock()))
+    except NotExactError as error:
+        raise ProblemError(404, "not-exact", str(error), parameter="at") from None
+
+
+def _serial_of(connection: Connection, moment: datetime, complete: int, now: float) -> int:
+    if moment.timestamp() > now:
+        raise ProblemError(404, "not-exact", f"{moment.isoformat()} is in the future", parameter="at")
+    serial = serial_at(connection, moment, complete)
+    if serial is None:
+        raise ProblemError(
+            404, "not-exact", f"{moment.isoformat()} is before the first known event of the index", parameter="at"
+        )
+    return serial

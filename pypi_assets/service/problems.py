@@ -1,0 +1,146 @@
+"""What went wrong with a request, as problem documents of RFC 9457.
+
+Handlers raise a ProblemError, or the errors of the parts that they call, which become problems here. No problem has a
+stack trace, or anything of an error that was not meant for people.
+"""
+
+from collections.abc import Sequence
+from http import HTTPStatus
+
+import msgspec
+from sqlalchemy.exc import SQLAlchemyError
+
+from pypi_assets.catalog.database import CatalogError
+from pypi_assets.errors import ExpectedError, NotAnsweredError
+from pypi_assets.leveldbs.format.errors import LeveldbError, NotBuiltYetError
+from pypi_assets.lookup.lookup_command import LookupNameError
+from pypi_assets.service.answers import Answer, Lasting, to_json
+from pypi_assets.storage.store import StorageError
+
+MEDIA_TYPE = "application/problem+json"
+_LONGEST_DETAIL = 2_000
+_RETRY_AFTER_S = 5
+
+
+class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A problem document. `parameter` is the one that is wrong, and `accepts` what it takes; `hints` are what may have
+    been meant, in sentences.
+    """
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    parameter: str | None = None
+    accepts: str | None = None
+    hints: Sequence[str] = ()
+
+
+TITLES = {
+    "bad-parameter": "A parameter is wrong",
+    "bad-request": "The request cannot be read",
+    "conflict": "Parameters do not go together",
+    "not-found": "There is no such thing",
+    "not-exact": "The catalog is not exact there",
+    "no-method": "The method is not offered here",
+    "not-acceptable": "No form of the answer is accepted",
+    "gone": "This answer is over",
+    "too-large": "The request is too large",
+    "busy": "Too many requests at once",
+    "refused": "This is refused",
+    "not-built-yet": "The dataset is not built yet",
+    "no-catalog": "There is no catalog",
+    "unavailable": "A part that is needed does not answer",
+    "too-slow": "The answer took too long",
+    "internal": "The service has a defect",
+}
+"""Of each kind of problem, which is the last part of its type."""
+
+
+class ProblemError(Exception):
+    """Ends a request with a problem of a kind of `TITLES`. `headers` are added to the answer's."""
+
+    def __init__(
+        self,
+        status: int,
+        kind: str,
+        detail: str,
+        *,
+        parameter: str | None = None,
+        accepts: str | None = None,
+        hints: Sequence[str] = (),
+        headers: Sequence[tuple[str, str]] = (),
+    ) -> None:
+        super().__init__(detail)
+        self.problem = Problem(
+            type=f"/docs#{kind}",
+            title=TITLES[kind],
+            status=status,
+            detail=detail[:_LONGEST_DETAIL],
+            parameter=parameter,
+            accepts=accepts,
+            hints=hints,
+        )
+        self.headers = tuple(headers)
+
+
+def bad_parameter(parameter: str, detail: str, accepts: str | None = None) -> ProblemError:
+    """The error for a value of `parameter` that is not what it `accepts`."""
+    return ProblemError(400, "bad-parameter", detail, parameter=parameter, accepts=accepts)
+
+
+def conflict(parameter: str, detail: str, accepts: str | None = None) -> ProblemError:
+    """The error for a value of `parameter` that does not go with the others."""
+    return ProblemError(409, "conflict", detail, parameter=parameter, accepts=accepts)
+
+
+def not_found(detail: str, *, hints: Sequence[str] = (), parameter: str | None = None) -> ProblemError:
+    """The error for what there is not."""
+    return ProblemError(404, "not-found", detail, hints=hints, parameter=parameter)
+
+
+def unavailable(detail: str, kind: str = "unavailable") -> ProblemError:
+    """The error for what can be answered later."""
+    return ProblemError(503, kind, detail, headers=[("Retry-After", str(_RETRY_AFTER_S))])
+
+
+def problem_of(error: Exception) -> ProblemError | None:
+    """The problem that an error of the parts below means; None for a defect, whose text is for the log alone."""
+    match error:
+        case ProblemError():
+            return error
+        case LookupNameError():
+            return ProblemError(400, "bad-parameter", str(error))
+        case NotAnsweredError():
+            return ProblemError(404, "not-exact", str(error))
+        case NotBuiltYetError():
+            return unavailable(str(error), "not-built-yet")
+        case LeveldbError() | StorageError() | CatalogError():
+            return unavailable(str(error))
+        case SQLAlchemyError():
+            return unavailable("the catalog does not answer")
+        case ExpectedError():
+            return ProblemError(400, "bad-request", str(error))
+    return None
+
+
+def problem_answer(error: ProblemError, serial: int | None = None) -> Answer:
+    """The answer to a request that ended with `error`."""
+    return Answer(
+        to_json(error.problem),
+        MEDIA_TYPE,
+        status=error.problem.status,
+        serial=serial,
+        lasting=Lasting.NO_STORE,
+        headers=error.headers,
+    )
+
+
+def defect() -> ProblemError:
+    """The error for a request that failed by a mistake of ours."""
+    return ProblemError(500, "internal", "the request failed; the log of the service has the reason")
+
+
+def status_phrase(status: int) -> str:
+    """The phrase of a status: `Not Found`."""
+    return HTTPStatus(status).phrase

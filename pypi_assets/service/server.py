@@ -1,0 +1,81 @@
+"""Runs the service under uvicorn: one process, or several that share a listening socket."""
+
+import os
+import socket
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import uvicorn
+from uvicorn.supervisors import Multiprocess
+
+from pypi_assets.service.app import create_app
+from pypi_assets.service.connections import ServiceConnection
+from pypi_assets.service.measures import FOLDER_VARIABLE
+from pypi_assets.service.service import Service
+
+_APP = "pypi_assets.service.app:create_app"
+_BACKLOG = 2_048
+_KEEP_ALIVE_S = 15
+_GRACE_S = 30
+"""For how long answers that have begun are completed when the service stops."""
+
+
+def serve(host: str, port: int, workers: int, *, ready: Callable[[str], None]) -> None:
+    """Serves until SIGINT or SIGTERM, and completes the answers that have begun. Port 0 takes a free one.
+
+    Each of the `workers` reads the settings from the environment; several are processes of their own, and one that dies
+    is replaced. `ready` is called with the URL once it is bound. Raises OSError where it cannot be bound.
+    """
+    with _listener(host, port) as listener, tempfile.TemporaryDirectory(prefix="pypi-assets-service-") as folder:
+        config = _config(_APP, factory=True, workers=workers, lifespan="on")
+        ready(_url(host, listener))
+        if workers > 1:
+            os.environ[FOLDER_VARIABLE] = folder
+            Multiprocess(config, sockets=[listener]).run()
+        else:
+            uvicorn.Server(config).run(sockets=[listener])
+
+
+@contextmanager
+def running(service: Service, host: str = "127.0.0.1", port: int = 0) -> Iterator[str]:
+    """Serves from a thread of this process while the context lasts; yields the URL, which ends in a slash."""
+    server = uvicorn.Server(_config(create_app(service), lifespan="off"))
+    with _listener(host, port) as listener:
+        thread = threading.Thread(target=server.run, args=([listener],), name="service")
+        thread.start()
+        try:
+            yield _url(host, listener)
+        finally:
+            server.should_exit = True
+            thread.join()
+
+
+def _config(app: Any, **options: Any) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        http=ServiceConnection,
+        access_log=False,
+        log_config=None,
+        server_header=False,
+        proxy_headers=False,
+        ws="none",
+        timeout_keep_alive=_KEEP_ALIVE_S,
+        timeout_graceful_shutdown=_GRACE_S,
+        **options,
+    )
+
+
+def _listener(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=_BACKLOG)
+    except (TypeError, UnicodeError):
+        raise OSError("this is no name of a host") from None
+
+
+def _url(host: str, listener: socket.socket) -> str:
+    shown = f"[{host}]" if ":" in host else host
+    return f"http://{shown}:{listener.getsockname()[1]}/"

@@ -1,0 +1,179 @@
+"""What the routes of one process share: the settings, the published set of datasets, the catalog, and threads.
+
+It follows new versions in the background. A request keeps the set that it began with until it ends.
+"""
+
+import asyncio
+import copy
+import logging
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from pypi_assets.assembly import catalog_to_read, storage_from
+from pypi_assets.catalog.database import Catalog, CatalogError, NoCatalogError
+from pypi_assets.errors import FIRST_COMMANDS
+from pypi_assets.leveldbs.format.errors import LeveldbError
+from pypi_assets.lookup.published_sets import OpenSet, PublishedSets
+from pypi_assets.service.problems import unavailable
+from pypi_assets.service.remembered import Remembered
+from pypi_assets.settings import Settings
+from pypi_assets.storage.store import StorageError
+
+_log = logging.getLogger(__name__)
+_THREADS = 16
+_FORMER_SETS = 2
+"""How many sets stay open after newer ones came, for the next pages of what began with them."""
+
+
+@dataclass
+class Service:
+    """Opened by `open_service`. `datasets` and `catalog` are for handlers, which run in threads.
+
+    `problems` are why the storage or the catalog could not be followed last, by their names. `waiting` counts what runs
+    in `threads` or waits for one; it and `remembered` belong to the event loop.
+    """
+
+    settings: Settings
+    problems: dict[str, str] = field(default_factory=dict)
+    threads: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(_THREADS, "service"))
+    remembered: Remembered = field(default_factory=Remembered)
+    waiting: int = 0
+    _sets: PublishedSets | None = None
+    _present: OpenSet | None = None
+    _former: list[OpenSet] = field(default_factory=list)
+    _catalog: Catalog | None = None
+    _is_without_catalog: bool = False
+    _opening: threading.Lock = field(default_factory=threading.Lock)
+    _closing: threading.Event = field(default_factory=threading.Event)
+
+    @property
+    def present(self) -> OpenSet | None:
+        """The set that requests are answered from now; None where nothing is published."""
+        return self._present
+
+    @property
+    def catalog(self) -> Catalog | None:
+        """The catalog; None where there is none, or where it did not answer yet."""
+        return self._catalog
+
+    def datasets(self) -> OpenSet:
+        """The readers that one request uses: all of one serial. Raises a ProblemError where nothing is published.
+
+        >>> service.datasets().reader(ModulesReader).module("yaml").results
+        """
+        if self._present is None:
+            raise unavailable(
+                self.problems.get("storage") or f"nothing is published yet: {FIRST_COMMANDS}", "not-built-yet"
+            )
+        return self._present
+
+    def of_one_set(self) -> "Service":
+        """The same, whose present set stays the one of now: for an answer that is made of several."""
+        return copy.copy(self)
+
+    def named_set(self, set_id: str) -> OpenSet | None:
+        """The set of this name, which a cursor has: also one that came before, or that this process has not reached.
+
+        None where it is no longer published. Raises StorageError.
+        """
+        for opened in (self._present, *self._former):
+            if opened is not None and opened.id == set_id:
+                return opened
+        with self._opening:
+            opened = None if self._sets is None else self._sets.open_named(set_id)
+            if opened is not None:
+                self._keep(opened)
+            return opened
+
+    def require_catalog(self) -> Catalog:
+        """The catalog. Raises a ProblemError where there is none."""
+        if self._catalog is None:
+            raise unavailable(self.problems.get("catalog") or "this service has no catalog", "no-catalog")
+        return self._catalog
+
+    @property
+    def has_catalog(self) -> bool:
+        """Whether there should be a catalog: there is one, or its database does not answer just now."""
+        return self._catalog is not None or not self._is_without_catalog
+
+    @property
+    def is_closing(self) -> bool:
+        """Whether it is about to end."""
+        return self._closing.is_set()
+
+    def note_done(self, done: "asyncio.Future[Any]") -> None:
+        """Called when a thread is free again."""
+        self.waiting -= 1
+        if not done.cancelled():
+            done.exception()  # nothing waits for it where the request took too long
+
+    def follow(self) -> None:
+        """Opens what has been published since the last look, and the catalog where it was not open yet."""
+        with self._opening:
+            self._note("storage", self._open_newest_set)
+            if self._catalog is None:
+                self._note("catalog", self._open_catalog)
+
+    def follow_in_background(self) -> None:
+        """Follows until `close`, at the interval of the settings."""
+        threading.Thread(target=self._keep_following, name="follow", daemon=True).start()
+
+    def close(self) -> None:
+        """Ends the following. What answers still use closes with them."""
+        self._closing.set()
+        self.threads.shutdown(wait=False, cancel_futures=True)
+        with self._opening:
+            self._present = None
+            self._former.clear()
+            if self._catalog is not None:
+                self._catalog.close()
+                self._catalog = None
+
+    def _keep_following(self) -> None:
+        while not self._closing.wait(self.settings.service_refresh_s):
+            self.follow()
+
+    def _note(self, part: str, step: Callable[[], None]) -> None:
+        try:
+            step()
+        except (LeveldbError, StorageError, CatalogError, SQLAlchemyError, OSError) as error:
+            if self.problems.get(part) != str(error):
+                _log.warning("%s: %s", part, error)
+            self.problems[part] = str(error)
+        else:
+            self.problems.pop(part, None)
+
+    def _open_newest_set(self) -> None:
+        if self._sets is None:
+            storage = storage_from(self.settings, read_only=True)
+            self._sets = PublishedSets(storage, self.settings.leveldbs_dir)
+        newest = self._sets.open_newest(self._present)
+        if newest is None or self._closing.is_set():
+            return
+        before, self._present = self._present, newest
+        if before is not None:
+            self._keep(before)
+        _log.info("answers are as of serial %d", newest.serial)
+
+    def _keep(self, opened: OpenSet) -> None:
+        self._former = [opened, *self._former][:_FORMER_SETS]
+
+    def _open_catalog(self) -> None:
+        try:
+            self._catalog = catalog_to_read(self.settings)
+            self._is_without_catalog = False
+        except NoCatalogError:
+            self._is_without_catalog = True
+            raise
+
+
+def open_service(settings: Settings) -> Service:
+    """A service of these settings, which has looked once at what is published. Nothing has to be there yet."""
+    service = Service(settings)
+    service.follow()
+    return service

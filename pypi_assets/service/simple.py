@@ -1,0 +1,128 @@
+"""The routes of pages of the Simple API: of the published datasets, and at an earlier serial of the catalog."""
+
+from dataclasses import replace
+from urllib.parse import quote
+
+from packaging.utils import canonicalize_name
+from starlette.routing import Route
+
+from pypi_assets.catalog.database import CatalogError
+from pypi_assets.catalog.reports.answerable_serials import answerable_serial
+from pypi_assets.catalog.reports.past_pages import page_at
+from pypi_assets.catalog.reports.project_following import require_answered
+from pypi_assets.catalog.reports.simple_page import SimplePage
+from pypi_assets.lookup.published_sets import OpenSet
+from pypi_assets.lookup.simple_reader import SimpleReader, in_page_order
+from pypi_assets.service.answers import Answer, Lasting, redirect
+from pypi_assets.service.names import ProjectName
+from pypi_assets.service.operations import Call, Operation, Parameters, operation_routes
+from pypi_assets.service.pins import Pinned
+from pypi_assets.service.problems import not_found
+from pypi_assets.service.service import Service
+from pypi_assets.service.simple_pages import HTML, MEDIA_TYPES, V1_JSON, negotiate, render_page
+
+SAFE = "safe"
+NO_SDIST_METADATA = "no-sdist-metadata"
+OPTIONS = (SAFE, NO_SDIST_METADATA)
+"""What can follow a serial after a comma: installers drop query strings."""
+_HTML_HEADERS = (("Content-Security-Policy", "default-src 'none'"),)
+
+
+class PageParameters(Parameters, frozen=True):
+    """The page of which project."""
+
+    project: ProjectName
+
+
+def routes(service: Service) -> list[Route]:
+    """The routes of pages."""
+    return list(operation_routes(service, [PAGE, PAGE_WITHOUT_SLASH]))
+
+
+def _page(service: Service, call: Call[PageParameters]) -> Answer:
+    given, pinned = call.parameters.project, call.pinned
+    project = canonicalize_name(given)
+    if project != given:
+        return redirect(f"../{quote(project)}/", status=301)
+    media_type = negotiate(call.headers.get("accept"))
+    if pinned is not None:
+        return _past_page(pinned, project, media_type)
+    datasets = service.datasets()
+    page = datasets.reader(SimpleReader).page(project)
+    set_id: str | None = datasets.id
+    if page is None:
+        page, set_id = _page_without_files(service, datasets, project), None
+    if page is None:
+        raise _no_page(project, datasets.serial)
+    answer = _rendered(page, media_type)
+    answer.serial, answer.modified, answer.set_id = datasets.serial, datasets.published.published_at, set_id
+    return answer
+
+
+def _past_page(pinned: Pinned, project: str, media_type: str) -> Answer:
+    with pinned.catalog.read() as connection:
+        following = require_answered(connection, project, pinned.serial)
+    is_safe = SAFE in pinned.options
+    page = page_at(pinned.catalog, pinned.serial, project, is_safe=is_safe)
+    if page is None:
+        reason = None if following is None else following.sentence()
+        raise _no_page(project, pinned.serial, reason)
+    page = replace(page, files=tuple(in_page_order(page.files)))
+    answer = _rendered(page, media_type, has_sdist_metadata=NO_SDIST_METADATA not in pinned.options)
+    if is_safe:
+        answer.lasting = Lasting.REDIRECT  # it depends on today
+    return answer
+
+
+def _page_without_files(service: Service, datasets: OpenSet, project: str) -> SimplePage | None:
+    """The page of a project without live files, which the datasets do not have: of a quarantined one, for instance."""
+    catalog = service.catalog
+    if catalog is None:
+        return None
+    try:
+        page = page_at(catalog, answerable_serial(catalog, datasets.serial), project)
+    except CatalogError:
+        return None
+    return None if page is None or page.files else page
+
+
+def _rendered(page: SimplePage, media_type: str, *, has_sdist_metadata: bool = True) -> Answer:
+    body = render_page(page, media_type, has_sdist_metadata=has_sdist_metadata)
+    shown = media_type if media_type != HTML else f"{HTML}; charset=utf-8"
+    headers = () if media_type == V1_JSON else _HTML_HEADERS
+    return Answer(body, shown, varies=("Accept",), headers=headers)
+
+
+def _no_page(project: str, serial: int, reason: str | None = None) -> Exception:
+    return not_found(reason or f"there is no project {project} at serial {serial}", parameter="project")
+
+
+def _with_slash(_service: Service, call: Call[PageParameters]) -> Answer:
+    return redirect(f"{quote(canonicalize_name(call.parameters.project))}/", status=301)
+
+
+PAGE = Operation(
+    path="/simple/{project}/",
+    handler=_page,
+    summary="The page of a project in the Simple API",
+    description=(
+        "For installers: `pip install --index-url .../simple/`, or `.../at/2026-03-03/simple/` to resolve as of then."
+        f" After the serial and a comma, `{SAFE}` leaves out what the index does not show today, and"
+        f" `{NO_SDIST_METADATA}` the metadata of sdists."
+    ),
+    parameters=PageParameters,
+    media_types=MEDIA_TYPES,
+    problems=(301, 404),
+    tag="simple",
+    options=OPTIONS,
+)
+PAGE_WITHOUT_SLASH = Operation(
+    path="/simple/{project}",
+    handler=_with_slash,
+    summary="Leads to the page of a project",
+    parameters=PageParameters,
+    media_types=MEDIA_TYPES,
+    problems=(301,),
+    tag="simple",
+    options=OPTIONS,
+)

@@ -1,0 +1,176 @@
+"""Routes about the service itself: how far its answers go, whether it is alive and ready, and its metrics."""
+
+import time
+from collections.abc import Mapping
+
+import msgspec
+from sqlalchemy.exc import SQLAlchemyError
+from starlette.routing import Route
+
+from pypi_assets.catalog.database import CatalogError
+from pypi_assets.catalog.observed.events import first_event_time, last_event
+from pypi_assets.catalog.observed.followed import count_answered
+from pypi_assets.catalog.reports.answerable_serials import first_exact_serial
+from pypi_assets.catalog.reports.followed_index import read_followed
+from pypi_assets.index.urls import redact
+from pypi_assets.lookup.published_sets import OpenSet
+from pypi_assets.service.answers import Answer, Lasting, to_json
+from pypi_assets.service.hashes import NoParameters
+from pypi_assets.service.measures import metrics_text
+from pypi_assets.service.operations import Call, Operation, operation_routes
+from pypi_assets.service.problems import unavailable
+from pypi_assets.service.service import Service
+from pypi_assets.service.times import utc_text
+
+
+class CatalogState(msgspec.Struct, frozen=True, kw_only=True):
+    """How far the catalog has come: complete up to `serial`, with answers at serials from `exact_from` on.
+
+    `index_serial` is the last serial of the index that it has seen. `followed_projects` is null where all of the index
+    is followed.
+    """
+
+    exact_from: int | None
+    serial: int | None
+    index_url: str | None
+    index_serial: int | None
+    followed_projects: int | None
+
+
+class DatasetsState(msgspec.Struct, frozen=True, kw_only=True):
+    """The set of datasets that answers come from, with the version of each."""
+
+    serial: int
+    set: str
+    published_at: str
+    versions: Mapping[str, int]
+
+
+class ServiceStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """How far answers go. `lag_serials` and `lag_seconds` are what they lack of the index, as far as the catalog knows.
+
+    `problems` are the parts that do not answer now, and why. Null is what is not there.
+    """
+
+    serial: int | None
+    datasets: DatasetsState | None
+    catalog: CatalogState | None
+    lag_serials: int | None
+    lag_seconds: float | None
+    problems: Mapping[str, str]
+
+
+class Health(msgspec.Struct, frozen=True):
+    """That the process answers."""
+
+    status: str
+
+
+def routes(service: Service) -> list[Route]:
+    """The routes about the service itself."""
+    return list(operation_routes(service, [STATUS, HEALTHY, READY, METRICS]))
+
+
+def _status(service: Service, _call: Call[NoParameters]) -> Answer:
+    present = service.present
+    problems = dict(service.problems)
+    catalog, lag_seconds = None, None
+    try:
+        catalog, lag_seconds = _catalog_state(service, None if present is None else present.serial)
+    except (CatalogError, SQLAlchemyError):
+        problems["catalog"] = "the catalog does not answer"
+    serial = present.serial if present else None
+    index_serial = catalog.index_serial if catalog else None
+    content = ServiceStatus(
+        serial=serial,
+        datasets=None if present is None else _datasets_state(present),
+        catalog=catalog,
+        lag_serials=None if serial is None or index_serial is None else max(index_serial - serial, 0),
+        lag_seconds=lag_seconds,
+        problems=problems,
+    )
+    return Answer(to_json(content), serial=serial, lasting=Lasting.NO_STORE)
+
+
+def _datasets_state(present: OpenSet) -> DatasetsState:
+    return DatasetsState(
+        serial=present.serial,
+        set=present.id,
+        published_at=str(utc_text(present.published.published_at.timestamp())),
+        versions=present.published.versions,
+    )
+
+
+def _catalog_state(service: Service, serial: int | None) -> tuple[CatalogState | None, float | None]:
+    """How far the catalog has come, and for how many seconds answers of `serial` have lagged."""
+    catalog = service.catalog
+    if catalog is None:
+        return None, None
+    with catalog.read() as connection:
+        followed, newest = read_followed(connection), last_event(connection)
+        lacked = None if serial is None else first_event_time(connection, serial)
+        count = None if followed.complete_serial is None else count_answered(connection, followed.complete_serial)
+        exact_from = first_exact_serial(connection)
+    known = (followed.listed_serial, followed.observed_serial, newest.serial if newest else None)
+    state = CatalogState(
+        exact_from=exact_from,
+        serial=followed.complete_serial,
+        index_url=followed.index_url and redact(followed.index_url),
+        index_serial=max((one for one in known if one is not None), default=None),
+        followed_projects=count,
+    )
+    return state, 0.0 if lacked is None else max(time.time() - lacked, 0.0)
+
+
+def _healthy(_service: Service, _call: Call[NoParameters]) -> Answer:
+    return Answer(to_json(Health("alive")), lasting=Lasting.NO_STORE)
+
+
+def _ready(service: Service, _call: Call[NoParameters]) -> Answer:
+    if service.is_closing:
+        raise unavailable("the service is stopping")
+    service.datasets()
+    return Answer(to_json(Health("ready")), lasting=Lasting.NO_STORE)
+
+
+def _metrics(service: Service, _call: Call[NoParameters]) -> Answer:
+    content, media_type = metrics_text(service)
+    return Answer(content, media_type, lasting=Lasting.NO_STORE)
+
+
+STATUS = Operation(
+    path="/v1/status",
+    handler=_status,
+    summary="How far answers go, and what is followed",
+    parameters=NoParameters,
+    answer=ServiceStatus,
+    tag="service",
+    at_serial=False,
+)
+HEALTHY = Operation(
+    path="/healthz",
+    handler=_healthy,
+    summary="Whether the process answers",
+    parameters=NoParameters,
+    answer=Health,
+    tag="service",
+    at_serial=False,
+)
+READY = Operation(
+    path="/readyz",
+    handler=_ready,
+    summary="Whether there is something to answer from",
+    parameters=NoParameters,
+    answer=Health,
+    tag="service",
+    at_serial=False,
+)
+METRICS = Operation(
+    path="/metrics",
+    handler=_metrics,
+    summary="Metrics of the service for Prometheus",
+    parameters=NoParameters,
+    media_types=("text/plain",),
+    tag="service",
+    at_serial=False,
+)

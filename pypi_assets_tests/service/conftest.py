@@ -1,0 +1,36 @@
+"""A published index and a client of the service over it; see `published.py`."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pypi_assets_tests.environment import clear_settings
+from pypi_assets_tests.service.published import Client, Published, fill, published_index
+
+
+@pytest.fixture(scope="session")
+def published(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Published]:
+    """An index with a little history, crawled from its first serial and published once. Tests do not change it."""
+    with pytest.MonkeyPatch.context() as environment, published_index(tmp_path_factory.mktemp("published")) as one:
+        clear_settings(environment)
+        fill(one)
+        one.publish_first()
+        yield one
+
+
+@pytest.fixture
+def changing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Published]:
+    """The same index for one test, which may publish more."""
+    clear_settings(monkeypatch)
+    with published_index(tmp_path / "changing") as one:
+        fill(one)
+        one.publish_first()
+        yield one
+
+
+@pytest.fixture(scope="session")
+def client(published: Published) -> Iterator[Client]:
+    """A client of a service over `published`. Tests do not change it."""
+    with published.client() as client:
+        yield client

@@ -1,0 +1,51 @@
+import pytest
+
+from pypi_assets_tests.service.pages.documents import BROWSER, page
+from pypi_assets_tests.service.published import Client
+
+
+def test_the_first_page_has_one_search_box_and_examples(client: Client):
+    document = page(client, "/")
+    assert "What is in this package index?" in document.text
+    assert document.links["six"] == "/dependents/six/"
+
+
+@pytest.mark.parametrize(
+    ("moment", "page_path", "location"),
+    [
+        ("17", "/import/yaml/", "/at/17/import/yaml/"),
+        (" 2026-03-03 ", "/search/?q=a", "/at/2026-03-03/search/?q=a"),
+        ("", "/import/yaml/", "/import/yaml/"),
+    ],
+)
+def test_the_form_pins_a_page(client: Client, moment: str, page_path: str, location: str):
+    answer = client.get("/as-of", params={"moment": moment, "page": page_path}, headers=BROWSER)
+    assert (answer.status_code, answer.headers["location"]) == (303, location)
+
+
+@pytest.mark.parametrize(
+    ("moment", "page_path", "wrong"),
+    [
+        ("yesterday", "/", "moment"),
+        ("1/../..", "/", "moment"),
+        ("1", "//elsewhere.invalid/", "page"),
+        ("1", "https://elsewhere.invalid/", "page"),
+        ("", "//elsewhere.invalid/", "page"),
+    ],
+)
+def test_what_is_no_moment_or_no_page_of_this_service_is_refused(
+    client: Client, moment: str, page_path: str, wrong: str
+):
+    answer = client.get("/as-of", params={"moment": moment, "page": page_path})
+    assert (answer.status_code, answer.json()["parameter"]) == (400, wrong)
+
+
+def test_a_date_leads_to_what_was_then(client: Client):
+    document = page(client, "/as-of?moment=2026-03-03&page=/project/demo/")
+    assert "as it was at serial" in document.text
+    assert "2.1" not in document.text
+
+
+def test_a_serial_that_is_not_exact_is_a_page_that_names_those_that_are(client: Client):
+    document = page(client, "/as-of?moment=999999&page=/project/demo/", status=404)
+    assert "only for serials" in document.text

@@ -1,0 +1,44 @@
+from pypi_assets_tests.service.pages.documents import page
+from pypi_assets_tests.service.published import Client
+
+
+def test_a_release_shows_its_files_requirements_and_what_it_provides(client: Client):
+    document = page(client, "/release/demo/1.0/")
+    assert "demo-1.0-py3-none-any.whl" in document.text
+    assert "demo-1.0.tar.gz" in document.text
+    assert "PyYAML>=5,<7" in document.text
+    assert document.links["demo"] in {"/project/demo/", "/import/demo/", "/command/demo/"}
+    assert document.links["What changed in it"] == "/changes/demo/?after=1.0"
+    assert "yanked broken" in page(client, "/release/demo/2.0/").text
+
+
+def test_the_data_of_a_release_are_what_the_api_answers(client: Client):
+    found = client.get("/release/demo/1.0.0.json").json()
+    assert found["release"] == client.get("/v1/projects/demo/1.0").json()
+
+
+def test_a_requirement_that_no_version_fits_is_shown(client: Client):
+    assert "no live version fits" in page(client, "/release/demo/2.0/").text
+    assert "with an extra alone" in page(client, "/release/other-app/0.1/").text
+
+
+def test_what_changed_between_two_versions(client: Client):
+    document = page(client, "/changes/demo/?before=1.0&after=2.1")
+    assert "what changed between 1.0 and 2.1" in document.text
+    assert "changed PyYAML>=5,<7 to PyYAML" in document.text
+    assert "added demo.new" in document.text
+    assert "removed demo" in document.text
+    assert "removed sdist" in document.text
+    found = client.get("/changes/demo.json?before=1.0&after=2.1").json()["changes"]
+    assert found["modules"] == {"added": ["demo.new"], "removed": []}
+
+
+def test_without_versions_the_newest_is_compared_with_the_one_before(client: Client):
+    assert "what changed between 2.0 and 2.1" in page(client, "/changes/demo/").text
+    assert "what changed between 1.0 and 2.0" in page(client, "/changes/demo/?after=2.0").text
+    assert "Nothing that is recorded differs" in page(client, "/changes/pyyaml/").text
+
+
+def test_a_version_that_is_not_there_is_a_problem(client: Client):
+    assert "has no version 9" in page(client, "/changes/demo/?before=9", status=404).text
+    assert "the newest version of demo is 2.1" in page(client, "/release/demo/9/", status=404).text

@@ -1,0 +1,71 @@
+import pytest
+
+from pypi_assets_tests.service.pages.documents import BROWSER, page
+from pypi_assets_tests.service.published import Client, Published
+
+
+def leads_to(client: Client, text: str, prefix: str = "") -> str | None:
+    answer = client.get(f"{prefix}/search/", params={"q": text}, headers=BROWSER)
+    assert answer.status_code in {200, 303}
+    return answer.headers.get("location")
+
+
+@pytest.mark.parametrize(
+    ("text", "location"),
+    [
+        ("yaml", "/import/yaml/"),
+        ("import yaml", "/import/yaml/"),
+        ("from yaml.nodes import Node", "/import/yaml.nodes/"),
+        ("PyYAML", "/project/PyYAML/"),
+        ("demo==1.0", "/release/demo/1.0/"),
+        ("pip install demo==2.0", "/release/demo/2.0/"),
+        ("demo-2.1-py3-none-any.whl", "/release/demo/2.1/"),
+        ("demo==9.9", "/project/demo/"),
+        ("uvx demo", "/command/demo/"),
+        ("other_app", "/project/Other.App/"),
+    ],
+)
+def test_what_means_one_thing_leads_to_it(client: Client, text: str, location: str):
+    assert leads_to(client, text) == location
+
+
+def test_a_hash_leads_to_its_file(client: Client):
+    [file] = client.get("/v1/projects/demo/2.1").json()["result"]["files"]
+    assert leads_to(client, file["sha256"].upper()) == f"/file/{file['sha256']}/"
+
+
+def test_what_means_several_things_lists_them(client: Client):
+    assert leads_to(client, "demo") is None
+    document = page(client, "/search/?q=demo")
+    assert "“demo” can mean" in document.text
+    assert "Newest 2.1, 3 releases, required by 1 project" in document.text
+    found = client.get("/search.json?q=demo").json()
+    assert [one["kind"] for one in found["results"]] == ["import", "project", "command"]
+    assert found["hints"] == []
+
+
+def test_nothing_found_has_hints(client: Client):
+    found = client.get("/search.json?q=yamll").json()
+    assert (found["results"], found["hints"]) == ([], ["did you mean yaml?"])
+    assert "did you mean yaml?" in page(client, "/search/?q=yamll").text
+    assert "What the search understands" in page(client, "/search/").text
+
+
+def test_a_search_at_a_serial_finds_what_was_there_then(client: Client, published: Published):
+    now = published.index.serial
+    gone = next(
+        one["serial"] for one in client.get("/v1/projects/gone/history").json()["results"] if one["kind"] == "add file"
+    )
+    assert leads_to(client, "gone", f"/at/{gone}.{gone}") == f"/at/{gone}.{gone}/project/gone/"
+    assert leads_to(client, "gone", f"/at/{now}.{now}") is None
+
+
+@pytest.mark.parametrize("text", ["a b c", "%", "\u202e", "x" * 500, "'\"><script>", "a/../b", "../..", "a\\b"])
+def test_odd_texts_find_nothing_and_stay_as_they_are(client: Client, text: str):
+    answer = client.get("/search/", params={"q": text}, headers=BROWSER)
+    assert answer.status_code == 200
+    assert page(client, answer.url.removeprefix(client.url.rstrip("/"))).text
+
+
+def test_a_text_that_is_too_long_is_refused(client: Client):
+    assert client.get("/search/", params={"q": "x" * 501}).json()["parameter"] == "q"

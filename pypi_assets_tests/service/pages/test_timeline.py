@@ -1,0 +1,97 @@
+from datetime import UTC, datetime
+from itertools import pairwise
+from typing import Any
+
+from pypi_assets.service.pages.timeline import LEFT, WIDTH, Moment, Timeline, moments, timeline
+
+DAY_S = 86_400.0
+
+
+def release(version: str, *uploaded: str | None) -> dict[str, Any]:
+    return {"version": version, "files": [{"uploaded_at": one} for one in uploaded]}
+
+
+def entry(at: str | None, kind: str, version: str | None = None) -> dict[str, Any]:
+    return {"at": at, "kind": kind, "version": version, "text": f"{kind} {version}"}
+
+
+def released(*days: float, version: str = "1.0") -> list[Moment]:
+    return [
+        Moment(day * DAY_S, "released", f"{version}.{n} released", version=f"{version}.{n}")
+        for n, day in enumerate(days)
+    ]
+
+
+def drawn(found: list[Moment]) -> Timeline:
+    picture = timeline(found)
+    assert picture is not None
+    return picture
+
+
+def test_a_release_is_there_since_its_first_file_whether_it_was_removed_or_not():
+    found = moments(
+        [release("1.0", "2026-03-05T00:00:00Z", "2026-03-03T00:00:00Z"), release("2.0", None)],
+        [
+            entry("2026-03-02T00:00:00Z", "add file", "0.9"),
+            entry("2026-03-04T00:00:00Z", "add file", "1.0"),
+            entry("2026-03-06T00:00:00Z", "remove release", "0.9"),
+            entry(None, "yank release", "1.0"),
+            entry("2026-03-07T00:00:00Z", "ignored"),
+            entry("2026-03-08T00:00:00Z", "unyank release", "1.0"),
+        ],
+    )
+    assert [(datetime.fromtimestamp(one.at, UTC).day, one.lane, one.text, one.is_end) for one in found] == [
+        (2, "released", "0.9 released", False),
+        (3, "released", "1.0 released", False),
+        (6, "removed", "remove release 0.9", False),
+        (8, "yanked", "unyank release 1.0", True),
+    ]
+
+
+def test_times_that_no_upload_has_are_left_out():
+    times = ("0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z", "1969-12-31", "soon", "")
+    assert moments([release("1", *times)], [entry(time, "add file", "2") for time in times]) == []
+
+
+def test_without_moments_there_is_no_picture():
+    assert timeline([]) is None
+
+
+def test_marks_lie_in_order_within_the_picture_and_lanes_without_marks_are_left_out():
+    found = [*released(0, 50, 100), Moment(70 * DAY_S, "yanked", "1.0 yanked")]
+    picture = drawn(sorted(found))
+    assert [lane.name for lane in picture.lanes] == ["released", "yanked"]
+    places = [mark.x for mark in picture.lanes[0].marks]
+    assert places == sorted(places)
+    assert LEFT < places[0] < places[-1] < WIDTH
+    assert all(lane.y < picture.height for lane in picture.lanes)
+    assert picture.summary == "3 releases, 1 yank, from 1970-01-01 to 1970-04-11."
+
+
+def test_one_moment_is_drawn_in_the_middle():
+    [mark] = drawn(released(10)).lanes[0].marks
+    assert LEFT + 200 < mark.x < WIDTH - 200
+    assert mark.text == "1.0.0 released, 1970-01-11"
+
+
+def test_the_picture_is_bounded_however_many_releases_there_are():
+    picture = drawn(released(*range(20_000)))
+    assert len(picture.lanes[0].marks) < 100
+    assert len(picture.labels) < 30
+    assert len(picture.ticks) <= 8
+    assert "20,000 releases" in picture.summary
+    assert max(mark.radius for mark in picture.lanes[0].marks) <= 8
+
+
+def test_labels_name_the_last_release_and_do_not_overlap():
+    found = [Moment(n * DAY_S, "released", "", version=f"{n // 10}.{n % 10}") for n in range(200)]
+    labels = drawn(found).labels
+    assert "19.9" in {label.text for label in labels}
+    places = sorted((label.x - len(label.text) * 3, label.x + len(label.text) * 3) for label in labels)
+    assert all(end <= start for (_, end), (start, _) in pairwise(places))
+
+
+def test_ticks_are_years_months_or_days_by_the_span():
+    assert [label.text for label in drawn(released(0, 4_000)).ticks] == ["1970", "1972", "1974", "1976", "1978", "1980"]
+    assert [label.text for label in drawn(released(0, 100)).ticks] == ["1970-01", "1970-02", "1970-03", "1970-04"]
+    assert [label.text for label in drawn(released(0, 3)).ticks][:2] == ["1970-01-01", "1970-01-02"]

@@ -1,0 +1,286 @@
+"""Installers resolve against `/at/N/simple/` as they do against the index when it was at N: the same pins, every one.
+
+pip and uv, unmodified, resolve random requirements twice: against the service, and against a devindex that is replayed
+to N. `python -m pypi_assets_tests.service.simple_truth --pairs 500` prints each pair that differs, and what was seen.
+"""
+
+import argparse
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import uv
+import uvicorn
+from packaging.utils import canonicalize_name
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from pypi_assets.crawl.full_crawl import crawl_full
+from pypi_assets.crawl.incremental_crawl import crawl_incremental
+from pypi_assets.devindex import negotiation, served_pages
+from pypi_assets.devindex.history import History
+from pypi_assets.service.server import running
+from pypi_assets.service.service import open_service
+from pypi_assets_tests.service.forked_pip import ForkedPip, forked_pip
+from pypi_assets_tests.service.published import Published, published_index
+from pypi_assets_tests.service.resolvable_index import BEGAN, NAMES, SDIST_NAMES, SPECIFIERS, ResolvableIndex
+
+KINDS = ("pip", "uv", "pip with sdists")
+UV = Path(uv.__file__).parents[4] / "bin" / "uv"
+_TIMEOUT_S = 120
+_SHOWN_CHARACTERS = 1_500
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Requirements, the serial at which an installer resolves them, and its further options."""
+
+    installer: str
+    requirements: tuple[str, ...]
+    serial: int
+    options: tuple[str, ...] = ()
+
+
+@dataclass
+class Seen:
+    """What became of the pairs. `origin_requests` are those for files while pip resolved wheels by our pages."""
+
+    pairs: Counter[str] = field(default_factory=Counter)
+    resolved: Counter[str] = field(default_factory=Counter)
+    pins: int = 0
+    origin_requests: int = 0
+    differing: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Truth:
+    """The service at `ours`, the devindex that is replayed at `theirs`, and what counts the requests of the origin."""
+
+    index: ResolvableIndex
+    ours: str
+    theirs: str
+    pip: ForkedPip
+    folder: Path
+    requested: list[str]
+
+    def compare(self, pair: Pair, seen: Seen) -> None:
+        """Resolves the pair on both sides, and notes what came of it."""
+        seen.pairs[pair.installer] += 1
+        self.requested.clear()
+        ours = self._resolve(pair, f"{self.ours}at/{pair.serial}/simple/")
+        if pair.installer == "pip" and "--require-hashes" not in pair.options:
+            seen.origin_requests += len(self.requested)
+        theirs = self._resolve(pair, f"{self.theirs}{pair.serial}/simple/")
+        if ours[0] != theirs[0]:
+            seen.differing.append(
+                f"{pair}\n  ours:   {ours[0]}\n  theirs: {theirs[0]}\n{ours[1][-1500:]}\n{theirs[1][-1500:]}"
+            )
+        elif ours[0]:
+            seen.resolved[pair.installer] += 1
+            seen.pins += len(ours[0])
+
+    def hashed(self, pair: Pair) -> Pair | None:
+        """The pins of a pair with the hashes of our page; None where nothing is resolved."""
+        if not self._resolve(pair, f"{self.ours}at/{pair.serial}/simple/")[0]:
+            return None
+        found = []
+        for one in json.loads((self.folder / "report.json").read_text())["install"]:
+            sha256 = one["download_info"]["archive_info"]["hashes"]["sha256"]
+            found.append(f"{one['metadata']['name']}=={one['metadata']['version']} --hash=sha256:{sha256}")
+        return Pair("pip", tuple(found), pair.serial, ("--require-hashes",))
+
+    def _resolve(self, pair: Pair, index_url: str) -> tuple[dict[str, str], str]:
+        if pair.installer == "uv":
+            return self._by_uv(pair, index_url)
+        return self._by_pip(pair, index_url)
+
+    def _by_pip(self, pair: Pair, index_url: str) -> tuple[dict[str, str], str]:
+        report, wanted = self.folder / "report.json", self.folder / "requirements.txt"
+        report.unlink(missing_ok=True)
+        wanted.write_text("\n".join(pair.requirements) + "\n")
+        arguments = ["install", "--dry-run", "--ignore-installed", "--no-cache-dir", "--disable-pip-version-check"]
+        arguments += ["--no-input", "--retries=0", f"--index-url={index_url}", f"--report={report}", "-r", str(wanted)]
+        arguments += ["--no-build-isolation"] if pair.installer == "pip with sdists" else ["--only-binary=:all:"]
+        code, printed = self.pip.run([*arguments, *pair.options])
+        if code:
+            return {}, printed
+        installed = json.loads(report.read_text())["install"]
+        pins = {canonicalize_name(one["metadata"]["name"]): one["metadata"]["version"] for one in installed}
+        return pins, printed
+
+    def _by_uv(self, pair: Pair, index_url: str) -> tuple[dict[str, str], str]:
+        command = [
+            str(UV),
+            "pip",
+            "compile",
+            "-",
+            f"--index-url={index_url}",
+            "--no-cache",
+            "--no-config",
+            "--no-header",
+        ]
+        command += ["--no-annotate", "--no-build", f"--python={sys.executable}", *pair.options]
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("UV_", "PIP_"))}
+        found = subprocess.run(
+            command,
+            input="\n".join(pair.requirements),
+            capture_output=True,
+            text=True,
+            timeout=_TIMEOUT_S,
+            check=False,
+            env={**kept, "NO_PROXY": "*"},
+            cwd=self.folder,
+        )
+        if found.returncode:
+            return {}, found.stderr
+        lines = (line.partition(";")[0].strip() for line in found.stdout.splitlines() if "==" in line)
+        return {canonicalize_name(name): version for name, version in (line.split("==", 1) for line in lines)}, ""
+
+
+def draw_pair(index: ResolvableIndex, installer: str, drawn: random.Random) -> Pair:
+    """Some requirements at some serial: mostly of projects that there were."""
+    serial = drawn.choice(index.serials)
+    sources = {canonicalize_name(name) for name in SDIST_NAMES}
+    there = sorted(index.history.state_at(serial).projects)
+    wheels, sdists = [name for name in there if name not in sources], [name for name in there if name in sources]
+    wanted = drawn.sample(wheels, min(len(wheels), drawn.choice([1, 1, 1, 2, 3])))
+    if installer == "pip with sdists" and sdists:
+        wanted[:1] = [drawn.choice(sdists)]
+    if drawn.random() < 0.1 or not wanted:
+        wanted.append(drawn.choice(NAMES))
+    wanted = [drawn.choice([name, name.upper(), name.replace("-", "_")]) for name in wanted]
+    extras = [drawn.choice(["", "", "", "[more]", "[odd-name]"]) for _ in wanted]
+    requirements = tuple(
+        f"{name}{extra}{drawn.choice(SPECIFIERS)}" for name, extra in zip(dict.fromkeys(wanted), extras, strict=False)
+    )
+    until = BEGAN + timedelta(hours=drawn.uniform(0, 7 * len(index.serials)))
+    options: list[str] = []
+    if drawn.random() < 0.15:
+        options += ["--pre"] if installer != "uv" else ["--prerelease=allow"]
+    if drawn.random() < 0.2:
+        name = "--exclude-newer" if installer == "uv" else "--uploaded-prior-to"
+        options.append(f"{name}={until.isoformat()}")
+    return Pair(installer, requirements, serial, tuple(options))
+
+
+@contextmanager
+def resolvable(folder: Path, files: int, seed: int) -> Iterator[Truth]:
+    """An index that was followed while `files` files came, served by the service and replayed."""
+    drawn = random.Random(seed)
+    with ExitStack() as stack:
+        one: Published = stack.enter_context(published_index(folder))
+        one.index.wheel("first", "1.0", at=BEGAN)
+        crawl_full(one.index.crawler(one.catalog))
+
+        def crawl() -> None:
+            crawl_incremental(one.index.crawler(one.catalog))
+
+        index = ResolvableIndex(folder / "built", one.index.history, crawl, drawn)
+        index.fill(files)
+        requested: list[str] = []
+
+        def count(request: Request) -> Response | None:
+            requested.append(request.url.path)
+            return None
+
+        one.index.faults = count
+        service = open_service(one.settings())
+        stack.callback(service.close)
+        ours = stack.enter_context(running(service))
+        theirs = stack.enter_context(_replayed(one.index.history, one.index.url.removesuffix("/simple/")))
+        pip = stack.enter_context(forked_pip())
+        yield Truth(index, ours, theirs, pip, folder, requested)
+
+
+@contextmanager
+def _replayed(history: History, base: str) -> Iterator[str]:
+    """Serves the pages of a devindex as they were at a serial, below `/SERIAL/simple/`; `base` has the files."""
+
+    def page(request: Request) -> Response:
+        project = history.state_at(request.path_params["serial"]).project(request.path_params["project"])
+        if project is None:
+            return Response(status_code=404)
+        form = negotiation.choose(request.headers.get("accept"))
+        rendered = served_pages.simple_project_json if form == negotiation.V1_JSON else served_pages.simple_project_html
+        return Response(rendered(project, base), media_type=form)
+
+    app = Starlette(routes=[Route("/{serial:int}/simple/{project}/", page)])
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error", lifespan="off"))
+    thread = threading.Thread(target=server.run, name="replayed")
+    thread.start()
+    try:
+        while not server.started:
+            time.sleep(0.01)
+        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}/"
+    finally:
+        server.should_exit = True
+        thread.join()
+
+
+def resolve_pairs(truth: Truth, pairs: int, seed: int, kinds: Sequence[str] = KINDS) -> Seen:
+    """Resolves `pairs` random pairs by each kind of installer; of every fifth by pip its pins with their hashes too."""
+    seen, drawn = Seen(), random.Random(seed)
+    for number in range(pairs):
+        for kind in kinds:
+            pair = draw_pair(truth.index, kind, drawn)
+            truth.compare(pair, seen)
+            if kind == "pip" and number % 5 == 0 and (hashed := truth.hashed(pair)):
+                truth.compare(hashed, seen)
+    return seen
+
+
+def report(seen: Seen, files: int, serials: int, seconds: float) -> dict[str, Any]:
+    """The figures, for people."""
+    return {
+        "files": files,
+        "serials": serials,
+        "pairs": dict(seen.pairs),
+        "resolved": dict(seen.resolved),
+        "pins": seen.pins,
+        "origin_requests_by_pip": seen.origin_requests,
+        "differing": len(seen.differing),
+        "seconds": round(seconds, 1),
+    }
+
+
+def main() -> int:
+    """Prints the figures; returns 1 where a pair differs."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--pairs", type=int, default=500, help="by each installer")
+    parser.add_argument("--files", type=int, default=300)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--kinds", nargs="*", default=KINDS, choices=KINDS)
+    options = parser.parse_args()
+    folder = Path(tempfile.mkdtemp())
+    began = time.monotonic()
+    try:
+        with resolvable(folder, options.files, options.seed) as truth:
+            seen = resolve_pairs(truth, options.pairs, options.seed, options.kinds)
+            index = truth.index
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    for one in seen.differing:
+        sys.stdout.write(f"{one}\n\n")
+    sys.stdout.write(
+        json.dumps(report(seen, index.files, len(index.serials), time.monotonic() - began), indent=1) + "\n"
+    )
+    return 1 if seen.differing or seen.origin_requests else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

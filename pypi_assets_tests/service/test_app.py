@@ -1,0 +1,26 @@
+"""The application as a whole: what each answer has, whatever its route."""
+
+from pypi_assets_tests.service.published import Client, Published
+
+
+def test_every_answer_has_the_serial_and_can_be_read_by_other_sites(client: Client, published: Published):
+    for path in ("/v1/modules/yaml", "/v1/modules/unknown", "/nowhere", "/v1/modules/yaml?wrong=1"):
+        headers = client.get(path).headers
+        assert headers["x-pypi-last-serial"] == str(published.index.serial)
+        assert headers["access-control-allow-origin"] == "*"
+
+
+def test_a_request_that_names_what_it_holds_is_answered_without_a_body(client: Client):
+    first = client.get("/v1/modules/yaml")
+    again = client.get("/v1/modules/yaml", headers={"If-None-Match": first.headers["etag"]})
+    assert (again.status_code, again.content) == (304, b"")
+    assert again.headers["etag"] == first.headers["etag"]
+    since = client.get("/v1/modules/yaml", headers={"If-Modified-Since": first.headers["last-modified"]})
+    assert since.status_code == 304
+
+
+def test_head_has_the_headers_alone(client: Client):
+    got, head = client.get("/v1/modules/yaml"), client.request("HEAD", "/v1/modules/yaml")
+    assert head.content == b""
+    assert head.headers["content-length"] == got.headers["content-length"]
+    assert head.headers["etag"] == got.headers["etag"]

@@ -1,0 +1,12 @@
+from pypi_assets_tests.service.published import Client
+
+
+def test_it_lists_the_projects_that_install_a_command(client: Client):
+    found = client.get("/v1/commands/demo").json()
+    assert found["results"] == [{"command": "demo", "project": "demo", "normalized": "demo", "versions": ["1.0"]}]
+    assert client.get("/v1/commands/a/b").json()["results"] == []
+    assert client.get("/v1/commands/demoo").json()["hints"] == ["did you mean demo?"]
+
+
+def test_none_is_found_at_an_earlier_serial(client: Client):
+    assert client.get("/at/12.12/v1/commands/demo").status_code == 404

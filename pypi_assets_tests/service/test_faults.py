@@ -1,0 +1,155 @@
+"""What happens while requests run: newer versions, storages and catalogs that go away, damage, least privilege."""
+
+import shutil
+import threading
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import psycopg
+import pytest
+import requests
+from sqlalchemy import make_url, text
+from sqlalchemy.exc import SQLAlchemyError
+
+from pypi_assets.assembly import catalog_to_read
+from pypi_assets.catalog.database import open_catalog
+from pypi_assets.service import operations
+from pypi_assets_tests.environment import clear_settings
+from pypi_assets_tests.service.published import Published, client_of, fill, published_index
+
+PATH = "v1/modules/yaml"
+
+
+def test_versions_change_under_requests_and_streams_without_a_failed_one(changing: Published):
+    def keep_requesting(path: str, read: Callable[[requests.Response], tuple[int, int]]) -> None:
+        with requests.Session() as session:
+            while not ended.is_set():
+                answer = session.get(client.url + path, timeout=20)
+                seen[answer.status_code, *read(answer)] += 1
+
+    def of_modules(answer: requests.Response) -> tuple[int, int]:
+        return answer.json()["serial"], len(answer.json()["results"])
+
+    def of_lines(answer: requests.Response) -> tuple[int, int]:
+        return int(answer.headers["x-pypi-last-serial"]), len(answer.text.splitlines())
+
+    ended, seen = threading.Event(), Counter[tuple[int, int, int]]()
+    stream = "v1/projects/pyyaml/dependents?format=ndjson"
+    with changing.service() as service, client_of(service) as client:
+        threads = [
+            threading.Thread(target=keep_requesting, args=args) for args in ((PATH, of_modules), (stream, of_lines)) * 2
+        ]
+        for thread in threads:
+            thread.start()
+        providers = {service.datasets().serial: 2}
+        for number in range(3):
+            changing.add(
+                "wheel", f"more-{number}", "1.0", files={"yaml/__init__.py": ""}, requires_dist=["PyYAML", "demo"]
+            )
+            providers[changing.publish()] = 3 + number
+            service.follow()
+        ended.set()
+        for thread in threads:
+            thread.join()
+    assert {status for status, _, _ in seen} == {200}
+    assert {(serial, count) for _, serial, count in seen} <= set(providers.items())  # both lists grow alike
+    assert len({serial for _, serial, _ in seen}) > 1
+
+
+def test_a_stream_that_began_ends_in_the_set_that_it_began_with(changing: Published):
+    with changing.service() as service:
+        stream = service.datasets().readers["depgraph"].streamed_dependents("pyyaml")  # type: ignore[attr-defined]
+        first = next(stream.results)
+        changing.add("wheel", "aaa", "1.0", requires_dist=["PyYAML"])
+        changing.add("wheel", "zzz", "1.0", requires_dist=["PyYAML"])
+        changing.publish()
+        service.follow()
+        service._former.clear()
+        assert [first["normalized"], *(one["normalized"] for one in stream)] == ["demo", "other-app"]
+        assert len(list(service.datasets().readers["depgraph"].streamed_dependents("pyyaml"))) == 4  # type: ignore[attr-defined]
+
+
+def test_a_storage_that_is_gone_leaves_the_answers_as_they_are(changing: Published, tmp_path: Path):
+    with changing.service() as service, client_of(service) as client:
+        known = client.get(PATH).json()
+        storage = changing.home / "storage"
+        storage.rename(tmp_path / "away")
+        service.follow()
+        assert client.get(PATH).json() == known
+        assert client.get("v1/modules/_yaml").status_code == 200  # not remembered: it is read from the private copy
+        assert client.get("v1/status").json()["problems"].keys() == {"storage"}
+        assert 'pypi_assets_service_reachable{part="storage"} 0.0' in client.get("metrics").text
+        (tmp_path / "away").rename(storage)
+        service.follow()
+        assert client.get("v1/status").json()["problems"] == {}
+
+
+def test_a_private_copy_that_breaks_is_a_problem_and_the_next_request_is_answered(changing: Published):
+    with changing.service() as service, client_of(service) as client:
+        for table in (changing.home / "storage" / ".private").rglob("*.ldb"):
+            content = bytearray(table.read_bytes())
+            content[10:-60] = b"\0" * len(content[10:-60])
+            table.unlink()
+            table.write_bytes(content)
+        statuses = {client.get(f"v1/modules/{name}").status_code for name in ("yaml", "demo", "demo.new")}
+        assert statuses <= {200, 503}
+        assert client.get("healthz").status_code == 200
+        assert "Traceback" not in client.get("v1/modules/yaml").text
+
+
+def test_a_catalog_that_goes_away_is_a_problem_and_comes_back(changing: Published, tmp_path: Path, monkeypatch):
+    monkeypatch.setattr(operations, "_CATALOG_PATIENCE_S", 0.3)
+    with changing.service() as service, client_of(service) as client:
+        pinned = "at/12.12/" + PATH
+        assert client.get(pinned).status_code == 200
+        service.require_catalog().close()
+        changing.catalog.close()
+        paths = list(changing.home.glob("catalog.sqlite*"))
+        for path in paths:
+            shutil.move(path, tmp_path / path.name)
+        Path(changing.home / "catalog.sqlite").mkdir()
+        answer = client.get(pinned)
+        assert (answer.status_code, answer.json()["type"]) == (503, "/docs#unavailable")
+        assert "sqlite" not in answer.text.lower()
+        assert client.get(PATH).status_code == 200
+        assert client.get("v1/status").json()["problems"] == {"catalog": "the catalog does not answer"}
+        Path(changing.home / "catalog.sqlite").rmdir()
+        for path in paths:
+            shutil.move(tmp_path / path.name, path)
+        assert client.get(pinned).status_code == 200
+
+
+def test_nothing_can_be_written_through_the_catalog_of_the_service(published: Published):
+    catalog = catalog_to_read(published.settings())
+    with pytest.raises(SQLAlchemyError, match="readonly"), catalog.write() as connection:
+        connection.execute(text("DELETE FROM events"))
+    catalog.close()
+
+
+def test_a_role_that_may_only_select_is_enough(tmp_path: Path, postgres_database_url: str, monkeypatch):
+    clear_settings(monkeypatch)
+    role = "reader_" + postgres_database_url.rpartition("/")[2].partition("?")[0]
+    plain = postgres_database_url.replace("postgresql+psycopg://", "postgresql://")
+    with psycopg.connect(plain, autocommit=True) as connection:
+        connection.execute(f"CREATE ROLE {role} LOGIN PASSWORD 'secret'")
+        connection.execute(f"GRANT SELECT ON ALL TABLES IN SCHEMA public TO {role}")
+    try:
+        with published_index(tmp_path) as published:
+            published.catalog.close()
+            published.catalog = open_catalog(postgres_database_url)
+            fill(published)
+            published.publish_first()
+            as_role = make_url(plain).set(username=role, password="secret").render_as_string(hide_password=False)
+            with published.client(database_url=as_role) as client:
+                serial = published.index.serial
+                for path in (PATH, "v1/projects/demo", "v1/projects/demo/history", "v1/projects/pyyaml/dependents"):
+                    latest, past = client.get(path), client.get(f"at/{serial}.{serial}/{path}")
+                    assert (latest.status_code, past.status_code) == (200, 200), past.text
+                assert client.get("at/2026-03-04/" + PATH).status_code == 307
+                assert client.get("v1/status").json()["problems"] == {}
+            published.catalog.close()
+    finally:
+        with psycopg.connect(plain, autocommit=True) as connection:
+            connection.execute(f"DROP OWNED BY {role}")
+            connection.execute(f"DROP ROLE {role}")

@@ -1,0 +1,32 @@
+from pypi_assets_tests.service.published import Client, Published
+
+
+def sha256_of(client: Client, filename: str) -> str:
+    files = [file for one in client.get("/v1/projects/demo").json()["result"]["releases"] for file in one["files"]]
+    return str(next(file["sha256"] for file in files if file["filename"] == filename))
+
+
+def test_a_file_is_found_by_its_hash(client: Client, published: Published):
+    sha256 = sha256_of(client, "demo-1.0.tar.gz")
+    [found] = client.get(f"/v1/hashes/{sha256.upper()}").json()["results"]
+    assert (found["filename"], found["project"], found["sha256"]) == ("demo-1.0.tar.gz", "demo", sha256)
+    serial = found["live_since"]
+    assert client.get(f"/at/{serial}.{serial}/v1/hashes/{sha256}").json()["results"] == [found]
+    assert client.get(f"/at/{serial - 1}.{serial - 1}/v1/hashes/{sha256}").json()["results"] == []
+
+
+def test_several_are_answered_in_their_order(client: Client, published: Published):
+    names = ["demo-1.0.tar.gz", "demo-1.0-py3-none-any.whl"]
+    hashes = [sha256_of(client, name) for name in names]
+    serial = published.index.serial
+    for at in ("", f"/at/{serial}.{serial}"):
+        found = client.post(f"{at}/v1/hashes", {"hashes": [*hashes, "0" * 64, hashes[0]]}).json()
+        assert [one["filename"] for one in found["results"]] == names
+
+
+def test_what_is_no_hash_and_too_many_are_problems(client: Client):
+    assert client.get("/v1/hashes/xyz").json()["parameter"] == "sha256"
+    assert client.post("/v1/hashes", {"hashes": ["xyz"]}).json()["parameter"] == "body"
+    assert client.post("/v1/hashes", {"hashes": ["0" * 64] * 1_001}).status_code == 400
+    assert client.post("/v1/hashes", {"hashes": [], "more": 1}).status_code == 400
+    assert client.get("/v1/hashes").status_code == 405

@@ -1,0 +1,116 @@
+"""The OpenAPI document: it is one, and what every route really answers is as it describes."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import requests
+from jsonschema import Draft202012Validator
+from openapi_spec_validator import validate
+
+from pypi_assets_tests.service.published import Client, Published
+
+SHA256 = "0" * 64
+PATHS = [
+    "/v1/status",
+    "/v1/modules/yaml",
+    "/v1/modules/none",
+    "/v1/modules/y?prefix=1&limit=1",
+    "/v1/modules/yaml?limit=1",
+    "/v1/owners/yaml",
+    "/v1/owners/none",
+    "/v1/commands/demo",
+    "/v1/hashes/" + SHA256,
+    "/v1/hashes/short",
+    "/v1/projects/demo",
+    "/v1/projects/PyYAML",
+    "/v1/projects/none",
+    "/v1/projects/demo/2.0",
+    "/v1/projects/demo/9",
+    "/v1/projects/pyyaml/dependents",
+    "/v1/projects/pyyaml/dependents?limit=1&excludes=6.0",
+    "/v1/projects/demo/history?all=1",
+    "/healthz",
+    "/readyz",
+    "/openapi.json",
+]
+BODIES = [
+    ("/v1/hashes", {"hashes": [SHA256]}),
+    ("/v1/hashes", {"hashes": "none"}),
+    ("/v1/owners", {"imports": ["yaml", "none"]}),
+    ("/v1/purls", {"purls": ["pkg:pypi/demo@1.0", "pkg:npm/left-pad", "pkg:pypi/none"]}),
+]
+
+
+@pytest.fixture(scope="module")
+def document(client: Client) -> dict[str, Any]:
+    found: dict[str, Any] = client.get("/openapi.json").json()
+    return found
+
+
+def answers(client: Client, published: Published) -> Iterator[tuple[str, requests.Response]]:
+    serial = published.index.serial
+    for prefix in ("", f"/at/{serial}.{serial}", f"/at/{serial}"):
+        for path in PATHS:
+            if not prefix or path.startswith("/v1/"):
+                yield "get", client.get(prefix + path)
+        for path, body in BODIES:
+            yield "post", client.post(prefix + path, body)
+
+
+def described(document: dict[str, Any], method: str, path: str) -> dict[str, Any] | None:
+    """The operation that a path is of: that with the fewest parameters."""
+    parts = path.strip("/").split("/")
+    fitting = []
+    for template, operations in document["paths"].items():
+        names = template.strip("/").split("/")
+        if method not in operations or len(names) != len(parts):
+            continue
+        if all(name.startswith("{") or name == part for name, part in zip(names, parts, strict=True)):
+            fitting.append((template.count("{"), operations[method]))
+    return min(fitting, key=lambda one: one[0])[1] if fitting else None
+
+
+def test_it_is_a_document_of_openapi(document: dict[str, Any]):
+    validate(document)
+
+
+def test_every_real_answer_is_as_it_is_described(client: Client, published: Published, document: dict[str, Any]):
+    seen = set()
+    for method, answer in answers(client, published):
+        path = requests.utils.urlparse(answer.url).path
+        operation = described(document, method, path)
+        if operation is None:
+            assert answer.status_code == 404, path
+            continue
+        seen.add(operation["operationId"])
+        response = operation["responses"][str(answer.status_code)]
+        if answer.status_code == 307:
+            continue
+        media_type = answer.headers["content-type"].partition(";")[0]
+        schema = response["content"][media_type]["schema"]
+        Draft202012Validator({**schema, "components": document["components"]}).validate(answer.json())
+    others = {"get /metrics", "get /docs"}
+    others |= {one for one in (f"get {path}" for path in document["paths"]) if "/simple/" in one or "/files/" in one}
+    assert {one["operationId"] for paths in document["paths"].values() for one in paths.values()} - seen == others
+
+
+def test_each_parameter_and_each_type_is_described(document: dict[str, Any]):
+    for path, operations in document["paths"].items():
+        for operation in operations.values():
+            for parameter in operation.get("parameters", ()):
+                assert parameter.get("description"), f"{path}: {parameter['name']}"
+    for name, schema in document["components"]["schemas"].items():
+        assert schema.get("description") or name == "ImportOwners", name
+
+
+def test_the_page_lists_every_route_and_loads_nothing(client: Client, document: dict[str, Any]):
+    page = client.get("/docs")
+    assert page.headers["content-type"] == "text/html; charset=utf-8"
+    for path in document["paths"]:
+        assert path.startswith("/at/") or f"<code>{path}</code>" in page.text
+    assert "src=" not in page.text
+    assert "http" not in page.text.replace("http-equiv", "").replace(json.dumps("http"), "").split("</head>")[0]
+    for kind in ("not-exact", "bad-parameter"):
+        assert f'id="{kind}"' in page.text

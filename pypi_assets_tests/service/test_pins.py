@@ -1,0 +1,132 @@
+"""Answers at a serial: what was then, under an address that never changes."""
+
+from datetime import UTC, datetime
+
+import pytest
+from sqlalchemy import insert
+
+from pypi_assets.catalog.tables import epochs
+from pypi_assets.service.pins import Pin, parse_pin
+from pypi_assets.service.problems import ProblemError
+from pypi_assets_tests.service.published import Client, Published, client_of
+
+NAMES = (
+    "/v1/modules/yaml",
+    "/v1/projects/demo",
+    "/v1/projects/Other_App",
+    "/v1/projects/demo/2.0",
+    "/v1/projects/pyyaml/dependents",
+    "/v1/projects/pyyaml/dependents?excludes=6.0",
+    "/v1/projects/pyyaml/dependents?version=6.0",
+)
+
+
+def test_a_serial_leads_to_its_epoch_and_that_never_changes(client: Client):
+    first = client.get("/at/12/v1/modules/yaml?prefix=0")
+    assert first.status_code == 307
+    assert first.headers["location"] == "../../../12.12/v1/modules/yaml?prefix=0"
+    assert first.headers["cache-control"] == "public, max-age=60"
+    pinned = client.get("/at/12.12/v1/modules/yaml?prefix=0")
+    assert pinned.headers["cache-control"] == "public, max-age=31536000, immutable"
+    assert pinned.headers["x-pypi-last-serial"] == "12"
+    assert pinned.headers["last-modified"] == "Tue, 03 Mar 2026 00:00:00 GMT"
+    assert (pinned.json()["serial"], pinned.json()["epoch"]) == (12, 12)
+
+
+@pytest.mark.parametrize("path", NAMES)
+def test_at_the_last_serial_it_answers_what_is_published(client: Client, published: Published, path: str):
+    serial = published.index.serial
+    latest, pinned = client.get(path).json(), client.get(f"/at/{serial}.{serial}{path}").json()
+    del latest["set"], pinned["epoch"]
+    assert latest == pinned
+
+
+def test_a_yank_and_a_removal_are_seen_as_they_were(client: Client, published: Published):
+    def newest(serial: int) -> str:
+        found: str = client.get(f"/at/{serial}.{serial}/v1/projects/demo").json()["result"]["newest"]
+        return found
+
+    history = client.get("/v1/projects/demo/history").json()["results"]
+    [yank] = [entry["serial"] for entry in history if entry["kind"] == "yank release"]
+    assert (newest(yank - 1), newest(yank), newest(published.index.serial)) == ("2.0", "1.0", "2.1")
+    [removal] = [
+        entry["serial"]
+        for entry in client.get("/v1/projects/gone/history").json()["results"]
+        if entry["kind"] == "remove project"
+    ]
+    assert client.get(f"/at/{removal - 1}.{removal - 1}/v1/projects/gone").status_code == 200
+    assert client.get(f"/at/{removal}.{removal}/v1/projects/gone").status_code == 404
+    assert client.get("/v1/projects/gone").status_code == 404
+
+
+def test_history_at_a_serial_ends_there(client: Client, published: Published):
+    serial = published.index.serial
+    latest = client.get("/v1/projects/demo/history").json()["results"]
+    for at in (0, 12, serial):
+        pinned = client.get(f"/at/{at}.{at}/v1/projects/demo/history").json()["results"]
+        assert pinned == [entry for entry in latest if entry["serial"] <= at and entry["kind"] != "visit"]
+
+
+def test_a_time_leads_to_the_serial_of_that_moment(client: Client):
+    def serial(time: str) -> str:
+        location: str = client.get(f"/at/{time}/v1/modules/yaml").headers["location"]
+        return location
+
+    before, after = serial("2026-03-02T23:59:59Z"), serial("2026-03-03")
+    assert before != after
+    assert serial("2026-03-03T00:00:00Z") == serial("2026-03-03T01:00:00+01:00") == serial("2026-03-03T12:00") == after
+
+
+@pytest.mark.parametrize(
+    ("at", "status", "text"),
+    [
+        ("9999", 404, "only for serials 0 to"),
+        ("2020-01-01", 404, "before the first known event"),
+        ("2999-01-01", 404, "in the future"),
+        ("2026-02-30", 404, "is no time"),
+        ("12.13", 404, "/at/12/ leads to"),
+        ("12.11", 404, "/at/12/ leads to"),
+        ("12,other", 400, "no option"),
+        ("yesterday", 400, "neither a serial nor a time"),
+        ("-1", 400, "neither a serial nor a time"),
+        ("1" * 30, 400, "neither a serial nor a time"),
+        ("999999999999999999", 404, "only for serials"),
+        ("0001-01-01", 404, "before the first known event"),
+    ],
+)
+def test_what_cannot_be_answered_names_what_can(client: Client, at: str, status: int, text: str):
+    answer = client.get(f"/at/{at}/v1/modules/yaml")
+    assert answer.status_code == status
+    assert text in answer.json()["detail"]
+    assert answer.json()["parameter"] == "at"
+
+
+def test_an_epoch_that_is_over_is_gone(changing: Published):
+    with changing.service() as service, client_of(service) as client:
+        path = "v1/modules/yaml"
+        assert client.get(f"/at/12.12/{path}").status_code == 200
+        with changing.catalog.write() as connection:
+            connection.execute(insert(epochs).values(serial=10, epoch=40))
+        assert client.get(f"/at/12.12/{path}").status_code == 410
+        assert client.get(f"/at/12/{path}").headers["location"] == f"../../../12.40/{path}"
+        assert client.get(f"/at/12.40/{path}").status_code == 200
+        assert client.get(f"/at/9.9/{path}").status_code == 200
+
+
+def test_without_a_catalog_there_is_a_problem(published: Published, tmp_path):
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "storage").symlink_to(published.home / "storage")
+    with published.client(home=tmp_path / "home") as client:
+        for path in ("/at/12/v1/modules/yaml", "/v1/projects/demo/history"):
+            answer = client.get(path)
+            assert (answer.status_code, answer.json()["type"]) == (503, "/docs#no-catalog")
+        assert client.get("/v1/projects/demo").json()["result"]["summary"] is None
+        assert client.get("/v1/status").json()["catalog"] is None
+
+
+def test_pins_are_parsed():
+    assert parse_pin("12") == Pin(12, None, None)
+    assert parse_pin("12.13,safe") == Pin(12, None, 13, ("safe",))
+    assert parse_pin("2026-03-03").moment == datetime(2026, 3, 3, tzinfo=UTC)
+    with pytest.raises(ProblemError):
+        parse_pin("")

@@ -1,0 +1,51 @@
+"""A project and its versions, from published versions, with what the catalog adds."""
+
+import pytest
+from sqlalchemy.exc import OperationalError
+
+from pypi_assets.service import projects
+from pypi_assets_tests.service.published import Client, Published, client_of
+
+
+def test_a_project_has_its_releases_and_what_is_known_of_it(client: Client, published: Published):
+    found = client.get("/v1/projects/Demo").json()["result"]
+    assert (found["project"], found["newest"], found["commands"]) == ("demo", "2.1", ["demo"])
+    assert [(one["version"], one["yanked"], len(one["files"])) for one in found["releases"]] == [
+        ("1.0", False, 2),
+        ("2.0", True, 1),
+        ("2.1", False, 1),
+    ]
+    assert found["releases"][1]["files"][0]["yanked_reason"] == "broken"
+    assert (found["summary"], found["license"]) == (None, None)
+    assert found["first_serial"] < found["last_serial"] == published.index.serial
+
+
+def test_a_version_has_what_its_files_require_and_provide(client: Client):
+    found = client.get("/v1/projects/demo/2.0.0").json()["result"]
+    assert (found["version"], found["requires_dist"]) == ("2.0", ["PyYAML>=6.1"])
+    assert (found["modules"], found["commands"], found["yanked"]) == (["demo", "demo.new"], [], True)
+    assert client.get("/v1/projects/demo/1.0").json()["result"]["commands"] == ["demo"]
+    assert client.get("/v1/projects/demo/1.0").json()["result"]["modules"] == ["demo"]
+
+
+def test_what_there_is_not_has_hints(client: Client):
+    answer = client.get("/v1/projects/yaml").json()
+    assert answer["hints"][0] == "yaml is a module, which the projects PyYAML and yaml-copy provide"
+    assert client.get("/v1/projects/demo/7").json()["hints"] == ["the newest version of demo is 2.1"]
+    assert client.get("/v1/projects/!").json()["parameter"] == "project"
+
+
+def test_a_catalog_that_does_not_answer_costs_no_answer(published: Published, monkeypatch: pytest.MonkeyPatch):
+    def fail(*_: object) -> None:
+        raise OperationalError("SELECT", {}, Exception("gone"))
+
+    with published.service() as service, client_of(service) as client:
+        known = client.get("/v1/projects/other-app").json()["result"]
+        monkeypatch.setattr(projects, "facts_at", fail)
+        answer = client.get("/v1/projects/demo")
+        assert answer.status_code == 200
+        assert answer.json()["result"]["first_serial"] is None
+        assert answer.headers["cache-control"] == "no-store"
+        assert client.get("/v1/projects/other-app").json()["result"] == known  # it was remembered
+        monkeypatch.undo()
+        assert client.get("/v1/projects/demo").json()["result"]["first_serial"] is not None

@@ -1,0 +1,59 @@
+"""What the routes share: a set of datasets of one serial, which newer ones replace without harm."""
+
+import pytest
+
+from pypi_assets.lookup.modules_reader import ModulesReader
+from pypi_assets.service.problems import ProblemError
+from pypi_assets.service.service import open_service
+from pypi_assets_tests.environment import clear_settings
+from pypi_assets_tests.service.published import Published
+
+
+def test_a_request_keeps_its_set_while_newer_ones_come(changing: Published):
+    with changing.service() as service:
+        before = service.datasets()
+        changing.add("wheel", "third", "1.0", files={"yaml/__init__.py": ""})
+        serial = changing.publish()
+        assert service.datasets() is before
+        service.follow()
+        now = service.datasets()
+        assert before.serial < now.serial == serial == changing.index.serial
+        assert len(before.reader(ModulesReader).module("yaml").results) == 2
+        assert len(now.reader(ModulesReader).module("yaml").results) == 3
+        assert service.named_set(before.id) is before
+        assert service.named_set(now.id) is now
+        assert service.named_set("7-unknown") is None
+    with changing.service() as other:  # which was started later, and has never read the first set
+        found = other.named_set(before.id)
+        assert found is not None
+        assert found.published == before.published
+        assert other.named_set(before.id) is found
+
+
+def test_without_anything_published_it_waits_for_it(published: Published, tmp_path, monkeypatch):
+    clear_settings(monkeypatch)
+    service = open_service(published.settings(home=tmp_path / "empty"))
+    with pytest.raises(ProblemError) as raised:
+        service.datasets()
+    assert raised.value.problem.status == 503
+    with pytest.raises(ProblemError) as raised:
+        service.require_catalog()
+    assert "there is no catalog" in raised.value.problem.detail
+    assert service.problems.keys() == {"storage", "catalog"}
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "empty" / "storage").symlink_to(published.home / "storage")
+    service.follow()
+    assert service.datasets().serial == published.index.serial
+    assert service.problems.keys() == {"catalog"}
+    service.close()
+
+
+def test_a_private_copy_is_removed_after_the_last_that_uses_it(changing: Published):
+    folders = changing.home / "storage" / ".private"
+    with changing.service() as service:
+        held = service.datasets()
+        count = len([path for path in folders.iterdir() if path.is_dir()])
+        assert count == len(held.readers)
+    assert held.reader(ModulesReader).module("yaml").results
+    del held
+    assert not [path for path in folders.iterdir() if path.is_dir()]

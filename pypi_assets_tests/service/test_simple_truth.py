@@ -1,0 +1,13 @@
+"""Installers resolve by our pages as by the index itself. Few pairs here; `deploy/test_simple_truth.py` has many."""
+
+from pathlib import Path
+
+from pypi_assets_tests.service.simple_truth import resolvable, resolve_pairs
+
+
+def test_pip_and_uv_find_the_same_pins_as_by_the_index_of_then(tmp_path: Path) -> None:
+    with resolvable(tmp_path, 24, seed=3) as truth:
+        seen = resolve_pairs(truth, 5, seed=3)
+    assert seen.differing == []
+    assert seen.origin_requests == 0
+    assert seen.pins > 0
