@@ -20,6 +20,7 @@ from folders import DEMO, INDEX, ROOT, environment, free_port, index_url, is_fre
 from rich.console import Console
 
 UI_PORT = 3000
+SERVICE_PORT = 8642
 STOP_WITHIN_S = 20
 
 console = Console()
@@ -37,12 +38,14 @@ def main() -> int:
         return 1
     wheel = new_wheel(DEMO / "uploads")
     ui_port = UI_PORT if is_free(UI_PORT) else free_port()
+    service_port = SERVICE_PORT if is_free(SERVICE_PORT) else free_port()
     settings = environment(port) | {"PYPI_ASSETS_SENSOR_INTERVAL_S": "10", "PYPI_ASSETS_SENSORS_ON": "true"}
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
     commands = {
         "devindex": [f"{sys.prefix}/bin/pypi-assets", "devindex", "serve", str(INDEX), "--port", str(port)],
+        "service": [f"{sys.prefix}/bin/pypi-assets", "serve", "--port", str(service_port)],
         "dagster": [
             *(f"{sys.prefix}/bin/dagster", "dev", "--workspace", str(workspace(settings))),
             *("--host", "127.0.0.1", "--port", str(ui_port), "--log-level", "warning"),
@@ -55,7 +58,7 @@ def main() -> int:
             if has_ended(processes):
                 return 1
         if not stop.is_set():
-            welcome(url, port, wheel)
+            welcome(url, port, service_port, wheel)
         while not stop.wait(1):
             if has_ended(processes):
                 return 1
@@ -147,15 +150,16 @@ def new_wheel(folder: Path) -> Path:
     return path
 
 
-def welcome(url: str, port: int, wheel: Path) -> None:
+def welcome(url: str, port: int, service_port: int, wheel: Path) -> None:
     console.print(
         f"\n[bold]Dagster's UI:[/bold] {url}   (assets: {url}/asset-groups)"
+        f"\n[bold]The service:[/bold]  http://127.0.0.1:{service_port}/docs"
         f"\n[bold]The index:[/bold]    {index_url(port)}"
         "\n\nUpload one more wheel from another terminal, and look it up a minute later:\n"
         "\n  . demo/env"
         f"\n  pypi-assets devindex add .demo/index {wheel.relative_to(ROOT)}"
         "\n  pypi-assets lookup module hello_assets"
-        "\n\nWhat they log is in .demo/dagster.log and .demo/devindex.log. Ctrl-C stops all.",
+        "\n\nWhat they log is in .demo/dagster.log, .demo/service.log and .demo/devindex.log. Ctrl-C stops all.",
         highlight=False,
         soft_wrap=True,
     )

@@ -284,6 +284,26 @@ class Settings(BaseSettings):
         ),
     ] = 1024**3
 
+    service_refresh_s: Annotated[
+        float, Field(gt=0, le=3600, description="seconds between two looks of the service for new versions, above 0")
+    ] = 5.0
+    service_timeout_s: Annotated[
+        float,
+        Field(gt=0, le=3600, description="seconds for an answer of the service, and for a client to take a part"),
+    ] = 30.0
+    service_max_requests: Annotated[
+        int, Field(ge=1, le=100_000, description="the most requests that a process of the service answers at once")
+    ] = 256
+    service_max_connections: Annotated[
+        int, Field(ge=1, le=100_000, description="the most connections of clients to a process of the service")
+    ] = 1_000
+    service_max_body_bytes: Annotated[
+        int, Field(ge=1, description="the largest body of a request to the service, in bytes")
+    ] = 8 * 1024**2
+    service_allow_quarantined: Annotated[
+        bool, Field(description="whether the service leads to the bytes of files that are quarantined on the index now")
+    ] = False
+
     @field_validator("projects", mode="before")
     @classmethod
     def _read_projects(cls, value: object) -> object:

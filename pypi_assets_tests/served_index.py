@@ -5,6 +5,7 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import cache
 from pathlib import Path
 
@@ -49,17 +50,18 @@ class ServedIndex:
         self.history = History(self.folder / "index")
         (self.folder / "built").mkdir(parents=True)
 
-    def wheel(self, name: str, version: str, **options: object) -> str:
-        """Uploads a wheel with one package, `{name}_module` by default; returns its filename."""
+    def wheel(self, name: str, version: str, *, at: datetime | None = None, **options: object) -> str:
+        """Uploads a wheel with one package, `{name}_module` by default; returns its filename. `at` is the time of that,
+        by default now."""
         options.setdefault("files", {f"{name.replace('-', '_').replace('.', '_').lower()}_module/__init__.py": ""})
         path = make_wheel(self.folder / "built", name, version, **options)  # type: ignore[arg-type]
-        self.history.add(path)
+        self.history.add(path, at=at)
         return path.name
 
-    def sdist(self, name: str, version: str, **options: object) -> str:
+    def sdist(self, name: str, version: str, *, at: datetime | None = None, **options: object) -> str:
         options.setdefault("files", {f"{name.replace('-', '_').replace('.', '_').lower()}_module/__init__.py": ""})
         path = make_sdist(self.folder / "built", name, version, **options)  # type: ignore[arg-type]
-        self.history.add(path)
+        self.history.add(path, at=at)
         return path.name
 
     def raw(self, filename: str, content: bytes) -> str:

@@ -20,7 +20,7 @@ PAGES = [
     *sorted((ROOT / "deploy").glob("*.md")),
 ]
 
-IN_EXAMPLES = {"a/b.py"}
+IN_EXAMPLES = {"a.py", "a/b.py"}
 """Files of distributions, as pages show them."""
 
 

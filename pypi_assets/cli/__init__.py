@@ -42,10 +42,19 @@ _COMMANDS = {
     },
     _QUERY: {
         "lookup": ("cli.lookup:lookup_group", "Query the newest LevelDB versions; for an earlier serial, the catalog."),
+        "owners": ("cli.owners:owners_command", "Rank the projects that provide imports, with the reasons."),
         "files": ("cli.files:files_command", "List the live distributions."),
         "history": ("cli.history:history_command", "Show what happened to PROJECT, by serial."),
         "confusion": ("cli.confusion:confusion_command", "Show names that several indexes have, or that look alike."),
         "visits": ("cli.visits:visits_command", "List or compare the visits of PROJECT's page."),
+        "serve": ("cli.serve:serve_command", "Answer over HTTP, until stopped."),
+    },
+    "Lock files": {
+        "collisions": (
+            "cli.collisions:collisions_command",
+            "Show modules that several distributions pinned by LOCK have.",
+        ),
+        "export": ("cli.export:export_group", "Write files that other tools read."),
     },
     "Follow an index": {
         "scope": ("cli.scope:scope_group", "Follow some projects, and what they require."),
@@ -57,6 +66,7 @@ _COMMANDS = {
     "Publish": {
         "dump": ("cli.dump:dump_group", "Write data dumps from the catalog, and Parquet from the dumps."),
         "leveldb": ("cli.leveldb:leveldb_group", "Build, list and verify LevelDB versions."),
+        "export": ("cli.export:export_group", "Write files that other tools read."),
     },
     "Operate": {
         "metrics": ("cli.metrics:metrics_command", "Print, write or serve metrics for Prometheus."),
@@ -174,7 +184,7 @@ class _Commands(click.Group):
         from pypi_assets.setting_variables import read_all_indexes
 
         arguments: list[str] = ctx.meta[_ARGUMENTS]
-        of_all = [name for name in _COMMANDS[_QUERY] if name != _COMPARING]
+        of_all = [name for name in _COMMANDS[_QUERY] if name not in {_COMPARING, "serve"}]
         if next((word for word in arguments if not word.startswith("-")), "") not in of_all:
             raise click.UsageError(f"{_INDEX} {_ALL_INDEXES} goes with {', '.join(of_all)} alone", ctx)
         indexes = read_all_indexes()

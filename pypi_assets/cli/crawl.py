@@ -59,8 +59,12 @@ def crawl_incremental_command(as_json: bool) -> None:
     """
     from pypi_assets.catalog.ledger.range_ledger import SIMPLE, complete_serial
     from pypi_assets.crawl.incremental_crawl import crawl_incremental
+    from pypi_assets.declared_scopes import declared_scopes, keep_in_line
+    from pypi_assets.settings import load_settings
 
+    declared = declared_scopes(load_settings())
     with opened_crawler() as crawler:
+        keep_in_line(crawler, declared)
         results = crawl_incremental(crawler)
         with crawler.catalog.read() as connection:
             complete = complete_serial(connection)

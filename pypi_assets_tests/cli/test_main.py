@@ -56,6 +56,7 @@ def test_from_an_index_to_answers_and_on_to_new_answers(
         ("depgraph", 1, first),
         ("commands", 1, first),
         ("hashes", 1, first),
+        ("simple", 1, first),
     ]
     assert commands.json("lookup", "module", "demo_module") == [
         {"module": "demo_module", "project": "demo", "versions": ["1.0"]}
@@ -92,7 +93,7 @@ def test_from_an_index_to_answers_and_on_to_new_answers(
     assert [one["range"] for one in followed["ranges"]] == [f"{first}-{index.serial}"]
     assert [dump["range"] for dump in commands.json("dump", "incremental")] == [f"{first}-{index.serial}"]
     assert commands.json("leveldb", "update", "--dataset", "modules")[0]["base_version"] == 1
-    for dataset in ("depgraph", "commands", "hashes"):
+    for dataset in ("depgraph", "commands", "hashes", "simple"):
         assert commands.json("leveldb", "update", "--dataset", dataset)[0]["base_version"] == 1
     assert commands.json("lookup", "module", "demo_module") == [
         {"module": "demo_module", "project": "demo", "versions": ["1.0", "2.0"]}
@@ -109,6 +110,8 @@ def test_from_an_index_to_answers_and_on_to_new_answers(
         ("commands", 4),
         ("hashes", 1),
         ("hashes", 5),
+        ("simple", 1),
+        ("simple", 6),
     ]
     assert all(one["ok"] for one in commands.json("leveldb", "verify", "--deep"))
     after = commands.json("status")
@@ -183,6 +186,16 @@ def test_the_commands_are_these() -> None:
         "lookup dependents",
         "lookup command",
         "lookup hash",
+        "export uv-metadata",
+        "export deptry",
+        "export gazelle",
+        "export owners",
+        "export fawltydeps",
+        "export pants",
+        "lookup page",
+        "serve",
+        "owners",
+        "collisions",
         "files",
         "history",
         "visits",
@@ -452,6 +465,11 @@ def test_each_command_needs_a_catalog_or_makes_one_or_has_none() -> None:
         ("man",),
         ("indexes",),
         ("confusion",),
+        ("collisions",),
+        ("lookup", "page"),
+        ("owners",),
+        ("serve",),
+        *(("export", name) for name in ("owners", "gazelle", "pants", "deptry", "fawltydeps", "uv-metadata")),
     ]
     every = [path for path, _ in every_command() if path[0] != "devindex"]
     assert [path for path in every if not any(one[: len(path)] == path for one in listed)] == []

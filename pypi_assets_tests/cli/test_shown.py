@@ -60,6 +60,8 @@ RUNS: dict[str, list[list[str]]] = {
     "lookup dependents": [["demo"], ["demo", "--transitive"], ["", "--prefix"], [XML_TEXT]],
     "lookup command": [["good"], ["", "--prefix"], [STORED], [XML_TEXT]],
     "lookup hash": [["--file", WHEEL], ["--file", WHEEL, "--all"], [XML_TEXT]],
+    "owners": [["good"], [XML_TEXT]],
+    "lookup page": [*PROJECTS],
     "failures list": [[], *(["--project", *project] for project in PROJECTS), ["--kind", "visit"], ["--kind", STORED]],
     "failures retry": [[], ["--project", XML_TEXT]],
     "files": [[], *(["--project", *project] for project in PROJECTS)],
@@ -100,6 +102,9 @@ LEFT_OUT = {
     "man": "prints the manual page, which is the same for each index",
     "init": "writes a file of settings from its own options",
     "devindex": "serves an index of one's own, for development",
+    "serve": "answers over HTTP: the tests of service/",
+    "export": "prints data in the formats of other tools",
+    "collisions": "needs a lock: the tests of export/",
 }
 WITH_THE_INDEX = ["crawl full", "crawl incremental", "failures retry", "audit", "status", "metrics"]
 """What sends requests, and shows what comes of them."""

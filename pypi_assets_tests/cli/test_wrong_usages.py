@@ -44,7 +44,7 @@ OPTIONS = [
     ("dump full --concurrency 99", "Invalid value for '--concurrency': 99 is not in the range 1<=x<=12."),
     ("dump compact --growth 0", "Invalid value for '--growth': 0 is not in the range x>=1."),
     ("dump compact --most 1", "Invalid value for '--most': 1 is not in the range x>=2."),
-    ("leveldb update --dataset nope", "'nope' is not one of 'modules', 'depgraph', 'commands', 'hashes'"),
+    ("leveldb update --dataset nope", "'nope' is not one of 'modules', 'depgraph', 'commands', 'hashes', 'simple'"),
     ("leveldb verify --version 0", "Invalid value for '--version': 0 is not in the range x>=1."),
     ("metrics --listen 9464", "9464 is not HOST:PORT, such as 127.0.0.1:9464"),
     ("metrics --listen 127.0.0.1:99999", "127.0.0.1:99999 is not HOST:PORT"),

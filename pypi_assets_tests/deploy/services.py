@@ -37,6 +37,19 @@ LISTENS = {
 """The services but PostgreSQL, in order, and the variable with the address of each."""
 
 OURS = [str(DEPLOY / "with_secrets")]
+IMAGE = os.environ.get("DEPLOY_IMAGE")
+"""The root of an image's file system, from which our services are started; None: from this checkout."""
+_IN_IMAGE = """
+set -e
+mount -t tmpfs none /mnt
+mkdir /mnt/upper /mnt/work /mnt/root
+mount -t overlay none -o lowerdir="$1",upperdir=/mnt/upper,workdir=/mnt/work /mnt/root
+for folder in /proc /dev /tmp; do mount --rbind "$folder" "/mnt/root$folder"; done
+mount -o remount,ro /mnt/root
+folder="$PWD"; shift
+exec chroot /mnt/root /usr/bin/env PATH=/usr/local/bin:/opt/pypi-assets/bin:/usr/bin:/bin \
+    /bin/sh -c 'cd "$0" && exec "$@"' "$folder" "$@"
+"""
 _VARIABLE = re.compile(r"\$\{(\w+)(?::\?[^}]*)?\}")
 
 
@@ -215,8 +228,9 @@ class Deployment:
 
     def run(self, *command: str) -> str:
         """What `docker compose run` prints: a command in the environment of the services."""
-        wrapped = [DEPLOY / "with_secrets", *command]
-        done = subprocess.run(wrapped, cwd=self.home, env=self.variables, stdout=subprocess.PIPE, check=True)
+        done = subprocess.run(
+            self._of_image(command), cwd=self.home, env=self.variables, stdout=subprocess.PIPE, check=True
+        )
         return done.stdout.decode()
 
     def log_of(self, name: str) -> str:
@@ -226,6 +240,9 @@ class Deployment:
         """The end of each process's output."""
         return "\n".join(f"--- {log.name}\n{self.log_of(log.name)[-2000:]}" for log in (self.root / "logs").iterdir())
 
+    def _of_image(self, command: Sequence[str]) -> list[str]:
+        return in_image(IMAGE, ["with_secrets", *command]) if IMAGE else [*OURS, *command]
+
     def _within(self, path: str) -> Path:
         return self.root / path.removeprefix("/")
 
@@ -234,9 +251,11 @@ class Deployment:
         folders = {variable: str(self._within(path)) for variable, path in service.get("environment", {}).items()}
         begins_in = self._within(service["working_dir"]) if "working_dir" in service else self.home
         begins_in.mkdir(parents=True, exist_ok=True)
+        command = [*service["command"], *options]
+        started = [*ENTRY_POINTS[name], *command] if name in ENTRY_POINTS else self._of_image(command)
         with (self.root / "logs" / called).open("ab") as log:
             self.running[called] = subprocess.Popen(
-                [*(network.enter if network else ()), *ENTRY_POINTS.get(name, OURS), *service["command"], *options],
+                [*(network.enter if network else ()), *started],
                 cwd=begins_in,
                 env=self.variables | folders,
                 stdout=log,
@@ -263,6 +282,12 @@ def _free_ports(count: int) -> list[int]:
         for probe in probes:
             probe.bind((LOOPBACK, 0))
         return [int(probe.getsockname()[1]) for probe in probes]
+
+
+def in_image(image: str, command: Sequence[str]) -> list[str]:
+    """Runs a command in the file system of an image, which it cannot change, with the folders for temporary files of
+    this machine; the network is this machine's too. Takes root."""
+    return ["unshare", "--mount", "sh", "-c", _IN_IMAGE, "sh", image, *command]
 
 
 def make_databases(server_url: str) -> None:

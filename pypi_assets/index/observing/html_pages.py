@@ -74,8 +74,8 @@ class _Link:
 class HtmlPage:
     """The links of a page in order, against which address they are relative, and what shows which page it is.
 
-    `is_marked`: it has the version of the Simple API, or the title of an index's page. `has_form`: somebody is to fill
-    something in.
+    `is_marked`: it has the version of the Simple API, or the title of an index's page. `has_form`: it has a form to
+    fill in, as a login page does.
     """
 
     base: str
