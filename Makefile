@@ -8,13 +8,17 @@ PIP := $(BIN)/python -m pip --quiet --quiet --disable-pip-version-check
 # modules are compiled when they are first imported
 INSTALL := $(PIP) install --no-compile --constraint constraints.txt
 
-.PHONY: demo ui check test histories fuzz test-pythons dist lock sbom redis wheels test-deploy test-faults test-browser clean
+.PHONY: demo ui stop check test histories fuzz test-pythons dist lock sbom redis wheels test-deploy test-faults test-browser clean
 
 demo: $(VENV)/.installed
 	@$(BIN)/python demo/run.py
 
 ui: $(VENV)/.installed
 	@$(BIN)/python demo/ui.py
+
+# ends the pages that `make demo` has left running
+stop: $(VENV)/.installed
+	@$(BIN)/python demo/pages.py stop
 
 check: $(VENV)/.installed-test
 	$(BIN)/ruff check .

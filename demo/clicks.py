@@ -16,8 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from folders import DEMO, INDEX, ROOT, environment, free_port, remembered_port
+from pages import stop as stop_pages
+from processes import answers, started
 from screens import PATIENCE_S, chromium, query_ui, until
-from ui import answers, new_wheel, started
+from ui import new_wheel
 
 from pypi_assets.devindex.history import History
 
@@ -175,6 +177,7 @@ def main() -> int:
     index_port, ui_port = remembered_port(), free_port()
     if index_port is None:
         raise SystemExit("run `make demo` first")
+    stop_pages()
     settings = environment(index_port) | {"PYPI_ASSETS_SENSOR_INTERVAL_S": "5", "PYPI_ASSETS_LAG_WARN_S": "1"}
     program, url = f"{sys.prefix}/bin/", f"http://127.0.0.1:{ui_port}"
     commands = {
@@ -186,7 +189,7 @@ def main() -> int:
     }
     too_many = 0
     with started(commands, settings), chromium() as browser:
-        until(lambda: answers(url), f"the UI within {PATIENCE_S} s")
+        until(lambda: answers(f"{url}/server_info"), f"the UI within {PATIENCE_S} s")
         for name, task in TASKS.items():
             with Walk(browser, url, name) as walk:
                 task(walk)

@@ -5,6 +5,7 @@ import os
 import shlex
 import socket
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parent.parent
 DEMO = ROOT / ".demo"
@@ -32,16 +33,41 @@ def index_url(port: int) -> str:
     return f"http://127.0.0.1:{port}/simple/"
 
 
+def read_state() -> dict[str, Any]:
+    """What the demo has stored: `index_port`, and `run` and `service_port` of pages in the background."""
+    try:
+        found = json.loads(STATE.read_text())
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def write_state(state: dict[str, Any]) -> None:
+    """Replaces the stored state at once: a process in the background reads it at any time."""
+    new = STATE.with_suffix(".new")
+    new.write_text(json.dumps(state))
+    new.replace(STATE)
+
+
 def remember_port(port: int) -> None:
     """Stores the port of the index. It is part of the index URL, and the catalog follows one URL."""
-    STATE.write_text(json.dumps({"index_port": port}))
+    write_state({"index_port": port})
 
 
 def remembered_port() -> int | None:
-    try:
-        return int(json.loads(STATE.read_text())["index_port"])
-    except (OSError, ValueError, KeyError):
-        return None
+    return read_state().get("index_port")
+
+
+def remember_pages(run: str, port: int) -> None:
+    """Stores which process serves pages in the background, and where."""
+    write_state(read_state() | {"run": run, "service_port": port})
+
+
+def forget_pages() -> None:
+    """Ends what serves pages in the background: it looks for its `run`."""
+    state = read_state()
+    if "run" in state:
+        write_state({name: value for name, value in state.items() if name not in {"run", "service_port"}})
 
 
 def environment(port: int) -> dict[str, str]:

@@ -1,8 +1,9 @@
 """The whole pipeline on real distributions: `make demo`.
 
-It downloads about 25 named projects with pip, and serves them as a small package index on this machine. It follows what
+It downloads about 30 named projects with pip, and serves them as a small package index on this machine. It follows what
 a requirements.txt of five projects leads to. Then it runs the Dagster jobs that the UI offers, in this process: a full
 crawl, a full dump, LevelDB versions, answers. Then the index changes, and sensors and jobs follow it to new answers.
+At its end pages show these answers in a browser, until `make stop`.
 All files are in .demo/. Each run starts from scratch and keeps only the downloads.
 """
 
@@ -14,11 +15,14 @@ import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from folders import DAGSTER_HOME, DATA, DEMO, DOWNLOADS, INDEX, ROOT, environment, free_port, remember_port
+from pages import start as start_pages
+from pages import stop as stop_pages
 from rich.console import Console
 from rich.table import Table
 
@@ -38,6 +42,9 @@ LISTS = {
 
 MODULES = ("yaml", "dateutil", "attr", "bs4", "google.auth", "markupsafe._speedups", "toolz", "text_unidecode", "click")
 """The modules that the demo looks up."""
+
+PAUSE = timedelta(days=5)
+"""How far apart the first uploads are: the last of them was ten days ago."""
 
 COMMANDS = ("tqdm", "slugify", "normalizer")
 """The commands that the demo looks up."""
@@ -86,11 +93,12 @@ def run_pip(*arguments: str) -> None:
 def main() -> int:
     started = time.monotonic()
     console.print("[bold]pypi-assets: from a package index to answers[/bold]")
-    step(1, "Real distributions", "About 25 projects, wheels and sdists, some of them in two versions.")
+    step(1, "Real distributions", "About 30 projects, wheels and sdists, some of them in two versions.")
     files = download()
     show_line(f"{len(files)} files, {sum(path.stat().st_size for path in files) / 1e6:.1f} MB")
     downloaded = time.monotonic()
 
+    stop_pages()
     for folder in (INDEX, DATA, DAGSTER_HOME):
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
@@ -100,15 +108,17 @@ def main() -> int:
     os.environ.clear()
     os.environ.update(BEFORE | environment(port))
 
-    run_pipeline(files, port)
+    before_yank = run_pipeline(files, port)
     console.print(
         f"\nThat took {time.monotonic() - downloaded:.0f} s"
         f" ({downloaded - started:.0f} s before that for downloads). All files are in .demo/."
     )
+    show_pages(start_pages(), before_yank)
     return 0
 
 
-def run_pipeline(files: list[Path], port: int) -> None:
+def run_pipeline(files: list[Path], port: int) -> int:
+    """Runs all stages; returns the last serial before the yank."""
     from pipeline import Pipeline
 
     from pypi_assets.devindex.history import History
@@ -116,9 +126,7 @@ def run_pipeline(files: list[Path], port: int) -> None:
 
     step(2, "A package index", "It uses PyPI's protocol: a changelog by XML-RPC, pages in JSON, files with ranges.")
     history = History(INDEX)
-    for path in files:
-        if not path.name.startswith(LATER):
-            history.add(path)
+    upload(history, [path for path in files if not path.name.startswith(LATER)])
     with running(INDEX, port) as url, Pipeline() as pipeline:
         serial_before = history.state().last_serial
         show_line(f"{url} has {len(history.state().projects)} projects, its last serial is {serial_before}")
@@ -128,7 +136,7 @@ def run_pipeline(files: list[Path], port: int) -> None:
         identified = [path for path in files if path.name.startswith(FILES)]
         before = answers(pipeline, identified)
         requires_before = pipeline.requirements("attrs")
-        change_index(history, [path for path in files if path.name.startswith(LATER)])
+        before_yank = change_index(history, [path for path in files if path.name.startswith(LATER)])
         follow_index(pipeline)
         after = answers(pipeline, identified)
         show(before, after)
@@ -138,6 +146,19 @@ def run_pipeline(files: list[Path], port: int) -> None:
         show_line(f"yanked files of requests: {', '.join(yanked)}")
         check(before, after, yanked)
     what_next(serial_before)
+    return before_yank
+
+
+def upload(history: "History", files: Iterable[Path]) -> None:
+    """The first uploads, in the order in which they would have been made: older versions first."""
+    ordered = sorted(files, key=lambda path: (path.parent.name != "older_wheels", path.name.lower()))
+    begun = ago(days=10) - PAUSE * (len(ordered) - 1)
+    for number, path in enumerate(ordered):
+        history.add(path, at=begun + PAUSE * number)
+
+
+def ago(**units: float) -> datetime:
+    return datetime.now(UTC) - timedelta(**units)
 
 
 def follow_requirements() -> None:
@@ -175,17 +196,20 @@ def build_first_versions(pipeline: "Pipeline") -> None:
     show_line(pipeline.describe_versions())
 
 
-def change_index(history: "History", later: list[Path]) -> None:
+def change_index(history: "History", later: list[Path]) -> int:
+    """Changes the index, on the days before today; returns the last serial before the yank."""
     step(7, "The index changes", "Uploads, a yank, a removed release, a removed project.")
     for path in later:
-        history.add(path)
+        history.add(path, at=ago(days=4))
         show_line(f"uploaded {path.name}")
-    history.yank("requests", "2.31.0", "shown in the demo")
+    before_yank = history.state().last_serial or 0
+    history.yank("requests", "2.31.0", "shown in the demo", at=ago(days=3))
     show_line("yanked requests 2.31.0")
-    history.remove_release("click", "8.1.7")
+    history.remove_release("click", "8.1.7", at=ago(days=2))
     show_line("removed the release click 8.1.7 (one event, no event per file)")
-    history.remove_project("text-unidecode")
+    history.remove_project("text-unidecode", at=ago(days=1))
     show_line("removed the project text-unidecode (one event, no event per file)")
+    return before_yank
 
 
 def follow_index(pipeline: "Pipeline") -> None:
@@ -269,7 +293,7 @@ def what_next(serial_before: int | None) -> None:
     table.add_column(no_wrap=True)  # so that a command can be copied
     table.add_column()
     for command, text in (
-        ("make ui", "Dagster's UI over this data, with the index running and the sensors on"),
+        ("make ui", "Dagster's UI over this data and the pages, with the index running and the sensors on"),
         (". demo/env", "makes the commands below use the demo's data"),
         ("pypi-assets status", "the state of every stage, and what to do next"),
         ("pypi-assets lookup module google.auth", "which projects provide a module"),
@@ -283,6 +307,18 @@ def what_next(serial_before: int | None) -> None:
         table.add_row(f"  [bold]{command}[/bold]", text)
     console.print()
     console.print(table)
+
+
+def show_pages(url: str, before_yank: int) -> None:
+    """The last lines of the demo: what to open in a browser."""
+    console.print("\n[bold]Now open the pages in a browser[/bold]; `make stop` ends them.\n")
+    for question, address in (
+        ("Which project is `import dateutil`?", "import/dateutil/"),
+        ("What requires six?", "dependents/six/"),
+        ("What was true before the yank of requests 2.31.0?", f"at/{before_yank}/project/requests/"),
+        ("Everything else:", ""),
+    ):
+        console.print(f"  {question:<50} {url}{address}", highlight=False, soft_wrap=True)
 
 
 if __name__ == "__main__":

@@ -25,9 +25,11 @@ from pathlib import Path
 from typing import Any
 
 from folders import DEMO, INDEX, ROOT, environment, free_port, remembered_port
+from pages import stop as stop_pages
+from processes import answers, started
 from rich.console import Console
 from rich.text import Text
-from ui import answers, new_wheel, started
+from ui import new_wheel
 
 from pypi_assets.crawl.incremental_crawl import allocate_next_ranges
 from pypi_assets.defs.resources import build_resources
@@ -74,6 +76,7 @@ def main() -> None:
     index_port, ui_port = remembered_port(), free_port()
     if index_port is None:
         raise SystemExit("run `make demo` first")
+    stop_pages()
     settings = environment(index_port) | {"PYPI_ASSETS_LAG_WARN_S": "1", "PYPI_ASSETS_LAG_FAIL_S": "2"}
     program = f"{sys.prefix}/bin/"
     commands = {
@@ -85,7 +88,7 @@ def main() -> None:
     }
     url = f"http://127.0.0.1:{ui_port}"
     with started(commands, settings), chromium() as browser:
-        until(lambda: answers(url))
+        until(lambda: answers(f"{url}/server_info"))
         take_terminal(browser, folder / "answers.png", settings)
 
         def picture(name: str, path: str, *shows: str, click: str | None = None, above: str | None = None) -> None:

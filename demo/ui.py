@@ -9,19 +9,16 @@ import signal
 import subprocess
 import sys
 import threading
-import urllib.error
-import urllib.request
 import zipfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from folders import DEMO, INDEX, ROOT, environment, free_port, index_url, is_free, remembered_port
+from pages import SERVICE_PORT
+from pages import stop as stop_pages
+from processes import answers, has_ended, started
 from rich.console import Console
 
 UI_PORT = 3000
-SERVICE_PORT = 8642
-STOP_WITHIN_S = 20
 
 console = Console()
 
@@ -31,6 +28,7 @@ def main() -> int:
     if port is None or not INDEX.is_dir():
         console.print("There is no data yet: run `make demo` first.")
         return 1
+    stop_pages()
     if not is_free(port):
         console.print(
             f"The demo's index has the port {port}, which is in use; stop `make ui`, or run `make demo` again."
@@ -54,7 +52,7 @@ def main() -> int:
     with started(commands, settings) as processes:
         console.print("starting ...")
         url = f"http://127.0.0.1:{ui_port}"
-        while not stop.wait(0.5) and not answers(url):
+        while not stop.wait(0.5) and not answers(f"{url}/server_info"):
             if has_ended(processes):
                 return 1
         if not stop.is_set():
@@ -81,59 +79,6 @@ def workspace(settings: dict[str, str]) -> Path:
     return path
 
 
-@contextmanager
-def started(commands: dict[str, list[str]], settings: dict[str, str]) -> Iterator[dict[str, subprocess.Popen[bytes]]]:
-    """Runs the commands, each in a process group of its own, and ends them all however the block is left."""
-    processes: dict[str, subprocess.Popen[bytes]] = {}
-    try:
-        for name, command in commands.items():
-            with log_of(name).open("wb") as log:
-                processes[name] = subprocess.Popen(
-                    command, cwd=ROOT, env=settings, start_new_session=True, stdout=log, stderr=subprocess.STDOUT
-                )
-        yield processes
-    finally:
-        for process in reversed(processes.values()):
-            signal_group(process, signal.SIGINT)
-        for process in processes.values():
-            try:
-                process.wait(STOP_WITHIN_S)
-            except subprocess.TimeoutExpired:
-                signal_group(process, signal.SIGKILL)
-                process.wait()
-
-
-def log_of(name: str) -> Path:
-    """Where the messages of a process go."""
-    return DEMO / f"{name}.log"
-
-
-def has_ended(processes: dict[str, subprocess.Popen[bytes]]) -> bool:
-    """Whether one of the processes has ended by itself; shows its last messages."""
-    for name, process in processes.items():
-        if process.poll() is not None:
-            lines = log_of(name).read_text(errors="replace").splitlines()[-15:]
-            console.print(f"{name} ended (exit code {process.returncode}); its last messages:", *lines, sep="\n")
-            return True
-    return False
-
-
-def signal_group(process: subprocess.Popen[bytes], number: int) -> None:
-    """Sends the signal to the process and all that it started."""
-    try:
-        os.killpg(process.pid, number)
-    except ProcessLookupError:
-        return
-
-
-def answers(url: str) -> bool:
-    try:
-        with urllib.request.urlopen(f"{url}/server_info", timeout=2) as response:
-            return bool(response.status == 200)
-    except (urllib.error.URLError, OSError):
-        return False
-
-
 def new_wheel(folder: Path) -> Path:
     """A small wheel that is not on the index yet, to be uploaded manually."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -153,7 +98,7 @@ def new_wheel(folder: Path) -> Path:
 def welcome(url: str, port: int, service_port: int, wheel: Path) -> None:
     console.print(
         f"\n[bold]Dagster's UI:[/bold] {url}   (assets: {url}/asset-groups)"
-        f"\n[bold]The service:[/bold]  http://127.0.0.1:{service_port}/docs"
+        f"\n[bold]The pages:[/bold]    http://127.0.0.1:{service_port}/   (the API: http://127.0.0.1:{service_port}/docs)"
         f"\n[bold]The index:[/bold]    {index_url(port)}"
         "\n\nUpload one more wheel from another terminal, and look it up a minute later:\n"
         "\n  . demo/env"
