@@ -1,7 +1,10 @@
 """What differs between two versions of a project: what they require, provide and are published as."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, TypedDict
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
 
 from pypi_assets.distributions.requirement_names import parse_requirement
 
@@ -14,7 +17,7 @@ class Difference(TypedDict):
 
 
 class ChangedRequirement(TypedDict):
-    """A project (normalized) that both versions require, by other texts. Texts that both have are left out."""
+    """A project (normalized) that both versions require, in another way. What both require alike is left out."""
 
     project: str
     before: list[str]
@@ -52,6 +55,8 @@ class Comparison(TypedDict):
 def compare_releases(before: Mapping[str, Any], after: Mapping[str, Any]) -> Comparison:
     """The comparison of two versions, each as it is answered of a project's version (`VersionResult`).
 
+    Requirements and extras that are only spelled differently are the same: `idna (>=3)` and `Idna>=3`.
+
     >>> compare_releases(of_2_1, of_2_2)["requirements"]["added"]
     ['idna>=3']
     """
@@ -62,7 +67,7 @@ def compare_releases(before: Mapping[str, Any], after: Mapping[str, Any]) -> Com
         after=after["version"],
         requires_python=_difference(_pythons(before), _pythons(after)),
         requirements=_requirements(before["requires_dist"], after["requires_dist"]),
-        extras=_difference(before["extras"], after["extras"]),
+        extras=_difference(before["extras"], after["extras"], canonicalize_name),
         modules=_difference(before["modules"], after["modules"]),
         commands=_difference(before["commands"], after["commands"]),
         files=_difference(_forms(before), _forms(after)),
@@ -95,15 +100,28 @@ def _forms(version: Mapping[str, Any]) -> list[str]:
     return sorted({form_of(file["filename"], file["kind"]) for file in version["files"]})
 
 
-def _difference(before: Collection[str], after: Collection[str]) -> Difference:
-    old, new = set(before), set(after)
-    return Difference(added=[one for one in after if one not in old], removed=[one for one in before if one not in new])
+def _difference(
+    before: Collection[str], after: Collection[str], meaning: Callable[[str], object] = lambda text: text
+) -> Difference:
+    old, new = set(map(meaning, before)), set(map(meaning, after))
+    return Difference(
+        added=[one for one in after if meaning(one) not in old],
+        removed=[one for one in before if meaning(one) not in new],
+    )
+
+
+def _meaning_of(requirement: str) -> object:
+    """What is equal for all spellings of a requirement; the text where it is none."""
+    try:
+        return Requirement(requirement)
+    except (InvalidRequirement, ValueError, RecursionError):  # ValueError: a number with thousands of digits
+        return requirement
 
 
 def _requirements(before: Collection[str] | None, after: Collection[str] | None) -> RequirementDifference:
     if before is None or after is None:
         return RequirementDifference(is_known=False, added=[], removed=[], changed=[])
-    found = _difference(before, after)
+    found = _difference(before, after, _meaning_of)
     old, new = _by_project(found["removed"]), _by_project(found["added"])
     changed = [
         ChangedRequirement(project=project, before=old[project], after=new[project])

@@ -68,6 +68,14 @@ def test_from_search_to_answer_and_to_what_was_before_a_yank_with_keys_alone(cli
     assert find(driver, ".facts").text.split() == ["1.0"]
 
 
+def test_the_first_page_leads_to_what_was_before_a_yank(client: Client, driver: Any) -> None:
+    driver.get(client.url)
+    driver.find_element("xpath", "//li[contains(., 'release 2.0 yanked')]//a[contains(., 'before')]").click()
+    assert "as it was at serial" in find(driver, ".moment").text
+    assert find(driver, "h1").text == "demo"
+    assert driver.find_elements("css selector", ".badge.warn") == []
+
+
 def test_the_tree_of_requirements_opens(client: Client, driver: Any) -> None:
     driver.get(f"{client.url}project/top/")
     summary, inner = find(driver, ".tree summary"), find(driver, ".tree ul .leaf")

@@ -59,6 +59,13 @@ def test_it_shows_what_came_what_went_and_what_changed():
     }
 
 
+def test_other_spellings_of_requirements_and_extras_are_the_same():
+    before = version("1.0", requires_dist=["certifi (>=2017.4.17)", "A_b<4,>=2 ; extra == 'use_x'"], extras=["use_x"])
+    after = version("2.0", requires_dist=["certifi>=2017.4.17", 'a-b>=2,<4; extra == "use-x"'], extras=["use-x"])
+    assert is_same(compare_releases(before, after))
+    assert not is_same(compare_releases(before, after | {"requires_dist": ["certifi>=2018", *after["requires_dist"]]}))
+
+
 def test_what_could_not_be_read_is_not_compared():
     found = compare_releases(version("1.0", requires_dist=None), version("2.0", requires_dist=["a"]))
     assert found["requirements"] == {"is_known": False, "added": [], "removed": [], "changed": []}

@@ -195,7 +195,7 @@ def _event_entries(
             event.serial,
             event.timestamp,
             kind.value,
-            _describe_event(event, change, was_removed),
+            describe_event(event, change, was_removed),
             event.version,
             () if change.filename is None else (change.filename,),
             outcome=None if file is None else file.outcome,
@@ -206,7 +206,8 @@ def _event_entries(
             was_removed = kind == Action.REMOVE_PROJECT
 
 
-def _describe_event(event: ChangelogEvent, change: FileChange, was_removed: bool) -> str:
+def describe_event(event: ChangelogEvent, change: FileChange, was_removed: bool = False) -> str:
+    """What an event did, in words; `was_removed`: the project was, before it."""
     release = f"release {event.version}"
     match change.action:
         case Action.ADD_FILE:

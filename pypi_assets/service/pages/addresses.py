@@ -22,6 +22,15 @@ def data_address(prefix: str, *parts: str, **query: object) -> str | None:
     return _address(prefix, parts or ("index",), ".json", query)
 
 
+def download_address(prefix: str, sha256: str, filename: str) -> str | None:
+    """Where this service leads to the bytes of a file.
+
+    >>> download_address("/at/17.17", "00ff", "six-1.17.0.tar.gz")
+    '/at/17.17/files/00ff/six-1.17.0.tar.gz'
+    """
+    return _address(prefix, ("files", sha256, filename), "", {})
+
+
 def is_local_page(path: str) -> bool:
     """Whether a path, perhaps with a query, can be one of this service, as it is written in a form.
 

@@ -1,18 +1,31 @@
 """The first page, and the form that pins a page to a serial or a date."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from msgspec import Meta
+from sqlalchemy.exc import SQLAlchemyError
 from starlette.routing import Route
 
+from pypi_assets.catalog.database import CatalogError
+from pypi_assets.catalog.reports.recent_events import recent_events
 from pypi_assets.service.answers import Answer, Lasting, redirect
 from pypi_assets.service.operations import PAGES, Call, Operation, Parameters, operation_routes
 from pypi_assets.service.pages.addresses import is_local_page
 from pypi_assets.service.pages.page import Content, Page, View, page_routes
+from pypi_assets.service.pages.releases import releases_of
 from pypi_assets.service.pins import PIN_ACCEPTS, parse_pin
 from pypi_assets.service.problems import ProblemError, bad_parameter
 from pypi_assets.service.service import Service
 from pypi_assets.service.status import STATUS
+from pypi_assets.service.times import utc_text
+
+_FEW = 8
+_EXAMPLES = {
+    "import": (("dateutil", "python-dateutil"), ("yaml", "pyyaml"), ("numpy", "numpy")),
+    "dependents": (("six", "six"), ("requests", "requests"), ("pyyaml", "pyyaml")),
+    "changes": (("requests", "requests"), ("flask", "flask"), ("pyyaml", "pyyaml")),
+}
+"""What the first page links to, with the project that must be there: the first of each that is."""
 
 
 class HomeParameters(Parameters, frozen=True):
@@ -32,7 +45,31 @@ def routes(service: Service) -> list[Route]:
 
 
 def _home(view: View, _parameters: HomeParameters) -> Content:
-    return Content("Search", {"status": view.part(STATUS)})
+    parts = {"status": view.part(STATUS), "recent": _recent(view)}
+    return Content("Search", parts, {"examples": _examples(view)})
+
+
+def _recent(view: View) -> list[dict[str, Any]] | None:
+    """What happened last; None where the catalog does not answer, or there is none."""
+    catalog = view.service.catalog if view.pinned is None else view.pinned.catalog
+    if catalog is None or view.serial is None:
+        return None
+    try:
+        with catalog.read() as connection:
+            found = recent_events(connection, view.serial, _FEW)
+    except (CatalogError, SQLAlchemyError):
+        return None
+    return [{**one, "at": utc_text(one["at"])} for one in found]
+
+
+def _examples(view: View) -> dict[str, str]:
+    if view.serial is None:
+        return {}
+    releases = releases_of(view)
+    found = {
+        kind: next((text for text, name in some if releases.versions(name)), None) for kind, some in _EXAMPLES.items()
+    }
+    return {kind: text for kind, text in found.items() if text is not None}
 
 
 def _as_of(_service: Service, call: Call[AsOfParameters]) -> Answer:

@@ -6,14 +6,16 @@ from typing import Annotated, Any
 from msgspec import Meta
 from starlette.routing import Route
 
+from pypi_assets.catalog.observed.project_names import CORRECTED
+from pypi_assets.catalog.reports.project_history import VISIT
 from pypi_assets.lookup.requirement_tree import Tree
 from pypi_assets.service.dependents import DEPENDENTS
 from pypi_assets.service.history import HISTORY
 from pypi_assets.service.names import CursorText, ProjectName
 from pypi_assets.service.operations import Parameters
 from pypi_assets.service.pages.page import Content, Page, View, page_routes
-from pypi_assets.service.pages.releases import tree_of
-from pypi_assets.service.pages.timeline import moments, timeline
+from pypi_assets.service.pages.releases import named_versions, tree_of, version_before
+from pypi_assets.service.pages.timeline import moments, timelines
 from pypi_assets.service.problems import ProblemError
 from pypi_assets.service.projects import PROJECT, VERSION
 from pypi_assets.service.service import Service
@@ -56,30 +58,31 @@ def _project(view: View, parameters: ProjectPageParameters) -> Content:
             raise
         return _removed(name, history)
     newest = project["result"]["newest"]
-    tree: Tree = tree_of(view, name, newest)
+    tree: Tree | None = tree_of(view, name, newest) if newest else None
+    release = view.part(VERSION, project=name, version=newest) if newest else None
     parts = {
         "project": project,
-        "release": view.part(VERSION, project=name, version=newest),
+        "release": release,
         "requirements": tree,
         "dependents": view.part(DEPENDENTS, project=name, limit=_FEW),
         "history": history,
     }
     releases = project["result"]["releases"]
     entries = _entries(history)
-    stable = [one["version"] for one in releases]
+    versions = named_versions(releases)
     return Content(
         project["result"]["project"],
         parts,
         {
             "text": project["result"]["project"],
             "found": project["result"],
-            "newest": parts["release"]["result"],
+            "newest": release and release["result"],
             "releases": releases[::-1][:_FEW],
             "entries": entries[::-1][:_FEW],
             "entry_count": len(entries),
-            "drawn": timeline(moments(releases, entries)),
-            "versions": stable[::-1][:_MOST_VERSIONS],
-            "before": stable[stable.index(newest) - 1] if stable.index(newest) else None,
+            "drawn": timelines(moments(releases, entries)),
+            "versions": versions[::-1][:_MOST_VERSIONS],
+            "before": version_before(versions, newest),
         },
     )
 
@@ -92,7 +95,7 @@ def _removed(name: str, history: dict[str, Any]) -> Content:
         "found": None,
         "entries": entries[::-1][:_FEW],
         "entry_count": len(entries),
-        "drawn": timeline(moments((), entries)),
+        "drawn": timelines(moments((), entries)),
     }
     return Content(name, {"project": None, "history": history}, {**shown, "name": name})
 
@@ -123,14 +126,19 @@ def _history(view: View, parameters: PageNumberParameters) -> Content:
         "number": parameters.page,
         "pages": pages,
         "entry_count": len(entries),
-        "drawn": timeline(moments((), entries)),
+        "drawn": timelines(moments((), entries)),
     }
     return Content(f"History of {name}", {"history": history}, shown)
 
 
 def _entries(history: dict[str, Any] | None) -> list[dict[str, Any]]:
-    """What happened to a project, without the visits of its page."""
-    return [one for one in history["results"] if one["kind"] != "visit"] if history else []
+    """What happened to a project, without the visits of its page, and without corrections that change no state."""
+    return [one for one in history["results"] if _is_shown(one)] if history else []
+
+
+def _is_shown(entry: dict[str, Any]) -> bool:
+    changes_state = any(entry[name] for name in ("live", "away", "yanked", "unyanked"))
+    return entry["kind"] != VISIT and (entry["kind"] != CORRECTED or changes_state)
 
 
 def _page_of(all_of_it: Sequence[dict[str, Any]], number: int) -> tuple[Sequence[dict[str, Any]], int]:

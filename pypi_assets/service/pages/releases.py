@@ -1,6 +1,7 @@
 """The pages of a release, and of what changed between two."""
 
-from typing import Annotated
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any
 
 from msgspec import Meta
 from starlette.routing import Route
@@ -12,6 +13,7 @@ from pypi_assets.lookup.requirement_tree import PastReleases, PublishedReleases,
 from pypi_assets.service.names import ProjectName, VersionText
 from pypi_assets.service.operations import Parameters
 from pypi_assets.service.pages.page import Content, Page, View, page_routes
+from pypi_assets.service.problems import not_found
 from pypi_assets.service.projects import PROJECT, VERSION
 from pypi_assets.service.service import Service
 
@@ -38,14 +40,16 @@ def routes(service: Service) -> list[Route]:
     return list(page_routes(service, [RELEASE, CHANGES]))
 
 
+def releases_of(view: View) -> Releases:
+    """All projects' releases, as of the serial of the page."""
+    if view.pinned is not None:
+        return PastReleases(view.pinned.catalog, view.pinned.serial)
+    return PublishedReleases(view.datasets.reader(DepgraphReader))
+
+
 def tree_of(view: View, project: str, version: str) -> Tree:
     """What a version requires, as a tree, as of the serial of the page."""
-    releases: Releases
-    if view.pinned is not None:
-        releases = PastReleases(view.pinned.catalog, view.pinned.serial)
-    else:
-        releases = PublishedReleases(view.datasets.reader(DepgraphReader))
-    return requirement_tree(releases, project, version)
+    return requirement_tree(releases_of(view), project, version)
 
 
 def _release(view: View, parameters: ReleaseParameters) -> Content:
@@ -61,9 +65,11 @@ def _release(view: View, parameters: ReleaseParameters) -> Content:
 def _changes(view: View, parameters: ChangesParameters) -> Content:
     name = parameters.project
     project = view.part(PROJECT, project=name)["result"]
-    versions = [one["version"] for one in project["releases"]]
-    after = parameters.after or project["newest"]
-    before = parameters.before or _version_before(versions, after)
+    versions = named_versions(project["releases"])
+    if not versions:
+        raise not_found(f"no version of {name} has a name", parameter="project")
+    after = parameters.after or project["newest"] or versions[-1]
+    before = parameters.before or version_before(versions, after)
     old, new = (view.part(VERSION, project=name, version=one)["result"] for one in (before, after))
     found = compare_releases(old, new)
     shown = {
@@ -75,7 +81,12 @@ def _changes(view: View, parameters: ChangesParameters) -> Content:
     return Content(f"{project['project']}: {found['before']} to {found['after']}", {"changes": found}, shown)
 
 
-def _version_before(versions: list[str], version: str) -> str:
+def named_versions(releases: Iterable[Mapping[str, Any]]) -> list[str]:
+    """The versions of releases, in their order, without that of files whose names have none."""
+    return [one["version"] for one in releases if one["version"]]
+
+
+def version_before(versions: list[str], version: str) -> str:
     """The version before this one, in order; itself where it is the first, or not known."""
     canonical = [canonical_version(one) for one in versions]
     wanted = canonical_version(version)

@@ -9,7 +9,7 @@ from markupsafe import Markup, escape
 
 from pypi_assets.inert import inert_line
 from pypi_assets.lookup.owner_ranking import in_words
-from pypi_assets.service.pages.addresses import page_address
+from pypi_assets.service.pages.addresses import download_address, page_address
 from pypi_assets.service.pages.words import counted, day, duration, minute, size_in_words, version_span
 
 HTML = "text/html; charset=utf-8"
@@ -49,6 +49,11 @@ def _escaped_address(prefix: str, *parts: str, **query: object) -> Markup | None
     return None if found is None else escape(found)
 
 
+def _escaped_download(prefix: str, sha256: str, filename: str) -> Markup | None:
+    found = download_address(prefix, sha256, filename)
+    return None if found is None else escape(found)
+
+
 def _environment() -> Environment:
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent / "templates"),
@@ -68,7 +73,7 @@ def _environment() -> Environment:
         "size": size_in_words,
         "span": version_span,
     }
-    environment.globals["address"] = _escaped_address
+    environment.globals |= {"address": _escaped_address, "download": _escaped_download}
     return environment
 
 

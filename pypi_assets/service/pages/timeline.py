@@ -1,4 +1,4 @@
-"""The timeline of a project as a picture: where each mark is drawn. The template `timeline.svg` draws it.
+"""The timeline of a project as a picture: where each mark is drawn. `picture` of the templates draws it.
 
 It has a bounded number of marks, however many releases there were: those that would lie on each other are one.
 """
@@ -13,13 +13,14 @@ from pypi_assets.index.actions import Action
 from pypi_assets.leveldbs.format.version_order import version_key
 from pypi_assets.service.pages.words import counted, unix_seconds
 
-WIDTH, LEFT, RIGHT = 760, 78, 24
+WIDTH, NARROW, LEFT, RIGHT = 760, 330, 66, 24
 TOP, LANE, AXIS = 42, 34, 30
 _BIN = 9
 _LETTER = 6.4
 """About the width of a letter of a label."""
 _LONGEST_LABEL = 12
-_MOST_TICKS = 8
+_TICK = 85
+"""The width that the date of a tick needs."""
 _LATEST_S = 4_102_444_800.0
 """The year 2100. Times come from the index; what is later, or before 1970, is no time of an upload."""
 _DAY_S = 86_400.0
@@ -107,25 +108,28 @@ def moments(releases: Iterable[Mapping[str, Any]], history: Iterable[Mapping[str
     return sorted(found)
 
 
-def timeline(found: Sequence[Moment]) -> Timeline | None:
-    """The picture of these moments, which are in order; None without any."""
-    if not found:
-        return None
+def timelines(found: Sequence[Moment]) -> list[Timeline]:
+    """The pictures of these moments, which are in order, for wide screens and for phones; none without any."""
+    return [timeline(found, width) for width in (WIDTH, NARROW)] if found else []
+
+
+def timeline(found: Sequence[Moment], width: int = WIDTH) -> Timeline:
+    """The picture of these moments, which are in order, and of which there is one at least."""
     first, last = found[0].at, found[-1].at
     margin = max((last - first) * 0.02, _DAY_S / 2)
     first, last = first - margin, last + margin
 
     def place(at: float) -> float:
-        return round(LEFT + (at - first) / (last - first) * (WIDTH - LEFT - RIGHT), 1)
+        return round(LEFT + (at - first) / (last - first) * (width - LEFT - RIGHT), 1)
 
-    used = [lane for lane in LANES if lane == RELEASED or any(one.lane == lane for one in found)]
+    used = [lane for lane in LANES if any(one.lane == lane for one in found)]
     lanes = [
         Lane(lane, TOP + number * LANE, list(_marks((one for one in found if one.lane == lane), place)))
         for number, lane in enumerate(used)
     ]
     height = TOP + (len(lanes) - 1) * LANE + AXIS + 16
-    ticks = [Label(place(at), text) for at, text in _ticks(first, last)]
-    return Timeline(WIDTH, height, LEFT, lanes, _labels(found, place), ticks, _summary(found))
+    ticks = [Label(place(at), text) for at, text in _ticks(first, last, (width - LEFT) // _TICK)]
+    return Timeline(width, height, LEFT, lanes, _labels(found, place, width), ticks, _summary(found))
 
 
 def _time(text: str | None) -> float | None:
@@ -151,7 +155,7 @@ def _text(some: Sequence[Moment]) -> str:
     return f"{len(some)} of them, {days}: {some[0].text} … {some[-1].text}"
 
 
-def _labels(found: Sequence[Moment], place: Any) -> list[Label]:
+def _labels(found: Sequence[Moment], place: Any, width: int) -> list[Label]:
     """The versions that are named: the last one, the first of each major version, others where there is room."""
     released = [one for one in found if one.version]
     firsts: dict[object, Moment] = {}
@@ -162,7 +166,7 @@ def _labels(found: Sequence[Moment], place: Any) -> list[Label]:
     for one in chosen:
         text = (one.version or "")[:_LONGEST_LABEL]
         half = len(text) * _LETTER / 2 + 3
-        x = min(max(place(one.at), LEFT + half - 8), WIDTH - half)
+        x = min(max(place(one.at), LEFT + half - 8), width - half)
         if all(abs(x - other.x) > half + len(other.text) * _LETTER / 2 + 3 for other in labels):
             labels.append(Label(round(x, 1), text))
     return labels
@@ -173,18 +177,18 @@ def _major(version: str) -> object:
     return tuple(key[2][:1]) if key[0] else version
 
 
-def _ticks(first: float, last: float) -> list[tuple[float, str]]:
+def _ticks(first: float, last: float, most: int) -> list[tuple[float, str]]:
     """Beginnings of years, months or days, where there is room."""
     steps = [*((months, "%Y") for months in (1200, 600, 240, 120, 60, 24, 12)), *((n, "%Y-%m") for n in (6, 3, 1))]
     best: list[tuple[float, str]] = []
     for months, form in steps:
         some = list(_months(first, last, months, form))
-        if len(some) > _MOST_TICKS:
+        if len(some) > most:
             return best
         best = some or best
     if len(best) > 2:
         return best
-    days = [some for step in (14, 7, 3, 1) if len(some := list(_days(first, last, step))) <= _MOST_TICKS]
+    days = [some for step in (14, 7, 3, 1) if len(some := list(_days(first, last, step, most))) <= most]
     return max([best, *days], key=len)
 
 
@@ -200,9 +204,9 @@ def _months(first: float, last: float, months: int, form: str) -> Iterator[tuple
         number += months
 
 
-def _days(first: float, last: float, step: int) -> Iterator[tuple[float, str]]:
+def _days(first: float, last: float, step: int, most: int) -> Iterator[tuple[float, str]]:
     at = datetime.fromtimestamp(first, UTC).replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
-    for _ in range(_MOST_TICKS + 1):
+    for _ in range(most + 1):
         if at.timestamp() > last:
             return
         yield at.timestamp(), at.strftime("%Y-%m-%d")
@@ -214,7 +218,8 @@ def _summary(found: Sequence[Moment]) -> str:
     nouns = {RELEASED: "release", YANKED: "yank", REMOVED: "removal or quarantine"}
     plurals = {REMOVED: "removals or quarantines"}
     shown = ", ".join(counted(count, nouns[lane], plurals.get(lane)) for lane, count in counts if count)
-    return f"{shown or 'Events'}, from {_day(found[0].at)} to {_day(found[-1].at)}."
+    first, last = _day(found[0].at), _day(found[-1].at)
+    return f"{shown or 'Events'}, {f'on {first}' if first == last else f'from {first} to {last}'}."
 
 
 def _day(at: float) -> str:

@@ -1,13 +1,41 @@
 import pytest
 
 from pypi_assets_tests.service.pages.documents import BROWSER, page
-from pypi_assets_tests.service.published import Client
+from pypi_assets_tests.service.pages.test_projects import serial_of
+from pypi_assets_tests.service.published import Client, Published
 
 
 def test_the_first_page_has_one_search_box_and_examples(client: Client):
     document = page(client, "/")
     assert "What is in this package index?" in document.text
-    assert document.links["six"] == "/dependents/six/"
+    assert "What happened last" in document.text
+
+
+def test_it_links_to_examples_that_are_there(client: Client):
+    links = page(client, "/").links
+    assert links["import yaml"] == "/import/yaml/"
+    assert links["what requires"] == "/dependents/pyyaml/"
+    assert "import dateutil" not in links
+
+
+def test_it_shows_what_happened_last_with_what_was_true_before(client: Client):
+    serial = serial_of(client, "demo", "yank release")
+    shown = client.get("/").text
+    assert "release 2.0 yanked" in shown
+    assert f'href="/at/{serial - 1}/project/demo/"' in shown
+    assert "demo-2.1" not in client.get(f"/at/{serial}.{serial}/").text
+    found = client.get("/index.json").json()["recent"]
+    assert [one["serial"] for one in found] == sorted((one["serial"] for one in found), reverse=True)
+    assert found[0]["project"] == "demo"
+
+
+def test_without_a_catalog_it_shows_no_events(published: Published, tmp_path):
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "storage").symlink_to(published.home / "storage")
+    with published.client(home=tmp_path / "home") as alone:
+        document = page(alone, "/")
+        assert "What happened last" not in document.text
+        assert document.links["import yaml"] == "/import/yaml/"
 
 
 @pytest.mark.parametrize(

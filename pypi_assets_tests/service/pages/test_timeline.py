@@ -2,7 +2,7 @@ from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any
 
-from pypi_assets.service.pages.timeline import LEFT, WIDTH, Moment, Timeline, moments, timeline
+from pypi_assets.service.pages.timeline import LEFT, NARROW, WIDTH, Moment, Timeline, moments, timeline, timelines
 
 DAY_S = 86_400.0
 
@@ -23,9 +23,7 @@ def released(*days: float, version: str = "1.0") -> list[Moment]:
 
 
 def drawn(found: list[Moment]) -> Timeline:
-    picture = timeline(found)
-    assert picture is not None
-    return picture
+    return timeline(found)
 
 
 def test_a_release_is_there_since_its_first_file_whether_it_was_removed_or_not():
@@ -54,7 +52,24 @@ def test_times_that_no_upload_has_are_left_out():
 
 
 def test_without_moments_there_is_no_picture():
-    assert timeline([]) is None
+    assert timelines([]) == []
+
+
+def test_there_is_a_picture_for_wide_screens_and_one_for_phones():
+    found = released(*range(0, 4_000, 7))
+    wide, narrow = timelines(found)
+    assert (wide.width, narrow.width) == (WIDTH, NARROW)
+    for picture in (wide, narrow):
+        assert all(LEFT <= mark.x <= picture.width for lane in picture.lanes for mark in lane.marks)
+        assert all(other.x - one.x > 40 for one, other in pairwise(picture.ticks))
+    assert 2 <= len(narrow.ticks) < len(wide.ticks)
+    assert narrow.summary == wide.summary
+
+
+def test_what_happened_on_one_day_names_it_once_and_no_lane_is_empty():
+    picture = drawn([Moment(DAY_S, "yanked", "1.0 yanked"), Moment(DAY_S + 1, "yanked", "2.0 yanked")])
+    assert picture.summary == "2 yanks, on 1970-01-02."
+    assert [lane.name for lane in picture.lanes] == ["yanked"]
 
 
 def test_marks_lie_in_order_within_the_picture_and_lanes_without_marks_are_left_out():
