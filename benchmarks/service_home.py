@@ -145,8 +145,8 @@ def wrk(
     core: int | None = None,
     script: Path | None = None,
 ) -> dict[str, float]:
-    """What wrk reports: `rps`, `p99_ms`, and `failed` answers. With `rate`, its connections pause so that together they
-    send about that many requests a second; with `script`, it runs that.
+    """What wrk reports: `requests`, `rps`, `p99_ms`, and `failed` answers. With `rate`, its connections pause so that
+    together they send about that many requests a second; with `script`, it runs that.
     """
     with tempfile.NamedTemporaryFile("w", suffix=".lua") as own:
         own.write(script.read_text() if script else "")
@@ -157,9 +157,16 @@ def wrk(
         options = ["-t1", f"-c{connections}", f"-d{seconds}s", "--latency", "-s", own.name]
         text = subprocess.run([*pinned, "wrk", *options, url], check=True, capture_output=True, text=True).stdout
     rps, p99, unit = re.search(r"Requests/sec:\s+([\d.]+)", text), *_p99(text)
+    count = re.search(r"(\d+) requests in", text)
     failed = re.findall(r"Non-2xx or 3xx responses: (\d+)|(?:connect|read|write|timeout) (\d+)", text)
     assert rps is not None, text
-    return {"rps": float(rps[1]), "p99_ms": p99 * unit, "failed": sum(int(one or other) for one, other in failed)}
+    assert count is not None, text
+    return {
+        "requests": int(count[1]),
+        "rps": float(rps[1]),
+        "p99_ms": p99 * unit,
+        "failed": sum(int(one or other) for one, other in failed),
+    }
 
 
 def _p99(text: str) -> tuple[float, float]:
@@ -173,6 +180,12 @@ def memory_mb(pid: int) -> float:
     text = Path(f"/proc/{pid}/status").read_text()
     found = re.search(r"VmRSS:\s+(\d+) kB", text)
     return int(found[1]) / 1_000 if found else 0.0  # it has ended
+
+
+def processor_s(pid: int) -> float:
+    """The processor time that a process has used, in seconds."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def children(pid: int) -> list[int]:

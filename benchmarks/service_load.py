@@ -4,8 +4,9 @@
 
 Server and load generator (wrk, 64 connections) have a core each, and the two servers are measured in turn, several
 times. The bare route answers a body of the same size. `repeated` requests one module again and again, which the service
-remembers; `different` requests other ones, or other counts of results, each time. At half of the load the answers' 99th
-percentile is measured, at first undisturbed, then while versions are published: no request may fail.
+remembers; `different` requests another one each time. Processor time depends less on what else the machine does than
+requests a second do. At half of the load the answers' 99th percentile is measured, at first undisturbed, then while
+versions are published: no request may fail.
 """
 
 import argparse
@@ -13,12 +14,24 @@ import os
 import sys
 import tempfile
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 from statistics import median
 
 import requests
 
-from benchmarks.service_home import Home, home_of, in_order, process, row_of, served, some_projects, wait_for, wrk
+from benchmarks.service_home import (
+    Home,
+    home_of,
+    in_order,
+    process,
+    processor_s,
+    row_of,
+    served,
+    some_projects,
+    wait_for,
+    wrk,
+)
 
 _BARE = """
 import sys, uvicorn
@@ -41,14 +54,16 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     options = parser.parse_args()
     rows = in_order([*some_projects(options.rows), row_of("measured")])
-    modules = [str(name) for row in rows for name in (row["modules"] or ())[:1]]  # type: ignore[index]
-    with home_of(rows) as home, served(home.folder, core=SERVER_CORE, service_refresh_s=1) as (url, _):
+    modules = list(dict.fromkeys(str(name) for row in rows for name in _modules_of(row)))
+    with home_of(rows) as home, served(home.folder, core=SERVER_CORE, service_refresh_s=1) as (url, server):
         size = len(requests.get(url + _PATH, timeout=10).content)
-        bare, repeated = compare(url, size, options.seconds, options.repeats)
-        different = different_modules(url, modules, options.seconds)
-        print("| route | requests/s | of the bare route |\n|---|---|---|")
-        for name, rate in (("bare", bare), ("repeated", repeated), ("different", different)):
-            print(f"| {name} | {rate:,.0f} | {rate / bare:.2f} |")
+        found = compare(url, server, size, modules, options.seconds, options.repeats)
+        print("| route | requests/s | of the bare route | processor µs a request | of the bare route |")
+        print("|---|---|---|---|---|")
+        bare_rate, bare_cost = found["bare"]
+        for name, (rate, cost) in found.items():
+            print(f"| {name} | {rate:,.0f} | {rate / bare_rate:.2f} | {cost:.0f} | {bare_cost / cost:.2f} |")
+        repeated = found["repeated"][0]
         half = repeated / 2
         calm = wrk(url + _PATH, options.seconds, rate=half, core=CLIENT_CORE)
         print(f"\nhalf load: {calm['rps']:,.0f} requests/s, p99 {calm['p99_ms']:.1f} ms, {calm['failed']:.0f} failed")
@@ -59,32 +74,53 @@ def main() -> None:
         )
 
 
-def compare(url: str, size: int, seconds: int, repeats: int) -> tuple[float, float]:
-    """The requests a second of the bare route and of ours, in the median of several turns."""
-    rates: dict[str, list[float]] = {"bare": [], "ours": []}
-    with process([sys.executable, "-c", _BARE, "8649", str(size)], {}, SERVER_CORE):
-        bare_url = "http://127.0.0.1:8649/"
-        wait_for(f"{bare_url}readyz")
-        for _ in range(repeats):
-            for name, one in (("bare", bare_url), ("ours", url)):
-                rates[name].append(wrk(one + _PATH, seconds, core=CLIENT_CORE)["rps"])
-    return median(rates["bare"]), median(rates["ours"])
+def _modules_of(row: Mapping[str, object]) -> list[object]:
+    modules = row["modules"]
+    return list(modules) if isinstance(modules, list | tuple) else []
 
 
-def different_modules(url: str, modules: list[str], seconds: int) -> float:
-    """The requests a second where each is of another module, and so none is remembered."""
-    with tempfile.TemporaryDirectory() as folder:
-        script = Path(folder) / "different.lua"
-        names = ", ".join(f'"{module}"' for module in dict.fromkeys(modules))
-        script.write_text(
-            f"local names, number = {{{names}}}, 0\n"
-            "request = function()\n  number = number + 1\n  local limit = 1 + math.floor(number / #names)\n"
-            '  return wrk.format("GET", "/v1/modules/" .. names[number % #names + 1] .. "?limit=" .. limit)\nend\n'
-        )
-        found = wrk(url, seconds, core=CLIENT_CORE, script=script)
-    if found["failed"]:
-        raise SystemExit(f"{found['failed']:.0f} requests failed")
-    return found["rps"]
+def compare(
+    url: str, server: int, size: int, modules: list[str], seconds: int, repeats: int
+) -> dict[str, tuple[float, float]]:
+    """The requests a second of the bare route and of ours, and the processor's microseconds of each: the median of
+    several turns. `server` is the process id of ours.
+    """
+    with (
+        process([sys.executable, "-c", _BARE, "8649", str(size)], {}, SERVER_CORE) as bare,
+        tempfile.NamedTemporaryFile("w", suffix=".lua") as script,
+    ):
+        wait_for("http://127.0.0.1:8649/readyz")
+        loads: dict[str, tuple[str, int, Path | None]] = {
+            "bare": ("http://127.0.0.1:8649/" + _PATH, bare.pid, None),
+            "repeated": (url + _PATH, server, None),
+            "different": (url, server, Path(script.name)),
+        }
+        measured: dict[str, list[tuple[float, float]]] = {name: [] for name in loads}
+        for turn in range(repeats):
+            script.seek(0)
+            script.truncate()
+            first = turn * len(modules) // repeats  # so that none is remembered from the turn before
+            script.write(_requests_of(modules[first:] + modules[:first]))
+            script.flush()
+            for name, (address, pid, one) in loads.items():
+                before = processor_s(pid)
+                found = wrk(address, seconds, core=CLIENT_CORE, script=one)
+                if found["failed"]:
+                    raise SystemExit(f"{found['failed']:.0f} requests failed")
+                measured[name].append((found["rps"], 1e6 * (processor_s(pid) - before) / found["requests"]))
+    return {
+        name: (median(rate for rate, _ in turns), median(cost for _, cost in turns)) for name, turns in measured.items()
+    }
+
+
+def _requests_of(modules: list[str]) -> str:
+    """A script for wrk, which requests one module after the other."""
+    names = ", ".join(f'"{module}"' for module in modules)
+    return (
+        f"local names, number = {{{names}}}, 0\n"
+        "request = function()\n  number = number + 1\n"
+        '  return wrk.format("GET", "/v1/modules/" .. names[number % #names + 1])\nend\n'
+    )
 
 
 def while_versions_change(home: Home, url: str, seconds: int, rate: float) -> dict[str, float]:

@@ -7,6 +7,7 @@ import asyncio
 import json
 import time
 from functools import lru_cache
+from json.encoder import encode_basestring_ascii
 from typing import TextIO
 
 from starlette.types import Scope
@@ -16,10 +17,8 @@ from pypi_assets.service.times import utc_text
 _EVERY_S = 0.2
 _MOST_WAITING = 10_000
 _LONGEST_PATH, _LONGEST_AGENT = 500, 200
-
-
-_json = lru_cache(maxsize=4_096)(json.dumps)
-"""JSON in ASCII alone, of texts that come again and again."""
+_text = encode_basestring_ascii
+"""A string of JSON in ASCII alone."""
 
 
 @lru_cache(maxsize=4)
@@ -43,10 +42,10 @@ class AccessLog:
             return
         client, agent = scope.get("client"), scope["pypi_assets.headers"].get("user-agent", "")
         self._lines.append(
-            f'{{"at": "{_time_text(int(time.time()))}", "client": {_json(client[0] if client else None)}, "method":'
-            f' {_json(scope["method"])}, "path": {_json(scope["path"][:_LONGEST_PATH])}, "route":'
-            f' {_json(scope["pypi_assets.route"])}, "status": {status}, "bytes": {sent_bytes}, "ms":'
-            f' {seconds * 1_000:.2f}, "agent": {_json(agent[:_LONGEST_AGENT])}}}'
+            f'{{"at": "{_time_text(int(time.time()))}", "client": {_text(client[0]) if client else "null"}, "method":'
+            f' {_text(scope["method"])}, "path": {_text(scope["path"][:_LONGEST_PATH])}, "route":'
+            f' {_text(scope["pypi_assets.route"])}, "status": {status}, "bytes": {sent_bytes}, "ms":'
+            f' {seconds * 1_000:.2f}, "agent": {_text(agent[:_LONGEST_AGENT])}}}'
         )
         if not self._is_due:
             self._is_due = True

@@ -18,7 +18,6 @@ from isal import isal_zlib
 
 JSON = "application/json"
 NDJSON = "application/x-ndjson"
-LAST_SERIAL = b"x-pypi-last-serial"
 _LEAST_COMPRESSED_BYTES = 500
 _GZIP_LEVEL, _GZIP_WINDOW = 2, 31
 _ZSTD_LEVEL = 3
@@ -26,6 +25,11 @@ _ENCODINGS = ("zstd", "gzip")
 """Those that are offered, the better first."""
 _LONGEST_HEADER = 1_000
 Header = tuple[bytes, bytes]
+CROSS_ORIGIN: tuple[Header, ...] = (
+    (b"access-control-allow-origin", b"*"),
+    (b"access-control-expose-headers", b"X-PyPI-Last-Serial, ETag, Last-Modified, Link, Retry-After"),
+)
+"""With these, pages of other sites can read an answer."""
 to_json = msgspec.json.Encoder().encode
 """JSON in UTF-8."""
 
@@ -184,17 +188,36 @@ def quality(parameters: str) -> float:
 
 def _headers(answer: Answer | StreamedAnswer) -> list[Header]:
     headers = [
-        (b"content-type", answer.media_type.encode()),
-        (b"cache-control", answer.lasting.encode()),
-        (b"vary", ", ".join((*answer.varies, "Accept-Encoding")).encode()),
-        *([] if answer.media_type == JSON else [(b"x-content-type-options", b"nosniff")]),
-        *((name.lower().encode("latin-1"), value.encode("latin-1", "replace")) for name, value in answer.headers),
+        *_shared_headers(answer.media_type, answer.lasting, tuple(answer.varies), answer.serial, answer.modified)
     ]
-    if answer.serial is not None:
-        headers.append((LAST_SERIAL, str(answer.serial).encode()))
-    if answer.modified is not None:
-        headers.append((b"last-modified", format_datetime(answer.modified.astimezone(UTC), usegmt=True).encode()))
+    for name, value in answer.headers:
+        headers.append((name.lower().encode("latin-1"), value.encode("latin-1", "replace")))
     return headers
+
+
+@lru_cache(maxsize=256)
+def _shared_headers(
+    media_type: str, lasting: Lasting, varies: tuple[str, ...], serial: int | None, modified: datetime | None
+) -> tuple[Header, ...]:
+    """The headers that most answers of a serial have in common."""
+    headers = [
+        (b"content-type", media_type.encode()),
+        (b"cache-control", lasting.encode()),
+        (b"vary", ", ".join((*varies, "Accept-Encoding")).encode()),
+        *CROSS_ORIGIN,
+    ]
+    if media_type != JSON:
+        headers.append((b"x-content-type-options", b"nosniff"))
+    if serial is not None:
+        headers.append(serial_header(serial))
+    if modified is not None:
+        headers.append((b"last-modified", format_datetime(modified.astimezone(UTC), usegmt=True).encode()))
+    return tuple(headers)
+
+
+def serial_header(serial: int) -> Header:
+    """The header with the serial that an answer is as of."""
+    return b"x-pypi-last-serial", str(serial).encode()
 
 
 def _parsed_date(text: str) -> datetime | None:

@@ -1,5 +1,6 @@
 """The ASGI application: the routes of all modules behind what every request passes."""
 
+import gc
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -30,8 +31,8 @@ from pypi_assets.service.service import Service, open_service
 from pypi_assets.settings import load_settings
 
 ROUTES = (
+    modules.routes,  # which is requested most
     status.routes,
-    modules.routes,
     owners.routes,
     dependents.routes,  # before the versions of a project
     history.routes,
@@ -64,5 +65,7 @@ def create_app(service: Service | None = None) -> Front:
 @asynccontextmanager
 async def _following(service: Service, _app: object) -> AsyncIterator[None]:
     service.follow_in_background()
+    gc.collect()
+    gc.freeze()  # what was loaded stays, and each look of the garbage collector at it would hold up all requests
     yield
     service.close()

@@ -18,6 +18,8 @@ class ServiceConnection(HttpToolsProtocol):
     """Refuses connections above `most`, and ends one whose request arrives too slowly. Both cost no thread."""
 
     most = 1_000
+    _rest_s: float | None = None
+    """How long the rest of the request may take that has begun to arrive."""
     _deadline: asyncio.TimerHandle | None = None
     _is_refused = False
 
@@ -35,18 +37,21 @@ class ServiceConnection(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         if not self._is_refused:
             super().data_received(data)
+            if self._rest_s is not None and self._deadline is None:  # most requests arrive whole, and need no timer
+                self._expect(self._rest_s)
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        if self._deadline is None:
-            self._expect(HEAD_S)
+        self._rest_s = HEAD_S
 
     def on_headers_complete(self) -> None:
         super().on_headers_complete()
-        self._expect(BODY_S)
+        self._expect(None)
+        self._rest_s = BODY_S
 
     def on_message_complete(self) -> None:
         self._expect(None)
+        self._rest_s = None
         super().on_message_complete()
 
     def send_400_response(self, msg: str) -> None:
@@ -58,7 +63,9 @@ class ServiceConnection(HttpToolsProtocol):
         """What is expected next must be there within these seconds; None: nothing is."""
         if self._deadline is not None:
             self._deadline.cancel()
-        self._deadline = None if seconds is None else self.loop.call_later(seconds, self._end)
+            self._deadline = None
+        if seconds is not None:
+            self._deadline = self.loop.call_later(seconds, self._end)
 
     def _end(self) -> None:
         self._deadline = None

@@ -11,7 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pypi_assets.service import measures
 from pypi_assets.service.access_log import AccessLog
-from pypi_assets.service.answers import LAST_SERIAL
+from pypi_assets.service.answers import CROSS_ORIGIN, serial_header
 from pypi_assets.service.pages.problems import answer_problem
 from pypi_assets.service.problems import ProblemError, defect, problem_of
 from pypi_assets.service.responses import ClientTooSlowError, respond
@@ -21,13 +21,12 @@ _log = logging.getLogger(__name__)
 _LONGEST_TARGET_BYTES = 60_000
 _READ_METHODS = frozenset({"GET", "HEAD"})
 _PREFLIGHT = [
+    *CROSS_ORIGIN,
     (b"access-control-allow-methods", b"GET, HEAD, POST"),
     (b"access-control-allow-headers", b"content-type, if-none-match, if-modified-since"),
     (b"access-control-max-age", b"86400"),
     (b"content-length", b"0"),
 ]
-_FOR_ALL = (b"access-control-allow-origin", b"*")
-_SHOWN = (b"access-control-expose-headers", b"X-PyPI-Last-Serial, ETag, Last-Modified, Link, Retry-After")
 _OTHER_ROUTE = "other"
 
 
@@ -42,7 +41,7 @@ class Front:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        request = _Request(self.service, scope, send)
+        request = _Request(scope, send)
         measures.OPEN.inc()
         try:
             await self._answer(request, scope, receive)
@@ -58,7 +57,7 @@ class Front:
         try:
             check_form(scope)
             if scope["method"] == "OPTIONS":
-                await _answer_preflight(request.send)
+                await _answer_preflight(self.service, request.send)
                 return
             present = self.service.present
             target = (scope["raw_path"], scope["query_string"], headers.get("accept", ""))
@@ -78,20 +77,15 @@ class Front:
 class _Request:
     """How a request is answered: what is sent, and what is measured of it."""
 
-    def __init__(self, service: Service, scope: Scope, send: Send) -> None:
+    def __init__(self, scope: Scope, send: Send) -> None:
         self.status = self.sent_bytes = 0
-        self._service, self._scope, self._send = service, scope, send
+        self._scope, self._send = scope, send
         self._began = time.perf_counter()
 
     async def send(self, message: Message) -> None:
-        """Sends a message, with the headers that each answer has."""
+        """Sends a message, and notes what it is."""
         if message["type"] == "http.response.start":
             self.status = message["status"]
-            headers = [*message.get("headers", ()), _FOR_ALL, _SHOWN]
-            if not any(name == LAST_SERIAL for name, _ in headers):
-                present = self._service.present
-                headers.append((LAST_SERIAL, str(present.serial if present else 0).encode()))
-            message["headers"] = headers
         else:
             self.sent_bytes += len(message.get("body", b""))
         await self._send(message)
@@ -105,8 +99,9 @@ class _Request:
             log.add(self._scope, self.status, self.sent_bytes, seconds)
 
 
-async def _answer_preflight(send: Send) -> None:
-    await send({"type": "http.response.start", "status": 204, "headers": _PREFLIGHT})
+async def _answer_preflight(service: Service, send: Send) -> None:
+    headers = [*_PREFLIGHT, serial_header(service.serial)]
+    await send({"type": "http.response.start", "status": 204, "headers": headers})
     await send({"type": "http.response.body", "body": b""})
 
 

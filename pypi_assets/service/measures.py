@@ -85,6 +85,6 @@ def _forget_ended(folder: Path) -> None:
 
 def note_state(service: Service) -> None:
     """Takes over how far this process has come."""
-    SERIAL.set(service.present.serial if service.present else 0)
+    SERIAL.set(service.serial)
     for part in ("storage", "catalog"):
         FOLLOWING.labels(part).set(part not in service.problems)

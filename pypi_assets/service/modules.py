@@ -48,7 +48,8 @@ def _module(service: Service, call: Call[ModuleParameters]) -> Answer:
     datasets = service.datasets()
     reader = datasets.reader(ModulesReader)
     found = reader.module(given.module)
-    found = replace(found, results=found.results[: given.limit])
+    if given.limit is not None:
+        found = replace(found, results=found.results[: given.limit])
     hints = () if found.results else module_hints(reader, given.module, datasets.opened)
     return published_answer(datasets, results_of(datasets, found, hints))
 

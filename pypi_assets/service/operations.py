@@ -148,18 +148,14 @@ class Endpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers: Mapping[str, str] = scope["pypi_assets.headers"]
         scope["pypi_assets.route"] = self.route
-        path = dict(scope["path_params"])
+        path: dict[str, Any] = scope["path_params"]
         pin = path.pop("at", None)
         query = query_fields(scope["query_string"].decode("latin-1"))
         parameters = convert_parameters(self.operation.parameters, path, query)
         body = None
         if self.operation.body is not None:
             body = await read_body(receive, headers, self.operation.body, self.service.settings.service_max_body_bytes)
-        call: Call[Any] = Call(parameters, headers, body)
-        if pin is None:
-            answer = await in_thread(self.service, partial(self.operation.handler, self.service, call))
-        else:
-            answer = await self._patiently(partial(self._answer_at, scope, pin, call))
+        answer = await self._patiently(partial(self._make_answer, scope, pin, Call(parameters, headers, body)))
         if isinstance(answer, Answer) and answer.set_id is not None and self.operation.method == "GET":
             present = self.service.present
             target = (scope["raw_path"], scope["query_string"], headers.get("accept", ""))
@@ -167,18 +163,32 @@ class Endpoint:
         await respond(self.service, scope, receive, send, answer, headers)
 
     async def _patiently(self, work: Callable[[], Answer | StreamedAnswer]) -> Answer | StreamedAnswer:
-        """What `work` returns, again where the catalog did not answer: its server may start again just now.
+        """What `work` returns in a thread, again where the catalog did not answer: its server may start again just now.
 
-        No thread waits meanwhile.
+        No thread waits meanwhile. Raises a ProblemError where too much waits, and where it takes too long.
         """
-        ends = time.monotonic() + _CATALOG_PATIENCE_S
+        threads, settings = self.service.threads, self.service.settings
+        ends = 0.0
         while True:
+            if threads.waiting >= settings.service_max_requests:
+                raise ProblemError(503, "busy", "too many requests are being answered", headers=[("Retry-After", "1")])
             try:
-                return await in_thread(self.service, work)
+                return await threads.run(work)
+            except TimeoutError:
+                raise unavailable(
+                    f"the answer took more than {settings.service_timeout_s:g} s: request less at once", "too-slow"
+                ) from None
             except DBAPIError:
+                ends = ends or time.monotonic() + _CATALOG_PATIENCE_S
                 if time.monotonic() > ends:
                     raise
             await asyncio.sleep(_PAUSE_S)
+
+    def _make_answer(self, scope: Scope, pin: str | None, call: Call[Any]) -> Answer | StreamedAnswer:
+        answer = self.operation.handler(self.service, call) if pin is None else self._answer_at(scope, pin, call)
+        if isinstance(answer, Answer):  # what takes long for a large one is done here, and not in the event loop
+            answer.form(answer.encoding_for(call.headers.get("accept-encoding", "")))
+        return answer
 
     def _answer_at(self, scope: Scope, pin: str, call: Call[Any]) -> Answer | StreamedAnswer:
         def answer(pinned: Pinned) -> Answer | StreamedAnswer:
@@ -190,23 +200,6 @@ class Endpoint:
             accepts = f"after a comma: {' or '.join(known)}" if known else "no option"
             raise bad_parameter("at", f"there is no option {unknown[0]!r:.100} here", accepts)
         return answer_at(self.service, parsed, scope["raw_path"], scope["query_string"], answer)
-
-
-async def in_thread(service: Service, work: Callable[[], Answer | StreamedAnswer]) -> Answer | StreamedAnswer:
-    """What `work` returns, in a thread. Raises a ProblemError where too much waits, and where it takes too long."""
-    if service.waiting >= service.settings.service_max_requests:
-        raise ProblemError(503, "busy", "too many requests are being answered", headers=[("Retry-After", "1")])
-    loop = asyncio.get_running_loop()
-    service.waiting += 1
-    done = loop.run_in_executor(service.threads, work)
-    done.add_done_callback(service.note_done)
-    try:
-        async with asyncio.timeout(service.settings.service_timeout_s):
-            return await asyncio.shield(done)
-    except TimeoutError:
-        raise unavailable(
-            f"the answer took more than {service.settings.service_timeout_s:g} s: request less at once", "too-slow"
-        ) from None
 
 
 def operation_routes(service: Service, operations: Iterable[Operation]) -> Iterator[Route]:

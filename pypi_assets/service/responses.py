@@ -5,10 +5,19 @@ from collections.abc import Iterator, Mapping
 
 from starlette.types import Receive, Scope, Send
 
-from pypi_assets.service.answers import Answer, StreamedAnswer, best_encoding, compressed_chunks
+from pypi_assets.service.answers import (
+    CROSS_ORIGIN,
+    Answer,
+    StreamedAnswer,
+    best_encoding,
+    compressed_chunks,
+    serial_header,
+)
 from pypi_assets.service.service import Service
 
-_NOT_MODIFIED = frozenset({b"etag", b"cache-control", b"vary", b"last-modified", b"x-pypi-last-serial"})
+_NOT_MODIFIED = frozenset(
+    {b"etag", b"cache-control", b"vary", b"last-modified", b"x-pypi-last-serial", *(name for name, _ in CROSS_ORIGIN)}
+)
 """The headers of a 304: what a cache renews."""
 
 
@@ -39,6 +48,8 @@ async def respond(
     if answer.is_known(headers.get("if-none-match"), headers.get("if-modified-since")):
         status, body = 304, b""
         found = [header for header in found if header[0] in _NOT_MODIFIED]
+    if answer.serial is None:
+        found = [*found, serial_header(service.serial)]
     await send({"type": "http.response.start", "status": status, "headers": found})
     await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else body})
 
@@ -53,20 +64,22 @@ async def _respond_with_stream(
 ) -> None:
     """Each chunk is made when the client has taken the one before; a client that takes nothing is left."""
     encoding = best_encoding(accept_encoding)
-    loop = asyncio.get_running_loop()
     chunks = compressed_chunks(answer.chunks, encoding)
     is_wanted = scope["method"] != "HEAD"
     try:
-        chunk = await loop.run_in_executor(service.threads, _next_chunk, chunks) if is_wanted else None
-        await send({"type": "http.response.start", "status": answer.status, "headers": answer.head(encoding)})
+        chunk = await service.threads.run_alone(_next_chunk, chunks) if is_wanted else None
+        head = answer.head(encoding)
+        if answer.serial is None:
+            head.append(serial_header(service.serial))
+        await send({"type": "http.response.start", "status": answer.status, "headers": head})
         while chunk is not None and not gone.done():
             async with asyncio.timeout(service.settings.service_timeout_s):
                 await send({"type": "http.response.body", "body": chunk, "more_body": True})
-            chunk = await loop.run_in_executor(service.threads, _next_chunk, chunks)
+            chunk = await service.threads.run_alone(_next_chunk, chunks)
     except TimeoutError:
         raise ClientTooSlowError from None
     finally:
-        await loop.run_in_executor(service.threads, _close, chunks, answer.chunks)
+        await service.threads.run_alone(_close, chunks, answer.chunks)
     await send({"type": "http.response.body", "body": b""})
 
 

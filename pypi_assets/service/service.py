@@ -3,14 +3,11 @@
 It follows new versions in the background. A request keeps the set that it began with until it ends.
 """
 
-import asyncio
 import copy
 import logging
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any
 
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -21,11 +18,11 @@ from pypi_assets.leveldbs.format.errors import LeveldbError
 from pypi_assets.lookup.published_sets import OpenSet, PublishedSets
 from pypi_assets.service.problems import unavailable
 from pypi_assets.service.remembered import Remembered
+from pypi_assets.service.threads import Threads
 from pypi_assets.settings import Settings
 from pypi_assets.storage.store import StorageError
 
 _log = logging.getLogger(__name__)
-_THREADS = 16
 _FORMER_SETS = 2
 """How many sets stay open after newer ones came, for the next pages of what began with them."""
 
@@ -34,15 +31,14 @@ _FORMER_SETS = 2
 class Service:
     """Opened by `open_service`. `datasets` and `catalog` are for handlers, which run in threads.
 
-    `problems` are why the storage or the catalog could not be followed last, by their names. `waiting` counts what runs
-    in `threads` or waits for one; it and `remembered` belong to the event loop.
+    `problems` are why the storage or the catalog could not be followed last, by their names. `threads` and `remembered`
+    belong to the event loop.
     """
 
     settings: Settings
     problems: dict[str, str] = field(default_factory=dict)
-    threads: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(_THREADS, "service"))
+    threads: Threads = field(default_factory=Threads)
     remembered: Remembered = field(default_factory=Remembered)
-    waiting: int = 0
     _sets: PublishedSets | None = None
     _present: OpenSet | None = None
     _former: list[OpenSet] = field(default_factory=list)
@@ -55,6 +51,11 @@ class Service:
     def present(self) -> OpenSet | None:
         """The set that requests are answered from now; None where nothing is published."""
         return self._present
+
+    @property
+    def serial(self) -> int:
+        """The serial of the present set; 0 where there is none."""
+        return self._present.serial if self._present else 0
 
     @property
     def catalog(self) -> Catalog | None:
@@ -106,12 +107,6 @@ class Service:
         """Whether it is about to end."""
         return self._closing.is_set()
 
-    def note_done(self, done: "asyncio.Future[Any]") -> None:
-        """Called when a thread is free again."""
-        self.waiting -= 1
-        if not done.cancelled():
-            done.exception()  # nothing waits for it where the request took too long
-
     def follow(self) -> None:
         """Opens what has been published since the last look, and the catalog where it was not open yet."""
         with self._opening:
@@ -126,7 +121,7 @@ class Service:
     def close(self) -> None:
         """Ends the following. What answers still use closes with them."""
         self._closing.set()
-        self.threads.shutdown(wait=False, cancel_futures=True)
+        self.threads.close()
         with self._opening:
             self._present = None
             self._former.clear()
@@ -174,6 +169,6 @@ class Service:
 
 def open_service(settings: Settings) -> Service:
     """A service of these settings, which has looked once at what is published. Nothing has to be there yet."""
-    service = Service(settings)
+    service = Service(settings, threads=Threads(settings.service_timeout_s))
     service.follow()
     return service
