@@ -1,7 +1,12 @@
 """The ASGI application: the routes of all modules behind what every request passes."""
 
 import gc
+import logging
+import multiprocessing
+import os
+import signal
 import sys
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
@@ -30,6 +35,7 @@ from pypi_assets.service.pages import site
 from pypi_assets.service.service import Service, open_service
 from pypi_assets.settings import load_settings
 
+_log = logging.getLogger(__name__)
 ROUTES = (
     modules.routes,  # which is requested most
     status.routes,
@@ -55,6 +61,7 @@ def create_app(service: Service | None = None) -> Front:
     log = None
     if service is None:
         make_logs_inert()
+        _end_with_parent()
         service, log = open_service(load_settings()), AccessLog(sys.stdout)
     ServiceConnection.most = service.settings.service_max_connections
     found: list[BaseRoute] = [route for routes in ROUTES for route in routes(service)]
@@ -69,3 +76,17 @@ async def _following(service: Service, _app: object) -> AsyncIterator[None]:
     gc.freeze()  # what was loaded stays, and each look of the garbage collector at it would hold up all requests
     yield
     service.close()
+
+
+def _end_with_parent() -> None:
+    """Ends this process like SIGTERM does, once the one that started it has: killed, that cannot end its workers."""
+    parent = multiprocessing.parent_process()
+    if parent is None:
+        return
+
+    def wait() -> None:
+        parent.join()
+        _log.warning("the process that started this worker has ended: the worker completes its answers and ends")
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=wait, name="parent", daemon=True).start()

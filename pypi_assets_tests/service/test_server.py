@@ -1,10 +1,14 @@
-"""The service as processes: they answer at an address, and end when they are told to."""
+"""The service as processes: they answer at an address, and end when they are stopped, or their parent is killed."""
 
 import os
 import re
 import signal
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 import requests
@@ -12,25 +16,58 @@ import requests
 from pypi_assets_tests.cli.commands import PROCESS
 from pypi_assets_tests.service.published import Published
 
+PATH = "v1/modules/yaml"
 
-@pytest.mark.parametrize("workers", [1, 2])
-def test_the_command_answers_until_it_is_stopped(published: Published, workers: int):
+
+@contextmanager
+def served(published: Published, workers: int) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """The command as a process; yields its URL once it answers."""
     environment = os.environ | {
         "PYPI_ASSETS_HOME": str(published.home),
         "PYPI_ASSETS_INDEX_URL": published.index.url,
         "PYTHONPATH": os.pathsep.join(sys.path),
     }
     command = [*PROCESS, "serve", "--port", "0", "--workers", str(workers)]
-    process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
-    try:
-        assert process.stderr is not None
-        line = process.stderr.readline()
-        match = re.search(r"http://127\.0\.0\.1:\d+/", line)
-        assert match, line + process.stderr.read()
-        answer = requests.get(f"{match[0]}v1/modules/yaml", timeout=60)
-        assert answer.json()["serial"] == published.index.serial
-    finally:
+    with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stderr is not None
+            line = process.stderr.readline()
+            match = re.search(r"http://127\.0\.0\.1:\d+/", line)
+            assert match, line + process.stderr.read()
+            assert requests.get(match[0] + PATH, timeout=60).json()["serial"] == published.index.serial
+            yield match[0], process
+        finally:
+            process.kill()
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_the_command_answers_until_it_is_stopped(published: Published, workers: int):
+    with served(published, workers) as (_, process):
         process.send_signal(signal.SIGTERM)
         rest = process.communicate(timeout=60)[1]
     assert process.returncode in {0, -signal.SIGTERM}, rest
     assert "Traceback" not in rest
+
+
+def test_workers_end_with_a_parent_that_is_killed(published: Published):
+    with served(published, 2) as (url, process):
+        workers = [int(pid) for pid in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()]
+        assert len(workers) >= 2
+        process.kill()
+        ends = time.monotonic() + 30
+        while any(map(is_running, workers)) and time.monotonic() < ends:
+            time.sleep(0.05)
+        left = [pid for pid in workers if is_running(pid)]
+        for pid in left:
+            os.kill(pid, signal.SIGKILL)
+        assert not left
+        with pytest.raises(requests.ConnectionError):
+            requests.get(url + PATH, timeout=10)
+
+
+def is_running(pid: int) -> bool:
+    """Whether there is such a process that has not ended."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
