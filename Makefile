@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip --quiet --quiet --disable-pip-version-check
 # modules are compiled when they are first imported
 INSTALL := $(PIP) install --no-compile --constraint constraints.txt
 
-.PHONY: demo ui stop check test histories fuzz test-pythons dist lock sbom redis wheels test-deploy test-faults test-browser clean
+.PHONY: demo ui stop check test histories fuzz test-pythons dist lock sbom redis nginx wheels test-deploy test-faults test-browser clean
 
 demo: $(VENV)/.installed
 	@$(BIN)/python demo/run.py
@@ -32,6 +32,11 @@ redis:
 	@command -v redis-server > /dev/null || \
 		{ [ "$$(id -u)" = 0 ] && $(APT) update && $(APT) install --yes redis-server; } || \
 		{ echo "redis-server is needed: install it from your system's packages" >&2; exit 1; }
+
+nginx:
+	@command -v nginx > /dev/null || \
+		{ [ "$$(id -u)" = 0 ] && $(APT) update && $(APT) install --yes nginx; } || \
+		{ echo "nginx is needed: install it from your system's packages" >&2; exit 1; }
 
 histories: $(VENV)/.installed-test
 	$(BIN)/python -m pypi_assets_tests.crawl.model_run --histories 20000
@@ -68,7 +73,7 @@ sbom: $(VENV)/.installed-image
 wheels: $(VENV)/.installed-test-deploy
 	$(BIN)/python -m benchmarks.corpora.download --wheels
 
-test-deploy: redis wheels
+test-deploy: redis nginx wheels
 	$(BIN)/pytest -n 2 -m deploy pypi_assets_tests/deploy
 
 test-browser: $(VENV)/.installed-test-deploy

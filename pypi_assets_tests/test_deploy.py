@@ -18,10 +18,12 @@ import pytest
 import yaml
 from packaging.requirements import Requirement
 
+from pypi_assets.cli.serve import serve_command
 from pypi_assets.dagster_instance.celery_launcher import WatchedCeleryRunLauncher
 from pypi_assets.dagster_instance.run_launcher import WatchedRunLauncher
 from pypi_assets.defs.pruning import prune_runs
-from pypi_assets.settings import ENV_PREFIX, load_settings
+from pypi_assets.service import server, status
+from pypi_assets.settings import ENV_PREFIX, Settings, load_settings
 from pypi_assets.storage.store import open_storage
 from pypi_assets_tests.dagster_instance.instances import anything
 from pypi_assets_tests.deploy.services import compose_services, instance_file, read_environment
@@ -30,6 +32,8 @@ from pypi_assets_tests.s3_server import BUCKET, s3_server
 
 ROOT = Path(__file__).parent.parent
 DEPLOY = ROOT / "deploy"
+COMPOSE = ("compose.yaml", "compose.celery.yaml", "compose.service.yaml")
+COMMANDS = (*COMPOSE, "Containerfile", "values.yaml", "kubernetes/metrics.yaml", "kubernetes/service.yaml", "README.md")
 FILLED_IN = {"PYPI_ASSETS_CONTACT": "me@example.org"}
 EXAMPLE = read_environment(DEPLOY / "env.example", FILLED_IN)
 NAMES = {name.removesuffix("_FILE") for name in EXAMPLE}
@@ -99,7 +103,7 @@ def test_both_instance_files_agree_except_on_storage_logs_and_how_often_the_daem
 def test_the_example_names_all_that_is_read_and_its_settings_are_right(monkeypatch: pytest.MonkeyPatch, secrets: Path):
     for name in ("dagster.yaml", "workspace.yaml", "values.yaml", "celery/run_launcher.yaml"):
         assert set(re.findall(r"env: (\w+)", (DEPLOY / name).read_text())) <= NAMES, name
-    for name in ("compose.yaml", "compose.celery.yaml"):
+    for name in COMPOSE:
         assert set(re.findall(r"\$\{(\w+)", (DEPLOY / name).read_text())) <= set(EXAMPLE), name
     clear_settings(monkeypatch)
     example = read_environment(DEPLOY / "env.example", FILLED_IN | {"SECRETS_DIR": str(secrets)})
@@ -124,6 +128,78 @@ def test_services_of_compose_have_the_addresses_of_each_other():
     for name in ("code", "daemon", "webserver", "metrics"):
         assert services[name]["env_file"] == ".env"
         assert services[name]["image"] == services["code"]["image"]
+
+
+def test_the_service_is_started_with_options_settings_and_paths_that_it_has():
+    compose = load("compose.service.yaml")
+    ours, proxy = compose["services"]["service"], compose["services"]["proxy"]
+    deployment, kubernetes = yaml.safe_load_all((DEPLOY / "kubernetes" / "service.yaml").read_text())
+    pod = deployment["spec"]["template"]["spec"]
+    [container] = pod["containers"]
+    code = load("compose.yaml")["services"]["code"]
+    for command in (ours["command"], container["command"]):
+        assert command[:2] == ["pypi-assets", "serve"]
+        found = serve_command.make_context("serve", command[2:]).params
+        assert (found["host"], found["port"]) == ("0.0.0.0", 8642)
+        assert found["allow_quarantined"] is False
+    assert ours["image"] == container["image"] == code["image"]
+    assert ours["env_file"] == code["env_file"]
+    settings = {f"{ENV_PREFIX}{name.upper()}" for name in Settings.model_fields}
+    assert {name.removesuffix("_FILE") for name in ours["environment"]} <= settings
+    for path in ours["environment"].values():
+        folder, name = path.rsplit("/", 1)
+        assert (folder, name in ours["secrets"]) == ("/run/secrets", True)
+    assert set(ours["secrets"]) <= {*compose["secrets"], *load("compose.yaml")["secrets"]}
+    assert {mount.partition(":")[0] for mount in ours["volumes"]} == set(compose["volumes"])
+    assert {name for one in (ours, proxy) for name in one["networks"]} <= set(load("compose.yaml")["networks"])
+    assert set(ours["depends_on"]) <= set(load("compose.yaml")["services"])
+    for seconds in (int(ours["stop_grace_period"].removesuffix("s")), pod["terminationGracePeriodSeconds"]):
+        assert seconds > server._GRACE_S
+    served = {status.HEALTHY.path, status.READY.path}
+    for probe in ("livenessProbe", "readinessProbe"):
+        assert container[probe]["httpGet"]["path"] in served
+        assert container[probe]["httpGet"]["port"] == 8642
+    assert container["ports"] == [{"containerPort": 8642}]
+    assert kubernetes["spec"]["ports"][0]["targetPort"] == 8642
+    assert kubernetes["spec"]["selector"] == deployment["spec"]["template"]["metadata"]["labels"]
+    assert container["envFrom"] == [{"configMapRef": {"name": "pypi-assets"}}]
+    assert {mount["name"] for mount in container["volumeMounts"]} == {volume["name"] for volume in pod["volumes"]}
+    leveldbs = "/var/lib/pypi-assets/leveldbs"
+    assert leveldbs in {mount["mountPath"] for mount in container["volumeMounts"]}
+    assert [mount.partition(":")[2] for mount in ours["volumes"]] == [leveldbs]
+    for context in (container["securityContext"], pod["securityContext"]):
+        assert context.get("readOnlyRootFilesystem", context.get("runAsNonRoot")) is True
+    assert pod["automountServiceAccountToken"] is False
+
+
+def test_the_proxy_leads_to_the_service_and_has_the_files_that_it_reads():
+    compose = load("compose.service.yaml")
+    proxy = compose["services"]["proxy"]
+    text = (DEPLOY / "nginx.conf").read_text()
+    [upstream] = re.findall(r"server (\S+):(\d+);", text)
+    assert upstream == ("service", "8642")
+    assert upstream[0] in compose["services"]
+    listens = re.findall(r"listen (\d+)( ssl)?;", text)
+    assert sorted(port.rpartition(":")[2] for port in proxy["ports"]) == sorted(port for port, _ in listens)
+    assert dict(port.split(":") for port in proxy["ports"]) == {"443": "8443", "80": "8080"}
+    mounts = dict(mount.split(":")[:2] for mount in proxy["volumes"])
+    assert mounts["./nginx.conf"] == "/etc/nginx/nginx.conf"
+    certificates = re.findall(r"ssl_certificate(?:_key)? (\S+)/\w+\.pem;", text)
+    assert certificates == [mounts["./certificates"]] * 2
+    writable = {path.partition(":")[0] for path in proxy["tmpfs"]}
+    assert {"/run", "/var/cache/nginx"} <= writable
+    [size] = re.findall(r"client_max_body_size (\d+)m;", text)
+    assert int(size) * 1024**2 == Settings.model_fields["service_max_body_bytes"].default
+
+
+def test_the_keys_of_the_service_may_do_less_than_those_that_write():
+    reading, writing = (
+        {one["Sid"]: one for one in load(f"s3-policy{name}.json")["Statement"]} for name in ("-read", "")
+    )
+    assert reading["List"] == writing["List"]
+    assert {one["Action"] for one in reading.values()} == {"s3:ListBucket", "s3:GetObject"}
+    assert reading["Read"]["Resource"] == "arn:aws:s3:::BUCKET/pypi-assets/*"
+    assert reading["Read"]["Resource"] in writing["ReadWriteAndCleanUp"]["Resource"]
 
 
 def commands_without_docker(section: str) -> list[str]:
@@ -254,8 +330,6 @@ def test_the_files_that_the_image_copies_exist():
 # --- What a container may do
 
 
-COMPOSE = ("compose.yaml", "compose.celery.yaml")
-COMMANDS = (*COMPOSE, "Containerfile", "values.yaml", "kubernetes/metrics.yaml", "README.md")
 SECRET = re.compile(
     r"\$\{?[A-Z_]*(PASSWORD|SECRET_ACCESS_KEY|AUTH_KEY|BROKER_URL|DATABASE_URL|POSTGRES_URL)\b(?!_FILE)"
 )
@@ -290,7 +364,7 @@ def test_each_container_is_read_only_limited_and_without_rights():
             assert "seccomp=seccomp.json" in service["security_opt"], name
         else:
             assert service["image"].startswith("${"), "its digest is in .env"
-            assert service["networks"] == ["inside"], "it reaches nothing outside"
+            assert service["networks"] == (["outside"] if "ports" in service else ["inside"]), name
     assert load("compose.yaml")["networks"]["inside"]["internal"] is True
 
 
@@ -324,7 +398,7 @@ def test_the_readme_looks_up_the_digest_of_each_image(tmp_path: Path):
     path = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
     done = subprocess.run(["sh", "-c", command], cwd=tmp_path, env=path, capture_output=True, text=True, check=True)
     images = {name: value for name, value in EXAMPLE.items() if name.endswith("_IMAGE")}
-    assert len(images) == 4
+    assert len(images) == 5
     assert done.stdout.splitlines() == [f"{name}={image}@sha256:{image}" for name, image in images.items()]
 
 
@@ -359,7 +433,9 @@ def containerfile() -> str:
 def test_no_secret_is_on_a_command_line_in_the_image_or_in_the_environment_file():
     for name in COMMANDS:
         assert SECRET.findall((DEPLOY / name).read_text()) == [], name
-    declared = load("compose.yaml")["secrets"] | load("compose.celery.yaml")["secrets"]
+    declared: dict[str, Any] = {}
+    for name in COMPOSE:
+        declared |= load(name)["secrets"]
     assert declared == {name: {"file": f"secrets/{name}"} for name in declared}
     for name, service in all_services().items():
         assert not any("secret" in part and "/" not in part for part in service["command"]), name
@@ -425,6 +501,13 @@ def test_on_kubernetes_pods_have_no_token_a_read_only_root_and_the_network_that_
     assert nothing == {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}
     ports = {port["port"] for spec in policies.values() for rule in spec.get("egress", ()) for port in rule["ports"]}
     assert ports == {53, 443, 4000, 5432, 6443}
+    for name in ("service", "metrics"):
+        parts = yaml.safe_load_all((DEPLOY / "kubernetes" / f"{name}.yaml").read_text())
+        [container] = next(one for one in parts if one["kind"] == "Deployment")["spec"]["template"]["spec"][
+            "containers"
+        ]
+        [rule] = policies[f"pypi-assets-{name}"]["ingress"]
+        assert [port["port"] for port in rule["ports"]] == [one["containerPort"] for one in container["ports"]]
     [index] = policies["pypi-assets-index"]["egress"]
     assert {"10.0.0.0/8", "169.254.0.0/16", "192.168.0.0/16"} <= set(index["to"][0]["ipBlock"]["except"])
     labels = {"pypi-assets/requests-index": "true"}

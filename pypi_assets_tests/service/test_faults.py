@@ -3,17 +3,19 @@
 import shutil
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psycopg
 import pytest
 import requests
+from psycopg import sql
 from sqlalchemy import make_url, text
 from sqlalchemy.exc import SQLAlchemyError
 
 from pypi_assets.assembly import catalog_to_read
 from pypi_assets.catalog.database import open_catalog
+from pypi_assets.catalog.tables import metadata
 from pypi_assets.service import operations
 from pypi_assets_tests.environment import clear_settings
 from pypi_assets_tests.service.published import Published, client_of, fill, published_index
@@ -127,29 +129,58 @@ def test_nothing_can_be_written_through_the_catalog_of_the_service(published: Pu
     catalog.close()
 
 
-def test_a_role_that_may_only_select_is_enough(tmp_path: Path, postgres_database_url: str, monkeypatch):
-    clear_settings(monkeypatch)
-    role = "reader_" + postgres_database_url.rpartition("/")[2].partition("?")[0]
+@pytest.fixture
+def reader_url(postgres_database_url: str) -> Iterator[str]:
+    """The URL of an empty database with the role that deploy/postgres/reader.sql makes there."""
     plain = postgres_database_url.replace("postgresql+psycopg://", "postgresql://")
+    text = (Path(__file__).parents[2] / "deploy" / "postgres" / "reader.sql").read_text()
+    password = "a'secret'"
     with psycopg.connect(plain, autocommit=True) as connection:
-        connection.execute(f"CREATE ROLE {role} LOGIN PASSWORD 'secret'")
-        connection.execute(f"GRANT SELECT ON ALL TABLES IN SCHEMA public TO {role}")
+        quoted = sql.Literal(password).as_string(connection)  # as psql does
+        for statement in text.replace(":'password'", quoted).split(";\n"):
+            connection.execute(statement.encode())
     try:
-        with published_index(tmp_path) as published:
-            published.catalog.close()
-            published.catalog = open_catalog(postgres_database_url)
-            fill(published)
-            published.publish_first()
-            as_role = make_url(plain).set(username=role, password="secret").render_as_string(hide_password=False)
-            with published.client(database_url=as_role) as client:
-                serial = published.index.serial
-                for path in (PATH, "v1/projects/demo", "v1/projects/demo/history", "v1/projects/pyyaml/dependents"):
-                    latest, past = client.get(path), client.get(f"at/{serial}.{serial}/{path}")
-                    assert (latest.status_code, past.status_code) == (200, 200), past.text
-                assert client.get("at/2026-03-04/" + PATH).status_code == 307
-                assert client.get("v1/status").json()["problems"] == {}
-            published.catalog.close()
+        role = make_url(postgres_database_url).set(username="pypi_assets_reader", password=password)
+        yield role.render_as_string(hide_password=False)
     finally:
         with psycopg.connect(plain, autocommit=True) as connection:
-            connection.execute(f"DROP OWNED BY {role}")
-            connection.execute(f"DROP ROLE {role}")
+            connection.execute("DROP OWNED BY pypi_assets_reader")
+            connection.execute("DROP ROLE pypi_assets_reader")
+
+
+def test_the_role_of_the_deployment_is_enough_and_may_write_nothing(
+    tmp_path: Path, postgres_database_url: str, reader_url: str, monkeypatch
+):
+    clear_settings(monkeypatch)
+    with published_index(tmp_path) as published:
+        published.catalog.close()
+        published.catalog = open_catalog(postgres_database_url)  # its tables are made after the role was
+        fill(published)
+        published.publish_first()
+        with published.client(database_url=reader_url) as client:
+            serial = published.index.serial
+            for path in (PATH, "v1/projects/demo", "v1/projects/demo/history", "v1/projects/pyyaml/dependents"):
+                latest, past = client.get(path), client.get(f"at/{serial}.{serial}/{path}")
+                assert (latest.status_code, past.status_code) == (200, 200), past.text
+            assert client.get(f"at/{serial}.{serial}/simple/demo/").status_code == 200
+            assert client.get("at/2026-03-04/" + PATH).status_code == 307
+            assert client.get("v1/status").json()["problems"] == {}
+        published.catalog.close()
+    with psycopg.connect(reader_url.replace("+psycopg", ""), autocommit=True) as connection:
+        for table in metadata.tables:
+            name = sql.Identifier(table)
+            connection.execute(sql.SQL("SELECT count(*) FROM {}").format(name))
+            for statement in ("DELETE FROM {}", "TRUNCATE {}", "DROP TABLE {}", "INSERT INTO {} DEFAULT VALUES"):
+                with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                    connection.execute(sql.SQL(statement).format(name))
+        for statement in ("CREATE TABLE more (x int)", "CREATE SCHEMA more", "CREATE ROLE more"):
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                connection.execute(statement.encode())
+
+
+def test_a_role_that_may_write_writes_nothing_through_the_service(postgres_database_url: str, published: Published):
+    open_catalog(postgres_database_url).close()
+    catalog = catalog_to_read(published.settings(database_url=postgres_database_url))
+    with pytest.raises(SQLAlchemyError, match="read-only"), catalog.write() as connection:
+        connection.execute(text("DELETE FROM events"))
+    catalog.close()
