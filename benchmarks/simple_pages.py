@@ -1,7 +1,7 @@
 """How long the page of a project of 2,000 files takes: from the dataset, and from the catalog at random serials.
 
-`python -m benchmarks.simple_pages [--files 2000] [--requests 500]` serves one process on loopback and prints the median
-and the 99th percentile in milliseconds, of JSON and of HTML, by one client. The catalog's pages are all different ones.
+`python -m benchmarks.simple_pages [--files 2000] [--requests 500]` runs the service as a process and prints the median
+and the 99th percentile in milliseconds, of JSON and of HTML, by one client.
 """
 
 import argparse
@@ -9,17 +9,21 @@ import random
 import statistics
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import count
 from pathlib import Path
 
 import requests
 
+from benchmarks.service_home import processor_s, served
 from pypi_assets_tests.builders import make_wheel
-from pypi_assets_tests.service.published import client_of, published_index
+from pypi_assets_tests.service.published import published_index
 
 FORMS = {"JSON": "application/vnd.pypi.simple.v1+json", "HTML": "text/html"}
 PERCENTILE = 99
-FILES_A_RELEASE = 10
+FILES_A_RELEASE, WARM_UP = 10, 5
+REMEMBERED = 10
 
 
 def fill(folder: Path, add: Callable[[Path], object], files: int) -> None:
@@ -38,15 +42,18 @@ def fill(folder: Path, add: Callable[[Path], object], files: int) -> None:
         add(path)
 
 
-def measured(send: Callable[[], requests.Response], count: int) -> str:
-    """The median and the 99th percentile of `count` requests, in milliseconds."""
-    taken = []
-    for _ in range(count):
+def measured(send: Callable[[], requests.Response], number: int, pid: int) -> str:
+    """Columns of a table, in ms: median and 99th percentile of `number` requests, and the processor time of each."""
+    taken: list[float] = []
+    before = processor_s(pid)
+    for _ in range(number):
         began = time.perf_counter()
         answer = send()
         taken.append((time.perf_counter() - began) * 1_000)
         answer.raise_for_status()
-    return f"median {statistics.median(taken):.1f} ms, p99 {statistics.quantiles(taken, n=100)[PERCENTILE - 1]:.1f} ms"
+    processor = (processor_s(pid) - before) / number * 1_000
+    p99 = statistics.quantiles(taken, n=100)[PERCENTILE - 1]
+    return f"{statistics.median(taken):.1f} | {p99:.1f} | {processor:.1f}"
 
 
 def main() -> None:
@@ -59,18 +66,31 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder, published_index(Path(folder)) as one:
         fill(Path(folder, "wheels"), one.index.history.add, options.files)
         last = one.publish_first()
-        with one.service() as service, client_of(service) as client:
+        with served(one.home, index_url=one.index.url) as (url, pid), requests.Session() as session:
+            print("| page | median, ms | p99, ms | processor, ms |\n|---|---|---|---|")
             for name, form in FORMS.items():
-                accept = {"Accept": form}
-                latest = measured(lambda accept=accept: client.get("/simple/large/", headers=accept), options.requests)
-                print(f"{name}, latest, the same page again: {latest}")
-                service.remembered.most_bytes = 0
+                session.headers["Accept"] = form
+                measured(lambda: session.get(f"{url}at/{last}/simple/large/"), WARM_UP, pid)
+                latest = measured(lambda: session.get(f"{url}simple/large/"), options.requests, pid)
+                print(f"| {name}, latest | {latest} |")
+                numbers = count()
 
-                def past(accept: dict[str, str] = accept) -> requests.Response:
-                    serial = drawn.randint(last - last // 10, last)
-                    return client.get(f"/at/{serial}.{serial}/simple/large/", headers=accept)
+                def made(form: str = form, numbers: Iterator[int] = numbers) -> requests.Response:
+                    return session.get(f"{url}simple/large/", headers={"Accept": f"{form};number={next(numbers)}"})
 
-                print(f"{name}, at a serial: {measured(past, options.requests)}")
+                print(f"| {name}, latest, made each time | {measured(made, options.requests, pid)} |")
+
+                serials = drawn.sample(range(last - options.requests, last + 1), options.requests)
+                rest = iter(serials)
+
+                def past(rest: Iterator[int] = rest) -> requests.Response:
+                    serial = next(rest)
+                    return session.get(f"{url}at/{serial}.{serial}/simple/large/")
+
+                print(f"| {name}, at a serial, for the first time | {measured(past, options.requests, pid)} |")
+                rest = iter(serials[-REMEMBERED:] * (options.requests // REMEMBERED))
+                again = measured(partial(past, rest), options.requests // REMEMBERED * REMEMBERED, pid)
+                print(f"| {name}, at a serial, again | {again} |")
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ was noted about the file's metadata, and of an sdist only where it declares its 
 
 import hashlib
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any
 
 from pypi_assets.characters import is_digits, is_printable
@@ -77,6 +78,7 @@ def render_metadata(
     return ("\n".join(lines) + "\n").encode(errors="replace")
 
 
+@lru_cache(maxsize=16_384)
 def file_version(filename: str, release: str, project: str) -> str:
     """The version of a file as its name writes it, which can differ in spelling from that of its release."""
     parts = filename.split("-")

@@ -199,7 +199,9 @@ class Endpoint:
         if unknown := [option for option in parsed.options if option not in known]:
             accepts = f"after a comma: {' or '.join(known)}" if known else "no option"
             raise bad_parameter("at", f"there is no option {unknown[0]!r:.100} here", accepts)
-        return answer_at(self.service, parsed, scope["raw_path"], scope["query_string"], answer)
+        return answer_at(
+            self.service, parsed, scope["raw_path"], scope["query_string"], answer, call.headers.get("accept", "")
+        )
 
 
 def operation_routes(service: Service, operations: Iterable[Operation]) -> Iterator[Route]:

@@ -64,9 +64,15 @@ def parse_pin(text: str) -> Pin:
 
 
 def answer_at(
-    service: Service, pin: Pin, raw_path: bytes, query: bytes, answer: Callable[[Pinned], Answer | StreamedAnswer]
+    service: Service,
+    pin: Pin,
+    raw_path: bytes,
+    query: bytes,
+    answer: Callable[[Pinned], Answer | StreamedAnswer],
+    accept: str = "",
 ) -> Answer | StreamedAnswer:
     """What `answer` returns at the pinned serial: immutable. Without an epoch in the pin, a redirect to the one there.
+    `accept` is the header of the request that the answer can depend on.
 
     Raises a ProblemError: 404 where the catalog is not exact at the serial, or it never had this epoch; 410 where the
     epoch is over.
@@ -78,12 +84,18 @@ def answer_at(
     if pin.epoch is None:
         return _redirect(pin, raw_path, query, f"{serial}" if pin.serial is None else f"{serial}.{epoch}", serial)
     _require_epoch(pin, serial, epoch)
+    target = (raw_path, query, accept)
+    known = service.pinned_answers.get(target)
+    if known is not None:
+        return known
     found = answer(Pinned(catalog, serial, epoch, at, pin.options))
     with catalog.read() as connection:
         _require_epoch(pin, serial, epoch_of(connection, serial))  # nothing changed while it was made
     found.serial = serial
     if found.status == 200 and found.lasting == Lasting.SHORT:
         found.lasting, found.modified = Lasting.IMMUTABLE, at
+        if isinstance(found, Answer):
+            service.pinned_answers.keep(target, found)
     return found
 
 

@@ -1,5 +1,6 @@
-"""Answers of the present set of datasets that were made before: as long as the set is the present one, they hold."""
+"""Answers that were made before: of the present set of datasets, and of a serial with its epoch, which never change."""
 
+import threading
 from collections import OrderedDict
 from dataclasses import dataclass, field
 
@@ -8,7 +9,10 @@ from pypi_assets.service.answers import Answer
 Target = tuple[bytes, bytes, str]
 """The path and the query of a request as they came, and its header Accept."""
 _MOST_BYTES = 64 * 1024**2
-_LONGEST_BODY = 256 * 1024
+_LONGEST_BODY = 2 * 1024**2
+"""The page of a project of 2,000 files has 1.1 MB in the Simple API."""
+_LONGEST_PINNED_BODY = 4 * 1024**2
+"""An answer at a serial is read from the catalog, so it costs much more."""
 _OVERHEAD_BYTES = 2_000
 
 
@@ -45,6 +49,38 @@ class Remembered:
         while self._bytes > self.most_bytes:
             oldest, (former, _) = self._answers.popitem(last=False)
             self._bytes -= _size(oldest, former)
+
+
+@dataclass
+class PinnedAnswers:
+    """The answers at a serial that were used last, up to `most_bytes` of memory. Who takes one has looked whether the
+    epoch that its path names is still the one of the serial.
+    """
+
+    most_bytes: int = _MOST_BYTES
+    _answers: OrderedDict[Target, Answer] = field(default_factory=OrderedDict)
+    _bytes: int = 0
+    _using: threading.Lock = field(default_factory=threading.Lock)
+
+    def get(self, target: Target) -> Answer | None:
+        """The answer to this target, if it is remembered."""
+        with self._using:
+            found = self._answers.get(target)
+            if found is not None:
+                self._answers.move_to_end(target)
+            return found
+
+    def keep(self, target: Target, answer: Answer) -> None:
+        """Remembers an answer that never changes, if it depends on no other header than Accept."""
+        if len(answer.body) > _LONGEST_PINNED_BODY or not {"Accept"}.issuperset(answer.varies):
+            return
+        with self._using:
+            if target not in self._answers:
+                self._bytes += _size(target, answer)
+                self._answers[target] = answer
+            while self._bytes > self.most_bytes:
+                oldest, former = self._answers.popitem(last=False)
+                self._bytes -= _size(oldest, former)
 
 
 def _size(target: Target, answer: Answer) -> int:

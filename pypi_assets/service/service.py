@@ -17,7 +17,7 @@ from pypi_assets.errors import FIRST_COMMANDS
 from pypi_assets.leveldbs.format.errors import LeveldbError
 from pypi_assets.lookup.published_sets import OpenSet, PublishedSets
 from pypi_assets.service.problems import unavailable
-from pypi_assets.service.remembered import Remembered
+from pypi_assets.service.remembered import PinnedAnswers, Remembered
 from pypi_assets.service.threads import Threads
 from pypi_assets.settings import Settings
 from pypi_assets.storage.store import StorageError
@@ -39,6 +39,7 @@ class Service:
     problems: dict[str, str] = field(default_factory=dict)
     threads: Threads = field(default_factory=Threads)
     remembered: Remembered = field(default_factory=Remembered)
+    pinned_answers: PinnedAnswers = field(default_factory=PinnedAnswers)
     _sets: PublishedSets | None = None
     _present: OpenSet | None = None
     _former: list[OpenSet] = field(default_factory=list)

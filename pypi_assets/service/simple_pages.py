@@ -37,8 +37,8 @@ _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,6})?Z", re.ASCII)
 
 def render_page(page: SimplePage, media_type: str, *, has_sdist_metadata: bool = True) -> bytes:
     """The page in one of MEDIA_TYPES, with its files as they stand. Without `has_sdist_metadata` no sdist has any."""
-    shown = _Shown(has_sdist_metadata=has_sdist_metadata)
-    return _as_json(page, shown) if media_type == V1_JSON else _as_html(page, shown)
+    without_metadata = None if has_sdist_metadata else DistributionKind.SDIST.value
+    return (_as_json if media_type == V1_JSON else _as_html)(page, without_metadata)
 
 
 def negotiate(accept: str | None) -> str:
@@ -55,27 +55,13 @@ def negotiate(accept: str | None) -> str:
     return best if _quality(best, ranges) > 0 else HTML
 
 
-def file_address(project: str, file: SimpleFile) -> str:
-    """Where the file is, relative to the page of its project (normalized)."""
-    place = file.sha256 or f"{UNHASHED}/{project}"
-    name = file.filename
-    return f"../../files/{place}/{name if _PLAIN_NAME.fullmatch(name) else quote(name, safe='')}"
+def _address(project: str, filename: str, sha256: str | None) -> str:
+    """Where a file is, relative to the page of its project (normalized)."""
+    name = filename if _PLAIN_NAME.fullmatch(filename) else quote(filename, safe="")
+    return f"../../files/{sha256 or f'{UNHASHED}/{project}'}/{name}"
 
 
-class _Shown:
-    """How files are shown."""
-
-    def __init__(self, *, has_sdist_metadata: bool) -> None:
-        self._has_sdist_metadata = has_sdist_metadata
-
-    def metadata(self, file: SimpleFile) -> str | None:
-        """The sha256 of the metadata that are offered for the file."""
-        if file.kind == DistributionKind.SDIST and not self._has_sdist_metadata:
-            return None
-        return file.metadata_sha256 if file.is_rendered or file.url is not None else None
-
-
-def _as_json(page: SimplePage, shown: _Shown) -> bytes:
+def _as_json(page: SimplePage, without_metadata: str | None) -> bytes:
     meta: dict[str, object] = {"api-version": API_VERSION}
     if page.last_serial is not None:
         meta["_last-serial"] = page.last_serial
@@ -83,36 +69,38 @@ def _as_json(page: SimplePage, shown: _Shown) -> bytes:
     if page.status is not None:
         document["project-status"] = {"status": page.status}
     document["versions"] = page_versions(page.files)
-    document["files"] = [_json_file(page.project, file, shown) for file in page.files]
+    document["files"] = [_json_file(page.project, file, without_metadata) for file in page.files]
     return _encode(document)
 
 
-def _json_file(project: str, file: SimpleFile, shown: _Shown) -> dict[str, object]:
-    metadata = shown.metadata(file)
-    offered = False if metadata is None else {"sha256": metadata}
+def _json_file(project: str, file: SimpleFile, without_metadata: str | None) -> dict[str, object]:
+    # unpacked once, since a page can have thousands of files
+    filename, _, kind, url, sha256, size, requires_python, uploaded_at, yanked, metadata, is_rendered = file
+    has_metadata = metadata is not None and (is_rendered or url is not None) and kind != without_metadata
+    offered = {"sha256": metadata} if has_metadata else False
     found: dict[str, object] = {
-        "filename": file.filename,
-        "url": file_address(project, file),
-        "hashes": {} if file.sha256 is None else {"sha256": file.sha256},
-        "yanked": file.yanked,
+        "filename": filename,
+        "url": _address(project, filename, sha256),
+        "hashes": {} if sha256 is None else {"sha256": sha256},
+        "yanked": yanked,
         "core-metadata": offered,
         "data-dist-info-metadata": offered,
     }
-    if file.requires_python:
-        found["requires-python"] = file.requires_python
-    if file.size is not None:
-        found["size"] = file.size
-    if (uploaded := upload_time(file.uploaded_at)) is not None:
+    if requires_python:
+        found["requires-python"] = requires_python
+    if size is not None:
+        found["size"] = size
+    if (uploaded := upload_time(uploaded_at)) is not None:
         found["upload-time"] = uploaded
     return found
 
 
-def _as_html(page: SimplePage, shown: _Shown) -> bytes:
+def _as_html(page: SimplePage, without_metadata: str | None) -> bytes:
     title = f"Links for {escape(page.project)}"
     status = ""
     if page.status is not None:
         status = f'<meta name="pypi:project-status" content="{escape(page.status)}">\n'
-    links = "".join(_link(page.project, file, shown) for file in page.files)
+    links = "".join(_link(page.project, file, without_metadata) for file in page.files)
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta name="pypi:repository-version" content="{API_VERSION}">\n{status}'
@@ -120,17 +108,20 @@ def _as_html(page: SimplePage, shown: _Shown) -> bytes:
     ).encode(errors="replace")
 
 
-def _link(project: str, file: SimpleFile, shown: _Shown) -> str:
-    address = file_address(project, file) + (f"#sha256={file.sha256}" if file.sha256 else "")
-    attributes = {"href": address}
-    if file.requires_python:
-        attributes["data-requires-python"] = file.requires_python
-    if (metadata := shown.metadata(file)) is not None:
-        attributes["data-core-metadata"] = attributes["data-dist-info-metadata"] = f"sha256={metadata}"
-    if file.yanked is not False:
-        attributes["data-yanked"] = file.yanked if isinstance(file.yanked, str) else ""
-    written = " ".join(f'{name}="{escape(value)}"' for name, value in attributes.items())
-    return f"<a {written}>{escape(file.filename)}</a><br>\n"
+def _link(project: str, file: SimpleFile, without_metadata: str | None) -> str:
+    filename, _, kind, url, sha256, _, requires_python, _, yanked, metadata, is_rendered = file
+    found = [f'<a href="{escape(_address(project, filename, sha256))}']
+    if sha256:
+        found.append(f"#sha256={escape(sha256)}")
+    if requires_python:
+        found.append(f'" data-requires-python="{escape(requires_python)}')
+    if metadata is not None and (is_rendered or url is not None) and kind != without_metadata:
+        value = f"sha256={escape(metadata)}"
+        found.append(f'" data-core-metadata="{value}" data-dist-info-metadata="{value}')
+    if yanked is not False:
+        found.append(f'" data-yanked="{escape(yanked) if isinstance(yanked, str) else ""}')
+    found.append(f'">{escape(filename)}</a><br>\n')
+    return "".join(found)
 
 
 def upload_time(text: str | None) -> str | None:

@@ -3,9 +3,9 @@
 from datetime import UTC, datetime
 
 import pytest
-from sqlalchemy import insert
+from sqlalchemy import delete, insert
 
-from pypi_assets.catalog.tables import epochs
+from pypi_assets.catalog.tables import epochs, live_intervals, yanked_intervals
 from pypi_assets.service.pins import Pin, parse_pin
 from pypi_assets.service.problems import ProblemError
 from pypi_assets_tests.service.published import Client, Published, client_of
@@ -99,6 +99,21 @@ def test_what_cannot_be_answered_names_what_can(client: Client, at: str, status:
     assert answer.status_code == status
     assert text in answer.json()["detail"]
     assert answer.json()["parameter"] == "at"
+
+
+def test_an_answer_at_a_serial_is_made_once_and_ends_with_its_epoch(changing: Published):
+    with changing.service() as service, client_of(service) as client:
+        path = "/at/12.12/simple/pyyaml/"
+        first = client.get(path, headers={"Accept": "application/json"})
+        with changing.catalog.write() as connection:
+            connection.execute(delete(yanked_intervals))
+            connection.execute(delete(live_intervals))  # so that it could not be made again
+        again = client.get(path, headers={"Accept": "application/json"})
+        assert (again.content, again.headers["etag"]) == (first.content, first.headers["etag"])
+        assert client.get(path, headers={"Accept": "text/plain"}).content != first.content
+        with changing.catalog.write() as connection:
+            connection.execute(insert(epochs).values(serial=10, epoch=40))
+        assert client.get(path, headers={"Accept": "application/json"}).status_code == 410
 
 
 def test_an_epoch_that_is_over_is_gone(changing: Published):

@@ -1,5 +1,5 @@
 from pypi_assets.service.answers import Answer
-from pypi_assets.service.remembered import Remembered, Target
+from pypi_assets.service.remembered import PinnedAnswers, Remembered, Target
 
 
 def target(name: str) -> Target:
@@ -23,7 +23,7 @@ def test_what_depends_on_more_is_not_remembered():
     kept = Remembered()
     kept.keep("one", target("a"), Answer(b"1"), "route")
     kept.keep("one", target("b"), Answer(b"1", set_id="one", status=404), "route")
-    kept.keep("one", target("c"), Answer(b"1" * 1_000_000, set_id="one"), "route")
+    kept.keep("one", target("c"), Answer(b"1" * 3_000_000, set_id="one"), "route")
     assert not any(kept.get("one", target(name)) for name in "abc")
 
 
@@ -36,3 +36,21 @@ def test_memory_is_bounded_and_what_was_used_last_stays():
     assert 0 in held
     assert 999 in held
     assert len(held) < 30
+
+
+def test_answers_at_a_serial_are_remembered_within_bounds():
+    kept, answer = PinnedAnswers(most_bytes=2_500_000), Answer(b"1" * 1_000_000)
+    kept.keep(target("a"), answer)
+    assert kept.get(target("a")) is answer
+    assert kept.get((b"a", b"", "text/html")) is None
+    kept.keep(target("b"), Answer(b"2" * 1_000_000))
+    assert kept.get(target("a")) is None
+    assert kept.get(target("b")) is not None
+
+
+def test_answers_at_a_serial_that_are_too_long_or_depend_on_more_are_not_remembered():
+    kept = PinnedAnswers()
+    kept.keep(target("a"), Answer(b"1" * 5_000_000))
+    kept.keep(target("b"), Answer(b"1", varies=("Accept", "Origin")))
+    kept.keep(target("c"), Answer(b"1", varies=("Accept",)))
+    assert [kept.get(target(name)) is not None for name in "abc"] == [False, False, True]

@@ -7,7 +7,7 @@ from pypi_simple import ProjectPage
 
 from pypi_assets.catalog.reports.simple_page import SimpleFile, SimplePage
 from pypi_assets.lookup.simple_reader import in_page_order
-from pypi_assets.service.simple_pages import HTML, V1_HTML, V1_JSON, file_address, negotiate, render_page, upload_time
+from pypi_assets.service.simple_pages import HTML, V1_HTML, V1_JSON, negotiate, render_page, upload_time
 
 BASE = "https://host.example.org/prefix/simple/demo/"
 SHA256 = "ab" * 32
@@ -80,7 +80,8 @@ def test_json_has_what_is_known_and_nothing_else() -> None:
 
 
 def test_addresses_are_relative_to_the_page() -> None:
-    assert file_address("demo", PAGE.files[1]) == f"../../files/{SHA256}/demo-1.10.tar.gz"
+    document = json.loads(render_page(PAGE, V1_JSON))
+    assert document["files"][1]["url"] == f"../../files/{SHA256}/demo-1.10.tar.gz"
     assert "://" not in render_page(PAGE, HTML).decode()
 
 

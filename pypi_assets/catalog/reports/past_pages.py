@@ -189,7 +189,7 @@ def _rows(connection: Connection, serial: int, *where: ColumnElement[bool], is_s
         now = live_intervals.alias()
         query = query.where(exists().where(now.c.distribution_id == distributions.c.id, now.c.end.is_(None)))
         query = query.where(~counts_later(distributions.c.id, serial))  # its bytes were replaced
-    return [_Found._make(row) for row in connection.execute(query).all()]
+    return list(map(_Found._make, connection.execute(query).all()))
 
 
 def _yanked(rows: Iterable[_Found]) -> list[YankedFile]:
@@ -217,14 +217,15 @@ def _as_dumped(connection: Connection, serial: int, rows: Sequence[_Found]) -> I
             yield _replaced(row, past[row.id])
             continue
         version = file_version(row.filename, row.version, row.project)
-        same = (row.kind, row.outcome, version, row.read_requires_python, row.requires_dist_id, row.shared_details_id)
-        known = described.get((*same, row.details))
+        requires = row.read_requires_python, row.requires_dist_id
+        same = (row.kind, row.outcome, version, requires, row.shared_details_id, row.details)
+        known = described.get(same)
         if known is not None:
             yield row, known
             continue
         details = from_json(row.details) if row.details else {}
         shared = None if row.shared_details_id is None else extras[row.shared_details_id]
-        described[*same, row.details] = {
+        described[same] = {
             "project": row.project,
             "version": row.version,
             "filename": row.filename,
@@ -236,7 +237,7 @@ def _as_dumped(connection: Connection, serial: int, rows: Sequence[_Found]) -> I
             "requires_by": details.get("requires_by"),
             "notes": details.get("notes"),
         }
-        yield row, described[*same, row.details]
+        yield row, described[same]
 
 
 def _replaced(row: _Found, then: PastGeneration) -> tuple[_Found, dict[str, Any]]:
@@ -265,18 +266,18 @@ def _replaced(row: _Found, then: PastGeneration) -> tuple[_Found, dict[str, Any]
 
 
 def _simple_file(row: _Found, rendered: str | None, reasons: Mapping[str, str | None]) -> SimpleFile:
-    return SimpleFile(
-        filename=row.filename,
-        version=row.version,
-        kind=row.kind,
-        url=row.url,
-        sha256=row.sha256,
-        size=row.size,
-        requires_python=row.shown_requires_python,
-        uploaded_at=row.uploaded_at,
-        yanked=row.yanked_since is not None and (reasons.get(row.filename) or True),
-        metadata_sha256=rendered or row.core_metadata_sha256,
-        is_rendered=rendered is not None,
+    return SimpleFile(  # by position, which takes half the time: a page can have thousands
+        row.filename,
+        row.version,
+        row.kind,
+        row.url,
+        row.sha256,
+        row.size,
+        row.shown_requires_python,
+        row.uploaded_at,
+        row.yanked_since is not None and (reasons.get(row.filename) or True),
+        rendered or row.core_metadata_sha256,
+        rendered is not None,
     )
 
 
