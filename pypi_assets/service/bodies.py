@@ -1,5 +1,6 @@
 """Reads the body of a request, up to a limit, and parses it by a type."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,9 +10,13 @@ from starlette.types import Receive
 from pypi_assets.service.answers import JSON
 from pypi_assets.service.problems import ProblemError, bad_parameter
 
+_TOO_MANY = re.compile(r"Expected `array` of length <= (\d+)")
+
 
 async def read_body(receive: Receive, headers: Mapping[str, str], kind: Any, most_bytes: int) -> Any:
-    """What a body of JSON means as `kind`. Raises a ProblemError: too large, not JSON, or not what `kind` is."""
+    """What a body of JSON means as `kind`. Raises a ProblemError: too large, with too many items, not JSON, or not what
+    `kind` is.
+    """
     media_type = headers.get("content-type", JSON).partition(";")[0].strip().lower()
     if media_type != JSON:
         raise ProblemError(415, "bad-request", f"the body is {media_type:.100}; it takes {JSON}")
@@ -21,6 +26,14 @@ async def read_body(receive: Receive, headers: Mapping[str, str], kind: Any, mos
     try:
         return msgspec.json.decode(body, type=kind)
     except msgspec.ValidationError as error:
+        if match := _TOO_MANY.match(str(error)):
+            raise ProblemError(
+                413,
+                "too-large",
+                f"the body has more than {int(match[1]):,} items",
+                parameter="body",
+                accepts=f"at most {int(match[1]):,} items",
+            ) from None
         raise bad_parameter("body", f"the body is not what it must be: {error}") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise bad_parameter("body", f"the body is not JSON: {error}") from None

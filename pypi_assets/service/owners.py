@@ -22,18 +22,20 @@ ImportName = Annotated[
     str, Meta(min_length=1, max_length=1_000, description="a name that is imported, such as google.cloud.storage")
 ]
 MostCandidates = Annotated[int, Meta(ge=1, le=1_000, description="the most candidates of each import: 1 to 1000")]
+FewCandidates = Annotated[int, Meta(ge=1, le=20, description="the most candidates of each import: 1 to 20")]
 
 
-class OwnersParameters(Parameters, frozen=True):
-    """Of which imports, and how many candidates of each: all without `limit`."""
+class ImportsParameters(Parameters, frozen=True):
+    """How many candidates of each import: what names like `tests` have by thousands is not repeated for each."""
 
-    limit: MostCandidates | None = None
+    limit: FewCandidates = 10
 
 
-class ImportParameters(OwnersParameters, frozen=True, kw_only=True):
-    """Of which import."""
+class ImportParameters(Parameters, frozen=True, kw_only=True):
+    """Of which import, and how many candidates: all without `limit`."""
 
     name: ImportName = msgspec.field(name="import")
+    limit: MostCandidates | None = None
 
 
 class Imports(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
@@ -51,7 +53,7 @@ def _import(service: Service, call: Call[ImportParameters]) -> Answer:
     return _answer(service, call.pinned, call.parameters.limit, [call.parameters.name])
 
 
-def _imports(service: Service, call: Call[OwnersParameters]) -> Answer:
+def _imports(service: Service, call: Call[ImportsParameters]) -> Answer:
     return _answer(service, call.pinned, call.parameters.limit, call.body.imports)
 
 
@@ -82,8 +84,8 @@ IMPORTS = Operation(
     method="POST",
     handler=_imports,
     summary="Which projects are meant by several imports",
-    description="One result for each, in their order.",
-    parameters=OwnersParameters,
+    description="One result for each, in their order, with the 10 best candidates or `limit` of them.",
+    parameters=ImportsParameters,
     body=Imports,
     answer=Results[ImportOwners],
 )

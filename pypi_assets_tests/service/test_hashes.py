@@ -27,6 +27,6 @@ def test_several_are_answered_in_their_order(client: Client, published: Publishe
 def test_what_is_no_hash_and_too_many_are_problems(client: Client):
     assert client.get("/v1/hashes/xyz").json()["parameter"] == "sha256"
     assert client.post("/v1/hashes", {"hashes": ["xyz"]}).json()["parameter"] == "body"
-    assert client.post("/v1/hashes", {"hashes": ["0" * 64] * 1_001}).status_code == 400
+    assert client.post("/v1/hashes", {"hashes": ["0" * 64] * 1_001}).status_code == 413
     assert client.post("/v1/hashes", {"hashes": [], "more": 1}).status_code == 400
     assert client.get("/v1/hashes").status_code == 405

@@ -29,7 +29,31 @@ def test_several_are_answered_in_their_order_also_at_a_serial(client: Client, pu
 
 
 def test_what_is_too_much_is_a_problem(client: Client):
-    assert client.post("/v1/owners", {"imports": ["a"] * 5_001}).json()["parameter"] == "body"
+    found = client.post("/v1/owners", {"imports": ["a"] * 5_001})
+    assert (found.status_code, found.json()["type"]) == (413, "/docs#too-large")
+    assert (found.json()["parameter"], found.json()["accepts"]) == ("body", "at most 5,000 items")
+    assert client.post("/v1/owners?limit=21", {"imports": ["a"]}).json()["parameter"] == "limit"
     assert client.post("/v1/owners", {"imports": ["a" * 1_001]}).json()["parameter"] == "body"
     assert client.get("/v1/owners/yaml?limit=0").json()["parameter"] == "limit"
     assert client.get("/v1/owners/" + "a" * 1_001).json()["parameter"] == "import"
+
+
+def test_five_thousand_imports_are_answered(client: Client):
+    names = [f"yaml.part{number}" for number in range(2_500)] + ["yaml"] * 2_500
+    answer = client.post("/v1/owners", {"imports": names})
+    assert answer.status_code == 200
+    results = answer.json()["results"]
+    assert [one["import"] for one in results] == names
+    assert {one["module"] for one in results} == {"yaml"}
+
+
+def test_of_several_imports_each_has_the_best_candidates_alone(changing: Published):
+    for number in range(12):
+        changing.add("wheel", f"more-{number}", "1.0", files={"yaml/__init__.py": ""})
+    changing.publish()
+    with changing.client() as client:
+        [all_of_one] = client.get("/v1/owners/yaml").json()["results"]
+        assert len(all_of_one["candidates"]) == 14
+        for query, most in (("", 10), ("?limit=20", 14), ("?limit=1", 1)):
+            found = client.post(f"/v1/owners{query}", {"imports": ["yaml", "demo"]}).json()["results"]
+            assert found[0]["candidates"] == all_of_one["candidates"][:most]

@@ -27,5 +27,5 @@ def test_each_has_a_result_in_its_order(client: Client, published: Published):
 
 
 def test_too_many_are_a_problem(client: Client):
-    assert client.post("/v1/purls", {"purls": ["pkg:pypi/demo"] * 1_001}).status_code == 400
+    assert client.post("/v1/purls", {"purls": ["pkg:pypi/demo"] * 1_001}).status_code == 413
     assert client.post("/v1/purls", {"purls": ["x" * 9_000_000]}).status_code == 413
