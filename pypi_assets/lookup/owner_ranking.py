@@ -71,7 +71,8 @@ class Weights(NamedTuple):
     """What each reason adds to a score.
 
     `dependents` counts for each factor of ten, and so does `releases`, of those that provide the module. `like` is for
-    a name that contains the module's, `earliest` for a project that was live before all other candidates.
+    a name that contains the module's. `seniority` counts by the time since which a project has been live, as a share of
+    that of the candidate which has been longest: forks, copies and squats come after what they copy.
     """
 
     matches: float = 0.8
@@ -80,7 +81,7 @@ class Weights(NamedTuple):
     share: float = 1.0
     releases: float = 0.6
     newest: float = 0.5
-    earliest: float = 0.3
+    seniority: float = 0.9
     declared: float = 1.0
     undeclared: float = -1.0
     quarantined: float = -5.0
@@ -116,13 +117,13 @@ def is_declared(module: str, declared: Iterable[str] | None) -> bool | None:
     return any(f"{module}.".startswith(f"{name}.") for name in names if name)
 
 
-def ranked(module: str, found: Iterable[Found], weights: Weights = WEIGHTS) -> list[OwnerCandidate]:
-    """The candidates, the best first. Of equal ones the name decides, so that each answer is the same each time."""
+def ranked(module: str, found: Iterable[Found], serial: int, weights: Weights = WEIGHTS) -> list[OwnerCandidate]:
+    """The candidates as of `serial`, the best first. Of equal ones the name decides, so no answer varies."""
     candidates = list(found)
-    serials = sorted(one.reasons["first_live_serial"] or 0 for one in candidates)
-    first = serials[0] if len(serials) > 1 and serials[0] < serials[1] else None
+    known = [since for one in candidates if (since := one.reasons["first_live_serial"]) is not None]
+    longest = serial - min(known, default=serial) + 1
     scored = sorted(
-        ((round(score(module, one, weights, first), 3), one) for one in candidates),
+        ((round(score(module, one, _seniority(one.reasons, serial, longest), weights), 3), one) for one in candidates),
         key=lambda entry: (-entry[0], entry[1].normalized),
     )
     return [
@@ -138,8 +139,13 @@ def ranked(module: str, found: Iterable[Found], weights: Weights = WEIGHTS) -> l
     ]
 
 
-def score(module: str, found: Found, weights: Weights = WEIGHTS, first: int | None = None) -> float:
-    """The points of a candidate. `first` is the serial of the one that was live before all others, if one was."""
+def _seniority(reasons: OwnerReasons, serial: int, longest: int) -> float:
+    since = reasons["first_live_serial"]
+    return 0.0 if since is None else (serial - since + 1) / longest
+
+
+def score(module: str, found: Found, seniority: float, weights: Weights = WEIGHTS) -> float:
+    """The points of a candidate that has been live for this share of the time that the longest one has."""
     reasons = found.reasons
     points = weights.dependents * math.log10(1 + reasons["dependents"])
     if reasons["name_matches"]:
@@ -149,7 +155,7 @@ def score(module: str, found: Found, weights: Weights = WEIGHTS, first: int | No
     points += weights.share * reasons["releases_providing"] / max(1, reasons["releases"])
     points += weights.releases * math.log10(1 + reasons["releases_providing"])
     points += weights.newest * reasons["newest_provides"]
-    points += weights.earliest * (first is not None and reasons["first_live_serial"] == first)
+    points += weights.seniority * seniority
     if reasons["declared"] is not None:
         points += weights.declared if reasons["declared"] else weights.undeclared
     points += weights.quarantined * reasons["quarantined"]

@@ -188,12 +188,12 @@ def _candidates(evidence: Evidence, module: str) -> list[OwnerCandidate]:
     if not stubs:
         return of_modules
     found = [Found(one["project"], one["normalized"], one["reasons"], one["versions"]) for one in of_modules]
-    return ranked(module, [*found, *_with_reasons(evidence, module, stubs, stub_only=True)])
+    return ranked(module, [*found, *_with_reasons(evidence, module, stubs, stub_only=True)], evidence.serial)
 
 
 def ranked_providers(evidence: Evidence, module: str, provided: list[Provider]) -> list[OwnerCandidate]:
     """The candidates that provide the module, without those that only describe it."""
-    return ranked(module, _with_reasons(evidence, module, provided, stub_only=False))
+    return ranked(module, _with_reasons(evidence, module, provided, stub_only=False), evidence.serial)
 
 
 def _described_by_stubs(evidence: Evidence, modules: Iterable[str]) -> tuple[str | None, list[OwnerCandidate]]:
@@ -201,7 +201,7 @@ def _described_by_stubs(evidence: Evidence, modules: Iterable[str]) -> tuple[str
     for module in modules:
         stubs = evidence.stubs(module, _stub_projects(module, ()))
         if stubs:
-            return module, ranked(module, _with_reasons(evidence, module, stubs, stub_only=True))
+            return module, ranked(module, _with_reasons(evidence, module, stubs, stub_only=True), evidence.serial)
     return None, []
 
 

@@ -20,6 +20,8 @@ from pypi_assets.lookup.owner_ranking import (
     ranked,
 )
 
+SERIAL = 100
+
 
 def reasons(**some: object) -> OwnerReasons:
     usual = OwnerReasons(
@@ -50,7 +52,7 @@ class Candidates:
 
     @property
     def order(self) -> list[str]:
-        return [one["normalized"] for one in ranked(self.module, self.found)]
+        return [one["normalized"] for one in ranked(self.module, self.found, SERIAL)]
 
 
 @pytest.mark.parametrize(
@@ -78,24 +80,36 @@ def test_an_owner_outweighs_a_squat_of_the_name() -> None:
     ]
 
 
+def test_who_has_been_there_for_longer_counts_by_how_much() -> None:
+    found = Candidates("yaml")
+    for since in (1, 51, 100, None):
+        found.add(f"since-{since}", first_live_serial=since)
+    scores = {one["normalized"]: one["score"] for one in ranked("yaml", found.found, SERIAL)}
+    gained = [round((scores[f"since-{since}"] - scores["since-None"]) / WEIGHTS.seniority, 2) for since in (1, 51, 100)]
+    assert gained == [1.0, 0.5, 0.01]
+    assert len({one["score"] for one in ranked("yaml", Candidates("yaml").add("a").add("b").found, SERIAL)}) == 1
+
+
 def test_the_name_decides_between_equals_and_so_does_its_order() -> None:
     candidates = Candidates("demo").add("zz-other").add("demo", name_matches=True).add("python-demo").add("aa-other")
     assert candidates.order == ["demo", "python-demo", "aa-other", "zz-other"]
-    assert [one["rank"] for one in ranked("demo", candidates.found)] == [1, 2, 3, 4]
-    assert ranked("demo", reversed(candidates.found)) == ranked("demo", candidates.found)
+    assert [one["rank"] for one in ranked("demo", candidates.found, SERIAL)] == [1, 2, 3, 4]
+    assert ranked("demo", reversed(candidates.found), SERIAL) == ranked("demo", candidates.found, SERIAL)
 
 
 def test_a_candidate_is_answered_as_it_was_found() -> None:
-    [one] = ranked("demo", Candidates("demo").add("demo").found)
+    [one] = ranked("demo", Candidates("demo").add("demo").found, SERIAL)
     assert one == {
         "project": "Demo",
         "normalized": "demo",
         "rank": 1,
-        "score": round(WEIGHTS.like + WEIGHTS.share + WEIGHTS.newest + WEIGHTS.releases * math.log10(2), 3),
+        "score": round(
+            WEIGHTS.like + WEIGHTS.share + WEIGHTS.newest + WEIGHTS.releases * math.log10(2) + WEIGHTS.seniority, 3
+        ),
         "reasons": reasons(),
         "versions": ["1.0"],
     }
-    assert ranked("demo", []) == []
+    assert ranked("demo", [], SERIAL) == []
 
 
 @pytest.mark.parametrize(
