@@ -61,7 +61,6 @@ COMMAND_PAGE = Page(
     summary="Which projects install a command",
     parameters=CommandParameters,
     content=_command,
-    at_serial=False,
 )
 FILE_PAGE = Page(
     path="/file/{sha256}",

@@ -42,3 +42,9 @@ def test_a_file_leads_to_its_release(client: Client):
     assert document.links["2.1"] == "/release/demo/2.1/"
     assert "No live file has this hash" in page(client, "/file/" + "0" * 64 + "/").text
     assert page(client, "/file/xyz/", status=400).text.count("sha256")
+
+
+def test_a_command_at_an_earlier_serial_is_a_page_that_names_what_there_is(client: Client):
+    document = page(client, "/at/12.12/command/demo/", status=404)
+    assert "for the latest serial alone" in document.text
+    assert "has the commands of a version as of a serial" in document.text
