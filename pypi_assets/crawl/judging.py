@@ -20,7 +20,7 @@ from pypi_assets.catalog.derived.visits import (
     exhaust_broken,
     record_verdicts,
 )
-from pypi_assets.catalog.observed.events import explained_absences, without_file_changes
+from pypi_assets.catalog.observed.events import explained_absences, with_events, without_file_changes
 from pypi_assets.catalog.observed.kept_aside import replace_pages
 from pypi_assets.catalog.work.finished_workloads import forget_done
 from pypi_assets.catalog.work.visit_queue import (
@@ -79,8 +79,9 @@ def judge(crawler: Crawler, fetched: Sequence[Fetched]) -> int:
         gone = [one.task.project.id for one in batch if isinstance(one.answer, GoneError)]
         with crawler.catalog.read() as connection:
             explained = explained_absences(connection, gone)
+            known = with_events(connection, gone)
             current = without_file_changes(connection, _spans_of_old_pages(batch))
-        judged = [_judge(crawler, one, failed.get(one.visit_id), explained, current) for one in batch]
+        judged = [_judge(crawler, one, failed.get(one.visit_id), explained, known, current) for one in batch]
         lost += _store_explained(crawler, judged)
     return lost
 
@@ -146,13 +147,15 @@ def _judge(
     fetched: Fetched,
     failed: PackageIndexError | None,
     explained: Mapping[int, int],
+    known: Collection[int],
     current: Collection[int],
 ) -> _Judged:
     """The verdict on one visit.
 
-    `failed` is why its events could not be stored. `explained` are serials that explain a 404, by project id. `current`
-    are the projects whose pages are older than wanted, while no event in between changes their files. Some events, such
-    as those of roles, never refresh a page, so it is not waited for.
+    `failed` is why its events could not be stored. `explained` are serials that explain a 404, by project id. `known`
+    are the projects with events, which can have come after a 404 was sent. `current` are the projects whose pages are
+    older than wanted, while no event in between changes their files. Some events, such as those of roles, never refresh
+    a page, so it is not waited for.
     """
     task, visit_id = fetched.task, fetched.visit_id
     match fetched.answer if failed is None else failed:
@@ -166,7 +169,7 @@ def _judge(
             return _postpone_or_exhaust(crawler, fetched, stale, page)  # it is true of its own serial all the same
         case GoneError() as gone:
             explained_at = _explanation(task, explained)
-            if explained_at is None and _may_come_back(crawler, task, gone):
+            if explained_at is None and _may_come_back(crawler, task, gone, has_events=task.project.id in known):
                 return _postpone_or_exhaust(crawler, fetched, gone)
             if explained_at is None and task.listed_at is not None:
                 text = f"{gone}: removed since it was listed, at an unknown serial; the next list will show it"
@@ -192,14 +195,14 @@ def _explanation(task: VisitTask, explained: Mapping[int, int]) -> int | None:
     return None if is_outdated else event_at
 
 
-def _may_come_back(crawler: Crawler, task: VisitTask, gone: GoneError) -> bool:
+def _may_come_back(crawler: Crawler, task: VisitTask, gone: GoneError, *, has_events: bool) -> bool:
     """Whether an unexplained 404 is not believed yet.
 
     At the deadline it is, unless the last answer was another one. A listed project has a shorter deadline, since the
     next list will lack it if it is really gone. Of a project that no event, list or page has shown, as where only a
     requirement names it, two in a row are believed.
     """
-    if task.min_serial == 0 and task.project.page_serial is None:
+    if task.min_serial == 0 and task.project.page_serial is None and not has_events:
         return not task.was_gone
     is_listed = task.listed_at is not None and task.first_failed_at is not None
     if is_listed and crawler.catalog.clock() >= (task.first_failed_at or 0) + _CACHED_404_S:

@@ -1,6 +1,8 @@
 """What the roots of a scope lead to is followed, and nothing else is requested."""
 
 from sqlalchemy import select
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
 
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.ledger.range_ledger import complete_serial
@@ -116,3 +118,29 @@ def test_of_a_release_with_many_files_one_of_each_kind_leads_on_before_the_other
     before = [path for path in requested[: pages[0]] if path.endswith((".whl", ".tar.gz"))]
     assert len(set(before)) == 2
     assert live(catalog) == index.shown()
+
+
+def test_a_404_from_before_an_upload_is_no_absence_after_it(index: ServedIndex, catalog: Catalog) -> None:
+    """Nothing had shown the project until its page was missing for the second time; then it is uploaded to, and
+    uploaded to again before its page is seen."""
+    index.wheel("app", "1.0", requires_dist=["soon"])
+    missing, uploaded = [], []
+
+    def answer(request: Request) -> Response | None:
+        if "/simple/soon/" not in request.url.path or len(missing) == 2:
+            return None
+        missing.append(request)
+        if len(missing) == 2:
+            uploaded.append((index.wheel("soon", "1.0"), index.serial))
+        return PlainTextResponse("", 404)
+
+    index.faults = answer
+    crawler = index.crawler(catalog, retry_deadline_s=60)
+    create(crawler, "app")
+    run_scope(crawler, "mine")
+    assert len(missing) == 2
+    index.wheel("soon", "2.0")
+    crawl_incremental(crawler)
+    assert live(catalog) == index.shown()
+    [(first, serial)] = uploaded
+    assert (first, False) in live(catalog, serial)

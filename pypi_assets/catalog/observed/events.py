@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
 from packaging.utils import canonicalize_name
-from sqlalchemy import Connection, Select, and_, bindparam, case, func, or_, select, update
+from sqlalchemy import Connection, Select, and_, bindparam, case, exists, func, or_, select, update
 
 from pypi_assets.catalog.database import Catalog, CatalogError, at_a_time, insert_missing
 from pypi_assets.catalog.ledger.range_ledger import lock_state, read_state
@@ -266,6 +266,12 @@ def explained_absences(connection: Connection, project_ids: Iterable[int]) -> di
         rows = connection.execute(query.where(projects.c.id.in_(ids), events.c.kind != Action.ADD_FILE))
         explained.update((project_id, serial) for project_id, serial in rows)
     return explained
+
+
+def with_events(connection: Connection, project_ids: Iterable[int]) -> set[int]:
+    """Those of the projects of which any event is stored."""
+    query = select(projects.c.id).where(exists().where(events.c.project_id == projects.c.id))
+    return {row.id for ids in at_a_time(project_ids) for row in connection.execute(query.where(projects.c.id.in_(ids)))}
 
 
 def without_file_changes(connection: Connection, spans: Mapping[int, tuple[int, int]]) -> set[int]:
