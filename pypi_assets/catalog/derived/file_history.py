@@ -410,7 +410,7 @@ def _enter_baseline(state: ProjectState, known: Sequence[_Known], pages: Sequenc
             file.release.is_yanked |= file.is_yanked
     if first_page is not None:
         _enter_yanked_releases(state, known, first_page)
-    for one in first_of.values():
+    for one in () if _is_created(known) else first_of.values():
         if one.action == Action.UNQUARANTINE_PROJECT:
             state.is_quarantined = True
         elif one.action in {Action.UNQUARANTINE_RELEASE, Action.UNYANK_RELEASE}:

@@ -501,3 +501,14 @@ def test_a_file_without_an_event_is_no_older_than_the_creation_of_its_project():
     created = event(51, "create", None)
     assert live(histories([created], page(60, {WHEEL: False}), known_since=50)[WHEEL]) == [(51, None)]
     assert live(histories([created], page(50, {WHEEL: False}), known_since=50)[WHEEL]) == [(50, None)]
+
+
+def test_a_release_of_a_project_that_an_event_creates_was_not_yanked_before():
+    """Files can be yanked one by one, and unyanked with their release: its first event shows no earlier one."""
+    actions = ["create", f"add py3 file {WHEEL}", f"add source file {SDIST}", f"yank file {WHEEL}", "unyank release"]
+    events = [event(serial, action) for serial, action in enumerate(actions, 1)]
+    found = histories(events, page(4, {WHEEL: True, SDIST: False}), page(5, {WHEEL: False, SDIST: False}))
+    assert found[WHEEL].yanked == (Interval(4, 5),)
+    assert found[SDIST].yanked == ()
+    [unknown] = [one for one in histories(events[2:], known_since=2).values() if one.yanked]
+    assert unknown.yanked[0].start == 3  # its project's first event was not seen
