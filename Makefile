@@ -8,6 +8,9 @@ PIP := $(BIN)/python -m pip --quiet --quiet --disable-pip-version-check
 # modules are compiled when they are first imported
 INSTALL := $(PIP) install --no-compile --constraint constraints.txt
 
+# tests start hundreds of processes; without bytecode each would compile all that it imports
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo ui stop check test histories fuzz test-pythons dist lock sbom redis nginx wheels test-deploy test-faults test-browser clean
 
 demo: $(VENV)/.installed

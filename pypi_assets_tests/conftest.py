@@ -15,7 +15,7 @@ from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 
 from pypi_assets.catalog.database import Catalog, open_catalog
-from pypi_assets_tests.databases import compile_statements_once, sqlite_database
+from pypi_assets_tests.databases import prepare_catalogs, sqlite_database
 from pypi_assets_tests.lock_order import LockOrder, watched_lock_order
 from pypi_assets_tests.waiting_transactions import WaitingTransactions, watched_transactions
 
@@ -96,7 +96,7 @@ def postgres_url() -> Iterator[str]:
 @pytest.fixture(scope="session", autouse=True)
 def _statements_are_compiled_once() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        compile_statements_once(patch)
+        prepare_catalogs(patch)
         yield
 
 

@@ -26,7 +26,7 @@ from pypi_assets.catalog.database import Catalog, open_catalog
 from pypi_assets_tests.crawl.model_following import follow
 from pypi_assets_tests.crawl.model_shrinking import shrink
 from pypi_assets_tests.crawl.model_steps import Step, draw_history
-from pypi_assets_tests.databases import compile_statements_once, sqlite_database
+from pypi_assets_tests.databases import prepare_catalogs, sqlite_database
 
 _AT_A_TIME = 25
 _MEMORY = Path("/dev/shm")
@@ -68,7 +68,7 @@ def shortened(catalog: Catalog, failure: Failure, within_s: float) -> str:
 def scratch_catalog() -> Iterator[Catalog]:
     """A catalog in a new SQLite database, in memory where the system has a place for that."""
     with _scratch_folder() as folder, pytest.MonkeyPatch.context() as patch:
-        compile_statements_once(patch)
+        prepare_catalogs(patch)
         catalog = open_catalog(sqlite_database(Path(folder, "catalog.sqlite")))
         yield catalog
         catalog.close()
@@ -81,7 +81,7 @@ def _scratch_folder() -> tempfile.TemporaryDirectory[str]:
 @cache
 def _catalog_of_process(folder: str) -> Catalog:
     """The catalog of all histories that this process tries, in `folder`, and so one cache of compiled statements."""
-    compile_statements_once(pytest.MonkeyPatch())
+    prepare_catalogs(pytest.MonkeyPatch())
     catalog = open_catalog(sqlite_database(Path(folder, f"{os.getpid()}.sqlite")))
     gc.collect()
     gc.freeze()

@@ -50,7 +50,7 @@ from pypi_assets_tests.crawl.followers import empty_catalog
 from pypi_assets_tests.crawl.model_dumps import DumpReader
 from pypi_assets_tests.crawl.model_following import draining_in_place
 from pypi_assets_tests.crawl.model_steps import file_of
-from pypi_assets_tests.databases import compile_statements_once, sqlite_database
+from pypi_assets_tests.databases import prepare_catalogs, sqlite_database
 from pypi_assets_tests.model_truth import Spans
 from pypi_assets_tests.scoped_index import SDIST, WHEEL, ScopedFollower, ScopedIndex
 
@@ -445,7 +445,7 @@ def scratch_catalog() -> Iterator[Catalog]:
         tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as folder,
         pytest.MonkeyPatch.context() as patch,
     ):
-        compile_statements_once(patch)
+        prepare_catalogs(patch)
         catalog = open_catalog(sqlite_database(Path(folder, "catalog.sqlite")))
         yield catalog
         catalog.close()
