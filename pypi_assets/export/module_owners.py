@@ -1,6 +1,6 @@
 """Which of the pinned distributions each module is from, where a tool takes one for each."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field
 
@@ -93,7 +93,8 @@ def _package_owner(
     That is the one that all the others require, else the one of this name, else, where the projects have files of the
     same names in it, the one that pip installs last.
     """
-    required = [one for one in projects if all(one in requires[other] for other in projects - {one})]
+    counts = Counter(one for other in projects for one in requires[other] if one != other)
+    required = [one for one in projects if counts[one] == len(projects) - 1]
     if len(required) == 1:
         return required[0]
     if (named := str(canonicalize_name(package))) in projects:

@@ -1,6 +1,6 @@
 """What a lock comes to, whatever kind it is of: pins, and remarks about what it does not pin."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
@@ -72,8 +72,9 @@ class Pin:
         return f"{self.name}=={self.version}"
 
 
-Node = tuple[str, str]
-"""A package of a graph: its normalized name and its version, which is empty where the lock has none."""
+Node = tuple[str, str | None]
+"""A package of a graph: its normalized name and its version, which is empty where the lock has none; None: each version
+of the name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +92,14 @@ class Requires:
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """Which packages of a lock require which, and where that begins: for locks whose markers are stated there alone."""
+    """Which packages of a lock require which, and where that begins: for locks whose markers are stated there alone.
+
+    `versions` are the packages of each name.
+    """
 
     roots: tuple[Node, ...]
     requires: Mapping[Node, tuple[Requires, ...]]
+    versions: Mapping[str, tuple[Node, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,23 +114,28 @@ class Lock:
 
 def merged(pins: Iterable[Pin]) -> tuple[tuple[Pin, ...], tuple[Remark, ...]]:
     """The pins, each project and version once, in order, and a remark for each that was repeated."""
-    by_version: dict[tuple[str, str], Pin] = {}
+    by_version: dict[tuple[str, str], list[Pin]] = {}
+    first: dict[tuple[str, str, str | None], Pin] = {}
     remarks = []
     for pin in pins:
-        known = by_version.get((pin.normalized, pin.version))
-        if known is None:
-            by_version[pin.normalized, pin.version] = pin
-        else:
-            if known.marker == pin.marker:
-                text = f"{pin.where}: {pin.text} is in {known.where} already"
-                remarks.append(Remark(RemarkKind.REPEATED, text, pin.normalized))
-            by_version[pin.normalized, pin.version] = _joined(known, pin)
-    return tuple(by_version[key] for key in sorted(by_version)), tuple(remarks)
+        by_version.setdefault((pin.normalized, pin.version), []).append(pin)
+        known = first.setdefault((pin.normalized, pin.version, pin.marker), pin)
+        if known is not pin:
+            text = f"{pin.where}: {pin.text} is in {known.where} already"
+            remarks.append(Remark(RemarkKind.REPEATED, text, pin.normalized))
+    return tuple(_joined(by_version[key]) for key in sorted(by_version)), tuple(remarks)
 
 
-def _joined(one: Pin, other: Pin) -> Pin:
-    """Both pins of a version as one."""
-    markers = dict.fromkeys((one.marker, other.marker))
-    marker = None if None in markers else " or ".join(f"({text})" for text in markers if text is not None)
-    files = [*one.files, *(file for file in other.files if file not in one.files)]
-    return replace(one, marker=marker, extras=one.extras | other.extras, files=tuple(files))
+def _joined(pins: Sequence[Pin]) -> Pin:
+    """All pins of a version as one."""
+    if len(pins) == 1:
+        return pins[0]
+    markers = list(dict.fromkeys(pin.marker for pin in pins))
+    marker = markers[0] if len(markers) == 1 else " or ".join(f"({text})" for text in markers)
+    files = {(file.filename, *sorted(file.hashes.items())): file for pin in pins for file in pin.files}
+    return replace(
+        pins[0],
+        marker=None if None in markers else marker,
+        extras=frozenset().union(*(pin.extras for pin in pins)),
+        files=tuple(files.values()),
+    )

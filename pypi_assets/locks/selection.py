@@ -29,6 +29,11 @@ def _reached(graph: Graph, environment: Environment) -> set[Node]:
     found = set(todo)
     while todo:
         node, by_extra = todo.popleft()
+        if node[1] is None:
+            new = {(version, by_extra) for version in graph.versions[node[0]]} - found
+            found |= new
+            todo.extend(new)
+            continue
         for one in graph.requires[node]:
             if one.by_extra == by_extra and environment.holds(one.marker) is not False:
                 new = {(one.node, extra) for extra in (None, *one.extras)} - found

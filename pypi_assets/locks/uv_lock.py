@@ -50,9 +50,14 @@ def uv_graph(content: Mapping[str, Any]) -> Graph | None:
         nodes.setdefault(node[0], []).append(node)
         if not table_at(package, "source", f"{where}: ").keys().isdisjoint(_OF_ROOTS):
             roots.append(node)
+    known = {node for some in nodes.values() for node in some}
     for where, package in _packages(content):
-        requires[_node(package, where)] = tuple(_required(package, nodes, where))
-    return Graph(tuple(roots), requires) if roots else None
+        requires[_node(package, where)] = tuple(
+            one
+            for one in _required(package, where)
+            if one.node in known or (one.node[1] is None and one.node[0] in nodes)
+        )
+    return Graph(tuple(roots), requires, {name: tuple(some) for name, some in nodes.items()}) if roots else None
 
 
 def _packages(content: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -64,7 +69,7 @@ def _node(package: Mapping[str, Any], where: str) -> Node:
     return canonicalize_name(required_name(package, where)), text_at(package, "version", f"{where}: ") or ""
 
 
-def _required(package: Mapping[str, Any], nodes: Mapping[str, list[Node]], where: str) -> Iterator[Requires]:
+def _required(package: Mapping[str, Any], where: str) -> Iterator[Requires]:
     """What a package requires; a group of a member of the workspace counts as required always."""
     lists: dict[str, tuple[str | None, list[Mapping[str, Any]]]] = {}
     lists["dependencies"] = None, tables_at(package, "dependencies", f"{where}: ")
@@ -80,9 +85,7 @@ def _required(package: Mapping[str, Any], nodes: Mapping[str, list[Node]], where
             name, version = canonicalize_name(required_name(one, place)), text_at(one, "version", f"{place}: ")
             marker = checked_marker(text_at(one, "marker", f"{place}: "), f"{place}: ")
             wanted = frozenset(texts_at(one, "extra", f"{place}: "))
-            for node in nodes.get(name, ()):
-                if version in {None, node[1]}:
-                    yield Requires(node, wanted, marker, by_extra)
+            yield Requires((name, version), wanted, marker, by_extra)
 
 
 def _files(package: Mapping[str, Any], where: str) -> Iterator[LockedFile]:

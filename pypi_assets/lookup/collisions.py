@@ -47,10 +47,13 @@ def collisions(answer: LockedAnswer) -> list[Collision]:
     for module, projects in providers.items():
         groups[frozenset(projects)].append(module)
     places = {name: place for place, name in enumerate(answer.pip_order)}
+    of_project: defaultdict[str, list[PinnedRelease]] = defaultdict(list)
+    for release in answer.releases:
+        of_project[release.pin.normalized].append(release)
     found = []
     for together, modules in groups.items():
         releases = sorted(
-            (one for one in answer.releases if one.pin.normalized in together),
+            (one for project in together for one in of_project[project]),
             key=lambda one: (places[one.pin.normalized], one.pin.version),
         )
         distributions = [_distribution(one, modules) for one in releases]

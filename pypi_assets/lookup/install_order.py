@@ -37,13 +37,9 @@ def pip_order(distributions: Iterable[Installed], environment: Environment) -> l
     """
     known = {one.name: one for one in distributions}
     graph = _graph(known, environment)
-    weights: dict[str, int] = {}
-    while leaves := {node for node, required in graph.items() if not required}:
-        weights |= dict.fromkeys(leaves & known.keys(), len(graph))
-        graph = {node: required - leaves for node, required in graph.items() if node not in leaves}
-    for node, depth in _depths(graph).items():
-        if node in known:
-            weights[node] = depth
+    weights = _layers(graph)
+    circles = {node: required - weights.keys() for node, required in graph.items() if node not in weights}
+    weights |= _depths(circles)
     return sorted(known, key=lambda name: (weights[name], name), reverse=True)
 
 
@@ -83,6 +79,29 @@ def _required(one: Installed, extras: frozenset[str], environment: Environment) 
             continue
         if holds:
             yield canonicalize_name(requirement.name), frozenset(map(canonicalize_name, requirement.extras))
+
+
+def _layers(graph: Mapping[str, Set[str]]) -> dict[str, int]:
+    """Of the nodes that lead into no circle, how many nodes there are less those of the layers before: what requires
+    nothing is the first layer, and what requires only nodes of layers before the next.
+    """
+    requiring: dict[str, list[str]] = {node: [] for node in graph}
+    missing = {node: len(required) for node, required in graph.items()}
+    for node, required in graph.items():
+        for other in required:
+            requiring[other].append(node)
+    weights: dict[str, int] = {}
+    layer = [node for node, count in missing.items() if not count]
+    while layer:
+        weights |= dict.fromkeys(layer, len(graph) - len(weights))
+        following = []
+        for node in layer:
+            for other in requiring[node]:
+                missing[other] -= 1
+                if not missing[other]:
+                    following.append(other)
+        layer = following
+    return weights
 
 
 def _depths(graph: Mapping[str, Set[str]]) -> dict[str, int]:

@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 
 from pypi_assets.locks.environments import named_environment
-from pypi_assets.locks.pins import Lock, Pin, RemarkKind
+from pypi_assets.locks.pins import Graph, Lock, Pin, RemarkKind, Requires
 from pypi_assets.locks.reading import read_lock
 from pypi_assets.locks.selection import selected_pins
+from pypi_assets_tests.counted_steps import growth
 from pypi_assets_tests.locks import samples
 
 
@@ -51,3 +52,14 @@ def test_markers_select_pins() -> None:
 def test_two_versions_for_one_environment_are_named(pins: tuple[Pin, ...], python: str | None, count: int) -> None:
     remarks = selected_pins(Lock("pylock.toml", pins), named_environment(python, python and "linux"))[1]
     assert [remark.kind for remark in remarks] == [RemarkKind.TWO_VERSIONS] * count
+
+
+def test_the_work_grows_with_the_lock_alone_also_where_each_version_leads_to_all() -> None:
+    def select(count: int) -> None:
+        nodes = tuple(("x", f"{number}") for number in range(count))
+        requires = {node: (Requires(("x", None)),) for node in nodes} | {("app", "1"): (Requires(("x", None)),)}
+        pins = tuple(Pin("x", "x", version or "", "line 1") for _, version in nodes)
+        lock = Lock("uv.lock", pins, (), Graph((("app", "1"),), requires, {"x": nodes}))
+        assert selected_pins(lock, named_environment("3.12", "linux"))[0] == pins
+
+    assert growth(select, 50) < 5

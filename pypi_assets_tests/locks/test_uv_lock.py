@@ -8,6 +8,7 @@ import pytest
 from pypi_assets.locks.lock_content import LockError
 from pypi_assets.locks.pins import LockedFile, Requires
 from pypi_assets.locks.uv_lock import uv_entries, uv_graph
+from pypi_assets_tests.counted_steps import growth
 from pypi_assets_tests.locks import samples
 
 
@@ -29,9 +30,11 @@ def test_the_graph_begins_at_the_members_of_the_workspace() -> None:
     assert graph.roots == (("app", "0.1"),)
     assert Requires(("six", "2.0"), frozenset(), "python_full_version >= '3.12'") in graph.requires["app", "0.1"]
     assert (
-        Requires(("old", "1.0"), frozenset(), "python_full_version < '3.10'", "legacy") in graph.requires["app", "0.1"]
+        Requires(("old", None), frozenset(), "python_full_version < '3.10'", "legacy") in graph.requires["app", "0.1"]
     )
-    assert Requires(("tool", "1.0")) in graph.requires["app", "0.1"]
+    assert Requires(("tool", None)) in graph.requires["app", "0.1"]
+    assert graph.versions["tool"] == (("tool", "1.0"),)
+    assert graph.versions["six"] == (("six", "1.0"), ("six", "2.0"))
 
 
 def test_the_lock_of_a_script_has_no_graph() -> None:
@@ -54,3 +57,17 @@ def test_values_of_other_types_are_named_with_their_place(package: dict[str, Any
     content = {"version": 1, "package": [package]}
     with pytest.raises(LockError, match=problem):
         (list(uv_entries(content)), uv_graph(content))
+
+
+def lock_of_versions(count: int) -> dict[str, Any]:
+    """A lock with that many versions of a project, each of which requires the project without naming a version."""
+    required = [{"name": "x"}]
+    app = {"name": "app", "version": "1", "source": {"virtual": "."}, "dependencies": required}
+    source = {"registry": "https://example.org/simple"}
+    versions = [{"name": "x", "version": f"{n}", "source": source, "dependencies": required} for n in range(count)]
+    return {"version": 1, "package": [app, *versions]}
+
+
+def test_the_work_grows_with_the_entries_alone_also_where_versions_are_not_named() -> None:
+    locks = {count: lock_of_versions(count) for count in (100, 400)}
+    assert growth(lambda count: uv_graph(locks[count]), 100) < 5

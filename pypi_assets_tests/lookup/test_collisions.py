@@ -1,6 +1,8 @@
 """Modules that several distributions have a file for are collisions; shares of a package are not."""
 
 from pypi_assets.lookup.collisions import collisions, leaves_of, shared_packages
+from pypi_assets.lookup.locked_answers import LockedAnswer
+from pypi_assets_tests.counted_steps import growth
 from pypi_assets_tests.export.pinned import USUAL, answer, of_modules, release
 
 
@@ -41,3 +43,11 @@ def test_groups_are_by_distributions_in_the_order_of_modules() -> None:
 
 def test_a_leaf_has_nothing_below() -> None:
     assert leaves_of({"a", "a.b", "a.b.c", "d"}) == {"a.b.c", "d"}
+
+
+def test_the_work_grows_with_the_distributions_alone_however_many_collide() -> None:
+    def collide(answer: LockedAnswer, count: int) -> None:
+        assert len(collisions(answer)) == count
+
+    locks = {count: of_modules({f"p{n}": [f"m{n // 2}"] for n in range(2 * count)}) for count in (50, 200)}
+    assert growth(lambda count: collide(locks[count], count), 50) < 5

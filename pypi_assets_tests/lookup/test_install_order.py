@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from pypi_assets.locks.environments import ANY_ENVIRONMENT, named_environment
 from pypi_assets.lookup.install_order import Installed, pip_order
 from pypi_assets_tests.builders import make_wheel
+from pypi_assets_tests.counted_steps import growth
 
 DISTRIBUTIONS = [
     Installed("aa", ("bb",)),
@@ -55,3 +56,11 @@ def test_what_is_required_comes_first_but_in_circles(required: dict[str, list[st
         for other in others:
             in_circle = any(one in reached[one] for one in (other, *reached[other]))
             assert in_circle or order.index(other) < order.index(name)
+
+
+def test_the_work_grows_with_the_distributions_alone_however_deep_they_require_each_other() -> None:
+    def order(count: int) -> None:
+        chain = [Installed(f"p{number}", (f"p{number + 1}",)) for number in range(count)]
+        assert pip_order(chain, ANY_ENVIRONMENT) == [one.name for one in reversed(chain)]
+
+    assert growth(order, 50) < 5
