@@ -179,6 +179,8 @@ class Graph:
         with self.crawler.catalog.write() as connection:
             if is_removed:
                 remove_scope(connection, scope)
+                self.before.pop(scope.id, None)  # SQLite gives its number to the next one
+                self.kept.pop(scope.id, None)
                 return
             prune_scope(connection, scope, self.follower.now)
         members = self.follower.members(scope.name)
