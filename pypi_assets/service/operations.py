@@ -199,9 +199,8 @@ class Endpoint:
         if unknown := [option for option in parsed.options if option not in known]:
             accepts = f"after a comma: {' or '.join(known)}" if known else "no option"
             raise bad_parameter("at", f"there is no option {unknown[0]!r:.100} here", accepts)
-        return answer_at(
-            self.service, parsed, scope["raw_path"], scope["query_string"], answer, call.headers.get("accept", "")
-        )
+        accept = call.headers.get("accept", "") if self.operation.method == "GET" else None
+        return answer_at(self.service, parsed, scope["raw_path"], scope["query_string"], answer, accept)
 
 
 def operation_routes(service: Service, operations: Iterable[Operation]) -> Iterator[Route]:

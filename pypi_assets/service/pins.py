@@ -69,10 +69,11 @@ def answer_at(
     raw_path: bytes,
     query: bytes,
     answer: Callable[[Pinned], Answer | StreamedAnswer],
-    accept: str = "",
+    accept: str | None = None,
 ) -> Answer | StreamedAnswer:
     """What `answer` returns at the pinned serial: immutable. Without an epoch in the pin, a redirect to the one there.
-    `accept` is the header of the request that the answer can depend on.
+    `accept` is the header of the request that the answer can depend on; None: it depends on more, such as a body, and
+    is not remembered.
 
     Raises a ProblemError: 404 where the catalog is not exact at the serial, or it never had this epoch; 410 where the
     epoch is over.
@@ -84,9 +85,8 @@ def answer_at(
     if pin.epoch is None:
         return _redirect(pin, raw_path, query, f"{serial}" if pin.serial is None else f"{serial}.{epoch}", serial)
     _require_epoch(pin, serial, epoch)
-    target = (raw_path, query, accept)
-    known = service.pinned_answers.get(target)
-    if known is not None:
+    target = None if accept is None else (raw_path, query, accept)
+    if target is not None and (known := service.pinned_answers.get(target)) is not None:
         return known
     found = answer(Pinned(catalog, serial, epoch, at, pin.options))
     with catalog.read() as connection:
@@ -94,7 +94,7 @@ def answer_at(
     found.serial = serial
     if found.status == 200 and found.lasting == Lasting.SHORT:
         found.lasting, found.modified = Lasting.IMMUTABLE, at
-        if isinstance(found, Answer):
+        if target is not None and isinstance(found, Answer):
             service.pinned_answers.keep(target, found)
     return found
 

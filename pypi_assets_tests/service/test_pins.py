@@ -116,6 +116,24 @@ def test_an_answer_at_a_serial_is_made_once_and_ends_with_its_epoch(changing: Pu
         assert client.get(path, headers={"Accept": "application/json"}).status_code == 410
 
 
+@pytest.mark.parametrize(
+    ("route", "name", "sent"),
+    [
+        ("owners", "imports", ["yaml", "demo"]),
+        ("purls", "purls", ["pkg:pypi/demo", "pkg:pypi/demo@1.0"]),
+    ],
+)
+def test_what_was_sent_in_another_body_is_not_answered(published: Published, route: str, name: str, sent: list[str]):
+    serial = published.index.serial
+    with published.client() as client:
+        answers = [
+            client.post(f"/at/{serial}.{serial}/v1/{route}", {name: each}).json()["results"]
+            for each in ([sent[0]], [sent[1]], sent)
+        ]
+    assert [*answers[0], *answers[1]] == answers[2]
+    assert answers[0] != answers[1]
+
+
 def test_an_epoch_that_is_over_is_gone(changing: Published):
     with changing.service() as service, client_of(service) as client:
         path = "v1/modules/yaml"
