@@ -86,6 +86,7 @@ SETTING_NAMES = frozenset(
         "revisit_share",
         "sensor_interval_s",
         "sensors_on",
+        "service_allow_quarantined",
         "service_max_body_bytes",
         "service_max_connections",
         "service_max_requests",

@@ -1,5 +1,6 @@
 """Fixtures for all tests: a catalog on SQLite and on a real PostgreSQL."""
 
+import gc
 import itertools
 import os
 import shutil
@@ -45,6 +46,12 @@ def pytest_configure(config: pytest.Config) -> None:
     if _MEMORY.is_dir() and min(shutil.disk_usage(_MEMORY).free, _free_memory()) >= _LEAST_FREE_BYTES:
         folder = tempfile.mkdtemp(prefix="pypi-assets-tests-", dir=_MEMORY)
         config.stash[_OWN_FOLDER] = os.environ["TMPDIR"] = tempfile.tempdir = folder
+
+
+def pytest_collection_finish() -> None:
+    """Leaves the thousands of tests out of each garbage collection."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -5,6 +5,7 @@ Most catalogs of tests are small and short-lived: creating tables and compiling 
 
 import os
 import tempfile
+from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -50,9 +51,6 @@ def prepare_catalogs(patch: pytest.MonkeyPatch) -> None:
     compiled: dict[str, dict[Any, Any]] = {}
 
     def create_engine(url: str, **options: Any) -> Engine:
-        file = sqlalchemy.make_url(url).database
-        if url.startswith("sqlite:") and file and Path(file).parent.is_dir() and not Path(file).exists():
-            _copy_empty_database(Path(file))
         engine = sqlalchemy.create_engine(url, **options)
         shared = dialects.get(engine.name)
         if shared is None or shared.server_version_info is None:  # its engine has never connected
@@ -61,4 +59,13 @@ def prepare_catalogs(patch: pytest.MonkeyPatch) -> None:
         engine.update_execution_options(compiled_cache=compiled.setdefault(engine.name, {}))
         return engine
 
+    def open_(url: str, clock: Callable[[], float] | None, *, migrate: bool, must_exist: bool = False) -> Any:
+        file = Path(url.removeprefix("sqlite:///"))
+        is_new = url.startswith("sqlite:///") and file.parent.is_dir() and not (migrate or must_exist or file.exists())
+        if is_new and vars(database)["_MIGRATIONS"] == migrations:
+            _copy_empty_database(file)
+        return opened(url, clock, migrate=migrate, must_exist=must_exist)
+
+    opened, migrations = vars(database)["_open"], vars(database)["_MIGRATIONS"]
     patch.setattr(database, "create_engine", create_engine)
+    patch.setattr(database, "_open", open_)
