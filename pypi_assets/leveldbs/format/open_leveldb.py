@@ -30,10 +30,12 @@ def open_leveldb(
     create: bool = False,
     write_buffer_bytes: int = WRITE_BUFFER_BYTES,
     cache_bytes: int = _CACHE_BYTES,
+    open_tables: int = _OPEN_TABLES,
 ) -> Iterator[Database]:
     """Opens the LevelDB in the folder `path`, which no other process uses. `name` is what errors call it, `cache_bytes`
-    is how much of what was read is kept at most. The indexes of tables are checked too, and what is merged into new
-    tables, where damage would be hidden for good.
+    is how much of what was read is kept at most. Of `open_tables` the indexes and filters are kept, those that were
+    just written among them. The indexes of tables are checked too, and what is merged into new tables, where damage
+    would be hidden for good.
 
     Raises LeveldbDamagedError where LevelDB finds damage, on opening and later, and MissingBindingError.
     """
@@ -44,7 +46,7 @@ def open_leveldb(
             error_if_exists=create,
             write_buffer_size=write_buffer_bytes,
             max_file_size=_TABLE_BYTES,
-            max_open_files=_OPEN_TABLES,
+            max_open_files=open_tables,
             lru_cache_size=cache_bytes,
             bloom_filter_bits=_BLOOM_BITS,
             paranoid_checks=True,

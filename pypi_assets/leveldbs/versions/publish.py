@@ -20,7 +20,7 @@ from pypi_assets.dumps.cover import Cover, cover_of
 from pypi_assets.dumps.dump_manifest import Manifest, read_manifest
 from pypi_assets.dumps.dump_paths import file_path
 from pypi_assets.dumps.dump_reader import iter_rows
-from pypi_assets.leveldbs.build.builder import Builder
+from pypi_assets.leveldbs.build.builder import Builder, Loaded
 from pypi_assets.leveldbs.build.loading import MEMORY_BYTES, is_worth_loading, load_dump
 from pypi_assets.leveldbs.build.row_decoder import RowDecoder
 from pypi_assets.leveldbs.datasets.dataset import Dataset
@@ -45,6 +45,7 @@ from pypi_assets.leveldbs.versions.private_copy import copy_published, keep_publ
 from pypi_assets.storage.store import Storage
 
 LEASE_TTL_S = 600.0
+_LOADED_TABLES = 64
 _NOT_PUBLISHED = frozenset({"LOG", "LOG.old", "LOCK"})
 
 Progress = Callable[[int], None]
@@ -267,24 +268,14 @@ def _apply(attempt: _Attempt, plan: _Plan) -> _Built:
     name = f"version {attempt.build.version} of {dataset.name}"
     applied = tuple(read_manifest(storage, dump.directory) for dump in plan.dumps)
     create, buffer_bytes, renewed = plan.base is None, attempt.write_buffer_bytes, renewing(attempt.held)
+    loaded: Loaded | None = None
+    if plan.base is None and is_worth_loading(storage, applied[0]):
+        loaded, create = _load(attempt, applied[0], name), False
     with open_leveldb(attempt.path, name, create=create, write_buffer_bytes=buffer_bytes) as db:
         meta = read_meta(db, name, dataset=dataset.name, known_format=dataset.format) if plan.base else None
         builder = Builder(db, dataset, meta, attempt.flushed)
         rest = applied
-        if plan.base is None and is_worth_loading(storage, applied[0]):
-            runs = attempt.folder / "runs"
-            runs.mkdir()
-            loaded = load_dump(
-                db,
-                dataset,
-                storage,
-                applied[0],
-                folder=runs,
-                memory_bytes=attempt.memory_bytes,
-                rows_done=attempt.flushed,
-            )
-            flush(db)  # now, since what comes has keys before all others
-            shutil.rmtree(runs)
+        if loaded is not None:
             builder.add_loaded(loaded)
             rest = applied[1:]
         apply_dumps(builder, storage, rest)
@@ -296,6 +287,27 @@ def _apply(attempt: _Attempt, plan: _Plan) -> _Built:
     with open_leveldb(attempt.path, name) as db:  # which ends merging that was begun because of reading
         settle(db, lambda: renewed(0))
     return _Built(plan, builder, meta, applied)
+
+
+def _load(attempt: _Attempt, dump: Manifest, name: str) -> Loaded:
+    """Loads a full dump into a new LevelDB. Nothing is read of what is written, so few tables stay open."""
+    runs = attempt.folder / "runs"
+    runs.mkdir()
+    with open_leveldb(
+        attempt.path, name, create=True, write_buffer_bytes=attempt.write_buffer_bytes, open_tables=_LOADED_TABLES
+    ) as db:
+        loaded = load_dump(
+            db,
+            attempt.dataset,
+            attempt.storage,
+            dump,
+            folder=runs,
+            memory_bytes=attempt.memory_bytes,
+            rows_done=attempt.flushed,
+        )
+        flush(db)  # now, since what comes has keys before all others
+    shutil.rmtree(runs)
+    return loaded
 
 
 def _publish(attempt: _Attempt, built: _Built) -> LeveldbManifest:

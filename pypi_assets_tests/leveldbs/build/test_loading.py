@@ -1,5 +1,6 @@
 """What a full dump is loaded as is what its rows lead to one project after the other."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -8,10 +9,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from benchmarks.generated import generate_projects, write_full_dump
+from benchmarks.generated import SERIAL, generate_projects, write_full_dump
 from pypi_assets.dumps.dump_format import Row
 from pypi_assets.dumps.dump_manifest import Manifest
 from pypi_assets.dumps.full_dump import full_dump
+from pypi_assets.dumps.restore import restore_index
 from pypi_assets.leveldbs.build import loading
 from pypi_assets.leveldbs.build.builder import Builder, by_project
 from pypi_assets.leveldbs.build.loading import is_worth_loading, load_dump, load_runs, sampled_bounds
@@ -130,3 +132,28 @@ def test_few_rows_and_a_store_in_memory_are_not_worth_processes(storage: Storage
     assert is_worth_loading(storage, many)
     assert not is_worth_loading(storage, dump)
     assert not is_worth_loading(open_storage("memory:///"), many)
+
+
+def test_a_build_from_scratch_keeps_few_of_its_tables_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, storage: Storage
+) -> None:
+    """Each open table takes memory for its index and its filter, so they would take the more the larger the index."""
+    monkeypatch.setattr(loading, "_LEAST_ROWS", 1)
+    monkeypatch.setattr(loading, "_BATCH_BYTES", 32 * 1024)
+    write_full_dump(storage, generate_projects(8_000), shards=4)
+    small = small_catalog(tmp_path)
+    small.complete(SERIAL)
+    restore_index(small.catalog, storage)
+    tables = set[str]()
+    most = 0
+
+    def look(_: int) -> None:
+        nonlocal most
+        mapped = set(re.findall(r"\S+\.ldb", Path("/proc/self/maps").read_text()))
+        tables.update(mapped)
+        most = max(most, len(mapped))
+
+    build_version("modules", storage=storage, catalog=small.catalog, write_buffer_bytes=64 * 1024, progress=look)
+    small.catalog.close()
+    assert len(tables) > 100
+    assert most <= 70
