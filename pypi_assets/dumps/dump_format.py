@@ -11,6 +11,7 @@ import orjson
 from isal import igzip, igzip_lib
 
 from pypi_assets.catalog.publications.dump_columns import COLUMNS, TOMBSTONE_COLUMNS
+from pypi_assets.catalog.reads.stored_json import to_utf8_json
 from pypi_assets.errors import ExpectedError
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def write_rows(
             if key <= last:
                 raise RowError(f"row {key} does not come after {last}")
             last = key
-            out.write((b",\n" if count else b"") + _encode(row))
+            out.write((b",\n" if count else b"") + to_utf8_json(row))
             count += 1
             if progress and count % _PROGRESS_ROWS == 0:
                 progress(count)
@@ -100,25 +101,8 @@ def read_rows(stream: BinaryIO, name: str, decode: Callable[[bytes], object] = o
 
 def as_dumped(row: Row) -> Row:
     """The row as it comes back from a dump."""
-    dumped: Row = orjson.loads(_encode(row))
+    dumped: Row = orjson.loads(to_utf8_json(row))
     return dumped
-
-
-def _encode(row: Row) -> bytes:
-    try:
-        return orjson.dumps(row)
-    except orjson.JSONEncodeError:  # half a surrogate pair in a name of a broken distribution: UTF-8 has none
-        return orjson.dumps(_valid_unicode(row))
-
-
-def _valid_unicode(value: object) -> object:
-    if isinstance(value, str):
-        return value.encode(errors="replace").decode()
-    if isinstance(value, list):
-        return [_valid_unicode(item) for item in value]
-    if isinstance(value, dict):
-        return {name: _valid_unicode(item) for name, item in value.items()}
-    return value
 
 
 def _gzip(stream: BinaryIO, mode: str, **options: int) -> io.RawIOBase:

@@ -6,11 +6,9 @@ Pure functions. All addresses are relative to the page, so they hold behind any 
 import re
 from datetime import UTC, datetime
 from html import escape
-from typing import Any
 from urllib.parse import quote
 
-import orjson
-
+from pypi_assets.catalog.reads.stored_json import to_utf8_json
 from pypi_assets.catalog.reports.simple_page import SimpleFile, SimplePage
 from pypi_assets.distributions.record import DistributionKind
 from pypi_assets.lookup.simple_reader import page_versions
@@ -70,7 +68,7 @@ def _as_json(page: SimplePage, without_metadata: str | None) -> bytes:
         document["project-status"] = {"status": page.status}
     document["versions"] = page_versions(page.files)
     document["files"] = [_json_file(page.project, file, without_metadata) for file in page.files]
-    return _encode(document)
+    return to_utf8_json(document)
 
 
 def _json_file(project: str, file: SimpleFile, without_metadata: str | None) -> dict[str, object]:
@@ -145,20 +143,3 @@ def _quality(media_type: str, ranges: dict[str, float]) -> float:
         if wanted in ranges:
             return ranges[wanted]
     return 0.0
-
-
-def _encode(document: dict[str, Any]) -> bytes:
-    try:
-        return orjson.dumps(document)
-    except orjson.JSONEncodeError:  # half a surrogate pair: UTF-8 has none
-        return orjson.dumps(_valid_unicode(document))
-
-
-def _valid_unicode(value: Any) -> Any:
-    if isinstance(value, str):
-        return value.encode(errors="replace").decode()
-    if isinstance(value, list):
-        return [_valid_unicode(item) for item in value]
-    if isinstance(value, dict):
-        return {name: _valid_unicode(item) for name, item in value.items()}
-    return value

@@ -1,4 +1,5 @@
-"""JSON as the catalog stores it. Names of broken distributions can hold half a surrogate pair, which UTF-8 cannot."""
+"""JSON as the catalog stores it, and as it is given to others. Names of broken distributions can hold half a surrogate
+pair, which UTF-8 cannot."""
 
 import json
 from typing import Any
@@ -23,3 +24,21 @@ def from_json(content: bytes | str) -> Any:
 def to_dump(content: bytes) -> object:
     """Stored JSON as a value of a dump's row: as it is, or decoded where it holds half a surrogate pair."""
     return from_json(content) if rb"\ud" in content else orjson.Fragment(content)
+
+
+def to_utf8_json(value: object) -> bytes:
+    """Compact JSON for others, in UTF-8: half a surrogate pair becomes `?`."""
+    try:
+        return orjson.dumps(value)
+    except orjson.JSONEncodeError:
+        return orjson.dumps(_valid_unicode(value))
+
+
+def _valid_unicode(value: object) -> object:
+    if isinstance(value, str):
+        return value.encode(errors="replace").decode()
+    if isinstance(value, list):
+        return [_valid_unicode(item) for item in value]
+    if isinstance(value, dict):
+        return {name: _valid_unicode(item) for name, item in value.items()}
+    return value
