@@ -3,9 +3,11 @@
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass, field
+from typing import Generic, TypeVar
 
 from pypi_assets.service.answers import Answer
 
+Kept = TypeVar("Kept")
 Target = tuple[bytes, bytes, str]
 """The path and the query of a request as they came, and its header Accept."""
 _MOST_BYTES = 64 * 1024**2
@@ -17,22 +19,41 @@ _OVERHEAD_BYTES = 2_000
 
 
 @dataclass
+class _LastUsed(Generic[Kept]):
+    """What was used last of what is kept by target, up to `most_bytes` of memory."""
+
+    most_bytes: int
+    _kept: OrderedDict[Target, tuple[Kept, int]] = field(default_factory=OrderedDict)
+    _bytes: int = 0
+
+    def get(self, target: Target) -> Kept | None:
+        found = self._kept.get(target)
+        if found is None:
+            return None
+        self._kept.move_to_end(target)
+        return found[0]
+
+    def keep(self, target: Target, kept: Kept, size: int) -> None:
+        """Keeps it in the place of what was kept by this target; `size` is in bytes."""
+        _, former_size = self._kept.pop(target, (None, 0))
+        self._kept[target] = kept, size
+        self._bytes += size - former_size
+        while self._bytes > self.most_bytes:
+            _, (_, oldest_size) = self._kept.popitem(last=False)
+            self._bytes -= oldest_size
+
+
 class Remembered:
     """The answers that were used last, up to `most_bytes` of memory. It is used by the event loop alone."""
 
-    most_bytes: int = _MOST_BYTES
-    _set_id: str | None = None
-    _answers: OrderedDict[Target, tuple[Answer, str]] = field(default_factory=OrderedDict)
-    _bytes: int = 0
+    def __init__(self, most_bytes: int = _MOST_BYTES) -> None:
+        self.most_bytes = most_bytes
+        self._set_id: str | None = None
+        self._answers = _LastUsed[tuple[Answer, str]](most_bytes)
 
     def get(self, set_id: str | None, target: Target) -> tuple[Answer, str] | None:
         """The answer to this target, and its route; None where there is none of the set `set_id`."""
-        if set_id != self._set_id:
-            return None
-        found = self._answers.get(target)
-        if found is not None:
-            self._answers.move_to_end(target)
-        return found
+        return self._answers.get(target) if set_id == self._set_id else None
 
     def keep(self, present_id: str | None, target: Target, answer: Answer, route: str) -> None:
         """Remembers an answer, if it is one of the present set."""
@@ -41,46 +62,30 @@ class Remembered:
         if len(answer.body) > _LONGEST_BODY:
             return
         if self._set_id != present_id:
-            self._answers.clear()
-            self._set_id, self._bytes = present_id, 0
-        if target not in self._answers:
-            self._bytes += _size(target, answer)
-        self._answers[target] = (answer, route)
-        while self._bytes > self.most_bytes:
-            oldest, (former, _) = self._answers.popitem(last=False)
-            self._bytes -= _size(oldest, former)
+            self._set_id, self._answers = present_id, _LastUsed(self.most_bytes)
+        self._answers.keep(target, (answer, route), _size(target, answer))
 
 
-@dataclass
 class PinnedAnswers:
     """The answers at a serial that were used last, up to `most_bytes` of memory. Who takes one has looked whether the
     epoch that its path names is still the one of the serial.
     """
 
-    most_bytes: int = _MOST_BYTES
-    _answers: OrderedDict[Target, Answer] = field(default_factory=OrderedDict)
-    _bytes: int = 0
-    _using: threading.Lock = field(default_factory=threading.Lock)
+    def __init__(self, most_bytes: int = _MOST_BYTES) -> None:
+        self._answers = _LastUsed[Answer](most_bytes)
+        self._using = threading.Lock()
 
     def get(self, target: Target) -> Answer | None:
         """The answer to this target, if it is remembered."""
         with self._using:
-            found = self._answers.get(target)
-            if found is not None:
-                self._answers.move_to_end(target)
-            return found
+            return self._answers.get(target)
 
     def keep(self, target: Target, answer: Answer) -> None:
         """Remembers an answer that never changes, if it depends on no other header than Accept."""
         if len(answer.body) > _LONGEST_PINNED_BODY or not {"Accept"}.issuperset(answer.varies):
             return
         with self._using:
-            if target not in self._answers:
-                self._bytes += _size(target, answer)
-                self._answers[target] = answer
-            while self._bytes > self.most_bytes:
-                oldest, former = self._answers.popitem(last=False)
-                self._bytes -= _size(oldest, former)
+            self._answers.keep(target, answer, _size(target, answer))
 
 
 def _size(target: Target, answer: Answer) -> int:
