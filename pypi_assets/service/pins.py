@@ -6,14 +6,13 @@ The epoch of a serial is that of the last change of anything visible there (docs
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
-
-from sqlalchemy import Connection
+from datetime import datetime
 
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.ledger.epochs import epoch_of
-from pypi_assets.catalog.reports.answerable_serials import NotExactError, answerable_serial
-from pypi_assets.catalog.reports.serials_of_times import serial_at, time_of
+from pypi_assets.catalog.reports.answerable_serials import NotExactError
+from pypi_assets.catalog.reports.moments import TIME_PATTERN, Moment, NoMomentError, parse_moment, serial_of
+from pypi_assets.catalog.reports.serials_of_times import time_of
 from pypi_assets.service.answers import Answer, Lasting, StreamedAnswer, redirect
 from pypi_assets.service.problems import ProblemError, bad_parameter
 from pypi_assets.service.service import Service
@@ -22,18 +21,16 @@ PIN_ACCEPTS = (
     "a serial (1350), a serial with its epoch (1350.1350), or a time in UTC (2026-03-03, 2026-03-03T12:00:00Z)"
 )
 _SERIAL_PATTERN = r"([0-9]{1,18})(?:\.([0-9]{1,18}))?"
-_TIME_PATTERN = r"[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9]{2}:[0-9]{2}(:[0-9]{2})?(Z|[+-][0-9]{2}:[0-9]{2})?)?"
-PIN_PATTERN = f"^({_SERIAL_PATTERN}|{_TIME_PATTERN})$"
-_SERIAL, _TIME = re.compile(_SERIAL_PATTERN), re.compile(_TIME_PATTERN)
+PIN_PATTERN = f"^({_SERIAL_PATTERN}|{TIME_PATTERN})$"
+_SERIAL = re.compile(_SERIAL_PATTERN)
 _AT = re.compile(rb"/at/[^/]*/")
 
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """What `/at/...` names: a serial, or a time in its place; its epoch, if that is named; and options after commas."""
+    """What `/at/...` names: a serial or a time; the serial's epoch, if that is named; and options after commas."""
 
-    serial: int | None
-    moment: datetime | None
+    moment: Moment
     epoch: int | None
     options: tuple[str, ...] = ()
 
@@ -53,14 +50,13 @@ def parse_pin(text: str) -> Pin:
     """What the text between `/at/` and the next slash means. Raises a ProblemError."""
     pinned, *options = text.split(",")
     if match := _SERIAL.fullmatch(pinned):
-        return Pin(int(match[1]), None, None if match[2] is None else int(match[2]), tuple(options))
-    if _TIME.fullmatch(pinned):
-        try:
-            moment = datetime.fromisoformat(pinned)
-        except ValueError:
-            raise ProblemError(404, "not-exact", f"{pinned} is no time", parameter="at", accepts=PIN_ACCEPTS) from None
-        return Pin(None, moment if moment.tzinfo else moment.replace(tzinfo=UTC), None, tuple(options))
-    raise bad_parameter("at", f"{pinned!r:.100} is neither a serial nor a time", PIN_ACCEPTS)
+        return Pin(int(match[1]), None if match[2] is None else int(match[2]), tuple(options))
+    try:
+        return Pin(parse_moment(pinned), None, tuple(options))
+    except NoMomentError as error:
+        if error.is_time:
+            raise ProblemError(404, "not-exact", str(error), parameter="at", accepts=PIN_ACCEPTS) from None
+        raise bad_parameter("at", str(error), PIN_ACCEPTS) from None
 
 
 def answer_at(
@@ -83,7 +79,9 @@ def answer_at(
     with catalog.read() as connection:
         epoch, at = epoch_of(connection, serial), time_of(connection, serial)
     if pin.epoch is None:
-        return _redirect(pin, raw_path, query, f"{serial}" if pin.serial is None else f"{serial}.{epoch}", serial)
+        return _redirect(
+            pin, raw_path, query, f"{serial}.{epoch}" if isinstance(pin.moment, int) else f"{serial}", serial
+        )
     _require_epoch(pin, serial, epoch)
     target = None if accept is None else (raw_path, query, accept)
     if target is not None and (known := service.pinned_answers.get(target)) is not None:
@@ -130,21 +128,6 @@ def _require_epoch(pin: Pin, serial: int, epoch: int) -> None:
 
 def _exact_serial(catalog: Catalog, pin: Pin) -> int:
     try:
-        if pin.moment is None:
-            return answerable_serial(catalog, pin.serial)
-        complete = answerable_serial(catalog)
-        with catalog.read() as connection:
-            return answerable_serial(catalog, _serial_of(connection, pin.moment, complete, catalog.clock()))
+        return serial_of(catalog, pin.moment)
     except NotExactError as error:
         raise ProblemError(404, "not-exact", str(error), parameter="at") from None
-
-
-def _serial_of(connection: Connection, moment: datetime, complete: int, now: float) -> int:
-    if moment.timestamp() > now:
-        raise ProblemError(404, "not-exact", f"{moment.isoformat()} is in the future", parameter="at")
-    serial = serial_at(connection, moment, complete)
-    if serial is None:
-        raise ProblemError(
-            404, "not-exact", f"{moment.isoformat()} is before the first known event of the index", parameter="at"
-        )
-    return serial

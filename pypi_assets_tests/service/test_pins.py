@@ -158,8 +158,8 @@ def test_without_a_catalog_there_is_a_problem(published: Published, tmp_path):
 
 
 def test_pins_are_parsed():
-    assert parse_pin("12") == Pin(12, None, None)
-    assert parse_pin("12.13,safe") == Pin(12, None, 13, ("safe",))
+    assert parse_pin("12") == Pin(12, None)
+    assert parse_pin("12.13,safe") == Pin(12, 13, ("safe",))
     assert parse_pin("2026-03-03").moment == datetime(2026, 3, 3, tzinfo=UTC)
     with pytest.raises(ProblemError):
         parse_pin("")
