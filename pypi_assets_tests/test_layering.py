@@ -40,6 +40,7 @@ MAY_IMPORT = {
     "parquet": {"dumps", "storage", "catalog"},
     "lookup": {"leveldbs", "dumps", "catalog", "distributions", "storage", "locations", "locks"},
     "export": {"lookup", "locks", "distributions"},
+    "resolve": {"lookup", "dumps", "catalog", "distributions", "locks"},
     "devindex": {"index", "distributions"},
     "assembly": {"setting_variables", "settings", "index", "distributions", "catalog", "crawl", "storage", "progress"},
     "declared_scopes": {"setting_variables", "settings", "scope_tables", "scopes", "catalog", "crawl"},

@@ -1,0 +1,1 @@
+"""Which versions an installer would choose, as of any moment, without a network: docs/resolving.md."""

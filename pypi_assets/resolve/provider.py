@@ -1,0 +1,331 @@
+"""What the solver needs to know: which version to try next, what it requires, and which project to decide first.
+
+A project is a package of the solver, named as it is, and each of its extras another one: `name[extra]`. A package with
+an extra requires the project in the same version, and what the extra adds.
+"""
+
+import time
+from collections.abc import Iterable, Mapping
+from math import inf
+from typing import Any, NamedTuple, cast
+
+from nab_resolver.resolver import BaseProvider, ResolverObserver
+
+from pypi_assets.errors import ExpectedError
+from pypi_assets.locks.environments import Environment
+from pypi_assets.resolve.candidates import Candidate, Candidates, Conditions
+from pypi_assets.resolve.questions import Question, ResolveError, Semantics, Unknown, Wanted, parse_wanted
+from pypi_assets.resolve.releases import ReleaseIndex
+from pypi_assets.resolve.version_sets import Notes, VersionSet
+
+_CONFLICTS = 5
+"""From how many conflicts on uv changes the order of a project."""
+IMPOSSIBLE = "!"
+"""Begins the name of a package without versions; the reason follows for which a version cannot be installed."""
+
+
+class UnknownRequirementsError(ResolveError):
+    """A file would be chosen of which it is not known what it requires."""
+
+
+class ResolutionLimitError(ExpectedError):
+    """A resolution took more steps, or longer, than it may; the text has what was tried last."""
+
+
+class Known(NamedTuple):
+    """What a version requires, by package, and the requirements that lead to it."""
+
+    sets: dict[str, VersionSet]
+    wanted: dict[str, list[Wanted]]
+
+
+class Provider(BaseProvider[str, int]):
+    """Answers the solver for one question."""
+
+    def __init__(self, index: ReleaseIndex, question: Question, pinned_yanked: Mapping[str, int]) -> None:
+        self.question, self._index = question, index
+        self._conditions = Conditions(question.environment, question.only_binary, question.uploaded_before)
+        self._environments: dict[str, Environment] = {}
+        self._tables: dict[str, Candidates] = {}
+        self._known: dict[tuple[str, int], Known] = {}
+        self._ranks = _UvRanks() if question.semantics is Semantics.UV else _PipRanks()
+        self._allowed = dict(pinned_yanked)
+        self.late_pins: dict[str, int] = {}
+        self._opened: set[str] = set()
+        self._decided: Mapping[str, int] = {}
+        self._ranges: Mapping[str, VersionSet] = {}
+
+    def table(self, package: str) -> Candidates:
+        """The versions of the project of a package."""
+        found = self._tables.get(package)
+        if found is None:
+            project = package.partition("[")[0]
+            if package.startswith(IMPOSSIBLE):
+                found = Candidates(package, (), self._conditions)
+            elif project == package:
+                found = self._index.candidates(project, self._conditions)
+            else:
+                found = self.table(project)
+            self._tables[package] = found
+        return found
+
+    def candidate(self, package: str, version: int) -> Candidate:
+        """The version with this number."""
+        return self.table(package).all[version]
+
+    def roots(self, requirements: Iterable[Wanted]) -> list[tuple[Wanted, dict[str, VersionSet]]]:
+        """The requirements of the question that hold in the environment, each with the packages that it leads to."""
+        found = []
+        for wanted in requirements:
+            if self._holds(wanted, ""):
+                self._refuse_url(wanted)
+                self._note_root(wanted)
+                sets = {package: self.table(wanted.project).matching(wanted.specifier) for package in _packages(wanted)}
+                self._ranks.see(wanted.project, is_pinned=bool(next(iter(sets.values())).notes & Notes.PINNED))
+                found.append((wanted, sets))
+        return found
+
+    def constraint(self, wanted: Wanted) -> VersionSet | None:
+        """The versions that a constraint leaves; None where it does not hold in the environment."""
+        if not self._holds(wanted, ""):
+            return None
+        self._refuse_url(wanted)
+        self._note_root(wanted)
+        return self.table(wanted.project).matching(wanted.specifier)
+
+    def _note_root(self, wanted: Wanted) -> None:
+        table = self.table(wanted.project)
+        found = table.matching(wanted.specifier)
+        if found.notes & Notes.PRERELEASES:
+            self._opened.add(wanted.project)
+        if found.notes & Notes.PINNED:
+            self._allowed[wanted.project] = self._allowed.get(wanted.project, 0) | found.bits & table.yanked
+
+    def _refuse_url(self, wanted: Wanted) -> None:
+        if wanted.url is not None:
+            raise ResolveError(f"{wanted.text}: what a URL leads to is on no index: name a version instead")
+
+    def _holds(self, wanted: Wanted, extra: str) -> bool:
+        if wanted.marker is None:
+            return True
+        environment = self._environments.get(extra)
+        if environment is None:
+            environment = self._environments[extra] = self.question.environment.with_extra(extra)
+        return environment.holds(str(wanted.marker)) is not False
+
+    def receive_partial_solution_hint(self, positive_ranges: Mapping[str, Any], decisions: Mapping[str, int]) -> None:
+        self._decided, self._ranges = decisions, positive_ranges
+
+    def choose_version(self, package: str, version_range: Any) -> int | None:
+        if package.endswith("]"):
+            project = package.partition("[")[0]
+            decided = self._decided.get(project)
+            if decided is not None and decided in version_range:
+                return decided
+            of_project = self._ranges.get(project)
+            if of_project is not None:
+                found = self._choose(package, version_range & of_project)
+                if found is not None:
+                    return found
+        return self._choose(package, version_range)
+
+    def has_satisfying_version(self, package: str, version_range: Any) -> bool:
+        return self._choose(package, version_range) is not None
+
+    def _choose(self, package: str, wanted: VersionSet) -> int | None:
+        table = self.table(package)
+        fitting = wanted.bits & table.fitting
+        if not self.question.prereleases:
+            fitting = self._without_prereleases(table, fitting, wanted.notes)
+        allowed = self._allowed.get(table.project, 0)
+        if self.question.semantics is Semantics.UV:
+            left = fitting & ~(table.yanked & ~allowed)
+        else:
+            left = fitting & ~table.yanked or fitting & allowed
+        return left.bit_length() - 1 if left else None
+
+    def _without_prereleases(self, table: Candidates, fitting: int, notes: Notes) -> int:
+        """pip looks at what is required so far, and takes pre-releases where nothing else is left; uv looks at what the
+        question names, and takes them where the project has nothing else.
+        """
+        if self.question.semantics is Semantics.UV:
+            return fitting if table.project in self._opened or not table.stable else fitting & table.stable
+        return fitting if notes & Notes.PRERELEASES else fitting & table.stable or fitting
+
+    def get_dependencies(self, package: str, version: int) -> Mapping[str, Any]:
+        return self.known(package, version).sets
+
+    def known(self, package: str, version: int) -> Known:
+        """What a version of a package requires."""
+        key = package, version
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = self._find(package, version)
+        return found
+
+    def _find(self, package: str, version: int) -> Known:
+        project, _, extra = package.rstrip("]").partition("[")
+        known = Known({}, {})
+        if extra:
+            known.sets[project] = VersionSet.singleton(version)
+        texts = self._requirements(project, version)
+        for text in texts:
+            try:
+                wanted = parse_wanted(text)
+            except ResolveError as error:
+                self._add_impossible(known, str(error))
+                continue
+            if (extra and self._holds(wanted, "")) or not self._holds(wanted, extra):
+                continue
+            if wanted.url is not None:
+                self._add_impossible(known, f"it requires {wanted.project} from a URL")
+                continue
+            self._add(known, wanted)
+        return known
+
+    def _add(self, known: Known, wanted: Wanted) -> None:
+        table = self.table(wanted.project)
+        found = table.matching(wanted.specifier)
+        is_pinned = bool(found.notes & Notes.PINNED)
+        self._ranks.see(wanted.project, is_pinned=is_pinned)
+        if is_pinned and self.question.semantics is Semantics.PIP:
+            yanked = found.bits & table.yanked & ~self._allowed.get(wanted.project, 0)
+            if yanked:
+                self.late_pins[wanted.project] = self.late_pins.get(wanted.project, 0) | yanked
+        for package in _packages(wanted):
+            before = known.sets.get(package)
+            known.sets[package] = found if before is None else before & found
+            known.wanted.setdefault(package, []).append(wanted)
+
+    def _add_impossible(self, known: Known, reason: str) -> None:
+        known.sets[f"{IMPOSSIBLE}{reason}"] = VersionSet.singleton(0)
+
+    def _requirements(self, project: str, version: int) -> Iterable[str]:
+        file = self.candidate(project, version).file
+        if file is None:  # only versions with a file are chosen
+            return ()
+        if file["requires_dist"] is None:
+            if self.question.unknown is Unknown.FAIL:
+                raise UnknownRequirementsError(
+                    f"it is not known what {file['filename']} requires ({file['outcome']}), and it would be chosen:"
+                    " exclude this version, or assume that it requires nothing with --unknown assume-none"
+                )
+            return ()
+        return cast("list[str]", file["requires_dist"])
+
+    def prioritize(
+        self,
+        package: str,
+        version_range: Any,
+        conflict_counts: Mapping[str, int],
+        culprit_counts: Mapping[str, int] | None = None,
+    ) -> tuple[object, ...]:
+        return self._ranks.rank(package, version_range, conflict_counts, culprit_counts or {})
+
+    def widen_decision(self, package: str, version: int) -> None:  # noqa: ARG002
+        return None
+
+    def order_roots(self, requirements: Iterable[Wanted]) -> None:
+        """Sets which projects the question names, and in which order."""
+        self._ranks.requested({wanted.project: place for place, wanted in reversed(list(enumerate(requirements)))})
+
+
+class _Ranks:
+    """Which package is decided first: that of the least rank."""
+
+    def __init__(self) -> None:
+        self._places: dict[str, int] = {}
+        self._pinned: set[str] = set()
+        self._requested: Mapping[str, int] = {}
+
+    def requested(self, places: Mapping[str, int]) -> None:
+        self._requested = places
+
+    def see(self, project: str, *, is_pinned: bool) -> None:
+        """A requirement names a project, maybe for the first time."""
+        self._places.setdefault(project, len(self._places))
+        if is_pinned:
+            self._pinned.add(project)
+
+    def rank(
+        self,
+        package: str,
+        version_range: VersionSet,
+        conflict_counts: Mapping[str, int],
+        culprit_counts: Mapping[str, int],
+    ) -> tuple[object, ...]:
+        raise NotImplementedError
+
+
+class _UvRanks(_Ranks):
+    """Pinned projects first, then those that conflict often, then by when they were first seen."""
+
+    def rank(
+        self,
+        package: str,
+        version_range: VersionSet,  # noqa: ARG002
+        conflict_counts: Mapping[str, int],
+        culprit_counts: Mapping[str, int],
+    ) -> tuple[object, ...]:
+        project = package.partition("[")[0]
+        if project in self._pinned:
+            group = 0
+        elif conflict_counts.get(package, 0) >= _CONFLICTS:
+            group = 1
+        elif culprit_counts.get(package, 0) >= _CONFLICTS:
+            group = 2
+        else:
+            group = 3
+        return group, self._places.get(project, inf), project != package
+
+
+class _PipRanks(_Ranks):
+    """By what is required of a project so far: pinned, bounded, named by the question, conditioned; then by
+    name.
+    """
+
+    def rank(
+        self,
+        package: str,
+        version_range: VersionSet,
+        conflict_counts: Mapping[str, int],
+        culprit_counts: Mapping[str, int],  # noqa: ARG002
+    ) -> tuple[object, ...]:
+        project = package.partition("[")[0]
+        notes = version_range.notes
+        return (
+            conflict_counts.get(package, 0) < _CONFLICTS,
+            not notes & Notes.PINNED,
+            not notes & Notes.BOUNDED,
+            self._requested.get(project, inf),
+            not notes & Notes.CONDITIONED,
+            package,
+        )
+
+
+class Watch(ResolverObserver[str, int]):
+    """Ends a resolution that takes too long, and remembers what was tried last."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds, self._ends = seconds, time.monotonic() + seconds
+        self.decisions = 0
+        self.last = ""
+
+    def on_decision(self, package: str, version: int, level: int) -> None:  # noqa: ARG002
+        self.decisions += 1
+        self.last = package
+        self._look()
+
+    def on_conflict(self, incompatibility: object) -> None:  # noqa: ARG002
+        self._look()
+
+    def _look(self) -> None:
+        if time.monotonic() > self._ends:
+            raise ResolutionLimitError(
+                f"the resolution was ended after {self._seconds:g} s and {self.decisions:,} decisions, the last of"
+                f" them about {self.last}: narrow the requirements, or allow more time"
+            )
+
+
+def _packages(wanted: Wanted) -> list[str]:
+    return [wanted.project, *(f"{wanted.project}[{extra}]" for extra in wanted.extras)]

@@ -1,0 +1,172 @@
+"""Resolves requirements: chooses a version of each project that they lead to, as an installer would."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from nab_resolver.errors import ResolutionError, ResolutionTerminatedError
+from nab_resolver.resolver import Resolver, Solution
+from nab_resolver.types import RootRequirement
+
+from pypi_assets.errors import ExpectedError
+from pypi_assets.resolve.candidates import Candidate
+from pypi_assets.resolve.proofs import Proof, prove
+from pypi_assets.resolve.provider import Provider, ResolutionLimitError, UnknownRequirementsError, Watch
+from pypi_assets.resolve.questions import Question, ResolveError, Semantics, Unknown, Wanted, parse_wanted
+from pypi_assets.resolve.releases import PastIndex, PublishedIndex, ReleaseIndex
+from pypi_assets.resolve.version_sets import VersionSet
+
+__all__ = [
+    "PastIndex",
+    "Pin",
+    "PublishedIndex",
+    "Question",
+    "Resolution",
+    "ResolutionLimitError",
+    "ResolveError",
+    "Semantics",
+    "Unknown",
+    "UnknownRequirementsError",
+    "UnsolvableError",
+    "Wanted",
+    "parse_wanted",
+    "resolve",
+]
+
+MOST_STEPS = 200_000
+MOST_SECONDS = 60.0
+_MOST_TRIES = 5
+
+
+class UnsolvableError(ExpectedError):
+    """No choice of versions meets the requirements. The text is the proof."""
+
+    def __init__(self, proof: Proof) -> None:
+        super().__init__(str(proof))
+        self.proof = proof
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """A version that was chosen. `requires` are the projects that it requires here; `extras` those that are wanted.
+
+    `required_by` are the projects that require it, with the requirement; the empty name is the question.
+    """
+
+    project: str
+    normalized: str
+    version: str
+    extras: tuple[str, ...]
+    candidate: Candidate
+    requires: tuple[str, ...]
+    required_by: tuple[tuple[str, str], ...]
+
+    @property
+    def is_unknown(self) -> bool:
+        """Whether it is only assumed that it requires nothing."""
+        return self.candidate.file is not None and self.candidate.file["requires_dist"] is None
+
+
+@dataclass(frozen=True, slots=True)
+class Resolution:
+    """What was chosen as of `serial`, by normalized name; `roots` are the projects that the question names."""
+
+    serial: int
+    question: Question
+    releases: Mapping[str, Pin]
+    roots: tuple[str, ...]
+    steps: int
+
+    @property
+    def pins(self) -> dict[str, str]:
+        """The version of each project.
+
+        >>> resolve(index, question).pins
+        {'demo': '2.1', 'six': '1.16.0'}
+        """
+        return {name: pin.version for name, pin in self.releases.items()}
+
+
+def resolve(
+    index: ReleaseIndex, question: Question, *, most_steps: int = MOST_STEPS, most_seconds: float = MOST_SECONDS
+) -> Resolution:
+    """Chooses versions as the installer of the question's semantics would.
+
+    Raises UnsolvableError with the proof, ResolutionLimitError, UnknownRequirementsError, and ResolveError for a
+    question that cannot be answered.
+    """
+    watch = Watch(most_seconds)
+    allowed: dict[str, int] = {}
+    for _ in range(_MOST_TRIES):
+        provider = Provider(index, question, allowed)
+        try:
+            return _attempt(index, provider, watch, most_steps)
+        except UnsolvableError:
+            late = {name: bits | allowed.get(name, 0) for name, bits in provider.late_pins.items()}
+            if all(allowed.get(name, 0) == bits for name, bits in late.items()):
+                raise
+            allowed |= late  # a yanked version may be chosen once something is known to pin it
+    raise AssertionError("each try allows more yanked versions")
+
+
+def _attempt(index: ReleaseIndex, provider: Provider, watch: Watch, most_steps: int) -> Resolution:
+    question = provider.question
+    provider.order_roots(question.requirements)
+    constraints: dict[str, VersionSet] = {}
+    for wanted in question.constraints:
+        found = provider.constraint(wanted)
+        if found is not None:
+            before = constraints.get(wanted.project)
+            constraints[wanted.project] = found if before is None else before & found
+    roots = provider.roots(question.requirements)
+    required = [RootRequirement(package, found, wanted) for wanted, sets in roots for package, found in sets.items()]
+    solver: Resolver[str, int] = Resolver(provider, watch, most_steps, range_type=VersionSet, root_version=0)
+    try:
+        solution = solver.solve(required, constraints)
+    except ResolutionTerminatedError as error:
+        raise ResolutionLimitError(
+            f"the resolution was ended after {most_steps:,} steps, the last of them about {watch.last}: narrow the"
+            f" requirements ({error})"
+        ) from None
+    except ResolutionError as error:
+        if error.incompatibility is None:
+            raise
+        raise UnsolvableError(prove(error.incompatibility, provider, index)) from None
+    return _resolution(index, provider, solution, roots, solver.stats.rounds)
+
+
+def _resolution(
+    index: ReleaseIndex,
+    provider: Provider,
+    solution: Solution[str, int],
+    roots: list[tuple[Wanted, dict[str, VersionSet]]],
+    steps: int,
+) -> Resolution:
+    pins = solution.pins
+    extras: dict[str, set[str]] = {package: set() for package in pins if "[" not in package}
+    requires: dict[str, dict[str, None]] = {package: {} for package in extras}
+    required_by: dict[str, dict[tuple[str, str], None]] = {package: {} for package in extras}
+    for wanted, _ in roots:
+        required_by[wanted.project]["", wanted.text] = None
+    for package, version in pins.items():
+        project, _, extra = package.rstrip("]").partition("[")
+        if extra:
+            extras[project].add(extra)
+        for some in provider.known(package, version).wanted.values():
+            for wanted in some:
+                if wanted.project != project:
+                    requires[project][wanted.project] = None
+                    required_by[wanted.project][project, wanted.text] = None
+    releases = {}
+    for name in sorted(extras):
+        candidate = provider.candidate(name, pins[name])
+        releases[name] = Pin(
+            project=candidate.files[0]["project"],
+            normalized=name,
+            version=candidate.text,
+            extras=tuple(sorted(extras[name])),
+            candidate=candidate,
+            requires=tuple(sorted(requires[name])),
+            required_by=tuple(required_by[name]),
+        )
+    named = tuple(dict.fromkeys(wanted.project for wanted, _ in roots))
+    return Resolution(index.serial, provider.question, releases, named, steps)

@@ -1,0 +1,91 @@
+"""Sets of the versions of one project, as the solver wants its ranges: each version is a bit."""
+
+from dataclasses import dataclass
+from enum import IntFlag
+from typing import Self
+
+
+class Notes(IntFlag):
+    """How the specifiers are that a set was made of, apart from which versions it has."""
+
+    NONE = 0
+    PINNED = 1
+    """One names a single version, by == or ===."""
+    BOUNDED = 2
+    """One has an upper bound: <, <=, ~= or ==X.*."""
+    CONDITIONED = 4
+    """There is one at all."""
+    PRERELEASES = 8
+    """One names a pre-release."""
+
+
+class Relation:
+    """How the members of one set sit against another's."""
+
+    __slots__ = ("is_disjoint", "is_subset")
+
+    def __init__(self, is_subset: bool, is_disjoint: bool) -> None:
+        self.is_subset, self.is_disjoint = is_subset, is_disjoint
+
+
+_RELATIONS = {(subset, disjoint): Relation(subset, disjoint) for subset in (False, True) for disjoint in (False, True)}
+
+
+@dataclass(frozen=True, slots=True)
+class VersionSet:
+    """Bit N stands for version N of the project. A complement has infinitely many bits, as negative integers have.
+
+    `notes` take part in equality, but not in which versions are members. An intersection has those of both sets.
+    """
+
+    bits: int
+    notes: Notes = Notes.NONE
+
+    @classmethod
+    def empty(cls) -> Self:
+        return cls(0)
+
+    @classmethod
+    def full(cls) -> Self:
+        return cls(-1)
+
+    @classmethod
+    def singleton(cls, version: int) -> Self:
+        return cls(1 << version)
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.bits
+
+    def __contains__(self, version: int) -> bool:
+        return bool(self.bits >> version & 1)
+
+    def __and__(self, other: object) -> Self:
+        if not isinstance(other, VersionSet):
+            return NotImplemented
+        return type(self)(self.bits & other.bits, self.notes | other.notes)
+
+    def __or__(self, other: object) -> Self:
+        if not isinstance(other, VersionSet):
+            return NotImplemented
+        return type(self)(self.bits | other.bits, self.notes & other.notes)
+
+    def __invert__(self) -> Self:
+        return type(self)(~self.bits)
+
+    def __sub__(self, other: object) -> Self:
+        if not isinstance(other, VersionSet):
+            return NotImplemented
+        return type(self)(self.bits & ~other.bits, self.notes)
+
+    def is_subset(self, other: Self) -> bool:
+        return not self.bits & ~other.bits
+
+    def is_superset(self, other: Self) -> bool:
+        return not other.bits & ~self.bits
+
+    def is_disjoint(self, other: Self) -> bool:
+        return not self.bits & other.bits
+
+    def relation(self, other: Self) -> Relation:
+        return _RELATIONS[not self.bits & ~other.bits, not self.bits & other.bits]

@@ -1,0 +1,45 @@
+"""Indexes of a few projects, as tests write them down."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pypi_assets.locks.environments import Environment, named_environment
+from pypi_assets.lookup.depgraph_reader import Distribution, project_answer
+from pypi_assets.resolve.questions import Question, parse_wanted
+from pypi_assets.resolve.releases import ReleaseIndex
+from pypi_assets_tests.dump_rows import dump_row
+
+LINUX = named_environment("3.12", "linux")
+Release = Sequence[str] | None | Mapping[str, Any]
+"""What a release requires, None where that is not known, or columns of its row; `wheel` and `sdist` name its files."""
+
+
+class MadeIndex(ReleaseIndex):
+    """Releases by project and version. Each has one wheel for all environments, unless its columns say otherwise."""
+
+    def __init__(
+        self, projects: Mapping[str, Mapping[str, Release]], absences: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(serial=100)
+        self.projects, self.absences, self.reads = projects, absences or {}, list[str]()
+
+    def files(self, project: str) -> Sequence[Distribution]:
+        self.reads.append(project)
+        rows = []
+        for version, release in self.projects.get(project, {}).items():
+            columns = dict(release) if isinstance(release, Mapping) else {"requires_dist": release}
+            filenames = columns.pop("filenames", [f"{project.replace('-', '_')}-{version}-py3-none-any.whl"])
+            rows += [dump_row(project, version, filename, **columns) for filename in filenames]
+        return project_answer(self.serial, rows).results
+
+    def absence(self, project: str) -> str | None:
+        return self.absences.get(project)
+
+
+def question(
+    *requirements: str, environment: Environment = LINUX, constraints: Sequence[str] = (), **options: Any
+) -> Question:
+    """What these requirements ask, for CPython 3.12 on Linux."""
+    return Question(
+        tuple(map(parse_wanted, requirements)), environment, tuple(map(parse_wanted, constraints)), **options
+    )

@@ -1,0 +1,111 @@
+from datetime import UTC, datetime
+
+import pytest
+from packaging.specifiers import SpecifierSet
+
+from pypi_assets.locks.environments import named_environment
+from pypi_assets.resolve.candidates import Candidates, Conditions
+from pypi_assets.resolve.version_sets import Notes
+from pypi_assets_tests.resolve.made_index import LINUX, MadeIndex, Release
+
+
+def candidates(releases: dict[str, Release], **options: object) -> Candidates:
+    return MadeIndex({"demo": releases}).candidates("demo", Conditions(**{"environment": LINUX} | options))  # type: ignore[arg-type]
+
+
+def fitting(found: Candidates) -> dict[str, str]:
+    """The file of each version of which one can be taken."""
+    return {one.text: one.file["filename"] for one in found.all if one.file is not None}
+
+
+def test_versions_ascend_as_pep_440_orders_them_and_others_are_left_out():
+    found = candidates({"1.10": [], "1.9": [], "1.9.post1": [], "1!0.1": [], "2.0.dev1": [], "none": [], "1.9+x": []})
+    assert [one.text for one in found.all] == ["1.9", "1.9+x", "1.9.post1", "1.10", "2.0.dev1", "1!0.1"]
+    assert found.known == 0b111111
+    assert bin(found.stable) == "0b101111"
+
+
+def test_versions_that_are_equal_are_one():
+    found = candidates({"1.0": {"yanked": True}, "1.0.0": [], "1": {"filenames": ["demo-1.tar.gz"]}})
+    assert fitting(found) == {"1": "demo-1.0.0-py3-none-any.whl"}
+    assert not found.yanked
+
+
+@pytest.mark.parametrize(
+    ("filenames", "options", "taken"),
+    [
+        (["demo-1.tar.gz", "demo-1-py3-none-any.whl"], {}, "demo-1-py3-none-any.whl"),
+        (["demo-1.tar.gz", "demo-1-cp311-cp311-win_amd64.whl"], {}, "demo-1.tar.gz"),
+        (["demo-1.zip", "demo-1.tar.gz"], {}, "demo-1.tar.gz"),
+        (["demo-1-py3-none-any.whl", "demo-1-cp312-cp312-manylinux_2_17_x86_64.whl"], {}, "cp312-manylinux"),
+        (["demo-1-2-py3-none-any.whl", "demo-1-10-py3-none-any.whl"], {}, "demo-1-10"),
+        (
+            ["demo-1-cp312-cp312-macosx_11_0_arm64.whl", "demo-1-py3-none-any.whl"],
+            {"environment": named_environment("3.12", "macos")},
+            "macosx",
+        ),
+    ],
+)
+def test_the_file_is_taken_that_fits_best(filenames, options, taken):
+    [found] = fitting(candidates({"1": {"filenames": filenames}}, **options)).values()
+    assert taken in found
+
+
+@pytest.mark.parametrize(
+    ("columns", "options", "reason"),
+    [
+        ({"requires_python": ">=3.13"}, {}, "for Python >=3.13"),
+        ({"filenames": ["demo-1.tar.gz"]}, {"only_binary": True}, "without a wheel"),
+        ({"filenames": ["demo-1-cp312-cp312-win32.whl"]}, {}, "without a wheel for this environment"),
+        ({"filenames": ["demo-1.exe"], "kind": "wininst"}, {}, "without a file that installers take"),
+        ({"uploaded_at": "2026-01-02T00:00:00Z"}, {"uploaded_before": datetime(2026, 1, 2, tzinfo=UTC)}, "too new"),
+        ({"uploaded_at": None}, {"uploaded_before": datetime(2026, 1, 2, tzinfo=UTC)}, "too new"),
+    ],
+)
+def test_there_is_a_reason_why_nothing_can_be_taken(columns, options, reason):
+    found = candidates({"1": columns, "0": {"uploaded_at": "2020-01-01T00:00:00"}}, **options)
+    assert fitting(found).keys() == {"0"}
+    assert found.reasons(found.known) == {reason: 1}
+
+
+def test_a_version_is_yanked_where_all_files_that_can_be_taken_are():
+    wheel = {"filenames": ["demo-1-py3-none-any.whl"]}
+    found = candidates({"1": {**wheel, "yanked": True}, "1.0": {"filenames": ["demo-1.0.tar.gz"]}})
+    assert fitting(found) == {"1": "demo-1.0.tar.gz"}
+    assert not found.yanked
+    found = candidates({"1": {**wheel, "yanked": True}, "1.0": {"filenames": ["demo-1.0.tar.gz"]}}, only_binary=True)
+    assert fitting(found) == {"1": "demo-1-py3-none-any.whl"}
+    assert found.yanked == 1
+
+
+def test_sets_of_specifiers():
+    found = candidates({"1.0": [], "1.5": [], "2.0rc1": [], "2.0": []})
+    assert bin(found.matching(SpecifierSet(">=1.5")).bits) == "0b1110"
+    assert bin(found.matching(SpecifierSet("")).bits) == "0b1111"
+    assert bin(found.matching(SpecifierSet("==1.*")).bits) == "0b11"
+    assert bin(found.matching(SpecifierSet("===1.0")).bits) == "0b1"
+    none, other = found.matching(SpecifierSet(">=3")), found.matching(SpecifierSet(">=4"))
+    assert not (none.bits | other.bits) & found.known
+    assert none.is_disjoint(other)
+    assert not none.is_empty
+    assert not other.is_empty
+    assert found.matching(SpecifierSet(">=3")) == none
+
+
+@pytest.mark.parametrize(
+    ("text", "notes"),
+    [
+        ("", Notes.NONE),
+        (">=1", Notes.CONDITIONED),
+        ("!=1", Notes.CONDITIONED),
+        ("<2", Notes.CONDITIONED | Notes.BOUNDED),
+        ("~=1.1", Notes.CONDITIONED | Notes.BOUNDED),
+        ("==1.*", Notes.CONDITIONED | Notes.BOUNDED),
+        ("==1", Notes.CONDITIONED | Notes.PINNED),
+        ("===1", Notes.CONDITIONED | Notes.PINNED),
+        (">=2.0rc1", Notes.CONDITIONED | Notes.PRERELEASES),
+        (">1,<2.0b1", Notes.CONDITIONED | Notes.BOUNDED | Notes.PRERELEASES),
+    ],
+)
+def test_notes_on_a_specifier(text, notes):
+    assert candidates({"1": []}).matching(SpecifierSet(text)).notes == notes

@@ -1,0 +1,205 @@
+from itertools import product
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from packaging.requirements import Requirement
+
+from pypi_assets.resolve.resolving import (
+    ResolutionLimitError,
+    ResolveError,
+    Semantics,
+    Unknown,
+    UnknownRequirementsError,
+    UnsolvableError,
+    resolve,
+)
+from pypi_assets_tests.resolve.made_index import MadeIndex, Release, question
+
+BOTH = pytest.mark.parametrize("semantics", list(Semantics))
+
+
+def pins(projects: dict[str, dict[str, Release]], *requirements: str, **options: object) -> dict[str, str] | None:
+    """The versions that are chosen; None where there is no solution."""
+    try:
+        return resolve(MadeIndex(projects), question(*requirements, **options)).pins
+    except UnsolvableError:
+        return None
+
+
+@BOTH
+def test_the_newest_versions_that_go_together(semantics):
+    projects = {
+        "app": {"1": ["lib<2"], "2": ["lib>=2", "tool"]},
+        "lib": {"1.9": [], "2.0": ["six<1"], "2.1": ["six>=2"]},
+        "tool": {"1": ["six"], "2": ["six>=1"]},
+        "six": {"0.9": [], "1.16": []},
+    }
+    assert pins(projects, "app", semantics=semantics) == {"app": "2", "lib": "2.0", "tool": "1", "six": "0.9"}
+    assert pins(projects, "app", "six>1", semantics=semantics) == {"app": "1", "lib": "1.9", "six": "1.16"}
+    assert pins(projects, "app>1", "six>1", semantics=semantics) is None
+    assert pins(projects, "app", constraints=["lib<2", "other<1"], semantics=semantics) == {"app": "1", "lib": "1.9"}
+    assert pins(projects, semantics=semantics) == {}
+
+
+@BOTH
+def test_markers_and_extras_that_lead_to_extras_of_the_same_project(semantics):
+    projects = {
+        "app": {
+            "1": [
+                "a; extra == 'A_1'",
+                "b; extra == 'b' and sys_platform == 'linux'",
+                "c; extra == 'b' and sys_platform == 'win32'",
+                "app[a-1,b]; extra == 'all'",
+                "d; python_version < '3'",
+                "e; python_version >= '3.12' or extra == 'x'",
+            ]
+        },
+        **{name: {"1": []} for name in "abcde"},
+    }
+    assert pins(projects, "app", semantics=semantics) == {"app": "1", "e": "1"}
+    assert pins(projects, "app[all]", semantics=semantics) == dict.fromkeys(["a", "app", "b", "e"], "1")
+    assert pins(projects, "app[nothing]", semantics=semantics) == {"app": "1", "e": "1"}
+    assert pins(projects, "app; sys_platform == 'win32'", semantics=semantics) == {}
+    found = resolve(MadeIndex(projects), question("App[All]", semantics=semantics)).releases["app"]
+    assert found.extras == ("a-1", "all", "b")
+    assert found.required_by == (("", "App[All]"),)
+
+
+@BOTH
+def test_circles(semantics):
+    projects = {"a": {"1": ["b"], "2": ["b>=2"]}, "b": {"1": ["a"], "2": ["a<2", "b"]}}
+    assert pins(projects, "a", semantics=semantics) in ({"a": "1", "b": "2"}, {"a": "1", "b": "1"})
+    assert pins({"a": {"1": ["a>1"], "0": []}}, "a", semantics=semantics) == {"a": "0"}
+
+
+@BOTH
+def test_a_yanked_version_is_chosen_only_where_it_is_pinned(semantics):
+    projects = {"demo": {"1": [], "2": {"yanked": True, "requires_dist": []}}, "app": {"1": ["demo==2"]}}
+    assert pins(projects, "demo", semantics=semantics) == {"demo": "1"}
+    assert pins(projects, "demo>1", semantics=semantics) is None
+    assert pins(projects, "demo==2", semantics=semantics) == {"demo": "2"}
+    assert pins(projects, "demo", constraints=["demo==2"], semantics=semantics) == {"demo": "2"}
+    transitive = {"app": "1", "demo": "2"} if semantics is Semantics.PIP else None  # uv looks at the question alone
+    assert pins(projects, "app", semantics=semantics) == transitive
+
+
+def test_pre_releases_as_pip_takes_them():
+    projects = {"demo": {"1": [], "2rc1": []}, "early": {"1a1": []}, "app": {"1": ["demo>=2rc1"], "2": ["demo>1"]}}
+    assert pins(projects, "demo", "early") == {"demo": "1", "early": "1a1"}
+    assert pins(projects, "demo", prereleases=True) == {"demo": "2rc1"}
+    assert pins(projects, "demo>=1.5rc1") == {"demo": "2rc1"}
+    assert pins(projects, "demo>1") == {"demo": "2rc1"}  # nothing else is left
+    assert pins(projects, "demo", "app<2") == {"app": "1", "demo": "2rc1"}
+    assert pins(projects, "app<2", "demo") == {"app": "1", "demo": "2rc1"}
+
+
+def test_pre_releases_as_uv_takes_them():
+    projects = {"demo": {"1": [], "2rc1": []}, "early": {"1a1": []}, "app": {"1": ["demo>=2rc1"], "2": ["demo>1"]}}
+    assert pins(projects, "demo", "early", semantics=Semantics.UV) == {"demo": "1", "early": "1a1"}
+    assert pins(projects, "demo", prereleases=True, semantics=Semantics.UV) == {"demo": "2rc1"}
+    assert pins(projects, "demo>=1.5rc1", semantics=Semantics.UV) == {"demo": "2rc1"}
+    assert pins(projects, "demo>1", semantics=Semantics.UV) is None
+    assert pins(projects, "app<2", semantics=Semantics.UV) is None
+    assert pins(projects, "app<2", "demo>=0a1", semantics=Semantics.UV) == {"app": "1", "demo": "2rc1"}
+
+
+@BOTH
+def test_what_leads_to_no_index_is_refused_or_avoided(semantics):
+    projects = {"app": {"1": [], "2": ["demo @ https://example.org/demo.whl"], "3": ["not a requirement!"]}}
+    with pytest.raises(ResolveError, match="name a version instead"):
+        resolve(MadeIndex(projects), question("demo @ https://example.org/demo.whl", semantics=semantics))
+    assert pins(projects, "app", semantics=semantics) == {"app": "1"}
+    with pytest.raises(UnsolvableError, match="it requires demo from a URL"):
+        resolve(MadeIndex(projects), question("app==2", semantics=semantics))
+
+
+def test_unknown_requirements_end_the_resolution_or_are_reported():
+    index = MadeIndex({"app": {"1": {"filenames": ["app-1.tar.gz"], "requires_dist": None, "outcome": "failed"}}})
+    with pytest.raises(UnknownRequirementsError, match=r"it is not known what app-1\.tar\.gz requires \(failed\)"):
+        resolve(index, question("app"))
+    found = resolve(index, question("app", unknown=Unknown.ASSUME_NONE))
+    assert found.pins == {"app": "1"}
+    assert found.releases["app"].is_unknown
+
+
+def test_what_requires_what():
+    index = MadeIndex({"app": {"1": ["Lib[x]>=1", "six"]}, "lib": {"1": ["six>1; extra == 'x'"]}, "six": {"2": []}})
+    found = resolve(index, question("app", "six"))
+    assert found.roots == ("app", "six")
+    assert found.serial == 100
+    assert {name: one.requires for name, one in found.releases.items()} == {
+        "app": ("lib", "six"),
+        "lib": ("six",),
+        "six": (),
+    }
+    assert found.releases["six"].required_by == (("", "six"), ("app", "six"), ("lib", "six>1; extra == 'x'"))
+
+
+def test_errors_of_limits_name_what_was_tried_last():
+    everything = {f"p{number}": {str(one): [f"p{number + 1}=={one}"] for one in range(1, 30)} for number in range(8)}
+    everything["p8"] = {"99": []}
+    with pytest.raises(ResolutionLimitError, match="ended after 20 steps, the last of them about p"):
+        resolve(MadeIndex(everything), question("p0"), most_steps=20)
+    with pytest.raises(ResolutionLimitError, match=r"ended after 0 s and \d+ decisions"):
+        resolve(MadeIndex(everything), question("p0"), most_seconds=0)
+
+
+def test_files_are_read_once_for_many_questions():
+    index = MadeIndex({"app": {"1": ["lib"]}, "lib": {"1": []}})
+    for _ in range(3):
+        resolve(index, question("app"))
+    assert sorted(index.reads) == ["app", "lib"]
+
+
+NAMES = "abcd"
+VERSIONS = ("1", "2", "3")
+SPECIFIERS = st.sampled_from(["", ">=2", "<2", "<3", "==1", "==2", "!=2", ">3"])
+REQUIREMENTS = st.builds("{}{}".format, st.sampled_from([*NAMES, "b[x]", "c[y]", "nothing"]), SPECIFIERS)
+EXTRAS = st.sampled_from(["", "", "; extra == 'x'", "; extra == 'y'", "; sys_platform == 'win32'"])
+RELEASES = st.lists(st.builds("{}{}".format, REQUIREMENTS, EXTRAS), max_size=3)
+PROJECTS = st.dictionaries(
+    st.sampled_from(NAMES), st.dictionaries(st.sampled_from(VERSIONS), RELEASES, min_size=1), min_size=2
+)
+
+
+def is_solution(projects: dict[str, dict[str, list[str]]], roots: list[str], chosen: dict[str, str]) -> bool:
+    """Whether a choice has all that is required, and nothing else."""
+    waiting = [(Requirement(text), None) for text in roots]
+    met: set[tuple[str, frozenset[str]]] = set()
+    reached = set()
+    while waiting:
+        wanted, extras = waiting.pop()
+        variables = [{"sys_platform": "linux", "extra": extra} for extra in ("", *(extras or ()))]
+        if wanted.marker is not None and not any(map(wanted.marker.evaluate, variables)):
+            continue
+        version = chosen.get(wanted.name)
+        if version is None or not wanted.specifier.contains(version):
+            return False
+        reached.add(wanted.name)
+        now = wanted.name, frozenset(wanted.extras)
+        if now not in met:
+            met.add(now)
+            waiting += [(Requirement(text), wanted.extras) for text in projects[wanted.name][version]]
+    return reached == set(chosen)
+
+
+def has_solution(projects: dict[str, dict[str, list[str]]], roots: list[str]) -> bool:
+    """Whether any choice of versions is one."""
+    names = sorted(projects)
+    choices = product(*([None, *projects[name]] for name in names))
+    return any(
+        is_solution(projects, roots, {name: one for name, one in zip(names, choice, strict=True) if one is not None})
+        for choice in choices
+    )
+
+
+@BOTH
+@settings(max_examples=300, deadline=None)
+@given(projects=PROJECTS, roots=st.lists(REQUIREMENTS, min_size=1, max_size=3))
+def test_it_finds_a_solution_wherever_there_is_one(semantics, projects, roots):
+    found = pins(projects, *roots, semantics=semantics)
+    if found is None:
+        assert not has_solution(projects, roots)
+    else:
+        assert is_solution(projects, roots, found)
