@@ -6,10 +6,8 @@ to N. `python -m pypi_assets_tests.service.simple_truth --pairs 500` prints each
 
 import argparse
 import json
-import os
 import random
 import shutil
-import subprocess
 import sys
 import tempfile
 import threading
@@ -22,7 +20,6 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-import uv
 import uvicorn
 from packaging.utils import canonicalize_name
 from starlette.applications import Starlette
@@ -36,13 +33,12 @@ from pypi_assets.devindex import negotiation, served_pages
 from pypi_assets.devindex.history import History
 from pypi_assets.service.server import running
 from pypi_assets.service.service import open_service
+from pypi_assets_tests.installers import Answer, resolve_by_pip, resolve_by_uv
 from pypi_assets_tests.service.forked_pip import ForkedPip, forked_pip
 from pypi_assets_tests.service.published import Published, published_index
 from pypi_assets_tests.service.resolvable_index import BEGAN, NAMES, SDIST_NAMES, SPECIFIERS, ResolvableIndex
 
 KINDS = ("pip", "uv", "pip with sdists")
-UV = Path(uv.__file__).parents[4] / "bin" / "uv"
-_TIMEOUT_S = 120
 _SHOWN_CHARACTERS = 1_500
 
 
@@ -86,17 +82,16 @@ class Truth:
         if pair.installer == "pip" and "--require-hashes" not in pair.options:
             seen.origin_requests += len(self.requested)
         theirs = self._resolve(pair, f"{self.theirs}{pair.serial}/simple/")
-        if ours[0] != theirs[0]:
-            seen.differing.append(
-                f"{pair}\n  ours:   {ours[0]}\n  theirs: {theirs[0]}\n{ours[1][-1500:]}\n{theirs[1][-1500:]}"
-            )
-        elif ours[0]:
+        if ours.pins != theirs.pins:
+            printed = f"{ours.printed[-_SHOWN_CHARACTERS:]}\n{theirs.printed[-_SHOWN_CHARACTERS:]}"
+            seen.differing.append(f"{pair}\n  ours:   {ours.pins}\n  theirs: {theirs.pins}\n{printed}")
+        elif ours.pins:
             seen.resolved[pair.installer] += 1
-            seen.pins += len(ours[0])
+            seen.pins += len(ours.pins)
 
     def hashed(self, pair: Pair) -> Pair | None:
         """The pins of a pair with the hashes of our page; None where nothing is resolved."""
-        if not self._resolve(pair, f"{self.ours}at/{pair.serial}/simple/")[0]:
+        if not self._resolve(pair, f"{self.ours}at/{pair.serial}/simple/").pins:
             return None
         found = []
         for one in json.loads((self.folder / "report.json").read_text())["install"]:
@@ -104,52 +99,11 @@ class Truth:
             found.append(f"{one['metadata']['name']}=={one['metadata']['version']} --hash=sha256:{sha256}")
         return Pair("pip", tuple(found), pair.serial, ("--require-hashes",))
 
-    def _resolve(self, pair: Pair, index_url: str) -> tuple[dict[str, str], str]:
+    def _resolve(self, pair: Pair, index_url: str) -> Answer:
         if pair.installer == "uv":
-            return self._by_uv(pair, index_url)
-        return self._by_pip(pair, index_url)
-
-    def _by_pip(self, pair: Pair, index_url: str) -> tuple[dict[str, str], str]:
-        report, wanted = self.folder / "report.json", self.folder / "requirements.txt"
-        report.unlink(missing_ok=True)
-        wanted.write_text("\n".join(pair.requirements) + "\n")
-        arguments = ["install", "--dry-run", "--ignore-installed", "--no-cache-dir", "--disable-pip-version-check"]
-        arguments += ["--no-input", "--retries=0", f"--index-url={index_url}", f"--report={report}", "-r", str(wanted)]
-        arguments += ["--no-build-isolation"] if pair.installer == "pip with sdists" else ["--only-binary=:all:"]
-        code, printed = self.pip.run([*arguments, *pair.options])
-        if code:
-            return {}, printed
-        installed = json.loads(report.read_text())["install"]
-        pins = {canonicalize_name(one["metadata"]["name"]): one["metadata"]["version"] for one in installed}
-        return pins, printed
-
-    def _by_uv(self, pair: Pair, index_url: str) -> tuple[dict[str, str], str]:
-        command = [
-            str(UV),
-            "pip",
-            "compile",
-            "-",
-            f"--index-url={index_url}",
-            "--no-cache",
-            "--no-config",
-            "--no-header",
-        ]
-        command += ["--no-annotate", "--no-build", f"--python={sys.executable}", *pair.options]
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("UV_", "PIP_"))}
-        found = subprocess.run(
-            command,
-            input="\n".join(pair.requirements),
-            capture_output=True,
-            text=True,
-            timeout=_TIMEOUT_S,
-            check=False,
-            env={**kept, "NO_PROXY": "*"},
-            cwd=self.folder,
-        )
-        if found.returncode:
-            return {}, found.stderr
-        lines = (line.partition(";")[0].strip() for line in found.stdout.splitlines() if "==" in line)
-        return {canonicalize_name(name): version for name, version in (line.split("==", 1) for line in lines)}, ""
+            return resolve_by_uv(index_url, pair.requirements, self.folder, ["--no-cache", *pair.options])
+        kinds = ["--no-build-isolation"] if pair.installer == "pip with sdists" else ["--only-binary=:all:"]
+        return resolve_by_pip(self.pip, index_url, pair.requirements, self.folder, [*kinds, *pair.options])
 
 
 def draw_pair(index: ResolvableIndex, installer: str, drawn: random.Random) -> Pair:
