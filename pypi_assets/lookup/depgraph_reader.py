@@ -2,7 +2,7 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from functools import lru_cache, partial
 from itertools import groupby
 from operator import itemgetter
@@ -19,7 +19,8 @@ from pypi_assets.leveldbs.format.leveldb_binding import Database
 from pypi_assets.leveldbs.format.newest_release import newest_release
 from pypi_assets.leveldbs.format.records import Row, records_of, scan, scan_after
 from pypi_assets.leveldbs.format.version_order import canonical_version, version_key
-from pypi_assets.lookup.answers import Answer, Stream
+from pypi_assets.lookup.answers import Answer, Result, Stream
+from pypi_assets.lookup.breadth_first import breadth_first
 from pypi_assets.lookup.catalog_hints import past_project_hints
 from pypi_assets.lookup.hints import OpenOther, project_hints
 from pypi_assets.lookup.lookup_command import (
@@ -31,6 +32,7 @@ from pypi_assets.lookup.lookup_command import (
     TransitiveLookup,
 )
 from pypi_assets.lookup.newest import newest_dependents, newest_distributions
+from pypi_assets.lookup.newest_requirements import NewestRequirements, PublishedRequirements
 from pypi_assets.lookup.reader import Reader, require_text
 from pypi_assets.lookup.requirement_filters import Which, kept_by_version
 
@@ -179,9 +181,15 @@ class DepgraphReader(Reader):
 
         def results(db: Database) -> Iterator[TransitiveDependent]:
             kept = _newest_alone(db) if latest else iter
-            return breadth_first(lambda one: _dependents_of(db, one), required, depth, kept)
+            return transitive_dependents(lambda one: _dependents_of(db, one), required, depth, kept)
 
         return self._stream(TransitiveDependent, results)
+
+    def over_newest(
+        self, kind: type[Result], query: Callable[[NewestRequirements], Iterator[Result]]
+    ) -> Stream[Result]:
+        """What `query` finds in what newest releases require, read as it is iterated over."""
+        return self._stream(kind, lambda db: query(PublishedRequirements(db)))
 
     def all_dependents(self, prefix: str = "", *, latest: bool = False) -> Stream[Dependent]:
         """All that require a project whose name begins with `prefix`, by its name and by theirs. With `latest`, only
@@ -232,26 +240,24 @@ def dependents_answer(serial: int, name: str, releases: Iterable[tuple[str, str,
     return Answer(None, serial, tuple(results), Dependent)
 
 
-def breadth_first(
+def transitive_dependents(
     direct: Callable[[str], Iterable[Dependent]],
     name: str,
     depth: int | None = None,
     kept: Callable[[Iterable[Dependent]], Iterator[Dependent]] = iter,
 ) -> Iterator[TransitiveDependent]:
-    """What `direct` leads to from `name`, step by step; each project once, at its least depth.
+    """What `direct` leads to from `name`, breadth first; each project once, at its least depth.
 
     `kept` returns those dependents that count. It gets no project that was found already.
     """
-    found, level, steps = {name}, [name], 0
-    while level and (depth is None or steps < depth):
-        steps += 1
-        following = []
-        for required in level:
-            for one in kept(one for one in direct(required) if one["normalized"] not in found):
-                found.add(one["normalized"])
-                following.append(one["normalized"])
-                yield TransitiveDependent(depth=steps, **one)
-        level = following
+
+    def not_found(required: str, found: Container[str]) -> Iterator[tuple[str, Dependent]]:
+        return (
+            (one["normalized"], one) for one in kept(one for one in direct(required) if one["normalized"] not in found)
+        )
+
+    for steps, one in breadth_first(not_found, name, depth):
+        yield TransitiveDependent(depth=steps, **one)
 
 
 def _dependents_of(db: Database, required: str) -> Iterator[Dependent]:

@@ -1,29 +1,154 @@
-"""Keeps those dependents of a project whose requirements accept, or exclude, one of its versions."""
+"""Which versions of a project requirements accept and exclude, and which dependents that keeps.
 
+One file can have several requirements of a project, with markers that divide environments. Those that apply together
+in some environments are an *alternative*: the ones without a marker alone, and these with all that have one marker.
+A version is accepted where an alternative accepts it, and excluded where one excludes it. So `demo<2; os_name == 'nt'`
+with `demo>=2; os_name != 'nt'` accepts 3 and excludes it, each under a condition. Markers are compared as texts and not
+evaluated.
+
+Pre-releases count like other versions. A requirement by URL, or one that cannot be parsed, neither accepts a version
+nor excludes it.
+"""
+
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
-from packaging.requirements import InvalidRequirement, Requirement
-from packaging.utils import canonicalize_name
-from packaging.version import InvalidVersion, Version
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+from packaging.version import Version
 
+from pypi_assets.distributions.requirement_names import parse_requirement
 from pypi_assets.leveldbs.format.version_order import canonical_version
 from pypi_assets.lookup.lookup_command import LookupNameError
 
 Row = TypeVar("Row", bound=Mapping[str, Any])
 Files = Callable[[str], Iterable[Mapping[str, Any]]]
 """Returns the files of a project (normalized), each with its `version` and `requires_dist`."""
+RequirementLists = tuple[tuple[str, ...], ...]
+"""What the files of a release require of one project, as it is written: each different list once."""
 Which = Literal["accepts", "excludes"]
 _DEPENDENT_LISTS = ("always", "marker", "extra")
+_REMEMBERED, _REMEMBERED_PARSED = 65_536, 16_384
+_LONG = 4_000
+"""A text this long can have a number of more digits than Python converts."""
+
+
+class Alternative(NamedTuple):
+    """Requirements that apply together, and the rank of their condition (see `CONDITIONS`)."""
+
+    requirements: tuple[str, ...]
+    condition: int
+
+
+class Matched(NamedTuple):
+    """The requirements of a release that match a version, each once, and the least rank of their conditions."""
+
+    requirements: tuple[str, ...]
+    condition: int
+
+
+class _Parsed(NamedTuple):
+    specifier: SpecifierSet
+    marker: str
 
 
 def parse_version(text: str) -> Version:
     """The version that `text` is. Raises LookupNameError."""
     try:
         return Version(text)
-    except InvalidVersion as error:
+    except ValueError as error:  # that it is no version, or a number in it too long
         raise LookupNameError(f"{text!r:.100} is no version of PEP 440") from error
+
+
+def requirements_of(required: str, files: Iterable[Iterable[str]]) -> RequirementLists:
+    """The requirements of the project `required` (normalized) in all that files require; without those of no file."""
+    lists = {
+        tuple([one for one in some if (parsed := parse_requirement(one)) and parsed[0] == required]) for some in files
+    }
+    return tuple(sorted(some for some in lists if some))
+
+
+def alternatives(requirements: tuple[str, ...]) -> tuple[Alternative, ...]:
+    """The alternatives of one file's requirements of one project.
+
+    >>> alternatives(("demo>=1", "demo<3; os_name == 'nt'"))[1].requirements
+    ('demo>=1', "demo<3; os_name == 'nt'")
+    """
+    by_marker: defaultdict[str, list[str]] = defaultdict(list)
+    for requirement in requirements:
+        parsed = _parsed(requirement)
+        if parsed is not None:
+            by_marker[parsed.marker].append(requirement)
+    always = tuple(by_marker.pop("", ()))
+    found = [Alternative(always, 0)] if always else []
+    found += [
+        Alternative((*always, *some), min(_condition(requirement) for requirement in some))
+        for some in by_marker.values()
+    ]
+    return tuple(found)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def accepting(lists: RequirementLists, version: Version) -> Matched | None:
+    """The requirements of the alternatives that accept `version`; None where no alternative does."""
+    accepted = [
+        one
+        for requirements in lists
+        for one in alternatives(requirements)
+        if all(accepts(requirement, version) for requirement in one.requirements)
+    ]
+    return matched_by(accepted)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def excluding(lists: RequirementLists, version: Version) -> Matched | None:
+    """The requirements that exclude `version`; None where none does."""
+    excluded = (
+        Alternative((requirement,), one.condition)
+        for requirements in lists
+        for one in alternatives(requirements)
+        for requirement in one.requirements
+        if not accepts(requirement, version)
+    )
+    return matched_by(excluded)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def naming(lists: RequirementLists) -> Matched | None:
+    """All requirements; None where there is none."""
+    return matched_by(Alternative((one,), _condition(one)) for requirements in lists for one in requirements)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def accepts(requirement: str, version: Version) -> bool:
+    """Whether a requirement that is part of an alternative accepts the version."""
+    parsed = _parsed(requirement)
+    return parsed is not None and (not parsed.specifier or parsed.specifier.contains(version, prereleases=True))
+
+
+def specifier_of(requirement: str) -> SpecifierSet | None:
+    """The specifiers of a requirement; None where it has a URL in their place, or cannot be parsed."""
+    parsed = _parsed(requirement)
+    return None if parsed is None else parsed.specifier
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def specifier_text(requirement: str) -> str | None:
+    """The specifiers as text: empty where any version is accepted; None as above."""
+    parsed = _parsed(requirement)
+    return None if parsed is None else str(parsed.specifier)
+
+
+def matched_by(found: Iterable[Alternative]) -> Matched | None:
+    """All requirements of some alternatives; None without any."""
+    requirements: dict[str, None] = {}
+    condition: int | None = None
+    for one in found:
+        requirements.update(dict.fromkeys(one.requirements))
+        condition = one.condition if condition is None else min(condition, one.condition)
+    return None if condition is None else Matched(tuple(requirements), condition)
 
 
 def kept_by_version(
@@ -31,12 +156,15 @@ def kept_by_version(
 ) -> Iterator[Row]:
     """The dependents with a release that accepts, or excludes, `version` of `required`, with these releases alone.
 
-    A release excludes it if a requirement of one of its files does, and else accepts it. Pre-releases count like other
-    versions, and markers are not looked at. A requirement that cannot be parsed neither accepts nor excludes.
+    A release accepts it where one of its files does, and excludes it where one of them does.
     """
+    matching = accepting if which == "accepts" else excluding
     for row in found:
-        accepted = _releases(files_of(row["normalized"]), required, version)
-        wanted = {release for release, is_accepted in accepted.items() if is_accepted == (which == "accepts")}
+        wanted = {
+            release
+            for release, lists in _lists_by_release(files_of(row["normalized"]), required).items()
+            if matching(lists, version)
+        }
         lists = {
             name: [release for release in row[name] if canonical_version(release) in wanted]
             for name in _DEPENDENT_LISTS
@@ -45,25 +173,27 @@ def kept_by_version(
             yield {**row, **lists}  # type: ignore[misc]
 
 
-def _releases(files: Iterable[Mapping[str, Any]], required: str, version: Version) -> dict[str, bool]:
-    """Of each release (canonical) that requires the project, whether it accepts the version."""
-    accepted: dict[str, bool] = {}
+def _lists_by_release(files: Iterable[Mapping[str, Any]], required: str) -> dict[str, RequirementLists]:
+    """The requirements of the project that files have, by release (canonical)."""
+    lists: defaultdict[str, list[Iterable[str]]] = defaultdict(list)
     for file in files:
-        for requirement in file["requires_dist"] or ():
-            is_accepted = _accepts(requirement, required, version)
-            if is_accepted is not None:
-                release = canonical_version(file["version"])
-                accepted[release] = accepted.get(release, True) and is_accepted
-    return accepted
+        lists[canonical_version(file["version"])].append(file["requires_dist"] or ())
+    return {release: requirements_of(required, some) for release, some in lists.items()}
 
 
-@lru_cache(maxsize=65_536)
-def _accepts(requirement: str, required: str, version: Version) -> bool | None:
-    """Whether a requirement accepts the version; None where it is about another project, or cannot be parsed."""
+def _condition(requirement: str) -> int:
+    parsed = parse_requirement(requirement)
+    return 0 if parsed is None else parsed[1]
+
+
+@lru_cache(maxsize=_REMEMBERED_PARSED)
+def _parsed(requirement: str) -> _Parsed | None:
     try:
         parsed = Requirement(requirement)
-    except InvalidRequirement:
+        if len(requirement) > _LONG:
+            parsed.specifier.contains("0")
+    except ValueError:  # that it is no requirement, or a number in it too long
         return None
-    if canonicalize_name(parsed.name) != required:
+    if parsed.url is not None:
         return None
-    return parsed.specifier.contains(version, prereleases=True)
+    return _Parsed(parsed.specifier, "" if parsed.marker is None else str(parsed.marker))

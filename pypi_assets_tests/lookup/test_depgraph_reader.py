@@ -21,11 +21,11 @@ from pypi_assets.lookup import (
     open_latest,
 )
 from pypi_assets.lookup.depgraph_reader import (
-    breadth_first,
     dependents_answer,
     latest_dependents_at,
     parse_requirement,
     project_answer,
+    transitive_dependents,
 )
 from pypi_assets.storage.store import open_storage
 from pypi_assets_tests.dump_rows import dump_row
@@ -127,7 +127,9 @@ def test_latest_dependents_are_those_of_a_filter_by_packaging_over_the_files_of_
                 expected = list(with_newest(depgraph, depgraph.dependents(name).results))
                 assert list(depgraph.latest_dependents(name)) == expected
                 assert list(latest_dependents_at(small.catalog, serial, name).results) == expected
-                transitive = breadth_first(lambda one: with_newest(depgraph, depgraph.dependents(one).results), name)
+                transitive = transitive_dependents(
+                    lambda one: with_newest(depgraph, depgraph.dependents(one).results), name
+                )
                 assert list(depgraph.transitive_dependents(name, latest=True)) == list(transitive)
             expected = list(with_newest(depgraph, depgraph.all_dependents("b")))
             assert list(depgraph.all_dependents("b", latest=True)) == expected
@@ -166,7 +168,7 @@ def test_transitive_dependents_are_those_of_a_search_over_direct_ones(
         for name in [name for name, distance in distances.items() if distance == steps]:
             for one in graph.get(name, ()):
                 distances.setdefault(one, steps + 1)
-    found = list(breadth_first(direct, "a", depth))
+    found = list(transitive_dependents(direct, "a", depth))
     assert {one["normalized"]: one["depth"] for one in found} == {
         name: distance for name, distance in distances.items() if name != "a"
     }

@@ -3,12 +3,23 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from packaging.requirements import Requirement
 from packaging.version import Version
 
 from pypi_assets.lookup.lookup_command import LookupNameError
-from pypi_assets.lookup.requirement_filters import kept_by_version, parse_version
+from pypi_assets.lookup.requirement_filters import (
+    accepting,
+    excluding,
+    kept_by_version,
+    naming,
+    parse_version,
+    requirements_of,
+    specifier_of,
+    specifier_text,
+)
 
-SPECIFIERS = ("", ">=1", "<2", "==1.5", "!=1.5", ">=1,<2", "~=1.4", ">3")
+SPECIFIERS = ("", ">=1", "<2", "==1.5", "!=1.5", ">=1,<2", "~=1.4", ">3", "===1.5", "==1.*")
+MARKERS = ("", "; os_name == 'nt'", "; os_name != 'nt'", "; extra == 'x'")
 
 
 def kept(which: str, version: str, files: list[dict[str, object]], always: list[str]) -> list[str]:
@@ -17,33 +28,82 @@ def kept(which: str, version: str, files: list[dict[str, object]], always: list[
     return [release for one in found for release in one["always"]]
 
 
-def test_a_release_excludes_what_one_of_its_files_excludes():
+def test_a_release_accepts_what_one_of_its_files_accepts_and_excludes_what_one_excludes():
     files = [
         {"version": "1.0", "requires_dist": ["Base>=1", "other<1"]},
         {"version": "1.0", "requires_dist": ["base<2"]},
         {"version": "2", "requires_dist": None},
         {"version": "3", "requires_dist": ["base @ https://example.org/base.zip"]},
         {"version": "4", "requires_dist": ["base is not parsed"]},
+        {"version": "5", "requires_dist": ["base"]},
     ]
-    releases = ["1.0", "2", "3", "4"]
-    assert kept("accepts", "1.5", files, releases) == ["1.0", "3"]
+    releases = ["1.0", "2", "3", "4", "5"]
+    assert kept("accepts", "1.5", files, releases) == ["1.0", "5"]
     assert kept("excludes", "1.5", files, releases) == []
     assert kept("excludes", "2.0", files, releases) == ["1.0"]
-    assert kept("accepts", "2.0", files, releases) == ["3"]
-    assert kept("accepts", "1.5rc1", files, releases) == ["1.0", "3"]
+    assert kept("accepts", "2.0", files, releases) == ["1.0", "5"]
+    assert kept("accepts", "1.5rc1", files, releases) == ["1.0", "5"]
+
+
+def test_requirements_that_markers_divide_are_alternatives():
+    divided = (("base<2; os_name == 'nt'", "base>=2; os_name != 'nt'"),)
+    assert accepting(divided, Version("3")) == (("base>=2; os_name != 'nt'",), 1)
+    assert excluding(divided, Version("3")) == (("base<2; os_name == 'nt'",), 1)
+    narrowed = (("base>=1", "base<2; os_name == 'nt'", "base[all]; extra == 'x'"),)
+    assert accepting(narrowed, Version("3")) == (("base>=1", "base[all]; extra == 'x'"), 0)
+    assert excluding(narrowed, Version("3")) == (("base<2; os_name == 'nt'",), 1)
+    assert excluding(narrowed, Version("0.5")) == (("base>=1",), 0)
+    assert accepting(narrowed, Version("0.5")) is None
+    both = (("base>=1", "base<2"),)
+    assert (accepting(both, Version("3")), excluding(both, Version("3"))) == (None, (("base<2",), 0))
+    assert naming(narrowed) == (narrowed[0], 0)
+    assert naming((("base @ https://example.org/base.zip ; extra == 'x'",),)) == (
+        ("base @ https://example.org/base.zip ; extra == 'x'",),
+        2,
+    )
+    assert naming(()) is None
+
+
+def environments(requirements: list[str]) -> list[list[Requirement]]:
+    """What applies together: without a marker, and with each."""
+    parsed = [Requirement(requirement) for requirement in requirements]
+    markers = {None, *(str(one.marker) for one in parsed if one.marker)}
+    return [
+        [one for one in parsed if one.marker is None or str(one.marker) == marker]
+        for marker in sorted(markers, key=str)
+    ]
 
 
 @given(
-    st.lists(st.tuples(st.integers(1, 3), st.sampled_from(SPECIFIERS)), max_size=6), st.sampled_from(["1", "1.5", "4"])
+    st.lists(st.tuples(st.sampled_from(SPECIFIERS), st.sampled_from(MARKERS)), min_size=1, max_size=4),
+    st.sampled_from(["1", "1.5", "4", "1.5rc1"]),
 )
-def test_each_release_that_requires_it_accepts_or_excludes_a_version(files: list[tuple[int, str]], version: str):
-    rows = [{"version": str(release), "requires_dist": [f"base{specifier}"]} for release, specifier in files]
-    releases = sorted({row["version"] for row in rows})
-    accepting, excluding = (kept(which, version, rows, releases) for which in ("accepts", "excludes"))  # type: ignore[arg-type]
-    assert sorted(accepting + excluding) == releases
+def test_it_is_what_some_environment_accepts_or_excludes(drawn: list[tuple[str, str]], version: str):
+    requirements = [f"base{specifier}{marker}" for specifier, marker in drawn]
+    lists = requirements_of("base", [["other<1", *requirements], ["base-2"]])
+    applied = [some for some in environments(requirements) if some]
+    verdicts = {all(one.specifier.contains(version, prereleases=True) for one in some) for some in applied}
+    assert (accepting(lists, Version(version)) is not None) == (True in verdicts)
+    assert (excluding(lists, Version(version)) is not None) == (False in verdicts)
 
 
 def test_what_is_no_version_is_refused():
     assert parse_version("1.0") == Version("1.0")
-    with pytest.raises(LookupNameError):
-        parse_version("latest")
+    for text in ("latest", "", "9" * 5_000):
+        with pytest.raises(LookupNameError, match="is no version of PEP 440"):
+            parse_version(text)
+
+
+def test_a_requirement_with_a_number_of_thousands_of_digits_neither_accepts_nor_excludes():
+    lists = ((f"base>={'9' * 5_000}",),)
+    assert accepting(lists, Version("1")) is excluding(lists, Version("1")) is None
+
+
+def test_specifiers_are_those_of_what_is_no_url():
+    assert [specifier_text(one) for one in ("base", "base >=1 ; os_name == 'nt'", "base @ https://x.example/")] == [
+        "",
+        ">=1",
+        None,
+    ]
+    assert specifier_of("base is not parsed") is None
+    assert str(specifier_of("base<2")) == "<2"

@@ -4,6 +4,7 @@ Intervals decide whether a file was live and yanked then. What was read of it is
 """
 
 import json
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -139,6 +140,20 @@ def project_rows_at(catalog: Catalog, serial: int, project: str) -> Iterator[dic
         projects.c.normalized == canonicalize_name(project), live_intervals.c.start.is_not(None)
     )
     yield from stream_rows(catalog, query, serial)
+
+
+def releases_rows_at(catalog: Catalog, serial: int, wanted: Collection[tuple[str, str]]) -> Iterator[dict[str, object]]:
+    """The rows of those releases, each a (normalized name, version), that have files live at `serial`."""
+    by_version: defaultdict[str, list[str]] = defaultdict(list)
+    for project, version in wanted:
+        by_version[project].append(version)
+    live = rows_at(catalog, serial).where(live_intervals.c.start.is_not(None))
+    for some in at_a_time(sorted(by_version)):
+        versions = {version for project in some for version in by_version[project]}
+        query = live.where(projects.c.normalized.in_(some), releases.c.version.in_(versions))
+        for row in stream_rows(catalog, query, serial):
+            if (row["normalized"], row["version"]) in wanted:
+                yield row
 
 
 def providing_releases(

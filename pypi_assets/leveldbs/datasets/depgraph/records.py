@@ -36,6 +36,7 @@ from pypi_assets.leveldbs.datasets.depgraph.files import File, Files
 from pypi_assets.leveldbs.format.errors import LeveldbDamagedError
 from pypi_assets.leveldbs.format.keys import SEPARATOR, as_part, key, prefix
 from pypi_assets.leveldbs.format.leveldb_binding import Database
+from pypi_assets.leveldbs.format.newest_release import newest_release
 from pypi_assets.leveldbs.format.records import Records, Row, records_of
 from pypi_assets.leveldbs.format.version_order import canonical_version, version_key
 
@@ -71,7 +72,15 @@ class _Yank(msgspec.Struct):
     yanked: bool
 
 
+class _YankAndRequirements(_Yank):
+    """The same part, and the JSON of what they require."""
+
+    requires_dist: msgspec.Raw
+
+
 _few_yanks_decoder = msgspec.json.Decoder(tuple[list[_Yank], list[tuple[str, int, msgspec.Raw]]])
+_few_requirements_decoder = msgspec.json.Decoder(tuple[list[_YankAndRequirements], list[tuple[str, int, msgspec.Raw]]])
+_requirements_decoder = msgspec.json.Decoder(list[str] | None)
 _release_decoder = msgspec.json.Decoder(list[tuple[str, str, msgspec.Raw]])
 _shared_yank_decoder = msgspec.json.Decoder(tuple[int, _Yank])
 """The same records without what `version_yanks` does not need."""
@@ -188,6 +197,36 @@ def version_yanks(db: Database, project: str) -> Iterator[tuple[str, bool]]:
         else:
             runs += _release_decoder.decode(value)
     yield from ((version, yanks[name]) for version, name, _ in runs)
+
+
+def newest_requirements(db: Database, project: str) -> tuple[str, list[list[str]]] | None:
+    """The newest version of `project` (normalized), and what its files require, each list once; None without files.
+
+    It is the `newest_release`, as the first of its files spells it. Files whose requirements are unknown have no list.
+    Of a project with few files, which is one record, little more than the requirements of this version is decoded.
+    """
+    value = db.get(key("d", project), verify_checksums=True)
+    if value is None:
+        return None
+    if _has_files(value):
+        all_shared, runs = _few_requirements_decoder.decode(value)
+        if len(runs) > 1:
+            newest = newest_release([(version, all_shared[number].yanked) for version, number, _ in runs])
+            runs = [run for run in runs if canonical_version(run[0]) == newest]
+        numbers = dict.fromkeys([number for _, number, _ in runs])
+        lists = [_requirements_decoder.decode(all_shared[number].requires_dist) for number in numbers]
+        return runs[0][0], _different(lists)
+    newest = newest_release(version_yanks(db, project))
+    files = find_version(db, project, newest)
+    return files[0]["version"], _different(file["requires_dist"] for file in files)
+
+
+def _different(lists: Iterable[list[str] | None]) -> list[list[str]]:
+    found: list[list[str]] = []
+    for one in lists:
+        if one is not None and one not in found:
+            found.append(one)
+    return found
 
 
 def encoded(project: str, rows: list[Row]) -> list[tuple[bytes, bytes]]:

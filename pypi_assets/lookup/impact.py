@@ -1,0 +1,214 @@
+"""What depends on a project, or on one of its versions, by what newest releases require; and what excludes a version.
+
+A *link* leads from the newest release of one project to another that it requires. The first link leads to the requested
+project. It counts where a requirement names the project, accepts the version, or excludes it, whichever is requested.
+Every further link counts where a requirement accepts the newest release of the project that it leads to. So no version
+is chosen here: that takes a solver, whose answers `breaks` takes as a function.
+"""
+
+from collections.abc import Callable, Container, Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from typing import Literal, TypedDict
+
+from packaging.utils import canonicalize_name
+from packaging.version import InvalidVersion, Version
+
+from pypi_assets.distributions.requirement_names import CONDITIONS
+from pypi_assets.lookup.breadth_first import breadth_first
+from pypi_assets.lookup.newest_requirements import NewestRelease, NewestRequirements
+from pypi_assets.lookup.requirement_filters import (
+    Matched,
+    RequirementLists,
+    accepting,
+    alternatives,
+    excluding,
+    matched_by,
+    naming,
+    requirements_of,
+    specifier_of,
+    specifier_text,
+)
+
+LONGEST_CHAIN = 100
+_FIRST_AT_ONCE, _AT_ONCE = 20, 500
+"""How many projects are read at once: few at first, so that an answer begins at once."""
+
+
+class Impact(TypedDict):
+    """A project (`normalized`) whose newest release, `version`, requires `required`: by these `requirements`, as they
+    are written, with their `specifiers`. `condition` is when the least of them holds: always, by a marker, or with an
+    extra.
+
+    `depth` is the least number of links to the requested project. `chain` are the projects that the links lead through,
+    from `required` to the requested one; of a longer chain the first 100.
+    """
+
+    depth: int
+    required: str
+    normalized: str
+    version: str
+    condition: str
+    requirements: list[str]
+    specifiers: list[str]
+    chain: list[str]
+
+
+class Break(Impact):
+    """The same of a project that a version breaks. `reason` is `excludes` where its requirements exclude the version,
+    `requires` where they lead to a project that the version breaks, and `unsolvable` where a solver finds no solution
+    with it; then `proof` is the solver's.
+    """
+
+    reason: Literal["excludes", "requires", "unsolvable"]
+    proof: str | None
+
+
+Solvable = Callable[[str], bool | str]
+"""Whether a project (normalized) has a solution with the version: True, or False or a proof that it has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Link:
+    """A project that was found, the one that it requires, its files' requirements of that, and those that count; the
+    chain as in `Impact`.
+    """
+
+    project: str
+    version: str
+    required: str
+    lists: RequirementLists
+    matched: Matched
+    chain: list[str]
+
+
+_Judge = Callable[[RequirementLists], Matched | None]
+
+
+def impact(
+    graph: NewestRequirements,
+    project: str,
+    version: Version | None = None,
+    *,
+    transitive: bool = False,
+    depth: int | None = None,
+) -> Iterator[Impact]:
+    """The projects whose newest release requires `project`, or with `version` accepts this version of it.
+
+    With `transitive`, those that require one of these follow, and so on, up to `depth` links away: each once, breadth
+    first; those that require the same project by normalized name. The project itself never comes.
+    """
+    first = naming if version is None else partial(accepting, version=version)
+    for steps, link in _Walk(graph, project, first).links(depth if transitive else 1):
+        yield _described(steps, link, link.matched)
+
+
+def breaks(
+    graph: NewestRequirements,
+    project: str,
+    version: Version,
+    *,
+    transitive: bool = False,
+    depth: int | None = None,
+    solvable: Solvable | None = None,
+) -> Iterator[Break]:
+    """The projects whose newest release `version` of `project` breaks, in the order of `impact`.
+
+    These are the ones whose requirements exclude it, and with `transitive` those that require one of these. With
+    `solvable`, it decides about all projects that require the project, but those that exclude the version themselves.
+    """
+    first = partial(excluding, version=version) if solvable is None else naming
+    for steps, link in _Walk(graph, project, first).links(depth if transitive else 1):
+        if steps == 1 and (excluded := excluding(link.lists, version)):
+            yield _broken(steps, link, excluded, "excludes")
+        elif solvable is None:
+            yield _broken(steps, link, link.matched, "requires")
+        elif (found := solvable(link.project)) is not True:
+            yield _broken(steps, link, link.matched, "unsolvable", found or None)
+
+
+class _Walk:
+    """A search, breadth first, that remembers how each project was found, and its newest version."""
+
+    def __init__(self, graph: NewestRequirements, project: str, first: _Judge) -> None:
+        self._graph, self._first = graph, first
+        self._start: str = canonicalize_name(project)
+        self._found: dict[str, tuple[str, str]] = {}
+        """By project: the one that it requires, and its version."""
+
+    def links(self, depth: int | None) -> Iterator[tuple[int, _Link]]:
+        """The links of all projects that are found, each with its depth: at most `depth`."""
+        return breadth_first(self._requiring, self._start, depth)
+
+    def _requiring(self, required: str, found: Container[str]) -> Iterator[tuple[str, _Link]]:
+        """The links to `required` of projects that were not found before."""
+        judge = self._first if required == self._start else _accepting(self._found[required][1])
+        chain = list(islice(self._chain(required), LONGEST_CHAIN))
+        for project, newest in self._newest(name for name in self._graph.requiring(required) if name not in found):
+            if newest is None:
+                continue
+            lists = requirements_of(required, newest.requirements)
+            matched = judge(lists)
+            if matched:
+                self._found[project] = (required, newest.version)
+                yield project, _Link(project, newest.version, required, lists, matched, chain)
+
+    def _newest(self, names: Iterable[str]) -> Iterator[tuple[str, NewestRelease | None]]:
+        rest = iter(names)
+        at_once = _FIRST_AT_ONCE
+        while some := list(islice(rest, at_once)):
+            yield from zip(some, self._graph.newest(some), strict=True)
+            at_once = _AT_ONCE
+
+    def _chain(self, project: str) -> Iterator[str]:
+        while project != self._start:
+            yield project
+            project = self._found[project][0]
+        yield project
+
+
+def _accepting(version: str) -> _Judge:
+    """Accepts what requires this version; one that is not of PEP 440, only where any version is required."""
+    try:
+        parsed = Version(version)
+    except InvalidVersion:
+        return _of_any_version
+    return partial(accepting, version=parsed)
+
+
+def _of_any_version(lists: RequirementLists) -> Matched | None:
+    free = [
+        one
+        for requirements in lists
+        for one in alternatives(requirements)
+        if not any(specifier_of(requirement) for requirement in one.requirements)
+    ]
+    return matched_by(free)
+
+
+def _described(depth: int, link: _Link, matched: Matched) -> Impact:
+    """The link as it is answered, by these of its requirements."""
+    requirements, condition = matched
+    specifiers = dict.fromkeys(map(specifier_text, requirements))
+    return Impact(
+        depth=depth,
+        required=link.required,
+        normalized=link.project,
+        version=link.version,
+        condition=CONDITIONS[condition],
+        requirements=list(requirements),
+        specifiers=[one for one in specifiers if one is not None],
+        chain=link.chain.copy(),
+    )
+
+
+def _broken(
+    depth: int,
+    link: _Link,
+    matched: Matched,
+    reason: Literal["excludes", "requires", "unsolvable"],
+    proof: str | None = None,
+) -> Break:
+    """The link as it is answered where the version breaks its project."""
+    return Break(**_described(depth, link, matched), reason=reason, proof=proof)

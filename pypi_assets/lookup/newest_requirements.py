@@ -1,0 +1,124 @@
+"""What the newest releases of projects require: of the newest LevelDB version, or of the catalog at a serial.
+
+The newest release is the one that an installer would choose (`leveldbs/format/newest_release.py`).
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import groupby
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, Protocol
+
+from packaging.utils import canonicalize_name
+
+from pypi_assets.leveldbs.datasets.depgraph import dependents
+from pypi_assets.leveldbs.datasets.depgraph import records as depgraph
+from pypi_assets.leveldbs.format.leveldb_binding import Database
+from pypi_assets.leveldbs.format.newest_release import newest_release
+from pypi_assets.leveldbs.format.records import scan
+from pypi_assets.leveldbs.format.version_order import canonical_version
+
+if TYPE_CHECKING:
+    from pypi_assets.catalog.database import Catalog
+
+_REMEMBERED_PROJECTS = 65_536
+
+
+@dataclass(frozen=True, slots=True)
+class NewestRelease:
+    """The newest version of a project, and what its files require: each list once, as it is written."""
+
+    version: str
+    requirements: Sequence[Sequence[str]]
+
+
+class NewestRequirements(Protocol):
+    """The graph of what newest releases require. Names are normalized."""
+
+    def requiring(self, project: str) -> Iterator[str]:
+        """The projects with any release that requires `project`, by name."""
+        ...
+
+    def newest(self, projects: Sequence[str]) -> Iterator[NewestRelease | None]:
+        """The newest release of each of these projects; None of one without files."""
+        ...
+
+    def versions(self, project: str) -> Sequence[tuple[str, bool]]:
+        """The versions of a project, and whether each is yanked: all of its files are."""
+        ...
+
+
+class PublishedRequirements:
+    """Those of a version of `depgraph`. What was read last is remembered."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+        self._newest = lru_cache(_REMEMBERED_PROJECTS)(self._read_newest)
+
+    def requiring(self, project: str) -> Iterator[str]:
+        start = dependents.dependents_prefix(project)
+        return (record_key[len(start) :].decode() for record_key, _ in scan(self._db, start))
+
+    def newest(self, projects: Sequence[str]) -> Iterator[NewestRelease | None]:
+        return map(self._newest, projects)
+
+    def versions(self, project: str) -> Sequence[tuple[str, bool]]:
+        return _by_version(depgraph.version_yanks(self._db, project))
+
+    def _read_newest(self, project: str) -> NewestRelease | None:
+        found = depgraph.newest_requirements(self._db, project)
+        return None if found is None else NewestRelease(*found)
+
+
+class PastRequirements:
+    """Those of the catalog at a serial, where it is exact."""
+
+    def __init__(self, catalog: "Catalog", serial: int) -> None:
+        self._catalog, self._serial = catalog, serial
+
+    def requiring(self, project: str) -> Iterator[str]:
+        from pypi_assets.catalog.publications.dump_rows import requiring_releases  # the database takes long to load
+
+        found = requiring_releases(self._catalog, self._serial, project)
+        return iter([name for name, _ in groupby(found, key=itemgetter(0))])
+
+    def newest(self, projects: Sequence[str]) -> Iterator[NewestRelease | None]:
+        from pypi_assets.catalog.publications.dump_rows import releases_rows_at, version_yanks_at
+        from pypi_assets.dumps.dump_format import as_dumped
+
+        yanks: defaultdict[str, list[tuple[str, bool]]] = defaultdict(list)
+        for project, version, is_yanked in version_yanks_at(self._catalog, self._serial, projects):
+            yanks[project].append((version, is_yanked))
+        newest = {project: newest_release(files) for project, files in yanks.items()}
+        wanted = {
+            (project, version)
+            for project, files in yanks.items()
+            for version, _ in files
+            if canonical_version(version) == newest[project]
+        }
+        spelled: dict[str, str] = {}
+        lists: defaultdict[str, dict[tuple[str, ...], None]] = defaultdict(dict)
+        for row in releases_rows_at(self._catalog, self._serial, wanted):
+            file: Any = as_dumped(row)
+            name: str = file["normalized"]
+            spelled[name] = min(spelled.get(name, file["version"]), file["version"])
+            if file["requires_dist"] is not None:
+                lists[name][tuple(file["requires_dist"])] = None
+        for project in projects:
+            yield NewestRelease(spelled[project], tuple(lists[project])) if project in spelled else None
+
+    def versions(self, project: str) -> Sequence[tuple[str, bool]]:
+        from pypi_assets.catalog.publications.dump_rows import version_yanks_at
+
+        found = version_yanks_at(self._catalog, self._serial, [canonicalize_name(project)])
+        return _by_version((version, is_yanked) for _, version, is_yanked in found)
+
+
+def _by_version(files: Iterable[tuple[str, bool]]) -> list[tuple[str, bool]]:
+    """Each version once; it is yanked where all of its files are."""
+    is_yanked: dict[str, bool] = {}
+    for version, yanked in files:
+        is_yanked[version] = is_yanked.get(version, True) and yanked
+    return list(is_yanked.items())

@@ -1,0 +1,233 @@
+"""What depends on a version and what it breaks: compared with a search over all rows, published and at a serial."""
+
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name, canonicalize_version
+from packaging.version import InvalidVersion, Version
+
+from pypi_assets.dumps.full_dump import full_dump
+from pypi_assets.leveldbs.datasets.depgraph import records
+from pypi_assets.leveldbs.versions.publish import build_version
+from pypi_assets.lookup import DepgraphReader, open_latest
+from pypi_assets.lookup.impact import LONGEST_CHAIN, Break, Impact, breaks, impact
+from pypi_assets.lookup.newest_requirements import NewestRequirements, PastRequirements
+from pypi_assets.storage.store import open_storage
+from pypi_assets_tests.lookup.test_newest import chosen
+from pypi_assets_tests.lookup.test_requirement_filters import environments
+from pypi_assets_tests.small_catalog import small_catalog
+
+Files = Mapping[tuple[str, str, str], tuple[bool, list[str] | None]]
+"""By (project, version, suffix): whether the file is yanked, and what it requires."""
+REQUIREMENTS = (
+    *("base", "Base>=2", "base<2; os_name == 'nt'", "base>=2 ; os_name != 'nt'", "base[x]==1.0; extra == 'y'"),
+    *("mid", "mid<2", "mid>=2; extra == 'z'", "app ; os_name == 'nt'", "base @ https://example.org/base.zip", "-"),
+)
+PROJECTS = ("app", "base", "mid", "top")
+files_drawn = st.dictionaries(
+    st.tuples(
+        st.sampled_from(PROJECTS),
+        st.sampled_from(["1.0", "1.0.0", "2.0", "2.0.post1", "3.0rc1", "1!0.dev1", "no version"]),
+        st.sampled_from([".zip", "-py3-none-any.whl"]),
+    ),
+    st.tuples(st.booleans(), st.none() | st.lists(st.sampled_from(REQUIREMENTS), max_size=3)),
+    max_size=14,
+)
+
+
+@contextmanager
+def published(folder: Path, files: Files) -> Iterator[tuple[DepgraphReader, NewestRequirements]]:
+    """A reader over the files, and the requirements of the catalog that they are from."""
+    small = small_catalog(folder)
+    for serial, ((project, version, suffix), (yanked, requires)) in enumerate(files.items(), 1):
+        filename = f"{project}-{version}{suffix}"
+        small.add(serial, project, version, filename, requires_dist=None if requires is None else tuple(requires))
+        if yanked:
+            small.yank(serial, filename)
+    serial = len(files) + 1
+    small.complete(serial)
+    storage = open_storage((folder / "storage").as_uri())
+    full_dump(small.catalog, storage, 1)
+    build_version("depgraph", storage=storage, catalog=small.catalog)
+    with open_latest(DepgraphReader, storage) as depgraph:
+        yield depgraph, PastRequirements(small.catalog, serial)
+    small.catalog.close()
+
+
+class Model:
+    """The same by a search over all rows, by `packaging` alone."""
+
+    def __init__(self, files: Files) -> None:
+        self.newest: dict[str, tuple[str, list[list[str]]]] = {}
+        for project in {project for project, _, _ in files}:
+            is_yanked: dict[str, bool] = {}
+            for (name, version, _), (yanked, _) in files.items():
+                if name == project:
+                    release = canonicalize_version(version)
+                    is_yanked[release] = is_yanked.get(release, True) and yanked
+            [newest] = {canonicalize_version(version) for version in chosen(is_yanked)}
+            of_newest = {one: requires for one, (_, requires) in files.items() if one[0] == project}
+            of_newest = {one: requires for one, requires in of_newest.items() if canonicalize_version(one[1]) == newest}
+            version = min(version for _, version, _ in of_newest)
+            self.newest[project] = version, [requires for requires in of_newest.values() if requires]
+
+    def verdicts(self, project: str, required: str, version: str | None) -> set[bool]:
+        """Whether environments of the project's newest release accept the version."""
+        found = set()
+        for requires in self.newest[project][1]:
+            parsed = [one for one in requires if one != "-" and canonicalize_name(Requirement(one).name) == required]
+            with_versions = [one for one in parsed if Requirement(one).url is None]
+            if version is None:
+                found |= {True} if parsed else set()
+                continue
+            for some in environments(with_versions):
+                try:
+                    Version(version)
+                    verdict = all(one.specifier.contains(version, prereleases=True) for one in some)
+                except InvalidVersion:
+                    verdict = all(not one.specifier for one in some)
+                found |= {verdict} if some else set()
+        return found
+
+    def depths(self, name: str, version: str | None, *, accepted: bool = True) -> dict[str, int]:
+        depths = {name: 0}
+        for depth in range(1, len(PROJECTS) + 1):
+            before = dict(depths)
+            for required, at in before.items():
+                if at != depth - 1:
+                    continue
+                wanted = version if depth == 1 else self.newest[required][0]
+                verdict = accepted if depth == 1 else True
+                for project in self.newest:
+                    if project not in before and verdict in self.verdicts(project, required, wanted):
+                        depths[project] = depth
+        return {project: depth for project, depth in depths.items() if depth}
+
+
+def checked_rows(found: list[Any], model: Model, name: str) -> dict[str, int]:
+    """The depths of rows whose chains and versions are right, and that come in order."""
+    depths: dict[str, int] = {}
+    for row in found:
+        assert row["version"] == model.newest[row["normalized"]][0]
+        assert (row["chain"][0], row["chain"][-1], len(row["chain"])) == (row["required"], name, row["depth"])
+        assert row["required"] == name or depths[row["required"]] == row["depth"] - 1
+        assert all(canonicalize_name(Requirement(one).name) == row["required"] for one in row["requirements"])
+        assert row["requirements"]
+        depths[row["normalized"]] = row["depth"]
+    assert len(depths) == len(found)
+    assert list(depths.values()) == sorted(depths.values())
+    return depths
+
+
+@settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow])
+@given(files=files_drawn, few=st.sampled_from([2, 20]), version=st.sampled_from([None, "1.0", "2", "3.0rc1", "9"]))
+def test_it_is_what_a_search_over_all_rows_finds(files: Files, few: int, version: str | None) -> None:
+    model = Model(files)
+    wanted = None if version is None else Version(version)
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(records, "FEW_FILES", few)  # many files of a project are read in another way
+        with published(Path(folder), files) as (depgraph, past):
+            for name in PROJECTS:
+                for depth in (None, 2):
+                    query = partial(impact, project=name, version=wanted, transitive=True, depth=depth)
+                    found = list(depgraph.over_newest(Impact, query))
+                    assert found == list(query(past))
+                    expected = model.depths(name, version)
+                    expected = {one: at for one, at in expected.items() if depth is None or at <= depth}
+                    assert checked_rows(found, model, name) == expected
+                    direct = depgraph.over_newest(Impact, partial(impact, project=name, version=wanted))
+                    assert list(direct) == [row for row in found if row["depth"] == 1]
+                if wanted is not None:
+                    broken_by = partial(breaks, project=name, version=wanted, transitive=True)
+                    broken = list(depgraph.over_newest(Break, broken_by))
+                    assert broken == list(broken_by(past))
+                    assert checked_rows(broken, model, name) == model.depths(name, version, accepted=False)
+                    assert {(row["depth"] == 1) == (row["reason"] == "excludes") for row in broken} <= {True}
+
+
+FILES: Files = {
+    ("base", "1.0", ".zip"): (False, []),
+    ("base", "2.0", ".zip"): (False, ["base[x]; extra == 'y'"]),
+    ("mid", "1.0", ".zip"): (False, ["Base>=1"]),
+    ("old", "1.0", ".zip"): (False, ["base<2", "base>=0.5; os_name == 'nt'"]),
+    ("top", "1.0", ".zip"): (False, ["old; extra == 'x'", "mid; os_name == 'nt'"]),
+    ("over", "1.0", ".zip"): (False, ["top", "over"]),
+    ("before", "1.0", ".zip"): (False, ["base"]),
+    ("before", "2.0", ".zip"): (False, ["mid<1"]),
+    ("link", "1.0", ".zip"): (False, ["base @ https://example.org/base.zip"]),
+}
+
+
+@pytest.fixture
+def graph(tmp_path: Path) -> Iterator[NewestRequirements]:
+    with published(tmp_path, FILES) as (_, past):
+        yield past
+
+
+def names(rows: Iterator[Any]) -> list[tuple[int, str]]:
+    return [(row["depth"], row["normalized"]) for row in rows]
+
+
+def test_each_row_names_the_release_the_requirement_its_condition_and_the_chain(graph: NewestRequirements) -> None:
+    found = list(impact(graph, "BASE", Version("2.0"), transitive=True))
+    assert found[0] == Impact(
+        depth=1,
+        required="base",
+        normalized="mid",
+        version="1.0",
+        condition="always",
+        requirements=["Base>=1"],
+        specifiers=[">=1"],
+        chain=["base"],
+    )
+    assert [(row["normalized"], row["condition"], row["chain"]) for row in found[1:]] == [
+        ("top", "marker", ["mid", "base"]),
+        ("over", "always", ["top", "mid", "base"]),
+    ]
+    assert names(impact(graph, "base")) == [(1, "link"), (1, "mid"), (1, "old")]
+    assert names(impact(graph, "base", transitive=True, depth=2)) == [*names(impact(graph, "base")), (2, "top")]
+
+
+def test_what_excludes_a_version_is_broken_and_so_is_what_requires_it(graph: NewestRequirements) -> None:
+    found = list(breaks(graph, "base", Version("2.0"), transitive=True))
+    assert [(row["normalized"], row["reason"], row["requirements"], row["chain"]) for row in found] == [
+        ("old", "excludes", ["base<2"], ["base"]),
+        ("top", "requires", ["old; extra == 'x'"], ["old", "base"]),
+        ("over", "requires", ["top"], ["top", "old", "base"]),
+    ]
+    assert names(breaks(graph, "base", Version("2.0"))) == [(1, "old")]
+    assert names(breaks(graph, "base", Version("1.0"), transitive=True)) == []
+
+
+def test_a_solver_decides_about_all_others(graph: NewestRequirements) -> None:
+    requested = []
+
+    def solvable(project: str) -> bool | str:
+        requested.append(project)
+        return {"mid": "because mid is broken", "top": False}.get(project, True)
+
+    found = list(breaks(graph, "base", Version("2.0"), transitive=True, solvable=solvable))
+    assert [(row["normalized"], row["reason"], row["proof"]) for row in found] == [
+        ("mid", "unsolvable", "because mid is broken"),
+        ("old", "excludes", None),
+        ("top", "unsolvable", None),
+    ]
+    assert requested == ["link", "mid", "top", "over"]
+
+
+def test_a_long_chain_is_cut_and_a_circle_ends(tmp_path: Path) -> None:
+    count = LONGEST_CHAIN + 3
+    files: Files = {(f"p{number:03}", "1", ".zip"): (False, [f"p{(number - 1) % count:03}"]) for number in range(count)}
+    with published(tmp_path, files) as (depgraph, _):
+        found = list(depgraph.over_newest(Impact, partial(impact, project="p000", transitive=True)))
+    assert [row["normalized"] for row in found] == [f"p{number:03}" for number in range(1, count)]
+    assert [len(row["chain"]) for row in found[-4:]] == [99, 100, 100, 100]
+    assert found[-1]["chain"][-1] == "p002"
