@@ -44,6 +44,8 @@ _COMMANDS = {
         "lookup": ("cli.lookup:lookup_group", "Query the newest LevelDB versions; for an earlier serial, the catalog."),
         "owners": ("cli.owners:owners_command", "Rank the projects that provide imports, with the reasons."),
         "files": ("cli.files:files_command", "List the live distributions."),
+        "impact": ("cli.impact:impact_command", "Show what depends on PROJECT, or on one of its versions."),
+        "breaks": ("cli.breaks:breaks_command", "Show projects whose newest release excludes VERSION of PROJECT."),
         "history": ("cli.history:history_command", "Show what happened to PROJECT, by serial."),
         "confusion": ("cli.confusion:confusion_command", "Show names that several indexes have, or that look alike."),
         "visits": ("cli.visits:visits_command", "List or compare the visits of PROJECT's page."),

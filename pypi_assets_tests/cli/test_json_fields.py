@@ -56,6 +56,7 @@ def test_no_field_of_json_is_renamed_or_removed(
     run("dump full", "--shards", "1")
     run("dump parquet")
     run("leveldb update")
+    first = index.serial
     index.wheel("demo", "2.0")
     index.history.yank("demo", "1.0")
     run("crawl incremental")
@@ -73,6 +74,8 @@ def test_no_field_of_json_is_renamed_or_removed(
     run("lookup project", "demo")
     run("lookup dependents", "other-pkg")
     run("lookup dependents --transitive", "other-pkg")
+    run("impact", "other-pkg", "--at", first)
+    run("breaks", "other-pkg==1.0")
     run("lookup page", "demo")
     run("files")
     run("history", "demo", "--all")
