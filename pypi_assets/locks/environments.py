@@ -28,6 +28,7 @@ _WINDOWS = {"win32": "x86", "win_amd64": "AMD64", "win_arm64": "ARM64"}
 _OLD_NAMES = {(2, 5): "manylinux1", (2, 12): "manylinux2010", (2, 17): "manylinux2014"}
 _OLDEST_MINOR = {"x86_64": 5, "i686": 5}
 _ANY = "any"
+_MISSING = object()
 
 
 class EnvironmentNameError(ExpectedError):
@@ -62,10 +63,7 @@ class Environment:
         """Whether a Requires-Python allows the version of Python. What is no specifier allows any."""
         if self.python is None or requires_python is None:
             return True
-        try:
-            return SpecifierSet(requires_python).contains(self.variables["python_full_version"], prereleases=True)
-        except ValueError:  # InvalidSpecifier, or a number with thousands of digits
-            return True
+        return _contains(requires_python, self.variables["python_full_version"])
 
     def ranks(self, filenames: Iterable[str]) -> dict[str, tuple[int, tuple[int, str]]]:
         """Those of the wheels that fit, each with its rank: an installer takes the one with the least.
@@ -74,15 +72,31 @@ class Environment:
         """
         found = {}
         for filename in filenames:
-            try:
-                _, _, build, tags = parse_wheel_filename(filename)
-            except InvalidWheelFilename:
+            parts = filename.split("-", 2)
+            if len(parts) < 3 or not _is_wheel_of(parts[0], parts[1]):
                 continue
-            place = min((place for tag in tags if (place := self._place(tag)) is not None), default=None)
-            if place is not None:
-                number, text = build or (0, "")
-                found[filename] = (place, (-number, text))
+            rank = self._ranks.get(parts[2], _MISSING)
+            if rank is _MISSING:
+                rank = self._ranks[parts[2]] = self._rank(parts[2])
+            if rank is not None:
+                found[filename] = rank
         return found
+
+    @cached_property
+    def _ranks(self) -> dict[str, Any]:
+        """The ranks of the ends of filenames that were looked at: far fewer than filenames."""
+        return {}
+
+    def _rank(self, name_end: str) -> tuple[int, tuple[int, str]] | None:
+        try:
+            _, _, build, tags = parse_wheel_filename(f"x-0-{name_end}")
+        except InvalidWheelFilename:
+            return None
+        place = min((place for tag in tags if (place := self._place(tag)) is not None), default=None)
+        if place is None:
+            return None
+        number, text = build or (0, "")
+        return place, (-number, text)
 
     @property
     def is_whole(self) -> bool:
@@ -190,6 +204,24 @@ def _variables(os_name: str, sys_platform: str, system: str, machine: str) -> di
         "platform_system": system,
         "platform_machine": machine,
     }
+
+
+@lru_cache(65_536)
+def _contains(requires_python: str, version: str) -> bool:
+    try:
+        return SpecifierSet(requires_python).contains(version, prereleases=True)
+    except ValueError:  # InvalidSpecifier, or a number with thousands of digits
+        return True
+
+
+@lru_cache(131_072)
+def _is_wheel_of(project: str, version: str) -> bool:
+    """Whether a wheel's name may begin like this."""
+    try:
+        parse_wheel_filename(f"{project}-{version}-py3-none-any.whl")
+    except InvalidWheelFilename:
+        return False
+    return True
 
 
 _Conditions = tuple[tuple[tuple[str, Any], ...], ...]

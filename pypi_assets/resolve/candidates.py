@@ -1,11 +1,11 @@
 """The versions of a project from which a resolution chooses, for one environment."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import lru_cache
-from typing import Any
+from functools import cached_property, lru_cache
+from typing import Any, Protocol
 
 from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
@@ -14,9 +14,22 @@ from pypi_assets.distributions.record import DistributionKind
 from pypi_assets.locks.environments import Environment
 from pypi_assets.resolve.version_sets import Notes, VersionSet
 
+_UPPER_BOUNDS = frozenset(("<", "<=", "~="))
 Row = Mapping[str, Any]
 """A live file, as `DepgraphReader.project` answers it."""
-_UPPER_BOUNDS = frozenset(("<", "<=", "~="))
+
+
+class Releases(Protocol):
+    """The releases of a project."""
+
+    @property
+    def names(self) -> Sequence[str]:
+        """Their versions; some may have no live files."""
+        ...
+
+    def files(self, name: str) -> Iterable[Row]:
+        """The live files of a release."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +52,7 @@ class Conditions:
 class Candidate:
     """A version, and the file that an installer would take of it; None where none can be taken, for the `reason`.
 
-    `is_yanked`: only yanked files can be taken.
+    `is_yanked`: only yanked files can be taken. There are no `files` where none was live.
     """
 
     version: Version
@@ -51,36 +64,73 @@ class Candidate:
 
 
 class Candidates:
-    """All versions of a project, ascending: version N is bit N of its sets.
+    """All versions of a project, ascending: version N is bit N of its sets. The files of a version are read when it is
+    looked at.
 
-    `fitting` are those of which a file can be taken, yanked or not.
+    `stable` are those that are no pre-releases.
     """
 
-    def __init__(self, project: str, files: Iterable[Row], conditions: Conditions) -> None:
-        self.project, self.conditions = project, conditions
-        by_version: defaultdict[Version, list[Row]] = defaultdict(list)
-        for file in files:
-            version = _parsed(file["version"])
+    def __init__(self, project: str, releases: Releases, conditions: Conditions) -> None:
+        self.project, self._releases, self._conditions = project, releases, conditions
+        by_version: defaultdict[Version, list[str]] = defaultdict(list)
+        for name in releases.names:
+            version = _parsed(name)
             if version is not None:
-                by_version[version].append(file)
-        self.all = [_candidate(version, by_version[version], conditions) for version in sorted(by_version)]
-        self.fitting = _bits(one.file is not None for one in self.all)
-        self.yanked = _bits(one.is_yanked for one in self.all)
-        self.stable = _bits(not one.version.is_prerelease for one in self.all)
-        self._versions = [one.version for one in self.all]
+                by_version[version].append(name)
+        self.versions = sorted(by_version)
+        self._names = [by_version[version] for version in self.versions]
+        self._read: list[Candidate | None] = [None] * len(self.versions)
+        self.stable = _bits(not version.is_prerelease for version in self.versions)
         self._sets: dict[str, VersionSet] = {}
         self._unmatched: list[str] = []
         self.names: dict[int, str] = {}
 
+    def __getitem__(self, number: int) -> Candidate:
+        found = self._read[number]
+        if found is None:
+            files = [file for name in self._names[number] for file in self._releases.files(name)]
+            found = self._read[number] = _candidate(self.versions[number], files, self._conditions)
+        return found
+
     @property
-    def size(self) -> int:
-        """How many files it is about."""
-        return 1 + sum(len(one.files) for one in self.all)
+    def count(self) -> int:
+        """How many versions there are."""
+        return len(self.versions)
 
     @property
     def known(self) -> int:
         """The bits of all versions."""
-        return (1 << len(self.all)) - 1
+        return (1 << len(self.versions)) - 1
+
+    def newest_first(self, bits: int) -> Iterator[tuple[int, Candidate]]:
+        """The known versions among `bits` of which a file can be taken, with their numbers."""
+        left = bits & self.known
+        while left:
+            number = left.bit_length() - 1
+            left ^= 1 << number
+            candidate = self[number]
+            if candidate.file is not None:
+                yield number, candidate
+
+    def live(self, bits: int) -> Iterator[tuple[int, Candidate]]:
+        """The known versions among `bits` that have files, the newest first, with their numbers."""
+        for number in reversed(range(self.count)):
+            if bits >> number & 1 and self[number].files:
+                yield number, self[number]
+
+    def yanked(self, bits: int) -> int:
+        """Those among `bits` of which only yanked files can be taken."""
+        return sum(1 << number for number, candidate in self.newest_first(bits) if candidate.is_yanked)
+
+    @cached_property
+    def has_stable(self) -> bool:
+        """Whether any version with files is no pre-release."""
+        return any(True for _ in self.live(self.stable))
+
+    @cached_property
+    def fitting(self) -> int:
+        """The bits of all versions of which a file can be taken."""
+        return sum(1 << number for number, _ in self.newest_first(self.known))
 
     def matching(self, specifier: SpecifierSet) -> VersionSet:
         """The versions that a specifier allows, pre-releases like others.
@@ -97,10 +147,10 @@ class Candidates:
         if not text:
             bits = self.known
         else:
-            allowed = set(specifier.filter(self._versions, prereleases=True))
-            bits = _bits(version in allowed for version in self._versions)
+            allowed = set(specifier.filter(self.versions, prereleases=True))
+            bits = _bits(version in allowed for version in self.versions)
         if not bits:
-            bits = 1 << len(self.all) + len(self._unmatched)
+            bits = 1 << self.count + len(self._unmatched)
             self._unmatched.append(text)
         shortest = self.names.get(bits)
         if shortest is None or len(text) < len(shortest):
@@ -109,7 +159,7 @@ class Candidates:
 
     def reasons(self, bits: int) -> Counter[str]:
         """Why nothing can be taken of the known versions among `bits`, and of how many."""
-        return Counter(one.reason for number, one in enumerate(self.all) if bits >> number & 1 and one.file is None)
+        return Counter(one.reason for _, one in self.live(bits) if one.file is None)
 
 
 def _bits(flags: Iterable[bool]) -> int:
@@ -140,7 +190,7 @@ def _notes(specifier: SpecifierSet) -> Notes:
 
 
 def _candidate(version: Version, files: list[Row], conditions: Conditions) -> Candidate:
-    candidate = Candidate(version, files[0]["version"], files)
+    candidate = Candidate(version, files[0]["version"] if files else str(version), files)
     recent = [file for file in files if _is_old_enough(file, conditions.uploaded_before)]
     usable = [file for file in recent if conditions.environment.allows(file["requires_python"])]
     wheels = [file for file in usable if file["kind"] == DistributionKind.WHEEL]

@@ -175,22 +175,22 @@ class _Words:
     def _no_versions(self, term: _Term) -> str:
         table = self._provider.table(term.package)
         self.projects.add(table.project)
-        if not table.all:
+        newest = next(table.live(table.known), None)
+        if newest is None:
             return self._index.absence(table.project) or f"there is no project {table.project} with files"
         wanted_bits = _bits(term)
         bits = wanted_bits & table.known
         wanted = self._specified(table, wanted_bits)
         if not bits:
-            newest = table.all[-1].text
-            return f"no version of {table.project} is {wanted or 'left'} (the newest is {newest})"
+            return f"no version of {table.project} is {wanted or 'left'} (the newest is {newest[1].text})"
         return f"{self._named(term)} cannot be installed ({self._why_not(table, bits)})"
 
     def _why_not(self, table: Candidates, bits: int) -> str:
         counts = table.reasons(bits)
-        yanked = bits & table.fitting & table.yanked
+        yanked = table.yanked(bits)
         if yanked:
             counts["yanked"] = yanked.bit_count()
-        unstable = bits & table.fitting & ~table.yanked & ~table.stable
+        unstable = bits & table.fitting & ~yanked & ~table.stable
         if unstable:
             counts["a pre-release" if unstable.bit_count() == 1 else "pre-releases"] = unstable.bit_count()
         some = counts.most_common(_MOST_REASONS)
@@ -242,7 +242,7 @@ def _versions(table: Candidates, bits: int) -> str:
     runs = []
     for _, some in groupby(enumerate(numbers), lambda one: places[one[1]] - one[0]):
         run = [number for _, number in some]
-        first, last = table.all[run[0]].text, table.all[run[-1]].text
+        first, last = table[run[0]].text, table[run[-1]].text
         runs.append(first if len(run) == 1 else f"{first} to {last}")
     shown = runs if len(runs) <= _MOST_RUNS else [*runs[: _MOST_RUNS - 1], f"{len(runs) - _MOST_RUNS + 1} further runs"]
     return ", ".join(shown)

@@ -15,7 +15,7 @@ from pypi_assets.errors import ExpectedError
 from pypi_assets.locks.environments import Environment
 from pypi_assets.resolve.candidates import Candidate, Candidates, Conditions
 from pypi_assets.resolve.questions import Question, ResolveError, Semantics, Unknown, Wanted, parse_wanted
-from pypi_assets.resolve.releases import ReleaseIndex
+from pypi_assets.resolve.releases import ReadReleases, ReleaseIndex
 from pypi_assets.resolve.version_sets import Notes, VersionSet
 
 _CONFLICTS = 5
@@ -61,7 +61,7 @@ class Provider(BaseProvider[str, int]):
         if found is None:
             project = package.partition("[")[0]
             if package.startswith(IMPOSSIBLE):
-                found = Candidates(package, (), self._conditions)
+                found = Candidates(package, ReadReleases(()), self._conditions)
             elif project == package:
                 found = self._index.candidates(project, self._conditions)
             else:
@@ -71,7 +71,7 @@ class Provider(BaseProvider[str, int]):
 
     def candidate(self, package: str, version: int) -> Candidate:
         """The version with this number."""
-        return self.table(package).all[version]
+        return self.table(package)[version]
 
     def roots(self, requirements: Iterable[Wanted]) -> list[tuple[Wanted, dict[str, VersionSet]]]:
         """The requirements of the question that hold in the environment, each with the packages that it leads to."""
@@ -99,7 +99,7 @@ class Provider(BaseProvider[str, int]):
         if found.notes & Notes.PRERELEASES:
             self._opened.add(wanted.project)
         if found.notes & Notes.PINNED:
-            self._allowed[wanted.project] = self._allowed.get(wanted.project, 0) | found.bits & table.yanked
+            self._allowed[wanted.project] = self._allowed.get(wanted.project, 0) | table.yanked(found.bits)
 
     def _refuse_url(self, wanted: Wanted) -> None:
         if wanted.url is not None:
@@ -134,23 +134,37 @@ class Provider(BaseProvider[str, int]):
 
     def _choose(self, package: str, wanted: VersionSet) -> int | None:
         table = self.table(package)
-        fitting = wanted.bits & table.fitting
-        if not self.question.prereleases:
-            fitting = self._without_prereleases(table, fitting, wanted.notes)
         allowed = self._allowed.get(table.project, 0)
         if self.question.semantics is Semantics.UV:
-            left = fitting & ~(table.yanked & ~allowed)
-        else:
-            left = fitting & ~table.yanked or fitting & allowed
-        return left.bit_length() - 1 if left else None
+            return self._choose_as_uv(table, wanted.bits, allowed)
+        return self._choose_as_pip(table, wanted, allowed)
 
-    def _without_prereleases(self, table: Candidates, fitting: int, notes: Notes) -> int:
-        """pip looks at what is required so far, and takes pre-releases where nothing else is left; uv looks at what the
-        question names, and takes them where the project has nothing else.
+    def _choose_as_uv(self, table: Candidates, bits: int, allowed: int) -> int | None:
+        """Pre-releases count where the question names one of the project, or where the project has nothing else."""
+        if not (self.question.prereleases or table.project in self._opened) and table.has_stable:
+            bits &= table.stable
+        for number, candidate in table.newest_first(bits):
+            if not candidate.is_yanked or allowed >> number & 1:
+                return number
+        return None
+
+    def _choose_as_pip(self, table: Candidates, wanted: VersionSet, allowed: int) -> int | None:
+        """Pre-releases count where one is named by what is required so far, or where nothing else is left; and yanked
+        versions where nothing else is left and one is pinned.
         """
-        if self.question.semantics is Semantics.UV:
-            return fitting if table.project in self._opened or not table.stable else fitting & table.stable
-        return fitting if notes & Notes.PRERELEASES else fitting & table.stable or fitting
+        if self.question.prereleases or wanted.notes & Notes.PRERELEASES:
+            parts = [wanted.bits]
+        else:
+            parts = [wanted.bits & table.stable, wanted.bits & ~table.stable]
+        for part in parts:
+            yanked = []
+            for number, candidate in table.newest_first(part):
+                if not candidate.is_yanked:
+                    return number
+                yanked.append(number)
+            if yanked:
+                return next((number for number in yanked if allowed >> number & 1), None)
+        return None
 
     def get_dependencies(self, package: str, version: int) -> Mapping[str, Any]:
         return self.known(package, version).sets
@@ -189,7 +203,7 @@ class Provider(BaseProvider[str, int]):
         is_pinned = bool(found.notes & Notes.PINNED)
         self._ranks.see(wanted.project, is_pinned=is_pinned)
         if is_pinned and self.question.semantics is Semantics.PIP:
-            yanked = found.bits & table.yanked & ~self._allowed.get(wanted.project, 0)
+            yanked = table.yanked(found.bits) & ~self._allowed.get(wanted.project, 0)
             if yanked:
                 self.late_pins[wanted.project] = self.late_pins.get(wanted.project, 0) | yanked
         for package in _packages(wanted):

@@ -1,17 +1,22 @@
 """Where a resolution has the files of projects from: the newest published versions, or the catalog at a serial."""
 
-from collections import OrderedDict
-from collections.abc import Sequence
+from collections import OrderedDict, defaultdict
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from pypi_assets.lookup.depgraph_reader import DepgraphReader, Distribution, project_answer
-from pypi_assets.resolve.candidates import Candidates, Conditions
+from pypi_assets.leveldbs.datasets.depgraph.records import ReleaseValues, release_values
+from pypi_assets.leveldbs.format.version_order import version_key
+from pypi_assets.lookup.depgraph_reader import DepgraphReader
+from pypi_assets.resolve.candidates import Candidates, Conditions, Releases, Row
 
 if TYPE_CHECKING:
     from pypi_assets.catalog.database import Catalog
+    from pypi_assets.catalog.reports.past_releases import KnownProject, PastReleases
 
-_REMEMBERED_FILES = 200_000
-"""Of how many files candidates are remembered; each takes about a kilobyte."""
+_REMEMBERED_RELEASES = 200_000
+"""Of how many releases candidates are remembered; each takes about a kilobyte."""
+_FIRST_READ, _GROWTH = 2, 4
+"""How many releases are read from the catalog at first, and how many times as many each next time."""
 
 
 class ReleaseIndex:
@@ -20,10 +25,10 @@ class ReleaseIndex:
     def __init__(self, serial: int) -> None:
         self.serial = serial
         self._remembered: OrderedDict[tuple[str, object], Candidates] = OrderedDict()
-        self._files = 0
+        self._count = 0
 
-    def files(self, project: str) -> Sequence[Distribution]:
-        """The live files of a project (normalized), by version; none where it is not known."""
+    def releases(self, project: str) -> Releases:
+        """The releases of a project (normalized); none where it is not known."""
         raise NotImplementedError
 
     def absence(self, project: str) -> str | None:
@@ -37,11 +42,35 @@ class ReleaseIndex:
         if found is not None:
             self._remembered.move_to_end(key)
             return found
-        found = self._remembered[key] = Candidates(project, self.files(project), conditions)
-        self._files += found.size
-        while self._files > _REMEMBERED_FILES and len(self._remembered) > 1:
-            self._files -= self._remembered.popitem(last=False)[1].size
+        found = self._remembered[key] = Candidates(project, self.releases(project), conditions)
+        self._count += found.count + 1
+        while self._count > _REMEMBERED_RELEASES and len(self._remembered) > 1:
+            self._count -= self._remembered.popitem(last=False)[1].count + 1
         return found
+
+
+class ReadReleases:
+    """The releases of files that were read already."""
+
+    def __init__(self, files: Iterable[Row]) -> None:
+        self._files: defaultdict[str, list[Row]] = defaultdict(list)
+        for file in files:
+            self._files[file["version"]].append(file)
+        self.names = list(self._files)
+
+    def files(self, name: str) -> Iterable[Row]:
+        return self._files[name]
+
+
+class _StoredReleases:
+    """Those of a project with many files, of which each release is decoded when it is looked at."""
+
+    def __init__(self, values: ReleaseValues) -> None:
+        self._values = values
+        self.names = list(values.releases)
+
+    def files(self, name: str) -> Iterable[Row]:
+        return self._values.decode(name)
 
 
 class PublishedIndex(ReleaseIndex):
@@ -51,12 +80,13 @@ class PublishedIndex(ReleaseIndex):
         super().__init__(depgraph.serial)
         self._depgraph = depgraph
 
-    def files(self, project: str) -> Sequence[Distribution]:
-        return self._depgraph.project(project).results
+    def releases(self, project: str) -> Releases:
+        found = self._depgraph.query(lambda db: release_values(db, project))[1]
+        return _StoredReleases(found) if isinstance(found, ReleaseValues) else ReadReleases(found)
 
     def absence(self, project: str) -> str | None:
         followed = self._depgraph.followed_projects
-        if followed is None or self.files(project):
+        if followed is None or self._depgraph.project(project).results:
             return None
         return f"{project} is not among the {followed:,} projects that are followed"
 
@@ -65,14 +95,15 @@ class PastIndex(ReleaseIndex):
     """The files that the catalog has as of a serial that it can answer for."""
 
     def __init__(self, catalog: "Catalog", serial: int) -> None:
+        from pypi_assets.catalog.reports.past_releases import PastReleases  # the database takes long to load
+
         super().__init__(serial)
         self._catalog = catalog
+        self._past = PastReleases(catalog, serial)
 
-    def files(self, project: str) -> Sequence[Distribution]:
-        from pypi_assets.catalog.publications.dump_rows import project_rows_at  # the database takes long to load
-        from pypi_assets.dumps.dump_format import as_dumped
-
-        return project_answer(self.serial, map(as_dumped, project_rows_at(self._catalog, self.serial, project))).results
+    def releases(self, project: str) -> Releases:
+        known = self._past.project(project)
+        return ReadReleases(()) if known is None else _PastReleases(self._past, known)
 
     def absence(self, project: str) -> str | None:
         from pypi_assets.catalog.reports.project_following import following_at
@@ -80,3 +111,26 @@ class PastIndex(ReleaseIndex):
         with self._catalog.read() as connection:
             following = following_at(connection, project, self.serial)
         return None if following is None else following.sentence()
+
+
+class _PastReleases:
+    """Those that a project has ever had. Files are read of some at once: of one that is looked at, and of older ones,
+    which are looked at next where it has no live files.
+    """
+
+    def __init__(self, past: "PastReleases", project: "KnownProject") -> None:
+        self._past, self._project = past, project
+        self.names: Sequence[str] = sorted(project.releases, key=version_key, reverse=True)
+        self._places = {name: place for place, name in enumerate(self.names)}
+        self._files: dict[str, list[Row]] = {}
+        self._next = _FIRST_READ
+
+    def files(self, name: str) -> Iterable[Row]:
+        if name not in self._files:
+            place = self._places[name]
+            some = [one for one in self.names[place : place + self._next] if one not in self._files]
+            self._next *= _GROWTH
+            self._files |= {one: [] for one in some}
+            for file in self._past.files(self._project, some):
+                self._files[file["version"]].append(file)
+        return self._files[name]

@@ -4,9 +4,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pypi_assets.locks.environments import Environment, named_environment
-from pypi_assets.lookup.depgraph_reader import Distribution, project_answer
+from pypi_assets.lookup.depgraph_reader import project_answer
+from pypi_assets.resolve.candidates import Releases
 from pypi_assets.resolve.questions import Question, parse_wanted
-from pypi_assets.resolve.releases import ReleaseIndex
+from pypi_assets.resolve.releases import ReadReleases, ReleaseIndex
 from pypi_assets_tests.dump_rows import dump_row
 
 LINUX = named_environment("3.12", "linux")
@@ -23,14 +24,14 @@ class MadeIndex(ReleaseIndex):
         super().__init__(serial=100)
         self.projects, self.absences, self.reads = projects, absences or {}, list[str]()
 
-    def files(self, project: str) -> Sequence[Distribution]:
+    def releases(self, project: str) -> Releases:
         self.reads.append(project)
         rows = []
         for version, release in self.projects.get(project, {}).items():
             columns = dict(release) if isinstance(release, Mapping) else {"requires_dist": release}
             filenames = columns.pop("filenames", [f"{project.replace('-', '_')}-{version}-py3-none-any.whl"])
             rows += [dump_row(project, version, filename, **columns) for filename in filenames]
-        return project_answer(self.serial, rows).results
+        return ReadReleases(project_answer(self.serial, rows).results)
 
     def absence(self, project: str) -> str | None:
         return self.absences.get(project)

@@ -4,7 +4,7 @@ import pytest
 from packaging.specifiers import SpecifierSet
 
 from pypi_assets.locks.environments import named_environment
-from pypi_assets.resolve.candidates import Candidates, Conditions
+from pypi_assets.resolve.candidates import Candidate, Candidates, Conditions
 from pypi_assets.resolve.version_sets import Notes
 from pypi_assets_tests.resolve.made_index import LINUX, MadeIndex, Release
 
@@ -13,14 +13,18 @@ def candidates(releases: dict[str, Release], **options: object) -> Candidates:
     return MadeIndex({"demo": releases}).candidates("demo", Conditions(**{"environment": LINUX} | options))  # type: ignore[arg-type]
 
 
+def everything(found: Candidates) -> list[Candidate]:
+    return [found[number] for number in range(found.count)]
+
+
 def fitting(found: Candidates) -> dict[str, str]:
     """The file of each version of which one can be taken."""
-    return {one.text: one.file["filename"] for one in found.all if one.file is not None}
+    return {one.text: one.file["filename"] for one in everything(found) if one.file is not None}
 
 
 def test_versions_ascend_as_pep_440_orders_them_and_others_are_left_out():
     found = candidates({"1.10": [], "1.9": [], "1.9.post1": [], "1!0.1": [], "2.0.dev1": [], "none": [], "1.9+x": []})
-    assert [one.text for one in found.all] == ["1.9", "1.9+x", "1.9.post1", "1.10", "2.0.dev1", "1!0.1"]
+    assert [one.text for one in everything(found)] == ["1.9", "1.9+x", "1.9.post1", "1.10", "2.0.dev1", "1!0.1"]
     assert found.known == 0b111111
     assert bin(found.stable) == "0b101111"
 
@@ -28,7 +32,7 @@ def test_versions_ascend_as_pep_440_orders_them_and_others_are_left_out():
 def test_versions_that_are_equal_are_one():
     found = candidates({"1.0": {"yanked": True}, "1.0.0": [], "1": {"filenames": ["demo-1.tar.gz"]}})
     assert fitting(found) == {"1": "demo-1.0.0-py3-none-any.whl"}
-    assert not found.yanked
+    assert not found.yanked(found.known)
 
 
 @pytest.mark.parametrize(
@@ -72,10 +76,10 @@ def test_a_version_is_yanked_where_all_files_that_can_be_taken_are():
     wheel = {"filenames": ["demo-1-py3-none-any.whl"]}
     found = candidates({"1": {**wheel, "yanked": True}, "1.0": {"filenames": ["demo-1.0.tar.gz"]}})
     assert fitting(found) == {"1": "demo-1.0.tar.gz"}
-    assert not found.yanked
+    assert not found.yanked(found.known)
     found = candidates({"1": {**wheel, "yanked": True}, "1.0": {"filenames": ["demo-1.0.tar.gz"]}}, only_binary=True)
     assert fitting(found) == {"1": "demo-1-py3-none-any.whl"}
-    assert found.yanked == 1
+    assert found.yanked(found.known) == 1
 
 
 def test_sets_of_specifiers():

@@ -156,6 +156,40 @@ def decode_project(project: str, records: Iterable[tuple[bytes, bytes]]) -> list
     return found
 
 
+def release_values(db: Database, project: str) -> "ReleaseValues | list[dict[str, Any]]":
+    """The releases of `project` (normalized), not yet decoded; where it has few files, its distributions."""
+    records = project_records(db, project)
+    if len(records) <= 1:
+        return decode_project(project, records)
+    start = len(prefix("d", project))
+    values, shared = {}, {}
+    for record_key, value in records[1:]:
+        if record_key.startswith(SEPARATOR, start):
+            shared[record_key[start + 1 :].decode()] = value
+        else:
+            values[record_key[start:].decode()] = value
+    return ReleaseValues(project, values, shared)
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseValues:
+    """The records of the releases of a project, by canonical version, and what their files share."""
+
+    project: str
+    releases: Mapping[str, bytes]
+    shared: Mapping[str, bytes]
+
+    def decode(self, release: str) -> list[dict[str, Any]]:
+        """The distributions of a release, by filename."""
+        runs = orjson.loads(self.releases[release])
+        templates = {}
+        for name in {run[1] for run in runs}:
+            if name not in self.shared:
+                raise LeveldbDamagedError(f"{_shared_key(self.project, name)!r} is not there, and a file points to it")
+            templates[name] = _template(self.project, orjson.loads(_split_shared(self.shared[name])[1]))
+        return _decode(runs, templates)
+
+
 def find_version(db: Database, project: str, version: str) -> list[dict[str, Any]]:
     """The distributions of those versions of `project` (normalized) that are canonically `version`, in the same order.
 

@@ -1,0 +1,143 @@
+"""How many resolutions a second a core makes: from the LevelDBs, from the catalog at past serials, and by uv.
+
+    python -m benchmarks.resolutions [--sets 200] [--uv-sets 40] [--projects 3000]
+
+The closures have 20 projects in the median, and 60 at the 95th percentile (see closures.py). *Cold* begins each
+resolution with nothing remembered but what the database has in memory; *warm* repeats all sets with what the first
+round has left. The baseline is `uv pip compile` with a warm cache against `/at/N/simple/`, as a process for each set;
+its time by the clock includes the service's answers, so the processor time of uv alone is shown too.
+"""
+
+import argparse
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from random import Random
+
+from benchmarks.closures import graph, requirement_sets, rows
+from benchmarks.filled_catalog import fill_catalog
+from benchmarks.service_home import served
+from pypi_assets.catalog.database import open_catalog
+from pypi_assets.dumps.full_dump import full_dump
+from pypi_assets.leveldbs.datasets.registry import DATASETS
+from pypi_assets.leveldbs.versions.publish import build_version
+from pypi_assets.locks.environments import named_environment
+from pypi_assets.lookup import DepgraphReader, open_latest
+from pypi_assets.resolve.releases import ReleaseIndex
+from pypi_assets.resolve.resolving import (
+    PastIndex,
+    PublishedIndex,
+    Question,
+    Semantics,
+    UnsolvableError,
+    parse_wanted,
+    resolve,
+)
+from pypi_assets.storage.store import open_storage
+
+SERIALS = 1_000_000
+PYTHON, PLATFORM, UV_PLATFORM = "3.12", "manylinux_2_28_x86_64", "x86_64-manylinux_2_28"
+
+
+def question(requirements: Sequence[str], semantics: Semantics) -> Question:
+    return Question(
+        tuple(map(parse_wanted, requirements)),
+        named_environment(PYTHON, PLATFORM),
+        semantics=semantics,
+        only_binary=True,
+    )
+
+
+def timed(name: str, index_of: Callable[[int], ReleaseIndex], questions: Sequence[Question]) -> None:
+    """Prints a row: resolutions a second of processor time, and by the clock the median and the 95th percentile."""
+    seconds, unsolvable, began = [], 0, time.process_time()
+    for number, one in enumerate(questions):
+        index = index_of(number)
+        started = time.perf_counter()
+        try:
+            resolve(index, one)
+        except UnsolvableError:
+            unsolvable += 1
+        seconds.append(time.perf_counter() - started)
+    processor = time.process_time() - began
+    p95 = statistics.quantiles(seconds, n=20)[18]
+    print(
+        f"| {name} | {len(questions) / processor:.1f} | {statistics.median(seconds) * 1_000:.1f} | {p95 * 1_000:.1f} |"
+        f" {unsolvable} |"
+    )
+
+
+def compile_by_uv(url: str, requirements: Sequence[str], cache: Path, serial: int) -> float:
+    """Seconds by the clock of one resolution by uv."""
+    command = [sys.executable, "-m", "uv", "pip", "compile", "-", "--no-header", "--no-annotate", "--quiet"]
+    command += ["--python-version", PYTHON, "--python-platform", UV_PLATFORM, "--only-binary", ":all:"]
+    command += ["--index-url", f"{url}at/{serial}/simple/", "--cache-dir", str(cache), "--no-config"]
+    started = time.perf_counter()
+    subprocess.run(command, input="\n".join(requirements), text=True, capture_output=True, check=False)
+    return time.perf_counter() - started
+
+
+def by_uv(home: Path, sets: Sequence[Sequence[str]], serials: Sequence[int]) -> None:
+    with served(home, index_url="https://index.example.org/simple/") as (url, _):
+        cache = home / "uv-cache"
+        for requirements, serial in zip(sets, serials, strict=True):
+            compile_by_uv(url, requirements, cache, serial)
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        seconds = [
+            compile_by_uv(url, requirements, cache, serial) for requirements, serial in zip(sets, serials, strict=True)
+        ]
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    processor = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    p95 = statistics.quantiles(seconds, n=20)[18]
+    print(
+        f"| uv, warm cache | {len(sets) / processor:.1f} | {statistics.median(seconds) * 1_000:.1f} |"
+        f" {p95 * 1_000:.1f} | |"
+    )
+
+
+def main() -> None:
+    """Prints the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sets", type=int, default=200)
+    parser.add_argument("--uv-sets", type=int, default=40)
+    parser.add_argument("--projects", type=int, default=3_000)
+    options = parser.parse_args()
+    required = graph(projects=options.projects)
+    sets = requirement_sets(required, options.sets)
+    sizes = [size for _, size in sets]
+    draw = Random(1)
+    with tempfile.TemporaryDirectory(prefix="pypi-assets-resolutions-") as folder:
+        home = Path(folder)
+        catalog = open_catalog(f"sqlite:///{home / 'catalog.sqlite'}")
+        count = fill_catalog(catalog, rows(required, SERIALS))
+        storage = open_storage((home / "storage").as_uri())
+        full_dump(catalog, storage, 1)
+        for dataset in DATASETS:
+            build_version(dataset, storage=storage, catalog=catalog)
+        quantiles = statistics.quantiles(sizes, n=20)
+        print(
+            f"{options.projects:,} projects, {count:,} files; {len(sets)} sets of requirements, whose closures have"
+            f" {statistics.median(sizes):.0f} projects in the median and {quantiles[18]:.0f} at the 95th percentile\n"
+        )
+        print("| | a second of processor time | median, ms | 95th percentile, ms | unsolvable |\n|---|---|---|---|---|")
+        with open_latest(DepgraphReader, storage) as depgraph:
+            for semantics in Semantics:
+                questions = [question(requirements, semantics) for requirements, _ in sets]
+                timed(f"LevelDB, cold, {semantics}", lambda _: PublishedIndex(depgraph), questions)
+                warm = PublishedIndex(depgraph)
+                timed(f"LevelDB, first round, {semantics}", lambda _, warm=warm: warm, questions)  # type: ignore[misc]
+                timed(f"LevelDB, warm, {semantics}", lambda _, warm=warm: warm, questions)  # type: ignore[misc]
+        serials = [draw.randint(SERIALS // 2, SERIALS) for _ in sets]
+        past = [question(requirements, Semantics.PIP) for requirements, _ in sets]
+        timed("catalog at a serial, cold, pip", lambda number: PastIndex(catalog, serials[number]), past)
+        by_uv(home, [requirements for requirements, _ in sets[: options.uv_sets]], [SERIALS] * options.uv_sets)
+        catalog.close()
+
+
+if __name__ == "__main__":
+    main()
