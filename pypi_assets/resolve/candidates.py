@@ -14,6 +14,8 @@ from pypi_assets.distributions.record import DistributionKind
 from pypi_assets.locks.environments import Environment
 from pypi_assets.resolve.version_sets import Notes, VersionSet
 
+_PATCHES = 30
+"""More than any minor version of Python has had."""
 _UPPER_BOUNDS = frozenset(("<", "<=", "~="))
 Row = Mapping[str, Any]
 """A live file, as `DepgraphReader.project` answers it."""
@@ -34,18 +36,29 @@ class Releases(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """What decides which file of a version is taken, apart from what is required of it."""
+    """What decides which file of a version is taken, apart from what is required of it.
+
+    With `allows_newer_pythons` a Requires-Python counts by its lower bound alone.
+    """
 
     environment: Environment
     only_binary: bool = False
     uploaded_before: datetime | None = None
+    allows_newer_pythons: bool = False
+
+    def allow_python(self, requires_python: str | None) -> bool:
+        """Whether the environment's Python can take a file with this Requires-Python."""
+        if self.environment.allows(requires_python):
+            return True
+        python = self.environment.python
+        return self.allows_newer_pythons and python is not None and _allows_earlier(requires_python or "", python)
 
     @property
     def key(self) -> object:
         """What is equal for equal conditions, and can be hashed."""
         one = self.environment
         variables = tuple(sorted(one.variables.items()))
-        return one.python, one.platforms, variables, self.only_binary, self.uploaded_before
+        return one.python, one.platforms, variables, self.only_binary, self.uploaded_before, self.allows_newer_pythons
 
 
 @dataclass(slots=True)
@@ -123,11 +136,6 @@ class Candidates:
         return sum(1 << number for number, candidate in self.newest_first(bits) if candidate.is_yanked)
 
     @cached_property
-    def has_stable(self) -> bool:
-        """Whether any version with files is no pre-release."""
-        return any(True for _ in self.live(self.stable))
-
-    @cached_property
     def fitting(self) -> int:
         """The bits of all versions of which a file can be taken."""
         return sum(1 << number for number, _ in self.newest_first(self.known))
@@ -157,6 +165,12 @@ class Candidates:
             self.names[bits] = text
         return VersionSet(bits, _notes(specifier))
 
+    def named_alone(self, specifier: SpecifierSet) -> int:
+        """The bit of the version that a specifier of one comparison names exactly."""
+        [one, *others] = specifier
+        named = None if others else _parsed(one.version)
+        return _bits(version == named for version in self.versions)
+
     def reasons(self, bits: int) -> Counter[str]:
         """Why nothing can be taken of the known versions among `bits`, and of how many."""
         return Counter(one.reason for _, one in self.live(bits) if one.file is None)
@@ -172,6 +186,15 @@ def _parsed(text: str) -> Version | None:
         return Version(text)
     except (InvalidVersion, ValueError):  # ValueError: a number with thousands of digits
         return None
+
+
+@lru_cache(maxsize=4_096)
+def _allows_earlier(requires_python: str, python: tuple[int, int, int]) -> bool:
+    """Whether any version of Python before `python` is allowed."""
+    major, minor, micro = python
+    earlier = [f"{major}.{one}.{patch}" for one in range(minor) for patch in range(_PATCHES)]
+    earlier += [f"{major}.{minor}.{patch}" for patch in range(micro)]
+    return any(map(SpecifierSet(requires_python).contains, earlier))
 
 
 @lru_cache(maxsize=65_536)
@@ -192,7 +215,7 @@ def _notes(specifier: SpecifierSet) -> Notes:
 def _candidate(version: Version, files: list[Row], conditions: Conditions) -> Candidate:
     candidate = Candidate(version, files[0]["version"] if files else str(version), files)
     recent = [file for file in files if _is_old_enough(file, conditions.uploaded_before)]
-    usable = [file for file in recent if conditions.environment.allows(file["requires_python"])]
+    usable = [file for file in recent if conditions.allow_python(file["requires_python"])]
     wheels = [file for file in usable if file["kind"] == DistributionKind.WHEEL]
     ranks = conditions.environment.ranks(file["filename"] for file in wheels)
     sdists = [] if conditions.only_binary else [file for file in usable if file["kind"] == DistributionKind.SDIST]

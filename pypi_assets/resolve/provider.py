@@ -44,14 +44,18 @@ class Provider(BaseProvider[str, int]):
 
     def __init__(self, index: ReleaseIndex, question: Question, pinned_yanked: Mapping[str, int]) -> None:
         self.question, self._index = question, index
-        self._conditions = Conditions(question.environment, question.only_binary, question.uploaded_before)
+        self._conditions = Conditions(
+            question.environment,
+            question.only_binary,
+            question.uploaded_before,
+            allows_newer_pythons=question.semantics is Semantics.UV,
+        )
         self._environments: dict[str, Environment] = {}
         self._tables: dict[str, Candidates] = {}
         self._known: dict[tuple[str, int], Known] = {}
         self._ranks = _UvRanks() if question.semantics is Semantics.UV else _PipRanks()
         self._allowed = dict(pinned_yanked)
         self.late_pins: dict[str, int] = {}
-        self._opened: set[str] = set()
         self._decided: Mapping[str, int] = {}
         self._ranges: Mapping[str, VersionSet] = {}
 
@@ -96,10 +100,10 @@ class Provider(BaseProvider[str, int]):
     def _note_root(self, wanted: Wanted) -> None:
         table = self.table(wanted.project)
         found = table.matching(wanted.specifier)
-        if found.notes & Notes.PRERELEASES:
-            self._opened.add(wanted.project)
         if found.notes & Notes.PINNED:
-            self._allowed[wanted.project] = self._allowed.get(wanted.project, 0) | table.yanked(found.bits)
+            is_uv = self.question.semantics is Semantics.UV
+            pinned = table.named_alone(wanted.specifier) if is_uv else found.bits
+            self._allowed[wanted.project] = self._allowed.get(wanted.project, 0) | table.yanked(pinned)
 
     def _refuse_url(self, wanted: Wanted) -> None:
         if wanted.url is not None:
@@ -140,12 +144,12 @@ class Provider(BaseProvider[str, int]):
         return self._choose_as_pip(table, wanted, allowed)
 
     def _choose_as_uv(self, table: Candidates, bits: int, allowed: int) -> int | None:
-        """Pre-releases count where the question names one of the project, or where the project has nothing else."""
-        if not (self.question.prereleases or table.project in self._opened) and table.has_stable:
-            bits &= table.stable
-        for number, candidate in table.newest_first(bits):
-            if not candidate.is_yanked or allowed >> number & 1:
-                return number
+        """Pre-releases count where nothing else is left."""
+        parts = [bits] if self.question.prereleases else [bits & table.stable, bits & ~table.stable]
+        for part in parts:
+            for number, candidate in table.newest_first(part):
+                if not candidate.is_yanked or allowed >> number & 1:
+                    return number
         return None
 
     def _choose_as_pip(self, table: Candidates, wanted: VersionSet, allowed: int) -> int | None:

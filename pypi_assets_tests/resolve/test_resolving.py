@@ -80,8 +80,24 @@ def test_a_yanked_version_is_chosen_only_where_it_is_pinned(semantics):
     assert pins(projects, "demo>1", semantics=semantics) is None
     assert pins(projects, "demo==2", semantics=semantics) == {"demo": "2"}
     assert pins(projects, "demo", constraints=["demo==2"], semantics=semantics) == {"demo": "2"}
+    both = {"demo": "2"} if semantics is Semantics.PIP else None  # uv wants the pin without further comparisons
+    assert pins(projects, "demo==2,>1", semantics=semantics) == both
     transitive = {"app": "1", "demo": "2"} if semantics is Semantics.PIP else None  # uv looks at the question alone
     assert pins(projects, "app", semantics=semantics) == transitive
+
+
+def test_uv_allows_no_yanked_local_version_for_a_pin_of_the_public_one():
+    projects = {"demo": {"2": {"yanked": True, "requires_dist": []}, "2+x": {"yanked": True, "requires_dist": []}}}
+    assert pins(projects, "demo==2") == {"demo": "2+x"}
+    assert pins(projects, "demo==2", semantics=Semantics.UV) == {"demo": "2"}
+
+
+def test_uv_counts_the_lower_bound_of_a_requires_python_alone():
+    releases = {"1": ">=3.8", "2": ">=3.9,<3.12", "3": "!=3.12.*", "4": ">=3.12.1"}
+    columns = {version: {"requires_python": python, "requires_dist": []} for version, python in releases.items()}
+    assert pins({"demo": columns}, "demo") == {"demo": "1"}
+    assert pins({"demo": columns}, "demo", semantics=Semantics.UV) == {"demo": "3"}
+    assert pins({"demo": columns}, "demo<3", semantics=Semantics.UV) == {"demo": "2"}
 
 
 def test_pre_releases_as_pip_takes_them():
@@ -99,9 +115,9 @@ def test_pre_releases_as_uv_takes_them():
     assert pins(projects, "demo", "early", semantics=Semantics.UV) == {"demo": "1", "early": "1a1"}
     assert pins(projects, "demo", prereleases=True, semantics=Semantics.UV) == {"demo": "2rc1"}
     assert pins(projects, "demo>=1.5rc1", semantics=Semantics.UV) == {"demo": "2rc1"}
-    assert pins(projects, "demo>1", semantics=Semantics.UV) is None
-    assert pins(projects, "app<2", semantics=Semantics.UV) is None
-    assert pins(projects, "app<2", "demo>=0a1", semantics=Semantics.UV) == {"app": "1", "demo": "2rc1"}
+    assert pins(projects, "demo>1", semantics=Semantics.UV) == {"demo": "2rc1"}  # nothing else is left
+    assert pins(projects, "app<2", semantics=Semantics.UV) == {"app": "1", "demo": "2rc1"}
+    assert pins(projects, "demo>=0a1", semantics=Semantics.UV) == {"demo": "1"}  # a final release is preferred
 
 
 @BOTH
