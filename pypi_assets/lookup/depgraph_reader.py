@@ -2,7 +2,7 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from functools import lru_cache, partial
 from itertools import groupby
 from operator import itemgetter
@@ -90,6 +90,24 @@ class TransitiveDependent(TypedDict):
     extra: list[str]
 
 
+class Releases:
+    """The releases of a project. `names` are their versions, in no order, each with at least one file."""
+
+    def __init__(self, values: "depgraph.ReleaseValues | list[dict[str, Any]]") -> None:
+        self._values = values if isinstance(values, depgraph.ReleaseValues) else None
+        self._files: defaultdict[str, list[Distribution]] = defaultdict(list)
+        if not isinstance(values, depgraph.ReleaseValues):
+            for file in cast("list[Distribution]", values):
+                self._files[file["version"]].append(file)
+        self.names: Sequence[str] = list(self._files) if self._values is None else list(self._values.releases)
+
+    def files(self, name: str) -> Sequence[Distribution]:
+        """The distributions of a release, by filename."""
+        if self._values is None:
+            return self._files[name]
+        return cast("list[Distribution]", self._values.decode(name))
+
+
 class DepgraphReader(Reader):
     """Answers from `depgraph`. Names are compared normalized, and versions canonically."""
 
@@ -113,6 +131,11 @@ class DepgraphReader(Reader):
             return cast("list[Distribution]", found)
 
         return self._answer(Distribution, found)
+
+    def releases(self, name: str) -> "Releases":
+        """The releases of a project, of which each is decoded when it is looked at."""
+        project = canonicalize_name(require_text("releases", name))
+        return self._read(lambda db: Releases(depgraph.release_values(db, project)))[1]
 
     def projects(self, prefix: str = "") -> Stream[Distribution]:
         """The distributions of all projects whose name begins with `prefix`, by project, version and filename."""

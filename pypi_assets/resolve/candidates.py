@@ -197,6 +197,11 @@ def _allows_earlier(requires_python: str, python: tuple[int, int, int]) -> bool:
     return any(map(SpecifierSet(requires_python).contains, earlier))
 
 
+def newest_first(names: Iterable[str]) -> list[str]:
+    """The versions in PEP 440's order, the newest first; what is no version of PEP 440 comes last."""
+    return sorted(names, key=lambda name: (_parsed(name) is not None, _parsed(name) or name), reverse=True)
+
+
 @lru_cache(maxsize=65_536)
 def _notes(specifier: SpecifierSet) -> Notes:
     notes = Notes.NONE

@@ -4,10 +4,8 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from pypi_assets.leveldbs.datasets.depgraph.records import ReleaseValues, release_values
-from pypi_assets.leveldbs.format.version_order import version_key
 from pypi_assets.lookup.depgraph_reader import DepgraphReader
-from pypi_assets.resolve.candidates import Candidates, Conditions, Releases, Row
+from pypi_assets.resolve.candidates import Candidates, Conditions, Releases, Row, newest_first
 
 if TYPE_CHECKING:
     from pypi_assets.catalog.database import Catalog
@@ -62,17 +60,6 @@ class ReadReleases:
         return self._files[name]
 
 
-class _StoredReleases:
-    """Those of a project with many files, of which each release is decoded when it is looked at."""
-
-    def __init__(self, values: ReleaseValues) -> None:
-        self._values = values
-        self.names = list(values.releases)
-
-    def files(self, name: str) -> Iterable[Row]:
-        return self._values.decode(name)
-
-
 class PublishedIndex(ReleaseIndex):
     """The files of a published version of `depgraph`."""
 
@@ -81,8 +68,7 @@ class PublishedIndex(ReleaseIndex):
         self._depgraph = depgraph
 
     def releases(self, project: str) -> Releases:
-        found = self._depgraph.query(lambda db: release_values(db, project))[1]
-        return _StoredReleases(found) if isinstance(found, ReleaseValues) else ReadReleases(found)
+        return self._depgraph.releases(project)
 
     def absence(self, project: str) -> str | None:
         followed = self._depgraph.followed_projects
@@ -120,7 +106,7 @@ class _PastReleases:
 
     def __init__(self, past: "PastReleases", project: "KnownProject") -> None:
         self._past, self._project = past, project
-        self.names: Sequence[str] = sorted(project.releases, key=version_key, reverse=True)
+        self.names: Sequence[str] = newest_first(project.releases)
         self._places = {name: place for place, name in enumerate(self.names)}
         self._files: dict[str, list[Row]] = {}
         self._next = _FIRST_READ

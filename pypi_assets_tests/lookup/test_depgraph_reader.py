@@ -209,3 +209,25 @@ def test_releases_of_the_catalog_answer_as_a_version_does() -> None:
         Dependent(required="base-pkg", normalized="b", always=[], marker=["1"], extra=[]),
     )
     assert dependents_answer(7, "base", []).results == ()
+
+
+@pytest.mark.parametrize("most", [2, 20])
+def test_releases_one_by_one_are_the_files_of_the_project(tmp_path: Path, monkeypatch, most: int) -> None:
+    monkeypatch.setattr(records, "FEW_FILES", most)
+    small = small_catalog(tmp_path)
+    for serial, (version, suffix) in enumerate([("1.0", "a"), ("1.0", "b"), ("1.0.0", "c"), ("2.0", "d"), ("x", "e")]):
+        requires = ("base",) if version == "1.0" else ("base>1",)
+        small.add(serial + 1, "demo", version, f"demo-{version}-{suffix}.tar.gz", requires_dist=requires)
+    small.complete(9)
+    storage = open_storage((tmp_path / "storage").as_uri())
+    full_dump(small.catalog, storage, 1)
+    build_version("depgraph", storage=storage, catalog=small.catalog)
+    with open_latest(DepgraphReader, storage) as depgraph:
+        releases = depgraph.releases("Demo")
+        found = [file for name in releases.names for file in releases.files(name)]
+        assert sorted(found, key=lambda one: one["filename"]) == sorted(
+            depgraph.project("demo").results, key=lambda one: one["filename"]
+        )
+        assert len(found) == 5
+        assert not depgraph.releases("nothing").names
+    small.catalog.close()
