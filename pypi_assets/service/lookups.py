@@ -10,7 +10,7 @@ from pypi_assets.catalog.reports.project_following import require_answered
 from pypi_assets.lookup.answers import Answer as Found
 from pypi_assets.lookup.lookup_command import CatalogLookup, LookupCommand
 from pypi_assets.lookup.published_sets import OpenSet
-from pypi_assets.service.answers import Answer, to_json
+from pypi_assets.service.answers import Answer, Lasting, to_json
 from pypi_assets.service.pins import Pinned
 from pypi_assets.service.problems import not_found
 
@@ -78,8 +78,11 @@ def past_results(pinned: Pinned, command: LookupCommand[Any], name: str, limit: 
     """What the catalog answers to a look-up of `name` at a serial. Raises a ProblemError as above."""
     lookup = _past_lookup(command)
     found = lookup.answer(pinned.catalog, pinned.serial, name)
-    hints = lookup.hints(pinned.catalog, name) if lookup.hints and not found.results else ()
-    return past_answer(pinned, results_at(pinned, found.results[:limit], hints))
+    if found.results or lookup.hints is None:
+        return past_answer(pinned, results_at(pinned, found.results[:limit]))
+    answer = past_answer(pinned, results_at(pinned, (), lookup.hints(pinned.catalog, name)))
+    answer.lasting = Lasting.REDIRECT  # hints are of the names that are known today
+    return answer
 
 
 def _past_lookup(command: LookupCommand[Any]) -> CatalogLookup:

@@ -60,8 +60,10 @@ def _project(service: Service, call: Call[ProjectParameters]) -> Answer:
     if result is None:
         raise no_project(datasets, name)
     answer = published_answer(datasets, One(serial=datasets.serial, set=datasets.id, result=result))
+    if facts is None:
+        answer.set_id = None  # the catalog may come later, and the datasets stay the same
     if not is_complete:
-        answer.lasting, answer.set_id = Lasting.NO_STORE, None
+        answer.lasting = Lasting.NO_STORE
     return answer
 
 

@@ -11,6 +11,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, TypeVar
 
 Result = TypeVar("Result")
@@ -70,10 +71,10 @@ class Threads:
             self._report()
             if self._work:
                 self._plan_turn(loop)
-        late = [result for result in self._begun if not result.done()]
+        for result in self._begun:
+            if not result.done():
+                result.add_done_callback(partial(_cancel, loop.call_later(self._timeout_s, _expire, result)))
         self._begun.clear()
-        if late:
-            loop.call_later(self._timeout_s, _expire, late)
 
     def _drain(self, turn: "_Turn", loop: asyncio.AbstractEventLoop) -> None:
         """In a thread: does what waits, while the event loop waits for the turn."""
@@ -82,8 +83,8 @@ class Threads:
                 work, result = self._work.popleft()
                 try:
                     self._done.append((result, None if result.done() else work(), None))
-                except Exception as error:  # noqa: BLE001 - it is raised where the result is awaited
-                    self._done.append((result, None, error))
+                except BaseException as error:  # noqa: BLE001 - it is raised where the result is awaited
+                    self._done.append((result, None, _raisable(error)))
         if not turn.end():
             with contextlib.suppress(RuntimeError):  # the loop has ended
                 loop.call_soon_threadsafe(self._end_left_turn, loop)
@@ -130,7 +131,19 @@ class _Turn:
         return self._has_ended.acquire(timeout=seconds) or not self._is_decided.acquire(blocking=False)
 
 
-def _expire(results: "list[asyncio.Future[Any]]") -> None:
-    for result in results:
-        if not result.done():
-            result.set_exception(TimeoutError())
+def _expire(result: "asyncio.Future[Any]") -> None:
+    if not result.done():
+        result.set_exception(TimeoutError())
+
+
+def _cancel(expiry: asyncio.TimerHandle, _result: "asyncio.Future[Any]") -> None:
+    expiry.cancel()  # else it would keep the result until then
+
+
+def _raisable(error: BaseException) -> Exception:
+    """The error as a result can have it: it ends no iterator, and nothing but its own request."""
+    if isinstance(error, Exception) and not isinstance(error, StopIteration):
+        return error
+    found = RuntimeError(f"the work ended with {type(error).__name__}")
+    found.__cause__ = error
+    return found

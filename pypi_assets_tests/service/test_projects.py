@@ -1,5 +1,8 @@
 """A project and its versions, from published versions, with what the catalog adds."""
 
+import shutil
+from pathlib import Path
+
 import pytest
 from sqlalchemy.exc import OperationalError
 
@@ -48,4 +51,15 @@ def test_a_catalog_that_does_not_answer_costs_no_answer(published: Published, mo
         assert answer.headers["cache-control"] == "no-store"
         assert client.get("/v1/projects/other-app").json()["result"] == known  # it was remembered
         monkeypatch.undo()
+        assert client.get("/v1/projects/demo").json()["result"]["first_serial"] is not None
+
+
+def test_what_was_answered_without_a_catalog_is_not_remembered_once_there_is_one(published: Published, tmp_path: Path):
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "storage").symlink_to(published.home / "storage")
+    with published.service(home=tmp_path / "home") as service, client_of(service) as client:
+        assert client.get("/v1/projects/demo").json()["result"]["first_serial"] is None
+        for path in published.home.glob("catalog.sqlite*"):
+            shutil.copy(path, tmp_path / "home")
+        service.follow()
         assert client.get("/v1/projects/demo").json()["result"]["first_serial"] is not None

@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import weakref
 from collections.abc import Awaitable, Callable, Iterator
 
 import pytest
@@ -134,3 +135,51 @@ def test_the_end_of_a_turn_is_in_time_or_left_and_never_both():
             in_time = turn.has_ended_within(waits_s)
             thread.join()
             assert ended == [in_time]
+
+
+@pytest.mark.parametrize("error", [StopIteration(1), GeneratorExit(), asyncio.CancelledError(), SystemExit(1)])
+def test_what_no_result_can_raise_is_an_error_of_its_own_work_alone(error: BaseException):
+    def fail() -> None:
+        raise error
+
+    async def steps(own: Threads) -> None:
+        found = await asyncio.gather(own.run(lambda: 1), own.run(fail), own.run(lambda: 2), return_exceptions=True)
+        assert found[::2] == [1, 2]
+        assert isinstance(found[1], RuntimeError)
+        assert found[1].__cause__ is error
+        assert (own.waiting, own._left_turns) == (0, 0)
+
+    run(steps)
+
+
+def test_a_result_that_took_long_is_not_kept_after_it_was_taken(gate: threading.Event):
+    class Body:
+        pass
+
+    async def steps(own: Threads) -> None:
+        slow = own.run(lambda: (gate.wait(), Body())[1])
+        await own.run(lambda: None)
+        gate.set()
+        body = weakref.ref(await slow)
+        del slow
+        async with asyncio.timeout(_LONG_S / 2):
+            await until(lambda: body() is None)
+
+    run(steps)
+
+
+def test_work_of_a_request_that_was_cancelled_is_not_done_and_holds_up_nothing(gate: threading.Event):
+    async def steps(own: Threads) -> None:
+        begun: list[int] = []
+        slow = [own.run(lambda: (begun.append(1), gate.wait())) for _ in range(threads._THREADS)]
+        await until(lambda: len(begun) == threads._THREADS)
+        waits = [own.run(lambda number=number: begun.append(number)) for number in (2, 3)]
+        for cancelled in (slow[0], waits[0]):
+            cancelled.cancel()
+        gate.set()
+        await asyncio.gather(*slow[1:], waits[1])
+        await until(lambda: own.waiting == 0)
+        assert begun.count(2) == 0
+        assert begun.count(3) == 1
+
+    run(steps)

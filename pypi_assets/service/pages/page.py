@@ -26,13 +26,15 @@ _OPTIONAL = frozenset({404, 503})
 class View:
     """What one request for a page sees: one set of datasets, or one serial of the catalog.
 
-    `address` is the path of the page below `prefix`, as its parts, and `query` what follows it.
+    `address` is the path of the page below `prefix`, as its parts, and `query` what follows it. `is_lasting` is whether
+    all parts so far last like other answers of their serial: no problem does, nor does what depends on today.
     """
 
     service: Service
     call: Call[Any]
     address: tuple[str, ...]
     query: Mapping[str, object] = field(default_factory=dict)
+    is_lasting: bool = True
 
     @property
     def pinned(self) -> Pinned | None:
@@ -59,7 +61,12 @@ class View:
     def part(self, operation: Operation, **parameters: object) -> Any:
         """What an operation of the API answers, as plain values. Raises its ProblemError."""
         given = convert_parameters(operation.parameters, parameters, ())
-        answer = operation.handler(self.service, replace(self.call, parameters=given, headers={}))
+        try:
+            answer = operation.handler(self.service, replace(self.call, parameters=given, headers={}))
+        except ProblemError:
+            self.is_lasting = False
+            raise
+        self.is_lasting = self.is_lasting and answer.lasting == Lasting.SHORT
         return msgspec.json.decode(answer.body) if isinstance(answer, Answer) else None
 
     def optional_part(self, operation: Operation, **parameters: object) -> Any:
@@ -132,7 +139,9 @@ def _view(page: Page, service: Service, call: Call[Any]) -> View:
 
 def _data(page: Page, service: Service, call: Call[Any]) -> Answer:
     view = _view(page, service, call)
-    return Answer(to_json(page.content(view, call.parameters).parts), serial=view.serial)
+    parts = page.content(view, call.parameters).parts
+    lasting = Lasting.SHORT if view.is_lasting else Lasting.REVALIDATED
+    return Answer(to_json(parts), serial=view.serial, lasting=lasting)
 
 
 def _html(page: Page, service: Service, call: Call[Any]) -> Answer:

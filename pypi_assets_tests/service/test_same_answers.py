@@ -1,0 +1,122 @@
+"""What is remembered answers no request otherwise, whatever requests come in which order, while versions change.
+
+SAME_ANSWERS draws more sequences of requests than those of each run.
+"""
+
+import asyncio
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from urllib.parse import quote
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pypi_assets.service.app import create_app
+from pypi_assets.service.front import Front
+from pypi_assets.service.remembered import PinnedAnswers, Remembered
+from pypi_assets.service.service import Service
+from pypi_assets_tests.service.in_process import Received, Sent, answers
+from pypi_assets_tests.service.published import Published
+
+PATHS = (
+    *("v1/modules/yaml", "v1/modules/demo.new", "v1/modules/yamll", "v1/owners/yaml", "v1/owners/demo.new"),
+    *("v1/projects/demo", "v1/projects/PyYAML", "v1/projects/none", "v1/projects/demo/2.0", "v1/projects/demo/history"),
+    *("v1/projects/pyyaml/dependents", "v1/commands/demo", "v1/hashes/" + "ab" * 32),
+    *("simple/demo/", "simple/pyyaml/", "simple/Demo/", "simple/gone/", "simple/demo"),
+    *("project/demo/", "project/demo.json", "import/yaml.json", "search.json", "static/style.css", "nothing"),
+)
+QUERIES = ("", "", "", "limit=1", "prefix=1", "q=yaml", "q=yamll", "format=ndjson", "excludes=6.0", "limit=0", "all=1")
+BODIES = (
+    ("v1/owners", {"imports": ["yaml"]}),
+    ("v1/owners", {"imports": ["demo.new", "yaml"]}),
+    ("v1/purls", {"purls": ["pkg:pypi/demo@1.0"]}),
+    ("v1/purls", {"purls": ["pkg:pypi/pyyaml"]}),
+    ("v1/hashes", {"hashes": ["ab" * 32]}),
+    ("v1/hashes", {"hashes": ["no hash"]}),
+)
+PINS = ("", "", "at/{serial}.{serial}/", "at/12.12/", "at/12/", "at/12.13/", "at/2026-03-03/", "at/12.12,safe/")
+HEADERS = {
+    "Accept": ("*/*", "text/html", "application/json", "application/x-ndjson", "application/vnd.pypi.simple.v1+json"),
+    "Accept-Encoding": ("gzip", "zstd", "identity", "gzip;q=0.5, zstd;q=0.1"),
+    "If-Modified-Since": ("Tue, 03 Mar 2026 00:00:00 GMT", "Fri, 01 Jan 2100 00:00:00 GMT"),
+    "If-None-Match": ("*", '"none"'),
+}
+CHANGING = frozenset({"date"})
+"""Headers that differ from one request to the next."""
+
+
+@st.composite
+def requests(draw: st.DrawFn, serial: int) -> Sent:
+    """A request to any route that remembers, and to some that do not."""
+    pin = draw(st.sampled_from(PINS)).format(serial=serial)
+    chosen = {name: draw(st.sampled_from((None, *values))) for name, values in HEADERS.items()}
+    headers = tuple((name, value) for name, value in chosen.items() if value is not None)
+    if draw(st.integers(0, 4)) == 0:
+        path, body = draw(st.sampled_from(BODIES))
+        return Sent(f"/{pin}{path}", "POST", headers, json.dumps(body).encode())
+    query = draw(st.sampled_from(QUERIES))
+    target = f"/{pin}{quote(draw(st.sampled_from(PATHS)))}" + (f"?{query}" if query else "")
+    return Sent(target, draw(st.sampled_from(("GET", "GET", "GET", "HEAD", "POST"))), headers)
+
+
+@contextmanager
+def both(published: Published) -> Iterator[tuple[Service, Service]]:
+    """A service, and one that remembers nothing."""
+    with published.service() as service, published.service() as forgetful:
+        forgetful.remembered, forgetful.pinned_answers = Remembered(0), PinnedAnswers(0)
+        yield service, forgetful
+
+
+def compare(app: Front, truth: Front, drawn: list[Sent]) -> list[Received]:
+    """Sends requests at once to one, and one after the other to the other: the answers are the same."""
+
+    async def run() -> tuple[list[Received], list[Received]]:
+        return await answers(app, drawn), [one for sent in drawn for one in await answers(truth, [sent])]
+
+    found, expected = asyncio.run(run())
+    for sent, one, other in zip(drawn, found, expected, strict=True):
+        assert (one.status, one.body) == (other.status, other.body), sent
+        assert one.headers == other.headers, sent
+    return found
+
+
+def test_what_is_remembered_changes_no_answer(published: Published) -> None:
+    with both(published) as (service, forgetful):
+        app, truth = create_app(service), create_app(forgetful)
+
+        @settings(max_examples=int(os.environ.get("SAME_ANSWERS", "40")))
+        @given(st.lists(st.lists(requests(published.index.serial), max_size=12), max_size=4))
+        def check(batches: list[list[Sent]]) -> None:
+            for batch in batches:
+                compare(app, truth, batch)
+
+        check()
+        assert service.remembered._answers._kept
+        assert service.pinned_answers._answers._kept
+        assert not forgetful.remembered._answers._kept
+
+
+def test_answers_that_are_immutable_stay_so_and_what_is_new_is_answered_at_once(changing: Published) -> None:
+    """Also hints: what may be meant by a name grows with the index."""
+    first = changing.index.serial
+    pinned = [f"/at/{at}.{at}/{path}" for at in (12, first) for path in PATHS]
+    drawn = [Sent(path) for path in (*pinned, *(f"{one}?q=yamll" for one in pinned), *(f"/{one}" for one in PATHS))]
+    immutable: dict[Sent, Received] = {}
+    with both(changing) as (service, forgetful):
+        app, truth = create_app(service), create_app(forgetful)
+        for number in range(3):
+            for sent, received in zip(drawn, compare(app, truth, drawn * 2), strict=False):
+                known = immutable.get(sent)
+                if known is not None:
+                    assert (received.status, received.body) == (known.status, known.body), sent
+                if "immutable" in received.headers.get("cache-control", ""):
+                    immutable[sent] = received
+            files = {"yaml/__init__.py": "", f"yaml{number}l/__init__.py": "", "demo/__init__.py": ""}
+            changing.add("wheel", f"yamll-{number}", "1.0", files=files, requires_dist=["PyYAML", "demo"])
+            changing.add("wheel", "demo", f"3.{number}", requires_dist=["PyYAML"])
+            changing.publish()
+            for one in (service, forgetful):
+                one.follow()
+    assert {sent.target for sent in immutable} > {"/at/12.12/v1/modules/yaml", "/at/12.12/simple/demo/"}
