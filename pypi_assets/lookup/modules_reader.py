@@ -47,7 +47,7 @@ def module_answer(serial: int, name: str, releases: Iterable[tuple[str, str, str
 
 
 def _result(provider: Provider) -> ModuleResult:
-    return ModuleResult(module=provider.name, project=provider.project, versions=provider.versions)
+    return {"module": provider.name, "project": provider.project, "versions": provider.versions}
 
 
 def _module_at(catalog: "Catalog", serial: int, name: str) -> Answer[ModuleResult]:

@@ -5,7 +5,7 @@ An `Answer` is whole in memory, a `StreamedAnswer` is written as it is made. Nei
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import format_datetime, parsedate_to_datetime
 from enum import StrEnum
@@ -25,6 +25,8 @@ _ENCODINGS = ("zstd", "gzip")
 """Those that are offered, the better first."""
 _LONGEST_HEADER = 1_000
 Header = tuple[bytes, bytes]
+_Form = tuple[str, bytes, tuple[Header, ...]]
+"""An encoding, the body in it, and the headers of a response that has it."""
 CROSS_ORIGIN: tuple[Header, ...] = (
     (b"access-control-allow-origin", b"*"),
     (b"access-control-expose-headers", b"X-PyPI-Last-Serial, ETag, Last-Modified, Link, Retry-After"),
@@ -44,8 +46,7 @@ class Lasting(StrEnum):
     NO_STORE = "no-store"
 
 
-@dataclass(slots=True)
-class Answer:
+class Answer(msgspec.Struct, gc=False):  # thousands are remembered, and each look of the collector would go through all
     """A whole answer. `serial` is the one that it is of, and `modified` the time since which it is so.
 
     `varies` are the request's headers that it depends on, next to Accept-Encoding. `set_id` is the set of datasets that
@@ -62,7 +63,7 @@ class Answer:
     varies: Sequence[str] = ()
     set_id: str | None = None
     _tag: str = ""
-    _forms: dict[str, tuple[bytes, list[Header]]] = field(default_factory=dict)
+    _forms: tuple[_Form, ...] = ()
 
     @property
     def tag(self) -> str:
@@ -70,22 +71,22 @@ class Answer:
         self._tag = self._tag or hashlib.sha256(self.body).hexdigest()[:32]
         return self._tag
 
-    def form(self, encoding: str) -> tuple[bytes, list[Header]]:
+    def form(self, encoding: str) -> tuple[bytes, tuple[Header, ...]]:
         """The body in an encoding (`identity`: as it is), with the headers of a response that has it."""
-        found = self._forms.get(encoding)
-        if found is None:
-            found = self._forms[encoding] = self._make_form(encoding)
-        return found
+        for known, body, headers in self._forms:
+            if known == encoding:
+                return body, headers
+        body, headers = self._make_form(encoding)
+        self._forms = (*self._forms, (encoding, body, headers))
+        return body, headers
 
-    def _make_form(self, encoding: str) -> tuple[bytes, list[Header]]:
+    def _make_form(self, encoding: str) -> tuple[bytes, tuple[Header, ...]]:
         body = self.body if encoding == "identity" else compressed(self.body, encoding)
-        headers = _headers(self)
+        headers = _headers(self, encoding)
         if self.status == 200:
             headers.append((b"etag", f'"{self.tag}-{encoding}"'.encode()))
-        if encoding != "identity":
-            headers.append((b"content-encoding", encoding.encode()))
         headers.append((b"content-length", str(len(body)).encode()))
-        return body, headers
+        return body, tuple(headers)
 
     def encoding_for(self, accept_encoding: str) -> str:
         """The encoding in which the answer is sent: none where it is so short that this gains nothing."""
@@ -122,10 +123,7 @@ class StreamedAnswer:
 
     def head(self, encoding: str) -> list[Header]:
         """The headers of the response."""
-        headers = _headers(self)
-        if encoding != "identity":
-            headers.append((b"content-encoding", encoding.encode()))
-        return headers
+        return _headers(self, encoding)
 
 
 def redirect(location: str, lasting: Lasting = Lasting.REDIRECT, status: int = 307) -> Answer:
@@ -186,18 +184,22 @@ def quality(parameters: str) -> float:
     return 1.0
 
 
-def _headers(answer: Answer | StreamedAnswer) -> list[Header]:
-    headers = [
-        *_shared_headers(answer.media_type, answer.lasting, tuple(answer.varies), answer.serial, answer.modified)
-    ]
-    for name, value in answer.headers:
-        headers.append((name.lower().encode("latin-1"), value.encode("latin-1", "replace")))
-    return headers
+def _headers(answer: Answer | StreamedAnswer, encoding: str) -> list[Header]:
+    shared = _shared_headers(
+        answer.media_type, answer.lasting, tuple(answer.varies), answer.serial, answer.modified, encoding
+    )
+    own = [(name.lower().encode("latin-1"), value.encode("latin-1", "replace")) for name, value in answer.headers]
+    return [*shared, *own]
 
 
 @lru_cache(maxsize=256)
 def _shared_headers(
-    media_type: str, lasting: Lasting, varies: tuple[str, ...], serial: int | None, modified: datetime | None
+    media_type: str,
+    lasting: Lasting,
+    varies: tuple[str, ...],
+    serial: int | None,
+    modified: datetime | None,
+    encoding: str,
 ) -> tuple[Header, ...]:
     """The headers that most answers of a serial have in common."""
     headers = [
@@ -210,6 +212,8 @@ def _shared_headers(
         headers.append((b"x-content-type-options", b"nosniff"))
     if serial is not None:
         headers.append(serial_header(serial))
+    if encoding != "identity":
+        headers.append((b"content-encoding", encoding.encode()))
     if modified is not None:
         headers.append((b"last-modified", format_datetime(modified.astimezone(UTC), usegmt=True).encode()))
     return tuple(headers)

@@ -36,6 +36,8 @@ from pypi_assets.service.service import Service, open_service
 from pypi_assets.settings import load_settings
 
 _log = logging.getLogger(__name__)
+_OBJECTS_BETWEEN_COLLECTIONS = 10_000
+"""What requests of one moment need is more than Python's own 700, and hardly any of it is garbage in a cycle."""
 ROUTES = (
     modules.routes,  # which is requested most
     status.routes,
@@ -74,6 +76,7 @@ async def _following(service: Service, _app: object) -> AsyncIterator[None]:
     service.follow_in_background()
     gc.collect()
     gc.freeze()  # what was loaded stays, and each look of the garbage collector at it would hold up all requests
+    gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
     yield
     service.close()
 

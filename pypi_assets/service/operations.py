@@ -8,7 +8,7 @@ import asyncio
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, Generic, TypeVar
 from urllib.parse import parse_qsl
@@ -46,8 +46,7 @@ class Parameters(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_onl
 AnyParameters = TypeVar("AnyParameters", bound=Parameters)
 
 
-@dataclass(frozen=True, slots=True)
-class Call(Generic[AnyParameters]):
+class Call(msgspec.Struct, Generic[AnyParameters], frozen=True):
     """One request, parsed. `body` is what the operation's `body` type makes of it; None where it has none.
 
     `headers` are those of the request, by lower-case name. `pinned` is the serial that is requested, None: the latest.
@@ -192,7 +191,7 @@ class Endpoint:
 
     def _answer_at(self, scope: Scope, pin: str, call: Call[Any]) -> Answer | StreamedAnswer:
         def answer(pinned: Pinned) -> Answer | StreamedAnswer:
-            return self.operation.handler(self.service, replace(call, pinned=pinned))
+            return self.operation.handler(self.service, msgspec.structs.replace(call, pinned=pinned))
 
         parsed = parse_pin(pin)
         known = self.operation.options

@@ -47,9 +47,9 @@ async def respond(
     status = answer.status
     if answer.is_known(headers.get("if-none-match"), headers.get("if-modified-since")):
         status, body = 304, b""
-        found = [header for header in found if header[0] in _NOT_MODIFIED]
+        found = tuple(header for header in found if header[0] in _NOT_MODIFIED)
     if answer.serial is None:
-        found = [*found, serial_header(service.serial)]
+        found = (*found, serial_header(service.serial))
     await send({"type": "http.response.start", "status": status, "headers": found})
     await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else body})
 

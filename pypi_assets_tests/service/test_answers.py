@@ -1,5 +1,6 @@
 """Entity tags, encodings and conditional requests of answers."""
 
+import gc
 import zlib
 from datetime import UTC, datetime
 
@@ -106,3 +107,11 @@ def test_each_chunk_of_a_stream_can_be_read_when_it_is_there(encoding: str):
 
 def test_compressing_gives_the_same_bytes_each_time():
     assert compressed(LONG, "gzip") == compressed(LONG, "gzip")
+
+
+def test_the_garbage_collector_does_not_go_through_answers_that_are_kept():
+    answer = Answer(LONG, serial=1, modified=MODIFIED)
+    kept = [(answer, "route"), *(answer.form(encoding) for encoding in ("identity", "gzip"))]
+    for _ in range(4):  # each time, what is in what it has seen to be without a cycle
+        gc.collect()
+    assert not any(map(gc.is_tracked, (answer, *kept, answer._forms)))

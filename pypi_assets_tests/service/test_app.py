@@ -1,5 +1,9 @@
 """The application as a whole: what each answer has, whatever its route."""
 
+import asyncio
+import gc
+
+from pypi_assets.service.app import create_app
 from pypi_assets_tests.service.published import Client, Published
 
 
@@ -24,3 +28,19 @@ def test_head_has_the_headers_alone(client: Client):
     assert head.content == b""
     assert head.headers["content-length"] == got.headers["content-length"]
     assert head.headers["etag"] == got.headers["etag"]
+
+
+def test_the_garbage_collector_seldom_looks_and_at_little_while_the_application_runs(published: Published):
+    async def run() -> None:
+        async with app.app.lifespan_context(app):  # type: ignore[attr-defined]
+            assert gc.get_threshold()[0] > 5_000
+            assert gc.get_freeze_count() > 10_000
+
+    thresholds = gc.get_threshold()
+    with published.service() as service:
+        app = create_app(service)
+        try:
+            asyncio.run(run())
+        finally:
+            gc.set_threshold(*thresholds)
+            gc.unfreeze()

@@ -1,7 +1,7 @@
 """A page: it is made of parts, each of which the API answers, or `lookup/` does. The parts are its `.json`."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -62,7 +62,7 @@ class View:
         """What an operation of the API answers, as plain values. Raises its ProblemError."""
         given = convert_parameters(operation.parameters, parameters, ())
         try:
-            answer = operation.handler(self.service, replace(self.call, parameters=given, headers={}))
+            answer = operation.handler(self.service, msgspec.structs.replace(self.call, parameters=given, headers={}))
         except ProblemError:
             self.is_lasting = False
             raise
