@@ -25,7 +25,9 @@ IMPOSSIBLE = "!"
 
 
 class UnknownRequirementsError(ResolveError):
-    """A file would be chosen of which it is not known what it requires."""
+    """A file would be chosen of which it is not known what it requires. `touched` are the projects looked at."""
+
+    touched: frozenset[str] = frozenset()
 
 
 class ResolutionLimitError(ExpectedError):
@@ -72,6 +74,11 @@ class Provider(BaseProvider[str, int]):
                 found = self.table(project)
             self._tables[package] = found
         return found
+
+    @property
+    def touched(self) -> frozenset[str]:
+        """The projects that were looked at."""
+        return frozenset(one for one in self._tables if "[" not in one and not one.startswith(IMPOSSIBLE))
 
     def candidate(self, package: str, version: int) -> Candidate:
         """The version with this number."""

@@ -1,7 +1,7 @@
 """Resolves requirements: chooses a version of each project that they lead to, as an installer would."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from nab_resolver.errors import ResolutionError, ResolutionTerminatedError
 from nab_resolver.resolver import Resolver, Solution
@@ -38,11 +38,12 @@ _MOST_TRIES = 5
 
 
 class UnsolvableError(ExpectedError):
-    """No choice of versions meets the requirements. The text is the proof."""
+    """No choice of versions meets the requirements. The text is the proof; `touched` are the projects looked at."""
 
     def __init__(self, proof: Proof) -> None:
         super().__init__(str(proof))
         self.proof = proof
+        self.touched: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +69,17 @@ class Pin:
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """What was chosen as of `serial`, by normalized name; `roots` are the projects that the question names."""
+    """What was chosen as of `serial`, by normalized name; `roots` are the projects that the question names.
+
+    `touched` are all that were looked at: while none of them changes, the outcome is the same.
+    """
 
     serial: int
     question: Question
     releases: Mapping[str, Pin]
     roots: tuple[str, ...]
     steps: int
+    touched: frozenset[str]
 
     @property
     def pins(self) -> dict[str, str]:
@@ -96,11 +101,17 @@ def resolve(
     """
     watch = Watch(most_seconds)
     allowed: dict[str, int] = {}
+    touched: frozenset[str] = frozenset()
     for _ in range(_MOST_TRIES):
         provider = Provider(index, question, allowed)
         try:
-            return _attempt(index, provider, watch, most_steps)
-        except UnsolvableError:
+            found = _attempt(index, provider, watch, most_steps)
+            return replace(found, touched=found.touched | touched)
+        except UnknownRequirementsError as error:
+            error.touched = touched | provider.touched
+            raise
+        except UnsolvableError as error:
+            error.touched = touched = touched | provider.touched
             late = {name: bits | allowed.get(name, 0) for name, bits in provider.late_pins.items()}
             if all(allowed.get(name, 0) == bits for name, bits in late.items()):
                 raise
@@ -169,4 +180,4 @@ def _resolution(
             required_by=tuple(required_by[name]),
         )
     named = tuple(dict.fromkeys(wanted.project for wanted, _ in roots))
-    return Resolution(index.serial, provider.question, releases, named, steps)
+    return Resolution(index.serial, provider.question, releases, named, steps, provider.touched)

@@ -1,0 +1,171 @@
+"""Finds the event that changed what requirements resolve to.
+
+Between two serials at which nothing changed of the projects that a resolution looked at, its outcome is the same. So
+only those serials are candidates at which one of these projects changed, and a bisection over them takes few
+resolutions.
+"""
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from pypi_assets.resolve.provider import UnknownRequirementsError
+from pypi_assets.resolve.questions import Question
+from pypi_assets.resolve.releases import ReleaseIndex
+from pypi_assets.resolve.resolving import UnsolvableError, resolve
+
+
+class History(Protocol):
+    """The past of an index."""
+
+    def index_at(self, serial: int) -> ReleaseIndex:
+        """The index as of a serial that can be answered for."""
+        ...
+
+    def changed_serials(self, project: str, after: int, through: int) -> Sequence[int]:
+        """The serials in (after, through] at which a project (normalized) changed, ascending."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What the requirements resolve to as of `serial`: `pins` by normalized name, or None and the `failure`.
+
+    `touched` are the projects that the resolution looked at.
+    """
+
+    serial: int
+    pins: dict[str, str] | None
+    failure: str | None
+    touched: frozenset[str]
+
+    def is_like(self, other: "Outcome") -> bool:
+        """Whether both choose the same versions, or both fail."""
+        return self.pins == other.pins
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """The outcome changed at `after.serial`, where one of `projects` changed; `before` is the last one before.
+
+    `pins` are the versions that differ, by normalized name, before and after: None where there is none.
+    """
+
+    before: Outcome
+    after: Outcome
+    projects: tuple[str, ...]
+
+    @property
+    def serial(self) -> int:
+        return self.after.serial
+
+    @property
+    def pins(self) -> dict[str, tuple[str | None, str | None]]:
+        before, after = self.before.pins or {}, self.after.pins or {}
+        names = sorted(before.keys() | after.keys())
+        return {name: (before.get(name), after.get(name)) for name in names if before.get(name) != after.get(name)}
+
+
+@dataclass(frozen=True, slots=True)
+class Blame:
+    """What was found between `good` and `bad`: no change where the outcome of both is the same.
+
+    `resolutions` is how many were made, and `candidates` at how many serials the projects changed.
+    """
+
+    good: Outcome
+    bad: Outcome
+    change: Change | None
+    resolutions: int
+    candidates: int
+
+
+class Outcomes:
+    """The outcomes of one question over time; `resolved` is called after each resolution."""
+
+    def __init__(self, history: History, question: Question, resolved: Callable[[int], None] = lambda _: None) -> None:
+        self._history, self._question, self._resolved = history, question, resolved
+        self._known: dict[int, Outcome] = {}
+        self._serials: dict[tuple[str, int, int], Sequence[int]] = {}
+        self.count = 0
+
+    def at(self, serial: int) -> Outcome:
+        """The outcome as of a serial that can be answered for."""
+        found = self._known.get(serial)
+        if found is None:
+            found = self._known[serial] = self._resolve(serial)
+            self.count += 1
+            self._resolved(self.count)
+        return found
+
+    def serials(self, touched: frozenset[str], after: int, through: int) -> list[int]:
+        """The serials in (after, through] at which a project of `touched` changed, ascending."""
+        return sorted({serial for project in touched for serial in self._changed(project, after, through)})
+
+    def changed_at(self, serial: int, touched: frozenset[str]) -> tuple[str, ...]:
+        """The projects of `touched` that changed at a serial."""
+        return tuple(sorted(project for project in touched if self._changed(project, serial - 1, serial)))
+
+    def _changed(self, project: str, after: int, through: int) -> Sequence[int]:
+        for (name, least, most), serials in self._serials.items():
+            if name == project and least <= after and through <= most:
+                return serials[bisect_right(serials, after) : bisect_right(serials, through)]
+        found = self._serials[project, after, through] = self._history.changed_serials(project, after, through)
+        return found
+
+    def _resolve(self, serial: int) -> Outcome:
+        index = self._history.index_at(serial)
+        try:
+            found = resolve(index, self._question)
+        except UnsolvableError as error:
+            return Outcome(serial, None, str(error), error.touched)
+        except UnknownRequirementsError as error:
+            return Outcome(serial, None, str(error), error.touched)
+        return Outcome(serial, found.pins, None, found.touched)
+
+
+def blame(outcomes: Outcomes, good: int, bad: int) -> Blame:
+    """Finds one serial in (good, bad] at which the outcome changed, by bisection. There can be further ones.
+
+    >>> blame(Outcomes(history, question), 1200, 1350).change.serial
+    1288
+    """
+    first, last = outcomes.at(good), outcomes.at(bad)
+    if first.is_like(last):
+        return Blame(first, last, None, outcomes.count, len(outcomes.serials(first.touched, good, bad)))
+    before, after = first, last
+    candidates = 0
+    while True:
+        serials = outcomes.serials(before.touched | after.touched, before.serial, after.serial)
+        candidates = candidates or len(serials)
+        if len(serials) <= 1:
+            break
+        middle = outcomes.at(serials[(len(serials) - 1) // 2])
+        if middle.is_like(first):
+            before = middle
+        else:
+            after = middle
+    [serial] = serials
+    change = _change(outcomes, before, outcomes.at(serial))
+    return Blame(first, last, change, outcomes.count, candidates)
+
+
+def all_changes(outcomes: Outcomes, good: int, bad: int) -> Iterator[Change]:
+    """Every change of the outcome in (good, bad], in order. Each serial at which a project changed that the resolution
+    looked at takes a resolution.
+    """
+    before = outcomes.at(good)
+    while True:
+        serials = outcomes.serials(before.touched, before.serial, bad)
+        if not serials:
+            return
+        after = outcomes.at(serials[0])
+        if not before.is_like(after):
+            yield _change(outcomes, before, after)
+        before = after
+
+
+def _change(outcomes: Outcomes, before: Outcome, after: Outcome) -> Change:
+    touched = before.touched | after.touched
+    return Change(before, after, outcomes.changed_at(after.serial, touched))

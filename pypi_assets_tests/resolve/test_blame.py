@@ -1,0 +1,121 @@
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pypi_assets.resolve.blame import Outcomes, all_changes, blame
+from pypi_assets.resolve.questions import Semantics
+from pypi_assets_tests.resolve.made_index import MadeIndex, question
+
+Event = tuple[str, str, object]
+"""A project, a version, and what happens to it: it is there with these requirements, `yank`, `unyank` or `gone`."""
+
+
+@dataclass
+class MadeHistory:
+    """An index to which event N happens at serial N."""
+
+    events: Sequence[Event]
+    indexes: list[int] = field(default_factory=list)
+
+    def index_at(self, serial: int) -> MadeIndex:
+        self.indexes.append(serial)
+        projects: dict[str, dict[str, dict[str, object]]] = {}
+        for project, version, what in self.events[:serial]:
+            releases = projects.setdefault(project, {})
+            if isinstance(what, list):
+                releases[version] = {"requires_dist": what}
+            elif what == "gone":
+                releases.pop(version, None)
+            elif version in releases:
+                releases[version] = {**releases[version], "yanked": what == "yank"}
+        return MadeIndex(projects)
+
+    def changed_serials(self, project: str, after: int, through: int) -> Sequence[int]:
+        return [serial for serial in range(after + 1, through + 1) if self.events[serial - 1][0] == project]
+
+
+STORY: list[Event] = [
+    ("app", "1", ["lib>=1"]),
+    ("lib", "1", []),
+    ("other", "1", []),
+    ("lib", "2", ["six>=2"]),
+    ("other", "2", []),
+    ("six", "1", []),
+    ("lib", "1", "gone"),
+    ("other", "3", []),
+]
+
+
+def outcomes(events: Sequence[Event], *requirements: str, **options: object) -> Outcomes:
+    return Outcomes(MadeHistory(events), question(*(requirements or ("app",)), **options))
+
+
+def test_it_names_the_change_that_breaks_a_resolution():
+    found = blame(outcomes(STORY), 2, 8)
+    assert found.good.pins == {"app": "1", "lib": "1"}
+    assert found.bad.pins is None
+    assert found.change is not None
+    assert (found.change.serial, found.change.projects) == (7, ("lib",))
+    assert found.change.pins == {"app": ("1", None), "lib": ("1", None)}
+    assert "no version of six is >=2" in str(found.change.after.failure)
+    assert found.change.before.pins == {"app": "1", "lib": "1"}
+
+
+def test_between_equal_outcomes_there_is_nothing_to_find():
+    events = [*STORY[:3], ("lib", "2", []), ("lib", "2", "yank")]
+    found = blame(outcomes(events), 3, 5)
+    assert found.change is None
+    assert (found.resolutions, found.candidates) == (2, 2)
+    changes = list(all_changes(outcomes(events), 3, 5))
+    assert [(one.serial, one.pins) for one in changes] == [(4, {"lib": ("1", "2")}), (5, {"lib": ("2", "1")})]
+
+
+def test_what_touches_nothing_takes_no_resolution():
+    events = [*STORY[:2], *[("other", str(one), []) for one in range(1_000)], ("lib", "0", [])]
+    tried = outcomes(events)
+    assert list(all_changes(tried, 2, len(events))) == []
+    assert tried.count == 2
+
+
+@pytest.mark.parametrize("changes", [10, 1_000, 10_000])
+def test_a_bisection_takes_few_resolutions(changes):
+    events: list[Event] = [("app", "1", ["lib"]), ("lib", "5", [])]
+    events += [("lib", "1", "yank" if one % 2 else "unyank") for one in range(changes // 3)]
+    events += [("lib", "6", [])]
+    events += [("lib", "1", []) for _ in range(changes - changes // 3)]
+    tried = outcomes(events)
+    found = blame(tried, 2, len(events))
+    assert found.change is not None
+    assert found.change.serial == 3 + changes // 3
+    assert found.candidates == len(events) - 2
+    assert tried.count <= 3 + changes.bit_length()
+
+
+WHAT = st.one_of(
+    st.lists(st.sampled_from(["b", "b>1", "c", "c<2", "c==3"]), max_size=2), st.sampled_from(["yank", "unyank", "gone"])
+)
+EVENTS = st.lists(st.tuples(st.sampled_from("abcd"), st.sampled_from("123"), WHAT), min_size=2, max_size=25)
+
+
+@settings(max_examples=150, deadline=None)
+@given(events=EVENTS, semantics=st.sampled_from(Semantics))
+def test_changes_are_those_of_a_resolution_at_each_serial(events, semantics):
+    def fresh() -> Outcomes:
+        return outcomes(events, "a", "b", semantics=semantics)
+
+    everything = fresh()
+    pins = [everything.at(serial).pins for serial in range(len(events) + 1)]
+    expected = [serial for serial in range(1, len(events) + 1) if pins[serial] != pins[serial - 1]]
+    assert [one.serial for one in all_changes(fresh(), 0, len(events))] == expected
+    found = blame(fresh(), 0, len(events))
+    if pins[0] == pins[-1]:
+        assert found.change is None
+    else:
+        assert found.change is not None
+        assert found.change.serial in expected
+        assert found.change.before.pins == pins[found.change.serial - 1]
+        assert found.change.after.pins == pins[found.change.serial]
+        assert found.change.projects == (events[found.change.serial - 1][0],)
