@@ -6,7 +6,7 @@ Every further link counts where a requirement accepts the newest release of the 
 is chosen here: that takes a solver, whose answers `breaks` takes as a function.
 """
 
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -17,7 +17,7 @@ from packaging.version import InvalidVersion, Version
 
 from pypi_assets.distributions.requirement_names import CONDITIONS
 from pypi_assets.lookup.breadth_first import breadth_first
-from pypi_assets.lookup.newest_requirements import NewestRelease, NewestRequirements
+from pypi_assets.lookup.newest_requirements import NewestRequirements, newest_of
 from pypi_assets.lookup.requirement_filters import (
     Matched,
     RequirementLists,
@@ -32,8 +32,6 @@ from pypi_assets.lookup.requirement_filters import (
 )
 
 LONGEST_CHAIN = 100
-_FIRST_AT_ONCE, _AT_ONCE = 20, 500
-"""How many projects are read at once: few at first, so that an answer begins at once."""
 
 
 class Impact(TypedDict):
@@ -93,14 +91,16 @@ def impact(
     *,
     transitive: bool = False,
     depth: int | None = None,
+    after: str | None = None,
 ) -> Iterator[Impact]:
     """The projects whose newest release requires `project`, or with `version` accepts this version of it.
 
     With `transitive`, those that require one of these follow, and so on, up to `depth` links away: each once, breadth
-    first; those that require the same project by normalized name. The project itself never comes.
+    first; those that require the same project by normalized name. The project itself never comes. With `after`, of
+    those that require `project` itself only the ones after this project come.
     """
     first = naming if version is None else partial(accepting, version=version)
-    for steps, link in _Walk(graph, project, first).links(depth if transitive else 1):
+    for steps, link in _Walk(graph, project, first, after).links(depth if transitive else 1):
         yield _described(steps, link, link.matched)
 
 
@@ -111,6 +111,7 @@ def breaks(
     *,
     transitive: bool = False,
     depth: int | None = None,
+    after: str | None = None,
     solvable: Solvable | None = None,
 ) -> Iterator[Break]:
     """The projects whose newest release `version` of `project` breaks, in the order of `impact`.
@@ -119,7 +120,7 @@ def breaks(
     `solvable`, it decides about all projects that require the project, but those that exclude the version themselves.
     """
     first = partial(excluding, version=version) if solvable is None else naming
-    for steps, link in _Walk(graph, project, first).links(depth if transitive else 1):
+    for steps, link in _Walk(graph, project, first, after).links(depth if transitive else 1):
         if steps == 1 and (excluded := excluding(link.lists, version)):
             yield _broken(steps, link, excluded, "excludes")
         elif solvable is None:
@@ -131,8 +132,8 @@ def breaks(
 class _Walk:
     """A search, breadth first, that remembers how each project was found, and its newest version."""
 
-    def __init__(self, graph: NewestRequirements, project: str, first: _Judge) -> None:
-        self._graph, self._first = graph, first
+    def __init__(self, graph: NewestRequirements, project: str, first: _Judge, after: str | None) -> None:
+        self._graph, self._first, self._after = graph, first, after
         self._start: str = canonicalize_name(project)
         self._found: dict[str, tuple[str, str]] = {}
         """By project: the one that it requires, and its version."""
@@ -143,9 +144,12 @@ class _Walk:
 
     def _requiring(self, required: str, found: Container[str]) -> Iterator[tuple[str, _Link]]:
         """The links to `required` of projects that were not found before."""
-        judge = self._first if required == self._start else _accepting(self._found[required][1])
+        if required == self._start:
+            judge, names = self._first, self._graph.requiring(required, self._after)
+        else:
+            judge, names = _accepting(self._found[required][1]), self._graph.requiring(required)
         chain = list(islice(self._chain(required), LONGEST_CHAIN))
-        for project, newest in self._newest(name for name in self._graph.requiring(required) if name not in found):
+        for project, newest in newest_of(self._graph, (name for name in names if name not in found)):
             if newest is None:
                 continue
             lists = requirements_of(required, newest.requirements)
@@ -153,13 +157,6 @@ class _Walk:
             if matched:
                 self._found[project] = (required, newest.version)
                 yield project, _Link(project, newest.version, required, lists, matched, chain)
-
-    def _newest(self, names: Iterable[str]) -> Iterator[tuple[str, NewestRelease | None]]:
-        rest = iter(names)
-        at_once = _FIRST_AT_ONCE
-        while some := list(islice(rest, at_once)):
-            yield from zip(some, self._graph.newest(some), strict=True)
-            at_once = _AT_ONCE
 
     def _chain(self, project: str) -> Iterator[str]:
         while project != self._start:

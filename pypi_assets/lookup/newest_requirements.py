@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import groupby
+from itertools import groupby, islice
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -15,15 +15,18 @@ from packaging.utils import canonicalize_name
 
 from pypi_assets.leveldbs.datasets.depgraph import dependents
 from pypi_assets.leveldbs.datasets.depgraph import records as depgraph
+from pypi_assets.leveldbs.format.keys import as_part
 from pypi_assets.leveldbs.format.leveldb_binding import Database
 from pypi_assets.leveldbs.format.newest_release import newest_release
-from pypi_assets.leveldbs.format.records import scan
+from pypi_assets.leveldbs.format.records import scan, scan_after
 from pypi_assets.leveldbs.format.version_order import canonical_version
 
 if TYPE_CHECKING:
     from pypi_assets.catalog.database import Catalog
 
 _REMEMBERED_PROJECTS = 65_536
+_FIRST_AT_ONCE, _AT_ONCE = 20, 500
+"""How many projects are read at once: few at first, so that an answer begins at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +40,8 @@ class NewestRelease:
 class NewestRequirements(Protocol):
     """The graph of what newest releases require. Names are normalized."""
 
-    def requiring(self, project: str) -> Iterator[str]:
-        """The projects with any release that requires `project`, by name."""
+    def requiring(self, project: str, after: str | None = None) -> Iterator[str]:
+        """The projects with any release that requires `project`, by name: with `after`, those that come after it."""
         ...
 
     def newest(self, projects: Sequence[str]) -> Iterator[NewestRelease | None]:
@@ -57,9 +60,12 @@ class PublishedRequirements:
         self._db = db
         self._newest = lru_cache(_REMEMBERED_PROJECTS)(self._read_newest)
 
-    def requiring(self, project: str) -> Iterator[str]:
+    def requiring(self, project: str, after: str | None = None) -> Iterator[str]:
         start = dependents.dependents_prefix(project)
-        return (record_key[len(start) :].decode() for record_key, _ in scan(self._db, start))
+        found = scan(self._db, start)
+        if after is not None:
+            found = scan_after(self._db, start, start + as_part(after).encode())
+        return (record_key[len(start) :].decode() for record_key, _ in found)
 
     def newest(self, projects: Sequence[str]) -> Iterator[NewestRelease | None]:
         return map(self._newest, projects)
@@ -78,11 +84,11 @@ class PastRequirements:
     def __init__(self, catalog: "Catalog", serial: int) -> None:
         self._catalog, self._serial = catalog, serial
 
-    def requiring(self, project: str) -> Iterator[str]:
+    def requiring(self, project: str, after: str | None = None) -> Iterator[str]:
         from pypi_assets.catalog.publications.dump_rows import requiring_releases  # the database takes long to load
 
         found = requiring_releases(self._catalog, self._serial, project)
-        return iter([name for name, _ in groupby(found, key=itemgetter(0))])
+        return iter([name for name, _ in groupby(found, key=itemgetter(0)) if after is None or name > after])
 
     def newest(self, projects: Sequence[str]) -> Iterator[NewestRelease | None]:
         from pypi_assets.catalog.publications.dump_rows import releases_rows_at, version_yanks_at
@@ -114,6 +120,15 @@ class PastRequirements:
 
         found = version_yanks_at(self._catalog, self._serial, [canonicalize_name(project)])
         return _by_version((version, is_yanked) for _, version, is_yanked in found)
+
+
+def newest_of(graph: NewestRequirements, names: Iterable[str]) -> Iterator[tuple[str, NewestRelease | None]]:
+    """Each of these projects with its newest release; many are read at once."""
+    rest = iter(names)
+    at_once = _FIRST_AT_ONCE
+    while some := list(islice(rest, at_once)):
+        yield from zip(some, graph.newest(some), strict=True)
+        at_once = _AT_ONCE
 
 
 def _by_version(files: Iterable[tuple[str, bool]]) -> list[tuple[str, bool]]:

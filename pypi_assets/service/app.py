@@ -19,6 +19,7 @@ from pypi_assets.service import (
     dependents,
     hashes,
     history,
+    impact,
     modules,
     openapi,
     owners,
@@ -43,6 +44,7 @@ ROUTES = (
     status.routes,
     owners.routes,
     dependents.routes,  # before the versions of a project
+    impact.routes,
     history.routes,
     projects.routes,
     commands.routes,

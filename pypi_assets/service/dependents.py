@@ -1,8 +1,7 @@
 """The route of dependents: who requires a project, in pages, or all of them as a stream."""
 
-from collections.abc import Iterable, Iterator
 from itertools import islice
-from typing import Annotated, Any, Literal
+from typing import Annotated
 
 from msgspec import Meta
 from packaging.utils import canonicalize_name
@@ -11,32 +10,23 @@ from starlette.routing import Route
 
 from pypi_assets.lookup.depgraph_reader import Dependent, DepgraphReader, filtered_dependents_at
 from pypi_assets.lookup.requirement_filters import Which, parse_version
-from pypi_assets.service.answers import JSON, NDJSON, Answer, StreamedAnswer, quality, to_json
+from pypi_assets.service.answers import Answer, StreamedAnswer
 from pypi_assets.service.cursors import Cursor, question, read_cursor, set_of
+from pypi_assets.service.lines import PAGE_LIMIT, PagedParameters, lines_of, wants_lines
 from pypi_assets.service.lookups import Results, past_answer, published_answer, require_known, results_at
-from pypi_assets.service.names import VERSION, CursorText, Limit, ParsedVersion, ProjectName
-from pypi_assets.service.operations import Call, Operation, Parameters, operation_routes
+from pypi_assets.service.names import VERSION, ParsedVersion, ProjectName
+from pypi_assets.service.operations import Call, Operation, operation_routes
 from pypi_assets.service.pins import Pinned
 from pypi_assets.service.problems import conflict
 from pypi_assets.service.service import Service
 
-_LIMIT = 1_000
-_FIRST_LINES, _LINES = 100, 2_000
-"""How many dependents a chunk of a stream has: few at first, so that it begins at once."""
 
-
-class DependentsParameters(Parameters, frozen=True):
+class DependentsParameters(PagedParameters, frozen=True, kw_only=True):
     """Whose dependents, and which of them. `version` and `excludes` do not go together."""
 
     project: ProjectName
     version: Annotated[ParsedVersion, Meta(description=f"those that accept {VERSION}")] | None = None
     excludes: Annotated[ParsedVersion, Meta(description=f"those that exclude {VERSION}")] | None = None
-    format: (
-        Annotated[Literal["json", "ndjson"], Meta(description="json: pages, ndjson: all, one a line; else by Accept")]
-        | None
-    ) = None
-    limit: Limit | None = None
-    cursor: CursorText | None = None
 
 
 class Dependents(Results[Dependent], frozen=True, kw_only=True, omit_defaults=True):
@@ -53,10 +43,7 @@ def routes(service: Service) -> list[Route]:
 def _dependents(service: Service, call: Call[DependentsParameters]) -> Answer | StreamedAnswer:
     given = call.parameters
     version, which = _filter(given)
-    is_streamed = given.format == "ndjson" or (given.format is None and _prefers_lines(call.headers))
-    for name, value in (("limit", given.limit), ("cursor", given.cursor)):
-        if is_streamed and value is not None:
-            raise conflict(name, f"{name} goes with pages alone: format=json")
+    is_streamed = wants_lines(given, call.headers)
     if call.pinned is not None:
         return _past(call.pinned, given, version, which, is_streamed=is_streamed)
     if is_streamed:
@@ -72,15 +59,6 @@ def _filter(given: DependentsParameters) -> tuple[Version | None, Which]:
     return None if given.version is None else parse_version(given.version), "accepts"
 
 
-def _prefers_lines(headers: Any) -> bool:
-    """Whether the header Accept names NDJSON with more weight than JSON."""
-    weights: dict[str, float] = {}
-    for item in headers.get("accept", "")[:1_000].lower().split(","):
-        name, _, parameters = item.partition(";")
-        weights[name.strip()] = quality(parameters)
-    return weights.get(NDJSON, 0.0) > weights.get(JSON, 0.0)
-
-
 def _stream(service: Service, given: DependentsParameters, version: Version | None, which: Which) -> StreamedAnswer:
     datasets = service.datasets()
     found = datasets.reader(DepgraphReader).streamed_dependents(given.project, version=version, which=which)
@@ -89,20 +67,11 @@ def _stream(service: Service, given: DependentsParameters, version: Version | No
     )
 
 
-def lines_of(results: Iterable[Any]) -> Iterator[bytes]:
-    """Results as lines of JSON, in chunks."""
-    rest = iter(results)
-    count = _FIRST_LINES
-    while some := list(islice(rest, count)):
-        yield b"".join(to_json(one) + b"\n" for one in some)
-        count = _LINES
-
-
 def _page(service: Service, given: DependentsParameters, version: Version | None, which: Which) -> Answer:
     wanted = question("dependents", canonicalize_name(given.project), version, which)
     cursor = read_cursor(given.cursor, wanted) if given.cursor else None
     datasets = set_of(service, cursor)
-    reader, limit = datasets.reader(DepgraphReader), given.limit or _LIMIT
+    reader, limit = datasets.reader(DepgraphReader), given.limit or PAGE_LIMIT
     after = cursor.after[0] if cursor and cursor.after else None
     stream = reader.streamed_dependents(given.project, after, version=version, which=which)
     results = list(islice(stream, limit + 1))
@@ -140,7 +109,7 @@ def _past(
     named = f"{pinned.serial}.{pinned.epoch}"
     if cursor is not None and cursor.set != named:
         raise conflict("cursor", "the cursor is of another serial or epoch")
-    after, limit = cursor.after[0] if cursor and cursor.after else "", given.limit or _LIMIT
+    after, limit = cursor.after[0] if cursor and cursor.after else "", given.limit or PAGE_LIMIT
     rest = [one for one in found if one["normalized"] > after]
     following = None
     if len(rest) > limit:

@@ -31,6 +31,7 @@ _PATH_PARAMETER = re.compile(r"{(\w+)(?::\w+)?}")
 _MOST_QUERY_FIELDS = 20
 _CATALOG_PATIENCE_S, _PAUSE_S = 5.0, 0.25
 _WRONG = re.compile(r"(.*?)(?: - at `\$\.?([^`]*)`)?", re.DOTALL)
+_MISSING = re.compile(r"Object missing required field `(.*)`", re.DOTALL)
 _UNKNOWN = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
 
 
@@ -131,6 +132,8 @@ def _wrong_parameter(kind: type[Parameters], text: str) -> ProblemError:
     if unknown := _UNKNOWN.fullmatch(text):
         known = ", ".join(field.encode_name for field in msgspec.structs.fields(kind)) or "none"
         return bad_parameter(unknown[1][:100], f"there is no parameter {unknown[1]!r:.200}", f"one of: {known}")
+    if missing := _MISSING.fullmatch(text):
+        return bad_parameter(missing[1], f"{missing[1]} is missing", accepted(kind, missing[1]) or None)
     match = _WRONG.fullmatch(text)
     reason, name = (match[1], match[2]) if match else (text, None)
     if name is None:

@@ -4,7 +4,6 @@ import json
 
 import pytest
 
-from pypi_assets.service.dependents import lines_of
 from pypi_assets.service.service import Service
 from pypi_assets_tests.service.published import Client, Published, client_of
 
@@ -94,9 +93,3 @@ def test_a_cursor_names_its_set_while_newer_ones_come(changing: Published):
 
 def _forget_former(service: Service) -> None:
     service._former.clear()
-
-
-def test_lines_begin_with_few():
-    chunks = list(lines_of({"number": number} for number in range(3_000)))
-    assert [chunk.count(b"\n") for chunk in chunks] == [100, 2_000, 900]
-    assert [json.loads(line)["number"] for chunk in chunks for line in chunk.splitlines()] == list(range(3_000))

@@ -56,3 +56,15 @@ def test_a_name_that_is_too_long_is_not_repeated():
 @pytest.mark.parametrize("query", ["%ff", "a=%ff", "a=b%00", "&".join(f"a{number}=1" for number in range(50))])
 def test_what_is_no_query_string_is_refused(query: str):
     assert problem(query).type == "/docs#bad-request"
+
+
+def test_what_is_missing_is_named():
+    with pytest.raises(ProblemError) as raised:
+        convert_parameters(Example, {}, [])
+    found = raised.value.problem
+    assert (found.status, found.parameter, found.accepts, found.detail) == (
+        400,
+        "name",
+        "a short name",
+        "name is missing",
+    )

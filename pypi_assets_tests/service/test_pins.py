@@ -18,6 +18,8 @@ NAMES = (
     "/v1/projects/pyyaml/dependents",
     "/v1/projects/pyyaml/dependents?excludes=6.0",
     "/v1/projects/pyyaml/dependents?version=6.0",
+    "/v1/projects/pyyaml/impact?version=6.0",
+    "/v1/projects/pyyaml/breaks?version=6.0",
 )
 
 

@@ -1,0 +1,194 @@
+"""The routes of what depends on a release, and of what excludes it: in pages, or all of it as a stream."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from itertools import islice
+from typing import Annotated, Any
+
+from msgspec import Meta
+from packaging.utils import canonicalize_name
+from starlette.routing import Route
+
+from pypi_assets.leveldbs.format.errors import NoVersionError
+from pypi_assets.lookup.catalog_hints import past_project_hints
+from pypi_assets.lookup.depgraph_reader import DepgraphReader
+from pypi_assets.lookup.hints import project_hints
+from pypi_assets.lookup.impact import Break, Impact, breaks, impact
+from pypi_assets.lookup.newest_requirements import NewestRequirements, PastRequirements, PublishedRequirements
+from pypi_assets.lookup.published_sets import OpenSet
+from pypi_assets.lookup.requirement_filters import parse_version
+from pypi_assets.service.answers import Answer, StreamedAnswer
+from pypi_assets.service.cursors import Cursor, question, read_cursor, set_of
+from pypi_assets.service.lines import PAGE_LIMIT, PagedParameters, lines_of, wants_lines
+from pypi_assets.service.lookups import Results, past_answer, published_answer, require_known, results_at
+from pypi_assets.service.names import VERSION, Flag, ParsedVersion, ProjectName
+from pypi_assets.service.operations import Call, Operation, operation_routes
+from pypi_assets.service.pins import Pinned
+from pypi_assets.service.problems import conflict
+from pypi_assets.service.service import Service
+
+_Walk = Callable[[NewestRequirements, str | None], Iterator[Any]]
+"""The results after a project (normalized), of this graph."""
+
+
+class ImpactParameters(PagedParameters, frozen=True, kw_only=True):
+    """What depends on which project, or on which version. What is not direct comes as lines alone."""
+
+    project: ProjectName
+    version: Annotated[ParsedVersion, Meta(description=f"those that accept {VERSION}; it need not be live")] | None = (
+        None
+    )
+    transitive: Annotated[Flag, Meta(description="1: also what requires these projects, and so on")] = False
+    depth: Annotated[int, Meta(ge=1, le=1_000, description="with transitive: no more steps than this")] | None = None
+
+
+class BreaksParameters(PagedParameters, frozen=True, kw_only=True):
+    """Whose requirements exclude which version."""
+
+    project: ProjectName
+    version: Annotated[ParsedVersion, Meta(description=f"those that exclude {VERSION}; it need not be live")]
+
+
+def routes(service: Service) -> list[Route]:
+    """The routes of impact and of breaks."""
+    return list(operation_routes(service, [IMPACT, BREAKS]))
+
+
+def _impact(service: Service, call: Call[ImpactParameters]) -> Answer | StreamedAnswer:
+    given = call.parameters
+    if given.depth is not None and not given.transitive:
+        raise conflict("depth", "depth goes with transitive=1")
+    if given.transitive and not wants_lines(given, call.headers):
+        raise conflict("transitive", "what is not direct comes as lines alone", "transitive=1&format=ndjson")
+    version = None if given.version is None else parse_version(given.version)
+
+    def walk(graph: NewestRequirements, after: str | None) -> Iterator[Impact]:
+        return impact(graph, given.project, version, transitive=given.transitive, depth=given.depth, after=after)
+
+    return _answer(service, call, Impact, walk, question("impact", canonicalize_name(given.project), version))
+
+
+def _breaks(service: Service, call: Call[BreaksParameters]) -> Answer | StreamedAnswer:
+    given = call.parameters
+    version = parse_version(given.version)
+
+    def walk(graph: NewestRequirements, after: str | None) -> Iterator[Break]:
+        return breaks(graph, given.project, version, after=after)
+
+    return _answer(service, call, Break, walk, question("breaks", canonicalize_name(given.project), version))
+
+
+def _answer(
+    service: Service, call: Call[Any], kind: type[Any], walk: _Walk, of_question: str
+) -> Answer | StreamedAnswer:
+    given, pinned = call.parameters, call.pinned
+    is_streamed = wants_lines(given, call.headers)
+    if pinned is not None:
+        require_known(pinned, given.project)
+    if is_streamed and pinned is not None:  # from memory: no transaction stays open
+        found = list(walk(PastRequirements(pinned.catalog, pinned.serial), None))
+        return StreamedAnswer(lines_of(found), serial=pinned.serial, modified=pinned.at, varies=("Accept",))
+    if is_streamed:
+        datasets = service.datasets()
+        stream = datasets.reader(DepgraphReader).over_newest(kind, lambda graph: walk(graph, None))
+        return StreamedAnswer(
+            lines_of(stream), serial=datasets.serial, modified=datasets.published.published_at, varies=("Accept",)
+        )
+    page = _page if pinned is None else partial(_past_page, pinned)
+    answer = page(service, given, kind, walk, of_question)
+    answer.varies = ("Accept",)
+    return answer
+
+
+def _page(service: Service, given: Any, kind: type[Any], walk: _Walk, of_question: str) -> Answer:
+    cursor = read_cursor(given.cursor, of_question) if given.cursor else None
+    datasets = set_of(service, cursor)
+    reader = datasets.reader(DepgraphReader)
+    stream = reader.over_newest(kind, lambda graph: walk(graph, _after(cursor)))
+    results, following = _first(stream, given, datasets.id, of_question)
+    hints = () if results or cursor else _hints(datasets, reader, given.project)
+    content: Results[Any] = Results(
+        serial=datasets.serial,
+        set=datasets.id,
+        followed_projects=stream.followed_projects,
+        hints=hints,
+        results=results,
+        next=following,
+    )
+    return published_answer(datasets, content)
+
+
+def _past_page(
+    pinned: Pinned, _service: Service, given: Any, _kind: type[Any], walk: _Walk, of_question: str
+) -> Answer:
+    cursor = read_cursor(given.cursor, of_question) if given.cursor else None
+    named = f"{pinned.serial}.{pinned.epoch}"
+    if cursor is not None and cursor.set != named:
+        raise conflict("cursor", "the cursor is of another serial or epoch")
+    graph = PastRequirements(pinned.catalog, pinned.serial)
+    results, following = _first(walk(graph, _after(cursor)), given, named, of_question)
+    hints: Sequence[str] = ()
+    if not results and cursor is None and not graph.versions(canonicalize_name(given.project)):
+        hints = [_unknown(given.project), *past_project_hints(pinned.catalog, given.project)]
+    page = results_at(pinned, results, hints)
+    content: Results[Any] = Results(
+        serial=page.serial,
+        epoch=page.epoch,
+        followed_projects=page.followed_projects,
+        hints=page.hints,
+        results=page.results,
+        next=following,
+    )
+    return past_answer(pinned, content)
+
+
+def _first(found: Iterable[Any], given: Any, set_id: str, of_question: str) -> tuple[list[Any], str | None]:
+    """The results of a page, and the cursor of the next one, where there is one."""
+    limit = given.limit or PAGE_LIMIT
+    results = list(islice(found, limit + 1))
+    if len(results) <= limit:
+        return results, None
+    return results[:limit], Cursor(set_id, of_question, [results[limit - 1]["normalized"]], 0).text()
+
+
+def _after(cursor: Cursor | None) -> str | None:
+    return cursor.after[0] if cursor and cursor.after else None
+
+
+def _hints(datasets: OpenSet, reader: DepgraphReader, name: str) -> Sequence[str]:
+    """What may have been meant by the name of a project that is not known."""
+    if reader.query(lambda db: PublishedRequirements(db).versions(canonicalize_name(name)))[1]:
+        return ()
+    try:
+        return [_unknown(name), *project_hints(reader, name, datasets.opened)]
+    except NoVersionError:
+        return [_unknown(name)]
+
+
+def _unknown(name: str) -> str:
+    return f"no distribution of {name} is known"
+
+
+IMPACT = Operation(
+    path="/v1/projects/{project}/impact",
+    handler=_impact,
+    summary="Which projects depend on a project, or on one of its versions",
+    description=(
+        "Those whose newest release requires it, in pages, or with `format=ndjson` (or by Accept) as a stream, one a"
+        " line; what requires these in turn, as a stream alone."
+    ),
+    parameters=ImpactParameters,
+    answer=Results[Impact],
+    line=Impact,
+    problems=(404, 409, 410),
+)
+BREAKS = Operation(
+    path="/v1/projects/{project}/breaks",
+    handler=_breaks,
+    summary="Which projects exclude a version of a project",
+    description="Those whose newest release does, in pages, or with `format=ndjson` (or by Accept) as a stream.",
+    parameters=BreaksParameters,
+    answer=Results[Break],
+    line=Break,
+    problems=(404, 409, 410),
+)

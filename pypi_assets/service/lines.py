@@ -1,0 +1,55 @@
+"""Long lists: in pages of JSON with a cursor, or all of them as lines of JSON."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta
+
+from pypi_assets.service.answers import JSON, NDJSON, quality, to_json
+from pypi_assets.service.names import CursorText, Limit
+from pypi_assets.service.operations import Parameters
+from pypi_assets.service.problems import conflict
+
+PAGE_LIMIT = 1_000
+"""How many results a page has where no limit is given."""
+_FIRST_LINES, _LINES = 100, 2_000
+"""How many results a chunk of a stream has: few at first, so that it begins at once."""
+
+
+class PagedParameters(Parameters, frozen=True):
+    """How a long list is answered. `limit` and `cursor` go with pages alone."""
+
+    format: (
+        Annotated[Literal["json", "ndjson"], Meta(description="json: pages, ndjson: all, one a line; else by Accept")]
+        | None
+    ) = None
+    limit: Limit | None = None
+    cursor: CursorText | None = None
+
+
+def wants_lines(given: PagedParameters, headers: Mapping[str, str]) -> bool:
+    """Whether all results are wanted as lines. Raises a ProblemError where parameters of pages are given as well."""
+    is_streamed = given.format == "ndjson" or (given.format is None and _prefers_lines(headers))
+    for name, value in (("limit", given.limit), ("cursor", given.cursor)):
+        if is_streamed and value is not None:
+            raise conflict(name, f"{name} goes with pages alone: format=json")
+    return is_streamed
+
+
+def lines_of(results: Iterable[Any]) -> Iterator[bytes]:
+    """Results as lines of JSON, in chunks."""
+    rest = iter(results)
+    count = _FIRST_LINES
+    while some := list(islice(rest, count)):
+        yield b"".join(to_json(one) + b"\n" for one in some)
+        count = _LINES
+
+
+def _prefers_lines(headers: Mapping[str, str]) -> bool:
+    """Whether the header Accept names NDJSON with more weight than JSON."""
+    weights: dict[str, float] = {}
+    for item in headers.get("accept", "")[:1_000].lower().split(","):
+        name, _, parameters = item.partition(";")
+        weights[name.strip()] = quality(parameters)
+    return weights.get(NDJSON, 0.0) > weights.get(JSON, 0.0)

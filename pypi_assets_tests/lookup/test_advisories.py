@@ -1,0 +1,221 @@
+"""Advisories in OSV's format: what they affect, and what is named and left out."""
+
+import json
+import os
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from packaging.version import Version
+
+from pypi_assets.lookup import advisories
+from pypi_assets.lookup.advisories import Advisories, AdvisoriesError, read_advisories
+
+
+def record(
+    name: str = "demo",
+    *,
+    versions: list[str] | None = None,
+    events: list[dict[str, str]] | None = None,
+    kind: str = "ECOSYSTEM",
+    ecosystem: str = "PyPI",
+    **further: Any,
+) -> dict[str, Any]:
+    affected: dict[str, Any] = {"package": {"ecosystem": ecosystem, "name": name, "purl": "pkg:pypi/x"}}
+    if versions is not None:
+        affected["versions"] = versions
+    if events is not None:
+        affected["ranges"] = [{"type": kind, "events": events, "repo": "x"}]
+    return {
+        "schema_version": "1.7.0",
+        "id": "X-1",
+        "modified": "2026-01-01T00:00:00Z",
+        "affected": [affected],
+        **further,
+    }
+
+
+def stored(folder: Path, **records: dict[str, Any] | bytes) -> Path:
+    folder.mkdir(exist_ok=True)
+    for name, content in records.items():
+        data = content if isinstance(content, bytes) else json.dumps({**content, "id": name}).encode()
+        (folder / f"{name}.json").write_bytes(data)
+    return folder
+
+
+def zipped(path: Path, **records: dict[str, Any] | bytes) -> Path:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in records.items():
+            data = content if isinstance(content, bytes) else json.dumps({**content, "id": name}).encode()
+            archive.writestr(f"{name}.json", data)
+    return path
+
+
+def affected(found: Advisories, *versions: str, project: str = "demo") -> list[str]:
+    return [version for version in versions if found.affected(project, version)]
+
+
+@pytest.mark.parametrize("store", [stored, zipped])
+def test_versions_and_ranges_of_the_ecosystem_match(store, tmp_path: Path):
+    found = read_advisories(
+        store(
+            tmp_path / "all",
+            A=record("Demo", versions=["1.0", "1.5-legacy"]),
+            B=record(
+                "demo", events=[{"introduced": "2"}, {"fixed": "2.2"}, {"introduced": "3"}, {"last_affected": "3.1"}]
+            ),
+            C=record("demo", events=[{"introduced": "0"}], kind="GIT"),
+            D=record("demo", events=[{"introduced": "0"}], ecosystem="npm"),
+            E=record("demo", versions=["9"], withdrawn="2026-01-02T00:00:00Z"),
+            F=record("other", versions=["1"], events=[{"introduced": "5"}, {"limit": "6"}]),
+        )
+    )
+    assert (found.records, found.withdrawn, found.others, found.problems) == (4, 1, 1, ())
+    assert found.projects == ["demo", "other"]
+    every = ("0.1", "1", "1.0.0", "1.1", "1.5-legacy", "2rc1", "2", "2.1.9", "2.2", "3", "3.1", "3.1.post1", "9")
+    assert affected(found, *every) == ["1", "1.0.0", "1.5-legacy", "2", "2.1.9", "3", "3.1"]
+    assert affected(found, "1", "5", "5.9", "6", project="Other") == ["1", "5", "5.9"]
+    assert (found.affected("DEMO", "1.0"), found.affected("demo", "2"), found.affected("none", "1")) == (
+        ["A"],
+        ["B"],
+        [],
+    )
+
+
+def test_before_all_versions_are_pre_releases_of_0(tmp_path: Path):
+    found = read_advisories(stored(tmp_path, A=record(events=[{"introduced": "0"}, {"fixed": "1.0"}])))
+    assert affected(found, "0.dev1", "0a1", "0.9", "1.0rc1", "1.0", "no version", "9" * 5_000) == [
+        *("0.dev1", "0a1", "0.9", "1.0rc1")
+    ]
+
+
+VERSIONS = ("0.dev0", "0", "1rc1", "1", "1.0.post1", "2", "3")
+EVENTS = st.lists(
+    st.tuples(
+        st.sampled_from(["introduced", "fixed", "last_affected", "limit"]), st.sampled_from(("0", *VERSIONS[2:]))
+    ),
+    max_size=5,
+)
+
+
+def by_the_schema(version: str, events: list[tuple[str, str]]) -> bool:
+    """The algorithm of the schema's page on evaluating ranges."""
+    parsed = Version(version)
+    limits = [Version(at) for kind, at in events if kind == "limit"]
+    if limits and not any(parsed < limit for limit in limits):
+        return False
+    vulnerable = False
+    for kind, at in sorted(events, key=lambda one: (one != ("introduced", "0"), Version(one[1]))):
+        if kind == "introduced" and (at == "0" or parsed >= Version(at)):
+            vulnerable = True
+        elif (kind == "fixed" and parsed >= Version(at)) or (kind == "last_affected" and parsed > Version(at)):
+            vulnerable = False
+    return vulnerable
+
+
+@given(events=EVENTS)
+def test_ranges_are_evaluated_as_the_schema_describes(events: list[tuple[str, str]]):
+    ends = advisories._ends_of(advisories._Event(**{kind: at}) for kind, at in events)
+    assert [ends.has(Version(one)) for one in VERSIONS] == [by_the_schema(one, events) for one in VERSIONS]
+
+
+@pytest.mark.parametrize("store", [stored, zipped])
+def test_a_bad_record_is_named_and_the_others_count(store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(advisories, "RECORD_BYTES", 10_000)
+    good = record(versions=["1.0"])
+    found = read_advisories(
+        store(
+            tmp_path / "all",
+            bad_json=b"{",
+            bad_text=b'{"id": "\xff"}',
+            deep=b'{"id": "x", "more": ' + b"[" * 4_000 + b"]" * 4_000 + b"}",
+            good=good,
+            large=b" " * 10_001,
+            no_id=b'{"affected": []}',
+            odd_range=record(versions=["3.0"], events=[{"introduced": "latest"}]),
+            typed=b'{"id": "x", "affected": [{"package": {"ecosystem": "PyPI", "name": 3}}]}',
+            zero=b"",
+        )
+    )
+    names = [name.removesuffix(".json") for name, _ in found.problems]
+    assert names == ["bad_json", "bad_text", "deep", "large", "no_id", "odd_range", "typed", "zero"]
+    reasons = dict(found.problems)
+    assert reasons["large.json"] == "it has more than 10000 bytes"
+    assert reasons["odd_range.json"] == "a range of odd_range is left out: 'latest' is no version of PEP 440"
+    assert affected(found, "1.0", "2.0", "3.0") == ["1.0", "3.0"]
+
+
+def test_what_is_no_plain_member_of_a_zip_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(advisories, "RECORD_BYTES", 10_000)
+    path = tmp_path / "all.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("bomb.json", b"0" * 50_000_000)
+        archive.writestr("lzma.json", b"{}", zipfile.ZIP_LZMA)
+        archive.writestr("readme.txt", "no record")
+        archive.mkdir("folder.json")
+        archive.writestr("spoilt.json", json.dumps(record(versions=["1"])))
+        archive.writestr("good.json", json.dumps(record(versions=["2"])))
+    data = bytearray(path.read_bytes())
+    at = data.index(b"spoilt.json") + len("spoilt.json")
+    data[at + 2 : at + 12] = b"\xff" * 10
+    path.write_bytes(data)
+    found = read_advisories(path)
+    assert [name for name, _ in found.problems] == ["bomb.json", "lzma.json", "spoilt.json"]
+    assert affected(found, "1", "2") == ["2"]
+
+
+def test_links_and_devices_in_a_folder_are_not_read(tmp_path: Path):
+    folder = stored(tmp_path / "all", good=record(versions=["1"]))
+    below = stored(folder / "below", also=record(versions=["2"]))
+    (tmp_path / "elsewhere.json").write_text(json.dumps(record(versions=["3"])))
+    (below / "link.json").symlink_to(tmp_path / "elsewhere.json")
+    (folder / "circle").symlink_to(folder)
+    os.mkfifo(folder / "pipe.json")
+    found = read_advisories(folder)
+    assert found.problems == (("pipe.json", "it is no ordinary file"), ("below/link.json", "it is no ordinary file"))
+    assert affected(found, "1", "2", "3") == ["1", "2"]
+
+
+@pytest.mark.parametrize(
+    ("limit", "value", "message"),
+    [
+        ("MOST_RECORDS", 2, "there are more than 2 records"),
+        ("TOTAL_BYTES", 300, "all records have more than 300 bytes"),
+        ("MOST_VERSIONS", 3, "all records name more than 3 versions"),
+    ],
+)
+@pytest.mark.parametrize("store", [stored, zipped])
+def test_too_much_is_refused(
+    store, limit: str, value: int, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(advisories, limit, value)
+    path = store(tmp_path / "all", **{name: record(versions=["1", "2"]) for name in "abc"})
+    with pytest.raises(AdvisoriesError, match=message):
+        read_advisories(path)
+
+
+def test_folders_and_a_directory_beyond_the_limits_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    path = zipped(tmp_path / "all.zip", **{f"record{number}": record() for number in range(10)})
+    monkeypatch.setattr(advisories, "DIRECTORY_BYTES", 500)
+    with pytest.raises(AdvisoriesError, match="its directory has more than 500 bytes"):
+        read_advisories(path)
+    monkeypatch.setattr(advisories, "MOST_FOLDERS", 2)
+    for name in "abc":
+        (tmp_path / "folder" / name).mkdir(parents=True)
+    with pytest.raises(AdvisoriesError, match="it has more than 2 folders"):
+        read_advisories(tmp_path / "folder")
+
+
+@pytest.mark.parametrize("content", [b"", b"no zip", b"PK\x03\x04" + b"\0" * 100, b"PK\x05\x06" + b"\xff" * 18])
+def test_what_is_no_zip_is_refused(content: bytes, tmp_path: Path):
+    path = tmp_path / "all.zip"
+    path.write_bytes(content)
+    with pytest.raises(AdvisoriesError, match=r"all\.zip"):
+        read_advisories(path)
+    with pytest.raises(AdvisoriesError, match=r"none\.zip: No such file"):
+        read_advisories(tmp_path / "none.zip")
+    with pytest.raises(AdvisoriesError, match=r"has no file that ends in \.json"):
+        read_advisories(stored(tmp_path / "empty"))

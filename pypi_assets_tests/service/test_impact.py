@@ -1,0 +1,94 @@
+"""What depends on a release and what excludes it, over HTTP: pages, streams, and at a serial."""
+
+import json
+
+import pytest
+
+from pypi_assets_tests.service.published import Client, Published
+
+IMPACT, BREAKS = "/v1/projects/PyYAML/impact", "/v1/projects/PyYAML/breaks"
+
+
+def names(client: Client, path: str) -> list[str]:
+    answer = client.get(path)
+    assert answer.status_code == 200
+    return [one["normalized"] for one in answer.json()["results"]]
+
+
+def lines(client: Client, path: str) -> list[tuple[int, str]]:
+    answer = client.get(path + ("&" if "?" in path else "?") + "format=ndjson")
+    assert answer.headers["content-type"] == "application/x-ndjson"
+    return [(one["depth"], one["normalized"]) for one in map(json.loads, answer.iter_lines())]
+
+
+@pytest.fixture
+def prefixes(published: Published) -> tuple[str, str]:
+    """Of the latest answers, and of those at the serial that they are of."""
+    return "", f"/at/{published.index.serial}.{published.index.serial}"
+
+
+def test_a_version_selects_by_what_newest_releases_accept_and_exclude(client: Client, prefixes: tuple[str, str]):
+    for prefix in prefixes:
+        assert names(client, prefix + IMPACT) == ["demo", "other-app"]
+        assert names(client, prefix + IMPACT + "?version=6.0") == ["demo"]
+        assert names(client, prefix + BREAKS + "?version=6.0") == ["other-app"]
+        assert names(client, prefix + BREAKS + "?version=5.0") == []
+    [row] = client.get(BREAKS + "?version=6.0").json()["results"]
+    assert (row["version"], row["condition"], row["specifiers"], row["reason"]) == ("0.1", "marker", ["<6"], "excludes")
+
+
+def test_what_is_not_direct_is_streamed(client: Client, prefixes: tuple[str, str]):
+    demo = "/v1/projects/demo/impact"
+    for prefix in prefixes:
+        assert lines(client, prefix + IMPACT + "?transitive=1") == [(1, "demo"), (1, "other-app")]
+        assert lines(client, prefix + IMPACT + "?version=6.0&transitive=1") == [(1, "demo")]
+        assert lines(client, prefix + demo + "?version=1.0&transitive=1&depth=1") == [(1, "other-app")]
+        assert lines(client, prefix + BREAKS + "?version=6.0") == [(1, "other-app")]
+        answer = client.get(prefix + demo + "?transitive=1")
+        assert (answer.status_code, answer.json()["parameter"]) == (409, "transitive")
+
+
+def test_pages_have_all_results_once(client: Client, prefixes: tuple[str, str]):
+    for prefix in prefixes:
+        first = client.get(f"{prefix}{IMPACT}?limit=1").json()
+        second = client.get(f"{prefix}{IMPACT}?limit=1&cursor={first['next']}").json()
+        assert first["results"] + second["results"] == client.get(prefix + IMPACT).json()["results"]
+        assert "next" not in second
+        other = client.get(f"{prefix}{IMPACT}?limit=1&version=6.0&cursor={first['next']}")
+        assert (other.status_code, other.json()["parameter"]) == (409, "cursor")
+
+
+def test_a_cursor_is_of_one_serial(client: Client, published: Published, prefixes: tuple[str, str]):
+    first = client.get(f"{IMPACT}?limit=1").json()
+    answer = client.get(f"{prefixes[1]}{IMPACT}?limit=1&cursor={first['next']}")
+    assert (answer.status_code, answer.json()["parameter"]) == (409, "cursor")
+
+
+def test_what_is_not_known_has_hints(client: Client, prefixes: tuple[str, str]):
+    for prefix in prefixes:
+        found = client.get(prefix + "/v1/projects/pyyalm/impact?version=1").json()
+        assert (found["results"], found["hints"][0]) == ([], "no distribution of pyyalm is known")
+        assert any("pyyaml" in hint.lower() for hint in found["hints"][1:])
+        assert "hints" not in client.get(prefix + "/v1/projects/yaml-copy/impact").json()
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "parameter"),
+    [
+        (BREAKS, 400, "version"),
+        (BREAKS + "?version=latest", 400, "version"),
+        (BREAKS + "?version=1&transitive=1", 400, "transitive"),
+        (IMPACT + "?version=", 400, "version"),
+        (IMPACT + "?depth=1", 409, "depth"),
+        (IMPACT + "?transitive=1&depth=0", 400, "depth"),
+        (IMPACT + "?limit=0", 400, "limit"),
+        (IMPACT + "?format=ndjson&limit=1", 409, "limit"),
+        (IMPACT + "?cursor=x", 404, "cursor"),
+        ("/at/999999/v1/projects/demo/impact", 404, "at"),
+        ("/at/1990-01-01/v1/projects/demo/breaks?version=1", 404, "at"),
+    ],
+)
+def test_what_is_wrong_is_a_problem_that_names_the_parameter(client: Client, path: str, status: int, parameter: str):
+    answer = client.get(path)
+    assert answer.status_code == status
+    assert answer.json()["parameter"] == parameter
