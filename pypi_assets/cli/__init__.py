@@ -74,6 +74,7 @@ _COMMANDS = {
         "metrics": ("cli.metrics:metrics_command", "Print, write or serve metrics for Prometheus."),
         "reprocess": ("cli.reprocess:reprocess_command", "Make records again from stored extracts."),
         "extracts": ("cli.extracts:extracts_group", "Manage the stored extracts of distributions."),
+        "report": ("cli.report:report_group", "Measure what the catalog knows."),
         "prune": ("cli.prune:prune_command", "Delete old rows of the catalog."),
         "completion": (
             "cli.completion:completion_command",

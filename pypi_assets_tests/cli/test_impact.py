@@ -2,10 +2,13 @@
 
 import csv
 import io
+import json
+from pathlib import Path
 
 import pytest
 
 from pypi_assets_tests.cli.commands import Commands
+from pypi_assets_tests.lookup.test_advisories import record, stored
 from pypi_assets_tests.served_index import ServedIndex
 
 
@@ -85,3 +88,42 @@ def test_at_a_moment_it_is_what_was_there(published: Commands, index: ServedInde
     for moment, reason in ((before - 1, "there is no answer for serial"), ("1990-01-01", "is before the first")):
         assert reason in published.refused("impact", "base", "--at", moment)
     assert "is in the future" in published.refused("impact", "base", "--at", "2999-01-01")
+
+
+def test_advisories_find_whose_newest_release_allows_what_is_affected(published: Commands, tmp_path: Path) -> None:
+    folder = stored(
+        tmp_path / "osv",
+        GHSA=record("Base", events=[{"introduced": "0"}, {"fixed": "2.0"}]),
+        OTHER=record("base", versions=["1.0"]),
+        GONE=record("base", versions=["2.0"], withdrawn="2026-01-02T00:00:00Z"),
+        ELSE=record("base", versions=["2.0"], ecosystem="npm"),
+        BAD=b"{",
+    )
+    for at in ((), ("--at", str(published.json("status")["complete_serial"]))):
+        result = published.run("impact", "--osv", folder, "--json", *at)
+        [old] = json.loads(result.stdout)
+        assert (old["normalized"], old["required"], old["allowed"]) == ("old", "base", "1.0")
+        assert (old["advisories"], old["requirements"]) == (["GHSA", "OTHER"], ["base<2"])
+        assert "not used: BAD.json: it is no record of OSV: " in result.stderr
+        assert (
+            "2 advisories about 1 project, without 1 that are withdrawn, 1 of other ecosystems and 1 problem\n"
+            "newest releases that allow an affected version as the newest one: 1, as of serial "
+        ) in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "give either PROJECT[==VERSION] or --osv"),
+        (["base", "--osv", "."], "give either PROJECT[==VERSION] or --osv"),
+        (["--osv", ".", "--transitive"], "--osv looks at direct requirements: without --transitive"),
+        (["--osv", "none.zip"], "'none.zip' does not exist"),
+    ],
+)
+def test_advisories_stand_in_for_a_project(commands: Commands, arguments: list[str], message: str) -> None:
+    assert message in commands.refused("impact", *arguments, exit_code=2)
+
+
+def test_what_is_no_file_of_advisories_is_one_message(commands: Commands, tmp_path: Path) -> None:
+    (tmp_path / "all.zip").write_bytes(b"no zip")
+    assert "is neither a folder nor a zip that can be read" in commands.refused("impact", "--osv", tmp_path / "all.zip")

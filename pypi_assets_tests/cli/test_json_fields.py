@@ -8,6 +8,7 @@ import pytest
 from starlette.responses import Response
 
 from pypi_assets_tests.cli.commands import Commands
+from pypi_assets_tests.lookup.test_advisories import record, stored
 from pypi_assets_tests.served_index import ServedIndex
 
 FIELDS = json.loads((Path(__file__).parent.parent / "data" / "json-fields.json").read_text())
@@ -27,7 +28,7 @@ def fields_of(value: Any, path: str = "") -> set[str]:
 
 
 def test_no_field_of_json_is_renamed_or_removed(
-    commands: Commands, index: ServedIndex, monkeypatch: pytest.MonkeyPatch
+    commands: Commands, index: ServedIndex, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     missing = {command: set(fields) for command, fields in FIELDS.items()}
 
@@ -36,6 +37,7 @@ def test_no_field_of_json_is_renamed_or_removed(
         missing[command] -= fields_of(printed)
 
     index.wheel("demo", "1.0", requires_dist=["other-pkg>=2"])
+    index.wheel("other-pkg", "2.0")
     index.wheel("hidden", "1.0")
     index.raw("broken-1.0-py3-none-any.whl", b"no zip")
     index.faults = lambda request: Response(status_code=503) if "/hidden/" in request.url.path else None
@@ -76,6 +78,8 @@ def test_no_field_of_json_is_renamed_or_removed(
     run("lookup dependents --transitive", "other-pkg")
     run("impact", "other-pkg", "--at", first)
     run("breaks", "other-pkg==1.0")
+    run("impact --osv", stored(tmp_path / "osv", one=record("other-pkg", versions=["2.0"])))
+    run("report removals")
     run("lookup page", "demo")
     run("files")
     run("history", "demo", "--all")

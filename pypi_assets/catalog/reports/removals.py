@@ -1,0 +1,113 @@
+"""How many uploads were removed or quarantined soon: what a time to wait before an upload is used is chosen by."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Subquery, and_, case, func, or_, select
+
+from pypi_assets.catalog.reports.serials_of_times import time_of
+from pypi_assets.catalog.tables import changes, events, live_intervals
+from pypi_assets.index.actions import Action
+
+DAY_S = 86_400
+_REMOVALS = (Action.REMOVE_FILE, Action.REMOVE_RELEASE, Action.REMOVE_PROJECT)
+_QUARANTINES = (Action.QUARANTINE_PROJECT, Action.QUARANTINE_RELEASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Of the `uploads` that were at least `within_days` old, how many were removed, quarantined, or either, within
+    that time.
+    """
+
+    within_days: int
+    uploads: int
+    removed: int
+    quarantined: int
+    either: int
+
+    def share(self, count: int) -> float | None:
+        """The part of the uploads that `count` is; None without uploads."""
+        return count / self.uploads if self.uploads else None
+
+
+@dataclass(frozen=True, slots=True)
+class Removals:
+    """The windows as of `serial`, whose time is `at`. `uploads` counts all known ones, of which the first was at
+    `first_upload`; None without any.
+    """
+
+    serial: int
+    at: datetime | None
+    uploads: int
+    first_upload: datetime | None
+    windows: tuple[Window, ...]
+
+
+def count_removals(connection: Connection, serial: int, within_days: Sequence[int]) -> Removals:
+    """The uploads up to `serial` whose event is known, and how many of them were removed or quarantined how soon.
+
+    An upload is a file. Times are those of events, and the age of an upload is that at the time of the serial. A file
+    that vanished without an event counts as neither. The rows are counted in the database, by one statement over all
+    uploads.
+    """
+    at = time_of(connection, serial)
+    if at is None:
+        windows = tuple(Window(days, 0, 0, 0, 0) for days in within_days)
+        return Removals(serial, None, 0, None, windows)
+    found = _uploads(serial)
+    columns: list[ColumnElement[Any]] = [func.count(), func.min(found.c.uploaded)]
+    for days in within_days:
+        columns += _counts_within(found, days * DAY_S, int(at.timestamp()))
+    uploads, first, *counts = connection.execute(select(*columns).select_from(found)).one()
+    windows = tuple(
+        Window(days, *(int(count or 0) for count in counts[4 * place : 4 * place + 4]))
+        for place, days in enumerate(within_days)
+    )
+    first_upload = None if first is None else datetime.fromtimestamp(first, UTC)
+    return Removals(serial, at, int(uploads), first_upload, windows)
+
+
+def _uploads(serial: int) -> Subquery:
+    """Each upload up to `serial` with its time, and those of its first removal and its first quarantine after it."""
+    upload, added = live_intervals.alias(), changes.alias()
+    gone, caused = live_intervals.alias(), changes.alias()
+    uploading, going = events.alias(), events.alias()
+    times = {
+        name: func.min(case((caused.c.cause.in_(causes), going.c.timestamp)))
+        for name, causes in (("removed", _REMOVALS), ("quarantined", _QUARANTINES))
+    }
+    same_file = gone.c.distribution_id == upload.c.distribution_id
+    return (
+        select(uploading.c.timestamp.label("uploaded"), *(time.label(name) for name, time in times.items()))
+        .select_from(upload)
+        .join(
+            added,
+            and_(
+                added.c.distribution_id == upload.c.distribution_id,
+                added.c.serial == upload.c.start,
+                added.c.cause == Action.ADD_FILE,
+            ),
+        )
+        .join(uploading, uploading.c.serial == upload.c.start)
+        .outerjoin(gone, and_(same_file, gone.c.end > upload.c.start, gone.c.end <= serial))
+        .outerjoin(caused, and_(caused.c.distribution_id == gone.c.distribution_id, caused.c.serial == gone.c.end))
+        .outerjoin(going, going.c.serial == gone.c.end)
+        .where(upload.c.start <= serial)
+        .group_by(upload.c.distribution_id, upload.c.start, uploading.c.timestamp)
+        .subquery()
+    )
+
+
+def _counts_within(found: Subquery, seconds: int, now: int) -> list[ColumnElement[Any]]:
+    """How many uploads are as old, and how many of them were removed, quarantined, or either, within the time."""
+    is_old = found.c.uploaded <= now - seconds
+    is_removed, is_quarantined = (
+        and_(is_old, time - found.c.uploaded <= seconds) for time in (found.c.removed, found.c.quarantined)
+    )
+    return [
+        func.sum(case((one, 1), else_=0))
+        for one in (is_old, is_removed, is_quarantined, or_(is_removed, is_quarantined))
+    ]

@@ -1,0 +1,97 @@
+"""The commands that measure what the catalog knows."""
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pypi_assets.cli.options import JSON, command
+from pypi_assets.terminal import counted, print_json, print_message, print_table
+
+if TYPE_CHECKING:
+    from pypi_assets.catalog.reports.removals import Removals, Window
+
+_COLUMNS = ("within", "uploads", "removed", "quarantined", "either", "share")
+_MOST_DAYS, _MOST_WINDOWS = 3_650, 20
+
+
+class DaysType(click.ParamType[Any]):
+    """Numbers of days, joined by commas: each once, in order."""
+
+    name = "days"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, ...]:
+        texts = [text.strip() for text in str(value).split(",")]
+        is_right = all(text.isascii() and text.isdecimal() and len(text) <= 4 for text in texts)
+        days = sorted({int(text) for text in texts}) if is_right else [0]
+        if not 1 <= days[0] <= days[-1] <= _MOST_DAYS or len(days) > _MOST_WINDOWS:
+            self.fail(
+                f"{str(value)[:100]!r}: give at most {_MOST_WINDOWS} numbers of days, 1 to {_MOST_DAYS}, such as 1,3,7",
+                param,
+                ctx,
+            )
+        return tuple(days)
+
+
+@click.group("report")
+def report_group() -> None:
+    """Measure what the catalog knows."""
+
+
+@command("removals", "--within 1,3,7,14", group=report_group)
+@click.option("--within", type=DaysType(), default="1,3,7,14", show_default=True, help="Numbers of days.")
+@JSON
+def removals_command(within: tuple[int, ...], as_json: bool) -> None:
+    """Show which share of uploads was removed or quarantined how soon.
+
+    Each line is about the uploads that are at least as old, so that each has had the time. An upload is a file whose
+    event is known.
+    """
+    from pypi_assets.catalog.observed.followed import count_answered
+    from pypi_assets.catalog.reports.removals import count_removals
+    from pypi_assets.cli.followed_notes import among
+    from pypi_assets.cli.moments import catalog_at
+
+    with catalog_at(None) as (catalog, serial), catalog.read_once() as connection:
+        found = count_removals(connection, serial, within)
+        followed = count_answered(connection, serial)
+    if as_json:
+        context = {} if followed is None else {"followed_projects": followed}
+        print_json({**_as_json(found), **context})
+    else:
+        rows = (
+            (counted(one.within_days, "day"), one.uploads, one.removed, one.quarantined, one.either, _share(one))
+            for one in found.windows
+        )
+        print_table(_COLUMNS, rows)
+    if found.first_upload is None:
+        print_message(f"no upload is known as of serial {serial}{among(followed)}")
+    else:
+        since = found.first_upload.date().isoformat()
+        print_message(f"{counted(found.uploads, 'upload')} since {since}, as of serial {serial}{among(followed)}")
+
+
+def _share(window: "Window") -> str:
+    share = window.share(window.either)
+    return "-" if share is None else f"{share:.3%}"
+
+
+def _as_json(found: "Removals") -> dict[str, Any]:
+    return {
+        "serial": found.serial,
+        "at": None if found.at is None else found.at.isoformat(),
+        "uploads": found.uploads,
+        "first_upload": None if found.first_upload is None else found.first_upload.isoformat(),
+        "windows": [
+            {
+                "within_days": one.within_days,
+                "uploads": one.uploads,
+                "removed": one.removed,
+                "removed_share": one.share(one.removed),
+                "quarantined": one.quarantined,
+                "quarantined_share": one.share(one.quarantined),
+                "either": one.either,
+                "either_share": one.share(one.either),
+            }
+            for one in found.windows
+        ],
+    }

@@ -1,0 +1,150 @@
+"""The share of uploads that were removed or quarantined soon, by those that are old enough: on both databases."""
+
+import itertools
+import tempfile
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sqlalchemy import insert
+
+from pypi_assets.catalog.reports.removals import DAY_S, Removals, Window, count_removals
+from pypi_assets.catalog.tables import changes, events, live_intervals
+from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
+
+START = 1_770_000_000
+WINDOWS = (1, 3, 7)
+SECOND = 1 / DAY_S
+QUARANTINE, CLEAR = "quarantine project", "unquarantine project"
+
+
+class Story:
+    """A catalog to which things happen on days after the start, each with a serial of its own."""
+
+    def __init__(self, small: SmallCatalog) -> None:
+        self.small = small
+        self._serials = itertools.count(1)
+
+    def happen(self, day: float, what: str, *filenames: str) -> int:
+        serial = next(self._serials)
+        for filename in filenames:
+            if what == "add file":
+                self.small.add(serial, "demo", "1.0", filename)
+            elif what == CLEAR:
+                self.small._begin(live_intervals, serial, [filename], what)
+            else:
+                self.small._end(live_intervals, serial, [filename], what)
+        self.event(serial, day, what)
+        return serial
+
+    def event(self, serial: int, day: float, what: str) -> None:
+        row = {"serial": serial, "project_id": 1, "name": "demo", "timestamp": START + int(day * DAY_S)}
+        with self.small.catalog.write() as connection:
+            connection.execute(insert(events).values(**row, action=what, kind=what))
+
+    def count(self, serial: int) -> Removals:
+        with self.small.catalog.read() as connection:
+            return count_removals(connection, serial, WINDOWS)
+
+
+@pytest.fixture
+def story(tmp_path: Path, database_url: str) -> Iterator[Story]:
+    made = small_catalog(tmp_path, database_url)
+    yield Story(made)
+    made.catalog.close()
+
+
+def test_uploads_count_once_they_are_old_enough(story: Story) -> None:
+    story.happen(0, "add file", "stays.zip")
+    story.happen(0, "add file", "removed.zip")
+    story.happen(0, "add file", "quarantined.zip")
+    story.happen(0.5, "add file", "both.zip")
+    story.happen(1, "remove file", "removed.zip")  # exactly a day later
+    story.happen(1.2, QUARANTINE, "quarantined.zip", "both.zip")
+    story.happen(2.4, CLEAR, "both.zip")
+    story.happen(3.4, "remove release", "both.zip")
+    story.happen(4, "add file", "young.zip")
+    soon = story.happen(4.5, "remove project", "young.zip")
+    last = story.happen(6, "add file", "last.zip")
+    found = story.count(last)
+    assert found == Removals(
+        last,
+        datetime.fromtimestamp(START + 6 * DAY_S, UTC),
+        6,
+        datetime.fromtimestamp(START, UTC),
+        (Window(1, 5, 2, 1, 3), Window(3, 4, 2, 2, 3), Window(7, 0, 0, 0, 0)),
+    )
+    assert [found.windows[0].share(found.windows[0].removed), found.windows[2].share(0)] == [0.4, None]
+    assert [(one.uploads, one.either) for one in story.count(soon).windows] == [(4, 2), (4, 3), (0, 0)]
+
+
+def test_what_has_no_event_is_no_upload_and_no_removal(story: Story) -> None:
+    assert story.count(0) == Removals(0, None, 0, None, tuple(Window(days, 0, 0, 0, 0) for days in WINDOWS))
+    story.happen(0, "add file", "vanished.zip")
+    story.small.add(2, "demo", "1.0", "baseline.zip")
+    with story.small.catalog.write() as connection:
+        connection.execute(changes.update().where(changes.c.serial == 2).values(cause="baseline"))
+    story.small._end(live_intervals, 3, ["vanished.zip"], "unexplained")
+    story.event(2, 0.1, "ignored")
+    story.event(3, 0.2, "ignored")
+    story.event(9, 10, "ignored")
+    assert story.count(9).windows == tuple(Window(days, 1, 0, 0, 0) for days in WINDOWS)
+
+
+def test_a_change_that_is_published_twice_counts_once(story: Story) -> None:
+    story.happen(0, "add file", "demo.zip")
+    story.happen(0.5, "remove file", "demo.zip")
+    story.event(3, 9, "ignored")
+    with story.small.catalog.write() as connection:
+        for serial, cause in ((1, "add file"), (2, "remove file")):
+            one = {"distribution_id": story.small._files["demo.zip"], "serial": serial, "cause": cause}
+            connection.execute(insert(changes).values(**one, logged_serial=9))
+    assert story.count(3).windows == tuple(Window(days, 1, 1, 0, 1) for days in WINDOWS)
+
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from([0.0, 0.4, 1.0, 2.5]),
+        st.sampled_from(["add file", "remove file", "remove release", QUARANTINE, CLEAR]),
+        st.sampled_from(["a.zip", "b.zip", "c.zip"]),
+    ),
+    max_size=14,
+)
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+@given(steps=STEPS)
+def test_it_is_what_a_search_over_all_steps_finds(steps: list[tuple[float, str, str]]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        story = Story(small_catalog(Path(folder)))
+        uploads: dict[str, float] = {}
+        ends: list[tuple[str, str, float]] = []
+        is_live: dict[str, bool] = {}
+        day = last = 0.0
+        serial = 0
+        for pause, what, name in steps:
+            day += pause
+            needed = {"add file": None, CLEAR: False}.get(what, True)
+            if is_live.get(name) is not needed:
+                continue
+            serial, last = story.happen(day, what, name), day
+            is_live[name] = what in ("add file", CLEAR)
+            if what == "add file":
+                uploads[name] = day
+            elif what != CLEAR:
+                ends.append((name, what, day))
+        found = story.count(serial)
+        story.small.catalog.close()
+    assert found.uploads == len(uploads)
+    for window in found.windows:
+        old = {name: at for name, at in uploads.items() if last - at >= window.within_days - SECOND}
+        soon = {
+            (name, what) for name, what, at in ends if name in old and at - old[name] <= window.within_days + SECOND
+        }
+        removed = {name for name, what in soon if what != QUARANTINE}
+        quarantined = {name for name, what in soon if what == QUARANTINE}
+        expected = Window(window.within_days, len(old), len(removed), len(quarantined), len(removed | quarantined))
+        assert window == expected
