@@ -6,7 +6,6 @@ The newest release is the one that an installer would choose (`leveldbs/format/n
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import groupby, islice
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Protocol
@@ -24,7 +23,6 @@ from pypi_assets.leveldbs.format.version_order import canonical_version
 if TYPE_CHECKING:
     from pypi_assets.catalog.database import Catalog
 
-_REMEMBERED_PROJECTS = 65_536
 _FIRST_AT_ONCE, _AT_ONCE = 20, 500
 """How many projects are read at once: few at first, so that an answer begins at once."""
 
@@ -54,11 +52,10 @@ class NewestRequirements(Protocol):
 
 
 class PublishedRequirements:
-    """Those of a version of `depgraph`. What was read last is remembered."""
+    """Those of a version of `depgraph`. Nothing is remembered: a search reads most projects once."""
 
     def __init__(self, db: Database) -> None:
         self._db = db
-        self._newest = lru_cache(_REMEMBERED_PROJECTS)(self._read_newest)
 
     def requiring(self, project: str, after: str | None = None) -> Iterator[str]:
         start = dependents.dependents_prefix(project)
@@ -68,7 +65,7 @@ class PublishedRequirements:
         return (record_key[len(start) :].decode() for record_key, _ in found)
 
     def newest(self, projects: Sequence[str]) -> Iterator[NewestRelease | None]:
-        return map(self._newest, projects)
+        return map(self._read_newest, projects)
 
     def versions(self, project: str) -> Sequence[tuple[str, bool]]:
         return _by_version(depgraph.version_yanks(self._db, project))

@@ -10,6 +10,7 @@ Pre-releases count like other versions. A requirement by URL, or one that cannot
 nor excludes it.
 """
 
+import string
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
@@ -64,10 +65,24 @@ def parse_version(text: str) -> Version:
 
 def requirements_of(required: str, files: Iterable[Iterable[str]]) -> RequirementLists:
     """The requirements of the project `required` (normalized) in all that files require; without those of no file."""
-    lists = {
-        tuple([one for one in some if (parsed := parse_requirement(one)) and parsed[0] == required]) for some in files
-    }
-    return tuple(sorted(some for some in lists if some))
+    beginnings = _beginnings(required)
+    lists = []
+    for some in files:  # most name another project, and are left out by how they begin
+        found = [one for one in some if one[:1] in beginnings and _names(one, required)]
+        if found and tuple(found) not in lists:
+            lists.append(tuple(found))
+    return tuple(lists) if len(lists) < 2 else tuple(sorted(lists))
+
+
+@lru_cache(maxsize=1_024)
+def _beginnings(required: str) -> frozenset[str]:
+    """What a requirement of the project can begin with."""
+    return frozenset((required[:1], required[:1].upper(), *string.whitespace))
+
+
+def _names(requirement: str, required: str) -> bool:
+    parsed = parse_requirement(requirement)
+    return parsed is not None and parsed[0] == required
 
 
 def alternatives(requirements: tuple[str, ...]) -> tuple[Alternative, ...]:

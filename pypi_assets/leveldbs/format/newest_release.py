@@ -6,10 +6,11 @@ all. The order is PEP 440's. A version is yanked where all of its files are.
 
 from collections.abc import Iterable
 from functools import lru_cache
+from operator import itemgetter
 
 from packaging.version import InvalidVersion, Version
 
-from pypi_assets.leveldbs.format.version_order import canonical_version, version_key
+from pypi_assets.leveldbs.format.version_order import VersionKey, canonical_version, version_key
 
 
 def newest_version(versions: Iterable[str], yanked: Iterable[str] = ()) -> str:
@@ -28,11 +29,19 @@ def newest_release(files: Iterable[tuple[str, bool]]) -> str:
     >>> newest_release([("1.0", False), ("2.0", True)])
     '1'
     """
+    files = list(files)
+    if not any(map(itemgetter(1), files)):
+        return canonical_version(max([version for version, _ in files], key=_rank))
     is_yanked: dict[str, bool] = {}
     for version, yanked in files:
         release = canonical_version(version)
         is_yanked[release] = is_yanked.get(release, True) and yanked
     return newest_version(is_yanked, (release for release, yanked in is_yanked.items() if yanked))
+
+
+@lru_cache(maxsize=65_536)
+def _rank(version: str) -> tuple[bool, VersionKey]:
+    return _is_stable(version), version_key(version)
 
 
 @lru_cache(maxsize=65_536)
