@@ -19,7 +19,7 @@ from pypi_assets.leveldbs.build.tallies import Tallies
 from pypi_assets.leveldbs.datasets.dataset import Dataset
 from pypi_assets.leveldbs.format.content_hash import hash_sum
 from pypi_assets.leveldbs.format.errors import LeveldbError
-from pypi_assets.leveldbs.format.leveldb_binding import Database
+from pypi_assets.leveldbs.format.leveldb_binding import Database, WriteBatch
 from pypi_assets.leveldbs.format.records import Records
 from pypi_assets.storage.store import Storage
 
@@ -119,20 +119,28 @@ def _write(db: Database, parts: Iterable[Records], rows_done: Callable[[], objec
     written = 0
     ahead: deque[Future[None]] = deque()
     with ThreadPoolExecutor(1) as writer:
-        for records in parts:
-            batch, size = db.write_batch(), 0
-            for record_key, value in records.items():
-                batch.put(record_key, value)
-                size += len(record_key) + len(value)
-                if size >= _BATCH_BYTES:
-                    ahead.append(writer.submit(batch.write))
-                    batch, size = db.write_batch(), 0
-                    if len(ahead) > _BATCHES_AHEAD:
-                        ahead.popleft().result()
-                        rows_done()
+        for batch, count in _batches(db, parts):
+            written += count
             ahead.append(writer.submit(batch.write))
-            written += len(records)
+            if len(ahead) > _BATCHES_AHEAD:
+                ahead.popleft().result()
+                rows_done()
         for each in ahead:
             each.result()
     rows_done()
     return written
+
+
+def _batches(db: Database, parts: Iterable[Records]) -> Iterator[tuple[WriteBatch, int]]:
+    """Batches of about `_BATCH_BYTES`, each with the number of its records."""
+    for records in parts:
+        batch, size, count = db.write_batch(), 0, 0
+        for record_key, value in records.items():
+            batch.put(record_key, value)
+            size += len(record_key) + len(value)
+            count += 1
+            if size >= _BATCH_BYTES:
+                yield batch, count
+                batch, size, count = db.write_batch(), 0, 0
+        if count:
+            yield batch, count

@@ -1,6 +1,7 @@
 """What a full dump is loaded as is what its rows lead to one project after the other."""
 
 import re
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -157,3 +158,43 @@ def test_a_build_from_scratch_keeps_few_of_its_tables_open(
     small.catalog.close()
     assert len(tables) > 100
     assert most <= 70
+
+
+class SlowDatabase:
+    """Takes batches, each after a pause. `most_waiting` is how many were made and not yet taken at once."""
+
+    def __init__(self) -> None:
+        self.most_waiting = self.records = 0
+        self.waiting: set[SlowBatch] = set()
+
+    def write_batch(self) -> "SlowBatch":
+        return SlowBatch(self)
+
+
+class SlowBatch:
+    def __init__(self, db: SlowDatabase) -> None:
+        self.db, self.records = db, 0
+
+    def put(self, key: bytes, value: bytes) -> None:
+        self.records += 1
+        self.db.waiting.add(self)
+        self.db.most_waiting = max(self.db.most_waiting, len(self.db.waiting))
+
+    def write(self) -> None:
+        time.sleep(0.002)
+        self.db.waiting.remove(self)
+        self.db.records += self.records
+
+
+def test_memory_is_bounded_where_writing_is_slower_than_reading(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loading, "_BATCH_BYTES", 100)
+    keys = [b"m%04d" % number for number in range(1_000)]
+    with RunWriter(tmp_path / "0.runs", keys[::10], 10_000) as writer:
+        writer.add(dict.fromkeys(keys, b"x" * 20))
+        runs = writer.finish()
+    db = SlowDatabase()
+    load_runs(db, DATASETS["commands"], [runs], 1_000, 1, lambda _: None)  # type: ignore[arg-type]
+    assert db.records == 1_000
+    assert db.most_waiting <= 4
