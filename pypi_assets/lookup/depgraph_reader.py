@@ -4,6 +4,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from functools import lru_cache, partial
+from heapq import heappush, heappushpop
 from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, TypedDict, cast
@@ -190,6 +191,27 @@ class DepgraphReader(Reader):
         """How many projects `dependents` answers."""
         record_key = dependents.dependents_count_key(canonicalize_name(require_text("count_dependents", name)))
         return int(self._read(lambda db: db.get(record_key, verify_checksums=True))[1] or 0)
+
+    def most_required(self, most: int) -> list[tuple[str, int]]:
+        """The `most` projects with files that the most projects require, and how many do; of equal ones by name.
+
+        It takes a scan over what is required at all, and memory by `most`.
+        """
+        start = key("t", "")
+
+        def found(db: Database) -> list[tuple[str, int]]:
+            best: list[tuple[int, int, str]] = []
+            for place, (record_key, value) in enumerate(scan(db, start)):
+                name, count = record_key[len(start) :].decode(), int(value)
+                one = count, -place, name
+                if len(best) == most and one <= best[0]:
+                    continue
+                if db.get(key("d", name), verify_checksums=True) is None:  # required, and never uploaded
+                    continue
+                (heappushpop if len(best) == most else heappush)(best, one)
+            return [(name, count) for count, _, name in sorted(best, reverse=True)]
+
+        return self._read(found)[1] if most > 0 else []
 
     def transitive_dependents(
         self, name: str, depth: int | None = None, *, latest: bool = False

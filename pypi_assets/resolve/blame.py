@@ -13,7 +13,7 @@ from typing import Protocol
 from pypi_assets.resolve.provider import UnknownRequirementsError
 from pypi_assets.resolve.questions import Question
 from pypi_assets.resolve.releases import ReleaseIndex
-from pypi_assets.resolve.resolving import UnsolvableError, resolve
+from pypi_assets.resolve.resolving import MOST_SECONDS, MOST_STEPS, UnsolvableError, resolve
 
 
 class History(Protocol):
@@ -43,6 +43,10 @@ class Outcome:
     def is_like(self, other: "Outcome") -> bool:
         """Whether both choose the same versions, or both fail."""
         return self.pins == other.pins
+
+    def ends_like(self, other: "Outcome") -> bool:
+        """Whether both have a solution, or both fail."""
+        return (self.pins is None) == (other.pins is None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +86,19 @@ class Blame:
 
 
 class Outcomes:
-    """The outcomes of one question over time; `resolved` is called after each resolution."""
+    """The outcomes of one question over time; `resolved` is called after each resolution, which has these limits."""
 
-    def __init__(self, history: History, question: Question, resolved: Callable[[int], None] = lambda _: None) -> None:
+    def __init__(
+        self,
+        history: History,
+        question: Question,
+        resolved: Callable[[int], None] = lambda _: None,
+        *,
+        most_steps: int = MOST_STEPS,
+        most_seconds: float = MOST_SECONDS,
+    ) -> None:
         self._history, self._question, self._resolved = history, question, resolved
+        self._most_steps, self._most_seconds = most_steps, most_seconds
         self._known: dict[int, Outcome] = {}
         self._serials: dict[tuple[str, int, int], Sequence[int]] = {}
         self.count = 0
@@ -117,7 +130,7 @@ class Outcomes:
     def _resolve(self, serial: int) -> Outcome:
         index = self._history.index_at(serial)
         try:
-            found = resolve(index, self._question)
+            found = resolve(index, self._question, most_steps=self._most_steps, most_seconds=self._most_seconds)
         except UnsolvableError as error:
             return Outcome(serial, None, str(error), error.touched)
         except UnknownRequirementsError as error:
@@ -125,14 +138,18 @@ class Outcomes:
         return Outcome(serial, found.pins, None, found.touched)
 
 
-def blame(outcomes: Outcomes, good: int, bad: int) -> Blame:
+def blame(
+    outcomes: Outcomes, good: int, bad: int, are_alike: Callable[[Outcome, Outcome], bool] = Outcome.is_like
+) -> Blame:
     """Finds one serial in (good, bad] at which the outcome changed, by bisection. There can be further ones.
 
     >>> blame(Outcomes(history, question), 1200, 1350).change.serial
     1288
+
+    `are_alike` decides which outcomes count as the same: it divides them into two kinds or more.
     """
     first, last = outcomes.at(good), outcomes.at(bad)
-    if first.is_like(last):
+    if are_alike(first, last):
         return Blame(first, last, None, outcomes.count, len(outcomes.serials(first.touched, good, bad)))
     before, after = first, last
     candidates = 0
@@ -142,7 +159,7 @@ def blame(outcomes: Outcomes, good: int, bad: int) -> Blame:
         if len(serials) <= 1:
             break
         middle = outcomes.at(serials[(len(serials) - 1) // 2])
-        if middle.is_like(first):
+        if are_alike(middle, first):
             before = middle
         else:
             after = middle

@@ -1,5 +1,6 @@
 """What distributions require, and who requires a project: by name, by version and by prefix."""
 
+import random
 import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -198,6 +199,27 @@ def test_transitive_dependents_of_a_version_end_where_requirements_go_round(tmp_
         assert len(list(depgraph.transitive_dependents("base", depth=1))) == 1
         assert list(depgraph.transitive_dependents("nothing")) == []
     small.catalog.close()
+
+
+def test_the_most_required_projects_are_those_with_files_and_the_most_dependents(tmp_path: Path) -> None:
+    drawn = random.Random(7)
+    small = small_catalog(tmp_path)
+    names = [f"p{number}" for number in range(40)]
+    for place, name in enumerate(names[:30]):
+        required = tuple(one for rank, one in enumerate(names) if drawn.random() < 1 / (rank % 7 + 1))
+        small.add(place + 1, name, "1", f"{name}-1-py3-none-any.whl", requires_dist=required)
+    small.complete(100)
+    storage = open_storage((tmp_path / "storage").as_uri())
+    full_dump(small.catalog, storage, 1)
+    build_version("depgraph", storage=storage, catalog=small.catalog)
+    small.catalog.close()
+    with open_latest("depgraph", storage) as depgraph:
+        counts = {name: depgraph.count_dependents(name) for name in sorted(names[:30])}
+        expected = sorted(((name, count) for name, count in counts.items() if count), key=lambda one: -one[1])
+        assert len(expected) == 30
+        assert max(depgraph.count_dependents(name) for name in names[30:]) > expected[5][1]
+        for most in (0, 1, 2, 5, 29, 30, 99):
+            assert depgraph.most_required(most) == expected[:most]
 
 
 def test_releases_of_the_catalog_answer_as_a_version_does() -> None:

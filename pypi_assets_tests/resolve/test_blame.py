@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pypi_assets.resolve.blame import Outcomes, all_changes, blame
+from pypi_assets.resolve.blame import Outcome, Outcomes, all_changes, blame
+from pypi_assets.resolve.provider import ResolutionLimitError
 from pypi_assets.resolve.questions import Semantics
 from pypi_assets_tests.resolve.made_index import MadeIndex, question
 
@@ -64,6 +65,22 @@ def test_it_names_the_change_that_breaks_a_resolution():
     assert found.change.before.pins == {"app": "1", "lib": "1"}
 
 
+def test_it_names_the_change_that_left_no_solution_among_those_of_pins():
+    events: list[Event] = [*STORY[:2], ("lib", "3", []), *STORY[3:6], ("lib", "1", "gone"), ("lib", "3", "gone")]
+    assert blame(outcomes(events), 2, 8).good.pins == {"app": "1", "lib": "1"}
+    found = blame(outcomes(events), 2, 8, Outcome.ends_like)
+    assert found.change is not None
+    assert found.change.serial == 8
+    assert found.change.before.pins == {"app": "1", "lib": "3"}
+    assert blame(outcomes(events), 2, 7, Outcome.ends_like).change is None
+
+
+def test_a_resolution_that_exceeds_its_limits_ends_the_search():
+    tried = Outcomes(MadeHistory(STORY), question("app"), most_steps=1)
+    with pytest.raises(ResolutionLimitError, match="after 1 steps"):
+        blame(tried, 2, 8)
+
+
 def test_between_equal_outcomes_there_is_nothing_to_find():
     events = [*STORY[:3], ("lib", "2", []), ("lib", "2", "yank")]
     found = blame(outcomes(events), 3, 5)
@@ -119,3 +136,8 @@ def test_changes_are_those_of_a_resolution_at_each_serial(events, semantics):
         assert found.change.before.pins == pins[found.change.serial - 1]
         assert found.change.after.pins == pins[found.change.serial]
         assert found.change.projects == (events[found.change.serial - 1][0],)
+    ended = blame(fresh(), 0, len(events), Outcome.ends_like)
+    assert (ended.change is None) == (pins[-1] is None)
+    if ended.change is not None:
+        assert pins[ended.change.serial - 1] is None
+        assert pins[ended.change.serial] is not None
