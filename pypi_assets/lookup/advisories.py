@@ -312,8 +312,6 @@ def _folder_members(path: Path, reading: _Reading) -> Iterator[tuple[str, bytes]
 
 
 def _content_of(path: Path) -> bytes | None:
-    """At most one byte more than a record may have; None of what is no ordinary file, a link among others."""
-    if not stat.S_ISREG(path.lstat().st_mode):
-        return None
+    """At most one byte more than a record may have; None of what is no ordinary file. A link is not followed."""
     with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
-        return file.read(RECORD_BYTES + 1)
+        return file.read(RECORD_BYTES + 1) if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else None

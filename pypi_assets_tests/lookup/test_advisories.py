@@ -1,5 +1,6 @@
 """Advisories in OSV's format: what they affect, and what is named and left out."""
 
+import errno
 import json
 import os
 import zipfile
@@ -175,7 +176,10 @@ def test_links_and_devices_in_a_folder_are_not_read(tmp_path: Path):
     (folder / "circle").symlink_to(folder)
     os.mkfifo(folder / "pipe.json")
     found = read_advisories(folder)
-    assert found.problems == (("pipe.json", "it is no ordinary file"), ("below/link.json", "it is no ordinary file"))
+    assert found.problems == (
+        ("pipe.json", "it is no ordinary file"),
+        ("below/link.json", f"it cannot be read: {os.strerror(errno.ELOOP)}"),
+    )
     assert affected(found, "1", "2", "3") == ["1", "2"]
 
 

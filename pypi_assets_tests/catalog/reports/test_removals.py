@@ -105,6 +105,14 @@ def test_a_change_that_is_published_twice_counts_once(story: Story) -> None:
     assert story.count(3).windows == tuple(Window(days, 1, 1, 0, 1) for days in WINDOWS)
 
 
+def test_what_happens_after_the_serial_does_not_count_though_its_time_is_the_same(story: Story) -> None:
+    story.happen(0, "add file", "demo.zip")
+    story.event(2, 1, "ignored")
+    next(story._serials)
+    assert story.happen(1, "remove file", "demo.zip") == 3
+    assert [story.count(serial).windows[0].removed for serial in (2, 3)] == [0, 1]
+
+
 STEPS = st.lists(
     st.tuples(
         st.sampled_from([0.0, 0.4, 1.0, 2.5]),
