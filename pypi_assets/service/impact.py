@@ -1,6 +1,7 @@
 """The routes of what depends on a release, and of what excludes it: in pages, or all of it as a stream."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from functools import partial
 from itertools import islice
 from typing import Annotated, Any
@@ -26,6 +27,7 @@ from pypi_assets.service.operations import Call, Operation, operation_routes
 from pypi_assets.service.pins import Pinned
 from pypi_assets.service.problems import conflict
 from pypi_assets.service.service import Service
+from pypi_assets.service.walks import TimedRequirements, counted_chunks, counted_walk
 
 _Walk = Callable[[NewestRequirements, str | None], Iterator[Any]]
 """The results after a project (normalized), of this graph."""
@@ -82,22 +84,36 @@ def _answer(
     service: Service, call: Call[Any], kind: type[Any], walk: _Walk, of_question: str
 ) -> Answer | StreamedAnswer:
     given, pinned = call.parameters, call.pinned
-    is_streamed = wants_lines(given, call.headers)
     if pinned is not None:
         require_known(pinned, given.project)
-    if is_streamed and pinned is not None:  # from memory: no transaction stays open
-        found = list(walk(PastRequirements(pinned.catalog, pinned.serial), None))
-        return StreamedAnswer(lines_of(found), serial=pinned.serial, modified=pinned.at, varies=("Accept",))
-    if is_streamed:
-        datasets = service.datasets()
-        stream = datasets.reader(DepgraphReader).over_newest(kind, lambda graph: walk(graph, None))
-        return StreamedAnswer(
-            lines_of(stream), serial=datasets.serial, modified=datasets.published.published_at, varies=("Accept",)
-        )
+    if wants_lines(given, call.headers):
+        return _stream(service, call, kind, walk)
     page = _page if pinned is None else partial(_past_page, pinned)
     answer = page(service, given, kind, walk, of_question)
     answer.varies = ("Accept",)
     return answer
+
+
+def _stream(service: Service, call: Call[Any], kind: type[Any], walk: _Walk) -> StreamedAnswer:
+    """All results: of the latest as they are found, at a serial from memory, so that no transaction stays open."""
+    is_counted, pinned = getattr(call.parameters, "transitive", False), call.pinned
+    if pinned is not None:
+        with counted_walk() if is_counted else nullcontext():
+            found = list(walk(_past(service, pinned), None))
+        return StreamedAnswer(lines_of(found), serial=pinned.serial, modified=pinned.at, varies=("Accept",))
+    datasets = service.datasets()
+    chunks = lines_of(datasets.reader(DepgraphReader).over_newest(kind, lambda graph: walk(graph, None)))
+    return StreamedAnswer(
+        counted_chunks(chunks) if is_counted else chunks,
+        serial=datasets.serial,
+        modified=datasets.published.published_at,
+        varies=("Accept",),
+    )
+
+
+def _past(service: Service, pinned: Pinned) -> NewestRequirements:
+    graph = PastRequirements(pinned.catalog, pinned.serial)
+    return TimedRequirements(graph, service.settings.service_timeout_s)
 
 
 def _page(service: Service, given: Any, kind: type[Any], walk: _Walk, of_question: str) -> Answer:
@@ -118,14 +134,12 @@ def _page(service: Service, given: Any, kind: type[Any], walk: _Walk, of_questio
     return published_answer(datasets, content)
 
 
-def _past_page(
-    pinned: Pinned, _service: Service, given: Any, _kind: type[Any], walk: _Walk, of_question: str
-) -> Answer:
+def _past_page(pinned: Pinned, service: Service, given: Any, _kind: type[Any], walk: _Walk, of_question: str) -> Answer:
     cursor = read_cursor(given.cursor, of_question) if given.cursor else None
     named = f"{pinned.serial}.{pinned.epoch}"
     if cursor is not None and cursor.set != named:
         raise conflict("cursor", "the cursor is of another serial or epoch")
-    graph = PastRequirements(pinned.catalog, pinned.serial)
+    graph = _past(service, pinned)
     results, following = _first(walk(graph, _after(cursor)), given, named, of_question)
     hints: Sequence[str] = ()
     if not results and cursor is None and not graph.versions(canonicalize_name(given.project)):

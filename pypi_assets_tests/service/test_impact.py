@@ -1,9 +1,11 @@
 """What depends on a release and what excludes it, over HTTP: pages, streams, and at a serial."""
 
 import json
+from contextlib import ExitStack
 
 import pytest
 
+from pypi_assets.service.walks import MOST_WALKS, counted_walk
 from pypi_assets_tests.service.published import Client, Published
 
 IMPACT, BREAKS = "/v1/projects/PyYAML/impact", "/v1/projects/PyYAML/breaks"
@@ -92,3 +94,16 @@ def test_what_is_wrong_is_a_problem_that_names_the_parameter(client: Client, pat
     answer = client.get(path)
     assert answer.status_code == status
     assert answer.json()["parameter"] == parameter
+
+
+def test_what_is_not_direct_is_refused_while_as_much_is_under_way(client: Client, prefixes: tuple[str, str]):
+    path = IMPACT + "?transitive=1&format=ndjson"
+    with ExitStack() as stack:
+        for _ in range(MOST_WALKS):
+            stack.enter_context(counted_walk())
+        for prefix in prefixes:
+            answer = client.get(prefix + path)
+            assert (answer.status_code, answer.json()["type"]) == (503, "/docs#busy")
+        assert lines(client, IMPACT) == [(1, "demo"), (1, "other-app")]
+    for prefix in prefixes:
+        assert client.get(prefix + path).status_code == 200

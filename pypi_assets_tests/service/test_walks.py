@@ -1,0 +1,59 @@
+"""Searches are bounded: how many there are at once, and how long one takes."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from pypi_assets.service.problems import ProblemError
+from pypi_assets.service.walks import MOST_WALKS, TimedRequirements, counted_chunks, counted_walk
+
+
+class NoRequirements:
+    """The requirements of an index without projects."""
+
+    def requiring(self, project: str, after: str | None = None) -> Iterator[str]:
+        return iter(())
+
+    def newest(self, projects: object) -> Iterator[None]:
+        return iter(())
+
+    def versions(self, project: str) -> list[tuple[str, bool]]:
+        return []
+
+
+def chunks() -> Iterator[bytes]:
+    yield b"one"
+    yield b"two"
+
+
+def test_there_are_few_at_once_until_they_are_closed():
+    walks = [counted_chunks(chunks()) for _ in range(MOST_WALKS + 1)]
+    assert [next(walk) for walk in walks[:MOST_WALKS]] == [b"one"] * MOST_WALKS
+    with pytest.raises(ProblemError) as raised:
+        next(walks[-1])
+    assert (raised.value.problem.status, raised.value.headers) == (503, (("Retry-After", "1"),))
+    with pytest.raises(ProblemError), counted_walk():
+        pass
+    walks[0].close()
+    assert list(counted_chunks(chunks())) == [b"one", b"two"]
+    with counted_walk(), pytest.raises(ProblemError):
+        next(counted_chunks(chunks()))
+    walks[1].close()
+
+
+def test_one_that_never_began_or_failed_does_not_count():
+    unused = [counted_chunks(chunks()) for _ in range(MOST_WALKS + 1)]
+    for _ in range(MOST_WALKS + 1):
+        with pytest.raises(KeyError), counted_walk():
+            raise KeyError
+    assert [list(one) for one in unused] == [[b"one", b"two"]] * (MOST_WALKS + 1)
+
+
+def test_a_search_that_takes_too_long_ends():
+    timed = TimedRequirements(NoRequirements(), 60)
+    assert (list(timed.requiring("a", "b")), list(timed.newest([])), timed.versions("a")) == ([], [], [])
+    late = TimedRequirements(NoRequirements(), -1)
+    for question in (lambda: late.requiring("a"), lambda: late.newest(["a"]), lambda: late.versions("a")):
+        with pytest.raises(ProblemError) as raised:
+            question()
+        assert (raised.value.problem.status, raised.value.problem.type) == (503, "/docs#too-slow")
