@@ -4,21 +4,22 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Union
 
 import click
 
 from pypi_assets.cli.followed_notes import VersionNotes, among, catalog_notes
 from pypi_assets.cli.moments import catalog_at
-from pypi_assets.lookup.answers import Answer, Stream
 from pypi_assets.terminal import counted, print_message
 
 if TYPE_CHECKING:
     from packaging.version import Version
 
     from pypi_assets.catalog.reports.moments import Moment
+    from pypi_assets.lookup.answers import Answer, Stream
     from pypi_assets.lookup.newest_requirements import NewestRequirements
 
+AnyAnswer = Union["Answer[Any]", "Stream[Any]"]
 Query = Callable[["NewestRequirements"], Iterator[Any]]
 TRANSITIVE = click.option("--transitive", is_flag=True, help="Also what requires these projects, and so on.")
 DEPTH = click.option("--depth", type=click.IntRange(1), help="With --transitive: no more steps than this.")
@@ -67,7 +68,7 @@ class NewestAnswers:
     def __exit__(self, *error: Any) -> None:
         self._stack.__exit__(*error)
 
-    def answer(self, kind: type[Any], query: Query, project: str | None = None) -> Answer[Any] | Stream[Any]:
+    def answer(self, kind: type[Any], query: Query, project: str | None = None) -> AnyAnswer:
         """What the query finds, which is about this project: of the catalog at once, with its epoch. Raises
         NotAnsweredError where answers about the project begin at a later serial.
         """
@@ -76,6 +77,7 @@ class NewestAnswers:
         from pypi_assets.catalog.observed.followed import count_answered
         from pypi_assets.catalog.reports.answerable_serials import pinned_answer
         from pypi_assets.catalog.reports.project_following import require_answered
+        from pypi_assets.lookup.answers import Answer
         from pypi_assets.lookup.newest_requirements import PastRequirements
 
         with self._catalog.read() as connection:
@@ -86,7 +88,7 @@ class NewestAnswers:
         found, epoch = pinned_answer(self._catalog, self._serial, lambda: tuple(query(graph)))
         return replace(Answer(None, self._serial, found, kind), epoch=epoch, followed_projects=followed)
 
-    def print_notes(self, name: str, version: "Version | None", answer: Answer[Any] | Stream[Any]) -> None:
+    def print_notes(self, name: str, version: "Version | None", answer: AnyAnswer) -> None:
         """Prints why there may be nothing about a project, or that none of its live releases is this version."""
         versions = self._versions(name)
         if not versions:
@@ -108,7 +110,7 @@ class NewestAnswers:
             _, found = self._reader.query(lambda db: PublishedRequirements(db).versions(project))
         return [version for version, _ in found]
 
-    def _followed_notes(self, name: str, answer: Answer[Any] | Stream[Any]) -> Iterable[str]:
+    def _followed_notes(self, name: str, answer: AnyAnswer) -> Iterable[str]:
         if self._at is None:
             return self._notes(name, answer.serial, answer.followed_projects)
         with self._catalog.read() as connection:
@@ -130,10 +132,9 @@ def _is_among(version: "Version", texts: Iterable[str]) -> bool:
     return canonicalize_version(version) in {canonicalize_version(text) for text in texts}
 
 
-def with_context(answer: Answer[Any] | Stream[Any]) -> Iterator[Any]:
+def with_context(answer: AnyAnswer) -> Iterator[Any]:
     """The results, each with what JSON has of the answer in addition, as those of a lookup."""
-    epoch = None if isinstance(answer, Stream) else answer.epoch
-    context = {"epoch": epoch, "followed_projects": answer.followed_projects}
+    context = {"epoch": getattr(answer, "epoch", None), "followed_projects": answer.followed_projects}
     given = {name: value for name, value in context.items() if value is not None}
     return ({**result, **given} for result in answer.results)
 
@@ -145,7 +146,7 @@ def counting(results: Iterable[Any], depths: Counter[int]) -> Iterator[Any]:
         yield result
 
 
-def print_summary(answer: Answer[Any] | Stream[Any], depths: Counter[int], nothing_found: str) -> None:
+def print_summary(answer: AnyAnswer, depths: Counter[int], nothing_found: str) -> None:
     """Prints how many projects were found, how far away, and as of when."""
     source = ", from the catalog" if answer.version is None else ""
     as_of = f"as of serial {answer.serial}{source}{among(answer.followed_projects)}"

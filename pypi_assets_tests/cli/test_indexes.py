@@ -141,7 +141,10 @@ def test_an_index_that_cannot_answer_fails_the_command_after_the_answers_of_othe
         (("--index",), "Option '--index' requires an argument."),
         (("status", "--index"), "Option '--index' requires an argument."),
         (("status", "--index", "compony"), "Error: --index: there is no index compony: "),
-        (("--index", "all", "crawl", "full"), "--index all goes with lookup, owners, files, history, visits alone"),
+        (
+            ("--index", "all", "crawl", "full"),
+            "--index all goes with lookup, owners, files, impact, breaks, history, visits alone",
+        ),
         (("indexes", "--index", "all"), "--index all goes with"),
         (("lookup", "--index", "all", "modul", "x"), "No such command 'modul'. Did you mean 'module'?"),
     ],

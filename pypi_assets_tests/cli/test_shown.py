@@ -38,6 +38,7 @@ from pypi_assets_tests.hostile_index import (
 from pypi_assets_tests.prometheus import samples
 from pypi_assets_tests.served_index import ServedIndex
 
+ADVISORIES = "osv"
 WHEEL, SDIST, BAD = f"{FIELDS}-1.0-py3-none-any.whl", f"{FIELDS}-1.0.tar.gz", f"{BROKEN}-1.0-py3-none-any.whl"
 PROJECTS = [[PROJECT], [FIELDS], [BROKEN], [XML_TEXT]]
 STORED = HOSTILE.replace("\0", "\ufffd")
@@ -61,6 +62,9 @@ RUNS: dict[str, list[list[str]]] = {
     "lookup command": [["good"], ["", "--prefix"], [STORED], [XML_TEXT]],
     "lookup hash": [["--file", WHEEL], ["--file", WHEEL, "--all"], [XML_TEXT]],
     "owners": [["good"], [XML_TEXT]],
+    "impact": [["demo"], ["demo", "--transitive"], ["demo", "--at", "1"], [XML_TEXT], ["--osv", ADVISORIES]],
+    "breaks": [["demo==9", "--transitive"], ["demo==9", "--at", "2026-01-01"], [f"demo=={XML_TEXT}"]],
+    "report removals": [[], ["--within", XML_TEXT]],
     "lookup page": [*PROJECTS],
     "failures list": [[], *(["--project", *project] for project in PROJECTS), ["--kind", "visit"], ["--kind", STORED]],
     "failures retry": [[], ["--project", XML_TEXT]],
@@ -122,6 +126,8 @@ def hostile(commands: Commands, index: ServedIndex, tmp_path: Path) -> HostileAn
     for name in (WHEEL, SDIST, BAD):
         shutil.copy(index.folder / "built" / name, tmp_path)
     shutil.copy(index.folder / "built" / SDIST, tmp_path / FILENAME)
+    (tmp_path / ADVISORIES).mkdir()
+    (tmp_path / ADVISORIES / f"{FILENAME}.json").write_text(f'{{"id": 1, "{XML_TEXT}": 2}}')
     return answers
 
 
