@@ -1,6 +1,6 @@
 """Looks up what the page of a project in the Simple API shows."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, TypedDict
 
 from packaging.utils import canonicalize_name
@@ -120,11 +120,18 @@ def _page(db: Database, project: str, filename: str | None) -> "SimplePage | Non
     if not records:
         return None
     start = len(simple.project_prefix(project))
-    found = [(record_key[start:].decode(), simple.decode_file(value)) for record_key, value in records]
+    names = [record_key[start:].decode() for record_key, _ in records]
+    found = simple.decode_files(value for _, value in records)
+    files = [SimpleFile(name, *record[:-1]) for name, record in zip(names, found, strict=True)]  # without the status
+    return SimplePage(project, _status(names, found), tuple(in_page_order(files)))
+
+
+def _status(names: Sequence[str], found: Sequence[simple.FileRecord]) -> str | None:
+    """The status of the project of these files."""
+    if len({record.status for record in found}) == 1:
+        return found[0].status
     # files may be of dumps before and after the status changed: that which came last has the newer one
-    newest = max(found, key=lambda one: (one[1].uploaded_at or "", one[0]))[1]
-    files = (SimpleFile._make((filename, *record[:-1])) for filename, record in found)  # the status is the project's
-    return SimplePage(project, newest.status, tuple(in_page_order(files)))
+    return max(zip(found, names, strict=True), key=lambda one: (one[0].uploaded_at or "", one[1]))[0].status
 
 
 def _files_at(catalog: "Catalog", serial: int, name: str) -> Answer[PageFileResult]:

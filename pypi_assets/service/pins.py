@@ -15,6 +15,7 @@ from pypi_assets.catalog.reports.moments import TIME_PATTERN, Moment, NoMomentEr
 from pypi_assets.catalog.reports.serials_of_times import time_of
 from pypi_assets.service.answers import Answer, Lasting, StreamedAnswer, redirect
 from pypi_assets.service.problems import ProblemError, bad_parameter
+from pypi_assets.service.remembered import Target
 from pypi_assets.service.service import Service
 
 PIN_ACCEPTS = (
@@ -75,6 +76,9 @@ def answer_at(
     epoch is over.
     """
     catalog = service.require_catalog()
+    target = None if accept is None else (raw_path, query, accept)
+    if target is not None and (known := _known(service, catalog, pin, target)) is not None:
+        return known
     serial = _exact_serial(catalog, pin)
     with catalog.read() as connection:
         epoch, at = epoch_of(connection, serial), time_of(connection, serial)
@@ -83,9 +87,6 @@ def answer_at(
             pin, raw_path, query, f"{serial}.{epoch}" if isinstance(pin.moment, int) else f"{serial}", serial
         )
     _require_epoch(pin, serial, epoch)
-    target = None if accept is None else (raw_path, query, accept)
-    if target is not None and (known := service.pinned_answers.get(target)) is not None:
-        return known
     found = answer(Pinned(catalog, serial, epoch, at, pin.options))
     with catalog.read() as connection:
         _require_epoch(pin, serial, epoch_of(connection, serial))  # nothing changed while it was made
@@ -95,6 +96,15 @@ def answer_at(
         if target is not None and isinstance(found, Answer):
             service.pinned_answers.keep(target, found)
     return found
+
+
+def _known(service: Service, catalog: Catalog, pin: Pin, target: Target) -> Answer | None:
+    """The remembered answer, if the epoch that it was made in is still that of its serial, which was exact then."""
+    known = service.pinned_answers.get(target)
+    if known is None or known.serial is None:
+        return None
+    with catalog.read() as connection:
+        return known if epoch_of(connection, known.serial) == pin.epoch else None
 
 
 def _redirect(pin: Pin, raw_path: bytes, query: bytes, to: str, serial: int) -> Answer:

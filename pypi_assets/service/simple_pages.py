@@ -5,6 +5,7 @@ Pure functions. All addresses are relative to the page, so they hold behind any 
 
 import re
 from datetime import UTC, datetime
+from functools import lru_cache
 from html import escape
 from urllib.parse import quote
 
@@ -30,6 +31,8 @@ _PREFERENCE = (HTML, V1_HTML, V1_JSON)
 """Which form is answered of those that are accepted alike: browsers accept any."""
 _MOST_RANGES = 50
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_.~-]+")
+_escaped = lru_cache(maxsize=1_024)(escape)
+"""For what many files of a page have."""
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,6})?Z", re.ASCII)
 
 
@@ -94,32 +97,33 @@ def _json_file(project: str, file: SimpleFile, without_metadata: str | None) -> 
 
 
 def _as_html(page: SimplePage, without_metadata: str | None) -> bytes:
-    title = f"Links for {escape(page.project)}"
+    project = escape(page.project)
     status = ""
     if page.status is not None:
         status = f'<meta name="pypi:project-status" content="{escape(page.status)}">\n'
-    links = "".join(_link(page.project, file, without_metadata) for file in page.files)
+    links = "".join([_link(project, file, without_metadata) for file in page.files])
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta name="pypi:repository-version" content="{API_VERSION}">\n{status}'
-        f"<title>{title}</title>\n</head>\n<body>\n<h1>{title}</h1>\n{links}</body>\n</html>\n"
+        f"<title>Links for {project}</title>\n</head>\n<body>\n<h1>Links for {project}</h1>\n{links}</body>\n</html>\n"
     ).encode(errors="replace")
 
 
 def _link(project: str, file: SimpleFile, without_metadata: str | None) -> str:
+    """The link to a file of a project (normalized, escaped)."""
     filename, _, kind, url, sha256, _, requires_python, _, yanked, metadata, is_rendered = file
-    found = [f'<a href="{escape(_address(project, filename, sha256))}']
+    fragment = attributes = ""
     if sha256:
-        found.append(f"#sha256={escape(sha256)}")
+        sha256 = escape(sha256)
+        fragment = f"#sha256={sha256}"
     if requires_python:
-        found.append(f'" data-requires-python="{escape(requires_python)}')
+        attributes = f' data-requires-python="{_escaped(requires_python)}"'
     if metadata is not None and (is_rendered or url is not None) and kind != without_metadata:
-        value = f"sha256={escape(metadata)}"
-        found.append(f'" data-core-metadata="{value}" data-dist-info-metadata="{value}')
+        value = f'"sha256={_escaped(metadata)}"'
+        attributes += f" data-core-metadata={value} data-dist-info-metadata={value}"
     if yanked is not False:
-        found.append(f'" data-yanked="{escape(yanked) if isinstance(yanked, str) else ""}')
-    found.append(f'">{escape(filename)}</a><br>\n')
-    return "".join(found)
+        attributes += f' data-yanked="{_escaped(yanked) if isinstance(yanked, str) else ""}"'
+    return f'<a href="{_address(project, filename, sha256)}{fragment}"{attributes}>{escape(filename)}</a><br>\n'
 
 
 def upload_time(text: str | None) -> str | None:

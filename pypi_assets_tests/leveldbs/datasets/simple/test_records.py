@@ -12,7 +12,7 @@ from pypi_assets.leveldbs.datasets.simple.records import (
     COLUMNS,
     FileRecord,
     change,
-    decode_file,
+    decode_files,
     file_key,
     project_prefix,
     split_file_key,
@@ -40,7 +40,7 @@ PLACE = file_key("demo", "demo-1.0-py3-none-any.whl")
 
 
 def record_of(row: Row) -> FileRecord:
-    return decode_file(change(None, "demo", [row])[1][PLACE])
+    return decode_files([change(None, "demo", [row])[1][PLACE]])[0]
 
 
 def test_a_record_is_what_the_page_shows_of_a_file(tmp_path: Path) -> None:
@@ -48,7 +48,7 @@ def test_a_record_is_what_the_page_shows_of_a_file(tmp_path: Path) -> None:
     assert list(records) == [PLACE]
     assert PLACE.startswith(project_prefix("demo"))
     assert split_file_key(PLACE) == ("demo", DEMO["filename"])
-    assert decode_file(records[PLACE]) == FileRecord(
+    assert decode_files([records[PLACE]])[0] == FileRecord(
         version="1.0",
         kind="wheel",
         url=str(DEMO["url"]),
@@ -93,7 +93,8 @@ def test_where_no_metadata_are_rendered_those_of_the_index_count(columns: Row, e
 def test_a_file_that_goes_or_changes_leaves_nothing_behind(tmp_path: Path) -> None:
     build(tmp_path / "db", "simple", [[DEMO]])
     changed = {**DEMO, "version": "1.0.0", "yanked": False}
-    assert decode_file(content(build(tmp_path / "db", "simple", [[changed]], create=False))[PLACE]).version == "1.0.0"
+    built = content(build(tmp_path / "db", "simple", [[changed]], create=False))
+    assert decode_files([built[PLACE]])[0].version == "1.0.0"
     assert content(build(tmp_path / "db", "simple", [[tombstone_of(changed)]], create=False)) == {}
 
 
