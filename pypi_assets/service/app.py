@@ -32,6 +32,7 @@ from pypi_assets.service import (
 from pypi_assets.service.access_log import AccessLog
 from pypi_assets.service.connections import ServiceConnection
 from pypi_assets.service.front import Front
+from pypi_assets.service.measures import note_state
 from pypi_assets.service.pages import site
 from pypi_assets.service.service import Service, open_service
 from pypi_assets.settings import load_settings
@@ -75,7 +76,7 @@ def create_app(service: Service | None = None) -> Front:
 
 @asynccontextmanager
 async def _following(service: Service, _app: object) -> AsyncIterator[None]:
-    service.follow_in_background()
+    service.follow_in_background(note_state)
     gc.collect()
     gc.freeze()  # what was loaded stays, and each look of the garbage collector at it would hold up all requests
     gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)

@@ -84,7 +84,7 @@ def _forget_ended(folder: Path) -> None:
 
 
 def note_state(service: Service) -> None:
-    """Takes over how far this process has come."""
+    """Takes over how far this process has come: also where another process answers what is measured of all."""
     SERIAL.set(service.serial)
     for part in ("storage", "catalog"):
         FOLLOWING.labels(part).set(part not in service.problems)

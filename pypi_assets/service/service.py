@@ -115,9 +115,10 @@ class Service:
             if self._catalog is None:
                 self._note("catalog", self._open_catalog)
 
-    def follow_in_background(self) -> None:
-        """Follows until `close`, at the interval of the settings."""
-        threading.Thread(target=self._keep_following, name="follow", daemon=True).start()
+    def follow_in_background(self, followed: Callable[["Service"], None]) -> None:
+        """Follows until `close`, at the interval of the settings. `followed` is called at first and after each look."""
+        followed(self)
+        threading.Thread(target=self._keep_following, args=(followed,), name="follow", daemon=True).start()
 
     def close(self) -> None:
         """Ends the following. What answers still use closes with them."""
@@ -130,9 +131,10 @@ class Service:
                 self._catalog.close()
                 self._catalog = None
 
-    def _keep_following(self) -> None:
+    def _keep_following(self, followed: Callable[["Service"], None]) -> None:
         while not self._closing.wait(self.settings.service_refresh_s):
             self.follow()
+            followed(self)
 
     def _note(self, part: str, step: Callable[[], None]) -> None:
         try:
@@ -141,6 +143,9 @@ class Service:
             if self.problems.get(part) != str(error):
                 _log.warning("%s: %s", part, error)
             self.problems[part] = str(error)
+        except Exception:  # noqa: BLE001 - a defect must not end the following: all answers would stay as they are
+            _log.exception("%s could not be followed", part)
+            self.problems[part] = "following it failed; the log of the service has the reason"
         else:
             self.problems.pop(part, None)
 

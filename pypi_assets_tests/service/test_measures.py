@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,21 @@ def test_processes_count_together_and_what_ended_is_left_out(tmp_path, monkeypat
     ]
     assert 'pypi_assets_service_requests_total{route="/v1/modules/{module}",status="200"} 5.0' in done[1]
     assert "pypi_assets_service_open_requests 1.0" in done[1]  # the first process has ended
+
+
+def test_how_far_a_process_has_come_is_measured_whenever_it_looks(changing: Published):
+    def measured() -> float | None:
+        return measures._REGISTRY.get_sample_value("pypi_assets_service_serial")
+
+    with changing.service(service_refresh_s=0.05) as service:
+        service.follow_in_background(measures.note_state)
+        assert measured() == service.serial
+        changing.add("wheel", "another", "1.0")
+        serial = changing.publish()
+        ends = time.monotonic() + 20
+        while measured() != serial and time.monotonic() < ends:
+            time.sleep(0.05)
+        assert measured() == serial
 
 
 def test_each_metric_is_described():

@@ -3,6 +3,7 @@
 import pytest
 
 from pypi_assets.lookup.modules_reader import ModulesReader
+from pypi_assets.lookup.published_sets import PublishedSets
 from pypi_assets.service.problems import ProblemError
 from pypi_assets.service.service import open_service
 from pypi_assets_tests.environment import clear_settings
@@ -57,3 +58,17 @@ def test_a_private_copy_is_removed_after_the_last_that_uses_it(changing: Publish
     assert held.reader(ModulesReader).module("yaml").results
     del held
     assert not [path for path in folders.iterdir() if path.is_dir()]
+
+
+def test_a_defect_in_following_is_reported_and_the_next_look_follows(changing: Published, monkeypatch):
+    with changing.service() as service:
+        before = service.serial
+        changing.add("wheel", "third", "1.0")
+        serial = changing.publish()
+        with monkeypatch.context() as patched:
+            patched.setattr(PublishedSets, "open_newest", lambda *_: [][0])
+            service.follow()
+        assert service.serial == before
+        assert "the log of the service has the reason" in service.problems["storage"]
+        service.follow()
+        assert (service.serial, service.problems) == (serial, {})
