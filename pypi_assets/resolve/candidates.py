@@ -17,6 +17,8 @@ from pypi_assets.resolve.version_sets import Notes, VersionSet
 _PATCHES = 30
 """More than any minor version of Python has had."""
 _UPPER_BOUNDS = frozenset(("<", "<=", "~="))
+TOO_NEW = "too new"
+"""The reason of a version of which all files were uploaded too late."""
 Row = Mapping[str, Any]
 """A live file, as `DepgraphReader.project` answers it."""
 
@@ -240,7 +242,7 @@ _SDIST_SUFFIXES = {".zip": 2}
 
 def _why_not(files: Sequence[Row], recent: Sequence[Row], usable: Sequence[Row], wheels: Sequence[Row]) -> str:
     if not recent:
-        return "too new"
+        return TOO_NEW
     if not usable:
         wanted = sorted({file["requires_python"] for file in recent if file["requires_python"]})
         return f"for Python {' or '.join(wanted)}"

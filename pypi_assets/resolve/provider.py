@@ -56,7 +56,7 @@ class Provider(BaseProvider[str, int]):
         self._tables: dict[str, Candidates] = {}
         self._known: dict[tuple[str, int], Known] = {}
         self._ranks = _UvRanks() if question.semantics is Semantics.UV else _PipRanks()
-        self._allowed = dict(pinned_yanked)
+        self.allowed = dict(pinned_yanked)
         self.late_pins: dict[str, int] = {}
         self._decided: Mapping[str, int] = {}
         self._ranges: Mapping[str, VersionSet] = {}
@@ -88,9 +88,9 @@ class Provider(BaseProvider[str, int]):
         """The requirements of the question that hold in the environment, each with the packages that it leads to."""
         found = []
         for wanted in requirements:
-            if self._holds(wanted, ""):
+            if self.holds(wanted, ""):
                 self._refuse_url(wanted)
-                self._note_root(wanted)
+                self.note_root(wanted)
                 sets = {package: self.table(wanted.project).matching(wanted.specifier) for package in _packages(wanted)}
                 self._ranks.see(wanted.project, is_pinned=bool(next(iter(sets.values())).notes & Notes.PINNED))
                 found.append((wanted, sets))
@@ -98,25 +98,25 @@ class Provider(BaseProvider[str, int]):
 
     def constraint(self, wanted: Wanted) -> VersionSet | None:
         """The versions that a constraint leaves; None where it does not hold in the environment."""
-        if not self._holds(wanted, ""):
+        if not self.holds(wanted, ""):
             return None
         self._refuse_url(wanted)
-        self._note_root(wanted)
+        self.note_root(wanted)
         return self.table(wanted.project).matching(wanted.specifier)
 
-    def _note_root(self, wanted: Wanted) -> None:
+    def note_root(self, wanted: Wanted) -> None:
         table = self.table(wanted.project)
         found = table.matching(wanted.specifier)
         if found.notes & Notes.PINNED:
             is_uv = self.question.semantics is Semantics.UV
             pinned = table.named_alone(wanted.specifier) if is_uv else found.bits
-            self._allowed[wanted.project] = self._allowed.get(wanted.project, 0) | table.yanked(pinned)
+            self.allowed[wanted.project] = self.allowed.get(wanted.project, 0) | table.yanked(pinned)
 
     def _refuse_url(self, wanted: Wanted) -> None:
         if wanted.url is not None:
             raise ResolveError(f"{wanted.text}: what a URL leads to is on no index: name a version instead")
 
-    def _holds(self, wanted: Wanted, extra: str) -> bool:
+    def holds(self, wanted: Wanted, extra: str) -> bool:
         if wanted.marker is None:
             return True
         environment = self._environments.get(extra)
@@ -145,7 +145,7 @@ class Provider(BaseProvider[str, int]):
 
     def _choose(self, package: str, wanted: VersionSet) -> int | None:
         table = self.table(package)
-        allowed = self._allowed.get(table.project, 0)
+        allowed = self.allowed.get(table.project, 0)
         if self.question.semantics is Semantics.UV:
             return self._choose_as_uv(table, wanted.bits, allowed)
         return self._choose_as_pip(table, wanted, allowed)
@@ -193,14 +193,14 @@ class Provider(BaseProvider[str, int]):
         known = Known({}, {})
         if extra:
             known.sets[project] = VersionSet.singleton(version)
-        texts = self._requirements(project, version)
+        texts = self.requirements(project, version)
         for text in texts:
             try:
                 wanted = parse_wanted(text)
             except ResolveError as error:
                 self._add_impossible(known, str(error))
                 continue
-            if (extra and self._holds(wanted, "")) or not self._holds(wanted, extra):
+            if (extra and self.holds(wanted, "")) or not self.holds(wanted, extra):
                 continue
             if wanted.url is not None:
                 self._add_impossible(known, f"it requires {wanted.project} from a URL")
@@ -214,7 +214,7 @@ class Provider(BaseProvider[str, int]):
         is_pinned = bool(found.notes & Notes.PINNED)
         self._ranks.see(wanted.project, is_pinned=is_pinned)
         if is_pinned and self.question.semantics is Semantics.PIP:
-            yanked = table.yanked(found.bits) & ~self._allowed.get(wanted.project, 0)
+            yanked = table.yanked(found.bits) & ~self.allowed.get(wanted.project, 0)
             if yanked:
                 self.late_pins[wanted.project] = self.late_pins.get(wanted.project, 0) | yanked
         for package in _packages(wanted):
@@ -225,7 +225,7 @@ class Provider(BaseProvider[str, int]):
     def _add_impossible(self, known: Known, reason: str) -> None:
         known.sets[f"{IMPOSSIBLE}{reason}"] = VersionSet.singleton(0)
 
-    def _requirements(self, project: str, version: int) -> Iterable[str]:
+    def requirements(self, project: str, version: int) -> Iterable[str]:
         file = self.candidate(project, version).file
         if file is None:  # only versions with a file are chosen
             return ()

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from nab_resolver.errors import ResolutionError, ResolutionTerminatedError
-from nab_resolver.resolver import Resolver, Solution
+from nab_resolver.resolver import Resolver
 from nab_resolver.types import RootRequirement
 
 from pypi_assets.errors import ExpectedError
@@ -13,6 +13,7 @@ from pypi_assets.resolve.proofs import Proof, prove
 from pypi_assets.resolve.provider import Provider, ResolutionLimitError, UnknownRequirementsError, Watch
 from pypi_assets.resolve.questions import Question, ResolveError, Semantics, Unknown, Wanted, parse_wanted
 from pypi_assets.resolve.releases import PastIndex, PublishedIndex, ReleaseIndex
+from pypi_assets.resolve.uv_solver import solve_as_uv
 from pypi_assets.resolve.version_sets import VersionSet
 
 __all__ = [
@@ -129,6 +130,11 @@ def _attempt(index: ReleaseIndex, provider: Provider, watch: Watch, most_steps: 
             before = constraints.get(wanted.project)
             constraints[wanted.project] = found if before is None else before & found
     roots = provider.roots(question.requirements)
+    if question.semantics is Semantics.UV:
+        pins = solve_as_uv(provider, watch, most_steps)
+        if pins is not None:
+            return _resolution(index, provider, pins, roots, watch.decisions)
+    # pip's order, and for both the proof that there is no solution
     required = [RootRequirement(package, found, wanted) for wanted, sets in roots for package, found in sets.items()]
     solver: Resolver[str, int] = Resolver(provider, watch, most_steps, range_type=VersionSet, root_version=0)
     try:
@@ -142,17 +148,16 @@ def _attempt(index: ReleaseIndex, provider: Provider, watch: Watch, most_steps: 
         if error.incompatibility is None:
             raise
         raise UnsolvableError(prove(error.incompatibility, provider, index)) from None
-    return _resolution(index, provider, solution, roots, solver.stats.rounds)
+    return _resolution(index, provider, solution.pins, roots, solver.stats.rounds)
 
 
 def _resolution(
     index: ReleaseIndex,
     provider: Provider,
-    solution: Solution[str, int],
+    pins: Mapping[str, int],
     roots: list[tuple[Wanted, dict[str, VersionSet]]],
     steps: int,
 ) -> Resolution:
-    pins = solution.pins
     extras: dict[str, set[str]] = {package: set() for package in pins if "[" not in package}
     requires: dict[str, dict[str, None]] = {package: {} for package in extras}
     required_by: dict[str, dict[tuple[str, str], None]] = {package: {} for package in extras}

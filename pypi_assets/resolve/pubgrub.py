@@ -1,0 +1,295 @@
+"""The steps of PubGrub, in the order in which uv's implementation takes them: so that it chooses as uv does.
+
+What is chosen next, which version, and what that requires is decided elsewhere. Sets of versions are the bits of
+integers; those of a complement are infinitely many. The names are those of PubGrub's description.
+"""
+
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import Generic, NamedTuple, TypeVar
+
+P = TypeVar("P", bound=Hashable)
+"""A package."""
+ROOT_BITS = 1
+"""The one version of the root, which requires what the question requires."""
+
+
+class Term(NamedTuple):
+    """That a version of a package among `bits` is chosen; where not `is_positive`, that none of them is."""
+
+    is_positive: bool
+    bits: int
+
+    @property
+    def negation(self) -> "Term":
+        return Term(not self.is_positive, self.bits)
+
+    def intersection(self, other: "Term") -> "Term":
+        if self.is_positive:
+            return Term(True, self.bits & (other.bits if other.is_positive else ~other.bits))
+        return Term(True, other.bits & ~self.bits) if other.is_positive else Term(False, self.bits | other.bits)
+
+    def union(self, other: "Term") -> "Term":
+        return self.negation.intersection(other.negation).negation
+
+    def is_disjoint(self, other: "Term") -> bool:
+        if self.is_positive:
+            return not self.bits & (other.bits if other.is_positive else ~other.bits)
+        return other.is_positive and not other.bits & ~self.bits
+
+    def is_subset(self, other: "Term") -> bool:
+        if self.is_positive:
+            return not self.bits & (~other.bits if other.is_positive else other.bits)
+        return not other.is_positive and not other.bits & ~self.bits
+
+
+_ANY = Term(False, 0)
+
+
+@dataclass(eq=False, slots=True)
+class Incompatibility(Generic[P]):
+    """Terms that cannot all hold. `dependency`: that versions of the first package require versions of the second."""
+
+    terms: Mapping[P, Term]
+    dependency: tuple[P, P] | None = None
+
+    @classmethod
+    def of_dependency(cls, package: P, bits: int, required: P, required_bits: int) -> "Incompatibility[P]":
+        """That these versions of a package require a version of another among `required_bits`."""
+        return cls({package: Term(True, bits), required: Term(False, required_bits)}, (package, required))
+
+    @classmethod
+    def of_versions(cls, package: P, bits: int) -> "Incompatibility[P]":
+        """That none of these versions can be chosen."""
+        return cls({package: Term(True, bits)})
+
+    def _merged(self, other: "Incompatibility[P]") -> "Incompatibility[P] | None":
+        """Both as one, where versions of a package require the same of another: the terms are in this order."""
+        package, required = self.terms
+        if self.terms[required] != other.terms[required]:
+            return None
+        bits = self.terms[package].bits | other.terms[package].bits
+        return Incompatibility.of_dependency(package, bits, required, self.terms[required].bits)
+
+
+class _Relation(Enum):
+    SATISFIED = auto()
+    ALMOST = auto()
+    CONTRADICTED = auto()
+    INCONCLUSIVE = auto()
+
+
+class _Satisfier(NamedTuple, Generic[P]):
+    """What made a term hold: a decision where there is no cause."""
+
+    order: int
+    level: int
+    cause: Incompatibility[P] | None
+
+
+@dataclass(slots=True)
+class _Assignments(Generic[P]):
+    """What is known of a package. `derived` has for each derivation what was known after it."""
+
+    first_level: int
+    last_level: int
+    term: Term
+    derived: list[tuple[_Satisfier[P], Term]] = field(default_factory=list)
+    decision: int | None = None
+    decided_order: int = 0
+
+    def satisfier(self, excluded: Term) -> _Satisfier[P]:
+        """The first assignment after which nothing of `excluded` was left."""
+        low, high = 0, len(self.derived)
+        while low < high:
+            middle = (low + high) // 2
+            if self.derived[middle][1].is_disjoint(excluded):
+                high = middle
+            else:
+                low = middle + 1
+        if low < len(self.derived):
+            return self.derived[low][0]
+        return _Satisfier(self.decided_order, self.last_level, None)
+
+
+class NoSolutionError(Exception):
+    """The incompatibilities allow nothing."""
+
+
+class PartialSolution(Generic[P]):
+    """Decisions and what follows from them. `conflicts`: each package and incompatibility of a conflict since it was
+    emptied last.
+    """
+
+    def __init__(self, root: P) -> None:
+        self._root = root
+        self.conflicts: list[tuple[P, Incompatibility[P]]] = []
+        self._level = self._order = 0
+        self._assigned: dict[P, _Assignments[P]] = {}
+        self._incompatibilities: dict[P, list[Incompatibility[P]]] = {}
+        self._merged: dict[tuple[P, P], list[Incompatibility[P]]] = {}
+        self._contradicted: dict[Incompatibility[P], int] = {}
+        self._has_backtracked = False
+        self.add(Incompatibility({root: Term(False, ROOT_BITS)}))
+
+    @property
+    def undecided(self) -> dict[P, int]:
+        """The packages of which a version must be chosen, and among which."""
+        return {
+            package: one.term.bits
+            for package, one in self._assigned.items()
+            if one.decision is None and one.term.is_positive
+        }
+
+    @property
+    def decisions(self) -> dict[P, int]:
+        """The bits of the versions that are chosen."""
+        return {package: one.decision for package, one in self._assigned.items() if one.decision is not None}
+
+    def add(self, one: Incompatibility[P]) -> None:
+        """Adds an incompatibility; one of a dependency is joined with an equal dependency of other versions."""
+        if one.dependency is not None:
+            same = self._merged.setdefault(one.dependency, [])
+            for place, past in enumerate(same):
+                merged = one._merged(past)
+                if merged is not None:
+                    for package in merged.terms:
+                        self._incompatibilities[package].remove(past)
+                    same[place] = one = merged
+                    break
+            else:
+                same.append(one)
+        for package in one.terms:
+            self._incompatibilities.setdefault(package, []).append(one)
+
+    def propagate(self, package: P) -> None:
+        """Derives what follows since something of `package` changed. Raises NoSolutionError."""
+        changed = [package]
+        while changed:
+            conflict = self._propagate_one(changed.pop(), changed)
+            if conflict is not None:
+                package, cause = self._resolve(conflict)
+                changed = [package]
+                self._derive(package, cause)
+
+    def try_to_decide(
+        self, package: P, bits: int, dependencies: Iterable[Incompatibility[P]]
+    ) -> Incompatibility[P] | None:
+        """Chooses a version, unless one of its dependencies cannot be met: that is returned then."""
+        term = Term(True, bits)
+        if self._has_backtracked:
+            for one in dependencies:
+                if self._relation(one, {package: term})[0] is _Relation.SATISFIED:
+                    return one
+        self.decide(package, bits)
+        return None
+
+    def decide(self, package: P, bits: int) -> None:
+        """Chooses a version."""
+        self._level += 1
+        self._order += 1
+        one = self._assigned[package]
+        one.last_level, one.decided_order, one.decision = self._level, self._order, bits
+        one.term = Term(True, bits)
+
+    def take_back(self, package: P) -> None:
+        """Takes back the decision about a package, and all that came after it."""
+        one = self._assigned.get(package)
+        if one is not None and one.decision is not None:
+            self._backtrack(one.last_level - 1)
+
+    def _propagate_one(self, package: P, changed: list[P]) -> Incompatibility[P] | None:
+        for one in reversed(self._incompatibilities.get(package, ())):
+            if one in self._contradicted:
+                continue
+            relation, almost = self._relation(one, {})
+            if relation is _Relation.SATISFIED:
+                return one
+            if almost is not None and relation is _Relation.ALMOST:
+                if almost not in changed:
+                    changed.append(almost)
+                self._derive(almost, one)
+            elif relation is _Relation.CONTRADICTED:
+                self._contradicted[one] = self._level
+        return None
+
+    def _relation(self, one: Incompatibility[P], also: Mapping[P, Term]) -> tuple[_Relation, P | None]:
+        relation, almost = _Relation.SATISFIED, None
+        for package, term in one.terms.items():
+            known = also.get(package)
+            if known is None and package in self._assigned:
+                known = self._assigned[package].term
+            if known is not None:
+                if known.is_subset(term):
+                    continue
+                if known.is_disjoint(term):
+                    return _Relation.CONTRADICTED, package
+            if relation is _Relation.SATISFIED:
+                relation, almost = _Relation.ALMOST, package
+            else:
+                relation = _Relation.INCONCLUSIVE
+        return relation, almost
+
+    def _derive(self, package: P, cause: Incompatibility[P]) -> None:
+        term = cause.terms[package].negation
+        self._order += 1
+        one = self._assigned.get(package)
+        if one is None:
+            one = self._assigned[package] = _Assignments(self._level, self._level, term)
+        else:
+            one.term, one.last_level = one.term.intersection(term), self._level
+        one.derived.append((_Satisfier(self._order, self._level, cause), one.term))
+        self._contradicted[cause] = self._level
+
+    def _resolve(self, conflict: Incompatibility[P]) -> tuple[P, Incompatibility[P]]:
+        """Finds the cause of a conflict and takes back what led to it."""
+        one, is_new = conflict, False
+        while True:
+            if not one.terms or set(one.terms) == {self._root}:
+                raise NoSolutionError
+            satisfiers = {other: self._assigned[other].satisfier(term.negation) for other, term in one.terms.items()}
+            package, satisfier = max(satisfiers.items(), key=lambda each: each[1].order)
+            satisfiers[package] = self._previous(package, satisfier, one.terms[package])
+            previous = max(1, max(satisfiers.values(), key=lambda each: each.order).level)
+            if satisfier.cause is None or previous < satisfier.level:
+                self._backtrack(previous)
+                if is_new:
+                    self.add(one)
+                self.conflicts.append((package, one))
+                return package, one
+            one, is_new = _prior_cause(one, satisfier.cause, package), True
+            self.conflicts.append((package, one))
+
+    def _previous(self, package: P, satisfier: _Satisfier[P], term: Term) -> _Satisfier[P]:
+        """What satisfied the rest of a term, before its satisfier did."""
+        known = self._assigned[package]
+        own = known.term if satisfier.cause is None else satisfier.cause.terms[package].negation
+        return known.satisfier(own.intersection(term.negation))
+
+    def _backtrack(self, level: int) -> None:
+        self._level, self._has_backtracked = level, True
+        kept = {}
+        for package, one in self._assigned.items():
+            if one.first_level > level:
+                continue
+            if one.last_level > level:
+                while one.derived[-1][0].level > level:
+                    one.derived.pop()
+                last, one.term = one.derived[-1]
+                one.last_level, one.decision = last.level, None
+            kept[package] = one
+        self._assigned = kept
+        self._contradicted = {one: at for one, at in self._contradicted.items() if at <= level}
+
+
+def _prior_cause(one: Incompatibility[P], cause: Incompatibility[P], package: P) -> Incompatibility[P]:
+    """What follows from both, without the package that they disagree about."""
+    terms = {other: term for other, term in one.terms.items() if other != package}
+    for other, term in cause.terms.items():
+        if other != package:
+            terms[other] = terms[other].intersection(term) if other in terms else term
+    union = one.terms[package].union(cause.terms[package])
+    if union != _ANY:
+        terms[package] = union
+    return Incompatibility(terms)

@@ -1,0 +1,320 @@
+"""Chooses versions as uv does: which packages PubGrub sees, in which order they are decided, and what they require.
+
+To uv a project is one package, each of its extras another one, and so is what is required under a marker. Those are
+proxies: they require the project, in the same version. The order of decisions follows from when each was seen first,
+from pins, and from conflicts.
+"""
+
+from collections import Counter, deque
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any, Literal, NamedTuple
+
+from packaging.markers import Marker
+from packaging.utils import canonicalize_name
+
+from pypi_assets.resolve.candidates import TOO_NEW
+from pypi_assets.resolve.provider import Provider, ResolutionLimitError, Watch
+from pypi_assets.resolve.pubgrub import ROOT_BITS, Incompatibility, NoSolutionError, PartialSolution
+from pypi_assets.resolve.questions import ResolveError, Wanted, parse_wanted
+from pypi_assets.resolve.version_sets import Notes
+
+_CONFLICTS = 5
+"""At this conflict of a package its project is decided earlier, and what it conflicts with is taken back."""
+_PINNED, _EARLY, _LATE, _USUAL = range(4)
+_ALL = -1
+
+
+class _Package(NamedTuple):
+    """A project, or a proxy of it: what is required with an extra, or under a marker.
+
+    Without being a proxy, one with an extra has what the extra requires.
+    """
+
+    project: str
+    extra: str = ""
+    marker: str = ""
+    is_proxy: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.project}[{self.extra}]" if self.extra else self.project
+
+
+_ROOT = _Package("")
+
+
+class _Dependency(NamedTuple):
+    """The versions of a package that are required."""
+
+    package: _Package
+    bits: int
+    is_pin: bool
+
+
+def solve_as_uv(provider: Provider, watch: Watch, most_steps: int) -> dict[str, int] | None:
+    """The version of each project, and of each `project[extra]` that is wanted; None where there is no solution.
+
+    Raises ResolutionLimitError and UnknownRequirementsError.
+    """
+    try:
+        return _UvSolver(provider, watch).solve(most_steps)
+    except NoSolutionError:
+        return None
+
+
+class _UvSolver:
+    def __init__(self, provider: Provider, watch: Watch) -> None:
+        self._provider, self._watch = provider, watch
+        self._question = provider.question
+        self._solution = PartialSolution(_ROOT)
+        self._order = _Order()
+        self._known: set[tuple[_Package, int]] = set()
+        self._proxies: set[tuple[_Package, int]] = set()
+        self._constraints: dict[str, list[Wanted]] = {}
+        for constraint in self._question.constraints:
+            self._constraints.setdefault(constraint.project, []).append(constraint)
+
+    def solve(self, most_steps: int) -> dict[str, int]:
+        solution = self._solution
+        changed = _ROOT
+        for _ in range(most_steps):
+            solution.propagate(changed)
+            for package, conflict in solution.conflicts:
+                self._order.count(package, conflict)
+            solution.conflicts.clear()
+            for package in self._order.rearranged():
+                solution.take_back(package)
+            undecided = solution.undecided
+            if not undecided:
+                return self._pins()
+            changed = min(undecided, key=lambda each: self._order.rank(each, undecided[each]))
+            if changed == _ROOT:
+                self._decide(_ROOT, ROOT_BITS, self._of_question())
+            else:
+                self._watch.on_decision(str(changed), 0, 0)
+                self._choose(changed, undecided[changed])
+        raise ResolutionLimitError(
+            f"the resolution was ended after {most_steps:,} steps, the last of them about {self._watch.last}: narrow"
+            " the requirements"
+        )
+
+    def _choose(self, package: _Package, wanted: int) -> None:
+        """Decides for a version among `wanted`, or notes why it cannot be."""
+        version, is_usable = self._newest(package.project, wanted)
+        if version is None:
+            self._solution.add(Incompatibility.of_versions(package, wanted))
+        elif not is_usable:
+            self._solution.add(Incompatibility.of_versions(package, 1 << version))
+        elif (package, version) in self._known:
+            self._solution.decide(package, 1 << version)
+        else:
+            self._known.add((package, version))
+            dependencies = self._of_version(package, version)
+            if dependencies is None:
+                self._solution.add(Incompatibility.of_versions(package, 1 << version))
+            else:
+                self._decide(package, 1 << version, dependencies)
+
+    def _decide(self, package: _Package, bits: int, dependencies: list[_Dependency]) -> None:
+        found = []
+        for required in dependencies:
+            self._order.see(required)
+            if required.package != package:
+                found.append(Incompatibility.of_dependency(package, bits, required.package, required.bits))
+            elif not bits & required.bits:
+                found.append(Incompatibility.of_versions(package, bits))
+        for one in found:
+            self._solution.add(one)
+        for required in dependencies:
+            if required.package.is_proxy and required[:2] not in self._proxies:
+                self._proxies.add(required[:2])
+                base = _Package(required.package.project)
+                self._solution.add(Incompatibility.of_dependency(required.package, required.bits, base, required.bits))
+        conflict = self._solution.try_to_decide(package, bits, found)
+        if conflict is not None:
+            self._order.count(package, conflict)
+
+    def _newest(self, project: str, wanted: int) -> tuple[int | None, bool]:
+        """The version that is tried next, and whether a file of it can be taken."""
+        table = self._provider.table(project)
+        allowed = self._provider.allowed.get(project, 0)
+        bits = wanted & table.known
+        parts = [bits] if self._question.prereleases else [bits & table.stable, bits & ~table.stable]
+        for part in parts:
+            for number, candidate in table.live(part):
+                if candidate.reason == TOO_NEW:
+                    continue
+                is_allowed = not candidate.is_yanked or bool(allowed >> number & 1)
+                return number, candidate.file is not None and is_allowed
+        return None, False
+
+    def _of_question(self) -> list[_Dependency]:
+        roots = [wanted for wanted in self._question.requirements if self._provider.holds(wanted, "")]
+        return [one for wanted in roots for one in self._constrained(wanted, _shown(wanted.marker), "")]
+
+    def _of_version(self, package: _Package, version: int) -> list[_Dependency] | None:
+        """What a version of a package requires; None where that cannot be met by an index."""
+        project, bits = package.project, 1 << version
+        if package.is_proxy:
+            markers = dict.fromkeys(["", package.marker])
+            extras = dict.fromkeys(["", package.extra])
+            return [_Dependency(_Package(project, extra, marker), bits, True) for marker in markers for extra in extras]
+        try:
+            requirements = list(map(parse_wanted, self._provider.requirements(project, version)))
+        except ResolveError:
+            return None
+        if any(wanted.url is not None for wanted in requirements):
+            return None
+        return list(self._flattened(project, package.extra, requirements))
+
+    def _flattened(self, project: str, extra: str, requirements: list[Wanted]) -> Iterator[_Dependency]:
+        """Extras of the project itself are replaced by what they require."""
+        own, waiting, seen = [], deque[tuple[str, str]](), set[tuple[str, str]]()
+        for wanted in self._held(requirements, extra):
+            marker = _shown(wanted.marker)
+            if wanted.project != project:
+                yield from self._constrained(wanted, marker, extra)
+                continue
+            waiting += [(each, marker) for each in wanted.extras]
+            bits, is_pin = self._matching(wanted)
+            own.append(_Dependency(_Package(project, marker=marker, is_proxy=bool(marker)), bits, is_pin))
+        while waiting:
+            if (one := waiting.popleft()) in seen:
+                continue
+            seen.add(one)
+            for wanted in self._held(requirements, one[0]):
+                marker = _joined(one[1], _shown(wanted.marker))
+                if wanted.project == project:
+                    waiting += [(each, marker) for each in wanted.extras]
+                else:
+                    yield from self._constrained(wanted, marker, one[0])
+        yield from own
+
+    def _held(self, requirements: list[Wanted], extra: str) -> list[Wanted]:
+        """Those that hold; with an extra those that it adds."""
+        holds = self._provider.holds
+        if not extra:
+            return [wanted for wanted in requirements if holds(wanted, "")]
+        return [wanted for wanted in requirements if not holds(wanted, "") and holds(wanted, extra)]
+
+    def _constrained(self, wanted: Wanted, marker: str, extra: str) -> Iterator[_Dependency]:
+        """A requirement, and the constraints of its project."""
+        bits, is_pin = self._matching(wanted)
+        for each in _written_extras(wanted) or [""]:
+            is_proxy = bool(each or marker)
+            yield _Dependency(_Package(wanted.project, each, marker, is_proxy), bits, is_pin)
+        for constraint in self._constraints.get(wanted.project, ()):
+            if self._provider.holds(constraint, extra):
+                bits, is_pin = self._matching(constraint)
+                joined = _joined(marker, _shown(constraint.marker))
+                yield _Dependency(_Package(wanted.project, "", joined, bool(joined)), bits, is_pin)
+
+    def _matching(self, wanted: Wanted) -> tuple[int, bool]:
+        if not wanted.specifier:
+            return _ALL, False
+        found = self._provider.table(wanted.project).matching(wanted.specifier)
+        return found.bits, bool(found.notes & Notes.PINNED)
+
+    def _pins(self) -> dict[str, int]:
+        """What was decided of what is required, with the provider's names of packages."""
+        versions = {package.project: bits.bit_length() - 1 for package, bits in self._solution.decisions.items()}
+        roots = self._provider.roots(self._question.requirements)
+        waiting = deque(package for _, sets in roots for package in sets)
+        pins: dict[str, int] = {}
+        while waiting:
+            package = waiting.popleft()
+            if package not in pins:
+                pins[package] = versions[package.partition("[")[0]]
+                waiting += self._provider.known(package, pins[package]).sets
+        return pins
+
+
+class _Order:
+    """Which package is decided first."""
+
+    def __init__(self) -> None:
+        self._groups = {_ROOT.project: _PINNED}
+        self._places = {_ROOT.project: 0}
+        self._seen = {_ROOT: 0}
+        self._affected: Counter[_Package] = Counter()
+        self._culprits: Counter[_Package] = Counter()
+        self._earlier: list[_Package] = []
+        self._later: list[_Package] = []
+
+    def see(self, required: _Dependency) -> None:
+        """Notes a requirement, maybe the first of its project."""
+        package = required.package
+        seen = [package, _Package(package.project)] if package.is_proxy else [package]
+        for each in seen:
+            self._seen.setdefault(each, len(self._seen))
+        project = package.project
+        self._places.setdefault(project, len(self._places))
+        group = self._groups.setdefault(project, _USUAL)
+        if required.is_pin:
+            self._groups[project] = min(group, _PINNED)
+
+    def rank(self, package: _Package, wanted: int) -> tuple[object, ...]:
+        """The least is decided first. `wanted` are the versions that are left."""
+        is_single = wanted > 0 and not wanted & (wanted - 1)
+        project = package.project
+        return self._groups[project], self._places[project], not is_single, self._seen[package]
+
+    def count(self, package: _Package, conflict: Incompatibility[_Package]) -> None:
+        """Notes that a package was in a conflict with the others that are named."""
+        others = [other for other in conflict.terms if other.project != package.project]
+        for other in others:
+            self._culprits[other] += 1
+            if self._culprits[other] == _CONFLICTS and other != _ROOT:
+                self._later.append(other)
+        if others:
+            self._affected[package] += 1
+            if self._affected[package] == _CONFLICTS and package != _ROOT:
+                self._earlier.append(package)
+
+    def rearranged(self) -> Iterator[_Package]:
+        """Changes the groups after many conflicts; yields those whose decisions are to be taken back."""
+        for package in self._earlier:
+            self._groups[package.project] = _EARLY
+        for package in self._later:
+            if self._groups[package.project] not in {_EARLY, _LATE}:
+                self._groups[package.project] = _LATE
+                yield package
+        self._earlier, self._later = [], []
+
+
+def _written_extras(wanted: Wanted) -> list[str]:
+    """The extras in the order in which they were written."""
+    if len(wanted.extras) < 2:
+        return list(wanted.extras)
+    inside = wanted.text.partition("[")[2].partition("]")[0]
+    return [canonicalize_name(extra.strip()) for extra in inside.split(",")]
+
+
+def _joined(*markers: str) -> str:
+    return " and ".join(sorted(set(filter(None, markers))))
+
+
+@lru_cache(maxsize=16_384)
+def _shown(marker: Marker | None) -> str:
+    """A marker without what it says of extras, so that equal ones are equal texts; empty where nothing is left."""
+    shown = True if marker is None else _reduced(marker._markers)
+    return "" if shown is True else shown
+
+
+def _reduced(markers: list[Any]) -> str | Literal[True]:
+    alternatives: list[list[str | Literal[True]]] = [[]]
+    for part in markers:
+        if part == "or":
+            alternatives.append([])
+        elif isinstance(part, list):
+            alternatives[-1].append(_reduced(part))
+        elif part != "and":
+            left, operator, right = (each.serialize() for each in part)
+            alternatives[-1].append("extra" in (left, right) or f"{left} {operator} {right}")
+    texts = []
+    for alternative in alternatives:
+        parts = [part for part in alternative if part is not True]
+        if not parts:
+            return True
+        texts.append(_joined(*parts))
+    return texts[0] if len(texts) == 1 else f"({' or '.join(sorted(set(texts)))})"

@@ -1,0 +1,94 @@
+"""Terms are sets of versions, and the steps of PubGrub find a solution wherever there is one."""
+
+from itertools import product
+
+import pytest
+
+from pypi_assets.resolve.pubgrub import ROOT_BITS, Incompatibility, NoSolutionError, PartialSolution, Term
+
+VERSIONS = range(3)
+TERMS = [Term(is_positive, bits) for is_positive in (True, False) for bits in range(8)]
+
+
+def meaning(term: Term) -> set[int | None]:
+    """What may be chosen where a term holds; None is nothing."""
+    among: set[int | None] = {version for version in VERSIONS if term.bits >> version & 1}
+    return among if term.is_positive else {*VERSIONS, None} - among
+
+
+@pytest.mark.parametrize(("one", "other"), list(product(TERMS, TERMS)))
+def test_terms_are_sets(one: Term, other: Term) -> None:
+    assert meaning(one.negation) == {*VERSIONS, None} - meaning(one)
+    assert meaning(one.intersection(other)) == meaning(one) & meaning(other)
+    assert meaning(one.union(other)) == meaning(one) | meaning(other)
+    assert one.is_disjoint(other) == meaning(one).isdisjoint(meaning(other))
+    assert one.is_subset(other) == (meaning(one) <= meaning(other))
+
+
+def decide_root(solution: PartialSolution[str], *required: tuple[str, int]) -> None:
+    solution.propagate("root")
+    for package, bits in required:
+        solution.add(Incompatibility.of_dependency("root", ROOT_BITS, package, bits))
+    solution.decide("root", ROOT_BITS)
+
+
+def test_what_is_required_is_derived() -> None:
+    solution = PartialSolution("root")
+    assert solution.decisions == {}
+    decide_root(solution, ("a", 0b110), ("a", 0b011), ("b", -1))
+    solution.propagate("root")
+    assert solution.undecided == {"a": 0b010, "b": -1}
+    assert solution.decisions == {"root": ROOT_BITS}
+
+
+def test_a_conflict_takes_back_what_led_to_it_and_nothing_else() -> None:
+    solution = PartialSolution("root")
+    decide_root(solution, ("a", 0b11), ("b", 0b11))
+    solution.propagate("root")
+    needs_c = Incompatibility.of_dependency("a", 0b10, "c", 0b1)
+    solution.add(needs_c)
+    assert solution.try_to_decide("a", 0b10, [needs_c]) is None
+    solution.propagate("a")
+    solution.decide("b", 0b10)
+    solution.add(Incompatibility.of_versions("c", 0b1))
+    solution.propagate("c")
+    assert solution.undecided == {"a": 0b01, "b": 0b11}
+    assert [package for package, _ in solution.conflicts] == ["c", "a"]
+    excludes_a = Incompatibility.of_dependency("b", 0b10, "a", 0b10)
+    solution.add(excludes_a)
+    assert solution.try_to_decide("b", 0b10, [excludes_a]) is excludes_a
+    solution.propagate("b")
+    assert solution.undecided == {"a": 0b01, "b": 0b01}
+
+
+def test_equal_dependencies_of_several_versions_are_one() -> None:
+    solution = PartialSolution("root")
+    decide_root(solution, ("a", 0b111))
+    for bits in (0b100, 0b010):
+        solution.add(Incompatibility.of_dependency("a", bits, "b", 0b1))
+    solution.add(Incompatibility.of_versions("b", 0b1))
+    solution.propagate("root")
+    assert solution.undecided == {"a": 0b111}
+    solution.propagate("b")  # both versions at once
+    assert solution.undecided == {"a": 0b001}
+
+
+def test_a_decision_is_taken_back() -> None:
+    solution = PartialSolution("root")
+    decide_root(solution, ("a", 0b11), ("b", 0b11))
+    solution.propagate("root")
+    solution.decide("a", 0b10)
+    solution.decide("b", 0b10)
+    solution.take_back("c")
+    assert solution.decisions == {"root": 1, "a": 0b10, "b": 0b10}
+    solution.take_back("a")
+    assert solution.decisions == {"root": 1}
+    assert solution.undecided == {"a": 0b11, "b": 0b11}
+
+
+def test_there_may_be_no_solution() -> None:
+    solution = PartialSolution("root")
+    decide_root(solution, ("a", 0b1))
+    solution.add(Incompatibility.of_versions("a", 0b11))
+    with pytest.raises(NoSolutionError):
+        solution.propagate("a")

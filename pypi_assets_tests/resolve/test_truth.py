@@ -1,0 +1,52 @@
+"""40 sets of requirements as real uv and pip resolve them. `python -m pypi_assets_tests.resolve.truth` has many."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from pypi_assets.resolve.questions import Semantics
+from pypi_assets_tests.resolve.graph_index import ENVIRONMENTS, GraphIndex, Place, graph_index
+from pypi_assets_tests.resolve.requirement_graphs import RequirementSet
+from pypi_assets_tests.resolve.truth import LEAST_EQUAL, Seen, resolve_sets, table
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GraphIndex]:
+    with graph_index(tmp_path_factory.mktemp("truth"), 60, seed=1) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def sets(index: GraphIndex) -> list[RequirementSet]:
+    return index.draw(40, seed=1)
+
+
+def test_our_solutions_are_those_of_uv(index: GraphIndex, sets: list[RequirementSet]) -> None:
+    names = ENVIRONMENTS[Semantics.UV]
+    seen: dict[str, Seen] = {}
+    for number, name in enumerate(names):
+        seen |= resolve_sets(index, Semantics.UV, sets[number : 32 : len(names)], [Place.named(name)])
+    assert [wrong for one in seen.values() for wrong in one.wrong] == []
+    assert sum(one.counts["solved"] for one in seen.values()) >= 16
+    assert [differing for one in seen.values() for differing in one.differing] == []
+    assert all(one.is_good for one in seen.values())
+
+
+def test_our_solutions_are_those_of_pip(index: GraphIndex, sets: list[RequirementSet]) -> None:
+    [name] = ENVIRONMENTS[Semantics.PIP]
+    seen = resolve_sets(index, Semantics.PIP, sets[32:], [Place.named(name)])[name]
+    assert seen.wrong == []
+    assert seen.counts["solved"] >= 4
+
+
+def test_what_is_good() -> None:
+    seen = Seen()
+    seen.counts.update(sets=100, solved=100, equal=97)
+    assert seen.equal_share == LEAST_EQUAL
+    assert seen.is_good
+    seen.counts["equal"] = 96
+    assert not seen.is_good
+    seen.counts["equal"] = 100
+    seen.wrong.append("a set")
+    assert not seen.is_good
+    assert [line.split() for line in table({"here": seen})][1] == ["here", "100", "100", "1", "100.0%", "0", "0"]

@@ -1,0 +1,106 @@
+"""uv's order of decisions, and its packages. `test_truth.py` compares with uv itself."""
+
+import random
+from itertools import product
+from typing import Any
+
+import pytest
+from packaging.requirements import Requirement
+
+from pypi_assets.resolve.questions import Semantics
+from pypi_assets.resolve.resolving import ResolutionLimitError, UnsolvableError, resolve
+from pypi_assets_tests.resolve.made_index import MadeIndex, question
+
+Projects = dict[str, dict[str, Any]]
+
+
+def pins(projects: Projects, *requirements: str, **options: Any) -> dict[str, str]:
+    return resolve(MadeIndex(projects), question(*requirements, semantics=Semantics.UV, **options)).pins
+
+
+def test_what_is_seen_first_is_decided_first() -> None:
+    projects: Projects = {"a": {"1": [], "2": ["b<2"]}, "b": {"1": [], "2": ["a<2"]}}
+    assert pins(projects, "a", "b") == {"a": "2", "b": "1"}
+    assert pins(projects, "b", "a") == {"a": "1", "b": "2"}
+
+
+def test_pinned_projects_are_decided_first() -> None:
+    projects: Projects = {"a": {"1": [], "2": ["c<2"]}, "b": {"1": []}, "c": {"1": [], "2": []}}
+    projects["b"]["1"] = ["c==2"]
+    assert pins(projects, "a", "b") == {"a": "1", "b": "1", "c": "2"}
+
+
+def test_what_an_extra_or_a_marker_requires_is_decided_with_its_project() -> None:
+    projects: Projects = {
+        "app": {"1": ["lib; extra == 'more'"], "2": ["lib>=2; extra == 'more'"]},
+        "lib": {"1": [], "2": ["gone"]},
+        "all": {"1": ["one; extra == 'a'", "all[a]; extra == 'b'", "all[b]>=1; extra == 'c'"]},
+        "one": {"1": []},
+    }
+    assert pins(projects, "app[more]") == {"app": "1", "lib": "1"}
+    assert pins(projects, "app[never]") == {"app": "2"}
+    assert pins(projects, "app; python_version > '3'", "app[more]; sys_platform == 'linux'")["app"] == "1"
+    assert pins(projects, "all[c]") == {"all": "1", "one": "1"}
+    assert pins(projects, "all [ never, B ]") == {"all": "1", "one": "1"}
+
+
+def test_constraints_hold_where_their_project_is_required() -> None:
+    projects: Projects = {"app": {"1": ["lib; extra == 'more'"]}, "lib": {"1": [], "2": []}}
+    assert pins(projects, "app", constraints=["lib<2"]) == {"app": "1"}
+    assert pins(projects, "app[more]", constraints=["lib<2"]) == {"app": "1", "lib": "1"}
+    assert pins(projects, "app[more]", constraints=["lib<2; sys_platform == 'win32'"]) == {"app": "1", "lib": "2"}
+
+
+def test_a_version_that_no_index_can_serve_is_not_chosen() -> None:
+    projects: Projects = {
+        "a": {"1": [], "2": ["b @ https://example.org/b.whl"], "3": ["no requirement!"], "4": ["a<4"]}
+    }
+    assert pins(projects, "a") == {"a": "1"}
+
+
+def test_steps_are_limited() -> None:
+    projects: Projects = {"a": {str(number): ["gone"] for number in range(100)}}
+    with pytest.raises(ResolutionLimitError, match="after 20 steps, the last of them about a"):
+        resolve(MadeIndex(projects), question("a", semantics=Semantics.UV), most_steps=20)
+
+
+def _has_solution(projects: Projects, roots: list[str]) -> bool:
+    """By trying all."""
+    names = list(projects)
+    for versions in product(*([None, *projects[name]] for name in names)):
+        chosen = dict(zip(names, versions, strict=True))
+        texts = [*roots, *(text for name, version in chosen.items() if version for text in projects[name][version])]
+        if all(_is_met(Requirement(text), chosen) for text in texts):
+            return True
+    return False
+
+
+def _is_met(requirement: Requirement, chosen: dict[str, str | None]) -> bool:
+    version = chosen.get(requirement.name)
+    return version is not None and requirement.specifier.contains(version)
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_a_solution_is_found_wherever_there_is_one(seed: int) -> None:
+    drawn = random.Random(seed)
+    names = ["a", "b", "c", "d", "e"]
+
+    def requirement(others: list[str]) -> str:
+        specifier = drawn.choice(["", "<3", ">1", "==2", "!=3", "==1", ">=3", "<2"])
+        return f"{drawn.choice(others)}{specifier}"
+
+    projects: Projects = {
+        name: {
+            str(version): [requirement([one for one in names if one != name]) for _ in range(drawn.choice([0, 1, 2]))]
+            for version in (1, 2, 3)
+        }
+        for name in names
+    }
+    roots = [requirement(names), requirement(names)]
+    try:
+        found = pins(projects, *roots)
+    except UnsolvableError:
+        assert not _has_solution(projects, roots)
+        return
+    texts = [*roots, *(text for name, version in found.items() for text in projects[name][version])]
+    assert all(_is_met(Requirement(text), dict(found)) for text in texts)
