@@ -296,7 +296,7 @@ def _joined(*markers: str) -> str:
 
 @lru_cache(maxsize=16_384)
 def _shown(marker: Marker | None) -> str:
-    """A marker without what it says of extras, so that equal ones are equal texts; empty where nothing is left."""
+    """A marker without its comparisons of extras, so that equal ones are equal texts; empty where nothing is left."""
     shown = True if marker is None else _reduced(marker._markers)
     return "" if shown is True else shown
 
