@@ -15,6 +15,7 @@ from sqlalchemy import event, update
 
 from pypi_assets.catalog.publications.dump_rows import (
     providing_releases,
+    releases_rows_at,
     rows_at,
     shard_at,
     stream_rows,
@@ -25,6 +26,7 @@ from pypi_assets.catalog.tables import distribution_data, distributions, project
 from pypi_assets.distributions.record import DistributionKind, DistributionRecord
 from pypi_assets.dumps.dump_format import write_rows
 from pypi_assets.dumps.dump_paths import shard_of
+from pypi_assets.lookup.newest_requirements import NewestRelease, PastRequirements
 from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
 
 LINE = (
@@ -87,6 +89,29 @@ def test_versions_are_yanked_as_they_were_at_a_serial(small: SmallCatalog) -> No
     }.items():
         assert sorted(version_yanks_at(small.catalog, serial, {"demo", "other", "nope"})) == expected
     assert list(version_yanks_at(small.catalog, 9, [])) == list(version_yanks_at(small.catalog, 9, ["other"])) == []
+
+
+def test_rows_of_releases_are_those_of_each_project_and_version_alone(tmp_path: Path, database_url: str) -> None:
+    small = small_catalog(tmp_path, database_url)
+    for serial, (project, version) in enumerate([("a", "1"), ("a", "2"), ("B.b", "1"), ("B.b", "2"), ("c", "1")], 1):
+        small.add(serial, project, version, f"{project}-{version}.zip", requires_dist=(f"x>{serial}",))
+    small.remove(6, "c-1.zip")
+    small.complete(9)
+    wanted = {("a", "1"), ("b-b", "2"), ("c", "1"), ("none", "1")}
+    for serial, expected in {
+        3: ["a-1.zip"],
+        5: ["a-1.zip", "B.b-2.zip", "c-1.zip"],
+        9: ["a-1.zip", "B.b-2.zip"],
+    }.items():
+        assert [row["filename"] for row in releases_rows_at(small.catalog, serial, wanted)] == expected
+    graph = PastRequirements(small.catalog, 9)
+    assert list(graph.newest(["c", "b-b", "a"])) == [
+        None,
+        NewestRelease("2", (("x>4",),)),
+        NewestRelease("2", (("x>2",),)),
+    ]
+    assert (list(graph.requiring("x")), list(graph.requiring("x", "a"))) == (["a", "b-b"], ["b-b"])
+    small.catalog.close()
 
 
 def test_a_row_is_this_line(small: SmallCatalog) -> None:
