@@ -7,10 +7,9 @@ is chosen here: that takes a solver, whose answers `breaks` takes as a function.
 """
 
 from collections.abc import Callable, Container, Iterator
-from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from typing import Literal, TypedDict
+from typing import Literal, NamedTuple, TypedDict
 
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
@@ -67,8 +66,7 @@ Solvable = Callable[[str], bool | str]
 """Whether a project (normalized) has a solution with the version: True, or False or a proof that it has none."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Link:
+class _Link(NamedTuple):
     """A project that was found, the one that it requires, its files' requirements of that, and those that count; the
     chain as in `Impact`.
     """

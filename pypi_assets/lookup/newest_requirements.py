@@ -5,10 +5,9 @@ The newest release is the one that an installer would choose (`leveldbs/format/n
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import groupby, islice
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from packaging.utils import canonicalize_name
 
@@ -27,8 +26,7 @@ _FIRST_AT_ONCE, _AT_ONCE = 20, 500
 """How many projects are read at once: few at first, so that an answer begins at once."""
 
 
-@dataclass(frozen=True, slots=True)
-class NewestRelease:
+class NewestRelease(NamedTuple):
     """The newest version of a project, and what its files require: each list once, as it is written."""
 
     version: str
