@@ -33,6 +33,14 @@ class Proof:
         return "\n".join(self.steps)
 
 
+class NoInstallerSolutionError(Exception):
+    """An installer's rules lead to no solution; `proof` has the conflict that was met last."""
+
+    def __init__(self, proof: Proof) -> None:
+        super().__init__(str(proof))
+        self.proof = proof
+
+
 def prove(conflict: _Fact, provider: Provider, index: ReleaseIndex) -> Proof:
     """The proof that ends in `conflict`, which the solver has found."""
     words = _Words(provider, index)

@@ -14,6 +14,7 @@ from packaging.markers import Marker
 from packaging.utils import canonicalize_name
 
 from pypi_assets.resolve.candidates import TOO_NEW
+from pypi_assets.resolve.proofs import NoInstallerSolutionError, Proof
 from pypi_assets.resolve.provider import Provider, ResolutionLimitError, Watch
 from pypi_assets.resolve.pubgrub import ROOT_BITS, Incompatibility, NoSolutionError, PartialSolution
 from pypi_assets.resolve.questions import ResolveError, Wanted, parse_wanted
@@ -51,15 +52,15 @@ class _Dependency(NamedTuple):
     is_pin: bool
 
 
-def solve_as_uv(provider: Provider, watch: Watch, most_steps: int) -> dict[str, int] | None:
-    """The version of each project, and of each `project[extra]` that is wanted; None where there is no solution.
+def solve_as_uv(provider: Provider, watch: Watch, most_steps: int) -> dict[str, int]:
+    """The version of each project, and of each `project[extra]` that is wanted.
 
-    Raises ResolutionLimitError and UnknownRequirementsError.
+    Raises NoInstallerSolutionError, ResolutionLimitError and UnknownRequirementsError.
     """
     try:
         return _UvSolver(provider, watch).solve(most_steps)
     except NoSolutionError:
-        return None
+        raise NoInstallerSolutionError(Proof(("There is no solution in the order in which uv decides.",), ())) from None
 
 
 class _UvSolver:

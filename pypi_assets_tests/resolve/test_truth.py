@@ -37,6 +37,7 @@ def test_our_solutions_are_those_of_pip(index: GraphIndex, sets: list[Requiremen
     seen = resolve_sets(index, Semantics.PIP, sets[32:], [Place.named(name)])[name]
     assert seen.wrong == []
     assert seen.counts["solved"] >= 4
+    assert seen.differing == []
 
 
 def test_what_is_good() -> None:

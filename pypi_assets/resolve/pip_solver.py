@@ -1,0 +1,264 @@
+"""Chooses versions as pip does: by resolvelib, which pip uses too, with pip's candidates and order of preference."""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import and_
+from typing import Any, NamedTuple, TypeAlias
+
+from resolvelib import AbstractProvider, BaseReporter, ResolutionImpossible, ResolutionTooDeep
+from resolvelib import Resolver as PipResolver
+from resolvelib.structs import RequirementInformation
+
+from pypi_assets.resolve.proofs import NoInstallerSolutionError, Proof
+from pypi_assets.resolve.provider import Provider, ResolutionLimitError, Watch
+from pypi_assets.resolve.questions import ResolveError, Wanted, parse_wanted
+from pypi_assets.resolve.version_sets import Notes, VersionSet
+
+_CONFLICTS = 5
+"""From so many conflicts on a project that is not decided is decided first."""
+
+
+class _Candidate(NamedTuple):
+    """A version of a project, with extras."""
+
+    project: str
+    extras: tuple[str, ...]
+    number: int
+
+    @property
+    def identifier(self) -> str:
+        return _identifier(self.project, self.extras)
+
+
+@dataclass(frozen=True, slots=True)
+class _Requirement:
+    """What is required: versions of a project, or exactly one for its extras. One that is `impossible` says why."""
+
+    project: str
+    extras: tuple[str, ...] = ()
+    wanted: Wanted | None = None
+    number: int | None = None
+    impossible: str = ""
+
+    @property
+    def identifier(self) -> str:
+        return _identifier(self.project, self.extras)
+
+    def __str__(self) -> str:
+        return self.impossible or (self.wanted.text if self.wanted else self.project)
+
+
+_Information: TypeAlias = RequirementInformation[_Requirement, _Candidate]
+
+
+def solve_as_pip(provider: Provider, watch: Watch, most_steps: int) -> dict[str, int]:
+    """The version of each project, and of each `project[extra]` that is wanted.
+
+    Raises NoInstallerSolutionError, ResolutionLimitError and UnknownRequirementsError.
+    """
+    rules = _PipRules(provider)
+    resolver: PipResolver[_Requirement, _Candidate, str] = PipResolver(rules, _Reporter(watch))
+    try:
+        found = resolver.resolve(rules.of_question(), max_rounds=most_steps)
+    except ResolutionTooDeep:
+        raise ResolutionLimitError(
+            f"the resolution was ended after {most_steps:,} steps, the last of them about {watch.last}: narrow the"
+            " requirements"
+        ) from None
+    except ResolutionImpossible as error:
+        raise NoInstallerSolutionError(_proof(provider, error.causes)) from None
+    pins: dict[str, int] = {}
+    for candidate in found.mapping.values():
+        packages = [candidate.project, *(f"{candidate.project}[{extra}]" for extra in candidate.extras)]
+        pins |= dict.fromkeys(packages, candidate.number)
+    return pins
+
+
+class _Reporter(BaseReporter[_Requirement, _Candidate, str]):
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
+
+    def pinning(self, candidate: _Candidate) -> None:
+        self._watch.on_decision(candidate.project, candidate.number, 0)
+
+    def rejecting_candidate(self, criterion: object, candidate: _Candidate) -> None:  # noqa: ARG002
+        self._watch.on_conflict(candidate)
+
+
+class _PipRules(AbstractProvider[_Requirement, _Candidate, str]):
+    """pip's rules. The names of the methods are resolvelib's."""
+
+    def __init__(self, provider: Provider) -> None:
+        self._provider, self._question = provider, provider.question
+        self._requested: dict[str, int] = {}
+        self._conflicts: Counter[str] = Counter()
+        self._made: dict[_Candidate, _Candidate] = {}
+        self._constraints: dict[str, VersionSet] = {}
+        for constraint in self._question.constraints:
+            if provider.holds(constraint, ""):
+                project, found = constraint.project, self._matching(constraint)
+                self._constraints[project] = (
+                    self._constraints[project] & found if project in self._constraints else found
+                )
+
+    def of_question(self) -> list[_Requirement]:
+        """What the question requires; what has extras comes last."""
+        found: list[_Requirement] = []
+        for place, wanted in enumerate(self._question.requirements):
+            if self._provider.holds(wanted, ""):
+                some = _divided(wanted)
+                self._requested.setdefault(some[0].identifier, place)
+                found += some
+        return sorted(found, key=lambda one: bool(one.extras))
+
+    def identify(self, requirement_or_candidate: _Requirement | _Candidate) -> str:
+        return requirement_or_candidate.identifier
+
+    def narrow_requirement_selection(
+        self,
+        identifiers: Iterable[str],
+        resolutions: Mapping[str, _Candidate],
+        candidates: Mapping[str, Iterator[_Candidate]],  # noqa: ARG002
+        information: Mapping[str, Iterator[_Information]],  # noqa: ARG002
+        backtrack_causes: Sequence[_Information],
+    ) -> Iterable[str]:
+        """The causes of the last conflict first, then those of many conflicts."""
+        causes = set()
+        for cause in backtrack_causes:
+            names = [cause.requirement.identifier, *([cause.parent.identifier] if cause.parent else [])]
+            causes.update(names)
+            self._conflicts.update(name for name in names if name not in resolutions)
+        among = list(identifiers)
+        first = [name for name in among if name in causes]
+        return first or [name for name in among if self._is_promoted(name)] or among
+
+    def get_preference(
+        self,
+        identifier: str,
+        resolutions: Mapping[str, _Candidate],  # noqa: ARG002
+        candidates: Mapping[str, Iterator[_Candidate]],  # noqa: ARG002
+        information: Mapping[str, Iterator[_Information]],
+        backtrack_causes: Sequence[_Information],  # noqa: ARG002
+    ) -> tuple[Any, ...]:
+        requirements = [one.requirement for one in information[identifier]]
+        notes = Notes.NONE
+        for one in requirements:
+            if one.wanted is not None:
+                notes |= self._matching(one.wanted).notes
+        return (
+            not self._is_promoted(identifier),
+            not any(one.number is not None for one in requirements),
+            not notes & Notes.PINNED,
+            not notes & Notes.BOUNDED,
+            self._requested.get(identifier, math.inf),
+            not notes & Notes.CONDITIONED,
+            identifier,
+        )
+
+    def find_matches(
+        self,
+        identifier: str,
+        requirements: Mapping[str, Iterator[_Requirement]],
+        incompatibilities: Mapping[str, Iterator[_Candidate]],
+    ) -> Callable[[], Iterator[_Candidate]]:
+        own = list(requirements[identifier])
+        project, extras = own[0].project, own[0].extras
+        of_project = list(requirements.get(project, ())) if extras else []
+        excluded = {candidate.number for candidate in incompatibilities.get(identifier, ())}
+        if any(one.impossible for one in own):
+            return lambda: iter(())
+        sets = [self._matching(one.wanted) for one in [*own, *of_project] if one.wanted is not None]
+        if project in self._constraints:
+            sets.append(self._constraints[project])
+        among = reduce(and_, sets, VersionSet(self._provider.table(project).known))
+        exact = {one.number for one in [*own, *of_project] if one.number is not None}
+        if exact:
+            numbers = [number for number in exact if len(exact) == 1 and number in among]
+            return lambda: (_Candidate(project, extras, each) for each in numbers if each not in excluded)
+        return lambda: (
+            _Candidate(project, extras, each) for each in self._found(project, among) if each not in excluded
+        )
+
+    def is_satisfied_by(self, requirement: _Requirement, candidate: _Candidate) -> bool:
+        if requirement.number is not None:
+            return requirement.number == candidate.number
+        return requirement.wanted is not None and candidate.number in self._matching(requirement.wanted)
+
+    def get_dependencies(self, candidate: _Candidate) -> Iterable[_Requirement]:
+        project, extras, number = candidate
+        found = [_Requirement(project, number=number)] if extras else []
+        for text in self._provider.requirements(project, number):
+            try:
+                wanted = parse_wanted(text)
+            except ResolveError as error:
+                return [_Requirement("", impossible=str(error))]
+            if not any(self._provider.holds(wanted, extra) for extra in extras or [""]):
+                continue
+            if wanted.url is not None:
+                return [_Requirement("", impossible=f"{wanted.project} from a URL")]
+            for one in _divided(wanted):
+                if one.identifier != candidate.identifier:
+                    found.append(one)
+                elif number not in self._matching(wanted):
+                    return [_Requirement("", impossible=f"another version of itself: {text}")]
+        return found
+
+    def _candidate(self, project: str, extras: tuple[str, ...], number: int) -> _Candidate:
+        """The same object each time: resolvelib compares candidates by their identity."""
+        candidate = _Candidate(project, extras, number)
+        return self._made.setdefault(candidate, candidate)
+
+    def _is_promoted(self, identifier: str) -> bool:
+        return self._conflicts[identifier] >= _CONFLICTS
+
+    def _matching(self, wanted: Wanted) -> VersionSet:
+        return self._provider.table(wanted.project).matching(wanted.specifier)
+
+    def _found(self, project: str, among: VersionSet) -> Iterator[int]:
+        """The newest first. Pre-releases count where one is named or where there is nothing else, and yanked versions
+        where there is nothing else and one is pinned.
+        """
+        table = self._provider.table(project)
+        has_prereleases = self._question.prereleases or among.notes & Notes.PRERELEASES
+        parts = [among.bits] if has_prereleases else [among.bits & table.stable, among.bits & ~table.stable]
+        for part in parts:
+            yanked, is_found = [], False
+            for number, candidate in table.newest_first(part):
+                if candidate.is_yanked:
+                    yanked.append(number)
+                else:
+                    is_found = True
+                    yield number
+            if not is_found and among.notes & Notes.PINNED:
+                yield from yanked
+            if is_found or yanked:
+                return
+
+
+def _divided(wanted: Wanted) -> list[_Requirement]:
+    """A requirement with extras and a specifier is one of its project too, without the extras."""
+    one = _Requirement(wanted.project, wanted.extras, wanted)
+    return [_Requirement(wanted.project, wanted=wanted), one] if wanted.extras and wanted.specifier else [one]
+
+
+def _identifier(project: str, extras: tuple[str, ...]) -> str:
+    return f"{project}[{','.join(extras)}]" if extras else project
+
+
+def _proof(provider: Provider, causes: Iterable[_Information]) -> Proof:
+    lines, projects = [], set()
+    for cause in causes:
+        projects.add(cause.requirement.project)
+        who = "you require"
+        if cause.parent is not None:
+            version = provider.candidate(cause.parent.project, cause.parent.number).text
+            who = f"{cause.parent.identifier} {version} requires"
+            projects.add(cause.parent.project)
+        lines.append(f"{who} {cause.requirement}")
+    return Proof(
+        (f"pip tries no further versions after this conflict: {', and '.join(dict.fromkeys(lines))}.",),
+        tuple(sorted(filter(None, projects))),
+    )

@@ -1,0 +1,67 @@
+"""pip's order of decisions and its rules. `test_truth.py` compares with pip itself."""
+
+from typing import Any
+
+import pytest
+
+from pypi_assets.resolve.resolving import ResolutionLimitError, UnsolvableError, resolve
+from pypi_assets_tests.resolve.made_index import MadeIndex, question
+
+Projects = dict[str, dict[str, Any]]
+YANKED = {"yanked": True, "requires_dist": []}
+
+
+def pins(projects: Projects, *requirements: str, **options: Any) -> dict[str, str]:
+    return resolve(MadeIndex(projects), question(*requirements, **options)).pins
+
+
+def test_bounded_projects_are_decided_first_then_in_the_order_of_the_question() -> None:
+    projects: Projects = {"a": {"1": [], "2": ["b<2"]}, "b": {"1": [], "2": ["a<2"]}}
+    assert pins(projects, "a", "b") == {"a": "2", "b": "1"}
+    assert pins(projects, "b", "a") == {"a": "1", "b": "2"}
+    assert pins(projects, "a", "b<9") == {"a": "1", "b": "2"}
+    assert pins(projects, "a==2", "b<9") == {"a": "2", "b": "1"}
+
+
+def test_what_an_extra_requires_is_decided_with_its_project() -> None:
+    projects: Projects = {
+        "app": {"1": ["lib; extra == 'more'"], "2": ["lib>=3; extra == 'more'"]},
+        "lib": {"1": [], "2": []},
+    }
+    assert pins(projects, "app[more,never]") == {"app": "1", "lib": "2"}
+    assert pins(projects, "app[more]", "app>=1", "lib<2") == {"app": "1", "lib": "1"}
+    assert pins(projects, "app") == {"app": "2"}
+    with pytest.raises(UnsolvableError, match="app"):
+        pins(projects, "app[more]>=2")
+
+
+def test_constraints_count_like_requirements() -> None:
+    projects: Projects = {"demo": {"1": [], "2": YANKED, "3rc1": []}}
+    assert pins(projects, "demo", constraints=["demo<9", "demo>=3rc1"]) == {"demo": "3rc1"}
+    assert pins(projects, "demo", constraints=["demo==2"]) == {"demo": "2"}
+    assert pins(projects, "demo", constraints=["demo==2; sys_platform == 'win32'"]) == {"demo": "1"}
+
+
+def test_a_pre_release_is_not_taken_instead_of_a_yanked_final_release() -> None:
+    projects: Projects = {"demo": {"1": [], "2": YANKED, "3rc1": []}}
+    with pytest.raises(UnsolvableError):
+        pins(projects, "demo>1")
+    assert pins(projects, "demo>2") == {"demo": "3rc1"}
+
+
+def test_what_no_index_can_serve_is_not_chosen() -> None:
+    odd = {"2": ["b @ https://example.org/b.whl"], "3": ["no requirement!"], "4": ["a<4"]}
+    projects: Projects = {"a": {"1": [], **odd}}
+    assert pins(projects, "a") == {"a": "1"}
+
+
+def test_where_pip_tries_no_further_its_last_conflict_is_shown() -> None:
+    projects: Projects = {"app": {"1": ["demo>=1"], "2": ["demo==2"]}, "demo": {"1": [], "2": ["app<2"]}}
+    with pytest.raises(UnsolvableError, match="you require app>=2"):
+        pins(projects, "app>=2")
+
+
+def test_rounds_are_limited() -> None:
+    projects: Projects = {name: {"1": []} for name in "abcdef"}
+    with pytest.raises(ResolutionLimitError, match="after 3 steps"):
+        resolve(MadeIndex(projects), question(*projects), most_steps=3)
