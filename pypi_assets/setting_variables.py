@@ -92,6 +92,8 @@ SETTING_NAMES = frozenset(
         "service_max_requests",
         "service_refresh_s",
         "service_timeout_s",
+        "solvability_kept_days",
+        "solvability_projects",
         "storage_url",
         "superseded_kept_hours",
         "visits_kept_days",

@@ -273,6 +273,13 @@ class Settings(BaseSettings):
     parquet_exports_kept: Annotated[
         int, Field(ge=1, le=10_000, description="how many of the newest Parquet exports are kept, 1 to 10000")
     ] = 2
+    solvability_projects: Annotated[
+        int,
+        Field(ge=0, le=100_000, description="how many of the most-required projects are resolved each day; 0: none"),
+    ] = 1_000
+    solvability_kept_days: Annotated[
+        float, Field(ge=1, le=36_500, description="days for which a day of solvability is kept, 1 to 36500")
+    ] = 400.0
     leveldb_write_buffer_bytes: Annotated[
         int, Field(ge=1024**2, description="LevelDB's write buffer in bytes, 1 MiB or more")
     ] = 64 * 1024**2

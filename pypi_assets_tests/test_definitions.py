@@ -45,6 +45,7 @@ def test_definitions_are_loadable() -> None:
         "compacted_dump",
         *LEVELDBS,
         "parquet_export",
+        "solvability",
         "scope_projects",
         "scope_distribution_data",
     }
@@ -53,7 +54,7 @@ def test_definitions_are_loadable() -> None:
         dg.AssetKey("incremental_dump"),
         dg.AssetKey("compacted_dump"),
     }
-    assert len(defs.get_repository_def().asset_checks_defs_by_key) == 8 + 2 * len(DATASETS)
+    assert len(defs.get_repository_def().asset_checks_defs_by_key) == 10 + 2 * len(DATASETS)
     checks = {key.name for key in defs.get_repository_def().asset_checks_defs_by_key}
     assert {f"{dataset}_{check}" for dataset in DATASETS for check in ("is_fresh", "matches_input_list")} <= checks
     built = defs.resolve_job_def("update_leveldbs").asset_layer.executable_asset_keys
@@ -122,6 +123,7 @@ def test_a_shard_that_writes_nothing_is_described_as_such_before_it_is_launched(
 
 def test_all_groups_are_described_in_the_docs_and_sort_in_the_order_of_the_flow() -> None:
     flow = ("project_listing", "changelog", "scope_projects", "full_dump", "modules_leveldb", "parquet_export")
+    flow += ("solvability",)
     groups = [node(asset).group_name for asset in flow]
     assert groups == sorted({group.name for group in GROUPS.values()})
     for group in GROUPS.values():

@@ -40,7 +40,7 @@ MAY_IMPORT = {
     "parquet": {"dumps", "storage", "catalog"},
     "lookup": {"leveldbs", "dumps", "catalog", "distributions", "storage", "locations", "locks"},
     "export": {"lookup", "locks", "distributions"},
-    "resolve": {"lookup", "dumps", "catalog", "distributions", "locks"},
+    "resolve": {"lookup", "dumps", "catalog", "distributions", "locks", "storage"},
     "devindex": {"index", "distributions"},
     "assembly": {"setting_variables", "settings", "index", "distributions", "catalog", "crawl", "storage", "progress"},
     "declared_scopes": {"setting_variables", "settings", "scope_tables", "scopes", "catalog", "crawl"},
@@ -55,6 +55,7 @@ MAY_IMPORT = {
         "leveldbs",
         "parquet",
         "lookup",
+        "resolve",
         "storage",
     },
     "status": {
@@ -263,6 +264,7 @@ def test_leveldbs_know_of_the_catalog_only_what_they_need():
         "parquet.unused_exports.clean_exports",
         "leveldbs.versions.unused_versions.clean_versions",
         "dumps.unused_dumps.clean_dumps",
+        "resolve.old_solvability.clean_days",
     ],
 )
 def test_only_the_chain_of_deletions_calls_its_links(link: str):

@@ -93,6 +93,8 @@ WRONG = {
     "superseded_kept_hours": ["-1", "nan", "87601"],
     "leveldb_versions_kept": ["0", "10001"],
     "parquet_exports_kept": ["0", "10001"],
+    "solvability_projects": ["-1", "100001", "all"],
+    "solvability_kept_days": ["0", "nan", "36501"],
     "leveldb_write_buffer_bytes": ["1000"],
     "leveldb_memory_bytes": ["1000000"],
 }
@@ -166,6 +168,8 @@ RIGHT = {
     "superseded_kept_hours": ("1.5", 1.5),
     "leveldb_versions_kept": ("1", 1),
     "parquet_exports_kept": ("1", 1),
+    "solvability_projects": ("0", 0),
+    "solvability_kept_days": ("30", 30.0),
     "leveldb_write_buffer_bytes": ("1048576", 1024**2),
     "leveldb_memory_bytes": ("536870912", 512 * 1024**2),
 }

@@ -1,4 +1,4 @@
-"""The commands that measure what the catalog knows."""
+"""The commands that measure what is known of the index over time."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -8,7 +8,11 @@ from pypi_assets.cli.options import JSON, command
 from pypi_assets.terminal import counted, print_json, print_message, print_table
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import date
+
     from pypi_assets.catalog.reports.removals import Removals, Window
+    from pypi_assets.resolve.solvability_files import Solvability
 
 _COLUMNS = ("within", "uploads", "removed", "quarantined", "either", "share")
 _MOST_DAYS, _MOST_WINDOWS = 3_650, 20
@@ -95,3 +99,60 @@ def _as_json(found: "Removals") -> dict[str, Any]:
             for one in found.windows
         ],
     }
+
+
+class DayType(click.ParamType[Any]):
+    """A day in UTC."""
+
+    name = "day"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> "date":
+        from datetime import date
+
+        if isinstance(value, date):
+            return value
+        try:
+            return date.fromisoformat(str(value))
+        except ValueError:
+            self.fail(f"{str(value)[:100]!r} is no day: give one such as 2026-03-01", param, ctx)
+
+
+@command("solvability", "--day 2026-03-01", group=report_group)
+@click.option("--day", type=DayType(), metavar="DAY", help="This day (UTC); default: the newest that was made.")
+@JSON
+def solvability_command(day: "date | None", as_json: bool) -> None:
+    """Show which of the most-required projects could not be installed at the end of a day.
+
+    Days are made by the asset `solvability` in Dagster. What was lost since the day before comes first, with the event
+    that did it. With --json also what was installed of each project, in each environment.
+    """
+    import msgspec
+
+    from pypi_assets.assembly import storage_from
+    from pypi_assets.resolve.solvability_files import read_day, read_newest
+    from pypi_assets.settings import load_settings
+
+    storage = storage_from(load_settings(), read_only=True)
+    made = read_newest(storage) if day is None else read_day(storage, day)
+    if as_json:
+        print_json(msgspec.to_builtins(made))
+        return
+    print_table(("project", "environment", "outcome", "reason"), _failures(made))
+    counts = made.counts
+    print_message(
+        f"{made.moment.day}, as of serial {made.moment.serial}: {counts['solvable']} of {sum(counts.values())}"
+        f" solvable, {len(made.newly_unsolvable)} newly unsolvable, {len(made.newly_solvable)} newly solvable"
+        + ("" if made.before else "; there is no exact answer about the day before")
+    )
+
+
+def _failures(made: "Solvability") -> "Iterator[tuple[str, str, str, str]]":
+    """What has no solution, what was lost since the day before first."""
+    lost = {(one.project, one.environment): one for one in made.newly_unsolvable}
+    for key, one in lost.items():
+        events = "; ".join(f"serial {event.serial}: {event.project} {event.text}" for event in one.events or ())
+        yield *key, "newly unsolvable", events or "the event was not found"
+    for project in made.projects:
+        for place, outcome in project.outcomes.items():
+            if outcome.failure is not None and (project.name, place) not in lost:
+                yield project.name, place, str(outcome.failure), outcome.proof[0]

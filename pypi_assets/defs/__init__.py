@@ -8,5 +8,6 @@ import warnings
 
 import dagster as dg
 
-# Dagster is pinned; the warning would appear for every asset in every process.
+# Dagster is pinned; the warnings would appear for every asset in every process.
 warnings.filterwarnings("ignore", message=".*`backfill_policy`.*", category=dg.BetaWarning)
+warnings.filterwarnings("ignore", message=".*partitions_def on an AssetCheckSpec.*", category=dg.PreviewWarning)

@@ -76,6 +76,14 @@ export_parquet_job = dg.define_asset_job(
     description="Exports all files that the package index has as Parquet, where the dumps have anything new. Needs"
     " the extra `parquet`.",
 )
+solve_days_job = dg.define_asset_job(
+    "solve_days",
+    selection=dg.AssetSelection.assets("solvability"),
+    tags=ENDS_IN_TIME | BUILDING,
+    description="Resolves the most-required projects as of the end of a day, and finds what can no longer be"
+    " installed. A partition is a day in UTC that is over, such as `2026-03-01`. The schedule daily_solvability"
+    " requests those of the last week that are missing.",
+)
 health_job = dg.define_asset_job(
     "health",
     selection=_HEALTH_CHECKS,
@@ -84,7 +92,7 @@ health_job = dg.define_asset_job(
     " found.",
 )
 
-FEW_RUNS = [full_crawl_job, full_dump_job, redump_job]
+FEW_RUNS = [full_crawl_job, full_dump_job, redump_job, solve_days_job]
 """Their runs are few, and show what was made for as long as nothing newer is: they are never pruned."""
 OF_ONE_PARTITION = [incremental_crawl_job, update_leveldbs_job, follow_scopes_job]
 """A run of them needs a range, a version or a scope, which sensors add."""

@@ -13,6 +13,8 @@ project_shards = dg.StaticPartitionsDefinition([f"{shard:03d}" for shard in rang
 dump_shards = dg.StaticPartitionsDefinition([f"{shard:03d}" for shard in range(DUMP_SHARDS)])
 serial_ranges = dg.DynamicPartitionsDefinition(name="serial_ranges")
 leveldb_versions = dg.DynamicPartitionsDefinition(name="leveldb_versions")
+days = dg.DailyPartitionsDefinition(start_date="2020-01-01")
+"""In UTC, up to yesterday."""
 scope_names = dg.DynamicPartitionsDefinition(name="scopes")
 
 

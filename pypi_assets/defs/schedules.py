@@ -3,14 +3,22 @@
 Schedules go by time alone; what is due at once is requested by sensors.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from datetime import UTC
 
 import dagster as dg
 
 from pypi_assets.defs.attempts import unended_run
-from pypi_assets.defs.jobs import compact_dumps_job, export_parquet_job, full_dump_job, health_job
+from pypi_assets.defs.jobs import (
+    compact_dumps_job,
+    export_parquet_job,
+    full_dump_job,
+    health_job,
+    solve_days_job,
+)
 from pypi_assets.defs.maintenance_jobs import audit, clean_up_job, retry_failures, verify_leveldbs
 from pypi_assets.defs.naming import Job, Naming
+from pypi_assets.resolve.solvability import due_days
 from pypi_assets.upkeep.due import audit_hindrance
 
 _SCHEDULES = (
@@ -38,6 +46,12 @@ _SCHEDULES = (
         clean_up_job,
         "11 9 * * *",
         "Deletes once a day files that newer ones have replaced for long enough.",
+    ),
+    (
+        "daily_solvability",
+        solve_days_job,
+        "29 5 * * *",
+        "Finds out once a day which of the most-required projects can no longer be installed.",
     ),
     ("weekly_audit", audit, "23 2 * * 6", "Compares what is stored with the package index once a week."),
     (
@@ -72,23 +86,42 @@ def _schedule(
     naming: Naming, name: str, of_job: Job, cron: str, description: str, *, on: bool
 ) -> dg.ScheduleDefinition:
     job = naming.job(of_job)
-    needs_list = of_job is audit
+    needs_list, is_of_days = of_job is audit, of_job is solve_days_job
 
-    def run_or_skip(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
+    def runs_or_skip(context: dg.ScheduleEvaluationContext) -> Iterator[dg.RunRequest | dg.SkipReason]:
         # Runs of later ticks would queue after a run that is stuck.
         if run := unended_run(context.instance, job.name):
-            return dg.SkipReason(f"the run {run.run_id} of the job {job.name} has not ended: it is {run.status.value}")
-        if needs_list and (hindrance := audit_hindrance(context.resources.catalog.get())):
-            return dg.SkipReason(hindrance)
-        return dg.RunRequest()
+            yield dg.SkipReason(f"the run {run.run_id} of the job {job.name} has not ended: it is {run.status.value}")
+        elif needs_list and (hindrance := audit_hindrance(context.resources.catalog.get())):
+            yield dg.SkipReason(hindrance)
+        elif is_of_days:
+            yield from _runs_of_days(context)
+        else:
+            yield dg.RunRequest()
 
     return dg.ScheduleDefinition(
         name=naming.name(name),
         job=job,
         cron_schedule=cron,
         execution_timezone="UTC",
-        execution_fn=run_or_skip,
+        execution_fn=runs_or_skip,
         description=description,
         default_status=dg.DefaultScheduleStatus.RUNNING if on else dg.DefaultScheduleStatus.STOPPED,
-        required_resource_keys={"catalog"} if needs_list else None,
+        required_resource_keys={"catalog"} if needs_list else _OF_DAYS if is_of_days else None,
     )
+
+
+_OF_DAYS = {"settings", "catalog", "storage"}
+
+
+def _runs_of_days(context: dg.ScheduleEvaluationContext) -> Iterator[dg.RunRequest | dg.SkipReason]:
+    """A run of each day that is due."""
+    if not context.resources.settings.get().solvability_projects:
+        yield dg.SkipReason("PYPI_ASSETS_SOLVABILITY_PROJECTS is 0")
+        return
+    today = context.scheduled_execution_time.astimezone(UTC).date()
+    due = due_days(context.resources.catalog.get(), context.resources.storage.get(), today)
+    if not due:
+        yield dg.SkipReason("each of the last days was made, or the catalog has no exact answer about it")
+    at = context.scheduled_execution_time.isoformat()  # or else a day that failed would never run again
+    yield from (dg.RunRequest(run_key=f"{day} at {at}", partition_key=day.isoformat()) for day in due)

@@ -1,10 +1,11 @@
 """What may be deleted, as one chain that is performed in order.
 
 LevelDB versions come first, then the dumps that no remaining version names, and Parquet exports: each of these needs
-the one before. Packs, rows of the catalog, and what Dagster shows of old ranges, versions and runs, depend on nothing
-else, so a link that fails does not stop them. Each link keeps what a reader may have open: what was in use within the
-grace time, or since a lease that is held was taken. The rules of each link are in its own module; their order is
-here. The job and the commands that delete go through this module, and none of them calls a link in its own module.
+the one before. Packs, rows of the catalog, days of solvability, and what Dagster shows of old ranges, versions and
+runs, depend on nothing else, so a link that fails does not stop them. Each link keeps what a reader may have open: what
+was in use within the grace time, or since a lease that is held was taken. The rules of each link are in its own module;
+their order is here. The job and the commands that delete go through this module, and none of them calls a link in its
+own module.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -26,8 +27,9 @@ from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.leveldbs.versions.leveldb_paths import leveldbs_path
 from pypi_assets.leveldbs.versions.unused_versions import clean_versions
 from pypi_assets.parquet.unused_exports import clean_exports
+from pypi_assets.resolve.old_solvability import clean_days
 from pypi_assets.settings import Settings
-from pypi_assets.storage.store import Storage
+from pypi_assets.storage.store import Storage, StoredObject
 from pypi_assets.upkeep.old_partitions import DAY_S, OldPartitions, old_partitions, runs_kept_since
 
 LEASE_NAME = "clean up"
@@ -40,7 +42,8 @@ _NAMES_OUTLIVE_PARTITIONS_DAYS = 30.0
 class Kept:
     """What stays of what has been superseded: all for `grace_s` seconds, and the newest `versions` of each dataset and
     `exports`. Dagster shows ranges, versions and runs for `partition_days` days. The catalog keeps visits and attempts
-    to read for `visit_days` and `attempt_days`."""
+    to read for `visit_days` and `attempt_days`. Days of solvability stay for `solvability_days` after they were made.
+    """
 
     grace_s: float
     versions: int
@@ -48,6 +51,7 @@ class Kept:
     partition_days: float
     visit_days: float = 90.0
     attempt_days: float = 90.0
+    solvability_days: float = 400.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,30 +72,33 @@ class CleanedUp:
     removals: list[Removal] = field(default_factory=list)
     packs: CleanedPacks | None = None
     rows: Mapping[str, int] | None = None
+    days: list[StoredObject] | None = None
     partitions: int | None = None
     runs: int | None = None
     failures: dict[str, Exception] = field(default_factory=dict)
 
     @property
     def deletions(self) -> int:
-        """The count of folders and packs that were deleted."""
-        return len(self.removals) + (len(self.packs.deleted) if self.packs else 0)
+        """The count of folders, packs and days that were deleted."""
+        return len(self.removals) + (len(self.packs.deleted) if self.packs else 0) + len(self.days or ())
 
     @property
     def counts(self) -> dict[str, int]:
-        """The count of folders by reason, of packs, rows, partitions and runs; files and bytes of folders and packs.
+        """The count of folders by reason, of packs, rows, days, partitions and runs; files and bytes of folders, packs
+        and days.
 
         What a link that failed would have counted is left out, except for folders that it had deleted by then.
         """
         by_reason = {reason.value: sum(one.reason == reason for one in self.removals) for reason in Reason}
         packs = self.packs or CleanedPacks(0, (), 0)
         counts = by_reason | {
-            "files": sum(one.files for one in self.removals) + len(packs.deleted),
-            "bytes": sum(one.size for one in self.removals) + packs.size,
+            "files": sum(one.files for one in self.removals) + len(packs.deleted) + len(self.days or ()),
+            "bytes": sum(one.size for one in (*self.removals, *(self.days or ()))) + packs.size,
         }
         of_links = {
             "packs": len(self.packs.deleted) if self.packs else None,
             "rows": None if self.rows is None else sum(self.rows.values()),
+            "days": None if self.days is None else len(self.days),
             "partitions": self.partitions,
             "runs": self.runs,
         }
@@ -106,6 +113,7 @@ def kept_from(settings: Settings) -> Kept:
         partition_days=settings.partitions_kept_days,
         visit_days=settings.visits_kept_days,
         attempt_days=settings.read_attempts_kept_days,
+        solvability_days=settings.solvability_kept_days,
     )
 
 
@@ -146,6 +154,9 @@ class DeletionChain:
             progress(cleaned.deletions)
         with link("rows"):
             cleaned.rows = self.clean_rows()
+        with link("days"):
+            cleaned.days = self.clean_days()
+            progress(cleaned.deletions)
         with link("partitions"):
             cleaned.partitions = self.clean_partitions(pruning)
         with link("runs"):
@@ -196,6 +207,10 @@ class DeletionChain:
             str(leveldb_versions.name): forget_versions(self.catalog, before, builds),
             str(dumps.name): forget_dumps(self.catalog, before, by_directory(self.storage, DUMPS)),
         }
+
+    def clean_days(self, *, dry_run: bool = False) -> list[StoredObject]:
+        """Deletes days of solvability that were made long ago, and returns their files; nothing in a `dry_run`."""
+        return clean_days(self.storage, self.catalog.clock() - self.kept.solvability_days * DAY_S, dry_run=dry_run)
 
     def clean_partitions(self, pruning: Pruning) -> int:
         """Removes old ranges and versions from what Dagster shows, and returns the count of its partitions."""

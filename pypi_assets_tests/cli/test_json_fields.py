@@ -7,8 +7,12 @@ from typing import Any
 import pytest
 from starlette.responses import Response
 
+from pypi_assets.assembly import storage_from
+from pypi_assets.resolve.solvability_files import write_day
+from pypi_assets.settings import load_settings
 from pypi_assets_tests.cli.commands import Commands
 from pypi_assets_tests.lookup.test_advisories import record, stored
+from pypi_assets_tests.resolve.test_solvability_files import MADE
 from pypi_assets_tests.served_index import ServedIndex
 
 FIELDS = json.loads((Path(__file__).parent.parent / "data" / "json-fields.json").read_text())
@@ -80,6 +84,8 @@ def test_no_field_of_json_is_renamed_or_removed(
     run("breaks", "other-pkg==1.0")
     run("impact --osv", stored(tmp_path / "osv", one=record("other-pkg", versions=["2.0"])))
     run("report removals")
+    write_day(storage_from(load_settings()), MADE)
+    run("report solvability")
     run("lookup page", "demo")
     run("files")
     run("history", "demo", "--all")

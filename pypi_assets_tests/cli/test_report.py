@@ -1,8 +1,13 @@
-"""`pypi-assets report removals`: which share of uploads was removed how soon."""
+"""`pypi-assets report`: which share of uploads was removed how soon, and what can no longer be installed."""
 
+import msgspec
 import pytest
 
+from pypi_assets.assembly import storage_from
+from pypi_assets.resolve.solvability_files import read_day, write_day
+from pypi_assets.settings import load_settings
 from pypi_assets_tests.cli.commands import Commands
+from pypi_assets_tests.resolve.test_solvability_files import DAY, MADE
 from pypi_assets_tests.served_index import ServedIndex
 
 
@@ -29,3 +34,31 @@ def test_other_windows_are_refused(commands: Commands, wrong: str) -> None:
     assert "give at most 20 numbers of days, 1 to 3650" in commands.refused(
         "report", "removals", "--within", wrong, exit_code=2
     )
+
+
+def test_a_day_of_solvability_is_shown_with_what_was_lost_first(commands: Commands, index: ServedIndex) -> None:
+    commands.done("crawl", "full")
+    assert "solvability of no day was published yet" in commands.refused("report", "solvability")
+    write_day(storage_from(load_settings()), MADE)
+    result = commands.done("report", "solvability")
+    assert [line.split("\t") for line in result.stdout.splitlines()] == [
+        ["broken", "here", "newly unsolvable", "serial 1300: Lib yank"],
+        ["odd", "here", "newly unsolvable", "the event was not found"],
+        ["broken", "there", "limit", "it took too long"],
+    ]
+    assert result.stderr == ("2026-03-02, as of serial 1350: 3 of 6 solvable, 2 newly unsolvable, 1 newly solvable\n")
+    found = commands.json("report", "solvability", "--day", DAY)
+    assert msgspec.convert(found, type(MADE)) == MADE == read_day(storage_from(load_settings()), DAY)
+    assert found["projects"][0]["outcomes"]["here"] == {"version": "2.1", "pins": {"demo": "2.1", "six": "1.16"}}
+    write_day(storage_from(load_settings()), msgspec.structs.replace(MADE, before=None))
+    shown = commands.done("report", "solvability").stderr
+    assert shown.endswith("newly solvable; there is no exact answer about the day before\n")
+
+
+def test_other_days_are_refused(commands: Commands, index: ServedIndex) -> None:
+    commands.done("crawl", "full")
+    write_day(storage_from(load_settings()), MADE)
+    assert "there is 2026-03-02 alone" in commands.refused("report", "solvability", "--day", "2026-03-03")
+    for wrong in ("yesterday", "2026-02-30", ""):
+        refusal = commands.refused("report", "solvability", "--day", wrong, exit_code=2)
+        assert "is no day: give one such as 2026-03-01" in refusal

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -94,7 +95,9 @@ class Pipeline:
         """The result of the check of that name, which runs alone."""
         [check] = [one for one in CHECKS if [key.name for key in one.check_keys] == [name]]
         resources = self.resources.by_name()
-        result = check(**{key: resources[key] for key in check.required_resource_keys if key in resources})
+        used = {key: resources[key] for key in check.required_resource_keys if key in resources}
+        has_context = "context" in signature(check.op.compute_fn.decorated_fn).parameters  # type: ignore[union-attr]
+        result = check(*([dg.build_asset_check_context()] if has_context else []), **used)
         assert isinstance(result, dg.AssetCheckResult)
         return result
 

@@ -1,6 +1,7 @@
 """Schedules: which are on, and when a tick requests no run."""
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from functools import partial
 from itertools import cycle
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 
 from pypi_assets.catalog.work.scopes import ScopePlan, create_scope
 from pypi_assets.definitions import build_defs, defs
-from pypi_assets.defs.resources import CatalogResource, build_resources
+from pypi_assets.defs.resources import Resources, build_resources
 from pypi_assets.settings import load_settings
 from pypi_assets_tests.defs.conftest import Pipeline
 
@@ -24,22 +25,20 @@ def test_schedules_are_off_until_turned_on() -> None:
         "hourly_compaction": ("compact_dumps", dg.DefaultScheduleStatus.STOPPED),
         "daily_clean_up": ("clean_up", dg.DefaultScheduleStatus.STOPPED),
         "weekly_audit": ("audit", dg.DefaultScheduleStatus.STOPPED),
+        "daily_solvability": ("solve_days", dg.DefaultScheduleStatus.STOPPED),
         "quarter_hourly_health": ("health", dg.DefaultScheduleStatus.STOPPED),
         "weekly_verification": ("verify_leveldbs", dg.DefaultScheduleStatus.STOPPED),
     }
 
 
 @pytest.fixture
-def catalog(tmp_path: Path) -> Iterator[CatalogResource]:
-    settings = load_settings(index_url="http://index/simple/", home=tmp_path / "home")
-    resources = build_resources(settings)
-    yield resources.catalog
-    resources.close()
+def resources(tmp_path: Path) -> Iterator[Resources]:
+    made = build_resources(load_settings(index_url="http://index/simple/", home=tmp_path / "home"))
+    yield made
+    made.close()
 
 
-def test_no_schedule_requests_a_run_while_one_of_its_job_has_not_ended(
-    tmp_path: Path, catalog: CatalogResource
-) -> None:
+def test_no_schedule_requests_a_run_while_one_of_its_job_has_not_ended(tmp_path: Path, resources: Resources) -> None:
     with dg.DagsterInstance.local_temp(str(tmp_path)) as instance:
 
         def new_run(job: str, status: str) -> dg.DagsterRun:
@@ -48,31 +47,37 @@ def test_no_schedule_requests_a_run_while_one_of_its_job_has_not_ended(
         jobs = [schedule.job_name for schedule in defs.get_repository_def().schedule_defs]
         unended = [new_run(*pair) for pair in zip(jobs, cycle(["NOT_STARTED", "STARTING", "STARTED", "CANCELING"]))]
         new_run(jobs[0], "FAILURE")  # newer than the one that has not ended
-        assert _skip_messages(instance, catalog) == {
+        assert _skip_messages(instance, resources) == {
             run.job_name: f"the run {run.run_id} of the job {run.job_name} has not ended: it is {run.status.value}"
             for run in unended
         }
         for run in unended:
             instance.report_run_canceled(run)
-        assert _skip_messages(instance, catalog) == dict.fromkeys(jobs)
+        assert _skip_messages(instance, resources) == dict.fromkeys(jobs) | {"solve_days": _NO_DAY}
 
 
-def test_no_audit_is_scheduled_where_scopes_decide_what_is_followed(tmp_path: Path, catalog: CatalogResource) -> None:
+def test_no_audit_is_scheduled_where_scopes_decide_what_is_followed(tmp_path: Path, resources: Resources) -> None:
     plan = ScopePlan("mine", {"demo": frozenset()})
-    catalog.get().transact(partial(create_scope, plan=plan, serial=100, index_url="http://index/", now=0.0))
+    resources.catalog.get().transact(partial(create_scope, plan=plan, serial=100, index_url="http://index/", now=0.0))
     with dg.DagsterInstance.local_temp(str(tmp_path)) as instance:
-        skipped = {job: text for job, text in _skip_messages(instance, catalog).items() if text}
+        skipped = {job: text for job, text in _skip_messages(instance, resources).items() if text}
     assert skipped == {
         "audit": "an audit compares the list of all projects, which is never requested where scopes decide what is"
-        " followed"
+        " followed",
+        "solve_days": _NO_DAY,
     }
 
 
-def _skip_messages(instance: dg.DagsterInstance, catalog: CatalogResource) -> dict[str, str | None]:
+_NO_DAY = "each of the last days was made, or the catalog has no exact answer about it"
+
+
+def _skip_messages(instance: dg.DagsterInstance, resources: Resources) -> dict[str, str | None]:
     """By job, why the tick of its schedule asks for no run; None where it asks for one."""
     messages = {}
     for schedule in defs.get_repository_def().schedule_defs:
-        with dg.build_schedule_context(instance=instance, resources={"catalog": catalog}) as context:
+        with dg.build_schedule_context(
+            instance, scheduled_execution_time=datetime.now(UTC), resources=resources.by_name()
+        ) as context:
             data = schedule.evaluate_tick(context)
         assert len(data.run_requests or []) == (data.skip_message is None)
         messages[schedule.job_name] = data.skip_message
@@ -94,6 +99,7 @@ def test_schedules_are_on_where_the_settings_turn_them_on(pipeline: Pipeline, on
             "weekly_full_dump",
             "hourly_compaction",
             "daily_clean_up",
+            "daily_solvability",
             "weekly_audit",
             "weekly_verification",
         }

@@ -6,6 +6,7 @@ After any sequence of dumps, builds, clean-ups and kills all is whole, and nothi
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, suppress
+from datetime import date
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -37,6 +38,7 @@ from pypi_assets.extracts.packs import EXTRACTS, make_pack, pack_path
 from pypi_assets.leveldbs.versions.leveldb_paths import leveldb_path
 from pypi_assets.parquet import export_paths
 from pypi_assets.parquet.export import export_parquet
+from pypi_assets.resolve.solvability_files import solvability_path
 from pypi_assets.settings import load_settings
 from pypi_assets.storage.store import Storage
 from pypi_assets.upkeep.deletion import LEASE_NAME, CleanedUp, DeletionChain, Kept, Pruning, kept_from
@@ -67,8 +69,8 @@ def catalog(index: ServedIndex, tmp_path: Path) -> Iterator[Catalog]:
     catalog.close()
 
 
-def later(catalog: Catalog) -> Catalog:
-    return Catalog(catalog.engine, lambda: time.time() + 3 * DAY_S)
+def later(catalog: Catalog, days: int = 3) -> Catalog:
+    return Catalog(catalog.engine, lambda: time.time() + days * DAY_S)
 
 
 def put_unused_pack(index: ServedIndex) -> str:
@@ -205,7 +207,19 @@ def test_partitions_and_runs_stop_each_other_no_more_than_packs_stop_them(index:
     assert list(nothing_left.failures) == ["packs", "partitions", "runs"]
     assert [str(error) for error in nothing_left.failures.values()][1:] == ["no partitions", "no runs"]
     assert seen  # partitions were tried after packs had failed
-    assert nothing_left.counts == {"superseded": 0, "abandoned": 0, "files": 0, "bytes": 0, "rows": 0}
+    assert nothing_left.counts == {"superseded": 0, "abandoned": 0, "files": 0, "bytes": 0, "rows": 0, "days": 0}
+
+
+def test_days_of_solvability_go_long_after_they_were_made(index: ServedIndex, catalog: Catalog) -> None:
+    path = solvability_path(date(2026, 3, 1))
+    index.storage.put(path, b"a day")
+    before = clean(index, later(catalog, 399))[0].counts
+    assert before["days"] == 0
+    assert DeletionChain(later(catalog, 401), index.storage, KEPT).clean_days(dry_run=True)
+    assert index.storage.exists(path)
+    counts = clean(index, later(catalog, 401))[0].counts
+    assert (counts["days"], counts["files"], counts["bytes"]) == (1, 1, 5)
+    assert not index.storage.exists(path)
 
 
 def test_what_is_kept_follows_from_the_settings(tmp_path: Path) -> None:
@@ -213,6 +227,7 @@ def test_what_is_kept_follows_from_the_settings(tmp_path: Path) -> None:
     assert kept_from(settings) == Kept(2 * 3600, 4, 5, settings.partitions_kept_days)
     settings = load_settings(home=tmp_path, visits_kept_days=7, read_attempts_kept_days=8)
     assert kept_from(settings) == Kept(24 * 3600, 3, 2, settings.partitions_kept_days, 7, 8)
+    assert kept_from(load_settings(home=tmp_path, solvability_kept_days=9)).solvability_days == 9
 
 
 def test_who_lets_a_lease_expire_and_wakes_up_publishes_nothing(upkeep: Upkeep) -> None:

@@ -21,5 +21,6 @@ GROUPS = {
     "data_dumps": Group("data_dumps", "docs/formats.md#dumps"),
     "leveldbs": Group("leveldbs", "docs/lookup.md"),
     "parquet": Group("parquet", "docs/parquet.md"),
+    "solvability": Group("solvability", "docs/dagster.md#see-what-can-no-longer-be-installed"),
 }
 """By module. Dagster sorts groups by name, so the names are in the order in which data flows."""

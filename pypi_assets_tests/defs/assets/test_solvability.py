@@ -1,0 +1,157 @@
+"""Days of solvability as Dagster makes them: checked, scheduled, repeated, and refused where there is no answer."""
+
+from collections.abc import Iterator
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from pypi_assets.crawl.full_crawl import crawl_full
+from pypi_assets.crawl.incremental_crawl import crawl_incremental
+from pypi_assets.dumps.full_dump import full_dump
+from pypi_assets.leveldbs.versions.publish import build_version
+from pypi_assets.resolve.solvability_files import read_day, solvability_path, stored_days
+from pypi_assets_tests.defs.conftest import Pipeline, failure_text
+from pypi_assets_tests.served_index import ServedIndex, served_index
+
+FIRST = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Iterator[ServedIndex]:
+    """An index that is empty before the first day."""
+    with served_index(tmp_path / "served") as served:
+        yield served
+
+
+def day(number: int) -> str:
+    return (FIRST + timedelta(days=number)).date().isoformat()
+
+
+def follow(pipeline: Pipeline, index: ServedIndex) -> None:
+    """On the third day the requirement of an application is yanked, and removed; the fourth day has no event."""
+    index.wheel("library", "1.0", at=FIRST)
+    index.wheel("app", "1.0", requires_dist=["library"], at=FIRST)
+    index.wheel("top", "1.0", requires_dist=["app"], at=FIRST + timedelta(days=1))
+    index.wheel("unread", "1.0", at=FIRST + timedelta(days=1))
+    crawl_full(pipeline.crawler, with_history=True)
+    gone = index.history.remove_release("library", "1.0", at=FIRST + timedelta(days=2))
+    assert gone == index.serial
+    index.wheel("late", "1.0", at=FIRST + timedelta(days=4))
+    crawl_incremental(pipeline.crawler)
+    full_dump(pipeline.catalog, pipeline.storage, 1)
+    build_version("depgraph", storage=pipeline.storage, catalog=pipeline.catalog)
+
+
+def test_a_day_is_made_shown_and_checked(pipeline: Pipeline, index: ServedIndex) -> None:
+    follow(pipeline, index)
+    result = pipeline.run("solve_days", day(2))
+    assert result.success
+    checks = {one.check_name: one for one in result.get_asset_check_evaluations()}
+    assert {name: one.passed for name, one in checks.items()} == {
+        "newly_unsolvable": False,
+        "solvability_is_whole": True,
+    }
+    assert checks["newly_unsolvable"].severity == dg.AssetCheckSeverity.WARN
+    numbers = pipeline.metadata("solvability", day(2))
+    made = read_day(pipeline.storage, date.fromisoformat(day(2)))
+    assert [one.name for one in made.projects] == ["app"]
+    assert (numbers["projects"], numbers["solvable"], numbers["unsolvable"], numbers["limit"]) == (1, 0, 4, 0)
+    assert (numbers["newly_unsolvable"], numbers["newly_solvable"], numbers["without_search"]) == (4, 0, 0)
+    assert (numbers["serial"], numbers["median_closure"], numbers["largest_closure"]) == (made.moment.serial, 0, 0)
+    assert numbers["bytes"] == pipeline.storage.head(solvability_path(date.fromisoformat(day(2)))).size
+    assert str(numbers["file"]).endswith(f"/solvability/{day(2)}.json.gz")
+    assert f"serial {made.moment.serial}: library: remove release" in str(numbers["newly unsolvable"])
+    assert pipeline.run("solve_days", day(1)).success
+    assert pipeline.metadata("solvability", day(1))["largest_closure"] == 2
+    assert not pipeline.check("newly_unsolvable").passed  # without a partition it is about the newest day
+    assert pipeline.run("solve_days", day(3)).success
+    assert pipeline.check("newly_unsolvable").passed
+
+
+def test_days_of_a_backfill_equal_those_of_single_runs_in_any_order(pipeline: Pipeline, index: ServedIndex) -> None:
+    follow(pipeline, index)
+    asset = pipeline.asset("solvability")
+    for number in (3, 0, 2, 1):
+        assert pipeline.materialize(asset, day(number)).success
+    single = {
+        number: pipeline.storage.get(solvability_path(made))
+        for number, made in enumerate(stored_days(pipeline.storage))
+    }
+    assert list(single) == [0, 1, 2, 3]
+    for made in stored_days(pipeline.storage):
+        pipeline.storage.delete(solvability_path(made))
+    assert pipeline.materialize(asset, day(0), day(3)).success
+    assert single == {
+        number: pipeline.storage.get(solvability_path(made))
+        for number, made in enumerate(stored_days(pipeline.storage))
+    }
+    assert pipeline.states("solvability", [day(0), day(3), day(4)]) == ["materialized", "materialized", "missing"]
+
+
+def test_days_without_an_answer_are_refused_and_stop_no_others(pipeline: Pipeline, index: ServedIndex) -> None:
+    follow(pipeline, index)
+    asset = pipeline.asset("solvability")
+    before = pipeline.materialize(asset, "2020-01-01")
+    assert "there is no answer about 2020-01-01: " in failure_text(before)
+    assert "is before the first known event of the index" in failure_text(before)
+    both = pipeline.materialize(asset, day(-3), day(0))
+    assert not both.success
+    assert f"there is no answer about {day(-3)}" in failure_text(both)
+    assert pipeline.states("solvability", [day(-3), day(0)]) == ["failed", "materialized"]
+    today = datetime.now(UTC).date().isoformat()
+    assert today not in asset.partitions_def.get_partition_keys()  # type: ignore[union-attr]
+
+
+def test_what_it_needs_is_named(pipeline: Pipeline, index: ServedIndex) -> None:
+    asset = pipeline.asset("solvability")
+    assert "depgraph is not built yet" in failure_text(pipeline.materialize(asset, day(0)))
+    for name in ("newly_unsolvable", "solvability_is_whole"):
+        check = pipeline.check(name)
+        assert not check.passed
+        assert "no day was published yet" in str(check.description)
+    pipeline.change_settings(solvability_projects=0)
+    assert "PYPI_ASSETS_SOLVABILITY_PROJECTS is 0" in failure_text(pipeline.materialize(asset, day(0)))
+
+
+def test_the_check_of_the_file_finds_damage_and_what_became_known_since(pipeline: Pipeline, index: ServedIndex) -> None:
+    follow(pipeline, index)
+    assert pipeline.run("solve_days", day(4)).success
+    assert pipeline.check("solvability_is_whole").passed
+    index.wheel("more", "1.0", at=FIRST + timedelta(days=4, hours=1))
+    crawl_incremental(pipeline.crawler)
+    check = pipeline.check("solvability_is_whole")
+    assert (check.passed, check.severity) == (False, dg.AssetCheckSeverity.WARN)
+    assert f"the day ends at serial {index.serial} by now: materialize it again" in str(check.description)
+    pipeline.storage.put(solvability_path(date.fromisoformat(day(4))), b"damaged")
+    check = pipeline.check("solvability_is_whole")
+    assert (check.passed, check.severity) == (False, dg.AssetCheckSeverity.ERROR)
+    assert "is damaged" in str(check.description)
+
+
+def test_the_schedule_requests_the_days_that_are_due(pipeline: Pipeline, index: ServedIndex, tmp_path: Path) -> None:
+    follow(pipeline, index)
+    repository = pipeline.defs.get_repository_def()
+    schedule = repository.get_schedule_def("daily_solvability")
+
+    def ticked(at: datetime) -> list[str] | str | None:
+        resources = pipeline.resources.by_name()
+        with (
+            dg.DagsterInstance.local_temp(str(tmp_path)) as instance,
+            dg.build_schedule_context(
+                instance, scheduled_execution_time=at, resources=resources, repository_def=repository
+            ) as context,
+        ):
+            data = schedule.evaluate_tick(context)
+        return [str(request.partition_key) for request in data.run_requests or []] or data.skip_message
+
+    morning = FIRST + timedelta(days=3) - timedelta(hours=6)
+    assert ticked(morning) == [day(0), day(1), day(2)]
+    for number in (0, 2):
+        assert pipeline.run("solve_days", day(number)).success
+    assert ticked(morning) == [day(1)]
+    assert pipeline.run("solve_days", day(1)).success
+    assert ticked(morning) == "each of the last days was made, or the catalog has no exact answer about it"
+    pipeline.change_settings(solvability_projects=0)
+    assert ticked(morning) == "PYPI_ASSETS_SOLVABILITY_PROJECTS is 0"

@@ -1,0 +1,320 @@
+import random
+from collections.abc import Iterator
+from datetime import UTC, date, datetime, timedelta
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from pypi_assets.catalog.ledger.epochs import note_change
+from pypi_assets.catalog.reports.answerable_serials import NotExactError
+from pypi_assets.resolve import solvability
+from pypi_assets.resolve.provider import UnknownRequirementsError
+from pypi_assets.resolve.questions import Question, parse_wanted
+from pypi_assets.resolve.releases import PastIndex
+from pypi_assets.resolve.resolving import ResolutionLimitError, UnsolvableError, resolve
+from pypi_assets.resolve.solvability import PLACES, due_days, moment_of, outcome_of, publish_day, solve_day
+from pypi_assets.resolve.solvability_files import (
+    Failure,
+    Limits,
+    Outcome,
+    Place,
+    Solvability,
+    read_day,
+    solvability_path,
+    stored_days,
+)
+from pypi_assets.storage.store import Storage, open_storage
+from pypi_assets_tests.killed_puts import run_and_kill
+from pypi_assets_tests.resolve.dated_catalog import FIRST, PROJECTS, DatedCatalog, dated_catalog
+from pypi_assets_tests.resolve.made_index import MadeIndex
+
+LINUX, OLD_LINUX, MACOS, WINDOWS = (place.name for place in PLACES)
+REQUIRED = [(name, 9 - place) for place, name in enumerate(PROJECTS)]
+LIMITS = Limits(10_000, 60.0)
+
+
+def day(number: int) -> date:
+    return FIRST + timedelta(days=number)
+
+
+@pytest.fixture
+def dated(tmp_path: Path) -> Iterator[DatedCatalog]:
+    made = dated_catalog(tmp_path)
+    yield made
+    made.catalog.close()
+
+
+@pytest.fixture
+def storage(tmp_path: Path) -> Storage:
+    return open_storage((tmp_path / "storage").as_uri())
+
+
+def fill(dated: DatedCatalog) -> None:
+    dated.add(day(0), "app", "1", ("Lib>=1", "winlib; sys_platform == 'win32'"))
+    dated.add(day(0), "Lib", "1")
+    dated.add(day(0), "winlib", "1")
+    dated.add(day(1), "app", "2", ("Lib>=1", "winlib; sys_platform == 'win32'"))
+    dated.add(day(1), "other", "1")
+    dated.remove(day(1), "winlib-1-py3-none-any.whl")
+    dated.add(day(3), "Lib", "2", requires_python=">=3.12")
+    dated.remove(day(3), "Lib-1-py3-none-any.whl")
+    dated.add(day(3), "winlib", "2")
+    dated.complete()
+
+
+STORY = [("app", 3), ("lib", 2)]
+
+
+def test_a_day_has_what_can_be_installed_and_what_broke_what_could_not_since(dated: DatedCatalog) -> None:
+    fill(dated)
+    first = solve_day(dated.catalog, STORY, day(0))
+    assert (first.moment, first.before) == (moment_of(dated.catalog, day(0)), None)
+    assert (first.moment.serial, first.moment.epoch) == (3, 3)
+    assert first.counts["solvable"] == 8
+    assert (first.newly_unsolvable, first.newly_solvable) == ((), ())
+    second = solve_day(dated.catalog, STORY, day(1), first)
+    assert second.before == first.moment
+    app, lib = second.projects
+    assert (app.name, app.dependents, list(app.outcomes)) == ("app", 3, [place.name for place in PLACES])
+    assert app.outcomes[LINUX] == Outcome("2", {"app": "2", "lib": "1"})
+    assert lib.outcomes[WINDOWS] == Outcome("1", {"lib": "1"})
+    assert app.outcomes[WINDOWS].failure == Failure.UNSOLVABLE
+    assert "no project winlib with files" in app.outcomes[WINDOWS].proof[0]
+    assert app.outcomes[WINDOWS].proof[-1].endswith("there is no solution.")
+    [lost] = second.newly_unsolvable
+    assert (lost.project, lost.environment, lost.version) == ("app", WINDOWS, "1")
+    assert lost.events is not None
+    [event] = lost.events
+    assert (event.serial, event.project, event.kind) == (6, "winlib", "remove file")
+    assert event.at == datetime(2026, 3, 2, 0, 0, 6, tzinfo=UTC)
+    assert (event.filenames, event.files) == (("winlib-1-py3-none-any.whl",), 1)
+    quiet = solve_day(dated.catalog, STORY, day(2), second)
+    assert quiet.moment.serial == second.moment.serial
+    assert quiet.projects == second.projects
+    assert (quiet.newly_unsolvable, quiet.newly_solvable) == ((), ())
+    last = solve_day(dated.catalog, STORY, day(3), quiet)
+    assert [(one.project, one.environment, one.version) for one in last.newly_solvable] == [("app", WINDOWS, "2")]
+    assert [(one.project, one.environment) for one in last.newly_unsolvable] == [("app", OLD_LINUX), ("lib", OLD_LINUX)]
+    assert {event.serial for one in last.newly_unsolvable for event in one.events or ()} == {8}
+
+
+def test_of_many_losses_only_some_are_searched_for(dated: DatedCatalog) -> None:
+    fill(dated)
+    made = solve_day(dated.catalog, STORY, day(3), most_searches=1)
+    assert [(one.project, one.events is None) for one in made.newly_unsolvable] == [("app", False), ("lib", True)]
+    assert made.without_search == 1
+
+
+def test_a_search_that_takes_too_long_leaves_a_loss_without_event(
+    dated: DatedCatalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(dated)
+
+    def exceed(*_: object) -> None:
+        raise ResolutionLimitError("too long")
+
+    monkeypatch.setattr(solvability.blame, "blame", exceed)
+    [lost] = solve_day(dated.catalog, STORY, day(1)).newly_unsolvable
+    assert lost.events == ()
+
+
+def test_a_day_that_is_not_over_and_one_before_the_first_serial_are_refused(dated: DatedCatalog) -> None:
+    fill(dated)
+    with pytest.raises(NotExactError, match=r"about 2026-02-28: .* is before the first known event"):
+        solve_day(dated.catalog, STORY, day(-1))
+    noon = datetime(2026, 3, 4, 12, tzinfo=UTC).timestamp()
+    object.__setattr__(dated.catalog, "clock", lambda: noon)
+    with pytest.raises(NotExactError, match=r"about 2026-03-04: .* is in the future"):
+        solve_day(dated.catalog, STORY, day(3))
+    assert solve_day(dated.catalog, STORY, day(2)).moment.serial == 6
+
+
+def test_each_kind_of_failure_costs_one_record() -> None:
+    versions = {str(number): [f"b=={number % 7}", f"c=={number % 5}"] for number in range(60)}
+    hostile = {
+        "a": versions,
+        "b": {str(one): [f"c>{one}"] for one in range(7)},
+        "c": {str(one): [] for one in range(5)},
+    }
+    index = MadeIndex({**hostile, "unread": {"1": None}, "sound": {"1": ["six"]}, "six": {"1": []}})
+    outcomes = {name: outcome_of(index, (name, LINUX), LIMITS) for name in ("unread", "sound", "nothing", "no name!")}
+    assert outcomes["unread"].failure == Failure.UNKNOWN_REQUIREMENTS
+    assert "it is not known what unread-1-py3-none-any.whl requires" in outcomes["unread"].proof[0]
+    assert outcomes["sound"] == Outcome("1", {"six": "1", "sound": "1"})
+    assert (outcomes["nothing"].failure, outcomes["no name!"].failure) == (Failure.UNSOLVABLE, Failure.UNSOLVABLE)
+    assert outcomes["no name!"].proof[0].startswith("'no name!' is no requirement: ")
+    for limits in (Limits(3, 60.0), Limits(10_000, 0.0)):
+        limited = outcome_of(index, ("a", LINUX), limits)
+        assert limited.failure == Failure.LIMIT
+        assert "the resolution was ended after" in limited.proof[0]
+
+
+def test_what_took_too_long_is_neither_lost_nor_gained(dated: DatedCatalog) -> None:
+    fill(dated)
+    limited = solve_day(dated.catalog, STORY, day(1), limits=Limits(1, 60.0))
+    assert limited.counts["limit"] == 8
+    assert (limited.newly_unsolvable, limited.newly_solvable) == ((), ())
+
+
+def expected_outcome(dated: DatedCatalog, serial: int, project: str, place: str) -> tuple[str, object]:
+    """What a resolution of its own has at a serial."""
+    try:
+        question = Question((parse_wanted(project),), solvability._ENVIRONMENTS[place])
+        return "pins", resolve(PastIndex(dated.catalog, serial), question).pins
+    except UnsolvableError:
+        return "failure", Failure.UNSOLVABLE
+    except UnknownRequirementsError:
+        return "failure", Failure.UNKNOWN_REQUIREMENTS
+
+
+def check(dated: DatedCatalog, made: Solvability) -> None:
+    """Whether a day is what separate resolutions at its serials have."""
+    keys = list(product([one.name for one in made.projects], (place.name for place in PLACES)))
+    found = {(one.name, place): outcome for one in made.projects for place, outcome in one.outcomes.items()}
+    for key in keys:
+        kind, value = expected_outcome(dated, made.moment.serial, *key)
+        outcome = found[key]
+        assert (outcome.pins if kind == "pins" else outcome.failure) == value, key
+        assert outcome.is_solvable == (kind == "pins")
+    before = made.before
+    if before is None:
+        assert not made.newly_unsolvable
+        return
+    was = {key: expected_outcome(dated, before.serial, *key)[0] == "pins" for key in keys}
+    lost = [(one.project, one.environment) for one in made.newly_unsolvable]
+    assert lost == [key for key in keys if was[key] and not found[key].is_solvable]
+    gained = [(one.project, one.environment) for one in made.newly_solvable]
+    assert gained == [key for key in keys if not was[key] and found[key].is_solvable]
+    for one in made.newly_unsolvable:
+        assert one.events is not None
+        [event] = one.events
+        assert before.serial < event.serial <= made.moment.serial
+        kinds = [
+            expected_outcome(dated, at, one.project, one.environment)[0] for at in (event.serial - 1, event.serial)
+        ]
+        assert kinds == ["pins", "failure"]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_each_day_is_what_separate_resolutions_have_in_whatever_order_days_are_made(
+    dated: DatedCatalog, storage: Storage, seed: int
+) -> None:
+    drawn = random.Random(seed)
+    days = 5
+    for number in range(days):
+        for _ in range(drawn.choice([0, 2, 4, 6]) + 9 * (number == 0)):
+            dated.draw(drawn, day(number))
+    dated.complete()
+    required = {number: drawn.sample(REQUIRED, drawn.randint(2, 4)) for number in range(days)}
+    alone = {number: solve_day(dated.catalog, required[number], day(number)) for number in range(days)}
+    for made in alone.values():
+        check(dated, made)
+    assert any(made.newly_unsolvable or made.newly_solvable for made in alone.values())
+    order = [*range(days), *range(days)]
+    drawn.shuffle(order)
+    for number in order:
+        made, size = publish_day(dated.catalog, storage, required[number], day(number))
+        assert made == alone[number] == read_day(storage, day(number))
+        assert storage.head(solvability_path(day(number))).size == size
+    assert stored_days(storage) == [day(number) for number in range(days)]
+    contents = {number: storage.get(solvability_path(day(number))) for number in range(days)}
+    for number in reversed(range(days)):
+        storage.delete(solvability_path(day(number)))
+        publish_day(dated.catalog, storage, required[number], day(number))
+    assert contents == {number: storage.get(solvability_path(day(number))) for number in range(days)}
+
+
+def test_what_was_learnt_since_is_not_taken_from_the_day_before(dated: DatedCatalog, storage: Storage) -> None:
+    fill(dated)
+    publish_day(dated.catalog, storage, STORY, day(0))
+    dated.small.reprocess("app-1-py3-none-any.whl", ("app",), ("never-uploaded",))
+    with dated.catalog.write() as connection:
+        note_change(connection, 1)
+    made, _ = publish_day(dated.catalog, storage, STORY, day(1))
+    assert made.before is not None
+    assert made.before.epoch > made.before.serial == 3
+    assert [(one.project, one.environment) for one in made.newly_solvable] == [
+        ("app", LINUX),
+        ("app", OLD_LINUX),
+        ("app", MACOS),
+    ]
+    check(dated, made)
+    assert read_day(storage, day(0)).moment != moment_of(dated.catalog, day(0))
+
+
+def test_a_file_of_the_day_before_is_used_and_a_damaged_one_is_not(
+    dated: DatedCatalog, storage: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(dated)
+    counts: list[int] = []
+
+    def resolutions() -> int:
+        counts.clear()
+        publish_day(dated.catalog, storage, STORY, day(1), counts.append)
+        assert counts == list(range(1, len(counts) + 1))
+        return len(counts)
+
+    assert resolutions() == 16
+    publish_day(dated.catalog, storage, STORY[:1], day(0))
+    assert resolutions() == 12
+    publish_day(dated.catalog, storage, STORY, day(0))
+    assert resolutions() == 8
+    with monkeypatch.context() as patch:
+        patch.setattr(solvability, "PLACES", (*PLACES[:3], Place(WINDOWS, "3.14", "windows")))
+        assert resolutions() == 16
+    storage.put(solvability_path(day(0)), b"damaged")
+    assert resolutions() == 16
+
+
+_PROGRAM = """
+from datetime import date
+from pypi_assets.resolve.solvability import publish_day
+publish_day(catalog, storage, [("app", 3), ("lib", 2)], date(2026, 3, 2))
+print("published", flush=True)
+"""
+
+
+@pytest.mark.parametrize(
+    ("step", "reached"),
+    [(1, "before solvability/2026-03-02.json.gz"), (2, "after solvability/2026-03-02.json.gz"), (3, "published")],
+)
+def test_a_kill_at_any_step_leaves_a_whole_day_or_none(
+    dated: DatedCatalog, storage: Storage, step: int, reached: str
+) -> None:
+    fill(dated)
+    assert run_and_kill(_PROGRAM, dated.catalog, storage, step) == reached
+    if step == 1:
+        assert stored_days(storage) == []
+    else:
+        assert read_day(storage, day(1)) == solve_day(dated.catalog, STORY, day(1))
+    left = storage.get(solvability_path(day(1))) if step > 1 else None
+    publish_day(dated.catalog, storage, STORY, day(1))
+    assert left in {None, storage.get(solvability_path(day(1)))}
+
+
+def test_days_are_due_that_were_not_made_or_of_which_more_is_known(dated: DatedCatalog, storage: Storage) -> None:
+    assert due_days(dated.catalog, storage, day(2)) == []  # nothing was crawled yet
+    fill(dated)
+    assert due_days(dated.catalog, storage, day(2)) == [day(0), day(1)]
+    assert due_days(dated.catalog, storage, day(30)) == [day(number) for number in range(23, 30)]
+    publish_day(dated.catalog, storage, STORY, day(1))
+    publish_day(dated.catalog, storage, STORY, day(3))
+    assert due_days(dated.catalog, storage, day(4)) == [day(0), day(2)]
+    dated.add(day(3), "other", "2")
+    dated.complete()
+    assert due_days(dated.catalog, storage, day(4)) == [day(0), day(2), day(3)]
+    storage.put(solvability_path(day(1)), b"damaged")
+    assert due_days(dated.catalog, storage, day(4)) == [day(0), day(1), day(2), day(3)]
+    late = datetime(2026, 3, 3, 23, tzinfo=UTC).timestamp()
+    object.__setattr__(dated.catalog, "clock", lambda: late)
+    assert due_days(dated.catalog, storage, day(4)) == [day(0), day(1)]  # the others are not over
+
+
+def test_environments_keep_their_names() -> None:
+    assert [place.name for place in PLACES] == [
+        "linux-x86_64-3.13",
+        "linux-x86_64-3.11",
+        "macos-arm64-3.13",
+        "windows-x86_64-3.13",
+    ]

@@ -1,0 +1,151 @@
+import gzip
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from pypi_assets.resolve.solvability_files import (
+    FORMAT,
+    Event,
+    Failure,
+    Limits,
+    Moment,
+    NewlySolvable,
+    NewlyUnsolvable,
+    Outcome,
+    Place,
+    Project,
+    Solvability,
+    SolvabilityError,
+    day_of,
+    read_day,
+    read_newest,
+    solvability_path,
+    stored_days,
+    write_day,
+)
+from pypi_assets.storage.store import Storage, open_storage
+
+DAY = date(2026, 3, 2)
+MADE = Solvability(
+    format=FORMAT,
+    moment=Moment(DAY, 1350, 1401),
+    before=Moment(date(2026, 3, 1), 1200, 1200),
+    limits=Limits(100, 1.5),
+    environments=(Place("here", "3.13", "linux"), Place("there", "3.11", "macos")),
+    projects=(
+        Project("demo", 12, {"here": Outcome("2.1", {"demo": "2.1", "six": "1.16"}), "there": Outcome("2.1")}),
+        Project(
+            "broken",
+            3,
+            {
+                "here": Outcome(failure=Failure.UNSOLVABLE, proof=("Because …", "So there is no solution.")),
+                "there": Outcome(failure=Failure.LIMIT, proof=("it took too long",)),
+            },
+        ),
+        Project(
+            "odd",
+            1,
+            {"here": Outcome(failure=Failure.UNKNOWN_REQUIREMENTS, proof=("not known",)), "there": Outcome("1")},
+        ),
+    ),
+    newly_unsolvable=(
+        NewlyUnsolvable(
+            "broken",
+            "here",
+            "1.0",
+            (Event(1300, datetime(2026, 3, 2, 1, tzinfo=UTC), "Lib", "yank release", "yank", ("a.whl",), 7),),
+        ),
+        NewlyUnsolvable("odd", "here", "1.0", None),
+    ),
+    newly_solvable=(NewlySolvable("demo", "here", "2.1"),),
+)
+
+
+@pytest.fixture
+def storage(tmp_path: Path) -> Storage:
+    return open_storage(tmp_path.as_uri())
+
+
+def test_a_day_is_read_as_it_was_written_and_its_bytes_follow_from_it(storage: Storage) -> None:
+    size = write_day(storage, MADE)
+    content = storage.get(solvability_path(DAY))
+    assert (solvability_path(DAY), len(content)) == ("solvability/2026-03-02.json.gz", size)
+    assert read_day(storage, DAY) == MADE
+    write_day(storage, MADE)
+    assert storage.get(solvability_path(DAY)) == content
+    assert MADE.counts == {"solvable": 3, "unsolvable": 1, "unknown requirements": 1, "limit": 1}
+    assert MADE.without_search == 1
+
+
+def test_a_limit_is_neither_a_solution_nor_the_lack_of_one() -> None:
+    shown = {kind: (Outcome(failure=kind).is_solvable, Outcome(failure=kind).has_no_solution) for kind in Failure}
+    assert shown == {
+        Failure.UNSOLVABLE: (False, True),
+        Failure.UNKNOWN_REQUIREMENTS: (False, True),
+        Failure.LIMIT: (False, False),
+    }
+    assert Outcome("1").is_solvable
+    assert not Outcome("1").has_no_solution
+
+
+def put(storage: Storage, content: bytes) -> str:
+    storage.put(solvability_path(DAY), content)
+    with pytest.raises(SolvabilityError) as caught:
+        read_day(storage, DAY)
+    return str(caught.value)
+
+
+def test_what_is_damaged_is_refused_and_named(storage: Storage) -> None:
+    encoded = msgspec.json.encode(MADE)
+    whole = gzip.compress(encoded, mtime=0)
+    wrong = {**msgspec.json.decode(encoded), "projects": [{"name": 3}]}
+    missing = {**msgspec.json.decode(encoded)}
+    del missing["moment"]
+    broken = [b"", b"text", whole[:-9], whole[:30], whole[:20] + b"\0\0\0\0" + whole[24:]]
+    broken += [
+        gzip.compress(one) for one in (b"{", b"[]", b"{}", encoded[:-5], *map(msgspec.json.encode, (wrong, missing)))
+    ]
+    for content in broken:
+        text = put(storage, content)
+        assert "solvability/2026-03-02.json.gz is damaged (" in text
+        assert text.endswith("): make the day again")
+
+
+def test_an_unknown_format_and_another_day_are_refused(storage: Storage) -> None:
+    newer = gzip.compress(b'{"format":2,"moment":"otherwise"}')
+    assert put(storage, newer).endswith(
+        "2026-03-02.json.gz has format 2, and this version reads format 1: use the version that wrote it, or make the"
+        " day again"
+    )
+    other = msgspec.structs.replace(MADE, moment=Moment(date(2026, 3, 3), 1, 1))
+    assert "2026-03-02.json.gz is of 2026-03-03" in put(storage, gzip.compress(msgspec.json.encode(other)))
+    fewer = msgspec.structs.replace(MADE, environments=MADE.environments[:1])
+    assert "lacks outcomes of demo: make" in put(storage, gzip.compress(msgspec.json.encode(fewer)))
+
+
+def test_a_day_without_a_file_is_named_with_those_that_have_one(storage: Storage) -> None:
+    with pytest.raises(SolvabilityError, match="solvability of no day was published yet: materialize"):
+        read_day(storage, DAY)
+    with pytest.raises(SolvabilityError, match="of no day was published yet"):
+        read_newest(storage)
+    write_day(storage, MADE)
+    assert read_newest(storage) == MADE
+    other = date(2026, 4, 1)
+    with pytest.raises(
+        SolvabilityError, match="2026-04-01 was not published, or is too old; there is 2026-03-02 alone"
+    ):
+        read_day(storage, other)
+    storage.put(solvability_path(date(2025, 1, 1)), b"")
+    with pytest.raises(SolvabilityError, match="there are 2 of 2025-01-01 to 2026-03-02"):
+        read_day(storage, other)
+    storage.put("solvability/2026-13-01.json.gz", b"")
+    assert stored_days(storage) == [date(2025, 1, 1), DAY]
+
+
+@pytest.mark.parametrize(
+    "path", ["solvability/2026-03-02.json", "solvability/x/2026-03-02.json.gz", "solvability/2026-02-30.json.gz", "x"]
+)
+def test_other_files_are_of_no_day(path: str) -> None:
+    assert day_of(path) is None
