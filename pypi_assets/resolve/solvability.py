@@ -13,6 +13,7 @@ from pypi_assets.catalog.ledger.epochs import epoch_of
 from pypi_assets.catalog.reports.answerable_serials import NotExactError
 from pypi_assets.catalog.reports.moments import serial_of
 from pypi_assets.catalog.reports.project_history import Entry
+from pypi_assets.catalog.reports.serials_of_times import time_of
 from pypi_assets.locks.environments import named_environment
 from pypi_assets.resolve import blame
 from pypi_assets.resolve.catalog_history import CatalogHistory
@@ -147,6 +148,8 @@ def moment_of(catalog: Catalog, day: date) -> Moment:
     except NotExactError as error:
         raise NotExactError(f"there is no answer about {day}: {error}") from error
     with catalog.read() as connection:
+        if time_of(connection, serial) is None:
+            raise NotExactError(f"there is no answer about {day}: no event of the index up to then is known")
         return Moment(day, serial, epoch_of(connection, serial))
 
 

@@ -120,6 +120,8 @@ def test_a_search_that_takes_too_long_leaves_a_loss_without_event(
 
 
 def test_a_day_that_is_not_over_and_one_before_the_first_serial_are_refused(dated: DatedCatalog) -> None:
+    with pytest.raises(NotExactError, match="about 2026-02-28: no event of the index up to then is known"):
+        solve_day(dated.catalog, STORY, day(-1))
     fill(dated)
     with pytest.raises(NotExactError, match=r"about 2026-02-28: .* is before the first known event"):
         solve_day(dated.catalog, STORY, day(-1))
@@ -294,7 +296,7 @@ def test_a_kill_at_any_step_leaves_a_whole_day_or_none(
 
 
 def test_days_are_due_that_were_not_made_or_of_which_more_is_known(dated: DatedCatalog, storage: Storage) -> None:
-    assert due_days(dated.catalog, storage, day(2)) == []  # nothing was crawled yet
+    assert due_days(dated.catalog, storage, day(2)) == []  # no event is known yet
     fill(dated)
     assert due_days(dated.catalog, storage, day(2)) == [day(0), day(1)]
     assert due_days(dated.catalog, storage, day(30)) == [day(number) for number in range(23, 30)]
