@@ -18,7 +18,7 @@ from pypi_assets.resolve.questions import ResolveError, Wanted, parse_wanted
 from pypi_assets.resolve.version_sets import Notes, VersionSet
 
 _CONFLICTS = 5
-"""From so many conflicts on a project that is not decided is decided first."""
+"""From this conflict on, a project that is not decided is decided first."""
 
 
 class _Candidate(NamedTuple):
@@ -35,7 +35,7 @@ class _Candidate(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Requirement:
-    """What is required: versions of a project, or exactly one for its extras. One that is `impossible` says why."""
+    """What is required: versions of a project, or exactly one for its extras; or the reason why it is `impossible`."""
 
     project: str
     extras: tuple[str, ...] = ()
@@ -70,11 +70,7 @@ def solve_as_pip(provider: Provider, watch: Watch, most_steps: int) -> dict[str,
         ) from None
     except ResolutionImpossible as error:
         raise NoInstallerSolutionError(_proof(provider, error.causes)) from None
-    pins: dict[str, int] = {}
-    for candidate in found.mapping.values():
-        packages = [candidate.project, *(f"{candidate.project}[{extra}]" for extra in candidate.extras)]
-        pins |= dict.fromkeys(packages, candidate.number)
-    return pins
+    return provider.reachable({candidate.project: candidate.number for candidate in found.mapping.values()})
 
 
 class _Reporter(BaseReporter[_Requirement, _Candidate, str]):
@@ -165,10 +161,11 @@ class _PipRules(AbstractProvider[_Requirement, _Candidate, str]):
         incompatibilities: Mapping[str, Iterator[_Candidate]],
     ) -> Callable[[], Iterator[_Candidate]]:
         own = list(requirements[identifier])
-        project, extras = own[0].project, own[0].extras
+        project, _, named = identifier.partition("[")
+        extras = tuple(named.rstrip("]").split(",")) if named else ()
         of_project = list(requirements.get(project, ())) if extras else []
         excluded = {candidate.number for candidate in incompatibilities.get(identifier, ())}
-        if any(one.impossible for one in own):
+        if any(one.impossible for one in own) or not [*own, *of_project]:  # none: what required it was taken back
             return lambda: iter(())
         sets = [self._matching(one.wanted) for one in [*own, *of_project] if one.wanted is not None]
         if project in self._constraints:

@@ -30,6 +30,10 @@ class UnknownRequirementsError(ResolveError):
     touched: frozenset[str] = frozenset()
 
 
+class WrongSolutionError(Exception):
+    """Chosen versions do not meet what they require. pip's library ends like that after some conflicts."""
+
+
 class ResolutionLimitError(ExpectedError):
     """A resolution took more steps, or longer, than it may; the text has what was tried last."""
 
@@ -94,6 +98,23 @@ class Provider(BaseProvider[str, int]):
                 sets = {package: self.table(wanted.project).matching(wanted.specifier) for package in _packages(wanted)}
                 self._ranks.see(wanted.project, is_pinned=bool(next(iter(sets.values())).notes & Notes.PINNED))
                 found.append((wanted, sets))
+        return found
+
+    def reachable(self, versions: Mapping[str, int]) -> dict[str, int]:
+        """The versions of the packages that the question leads to, of those that were chosen for projects.
+
+        Raises WrongSolutionError where they do not meet what is required.
+        """
+        waiting = [one for _, sets in self.roots(self.question.requirements) for one in sets.items()]
+        found: dict[str, int] = {}
+        while waiting:
+            package, required = waiting.pop()
+            version = versions.get(package.partition("[")[0])
+            if version is None or version not in required:
+                raise WrongSolutionError
+            if package not in found:
+                found[package] = version
+                waiting += self.known(package, version).sets.items()
         return found
 
     def constraint(self, wanted: Wanted) -> VersionSet | None:

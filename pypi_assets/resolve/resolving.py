@@ -11,7 +11,13 @@ from pypi_assets.errors import ExpectedError
 from pypi_assets.resolve.candidates import Candidate
 from pypi_assets.resolve.pip_solver import solve_as_pip
 from pypi_assets.resolve.proofs import NoInstallerSolutionError, Proof, prove
-from pypi_assets.resolve.provider import Provider, ResolutionLimitError, UnknownRequirementsError, Watch
+from pypi_assets.resolve.provider import (
+    Provider,
+    ResolutionLimitError,
+    UnknownRequirementsError,
+    Watch,
+    WrongSolutionError,
+)
 from pypi_assets.resolve.questions import Question, ResolveError, Semantics, Unknown, Wanted, parse_wanted
 from pypi_assets.resolve.releases import PastIndex, PublishedIndex, ReleaseIndex
 from pypi_assets.resolve.uv_solver import solve_as_uv
@@ -135,12 +141,14 @@ def _attempt(index: ReleaseIndex, provider: Provider, watch: Watch, most_steps: 
         solve = solve_as_uv if question.semantics is Semantics.UV else solve_as_pip
         return _resolution(index, provider, solve(provider, watch, most_steps), roots, watch.decisions)
     except NoInstallerSolutionError as error:
-        last_conflict = error.proof
+        last_conflict: Proof | None = error.proof
+    except WrongSolutionError:
+        last_conflict = None
     # for a readable proof that there is no solution
     required = [RootRequirement(package, found, wanted) for wanted, sets in roots for package, found in sets.items()]
     solver: Resolver[str, int] = Resolver(provider, watch, most_steps, range_type=VersionSet, root_version=0)
     try:
-        solver.solve(required, constraints)
+        solution = solver.solve(required, constraints)
     except ResolutionTerminatedError as error:
         raise ResolutionLimitError(
             f"the resolution was ended after {most_steps:,} steps, the last of them about {watch.last}: narrow the"
@@ -150,6 +158,8 @@ def _attempt(index: ReleaseIndex, provider: Provider, watch: Watch, most_steps: 
         if error.incompatibility is None:
             raise
         raise UnsolvableError(prove(error.incompatibility, provider, index)) from None
+    if last_conflict is None:
+        return _resolution(index, provider, solution.pins, roots, solver.stats.rounds)
     raise UnsolvableError(last_conflict)  # an installer does not try all that would be allowed
 
 

@@ -219,15 +219,7 @@ class _UvSolver:
     def _pins(self) -> dict[str, int]:
         """What was decided of what is required, with the provider's names of packages."""
         versions = {package.project: bits.bit_length() - 1 for package, bits in self._solution.decisions.items()}
-        roots = self._provider.roots(self._question.requirements)
-        waiting = deque(package for _, sets in roots for package in sets)
-        pins: dict[str, int] = {}
-        while waiting:
-            package = waiting.popleft()
-            if package not in pins:
-                pins[package] = versions[package.partition("[")[0]]
-                waiting += self._provider.known(package, pins[package]).sets
-        return pins
+        return self._provider.reachable(versions)
 
 
 class _Order:

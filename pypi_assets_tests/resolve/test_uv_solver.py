@@ -15,7 +15,7 @@ Projects = dict[str, dict[str, Any]]
 
 
 def pins(projects: Projects, *requirements: str, **options: Any) -> dict[str, str]:
-    return resolve(MadeIndex(projects), question(*requirements, semantics=Semantics.UV, **options)).pins
+    return resolve(MadeIndex(projects), question(*requirements, **{"semantics": Semantics.UV} | options)).pins
 
 
 def test_what_is_seen_first_is_decided_first() -> None:
@@ -81,7 +81,8 @@ def _is_met(requirement: Requirement, chosen: dict[str, str | None]) -> bool:
 
 
 @pytest.mark.parametrize("seed", range(150))
-def test_a_solution_is_found_wherever_there_is_one(seed: int) -> None:
+@pytest.mark.parametrize("semantics", Semantics)
+def test_a_solution_is_found_wherever_there_is_one(seed: int, semantics: Semantics) -> None:
     drawn = random.Random(seed)
     names = ["a", "b", "c", "d", "e"]
 
@@ -98,7 +99,7 @@ def test_a_solution_is_found_wherever_there_is_one(seed: int) -> None:
     }
     roots = [requirement(names), requirement(names)]
     try:
-        found = pins(projects, *roots)
+        found = pins(projects, *roots, semantics=semantics)
     except UnsolvableError:
         assert not _has_solution(projects, roots)
         return

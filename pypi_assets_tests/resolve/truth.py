@@ -97,8 +97,12 @@ def _compare(
 ) -> None:
     text = f"{place.name}: {wanted}"
     seen.counts["sets"] += 1
-    seen.counts["solved"] += theirs is not None
     wrong = [f"ours: {fault}" for fault in index.faults_of(semantics, wanted, place, ours)]
+    if semantics is Semantics.PIP and index.faults_of(semantics, wanted, place, theirs):
+        seen.counts["pip wrong"] += 1  # after some conflicts pip's library ends with versions that do not meet all
+        seen.wrong += ["\n  ".join([text, *wrong])] if wrong or ours is None else []
+        return
+    seen.counts["solved"] += theirs is not None
     wrong += [f"{semantics}: {fault}" for fault in index.faults_of(semantics, wanted, place, theirs)]
     if (ours is None) != (theirs is None):
         wrong.append(f"{'only ' + semantics if ours is None else 'only we'} find a solution: {ours or theirs}")
