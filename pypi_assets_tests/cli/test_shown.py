@@ -65,6 +65,7 @@ RUNS: dict[str, list[list[str]]] = {
     "impact": [["demo"], ["demo", "--transitive"], ["demo", "--at", "1"], [XML_TEXT], ["--osv", ADVISORIES]],
     "breaks": [["demo==9", "--transitive"], ["demo==9", "--at", "2026-01-01"], [f"demo=={XML_TEXT}"]],
     "report removals": [[], ["--within", XML_TEXT]],
+    "report solvability": [[], ["--day", XML_TEXT]],
     "lookup page": [*PROJECTS],
     "failures list": [[], *(["--project", *project] for project in PROJECTS), ["--kind", "visit"], ["--kind", STORED]],
     "failures retry": [[], ["--project", XML_TEXT]],

@@ -20,6 +20,8 @@ from pypi_assets.resolve.solvability_files import FORMAT, Solvability, solvabili
 from pypi_assets.settings import SettingsError
 from pypi_assets.storage.store import Storage
 
+_SHOWN_REFUSALS = 10
+
 
 @dg.asset(
     deps=[dg.AssetDep("depgraph_leveldb", partition_mapping=dg.AllPartitionMapping())],
@@ -58,7 +60,8 @@ def solvability(
                 numbers = {"bytes": size, "seconds": round(time.monotonic() - started, 3)}
                 mark(key, _metadata(storage.get(), made) | numbers)
         if refused:
-            raise NotExactError("; ".join(refused))
+            more = [f"and {len(refused) - _SHOWN_REFUSALS} more"] if len(refused) > _SHOWN_REFUSALS else []
+            raise NotExactError("; ".join(refused[:_SHOWN_REFUSALS] + more))
     return dg.MaterializeResult()
 
 
