@@ -79,6 +79,8 @@ MAY_IMPORT = {
         "catalog",
         "leveldbs",
         "lookup",
+        "locks",
+        "resolve",
         "storage",
         "upkeep",
         "status",

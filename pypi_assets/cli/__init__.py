@@ -51,6 +51,10 @@ _COMMANDS = {
         "visits": ("cli.visits:visits_command", "List or compare the visits of PROJECT's page."),
         "serve": ("cli.serve:serve_command", "Answer over HTTP, until stopped."),
     },
+    "Resolve": {
+        "blame": ("cli.blame:blame_command", "Find the event that changed what an installer would choose."),
+        "resolve": ("cli.resolve:resolve_command", "Choose versions as an installer would, now or as of any moment."),
+    },
     "Lock files": {
         "collisions": (
             "cli.collisions:collisions_command",

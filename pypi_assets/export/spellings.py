@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 
+from pypi_assets.locks.toml_text import toml_text
 from pypi_assets.lookup.pinned_files import PinnedRelease
 
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
@@ -29,11 +30,6 @@ def all_spellings(release: PinnedRelease) -> list[str]:
     Some tools look a requirement up as it is written.
     """
     return sorted({release.project, release.pin.name, release.pin.normalized})
-
-
-def toml_text(text: str) -> str:
-    """`text` as a basic string of TOML."""
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def toml_array(texts: Iterable[str]) -> str:

@@ -17,8 +17,20 @@ from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from pypi_assets.errors import ExpectedError
 from pypi_assets.locks.lock_content import parsed_marker, shown
 
-PLATFORMS = {"linux": "manylinux_2_28_x86_64", "macos": "macosx_14_0_arm64", "windows": "win_amd64"}
-"""The tags that the short names stand for."""
+PLATFORMS = {
+    "linux": "manylinux_2_28_x86_64",
+    "macos": "macosx_14_0_arm64",
+    "windows": "win_amd64",
+    "linux-x86_64": "manylinux_2_28_x86_64",
+    "linux-aarch64": "manylinux_2_28_aarch64",
+    "musllinux-x86_64": "musllinux_1_2_x86_64",
+    "musllinux-aarch64": "musllinux_1_2_aarch64",
+    "macos-arm64": "macosx_14_0_arm64",
+    "macos-x86_64": "macosx_14_0_x86_64",
+    "windows-x86_64": "win_amd64",
+    "windows-arm64": "win_arm64",
+}
+"""The tags that names of platforms stand for."""
 _PYTHON = re.compile(r"3\.(\d{1,2})(?:\.(\d{1,2}))?", re.ASCII)
 _LINUX = re.compile(r"(manylinux|musllinux)_(\d{1,3})_(\d{1,3})_(\w{1,40})", re.ASCII)
 _OLD_LINUX = re.compile(r"(manylinux1|manylinux2010|manylinux2014)_(\w{1,40})", re.ASCII)
@@ -131,8 +143,8 @@ ANY_ENVIRONMENT = Environment()
 def named_environment(python: str | None = None, platform: str | None = None) -> Environment:
     """The environment of a version of Python, `3.12` or `3.12.4`, and of a platform.
 
-    That is `linux`, `macos`, `windows`, or a tag as wheels have it, like `musllinux_1_2_aarch64`. Raises
-    EnvironmentNameError.
+    That is a name of PLATFORMS, like `linux` or `macos-x86_64`, or a tag as wheels have it, like
+    `musllinux_1_2_aarch64`. Raises EnvironmentNameError.
     """
     variables: dict[str, str] = {}
     version, platforms = None, None

@@ -59,7 +59,7 @@ def _lines(path: Path, kind: LineKind, through: tuple[Path, ...]) -> Iterator[Re
 
 
 def _parsed(path: Path, kind: LineKind) -> Iterator[RequirementLine | tuple[LineKind, Path]]:
-    """The lines of one file, and the files that it includes."""
+    """The lines of one file, and the files that it includes, in their order."""
     try:
         parsed = RequirementsFile.from_file(str(path))
     except Exception as error:  # whatever the parser raises for bytes that are no text
@@ -67,13 +67,14 @@ def _parsed(path: Path, kind: LineKind) -> Iterator[RequirementLine | tuple[Line
     for broken in parsed.invalid_lines:
         reason = broken.error_message.splitlines()[0].removeprefix("Invalid requirement: ").lstrip(": ")
         raise LockError(f"{path}:{broken.line_number}: {shown(broken.line)} is no requirement: {reason}")
-    for option in parsed.options:
+    for line in sorted([*parsed.options, *parsed.requirements], key=lambda one: one.line_number):
+        if isinstance(line, InstallRequirement):
+            yield RequirementLine(kind, f"{path}:{line.line_number}", line)
+            continue
         for included_kind in LineKind:
-            for included in option.options.get(included_kind.value, ()):
+            for included in line.options.get(included_kind.value, ()):
                 if "://" in included:
                     raise LockError(
-                        f"{path}:{option.line_number}: {included} is not a local file: download it, and include that"
+                        f"{path}:{line.line_number}: {included} is not a local file: download it, and include that"
                     )
                 yield included_kind, path.parent / included
-    for line in parsed.requirements:
-        yield RequirementLine(kind, f"{path}:{line.line_number}", line)

@@ -1,5 +1,6 @@
 """The versions of a project from which a resolution chooses, for one environment."""
 
+from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,10 @@ from pypi_assets.distributions.record import DistributionKind
 from pypi_assets.locks.environments import Environment
 from pypi_assets.resolve.version_sets import Notes, VersionSet
 
+_BINARY_KINDS: frozenset[str] = frozenset({DistributionKind.WHEEL})
+_KINDS: frozenset[str] = _BINARY_KINDS | {DistributionKind.SDIST}
+"""What installers take."""
+_SDIST_SUFFIXES = {".zip": 2}
 _PATCHES = 30
 """More than any minor version of Python has had."""
 _UPPER_BOUNDS = frozenset(("<", "<=", "~="))
@@ -116,6 +121,12 @@ class Candidates:
     def known(self) -> int:
         """The bits of all versions."""
         return (1 << len(self.versions)) - 1
+
+    def number_of(self, version: str) -> int | None:
+        """The number of a version, in any spelling; None where the project has none like it."""
+        wanted = _parsed(version)
+        number = 0 if wanted is None else bisect_left(self.versions, wanted)
+        return number if self.versions[number : number + 1] == [wanted] else None
 
     def newest_first(self, bits: int) -> Iterator[tuple[int, Candidate]]:
         """The known versions among `bits` of which a file can be taken, with their numbers."""
@@ -221,15 +232,9 @@ def _notes(specifier: SpecifierSet) -> Notes:
 
 def _candidate(version: Version, files: list[Row], conditions: Conditions) -> Candidate:
     candidate = Candidate(version, files[0]["version"] if files else str(version), files)
-    recent = [file for file in files if _is_old_enough(file, conditions.uploaded_before)]
-    usable = [file for file in recent if conditions.allow_python(file["requires_python"])]
-    wheels = [file for file in usable if file["kind"] == DistributionKind.WHEEL]
-    ranks = conditions.environment.ranks(file["filename"] for file in wheels)
-    sdists = [] if conditions.only_binary else [file for file in usable if file["kind"] == DistributionKind.SDIST]
-    choice = sorted((file for file in wheels if file["filename"] in ranks), key=lambda file: ranks[file["filename"]])
-    choice += sorted(sdists, key=lambda file: _SDIST_SUFFIXES.get(file["filename"][-4:], 1))
+    choice = installable_files(files, conditions)
     if not choice:
-        candidate.reason = _why_not(files, recent, usable, wheels)
+        candidate.reason = _why_not(files, conditions)
         return candidate
     unyanked = [file for file in choice if not file["yanked"]]
     candidate.is_yanked = not unyanked
@@ -237,16 +242,31 @@ def _candidate(version: Version, files: list[Row], conditions: Conditions) -> Ca
     return candidate
 
 
-_SDIST_SUFFIXES = {".zip": 2}
+def installable_files(files: Iterable[Row], conditions: Conditions) -> list[Row]:
+    """Those files of a version that an installer can take, yanked or not, the best first."""
+    usable = [file for file in allowed_files(files, conditions) if conditions.allow_python(file["requires_python"])]
+    wheels = [file for file in usable if file["kind"] == DistributionKind.WHEEL]
+    ranks = conditions.environment.ranks(file["filename"] for file in wheels)
+    choice = sorted((file for file in wheels if file["filename"] in ranks), key=lambda file: ranks[file["filename"]])
+    sdists = (file for file in usable if file["kind"] == DistributionKind.SDIST)
+    return choice + sorted(sdists, key=lambda file: _SDIST_SUFFIXES.get(file["filename"][-4:], 1))
 
 
-def _why_not(files: Sequence[Row], recent: Sequence[Row], usable: Sequence[Row], wheels: Sequence[Row]) -> str:
+def allowed_files(files: Iterable[Row], conditions: Conditions) -> list[Row]:
+    """The wheels and sdists of a version that are old enough, for whichever environment."""
+    kinds = _BINARY_KINDS if conditions.only_binary else _KINDS
+    return [file for file in files if file["kind"] in kinds and _is_old_enough(file, conditions.uploaded_before)]
+
+
+def _why_not(files: Sequence[Row], conditions: Conditions) -> str:
+    recent = [file for file in files if _is_old_enough(file, conditions.uploaded_before)]
+    usable = [file for file in recent if conditions.allow_python(file["requires_python"])]
     if not recent:
         return TOO_NEW
     if not usable:
         wanted = sorted({file["requires_python"] for file in recent if file["requires_python"]})
         return f"for Python {' or '.join(wanted)}"
-    if wheels:
+    if any(file["kind"] == DistributionKind.WHEEL for file in usable):
         return "without a wheel for this environment"
     kinds = {file["kind"] for file in files}
     return "without a wheel" if DistributionKind.SDIST in kinds else "without a file that installers take"

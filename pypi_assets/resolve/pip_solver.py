@@ -108,7 +108,7 @@ class _PipRules(AbstractProvider[_Requirement, _Candidate, str]):
                 some = _divided(wanted)
                 self._requested.setdefault(some[0].identifier, place)
                 found += some
-        return sorted(found, key=lambda one: bool(one.extras))
+        return sorted(dict.fromkeys(found), key=lambda one: bool(one.extras))
 
     def identify(self, requirement_or_candidate: _Requirement | _Candidate) -> str:
         return requirement_or_candidate.identifier
@@ -176,7 +176,7 @@ class _PipRules(AbstractProvider[_Requirement, _Candidate, str]):
             numbers = [number for number in exact if len(exact) == 1 and number in among]
             return lambda: (_Candidate(project, extras, each) for each in numbers if each not in excluded)
         return lambda: (
-            _Candidate(project, extras, each) for each in self._found(project, among) if each not in excluded
+            _Candidate(project, extras, each) for each in self._ordered(project, among) if each not in excluded
         )
 
     def is_satisfied_by(self, requirement: _Requirement, candidate: _Candidate) -> bool:
@@ -213,6 +213,15 @@ class _PipRules(AbstractProvider[_Requirement, _Candidate, str]):
 
     def _matching(self, wanted: Wanted) -> VersionSet:
         return self._provider.table(wanted.project).matching(wanted.specifier)
+
+    def _ordered(self, project: str, among: VersionSet) -> Iterator[int]:
+        """Those that may be chosen, the preferred one first."""
+        found = self._found(project, among)
+        preferred = self._provider.preferred(project)
+        if preferred is None or preferred not in among:
+            return found
+        numbers = list(found)
+        return iter(sorted(numbers, key=lambda number: number != preferred))
 
     def _found(self, project: str, among: VersionSet) -> Iterator[int]:
         """The newest first. Pre-releases count where one is named or where there is nothing else, and yanked versions

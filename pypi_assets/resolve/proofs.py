@@ -1,7 +1,7 @@
 """Explains why requirements have no solution, step by step, from facts of the index."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, cast
@@ -10,6 +10,7 @@ from nab_resolver.types import Incompatibility, IncompatibilityCause, Term
 
 from pypi_assets.resolve.candidates import Candidates
 from pypi_assets.resolve.provider import IMPOSSIBLE, Provider
+from pypi_assets.resolve.questions import Wanted
 from pypi_assets.resolve.releases import ReleaseIndex
 from pypi_assets.resolve.version_sets import VersionSet
 
@@ -49,6 +50,17 @@ def prove(conflict: _Fact, provider: Provider, index: ReleaseIndex) -> Proof:
     return Proof(tuple(steps.lines), tuple(sorted(words.projects)))
 
 
+def prove_alone(wanted: Wanted, provider: Provider, index: ReleaseIndex) -> Proof | None:
+    """The proof that a requirement of the question has no solution whatever else is required; None where it may."""
+    table = provider.table(wanted.project)
+    found = table.matching(wanted.specifier)
+    if next(table.newest_first(found.bits), None) is not None:
+        return None
+    words = _Words(provider, index)
+    why = words.no_versions(Term(wanted.project, found))
+    return Proof((f"Because {why} and you require {wanted.text}, there is no solution.",), tuple(words.projects))
+
+
 class _Steps:
     """Writes the conclusions of a proof, each after those that it stands on.
 
@@ -74,7 +86,9 @@ class _Steps:
 
     def _conclude(self, one: _Fact, *, is_last: bool) -> None:
         causes = _causes(one)
-        facts = [self._words.fact(cause) for cause in causes if cause.cause is not IncompatibilityCause.DERIVED]
+        missing = {cause.terms[0].package for cause in causes if cause.cause is IncompatibilityCause.NO_VERSIONS}
+        external = [cause for cause in causes if cause.cause is not IncompatibilityCause.DERIVED]
+        facts = [self._words.fact(cause, missing) for cause in external]
         derived = [cause for cause in causes if cause.cause is IncompatibilityCause.DERIVED]
         previous = len(self.lines) - 1
         because = list(dict.fromkeys(filter(None, facts)))
@@ -131,8 +145,10 @@ class _Words:
         self._provider, self._index = provider, index
         self.projects: set[str] = set()
 
-    def fact(self, one: _Fact) -> str:
-        """A fact of the index or of the question; empty for one that is obvious."""
+    def fact(self, one: _Fact, missing: Collection[str] = ()) -> str:
+        """A fact of the index or of the question; empty for one that is obvious. Of the `missing` packages it stands
+        next to it that they have no such version.
+        """
         terms = [term for term in one.terms if isinstance(term.package, str)]
         if one.cause is IncompatibilityCause.ROOT:
             wanted = one.origin
@@ -141,10 +157,10 @@ class _Words:
         if one.cause is IncompatibilityCause.DEPENDENCY:
             if len(terms) == 2 and terms[0].package.startswith(f"{terms[1].package}["):
                 return ""  # what has an extra is a part of the project
-            return self._dependency(terms)
+            return self._dependency(terms, missing)
         if one.cause is IncompatibilityCause.CONSTRAINT:
             return f"a constraint leaves no version of {self._named(terms[0])}"
-        return self._no_versions(terms[0])
+        return self.no_versions(terms[0])
 
     def conclusion(self, one: _Fact) -> str:
         """What follows from other facts."""
@@ -161,7 +177,7 @@ class _Words:
             return f"{required} is needed"
         return f"{' and '.join(self._named(term) for term in positive)} needs {required}"
 
-    def _dependency(self, terms: list[_Term]) -> str:
+    def _dependency(self, terms: list[_Term], missing: Collection[str]) -> str:
         parent = terms[0]
         name = self._named(parent)
         if len(terms) == 1:
@@ -169,8 +185,11 @@ class _Words:
         child = terms[1]
         if child.package.startswith(IMPOSSIBLE):
             return f"{name} cannot be installed ({child.package.removeprefix(IMPOSSIBLE)})"
-        wanted = self._wanted(parent, child)
-        return f"{name} requires {wanted or self._named(child)}"
+        wanted = self._wanted(parent, child) or self._named(child)
+        table = self._provider.table(child.package)
+        is_met = _bits(child) & table.known or not table.known or child.package in missing
+        nothing = "" if is_met else ", which no version is"
+        return f"{name} requires {wanted}{nothing}"
 
     def _wanted(self, parent: _Term, child: _Term) -> str:
         """The requirements as the first of the versions writes them."""
@@ -180,7 +199,8 @@ class _Words:
                 return " and ".join(dict.fromkeys(f"{child.package}{one.specifier}" for one in found))
         return ""
 
-    def _no_versions(self, term: _Term) -> str:
+    def no_versions(self, term: _Term) -> str:
+        """Why none of these versions can be chosen."""
         table = self._provider.table(term.package)
         self.projects.add(table.project)
         newest = next(table.live(table.known), None)

@@ -13,7 +13,7 @@ from nab_resolver.resolver import BaseProvider, ResolverObserver
 
 from pypi_assets.errors import ExpectedError
 from pypi_assets.locks.environments import Environment
-from pypi_assets.resolve.candidates import Candidate, Candidates, Conditions
+from pypi_assets.resolve.candidates import Candidate, Candidates
 from pypi_assets.resolve.questions import Question, ResolveError, Semantics, Unknown, Wanted, parse_wanted
 from pypi_assets.resolve.releases import ReadReleases, ReleaseIndex
 from pypi_assets.resolve.version_sets import Notes, VersionSet
@@ -50,12 +50,7 @@ class Provider(BaseProvider[str, int]):
 
     def __init__(self, index: ReleaseIndex, question: Question, pinned_yanked: Mapping[str, int]) -> None:
         self.question, self._index = question, index
-        self._conditions = Conditions(
-            question.environment,
-            question.only_binary,
-            question.uploaded_before,
-            allows_newer_pythons=question.semantics is Semantics.UV,
-        )
+        self._conditions = question.conditions
         self._environments: dict[str, Environment] = {}
         self._tables: dict[str, Candidates] = {}
         self._known: dict[tuple[str, int], Known] = {}
@@ -144,6 +139,13 @@ class Provider(BaseProvider[str, int]):
         if environment is None:
             environment = self._environments[extra] = self.question.environment.with_extra(extra)
         return environment.holds(str(wanted.marker)) is not False
+
+    def preferred(self, project: str) -> int | None:
+        """The version that the question prefers, where a file of it can be taken."""
+        text = self.question.preferred.get(project)
+        table = self.table(project)
+        number = None if text is None else table.number_of(text)
+        return None if number is None or table[number].file is None else number
 
     def receive_partial_solution_hint(self, positive_ranges: Mapping[str, Any], decisions: Mapping[str, int]) -> None:
         self._decided, self._ranges = decisions, positive_ranges

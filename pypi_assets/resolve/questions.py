@@ -1,6 +1,7 @@
 """What is to be resolved: the requirements, the environment, and whose rules hold."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from functools import lru_cache
@@ -13,6 +14,7 @@ from packaging.utils import canonicalize_name
 from pypi_assets.errors import ExpectedError
 from pypi_assets.locks.environments import Environment
 from pypi_assets.locks.lock_content import shown
+from pypi_assets.resolve.candidates import Conditions
 
 _LONGEST = 4_000
 """Characters of a requirement: real ones have some hundred, and Python reads no number of 4,300 digits."""
@@ -53,7 +55,8 @@ class Question:
     """What to resolve. `uploaded_before` leaves out files that were uploaded at that moment or later, and those of
     which no time is known.
 
-    `only_binary` leaves out sdists. With `prereleases` they count as other releases do.
+    `only_binary` leaves out sdists. With `prereleases` they count as other releases do. `preferred` has a version of
+    some projects (normalized), which is tried before the others where it is allowed.
     """
 
     requirements: tuple[Wanted, ...]
@@ -64,6 +67,17 @@ class Question:
     only_binary: bool = False
     uploaded_before: datetime | None = None
     unknown: Unknown = Unknown.FAIL
+    preferred: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def conditions(self) -> Conditions:
+        """What decides which file of a version is taken."""
+        return Conditions(
+            self.environment,
+            self.only_binary,
+            self.uploaded_before,
+            allows_newer_pythons=self.semantics is Semantics.UV,
+        )
 
 
 @lru_cache(maxsize=131_072)

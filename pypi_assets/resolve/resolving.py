@@ -10,7 +10,7 @@ from nab_resolver.types import RootRequirement
 from pypi_assets.errors import ExpectedError
 from pypi_assets.resolve.candidates import Candidate
 from pypi_assets.resolve.pip_solver import solve_as_pip
-from pypi_assets.resolve.proofs import NoInstallerSolutionError, Proof, prove
+from pypi_assets.resolve.proofs import NoInstallerSolutionError, Proof, prove, prove_alone
 from pypi_assets.resolve.provider import (
     Provider,
     ResolutionLimitError,
@@ -43,6 +43,8 @@ __all__ = [
 MOST_STEPS = 200_000
 MOST_SECONDS = 60.0
 _MOST_TRIES = 5
+_MOST_AS_PIP = 500
+"""Requirements of a question: resolvelib takes time by their square. More are solved otherwise, in pip's order."""
 
 
 class UnsolvableError(ExpectedError):
@@ -137,13 +139,19 @@ def _attempt(index: ReleaseIndex, provider: Provider, watch: Watch, most_steps: 
             before = constraints.get(wanted.project)
             constraints[wanted.project] = found if before is None else before & found
     roots = provider.roots(question.requirements)
-    try:
-        solve = solve_as_uv if question.semantics is Semantics.UV else solve_as_pip
-        return _resolution(index, provider, solve(provider, watch, most_steps), roots, watch.decisions)
-    except NoInstallerSolutionError as error:
-        last_conflict: Proof | None = error.proof
-    except WrongSolutionError:
-        last_conflict = None
+    for wanted, _ in roots:
+        alone = prove_alone(wanted, provider, index)
+        if alone is not None:
+            raise UnsolvableError(alone)
+    last_conflict: Proof | None = None
+    if question.semantics is Semantics.UV or len(roots) <= _MOST_AS_PIP:
+        try:
+            solve = solve_as_uv if question.semantics is Semantics.UV else solve_as_pip
+            return _resolution(index, provider, solve(provider, watch, most_steps), roots, watch.decisions)
+        except NoInstallerSolutionError as error:
+            last_conflict = error.proof
+        except WrongSolutionError:
+            pass
     # for a readable proof that there is no solution
     required = [RootRequirement(package, found, wanted) for wanted, sets in roots for package, found in sets.items()]
     solver: Resolver[str, int] = Resolver(provider, watch, most_steps, range_type=VersionSet, root_version=0)

@@ -140,6 +140,9 @@ class _UvSolver:
         table = self._provider.table(project)
         allowed = self._provider.allowed.get(project, 0)
         bits = wanted & table.known
+        preferred = self._provider.preferred(project)
+        if preferred is not None and bits >> preferred & 1 and not table[preferred].is_yanked:
+            return preferred, True
         parts = [bits] if self._question.prereleases else [bits & table.stable, bits & ~table.stable]
         for part in parts:
             for number, candidate in table.live(part):

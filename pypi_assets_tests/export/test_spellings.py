@@ -14,10 +14,10 @@ from pypi_assets.export.spellings import (
     python_mapping,
     toml_array,
     toml_key,
-    toml_text,
     wheel_name,
     yaml_text,
 )
+from pypi_assets.locks.toml_text import toml_text
 from pypi_assets_tests.export.pinned import release
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)

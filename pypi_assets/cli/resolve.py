@@ -1,0 +1,204 @@
+"""The command that chooses versions as an installer would."""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pypi_assets.cli.followed_notes import among
+from pypi_assets.cli.moments import AT, catalog_at
+from pypi_assets.cli.options import JSON, command
+from pypi_assets.cli.resolve_options import Given, question_options
+from pypi_assets.terminal import counted, plain, print_json, print_message
+
+if TYPE_CHECKING:
+    from pypi_assets.catalog.reports.moments import Moment
+    from pypi_assets.resolve.formats.rendering import Rendered
+    from pypi_assets.resolve.formats.tree import Node
+    from pypi_assets.resolve.pages import Pages
+    from pypi_assets.resolve.questions import Question
+    from pypi_assets.resolve.releases import ReleaseIndex
+    from pypi_assets.resolve.targets import Target
+    from pypi_assets.resolve.universal import JoinedResolution, UnsolvableTargetError
+
+_MOST_HINTED = 5
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What was chosen, or why nothing can be; the lock, if the format is one; and what else is known of the answer."""
+
+    question: "Question"
+    serial: int
+    answer: "JoinedResolution | UnsolvableTargetError"
+    lock: "Rendered | None"
+    hints: tuple[str, ...]
+    context: dict[str, int]
+
+
+@command("resolve", "'requests>=2.30' --python 3.12 --platform linux-x86_64")
+@question_options
+@AT
+@click.option(
+    "--universal", is_flag=True, help="For several Pythons and platforms at once, with markers where they differ."
+)
+@click.option(
+    "--format",
+    "format_",
+    type=click.Choice(["tree", "requirements", "pylock", "json"]),
+    help="What to print: a tree (the default), a requirements.txt with hashes, a pylock.toml, or JSON.",
+)
+@JSON
+def resolve_command(given: Given, at: "Moment | None", universal: bool, format_: str | None, as_json: bool) -> None:
+    """Choose versions as an installer would, now or as of any moment.
+
+    REQUIREMENT is as pip has it: a project with extras, versions and a marker. Nothing is downloaded, and nothing is
+    installed. Where there is no solution, the proof goes to standard error.
+    """
+    if as_json and format_ not in {None, "json"}:
+        raise click.UsageError(f"--json goes not with --format {format_}")
+    format_ = "json" if as_json else format_ or "tree"
+    targets = given.universal_targets() if universal else (given.target(),)
+    found = _latest(given, targets, format_) if at is None else _at(given, targets, format_, at)
+    _print(found, format_)
+
+
+def _latest(given: Given, targets: "tuple[Target, ...]", format_: str) -> _Found:
+    from pypi_assets.lookup.depgraph_reader import DepgraphReader
+    from pypi_assets.lookup.hints import project_hints
+    from pypi_assets.lookup.latest import open_if_local, open_latest
+    from pypi_assets.lookup.simple_reader import SimpleReader
+    from pypi_assets.resolve.pages import PublishedPages
+    from pypi_assets.resolve.releases import PublishedIndex
+
+    with ExitStack() as stack:
+        depgraph = stack.enter_context(open_latest(DepgraphReader, check_hashes=False))
+        for skipped in depgraph.skipped:
+            print_message(f"not used: {skipped}")
+
+        def pages() -> "Pages":
+            return PublishedPages(stack.enter_context(open_latest(SimpleReader, check_hashes=False)))
+
+        question = given.question(targets[0], datetime.now(UTC))
+        index = PublishedIndex(depgraph)
+        answer, lock = _resolved(index, question, targets, format_, pages)
+        hints = tuple(_hints(index, answer, lambda name: project_hints(depgraph, name, open_if_local)))
+        followed = depgraph.followed_projects
+        context = {} if followed is None else {"followed_projects": followed}
+        return _Found(question, index.serial, answer, lock, hints, context)
+
+
+def _at(given: Given, targets: "tuple[Target, ...]", format_: str, at: "Moment") -> _Found:
+    from pypi_assets.catalog.observed.followed import count_answered
+    from pypi_assets.catalog.reports.answerable_serials import pinned_answer
+    from pypi_assets.catalog.reports.serials_of_times import time_of
+    from pypi_assets.lookup.catalog_hints import past_project_hints
+    from pypi_assets.resolve.pages import PastPages
+    from pypi_assets.resolve.questions import ResolveError
+    from pypi_assets.resolve.releases import PastIndex
+
+    with catalog_at(at) as (catalog, serial):
+        with catalog.read() as connection:
+            moment = time_of(connection, serial)
+            followed = count_answered(connection, serial)
+        if moment is None and given.cooldown is not None:
+            raise ResolveError(f"no time is known of serial {serial}, from which --cooldown could count back")
+        question = given.question(targets[0], moment or datetime.now(UTC))
+
+        def resolved() -> "tuple[JoinedResolution | UnsolvableTargetError, Rendered | None, tuple[str, ...]]":
+            index = PastIndex(catalog, serial)
+            answer, lock = _resolved(index, question, targets, format_, lambda: PastPages(catalog, serial))
+            return answer, lock, tuple(_hints(index, answer, lambda name: past_project_hints(catalog, name)))
+
+        (answer, lock, hints), epoch = pinned_answer(catalog, serial, resolved)
+        context = {"epoch": epoch} | ({} if followed is None else {"followed_projects": followed})
+        return _Found(question, serial, answer, lock, hints, context)
+
+
+def _resolved(
+    index: "ReleaseIndex",
+    question: "Question",
+    targets: "tuple[Target, ...]",
+    format_: str,
+    pages: "Callable[[], Pages]",
+) -> "tuple[JoinedResolution | UnsolvableTargetError, Rendered | None]":
+    """What is chosen, or the error with the proof; and the lock, where one is to be printed."""
+    from pypi_assets.resolve.formats.pylock import as_pylock
+    from pypi_assets.resolve.formats.requirements_txt import as_requirements
+    from pypi_assets.resolve.universal import UnsolvableTargetError, resolve_for
+
+    try:
+        answer = resolve_for(index, question, targets)
+    except UnsolvableTargetError as error:
+        return error, None
+    if format_ == "pylock":
+        return answer, as_pylock(answer, pages())
+    return answer, as_requirements(answer) if format_ == "requirements" else None
+
+
+def _hints(
+    index: "ReleaseIndex",
+    answer: "JoinedResolution | UnsolvableTargetError",
+    hints_of: Callable[[str], Iterator[str]],
+) -> Iterator[str]:
+    """What the projects may be that a proof names and the index does not have."""
+    from pypi_assets.resolve.universal import UnsolvableTargetError
+
+    if isinstance(answer, UnsolvableTargetError):
+        unknown = [name for name in answer.proof.projects if not index.releases(name).names]
+        for name in unknown[:_MOST_HINTED]:
+            for hint in hints_of(name):
+                yield hint if len(unknown) == 1 else f"{name}: {hint}"
+
+
+def _print(found: _Found, format_: str) -> None:
+    from pypi_assets.resolve.formats.json_answer import as_json, proof_as_json
+    from pypi_assets.resolve.formats.rendering import for_targets, remarks_on
+    from pypi_assets.resolve.formats.tree import tree_nodes
+    from pypi_assets.resolve.universal import UnsolvableTargetError
+
+    source = ", from the catalog" if "epoch" in found.context else ""
+    as_of = f"as of serial {found.serial}{source}{among(found.context.get('followed_projects'))}"
+    if isinstance(found.answer, UnsolvableTargetError):
+        if format_ == "json":
+            print_json(proof_as_json(found.serial, found.question, found.answer, found.hints) | found.context)
+            raise click.exceptions.Exit(1)
+        what = f"{as_of}, for {found.answer.target}, as {found.question.semantics.value} resolves"
+        raise click.ClickException("\n".join(map(plain, [*str(found.answer).splitlines(), *found.hints, what])))
+    if format_ == "json":
+        print_json(as_json(found.answer) | found.context)
+    elif found.lock is None:
+        _print_tree(tree_nodes(found.answer))
+    else:
+        click.echo(found.lock.text, nl=False)
+    for remark in (*remarks_on(found.answer), *(found.lock.remarks if found.lock else ())):
+        print_message(remark)
+    count = counted(len(found.answer.releases), "release")
+    print_message(f"{count} {as_of}, for {for_targets(found.answer)}, as {found.question.semantics.value} resolves")
+
+
+def _print_tree(nodes: "Iterator[Node]") -> None:
+    """Prints a tree on a terminal; else a line for each release, indented by its depth, with tabs between columns."""
+    if not sys.stdout.isatty():
+        for node in nodes:
+            columns = [plain(column) for column in (node.name, node.requirement, node.note)]
+            click.echo("  " * node.depth + "\t".join(columns).rstrip("\t"))
+        return
+    from rich.console import Console
+    from rich.text import Text
+    from rich.tree import Tree
+
+    root = Tree("", hide_root=True)
+    branches: list[Any] = [root]
+    for node in nodes:
+        text = Text(plain(node.name), "bold" if node.depth == 0 else "")
+        text.append(f"  {plain(node.requirement)}", "dim")
+        if node.note:
+            text.append(f"  ({plain(node.note)})", "italic")
+        del branches[node.depth + 1 :]
+        branches.append(branches[node.depth].add(text))
+    Console().print(root)

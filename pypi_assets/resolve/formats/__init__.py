@@ -1,0 +1,1 @@
+"""What was chosen, as people and other programs read it: a module for each format. None of them prints."""

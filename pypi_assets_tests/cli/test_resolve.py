@@ -1,0 +1,98 @@
+"""`pypi-assets resolve`: which versions an installer would choose, published and at a moment."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pypi_assets_tests.cli.commands import Commands
+from pypi_assets_tests.served_index import ServedIndex
+
+WHERE = ("--python", "3.12", "--platform", "linux-x86_64")
+
+
+@pytest.fixture
+def serials(commands: Commands, index: ServedIndex) -> dict[str, int]:
+    """What is published, and the serial before the newest release of `lib`."""
+    index.wheel("lib", "1.0")
+    index.wheel("app", "1.0", requires_dist=["Lib>=1", "plain; sys_platform == 'win32'"])
+    index.wheel("plain", "1.0")
+    found = {"before": index.serial}
+    index.wheel("lib", "2.0")
+    index.history.yank("plain", "1.0")
+    commands.done("crawl", "full", "--with-history")
+    commands.done("dump", "full", "--shards", "1")
+    commands.done("leveldb", "update")
+    return found
+
+
+def chosen(commands: Commands, *arguments: object) -> dict[str, str]:
+    return {one["normalized"]: one["version"] for one in commands.json("resolve", *arguments, *WHERE)["releases"]}
+
+
+def test_now_and_at_a_serial(commands: Commands, serials: dict[str, int]) -> None:
+    assert chosen(commands, "app") == {"app": "1.0", "lib": "2.0"}
+    assert chosen(commands, "app", "--at", serials["before"]) == {"app": "1.0", "lib": "1.0"}
+    found = commands.json("resolve", "app", "--at", serials["before"], *WHERE)
+    assert (found["serial"], found["epoch"]) == (serials["before"], serials["before"])
+
+
+def test_a_tree_and_what_it_is_for(commands: Commands, serials: dict[str, int]) -> None:
+    result = commands.done("resolve", "app", *WHERE)
+    assert result.stdout.splitlines() == ["app 1.0\tapp", "  lib 2.0\tLib>=1"]
+    assert "2 releases as of serial" in result.stderr
+    assert "for CPython 3.12 on linux-x86_64, as pip resolves" in result.stderr
+
+
+def test_files_of_requirements_and_of_constraints(commands: Commands, serials: dict[str, int], tmp_path: Path) -> None:
+    (tmp_path / "in.txt").write_text("app\n")
+    (tmp_path / "limits.txt").write_text("lib<2\n")
+    assert chosen(commands, "-r", tmp_path / "in.txt", "-c", tmp_path / "limits.txt") == {"app": "1.0", "lib": "1.0"}
+
+
+def test_locks_for_several_environments(commands: Commands, serials: dict[str, int]) -> None:
+    options = ("--universal", "--python", "3.12", "--platform", "linux-x86_64", "--platform", "windows-x86_64")
+    lock = commands.done("resolve", "app", "plain==1.0", *options, "--format", "requirements").stdout
+    assert "plain==1.0 \\" in lock
+    assert "lib==2.0 \\" in lock
+    lock = commands.done("resolve", "app", "plain==1.0; sys_platform == 'win32'", *options, "--format", "pylock").stdout
+    assert 'lock-version = "1.0"' in lock
+    assert "marker = \"sys_platform == 'win32'\"" in lock
+
+
+def test_what_has_no_solution_ends_with_the_proof(commands: Commands, serials: dict[str, int]) -> None:
+    text = commands.refused("resolve", "app", "lib>2", *WHERE)
+    assert "no version of lib is >2 (the newest is 2.0)" in text
+    result = commands.run("resolve", "appp", "--json", *WHERE)
+    assert result.exit_code == 1
+    found = json.loads(result.stdout)
+    assert found["releases"] is None
+    assert found["proof"]["steps"] == [
+        "Because there is no project appp with files and you require appp, there is no solution."
+    ]
+    assert any("app" in hint for hint in found["proof"]["hints"])
+
+
+def test_a_cooldown_counts_back_from_the_moment(commands: Commands, serials: dict[str, int]) -> None:
+    text = commands.refused("resolve", "app", "--cooldown", "1d", *WHERE)
+    assert "too new" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ((), "nothing is required"),
+        (("app>",), "is no requirement"),
+        (("app @ https://example.org/a.whl",), "name a version instead"),
+        (("app", "--python", "2.7"), "'2.7' is no version of Python"),
+        (("app", "--platform", "amiga"), "'amiga' is no platform"),
+        (("app", "--python", "3.12", "--python", "3.13"), "go with --universal alone"),
+        (("app", "--cooldown", "soon"), "is no time span"),
+        (("app", "--at", "999999"), "there is no answer for serial 999999"),
+        (("app", "--json", "--format", "tree"), "--json goes not with --format tree"),
+    ],
+)
+def test_what_cannot_be_answered_is_refused(commands: Commands, serials: dict[str, int], arguments, error) -> None:
+    result = commands.run("resolve", *arguments)
+    assert result.exit_code in {1, 2}
+    assert error in result.stderr
