@@ -88,6 +88,7 @@ SETTING_NAMES = frozenset(
         "sensors_on",
         "service_allow_quarantined",
         "service_max_body_bytes",
+        "service_resolve_timeout_s",
         "service_max_connections",
         "service_max_requests",
         "service_refresh_s",

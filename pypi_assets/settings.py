@@ -298,6 +298,9 @@ class Settings(BaseSettings):
         float,
         Field(gt=0, le=3600, description="seconds for an answer of the service, and for a client to take a part"),
     ] = 30.0
+    service_resolve_timeout_s: Annotated[
+        float, Field(gt=0, le=3600, description="seconds for one resolution of requirements by the service")
+    ] = 10.0
     service_max_requests: Annotated[
         int, Field(ge=1, le=100_000, description="the most requests that a process of the service answers at once")
     ] = 256

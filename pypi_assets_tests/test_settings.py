@@ -78,6 +78,7 @@ WRONG = {
     "service_timeout_s": ["0", "3601"],
     "service_allow_quarantined": ["2", "some"],
     "service_max_body_bytes": ["0", "1MB"],
+    "service_resolve_timeout_s": ["0", "3601"],
     "service_max_connections": ["0", "many"],
     "service_max_requests": ["0", "many"],
     "owners": ["somebody", "me@localhost", "team:", "team:data,me@example"],
@@ -150,6 +151,7 @@ RIGHT = {
     "service_timeout_s": ("30", 30.0),
     "service_allow_quarantined": ("1", True),
     "service_max_body_bytes": ("1024", 1024),
+    "service_resolve_timeout_s": ("2.5", 2.5),
     "service_max_connections": ("10", 10),
     "service_max_requests": ("10", 10),
     "notify_urls": (

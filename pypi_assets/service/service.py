@@ -18,6 +18,7 @@ from pypi_assets.leveldbs.format.errors import LeveldbError
 from pypi_assets.lookup.published_sets import OpenSet, PublishedSets
 from pypi_assets.service.problems import unavailable
 from pypi_assets.service.remembered import PinnedAnswers, Remembered
+from pypi_assets.service.resolver import ResolverProcess
 from pypi_assets.service.threads import Threads
 from pypi_assets.settings import Settings
 from pypi_assets.storage.store import StorageError
@@ -40,6 +41,7 @@ class Service:
     threads: Threads = field(default_factory=Threads)
     remembered: Remembered = field(default_factory=Remembered)
     pinned_answers: PinnedAnswers = field(default_factory=PinnedAnswers)
+    resolver: ResolverProcess = field(init=False)
     _sets: PublishedSets | None = None
     _present: OpenSet | None = None
     _former: list[OpenSet] = field(default_factory=list)
@@ -47,6 +49,9 @@ class Service:
     _is_without_catalog: bool = False
     _opening: threading.Lock = field(default_factory=threading.Lock)
     _closing: threading.Event = field(default_factory=threading.Event)
+
+    def __post_init__(self) -> None:
+        self.resolver = ResolverProcess(self.settings)
 
     @property
     def present(self) -> OpenSet | None:
@@ -124,6 +129,7 @@ class Service:
         """Ends the following. What answers still use closes with them."""
         self._closing.set()
         self.threads.close()
+        self.resolver.close()
         with self._opening:
             self._present = None
             self._former.clear()

@@ -45,6 +45,9 @@ BODIES = [
     ("/v1/hashes", {"hashes": [SHA256]}),
     ("/v1/hashes", {"hashes": "none"}),
     ("/v1/owners", {"imports": ["yaml", "none"]}),
+    ("/v1/resolve", {"requirements": ["demo", "other.app[all]"]}),
+    ("/v1/resolve", {"requirements": ["demo", "pyyaml>7"], "semantics": "uv"}),
+    ("/v1/resolve", {"requirements": ["demo>"]}),
     ("/v1/purls", {"purls": ["pkg:pypi/demo@1.0", "pkg:npm/left-pad", "pkg:pypi/none"]}),
 ]
 

@@ -1,0 +1,151 @@
+"""The page of a resolution: which versions an installer would choose, as a tree, and what differs at another moment."""
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+from starlette.routing import Route
+
+from pypi_assets.catalog.ledger.epochs import epoch_of
+from pypi_assets.catalog.reports.answerable_serials import NotExactError
+from pypi_assets.catalog.reports.moments import serial_of
+from pypi_assets.catalog.reports.serials_of_times import time_of
+from pypi_assets.locks.environments import PLATFORMS
+from pypi_assets.resolve.formats.json_answer import ChosenReleaseResult, ResolutionResult
+from pypi_assets.resolve.targets import PYTHONS
+from pypi_assets.service.operations import Parameters
+from pypi_assets.service.pages.page import Content, Page, View, page_routes
+from pypi_assets.service.pins import PIN_ACCEPTS, Pinned, parse_pin
+from pypi_assets.service.problems import ProblemError, bad_parameter
+from pypi_assets.service.resolutions import (
+    DEFAULT_PLATFORM,
+    DEFAULT_PYTHON,
+    PlatformText,
+    PythonText,
+    ResolveBody,
+    resolved,
+)
+from pypi_assets.service.service import Service
+
+_MOST = 200
+"""Requirements of a page: it has them in its address."""
+
+
+class ResolvePageParameters(Parameters, frozen=True):
+    """What to resolve, and with which other moment to compare."""
+
+    requirements: Annotated[str, Meta(max_length=4_000, description=f"up to {_MOST} requirements, a line each")] = ""
+    python: PythonText = DEFAULT_PYTHON
+    platform: PlatformText = DEFAULT_PLATFORM
+    semantics: Literal["pip", "uv"] = "pip"
+    than: Annotated[str, Meta(max_length=40, description=f"the other moment: {PIN_ACCEPTS}; empty: none")] = ""
+
+
+class Node(msgspec.Struct, frozen=True):
+    """A release in the tree, with the requirement that leads to it there. `is_above`: it is opened further up."""
+
+    release: ChosenReleaseResult
+    requirement: str
+    is_above: bool
+    requires: Sequence["Node"]
+
+
+class Difference(msgspec.Struct, frozen=True):
+    """A project whose version differs: `before` is at the other moment; None: it is not chosen there."""
+
+    project: str
+    normalized: str
+    before: str | None
+    after: str | None
+
+
+def routes(service: Service) -> list[Route]:
+    """The routes of the page."""
+    return list(page_routes(service, [RESOLVE_PAGE]))
+
+
+def _resolve(view: View, parameters: ResolvePageParameters) -> Content:
+    lines = [line.strip() for line in parameters.requirements.splitlines() if line.strip()]
+    form = {
+        "requirements": lines,
+        "parameters": parameters,
+        "pythons": PYTHONS,
+        "platforms": [name for name in PLATFORMS if "-" in name],
+    }
+    if not lines:
+        return Content("Resolve", {"resolution": None}, {**form, "found": None})
+    if len(lines) > _MOST:
+        raise bad_parameter("requirements", f"there are {len(lines)} requirements", f"up to {_MOST}, a line each")
+    body = ResolveBody(
+        requirements=tuple(lines),
+        python=parameters.python,
+        platform=parameters.platform,
+        semantics=parameters.semantics,
+    )
+    found = resolved(view.service, view.pinned, body)
+    parts: dict[str, Any] = {"resolution": found}
+    shown: dict[str, Any] = {**form, "found": found, "tree": tree(found), "other": None}
+    if parameters.than:
+        view.is_lasting = False  # what is known of the other serial can change while this one stays
+        other = _pinned(view.service, parameters.than)
+        parts["other"] = resolved(view.service, other, body)
+        shown |= {"other": other, "before": parts["other"], "differences": differences(parts["other"], found)}
+    return Content("Resolve", parts, shown)
+
+
+def tree(found: ResolutionResult) -> list[Node]:
+    """The releases below those that the question names. Each is opened where it comes first."""
+    releases = {one["normalized"]: one for one in found["releases"] or ()}
+    opened: set[str] = set()
+
+    def node(name: str, by: str | None) -> Node:
+        release = releases[name]
+        is_above = name in opened
+        opened.add(name)
+        texts = [one["requirement"] for one in release["required_by"] if one["normalized"] == by]
+        below = [] if is_above else [node(one["normalized"], name) for one in release["requires"]]
+        return Node(release, " and ".join(dict.fromkeys(texts)), is_above, below)
+
+    return [node(name, None) for name in found["roots"] if name in releases]
+
+
+def differences(before: ResolutionResult, after: ResolutionResult) -> list[Difference]:
+    """The projects whose versions differ between two answers, by name."""
+    old, new = _by_name(before), _by_name(after)
+    return [
+        Difference(
+            project=(new.get(name) or old[name])["project"],
+            normalized=name,
+            before=old[name]["version"] if name in old else None,
+            after=new[name]["version"] if name in new else None,
+        )
+        for name in sorted(old.keys() | new.keys())
+        if (old[name]["version"] if name in old else None) != (new[name]["version"] if name in new else None)
+    ]
+
+
+def _by_name(found: ResolutionResult) -> Mapping[str, ChosenReleaseResult]:
+    return {one["normalized"]: one for one in found["releases"] or ()}
+
+
+def _pinned(service: Service, text: str) -> Pinned:
+    """The other moment. Raises ProblemError."""
+    catalog = service.require_catalog()
+    try:
+        serial = serial_of(catalog, parse_pin(text.strip()).moment)
+    except NotExactError as error:
+        raise ProblemError(404, "not-exact", str(error), parameter="than") from None
+    except ProblemError as error:
+        raise bad_parameter("than", error.problem.detail, PIN_ACCEPTS) from None
+    with catalog.read() as connection:
+        return Pinned(catalog, serial, epoch_of(connection, serial), time_of(connection, serial))
+
+
+RESOLVE_PAGE = Page(
+    path="/resolve",
+    template="resolve.html",
+    summary="Which versions an installer would choose, now or at a serial",
+    parameters=ResolvePageParameters,
+    content=_resolve,
+)

@@ -1,0 +1,132 @@
+"""The route of resolutions: which versions an installer would choose."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+from starlette.routing import Route
+
+from pypi_assets.locks.environments import EnvironmentNameError
+from pypi_assets.resolve.formats.json_answer import ResolutionResult
+from pypi_assets.resolve.questions import Question, ResolveError, Semantics, Unknown, Wanted, parse_wanted
+from pypi_assets.resolve.targets import Target, target
+from pypi_assets.service.answers import Answer, to_json
+from pypi_assets.service.lookups import One, past_answer
+from pypi_assets.service.operations import Call, Operation, Parameters, operation_routes
+from pypi_assets.service.pins import Pinned
+from pypi_assets.service.problems import ProblemError, bad_parameter
+from pypi_assets.service.resolver import Job
+from pypi_assets.service.service import Service
+
+MOST_REQUIREMENTS = 5_000
+DEFAULT_PYTHON, DEFAULT_PLATFORM = "3.13", "linux-x86_64"
+RequirementText = Annotated[
+    str, Meta(min_length=1, max_length=4_000, description="a requirement as pip has it, such as requests>=2.30")
+]
+Requirements = Annotated[
+    tuple[RequirementText, ...],
+    Meta(max_length=MOST_REQUIREMENTS, description=f"up to {MOST_REQUIREMENTS} requirements as pip has them"),
+]
+PythonText = Annotated[str, Meta(max_length=20, description="a version of CPython, 3.12 or 3.12.4")]
+PlatformText = Annotated[
+    str, Meta(max_length=100, description="linux-x86_64, macos-arm64, windows-x86_64 and others, or a tag of wheels")
+]
+CooldownHours = Annotated[
+    int, Meta(ge=0, le=87_600, description="hours: files that were uploaded within this time are left out")
+]
+
+
+class ResolveParameters(Parameters, frozen=True):
+    """The question is in the body."""
+
+
+class ResolveBody(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
+    """What to resolve, for which environment, and by whose rules."""
+
+    requirements: Requirements
+    constraints: Requirements = ()
+    python: PythonText = DEFAULT_PYTHON
+    platform: PlatformText = DEFAULT_PLATFORM
+    semantics: Literal["pip", "uv"] = "pip"
+    prereleases: bool = False
+    only_binary: bool = False
+    cooldown_hours: CooldownHours = 0
+    unknown: Literal["fail", "assume-none"] = "fail"
+
+
+def routes(service: Service) -> list[Route]:
+    """The route of resolutions."""
+    return list(operation_routes(service, [RESOLVE]))
+
+
+def resolved(service: Service, pinned: Pinned | None, body: ResolveBody) -> ResolutionResult:
+    """The answer, as values of JSON. Raises ProblemError, which names what is wrong with the question."""
+    moment = datetime.now(UTC) if pinned is None else pinned.at
+    environment = _target(body)
+    question = Question(
+        requirements=_parsed(body.requirements, "requirements"),
+        environment=environment.environment,
+        constraints=_parsed(body.constraints, "constraints"),
+        semantics=Semantics(body.semantics),
+        prereleases=body.prereleases,
+        only_binary=body.only_binary,
+        uploaded_before=_before(moment, body.cooldown_hours),
+        unknown=Unknown(body.unknown),
+    )
+    seconds = service.settings.service_resolve_timeout_s
+    if pinned is None:
+        job = Job(question, [environment], seconds, set_id=service.datasets().id)
+    else:
+        job = Job(question, [environment], seconds, serial=pinned.serial, epoch=pinned.epoch)
+    return service.resolver.answer(job)
+
+
+def _resolve(service: Service, call: Call[ResolveParameters]) -> Answer:
+    pinned = call.pinned
+    if pinned is not None:
+        found = resolved(service, pinned, call.body)
+        return past_answer(pinned, One[ResolutionResult](serial=pinned.serial, epoch=pinned.epoch, result=found))
+    service = service.of_one_set()
+    datasets = service.datasets()
+    found = resolved(service, None, call.body)
+    return Answer(
+        to_json(One[ResolutionResult](serial=datasets.serial, set=datasets.id, result=found)), serial=datasets.serial
+    )
+
+
+def _target(body: ResolveBody) -> Target:
+    try:
+        return target(body.python, body.platform)
+    except EnvironmentNameError as error:
+        raise bad_parameter("body", str(error)) from None
+
+
+def _parsed(texts: tuple[str, ...], name: str) -> tuple[Wanted, ...]:
+    try:
+        return tuple(map(parse_wanted, texts))
+    except ResolveError as error:
+        raise bad_parameter("body", f"{name}: {error}") from None
+
+
+def _before(moment: datetime | None, hours: int) -> datetime | None:
+    if not hours:
+        return None
+    if moment is None:
+        raise ProblemError(404, "not-exact", "no time is known of this serial, from which a cooldown could count back")
+    return moment - timedelta(hours=hours)
+
+
+RESOLVE = Operation(
+    path="/v1/resolve",
+    method="POST",
+    handler=_resolve,
+    summary="Which versions an installer would choose",
+    description=(
+        "For one environment, with what requires what. Where there is no solution, `releases` is null, and `proof` has"
+        " the steps that show it. It is ended with a problem where it takes too long."
+    ),
+    parameters=ResolveParameters,
+    body=ResolveBody,
+    answer=One[ResolutionResult],
+)

@@ -1,0 +1,201 @@
+"""Resolves requirements in a process of its own, so that look-ups wait for no resolution.
+
+The process opens the published sets and the catalog itself. It answers one question after the other. What takes longer
+than it may ends by itself, or with the process. It also ends with the process that has started it.
+"""
+
+import multiprocessing
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+from typing import Any, NamedTuple
+
+from pypi_assets.assembly import catalog_to_read, storage_from
+from pypi_assets.catalog.database import Catalog
+from pypi_assets.lookup.depgraph_reader import DepgraphReader
+from pypi_assets.lookup.published_sets import PublishedSets
+from pypi_assets.resolve.formats.json_answer import ResolutionResult, as_json, proof_as_json
+from pypi_assets.resolve.provider import ResolutionLimitError
+from pypi_assets.resolve.questions import Question
+from pypi_assets.resolve.releases import PastIndex, PublishedIndex, ReleaseIndex
+from pypi_assets.resolve.targets import Target
+from pypi_assets.resolve.universal import UnsolvableTargetError, resolve_for
+from pypi_assets.service.problems import ProblemError, problem_of, unavailable
+from pypi_assets.settings import Settings
+
+_NICENESS = 5
+"""Look-ups come first where a core is short."""
+_INDEXES = 3
+"""Of how many serials the process keeps what was read."""
+_GRACE_S = 5.0
+"""For how much longer than it may take a resolution is waited for: it looks at the clock only now and then."""
+_START_S = 60.0
+"""For how long the process may take to start, on a machine that has other things to do."""
+_AT_ONCE = 4
+"""How many may wait for the process: each has a thread, and look-ups need the others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A question, which may take `seconds`. `set_id` is the published set that answers it; None: the catalog,
+    at `serial` in its `epoch`.
+    """
+
+    question: Question
+    targets: Sequence[Target]
+    seconds: float
+    set_id: str | None = None
+    serial: int = 0
+    epoch: int = 0
+
+
+class _Failure(NamedTuple):
+    """A problem, as it is sent between processes."""
+
+    status: int
+    kind: str
+    detail: str
+    headers: tuple[tuple[str, str], ...]
+
+
+class ResolverProcess:
+    """The process, as the service has it. It starts when it is first needed, and again where it has ended."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._slots = threading.Semaphore(_AT_ONCE)
+        self._using = threading.Lock()
+        self._process: BaseProcess | None = None
+        self._connection: Connection[Any, Any] | None = None
+
+    def answer(self, job: Job) -> ResolutionResult:
+        """The answer, as values of JSON. Raises ProblemError: busy, too slow, or what the resolution ended with."""
+        with self._slot(), self._using:
+            try:
+                connection = self._started()
+                connection.send(job)
+                if not connection.poll(job.seconds + _GRACE_S):
+                    self._end()
+                    raise _too_slow(f"the resolution took longer than {job.seconds:g} s")
+                found = connection.recv()
+            except (EOFError, OSError):
+                self._end()
+                raise unavailable("the process that resolves has ended, and begins again") from None
+        if isinstance(found, _Failure):
+            raise ProblemError(found.status, found.kind, found.detail, headers=found.headers)
+        answer: ResolutionResult = found
+        return answer
+
+    def close(self) -> None:
+        """Ends the process."""
+        with self._using:
+            self._end()
+
+    @contextmanager
+    def _slot(self) -> Iterator[None]:
+        if not self._slots.acquire(blocking=False):
+            retry = [("Retry-After", "1")]
+            raise ProblemError(503, "busy", f"{_AT_ONCE} resolutions are under way already", headers=retry)
+        try:
+            yield
+        finally:
+            self._slots.release()
+
+    def _started(self) -> "Connection[Any, Any]":
+        if self._process is not None and not self._process.is_alive():
+            self._end()
+        if self._connection is None:
+            context = multiprocessing.get_context("spawn")
+            self._connection, theirs = context.Pipe()
+            self._process = context.Process(target=_run, args=(self._settings, theirs), name="resolver", daemon=True)
+            self._process.start()
+            theirs.close()  # so that this end notices when the process ends
+            if not self._connection.poll(_START_S):
+                self._end()
+                raise unavailable("the process that resolves does not start")
+            self._connection.recv()
+        return self._connection
+
+    def _end(self) -> None:
+        process, connection = self._process, self._connection
+        self._process = self._connection = None
+        if connection is not None:
+            connection.close()
+        if process is not None and process.pid is not None:
+            process.kill()
+            process.join()
+
+
+def _too_slow(detail: str) -> ProblemError:
+    return unavailable(f"{detail}: narrow the requirements", "too-slow")
+
+
+def _run(settings: Settings, connection: "Connection[Any, Any]") -> None:
+    """What the process does, until the other end is closed."""
+    with suppress(OSError):
+        os.nice(_NICENESS)
+    resolving = _Resolving(settings)
+    with suppress(EOFError, OSError, KeyboardInterrupt):
+        connection.send(None)  # it is ready
+        while True:
+            connection.send(resolving.reply(connection.recv()))
+
+
+class _Resolving:
+    """Answers in the process, and remembers the indexes of the last serials."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._sets: PublishedSets | None = None
+        self._catalog: Catalog | None = None
+        self._indexes: OrderedDict[object, ReleaseIndex] = OrderedDict()
+
+    def reply(self, job: Job) -> ResolutionResult | _Failure:
+        """The answer, or the problem that it ended with."""
+        try:
+            return self._answer(job)
+        except ResolutionLimitError as error:
+            return _failure(_too_slow(str(error)))
+        except Exception as error:  # noqa: BLE001 - the process goes on
+            problem = problem_of(error)
+            return _failure(problem) if problem else _Failure(500, "internal", f"{type(error).__name__}: {error}", ())
+
+    def _answer(self, job: Job) -> ResolutionResult:
+        if job.set_id is None:
+            index = self._index((job.serial, job.epoch), lambda: PastIndex(self._open_catalog(), job.serial))
+        else:
+            set_id = job.set_id
+            index = self._index(set_id, lambda: self._published(set_id))
+        try:
+            return as_json(resolve_for(index, job.question, job.targets, most_seconds=job.seconds))
+        except UnsolvableTargetError as error:
+            return proof_as_json(index.serial, job.question, error, ())
+
+    def _index(self, key: object, opened: Callable[[], ReleaseIndex]) -> ReleaseIndex:
+        found = self._indexes.pop(key, None) or opened()
+        self._indexes[key] = found
+        while len(self._indexes) > _INDEXES:
+            self._indexes.popitem(last=False)
+        return found
+
+    def _published(self, set_id: str) -> ReleaseIndex:
+        if self._sets is None:
+            self._sets = PublishedSets(storage_from(self._settings, read_only=True), self._settings.leveldbs_dir)
+        opened = self._sets.open_named(set_id)
+        if opened is None:
+            raise unavailable(f"the set {set_id} is no longer published")
+        return PublishedIndex(opened.reader(DepgraphReader))
+
+    def _open_catalog(self) -> Catalog:
+        if self._catalog is None:
+            self._catalog = catalog_to_read(self._settings)
+        return self._catalog
+
+
+def _failure(error: ProblemError) -> _Failure:
+    return _Failure(error.problem.status, error.problem.type.partition("#")[2], error.problem.detail, error.headers)

@@ -1,0 +1,102 @@
+from urllib.parse import urlencode
+
+import pytest
+
+from pypi_assets.service.pages.resolutions import differences, tree
+from pypi_assets_tests.service.pages.documents import page
+from pypi_assets_tests.service.published import Client, Published
+
+WHERE = {"python": "3.12", "platform": "linux-x86_64"}
+
+
+def path(*requirements: str, at: str = "", **fields: str) -> str:
+    return f"{at}/resolve/?{urlencode({'requirements': chr(10).join(requirements), **WHERE, **fields})}"
+
+
+def test_without_requirements_there_is_a_form(client: Client):
+    document = page(client, "/resolve/")
+    assert "What would be installed" in document.text
+    assert "releases" not in document.text
+
+
+def test_the_versions_that_are_chosen_as_a_tree(client: Client):
+    document = page(client, path("demo", "other.app"))
+    assert "3 releases" in document.text
+    assert document.links["PyYAML"].startswith("/release/pyyaml/6.0/")
+    assert "demo==2.1" in document.text
+
+
+def test_why_there_is_no_solution(client: Client):
+    document = page(client, path("demo", "pyyaml>7"))
+    assert "There is no solution" in document.text
+    assert "no version of pyyaml is >7 (the newest is 6.0)" in document.text
+
+
+def test_what_differs_at_another_moment(client: Client, published: Published):
+    document = page(client, path("demo", than="2026-03-05"))
+    assert "Compared with serial" in document.text
+    assert "changed demo 1.0 to 2.1" in document.text
+    same = page(client, path("demo", than=str(published.index.serial)))
+    assert "The same versions were chosen then." in same.text
+
+
+def test_at_a_serial_it_is_as_it_was(client: Client, published: Published):
+    serial = published.index.serial
+    at = f"/at/{serial}.{serial}"
+    assert "demo==2.1" in page(client, path("demo", at=at)).text
+    data = client.get(path("demo", at=at).replace("/resolve/", "/resolve.json"))
+    assert [one["version"] for one in data.json()["resolution"]["releases"]] == ["2.1", "6.0"]
+    assert "immutable" in data.headers["cache-control"]
+    compared = client.get(path("demo", at=at, than="2026-03-05").replace("/resolve/", "/resolve.json"))
+    assert "immutable" not in compared.headers["cache-control"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "text"),
+    [
+        ({"than": "soon"}, "neither a serial nor a time"),
+        ({"than": "9999999"}, "no answer for serial 9999999"),
+        ({"python": "2"}, "no version of Python"),
+        ({"platform": "x"}, "no platform"),
+    ],
+)
+def test_what_is_wrong_is_named(client: Client, fields: dict[str, str], text: str):
+    answer = client.get(path("demo", **fields))
+    assert answer.status_code in {400, 404}
+    assert text in answer.text
+
+
+def test_too_many_requirements_are_refused(client: Client):
+    assert client.get(path(*["a"] * 201)).status_code == 400
+
+
+def release(name: str, version: str, *requires: str) -> dict[str, object]:
+    return {
+        "project": name,
+        "normalized": name,
+        "version": version,
+        "requires": [{"normalized": one, "version": "1"} for one in requires],
+        "required_by": [{"normalized": None, "requirement": f"{name}>0"}],
+    }
+
+
+def test_a_tree_opens_each_release_once_and_ends_in_circles():
+    found = {"roots": ["a", "b"], "releases": [release("a", "1", "b", "c"), release("b", "1", "a"), release("c", "1")]}
+    a, b = tree(found)  # type: ignore[arg-type]
+    assert [one.release["normalized"] for one in a.requires] == ["b", "c"]
+    assert a.requirement == "a>0"
+    [again] = a.requires[0].requires
+    assert (again.release["normalized"], again.is_above) == ("a", True)
+    assert (b.is_above, b.requires) == (True, [])
+
+
+def test_differences_are_those_of_versions():
+    before = {"releases": [release("a", "1"), release("b", "1"), release("c", "1")]}
+    after = {"releases": [release("a", "1"), release("b", "2"), release("d", "1")]}
+    found = differences(before, after)  # type: ignore[arg-type]
+    assert [(one.normalized, one.before, one.after) for one in found] == [
+        ("b", "1", "2"),
+        ("c", "1", None),
+        ("d", None, "1"),
+    ]
+    assert differences({"releases": None}, after)[0].before is None  # type: ignore[arg-type]
