@@ -20,6 +20,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from broken_build import FIRST, REQUIREMENT, SECOND, blamed, make_wheel
 from folders import DAGSTER_HOME, DATA, DEMO, DOWNLOADS, INDEX, ROOT, environment, free_port, remember_port
 from pages import start as start_pages
 from pages import stop as stop_pages
@@ -126,7 +127,8 @@ def run_pipeline(files: list[Path], port: int) -> int:
 
     step(2, "A package index", "It uses PyPI's protocol: a changelog by XML-RPC, pages in JSON, files with ranges.")
     history = History(INDEX)
-    upload(history, [path for path in files if not path.name.startswith(LATER)])
+    first_wheel = make_wheel(INDEX.parent / "orchard", FIRST)
+    upload(history, [*(path for path in files if not path.name.startswith(LATER)), first_wheel])
     with running(INDEX, port) as url, Pipeline() as pipeline:
         serial_before = history.state().last_serial
         show_line(f"{url} has {len(history.state().projects)} projects, its last serial is {serial_before}")
@@ -145,6 +147,7 @@ def run_pipeline(files: list[Path], port: int) -> int:
         yanked = pipeline.yanked("requests")
         show_line(f"yanked files of requests: {', '.join(yanked)}")
         check(before, after, yanked)
+        find_the_broken_build(serial_before, history.state().last_serial)
     what_next(serial_before)
     return before_yank
 
@@ -202,6 +205,8 @@ def change_index(history: "History", later: list[Path]) -> int:
     for path in later:
         history.add(path, at=ago(days=4))
         show_line(f"uploaded {path.name}")
+    history.add(make_wheel(INDEX.parent / "orchard", SECOND), at=ago(days=4))
+    show_line(f"uploaded {SECOND}, a second wheel of a release that was there")
     before_yank = history.state().last_serial or 0
     history.yank("requests", "2.31.0", "shown in the demo", at=ago(days=3))
     show_line("yanked requests 2.31.0")
@@ -210,6 +215,12 @@ def change_index(history: "History", later: list[Path]) -> int:
     history.remove_project("text-unidecode", at=ago(days=1))
     show_line("removed the project text-unidecode (one event, no event per file)")
     return before_yank
+
+
+def find_the_broken_build(good: int | None, bad: int | None) -> None:
+    step(10, "A broken build", f"{REQUIREMENT} could be installed before the changes, and cannot any more: why?")
+    for line in blamed(good or 0, bad or 0):
+        show_line(line)
 
 
 def follow_index(pipeline: "Pipeline") -> None:
@@ -302,6 +313,8 @@ def what_next(serial_before: int | None) -> None:
         ("pypi-assets lookup command slugify", "which projects install a command"),
         ("pypi-assets lookup hash --file .demo/downloads/sdists/six-1.17.0.tar.gz", "which project a file is from"),
         (f"pypi-assets files --project click --at-serial {serial_before}", "what was true before the changes"),
+        ("pypi-assets resolve google-auth", "which versions would be installed, as a tree"),
+        (f"pypi-assets blame {REQUIREMENT} --good {serial_before}", "which event broke a build"),
         ("pypi-assets inspect .demo/downloads/sdists/six-1.17.0.tar.gz", "read one file"),
     ):
         table.add_row(f"  [bold]{command}[/bold]", text)
@@ -316,6 +329,7 @@ def show_pages(url: str, before_yank: int) -> None:
         ("Which project is `import dateutil`?", "import/dateutil/"),
         ("What requires six?", "dependents/six/"),
         ("What was true before the yank of requests 2.31.0?", f"at/{before_yank}/project/requests/"),
+        ("What would be installed?", "resolve/?requirements=google-auth%0Apython-slugify"),
         ("Everything else:", ""),
     ):
         console.print(f"  {question:<50} {url}{address}", highlight=False, soft_wrap=True)
