@@ -182,7 +182,7 @@ class SlowBatch:
 
     def write(self) -> None:
         time.sleep(0.002)
-        self.db.waiting.remove(self)
+        self.db.waiting.discard(self)
         self.db.records += self.records
 
 
