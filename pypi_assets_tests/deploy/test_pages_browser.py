@@ -21,6 +21,7 @@ pytestmark = [
 PAGES = (
     *("/", "/search/?q=demo", "/search/?q=never-was", "/import/yaml/", "/project/demo/", "/project/gone/", "/nowhere"),
     *("/release/demo/2.1/", "/changes/demo/", "/dependents/pyyaml/", "/history/demo/", "/command/demo/"),
+    *("/resolve/", "/resolve/?requirements=demo&than=2026-03-05", "/resolve/?requirements=demo%3E9"),
     "/at/20.20/project/demo/",
 )
 PHONE = {"width": 360, "height": 740, "deviceScaleFactor": 1, "mobile": True}

@@ -21,6 +21,7 @@ ALL = (
     "/release/demo/2.1/",
     "/release/demo/2.0/",
     "/changes/demo/",
+    "/resolve/?requirements=demo&python=3.12",
     "/file/" + "0" * 64 + "/",
 )
 """A page of each kind, which is also there at an earlier serial."""
