@@ -28,9 +28,19 @@ Requirements = Annotated[
     tuple[RequirementText, ...],
     Meta(max_length=MOST_REQUIREMENTS, description=f"up to {MOST_REQUIREMENTS} requirements as pip has them"),
 ]
-PythonText = Annotated[str, Meta(max_length=20, description="a version of CPython, 3.12 or 3.12.4")]
+PythonText = Annotated[
+    str, Meta(pattern=r"^3\.[0-9]{1,2}(\.[0-9]{1,2})?$", description="a version of CPython, 3.12 or 3.12.4")
+]
 PlatformText = Annotated[
-    str, Meta(max_length=100, description="linux-x86_64, macos-arm64, windows-x86_64 and others, or a tag of wheels")
+    str,
+    Meta(
+        pattern=(
+            r"^(linux|macos|windows|(linux|musllinux)-(x86_64|aarch64)|macos-(arm64|x86_64)|windows-(x86_64|arm64)|win32"
+            r"|win_amd64|win_arm64|(manylinux|musllinux)_[0-9]{1,3}_[0-9]{1,3}_[a-z0-9_]{1,40}"
+            r"|macosx_1[0-9]_[0-9]{1,2}_(arm64|x86_64))$"
+        ),
+        description="linux-x86_64, macos-arm64, windows-x86_64 and others, or a platform as wheels name it",
+    ),
 ]
 CooldownHours = Annotated[
     int, Meta(ge=0, le=87_600, description="hours: files that were uploaded within this time are left out")

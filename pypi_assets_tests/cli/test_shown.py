@@ -64,6 +64,8 @@ RUNS: dict[str, list[list[str]]] = {
     "owners": [["good"], [XML_TEXT]],
     "impact": [["demo"], ["demo", "--transitive"], ["demo", "--at", "1"], [XML_TEXT], ["--osv", ADVISORIES]],
     "breaks": [["demo==9", "--transitive"], ["demo==9", "--at", "2026-01-01"], [f"demo=={XML_TEXT}"]],
+    "resolve": [["good"], ["demo", "--unknown", "assume-none"], ["demo", "--at", "1"], [XML_TEXT]],
+    "blame": [["demo", "--good", "1"], ["demo", "--good", "1", "--all", "--unknown", "assume-none"], [XML_TEXT]],
     "report removals": [[], ["--within", XML_TEXT]],
     "report solvability": [[], ["--day", XML_TEXT]],
     "lookup page": [*PROJECTS],

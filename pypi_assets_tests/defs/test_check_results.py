@@ -19,7 +19,7 @@ def test_what_an_index_puts_into_a_description_is_inert() -> None:
 
 
 def test_each_check_and_each_markdown_goes_through_the_functions_that_escape() -> None:
-    escaping = r"markdown_table|_example_table|_key_schema|preview|table"
+    escaping = r"markdown_table|_example_table|losses_table|_key_schema|preview|table"
     made = re.compile(rf"dg\.AssetCheckResult\(|MetadataValue\.md\((?!f?\"?\{{?({escaping})\b)")
     found = [str(path) for path in PACKAGE.rglob("*.py") if made.search(path.read_text(encoding="utf-8"))]
     assert found == [str(PACKAGE / "defs" / "check_results.py")]

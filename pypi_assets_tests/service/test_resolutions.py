@@ -59,8 +59,8 @@ def test_a_cooldown_counts_back_from_the_moment_of_the_answer(client: Client, pu
     [
         ({"requirements": ["demo>"]}, "requirements: 'demo>' is no requirement"),
         ({"requirements": [], "constraints": ["="]}, "constraints: '=' is no requirement"),
-        ({"requirements": ["demo"], "python": "2.7"}, "'2.7' is no version of Python"),
-        ({"requirements": ["demo"], "platform": "amiga"}, "'amiga' is no platform"),
+        ({"requirements": ["demo"], "python": "2.7"}, "matching regex"),
+        ({"requirements": ["demo"], "platform": "amiga"}, "matching regex"),
         ({"requirements": ["demo"], "semantics": "conda"}, "semantics"),
         ({"requirements": ["demo @ https://example.org/demo.whl"]}, "name a version instead"),
         ({"requirements": [""]}, "requirements"),

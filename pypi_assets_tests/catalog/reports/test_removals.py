@@ -115,7 +115,7 @@ def test_what_happens_after_the_serial_does_not_count_though_its_time_is_the_sam
 
 STEPS = st.lists(
     st.tuples(
-        st.sampled_from([0.0, 0.4, 1.0, 2.5]),
+        st.sampled_from([0.0, 0.5, 1.0, 2.5]),
         st.sampled_from(["add file", "remove file", "remove release", QUARANTINE, CLEAR]),
         st.sampled_from(["a.zip", "b.zip", "c.zip"]),
     ),
