@@ -67,7 +67,7 @@ _few_decoder = msgspec.json.Decoder(tuple[list[msgspec.Raw], list[tuple[str, int
 
 
 class _Yank(msgspec.Struct):
-    """The part of the shared JSON of files that says whether they are yanked."""
+    """The part of the shared JSON of files with whether they are yanked."""
 
     yanked: bool
 
