@@ -6,7 +6,7 @@ resolutions.
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -66,9 +66,13 @@ class Change:
 
     @property
     def pins(self) -> dict[str, tuple[str | None, str | None]]:
-        before, after = self.before.pins or {}, self.after.pins or {}
-        names = sorted(before.keys() | after.keys())
-        return {name: (before.get(name), after.get(name)) for name in names if before.get(name) != after.get(name)}
+        return changed_pins(self.before.pins or {}, self.after.pins or {})
+
+
+def changed_pins(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, tuple[str | None, str | None]]:
+    """The versions that differ, by name, before and after: None where there is none."""
+    names = sorted(before.keys() | after.keys())
+    return {name: (before.get(name), after.get(name)) for name in names if before.get(name) != after.get(name)}
 
 
 @dataclass(frozen=True, slots=True)

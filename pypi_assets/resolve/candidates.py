@@ -130,19 +130,17 @@ class Candidates:
 
     def newest_first(self, bits: int) -> Iterator[tuple[int, Candidate]]:
         """The known versions among `bits` of which a file can be taken, with their numbers."""
+        return ((number, candidate) for number, candidate in self.live(bits) if candidate.file is not None)
+
+    def live(self, bits: int) -> Iterator[tuple[int, Candidate]]:
+        """The known versions among `bits` that have files, the newest first, with their numbers."""
         left = bits & self.known
         while left:
             number = left.bit_length() - 1
             left ^= 1 << number
             candidate = self[number]
-            if candidate.file is not None:
+            if candidate.files:
                 yield number, candidate
-
-    def live(self, bits: int) -> Iterator[tuple[int, Candidate]]:
-        """The known versions among `bits` that have files, the newest first, with their numbers."""
-        for number in reversed(range(self.count)):
-            if bits >> number & 1 and self[number].files:
-                yield number, self[number]
 
     def yanked(self, bits: int) -> int:
         """Those among `bits` of which only yanked files can be taken."""

@@ -92,13 +92,6 @@ class _PipRules(AbstractProvider[_Requirement, _Candidate, str]):
         self._requested: dict[str, int] = {}
         self._conflicts: Counter[str] = Counter()
         self._made: dict[_Candidate, _Candidate] = {}
-        self._constraints: dict[str, VersionSet] = {}
-        for constraint in self._question.constraints:
-            if provider.holds(constraint, ""):
-                project, found = constraint.project, self._matching(constraint)
-                self._constraints[project] = (
-                    self._constraints[project] & found if project in self._constraints else found
-                )
 
     def of_question(self) -> list[_Requirement]:
         """What the question requires; what has extras comes last."""
@@ -168,8 +161,8 @@ class _PipRules(AbstractProvider[_Requirement, _Candidate, str]):
         if any(one.impossible for one in own) or not [*own, *of_project]:  # none: what required it was taken back
             return lambda: iter(())
         sets = [self._matching(one.wanted) for one in [*own, *of_project] if one.wanted is not None]
-        if project in self._constraints:
-            sets.append(self._constraints[project])
+        if project in self._provider.constraints:
+            sets.append(self._provider.constraints[project])
         among = reduce(and_, sets, VersionSet(self._provider.table(project).known))
         exact = {one.number for one in [*own, *of_project] if one.number is not None}
         if exact:

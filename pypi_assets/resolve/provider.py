@@ -6,6 +6,7 @@ an extra requires the project in the same version, and what the extra adds.
 
 import time
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 from math import inf
 from typing import Any, NamedTuple, cast
 
@@ -112,13 +113,17 @@ class Provider(BaseProvider[str, int]):
                 waiting += self.known(package, version).sets.items()
         return found
 
-    def constraint(self, wanted: Wanted) -> VersionSet | None:
-        """The versions that a constraint leaves; None where it does not hold in the environment."""
-        if not self.holds(wanted, ""):
-            return None
-        self._refuse_url(wanted)
-        self.note_root(wanted)
-        return self.table(wanted.project).matching(wanted.specifier)
+    @cached_property
+    def constraints(self) -> dict[str, VersionSet]:
+        """The versions that the constraints that hold in the environment leave, by project."""
+        found: dict[str, VersionSet] = {}
+        for wanted in self.question.constraints:
+            if self.holds(wanted, ""):
+                self._refuse_url(wanted)
+                self.note_root(wanted)
+                left = self.table(wanted.project).matching(wanted.specifier)
+                found[wanted.project] = found[wanted.project] & left if wanted.project in found else left
+        return found
 
     def note_root(self, wanted: Wanted) -> None:
         table = self.table(wanted.project)

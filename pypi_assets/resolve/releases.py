@@ -72,7 +72,7 @@ class PublishedIndex(ReleaseIndex):
 
     def absence(self, project: str) -> str | None:
         followed = self._depgraph.followed_projects
-        if followed is None or self._depgraph.project(project).results:
+        if followed is None or self._depgraph.releases(project).names:
             return None
         return f"{project} is not among the {followed:,} projects that are followed"
 

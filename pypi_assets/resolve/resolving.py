@@ -132,12 +132,7 @@ def resolve(
 def _attempt(index: ReleaseIndex, provider: Provider, watch: Watch, most_steps: int) -> Resolution:
     question = provider.question
     provider.order_roots(question.requirements)
-    constraints: dict[str, VersionSet] = {}
-    for wanted in question.constraints:
-        found = provider.constraint(wanted)
-        if found is not None:
-            before = constraints.get(wanted.project)
-            constraints[wanted.project] = found if before is None else before & found
+    constraints = provider.constraints  # before the requirements: they too can pin a yanked version
     roots = provider.roots(question.requirements)
     for wanted, _ in roots:
         alone = prove_alone(wanted, provider, index)

@@ -12,6 +12,7 @@ from pypi_assets.catalog.reports.answerable_serials import NotExactError
 from pypi_assets.catalog.reports.moments import serial_of
 from pypi_assets.catalog.reports.serials_of_times import time_of
 from pypi_assets.locks.environments import PLATFORMS
+from pypi_assets.resolve.blame import changed_pins
 from pypi_assets.resolve.formats.json_answer import ChosenReleaseResult, ResolutionResult
 from pypi_assets.resolve.targets import PYTHONS
 from pypi_assets.service.operations import Parameters
@@ -112,21 +113,14 @@ def tree(found: ResolutionResult) -> list[Node]:
 
 def differences(before: ResolutionResult, after: ResolutionResult) -> list[Difference]:
     """The projects whose versions differ between two answers, by name."""
-    old, new = _by_name(before), _by_name(after)
-    return [
-        Difference(
-            project=(new.get(name) or old[name])["project"],
-            normalized=name,
-            before=old[name]["version"] if name in old else None,
-            after=new[name]["version"] if name in new else None,
-        )
-        for name in sorted(old.keys() | new.keys())
-        if (old[name]["version"] if name in old else None) != (new[name]["version"] if name in new else None)
-    ]
+    releases = [*(before["releases"] or ()), *(after["releases"] or ())]
+    projects = {one["normalized"]: one["project"] for one in releases}
+    changed = changed_pins(_pins(before), _pins(after))
+    return [Difference(projects[name], name, *versions) for name, versions in changed.items()]
 
 
-def _by_name(found: ResolutionResult) -> Mapping[str, ChosenReleaseResult]:
-    return {one["normalized"]: one for one in found["releases"] or ()}
+def _pins(found: ResolutionResult) -> Mapping[str, str]:
+    return {one["normalized"]: one["version"] for one in found["releases"] or ()}
 
 
 def _pinned(service: Service, text: str) -> Pinned:
