@@ -348,6 +348,7 @@ def _pax_fields(content: bytes, doubts: Doubts) -> tuple[dict[bytes, bytes], lis
     offsets: list[bytes] = []
     lengths: list[bytes] = []
     at = 0
+    charsets = content.count(b"%s=" % _CHARSET)  # some Pythons look for one before they divide the records
     while at < len(content) and content[at]:
         record = _PAX_LENGTH.match(content, at)
         end = at + int(record[1]) if record else 0
@@ -365,9 +366,11 @@ def _pax_fields(content: bytes, doubts: Doubts) -> tuple[dict[bytes, bytes], lis
             lengths.append(value)
         elif key in _KEPT:
             fields[key] = value
-        elif key == _CHARSET and value not in _CHARSETS:
-            doubts.add(_NO_CHARSET)
+        elif key == _CHARSET and value in _CHARSETS:
+            charsets -= 1
         at = end
+    if charsets:
+        doubts.add(_NO_CHARSET)
     pairs = max(len(offsets), len(lengths))
     if not pairs:
         return fields, []

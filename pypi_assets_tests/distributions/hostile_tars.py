@@ -393,6 +393,12 @@ HEADER_CASES = (
     case("pax: a time that is none", DOUBT, pax((b"mtime", b"inf")), module(TOP + b"evil.py")),
     case("pax: a time in the future", DOUBT, pax((b"mtime", b"9" * 30)), module(TOP + b"evil.py")),
     case("pax: a character set", DOUBT, pax((b"hdrcharset", b"\xff"), (b"path", TOP + b"evil.py")), module(b"x")),
+    case(
+        "pax: a character set behind the records",
+        DOUBT,
+        pax_header(pax_record(b"path", TOP + b"evil.py") + b"\0007 hdrcharset=\xff\n", b"x"),
+        module(b"x"),
+    ),
     case("pax: BINARY", SAME, pax((b"hdrcharset", b"BINARY"), (b"path", TOP + "é.py".encode())), module(b"x")),
     case("global: a path", DOUBT, pax((b"path", TOP + b"evil.py"), kind=b"g"), module(TOP + b"a.txt")),
     case("global: a link's path", DOUBT, pax((b"linkpath", b"setup.py"), kind=b"g"), link(TOP + b"evil.py", b"none")),
