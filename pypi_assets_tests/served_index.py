@@ -16,6 +16,7 @@ from sqlalchemy import select
 from starlette.requests import Request
 from starlette.responses import Response
 
+from pypi_assets import assembly
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.observed.projects import Selection
 from pypi_assets.catalog.reports.live_files import live_files
@@ -23,8 +24,9 @@ from pypi_assets.catalog.tables import changes, distributions, projects
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.devindex.history import History
 from pypi_assets.devindex.server import running
+from pypi_assets.distributions import reader_pool
 from pypi_assets.distributions.limits import Limits
-from pypi_assets.distributions.reader_pool import ReaderPool
+from pypi_assets.distributions.reader_pool import READER_PROGRAM, ReaderPool
 from pypi_assets.index.client import IndexClient
 from pypi_assets.index.rate import RateLimit, Rates
 from pypi_assets.index.transport import Retries
@@ -33,6 +35,7 @@ from pypi_assets_tests.builders import make_sdist, make_wheel
 from pypi_assets_tests.environment import clear_settings
 
 JSON = "application/vnd.pypi.simple.v1+json"
+_USUAL_LIMITS = Limits()
 
 
 @dataclass
@@ -119,12 +122,29 @@ class ServedIndex:
         return Crawler(**(settings | options))  # type: ignore[arg-type]
 
 
+class _KeptReaders(ReaderPool):
+    def close(self) -> None:
+        """They stay for the next test; `atexit` closes them."""
+
+
 @cache
-def shared_readers() -> ReaderPool:
-    """Reader processes for all tests of this process, since each takes a tenth of a second to start."""
-    pool = ReaderPool(Limits(), size=4)
-    atexit.register(pool.close)
+def shared_readers(limits: Limits = _USUAL_LIMITS, *, must_contain: bool = False) -> ReaderPool:
+    """Reader processes for all tests of this process, since each takes some tenths of a second to start."""
+    pool = _KeptReaders(limits, size=4, must_contain=must_contain)
+    atexit.register(ReaderPool.close, pool)
     return pool
+
+
+def keep_readers(patch: pytest.MonkeyPatch) -> None:
+    """Makes commands that run in this process use those readers, and not start their own, unless the test has changed
+    the program that readers are."""
+
+    def kept(limits: Limits, *, size: int, must_contain: bool = False) -> ReaderPool:
+        if reader_pool.READER_PROGRAM != READER_PROGRAM:
+            return ReaderPool(limits, size=size, must_contain=must_contain)
+        return shared_readers(limits, must_contain=must_contain)
+
+    patch.setattr(assembly, "ReaderPool", kept)
 
 
 @contextmanager
@@ -139,6 +159,7 @@ def served_index(folder: Path) -> Iterator[ServedIndex]:
 def followed_index(folder: Path, environment: pytest.MonkeyPatch) -> Iterator[ServedIndex]:
     """Serves an index and sets `environment` for commands that follow it: its URL, a new home and no other setting."""
     clear_settings(environment)
+    keep_readers(environment)
     with served_index(folder / "served") as index:
         for name, value in {"HOME": folder / "home", "INDEX_URL": index.url, "REQUEST_ATTEMPTS": 1}.items():
             environment.setenv(f"PYPI_ASSETS_{name}", str(value))

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 
 import click
@@ -39,13 +40,19 @@ def commands(group: click.Group, prefix: tuple[str, ...] = ()) -> set[tuple[str,
     return found
 
 
-def sources() -> list[Path]:
+@cache
+def sources() -> dict[str, list[Path]]:
+    """The files of Python code by their names."""
     folders = ("pypi_assets", "pypi_assets_tests", "benchmarks", "demo", "deploy")
-    return [ROOT / "setup.py", *(path for name in folders for path in sorted((ROOT / name).rglob("*.py")))]
+    found: dict[str, list[Path]] = {"setup.py": [ROOT / "setup.py"]}
+    for path in (path for folder in folders for path in sorted((ROOT / folder).rglob("*.py"))):
+        found.setdefault(path.name, []).append(path)
+    return found
 
 
 def files_that_end_in(path: str) -> list[Path]:
-    return [one for one in sources() if f"/{one.relative_to(ROOT).as_posix()}".endswith(f"/{path}")]
+    named = sources().get(path.rpartition("/")[2], [])
+    return [one for one in named if f"/{one.relative_to(ROOT).as_posix()}".endswith(f"/{path}")]
 
 
 def defined_in(paths: Iterable[Path]) -> set[str]:

@@ -3,7 +3,7 @@
 import ast
 import graphlib
 import importlib
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -146,23 +146,34 @@ def part(path: Path) -> str:
     return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
 
+@cache
 def modules() -> list[Path]:
     return [path for path in sorted(PACKAGE.rglob("*.py")) if path != PACKAGE / "__init__.py"]
 
 
-def imports(path: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+@cache
+def statements(path: Path) -> tuple[ast.Import | ast.ImportFrom | ast.withitem, ...]:
+    """The imports of a module, and what its `with` statements open."""
+    kinds = (ast.Import, ast.ImportFrom, ast.withitem)
+    return tuple(node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, kinds))
+
+
+@cache
+def imports(path: Path) -> tuple[str, ...]:
+    found: list[str] = []
+    for node in statements(path):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            found += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path} imports relatively"
-            yield f"{node.module}"
+            found.append(f"{node.module}")
+    return tuple(found)
 
 
 def imported_modules(path: Path) -> set[str]:
     """The names of all that a module imports, whether it is a module or something in one."""
     found = set(imports(path))
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in statements(path):
         if isinstance(node, ast.ImportFrom):
             found |= {f"{node.module}.{alias.name}" for alias in node.names}
     return found
@@ -246,7 +257,7 @@ def test_every_room_of_the_catalog_is_known_and_described():
     "path", [path for path in modules_in_rooms("catalog") if room(path) == "reports"], ids=lambda path: path.stem
 )
 def test_reports_write_nothing(path: Path):
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in statements(path):
         if isinstance(node, ast.ImportFrom):
             names = {alias.name for alias in node.names}
             assert not names & {"insert", "update", "delete", "insert_missing", "upsert"}
@@ -275,7 +286,7 @@ def test_only_the_chain_of_deletions_calls_its_links(link: str):
     folder, name = f"pypi_assets.{module}".rsplit(".", 1)
     users = set()
     for path in modules():
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in statements(path):
             if isinstance(node, ast.Import):
                 found = any(alias.name == f"{folder}.{name}" for alias in node.names)
             elif isinstance(node, ast.ImportFrom):
@@ -291,12 +302,7 @@ def test_only_the_chain_of_deletions_calls_its_links(link: str):
 @pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_what_writes_to_the_catalog_can_run_again(path: Path):
     """A server may roll any transaction back, so all but `transact` itself give it a function."""
-    opened = [
-        item.context_expr
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.With)
-        for item in node.items
-    ]
+    opened = [node.context_expr for node in statements(path) if isinstance(node, ast.withitem)]
     calls = [part for one in opened for part in ast.walk(one) if isinstance(part, ast.Call)]
     written = {ast.unparse(call.func) for call in calls if ast.unparse(call.func).endswith(".write")}
     assert not written or path == PACKAGE / "catalog" / "database.py"

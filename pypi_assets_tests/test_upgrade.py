@@ -20,6 +20,7 @@ from pypi_assets.devindex.server import running
 from pypi_assets_tests.builders import make_wheel
 from pypi_assets_tests.cli.commands import Commands
 from pypi_assets_tests.environment import clear_settings
+from pypi_assets_tests.served_index import keep_readers
 
 STORED = Path(__file__).parent / "previous_version" / "home.tar.xz"
 ENTRY_POINTS = "[console_scripts]\nalpha = zeta.cli:main\n"
@@ -47,6 +48,7 @@ def previous(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Previo
     with tarfile.open(STORED) as stored:
         stored.extractall(tmp_path, filter="data")
     clear_settings(monkeypatch)
+    keep_readers(monkeypatch)
     with running(tmp_path / "index") as url:
         with closing(sqlite3.connect(tmp_path / "home" / "catalog.sqlite")) as catalog, catalog:
             catalog.execute("UPDATE catalog_state SET index_url = ?", (url,))  # it was served at another port then

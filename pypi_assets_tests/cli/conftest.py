@@ -8,7 +8,7 @@ import pytest
 
 from pypi_assets_tests.cli.commands import Commands
 from pypi_assets_tests.environment import clear_settings
-from pypi_assets_tests.served_index import ServedIndex, served_index
+from pypi_assets_tests.served_index import ServedIndex, keep_readers, served_index
 
 
 @dataclass(frozen=True)
@@ -24,6 +24,7 @@ class TwoVisits:
 @pytest.fixture
 def commands(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Commands:
     clear_settings(monkeypatch)
+    keep_readers(monkeypatch)
     monkeypatch.chdir(tmp_path)
     home = tmp_path / "home"
     for name, value in {

@@ -1,9 +1,10 @@
 """What starting a command imports: `--version`, help, completion and look-ups wait for nothing that they do not use."""
 
+import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pytest
 
@@ -32,25 +33,44 @@ PARTS_OF_LOOKUP = {
 is what a requirement names."""
 
 _RUN = """
-import atexit, sys
+import atexit, json, os, sys
 
 known = set(sys.modules)
-atexit.register(lambda: print(*set(sys.modules) - known, file=sys.stderr))
+commands = json.load(sys.stdin)
 from pypi_assets.cli import main
-main()
+for arguments in commands:
+    if (child := os.fork()) == 0:
+        atexit.register(lambda: print("imported:", *set(sys.modules) - known, file=sys.stderr))
+        sys.argv[1:] = arguments
+        sys.exit(main())
+    if os.waitpid(child, 0)[1]:
+        sys.exit(f"{arguments} failed")
 """
 
 
-def imported(*arguments: str, variables: Mapping[str, str] | None = None) -> set[str]:
-    """The names of all modules that a command imports. It must succeed."""
+def imported_by(commands: Sequence[Sequence[str]], variables: Mapping[str, str] | None = None) -> list[set[str]]:
+    """The names of all modules that each command imports. They must succeed.
+
+    Each runs in a fork of one process, which has imported what defines the list of commands.
+    """
     done = subprocess.run(
-        [sys.executable, "-c", _RUN, *arguments],
+        [sys.executable, "-c", _RUN],
         env=os.environ | (variables or {}),
+        input=json.dumps(commands),
         check=True,
-        capture_output=True,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
         text=True,
     )
-    return set(done.stderr.splitlines()[-1].split())
+    words = [line.split() for line in done.stderr.splitlines()]
+    found = [set(line[1:]) for line in words if line[:1] == ["imported:"]]
+    assert len(found) == len(commands)
+    return found
+
+
+def imported(*arguments: str, variables: Mapping[str, str] | None = None) -> set[str]:
+    """The same of one command."""
+    return imported_by([arguments], variables)[0]
 
 
 def libraries(modules: set[str]) -> set[str]:
@@ -79,9 +99,10 @@ def test_completion_of_a_command_imports_no_command() -> None:
 
 
 def test_help_and_completion_of_a_command_import_no_more_than_a_look_up() -> None:
-    for path, _ in every_command():
+    paths = [path for path, _ in every_command()]
+    for path, modules in zip(paths, imported_by([(*path, "--help") for path in paths]), strict=True):
         allowed = LOOKUP if path[0] in {"leveldb", "lookup"} else START  # which show what the datasets are
-        assert libraries(imported(*path, "--help")) <= allowed, path
+        assert libraries(modules) <= allowed, path
     words = {"COMP_WORDS": "pypi-assets crawl full --", "COMP_CWORD": "3"}
     assert libraries(imported(variables=words | {"_PYPI_ASSETS_COMPLETE": "bash_complete"})) == START
 
@@ -89,20 +110,20 @@ def test_help_and_completion_of_a_command_import_no_more_than_a_look_up() -> Non
 def test_a_look_up_imports_only_what_it_needs(commands: Commands, index: ServedIndex) -> None:
     index.wheel("demo", "1.0", requires_dist=["other-pkg>=2"])
     commands.build_versions()
-    for arguments in (
+    queries = [
         ("module", "demo_module"),
         ("module", "demo", "--prefix"),
         ("project", "demo==1.0"),
         ("dependents", "other-pkg"),
         ("command", "nope"),
         ("hash", "0" * 64),
-    ):
-        for options in ((), ("--json",)):
-            found = imported("lookup", *arguments, *options)
-            assert libraries(found) <= LOOKUP, arguments
-            assert parts(found) <= PARTS_OF_LOOKUP, arguments
-            assert {name for name in found if name.startswith("pypi_assets.cli.")} <= {
-                "pypi_assets.cli.followed_notes",
-                "pypi_assets.cli.lookup",
-                "pypi_assets.cli.options",
-            }
+    ]
+    lookups = [("lookup", *query, *options) for query in queries for options in ((), ("--json",))]
+    for lookup, found in zip(lookups, imported_by(lookups), strict=True):
+        assert libraries(found) <= LOOKUP, lookup
+        assert parts(found) <= PARTS_OF_LOOKUP, lookup
+        assert {name for name in found if name.startswith("pypi_assets.cli.")} <= {
+            "pypi_assets.cli.followed_notes",
+            "pypi_assets.cli.lookup",
+            "pypi_assets.cli.options",
+        }
