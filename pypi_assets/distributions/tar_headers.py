@@ -24,6 +24,9 @@ MAX_EXTENSIONS = 100
 MAX_REGIONS = 10_000
 """Pieces of a sparse file between its holes."""
 
+_MAX_FILE_BYTES = 16 * 1024**4
+"""Of a sparse file, with its holes: common file systems hold no larger one."""
+
 _HEADER = Struct("100s24s12s12s8sc172x16s167x")
 _TARGET, _PREFIX = slice(157, 257), slice(345, 500)
 """Name; mode, user and group; size; time; checksum; kind; device: at the same places since 1979, with zeros for what
@@ -330,7 +333,10 @@ def _unusual_number(field: bytes) -> int:
 def _decimal(digits: bytes) -> int:
     if not _DIGITS.fullmatch(digits):
         raise BadTarError(f"no number: {digits[:20]!r}")
-    return int(digits)
+    number = int(digits)
+    if number > _MAX_FILE_BYTES:
+        raise BadTarError(f"larger than any file: {number}")
+    return number
 
 
 def _is_only_time(content: bytes, size: int) -> bool:
@@ -389,8 +395,8 @@ def skip_content(tar: TarStream, member: TarMember) -> None:
         _, read = _read_map(tar, member)
         tar.skip(padded(member.size) - read)
     else:
-        if isinstance(member.regions, bytes) and not _MAP.fullmatch(member.regions):
-            raise BadTarError("a sparse file whose map is none")
+        if isinstance(member.regions, bytes):
+            _read_numbers(member.regions)
         tar.skip(padded(member.size))
 
 
@@ -402,13 +408,20 @@ def content_of(tar: TarStream, member: TarMember) -> bytes:
     regions, read = _read_map(tar, member) if member.has_map else (member.regions, 0)
     content = tar.read_padded(member.size - read)[: member.size - read]
     if isinstance(regions, bytes):
-        _check_regions(regions.count(b",") // 2)
-        regions = list(map(_decimal, regions.split(b",")))
+        regions = _read_numbers(regions)
     if regions is not None:
         return _with_holes(content, regions, member.real_size)
     if member.real_size > member.size:
         raise BadTarError("a member is larger than what it has in the tar")
     return content[: member.real_size]
+
+
+def _read_numbers(text: bytes) -> list[int]:
+    """The numbers of a map in a pax header."""
+    _check_regions(text.count(b",") // 2)
+    if not _MAP.fullmatch(text):
+        raise BadTarError("a sparse file whose map is none")
+    return list(map(_decimal, text.split(b",")))
 
 
 def _read_map(tar: TarStream, member: TarMember) -> tuple[list[int], int]:

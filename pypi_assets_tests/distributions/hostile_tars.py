@@ -390,6 +390,18 @@ HEADER_CASES = (
         module(TOP + b"evil.py")[:BLOCK],
     ),
     case("pax: a size in the header alone", SAME, tar_member(TOP + b"a.txt", module(TOP + b"evil.py"))),
+    case(
+        "pax: a sparse file larger than any file",
+        ERROR,
+        pax((b"GNU.sparse.major", b"9"), (b"GNU.sparse.size", b"9" * 20)),
+        module(TOP + b"evil.py"),
+    ),
+    case(
+        "pax: a sparse file with a hole larger than any file",
+        ERROR,
+        pax((b"GNU.sparse.map", b"0,1," + b"9" * 19 + b",0"), (b"GNU.sparse.realsize", b"1")),
+        tar_member(TOP + b"evil.txt", b"x"),
+    ),
     case("pax: a time that is none", DOUBT, pax((b"mtime", b"inf")), module(TOP + b"evil.py")),
     case("pax: a time in the future", DOUBT, pax((b"mtime", b"9" * 30)), module(TOP + b"evil.py")),
     case("pax: a character set", DOUBT, pax((b"hdrcharset", b"\xff"), (b"path", TOP + b"evil.py")), module(b"x")),
