@@ -19,6 +19,8 @@ from pypi_assets.resolve.version_sets import Notes, VersionSet
 
 _CONFLICTS = 5
 """From this conflict on, a project that is not decided is decided first."""
+CONFLICTS_IN_DOUBT = 10
+"""At this conflict it is found out whether there is a solution at all."""
 
 
 class _Candidate(NamedTuple):
@@ -54,13 +56,14 @@ class _Requirement:
 _Information: TypeAlias = RequirementInformation[_Requirement, _Candidate]
 
 
-def solve_as_pip(provider: Provider, watch: Watch, most_steps: int) -> dict[str, int]:
+def solve_as_pip(provider: Provider, watch: Watch, most_steps: int, in_doubt: Callable[[], object]) -> dict[str, int]:
     """The version of each project, and of each `project[extra]` that is wanted.
 
-    Raises NoInstallerSolutionError, ResolutionLimitError and UnknownRequirementsError.
+    After some conflicts `in_doubt` is called once, which raises where there is no solution: pip may take exponentially
+    long to find that out. Raises NoInstallerSolutionError, ResolutionLimitError and UnknownRequirementsError.
     """
     rules = _PipRules(provider)
-    resolver: PipResolver[_Requirement, _Candidate, str] = PipResolver(rules, _Reporter(watch))
+    resolver: PipResolver[_Requirement, _Candidate, str] = PipResolver(rules, _Reporter(watch, in_doubt))
     try:
         found = resolver.resolve(rules.of_question(), max_rounds=most_steps)
     except ResolutionTooDeep:
@@ -74,14 +77,17 @@ def solve_as_pip(provider: Provider, watch: Watch, most_steps: int) -> dict[str,
 
 
 class _Reporter(BaseReporter[_Requirement, _Candidate, str]):
-    def __init__(self, watch: Watch) -> None:
-        self._watch = watch
+    def __init__(self, watch: Watch, in_doubt: Callable[[], object]) -> None:
+        self._watch, self._in_doubt, self._conflicts = watch, in_doubt, 0
 
     def pinning(self, candidate: _Candidate) -> None:
         self._watch.on_decision(candidate.project, candidate.number, 0)
 
     def rejecting_candidate(self, criterion: object, candidate: _Candidate) -> None:  # noqa: ARG002
         self._watch.on_conflict(candidate)
+        self._conflicts += 1
+        if self._conflicts == CONFLICTS_IN_DOUBT:
+            self._in_doubt()
 
 
 class _PipRules(AbstractProvider[_Requirement, _Candidate, str]):

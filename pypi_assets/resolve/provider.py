@@ -6,7 +6,6 @@ an extra requires the project in the same version, and what the extra adds.
 
 import time
 from collections.abc import Iterable, Mapping
-from functools import cached_property
 from math import inf
 from typing import Any, NamedTuple, cast
 
@@ -60,6 +59,8 @@ class Provider(BaseProvider[str, int]):
         self.late_pins: dict[str, int] = {}
         self._decided: Mapping[str, int] = {}
         self._ranges: Mapping[str, VersionSet] = {}
+        self.constraints = self._constraints()
+        """The versions that the constraints that hold in the environment leave, by project."""
 
     def table(self, package: str) -> Candidates:
         """The versions of the project of a package."""
@@ -90,7 +91,7 @@ class Provider(BaseProvider[str, int]):
         for wanted in requirements:
             if self.holds(wanted, ""):
                 self._refuse_url(wanted)
-                self.note_root(wanted)
+                self._note_root(wanted)
                 sets = {package: self.table(wanted.project).matching(wanted.specifier) for package in _packages(wanted)}
                 self._ranks.see(wanted.project, is_pinned=bool(next(iter(sets.values())).notes & Notes.PINNED))
                 found.append((wanted, sets))
@@ -113,19 +114,17 @@ class Provider(BaseProvider[str, int]):
                 waiting += self.known(package, version).sets.items()
         return found
 
-    @cached_property
-    def constraints(self) -> dict[str, VersionSet]:
-        """The versions that the constraints that hold in the environment leave, by project."""
+    def _constraints(self) -> dict[str, VersionSet]:
         found: dict[str, VersionSet] = {}
         for wanted in self.question.constraints:
             if self.holds(wanted, ""):
                 self._refuse_url(wanted)
-                self.note_root(wanted)
+                self._note_root(wanted)
                 left = self.table(wanted.project).matching(wanted.specifier)
                 found[wanted.project] = found[wanted.project] & left if wanted.project in found else left
         return found
 
-    def note_root(self, wanted: Wanted) -> None:
+    def _note_root(self, wanted: Wanted) -> None:
         table = self.table(wanted.project)
         found = table.matching(wanted.specifier)
         if found.notes & Notes.PINNED:

@@ -1,7 +1,8 @@
 """Resolves requirements: chooses a version of each project that they lead to, as an installer would."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from nab_resolver.errors import ResolutionError, ResolutionTerminatedError
 from nab_resolver.resolver import Resolver
@@ -132,26 +133,39 @@ def resolve(
 def _attempt(index: ReleaseIndex, provider: Provider, watch: Watch, most_steps: int) -> Resolution:
     question = provider.question
     provider.order_roots(question.requirements)
-    constraints = provider.constraints  # before the requirements: they too can pin a yanked version
     roots = provider.roots(question.requirements)
     for wanted, _ in roots:
         alone = prove_alone(wanted, provider, index)
         if alone is not None:
             raise UnsolvableError(alone)
-    last_conflict: Proof | None = None
-    if question.semantics is Semantics.UV or len(roots) <= _MOST_AS_PIP:
-        try:
-            solve = solve_as_uv if question.semantics is Semantics.UV else solve_as_pip
-            return _resolution(index, provider, solve(provider, watch, most_steps), roots, watch.decisions)
-        except NoInstallerSolutionError as error:
-            last_conflict = error.proof
-        except WrongSolutionError:
-            pass
-    # for a readable proof that there is no solution
+    any_solution = partial(_any_solution, index, provider, roots, watch, most_steps)
+    try:
+        if question.semantics is Semantics.UV:
+            pins = solve_as_uv(provider, watch, most_steps)
+        elif len(roots) <= _MOST_AS_PIP:
+            pins = solve_as_pip(provider, watch, most_steps, in_doubt=any_solution)
+        else:
+            pins = any_solution()
+    except NoInstallerSolutionError as error:
+        any_solution()  # mostly there is none at all, and a proof of that
+        raise UnsolvableError(error.proof) from None
+    except WrongSolutionError:
+        pins = any_solution()
+    return _resolution(index, provider, pins, roots, watch.decisions)
+
+
+def _any_solution(
+    index: ReleaseIndex,
+    provider: Provider,
+    roots: Sequence[tuple[Wanted, Mapping[str, VersionSet]]],
+    watch: Watch,
+    most_steps: int,
+) -> dict[str, int]:
+    """Versions that meet the requirements, found by a solver that tries all. Raises UnsolvableError with the proof."""
     required = [RootRequirement(package, found, wanted) for wanted, sets in roots for package, found in sets.items()]
     solver: Resolver[str, int] = Resolver(provider, watch, most_steps, range_type=VersionSet, root_version=0)
     try:
-        solution = solver.solve(required, constraints)
+        return dict(solver.solve(required, provider.constraints).pins)
     except ResolutionTerminatedError as error:
         raise ResolutionLimitError(
             f"the resolution was ended after {most_steps:,} steps, the last of them about {watch.last}: narrow the"
@@ -161,9 +175,6 @@ def _attempt(index: ReleaseIndex, provider: Provider, watch: Watch, most_steps: 
         if error.incompatibility is None:
             raise
         raise UnsolvableError(prove(error.incompatibility, provider, index)) from None
-    if last_conflict is None:
-        return _resolution(index, provider, solution.pins, roots, solver.stats.rounds)
-    raise UnsolvableError(last_conflict)  # an installer does not try all that would be allowed
 
 
 def _resolution(

@@ -3,9 +3,13 @@
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from pypi_assets.resolve import pip_solver
 from pypi_assets.resolve.resolving import ResolutionLimitError, UnsolvableError, resolve
 from pypi_assets_tests.resolve.made_index import MadeIndex, question
+from pypi_assets_tests.resolve.test_resolving import PROJECTS, REQUIREMENTS
 
 Projects = dict[str, dict[str, Any]]
 YANKED = {"yanked": True, "requires_dist": []}
@@ -65,3 +69,27 @@ def test_rounds_are_limited() -> None:
     projects: Projects = {name: {"1": []} for name in "abcdef"}
     with pytest.raises(ResolutionLimitError, match="after 3 steps"):
         resolve(MadeIndex(projects), question(*projects), most_steps=3)
+
+
+def test_that_there_is_no_solution_is_found_out_soon_where_pip_would_try_all_choices() -> None:
+    names = [f"p{number:02}" for number in range(12)]
+    projects: Projects = {name: {str(version): [] for version in range(1, 9)} for name in names}
+    projects["app"] = {str(version): [f"lib=={version}"] for version in range(1, 9)}
+    projects["lib"] = {str(version): [*names, "none>1"] for version in range(1, 9)}
+    projects["none"] = {"1": []}
+    with pytest.raises(UnsolvableError, match="none>1"):
+        resolve(MadeIndex(projects), question(*names, "app"), most_steps=400)
+
+
+@settings(max_examples=300, deadline=None)
+@given(projects=PROJECTS, roots=st.lists(REQUIREMENTS, min_size=1, max_size=3))
+def test_looking_whether_there_is_a_solution_changes_nothing(projects: Projects, roots: list[str]) -> None:
+    def outcome(conflicts: int) -> dict[str, str] | str:
+        try:
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(pip_solver, "CONFLICTS_IN_DOUBT", conflicts)
+                return pins(projects, *roots)
+        except UnsolvableError as error:
+            return str(error)
+
+    assert outcome(1) == outcome(1_000_000)
