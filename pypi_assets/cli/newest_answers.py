@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pypi_assets.catalog.reports.moments import Moment
     from pypi_assets.lookup.answers import Answer, Stream
     from pypi_assets.lookup.newest_requirements import NewestRequirements
+    from pypi_assets.resolve.releases import ReleaseIndex
 
 AnyAnswer = Union["Answer[Any]", "Stream[Any]"]
 Query = Callable[["NewestRequirements"], Iterator[Any]]
@@ -88,14 +89,32 @@ class NewestAnswers:
         found, epoch = pinned_answer(self._catalog, self._serial, lambda: tuple(query(graph)))
         return replace(Answer(None, self._serial, found, kind), epoch=epoch, followed_projects=followed)
 
+    def release_index(self) -> "ReleaseIndex":
+        """The releases that the answers are of, from which a solver chooses."""
+        from pypi_assets.resolve.releases import PastIndex, PublishedIndex
+
+        return PublishedIndex(self._reader) if self._at is None else PastIndex(self._catalog, self._serial)
+
+    def require_release(self, name: str, version: "Version") -> None:
+        """Raises ClickException where the project has no live release of this version."""
+        from pypi_assets.lookup.newest_requirements import is_release
+
+        if not is_release(version, self._versions(name)):
+            raise click.ClickException(
+                f"{name} has no live release {version}, so nothing can be solved with it: leave out --solve for what"
+                " requirements make of it"
+            )
+
     def print_notes(self, name: str, version: "Version | None", answer: AnyAnswer) -> None:
         """Prints why there may be nothing about a project, or that none of its live releases is this version."""
+        from pypi_assets.lookup.newest_requirements import is_release
+
         versions = self._versions(name)
         if not versions:
             print_message(f"no distribution of {name} is known")
             for note in (*self._followed_notes(name, answer), *self._hints(name)):
                 print_message(note)
-        elif version is not None and not _is_among(version, versions):
+        elif version is not None and not is_release(version, versions):
             print_message(f"{name} has no live release {version}: the answer is what requirements make of it")
 
     def _versions(self, name: str) -> list[str]:
@@ -124,12 +143,6 @@ class NewestAnswers:
         if self._at is None:
             return project_hints(self._reader, name, open_if_local)
         return past_project_hints(self._catalog, name)
-
-
-def _is_among(version: "Version", texts: Iterable[str]) -> bool:
-    from packaging.utils import canonicalize_version
-
-    return canonicalize_version(version) in {canonicalize_version(text) for text in texts}
 
 
 def with_context(answer: AnyAnswer) -> Iterator[Any]:

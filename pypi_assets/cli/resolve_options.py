@@ -31,7 +31,7 @@ class _Age(click.ParamType[Any]):
         return timedelta(hours=int(match[1]) * _HOURS[match[2]])
 
 
-_OPTIONS = (
+_FILE_OPTIONS = (
     click.option(
         "-r",
         "--requirement",
@@ -49,6 +49,14 @@ _OPTIONS = (
         help="Allow no versions but those of this file; can be repeated.",
     ),
     click.option(
+        "--cooldown",
+        type=_Age(),
+        metavar="AGE",
+        help="Leave out files that were uploaded within this time, 7d for example.",
+    ),
+)
+SOLVER_OPTIONS = (
+    click.option(
         "--python",
         "pythons",
         multiple=True,
@@ -64,12 +72,6 @@ _OPTIONS = (
     click.option("--pre", "prereleases", is_flag=True, help="Pre-releases count as other releases do."),
     click.option("--only-binary", is_flag=True, help="Take no sdists."),
     click.option(
-        "--cooldown",
-        type=_Age(),
-        metavar="AGE",
-        help="Leave out files that were uploaded within this time, 7d for example.",
-    ),
-    click.option(
         "--unknown",
         type=click.Choice(["fail", "assume-none"]),
         default="fail",
@@ -84,6 +86,7 @@ _OPTIONS = (
         help="Whose rules hold where installers differ.",
     ),
 )
+SOLVER_NAMES = ("pythons", "platforms", "prereleases", "only_binary", "unknown", "semantics")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +99,9 @@ class Given:
     platforms: tuple[str, ...]
     prereleases: bool
     only_binary: bool
-    cooldown: timedelta | None
     unknown: str
     semantics: str
+    cooldown: timedelta | None = None
 
     def target(self) -> "Target":
         """The one environment. Raises UsageError where several are named, and BadParameter."""
@@ -123,7 +126,7 @@ class Given:
         except (EnvironmentNameError, ResolveError) as error:
             raise click.BadParameter(str(error)) from error
 
-    def question(self, target: "Target", moment: datetime) -> "Question":
+    def question(self, target: "Target", moment: datetime | None = None) -> "Question":
         """The question for an environment. A cooldown counts back from `moment`."""
         from pypi_assets.resolve.questions import Question, Semantics, Unknown
 
@@ -134,7 +137,7 @@ class Given:
             semantics=Semantics(self.semantics),
             prereleases=self.prereleases,
             only_binary=self.only_binary,
-            uploaded_before=None if self.cooldown is None else moment - self.cooldown,
+            uploaded_before=None if self.cooldown is None or moment is None else moment - self.cooldown,
             unknown=Unknown(self.unknown),
         )
 
@@ -152,12 +155,11 @@ def question_options(run: Callable[..., None]) -> Callable[..., Any]:
             raise click.UsageError("nothing is required: give REQUIREMENT, or -r FILE")
         given = tuple(map(_parsed, requirements))
         of_files, constraints = read_requirements(files, constraint_files)
-        names = ("pythons", "platforms", "prereleases", "only_binary", "cooldown", "unknown", "semantics")
-        options = {name: arguments.pop(name) for name in names}
+        options = {name: arguments.pop(name) for name in (*SOLVER_NAMES, "cooldown")}
         run(given=Given((*given, *of_files), constraints, **options), **arguments)
 
     decorated: Callable[..., Any] = with_question
-    for option in reversed(_OPTIONS):
+    for option in reversed((*_FILE_OPTIONS, *SOLVER_OPTIONS)):
         decorated = option(decorated)
     return click.argument("requirements", metavar="REQUIREMENT...", nargs=-1)(decorated)
 

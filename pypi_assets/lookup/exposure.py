@@ -1,7 +1,7 @@
 """Which projects lead to an affected version: by what their newest releases allow, or by solutions of them."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TypedDict
+from typing import NamedTuple, TypedDict
 
 from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
@@ -27,15 +27,25 @@ class Exposure(TypedDict):
 
 
 class ExposedSolution(TypedDict):
-    """A project (`normalized`) whose solution pins `version` of `required`, which `advisories` affect."""
+    """A project (`normalized`) of which the newest solution chooses `chosen`, and pins `version` of `required`, which
+    `advisories` affect. Where it is not known what the solution is, `undecided` has the reason, and these are None.
+    """
 
     normalized: str
-    required: str
-    version: str
+    chosen: str | None
+    required: str | None
+    version: str | None
     advisories: list[str]
+    undecided: str | None
 
 
-Solution = Callable[[str], Mapping[str, str] | None]
+class Undecided(NamedTuple):
+    """It is not known whether a project has a solution."""
+
+    reason: str
+
+
+Solution = Callable[[str], Mapping[str, str] | Undecided | None]
 """The versions by project (normalized) that a solver has chosen for a project; None where it has no solution."""
 
 
@@ -76,12 +86,50 @@ def exposed(graph: NewestRequirements, advisories: Advisories) -> Iterator[Expos
 
 
 def exposed_solutions(projects: Iterable[str], advisories: Advisories, solution: Solution) -> Iterator[ExposedSolution]:
-    """What the solutions of these projects pin that is affected. A project without a solution has nothing."""
+    """What the solutions of these projects (normalized) pin that is affected, and which are not known. A project
+    without a solution has nothing.
+    """
     for project in projects:
-        for required, version in sorted((solution(project) or {}).items()):
+        found = solution(project)
+        if isinstance(found, Undecided):
+            yield ExposedSolution(
+                normalized=project, chosen=None, required=None, version=None, advisories=[], undecided=found.reason
+            )
+            continue
+        pins = found or {}
+        for required, version in sorted(pins.items()):
             ids = advisories.affected(required, version)
             if ids:
-                yield ExposedSolution(normalized=project, required=required, version=version, advisories=ids)
+                yield ExposedSolution(
+                    normalized=project,
+                    chosen=pins.get(project),
+                    required=required,
+                    version=version,
+                    advisories=ids,
+                    undecided=None,
+                )
+
+
+def possibly_exposed(graph: NewestRequirements, advisories: Advisories) -> Iterator[str]:
+    """The projects whose releases can lead to a live version that is affected, each once: the solutions of no others
+    can pin one. Those that are affected themselves come before what requires them.
+    """
+    found: set[str] = set()
+    level = []
+    for project in advisories.projects:
+        if any(advisories.affected(project, version) for version, _ in graph.versions(project)):
+            found.add(project)
+            level.append(project)
+            yield project
+    while level:
+        following = []
+        for required in level:
+            for project in graph.requiring(required):
+                if project not in found:
+                    found.add(project)
+                    following.append(project)
+                    yield project
+        level = following
 
 
 class _Allowing:

@@ -3,10 +3,11 @@
 A *link* leads from the newest release of one project to another that it requires. The first link leads to the requested
 project. It counts where a requirement names the project, accepts the version, or excludes it, whichever is requested.
 Every further link counts where a requirement accepts the newest release of the project that it leads to. So no version
-is chosen here: that takes a solver, whose answers `breaks` takes as a function.
+is chosen here: that takes a solver, whose answers `breaks` takes as a function. A solver can choose older releases, so
+with one the further links are those of any release.
 """
 
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Container, Iterator, Mapping
 from functools import partial
 from itertools import islice
 from typing import Literal, NamedTuple, TypedDict
@@ -54,16 +55,29 @@ class Impact(TypedDict):
 
 class Break(Impact):
     """The same of a project that a version breaks. `reason` is `excludes` where its requirements exclude the version,
-    `requires` where they lead to a project that the version breaks, and `unsolvable` where a solver finds no solution
-    with it; then `proof` is the solver's.
+    and `requires` where they lead to a project that the version breaks; else it is a solver's, as in `Verdict`.
     """
 
-    reason: Literal["excludes", "requires", "unsolvable"]
+    reason: Literal["excludes", "requires", "unsolvable", "broken", "undecided"]
     proof: str | None
+    older: str | None
 
 
-Solvable = Callable[[str], bool | str]
-"""Whether a project (normalized) has a solution with the version: True, or False or a proof that it has none."""
+class Verdict(NamedTuple):
+    """What a solver found of a newest release for which it has no solution with the version.
+
+    `unsolvable`: it has one without it, and the `proof` shows why not with it; `older` is another release of the
+    project that has one with it. `broken`: it has none without it either. `undecided`: that is not known; `proof` has
+    the reason.
+    """
+
+    reason: Literal["unsolvable", "broken", "undecided"]
+    proof: str
+    older: str | None = None
+
+
+Solvable = Callable[[str, str], Verdict | None]
+"""The verdict on a project (normalized) and its newest version; None where that has a solution with the version."""
 
 
 class _Link(NamedTuple):
@@ -115,16 +129,20 @@ def breaks(
     """The projects whose newest release `version` of `project` breaks, in the order of `impact`.
 
     These are the ones whose requirements exclude it, and with `transitive` those that require one of these. With
-    `solvable`, it decides about all projects that require the project, but those that exclude the version themselves.
+    `solvable`, it decides about all projects that can lead to the project by any of their releases, but those that
+    exclude the version themselves; `after` goes without it.
     """
-    first = partial(excluding, version=version) if solvable is None else naming
-    for steps, link in _Walk(graph, project, first, after).links(depth if transitive else 1):
+    most = depth if transitive else 1
+    if solvable is None:
+        first = partial(excluding, version=version)
+        for steps, link in _Walk(graph, project, first, after).links(most):
+            yield _broken(steps, link, link.matched, "excludes" if steps == 1 else "requires")
+        return
+    for steps, link in _possible_links(graph, canonicalize_name(project), most):
         if steps == 1 and (excluded := excluding(link.lists, version)):
             yield _broken(steps, link, excluded, "excludes")
-        elif solvable is None:
-            yield _broken(steps, link, link.matched, "requires")
-        elif (found := solvable(link.project)) is not True:
-            yield _broken(steps, link, link.matched, "unsolvable", found or None)
+        elif (verdict := solvable(link.project, link.version)) is not None:
+            yield _broken(steps, link, link.matched, *verdict)
 
 
 class _Walk:
@@ -160,6 +178,37 @@ class _Walk:
         while project != self._start:
             yield project
             project = self._found[project][0]
+        yield project
+
+
+def _possible_links(graph: NewestRequirements, start: str, depth: int | None) -> Iterator[tuple[int, _Link]]:
+    """The links of newest releases to `start`, and to the projects of which any release leads there: one for each
+    project, with its depth. So no project is left out whose newest release can need `start`.
+    """
+    ways: dict[str, str] = {}  # by project, the one through which it leads to `start`
+    linked, level, steps = {start}, [start], 0
+    while level and (depth is None or steps < depth):
+        steps += 1
+        following = []
+        for required in level:
+            chain = list(islice(_way(ways, required), LONGEST_CHAIN))
+            names = (name for name in graph.requiring(required) if name not in linked)
+            for project, newest in newest_of(graph, names):
+                if project not in ways:
+                    ways[project] = required
+                    following.append(project)
+                lists = requirements_of(required, newest.requirements if newest else ())
+                matched = naming(lists)
+                if newest is not None and matched:
+                    linked.add(project)
+                    yield steps, _Link(project, newest.version, required, lists, matched, chain)
+        level = following
+
+
+def _way(ways: Mapping[str, str], project: str) -> Iterator[str]:
+    yield project
+    while project in ways:
+        project = ways[project]
         yield project
 
 
@@ -202,8 +251,9 @@ def _broken(
     depth: int,
     link: _Link,
     matched: Matched,
-    reason: Literal["excludes", "requires", "unsolvable"],
+    reason: Literal["excludes", "requires", "unsolvable", "broken", "undecided"],
     proof: str | None = None,
+    older: str | None = None,
 ) -> Break:
     """The link as it is answered where the version breaks its project."""
-    return Break(**_described(depth, link, matched), reason=reason, proof=proof)
+    return Break(**_described(depth, link, matched), reason=reason, proof=proof, older=older)

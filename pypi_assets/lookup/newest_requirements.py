@@ -9,7 +9,8 @@ from itertools import groupby, islice
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from packaging.utils import canonicalize_name
+from packaging.utils import canonicalize_name, canonicalize_version
+from packaging.version import Version
 
 from pypi_assets.leveldbs.datasets.depgraph import dependents
 from pypi_assets.leveldbs.datasets.depgraph import records as depgraph
@@ -124,6 +125,11 @@ def newest_of(graph: NewestRequirements, names: Iterable[str]) -> Iterator[tuple
     while some := list(islice(rest, at_once)):
         yield from zip(some, graph.newest(some), strict=True)
         at_once = _AT_ONCE
+
+
+def is_release(version: Version, versions: Iterable[str]) -> bool:
+    """Whether a version is among those of releases, in any spelling."""
+    return canonicalize_version(version) in map(canonicalize_version, versions)
 
 
 def _by_version(files: Iterable[tuple[str, bool]]) -> list[tuple[str, bool]]:

@@ -1,34 +1,54 @@
 """The routes of what depends on a release, and of what excludes it: in pages, or all of it as a stream."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
 from itertools import islice
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 from packaging.utils import canonicalize_name
+from packaging.version import Version
 from starlette.routing import Route
 
 from pypi_assets.leveldbs.format.errors import NoVersionError
 from pypi_assets.lookup.catalog_hints import past_project_hints
 from pypi_assets.lookup.depgraph_reader import DepgraphReader
 from pypi_assets.lookup.hints import project_hints
-from pypi_assets.lookup.impact import Break, Impact, breaks, impact
-from pypi_assets.lookup.newest_requirements import NewestRequirements, PastRequirements, PublishedRequirements
+from pypi_assets.lookup.impact import Break, Impact, Solvable, Verdict, breaks, impact
+from pypi_assets.lookup.newest_requirements import (
+    NewestRequirements,
+    PastRequirements,
+    PublishedRequirements,
+    is_release,
+)
 from pypi_assets.lookup.published_sets import OpenSet
 from pypi_assets.lookup.requirement_filters import parse_version
-from pypi_assets.service.answers import Answer, StreamedAnswer
+from pypi_assets.resolve.questions import Question, Semantics, Unknown
+from pypi_assets.resolve.solutions import Allowance, verdict_on, with_version
+from pypi_assets.service.answers import Answer, Lasting, StreamedAnswer
 from pypi_assets.service.cursors import Cursor, question, read_cursor, set_of
 from pypi_assets.service.lines import PAGE_LIMIT, PagedParameters, lines_of, wants_lines
 from pypi_assets.service.lookups import Results, past_answer, published_answer, require_known, results_at
 from pypi_assets.service.names import VERSION, Flag, ParsedVersion, ProjectName
 from pypi_assets.service.operations import Call, Operation, operation_routes
 from pypi_assets.service.pins import Pinned
-from pypi_assets.service.problems import conflict
+from pypi_assets.service.problems import ProblemError, conflict
+from pypi_assets.service.resolutions import (
+    DEFAULT_PLATFORM,
+    DEFAULT_PYTHON,
+    PlatformText,
+    PythonText,
+    environment_of,
+    job_of,
+)
 from pypi_assets.service.service import Service
 from pypi_assets.service.walks import TimedRequirements, counted_chunks, counted_walk
 
+MOST_SOLVING_S = 600
+"""For how long an answer may resolve projects."""
+_PROJECT_S, _WAIT_S = 2.0, 10.0
+"""For how long one project is resolved, so that other questions come in between, and for how long it waits for them."""
 _Walk = Callable[[NewestRequirements, str | None], Iterator[Any]]
 """The results after a project (normalized), of this graph."""
 
@@ -45,10 +65,27 @@ class ImpactParameters(PagedParameters, frozen=True, kw_only=True):
 
 
 class BreaksParameters(PagedParameters, frozen=True, kw_only=True):
-    """Whose requirements exclude which version."""
+    """What which version breaks. What is not direct, and what is resolved, comes as lines alone."""
 
     project: ProjectName
-    version: Annotated[ParsedVersion, Meta(description=f"those that exclude {VERSION}; it need not be live")]
+    version: Annotated[
+        ParsedVersion, Meta(description=f"those that exclude {VERSION}; it need not be live, but with solve")
+    ]
+    transitive: Annotated[Flag, Meta(description="1: also what requires these projects, and so on")] = False
+    depth: Annotated[int, Meta(ge=1, le=1_000, description="with transitive: no more steps than this")] | None = None
+    solve: Annotated[Flag, Meta(description="1: also those that have no solution with the version")] = False
+    seconds: Annotated[
+        int, Meta(ge=1, le=MOST_SOLVING_S, description="with solve: for how long projects are resolved")
+    ] = 30
+    python: PythonText = DEFAULT_PYTHON
+    platform: PlatformText = DEFAULT_PLATFORM
+    semantics: Annotated[
+        Literal["pip", "uv"], Meta(description="with solve: whose rules hold where installers differ")
+    ] = "pip"
+    unknown: Annotated[
+        Literal["fail", "assume-none"],
+        Meta(description="with solve: where it is not known what a file requires, leave a project undecided or go on"),
+    ] = "fail"
 
 
 def routes(service: Service) -> list[Route]:
@@ -58,10 +95,7 @@ def routes(service: Service) -> list[Route]:
 
 def _impact(service: Service, call: Call[ImpactParameters]) -> Answer | StreamedAnswer:
     given = call.parameters
-    if given.depth is not None and not given.transitive:
-        raise conflict("depth", "depth goes with transitive=1")
-    if given.transitive and not wants_lines(given, call.headers):
-        raise conflict("transitive", "what is not direct comes as lines alone", "transitive=1&format=ndjson")
+    _check_steps(given, call.headers)
     version = None if given.version is None else parse_version(given.version)
 
     def walk(graph: NewestRequirements, after: str | None) -> Iterator[Impact]:
@@ -73,11 +107,69 @@ def _impact(service: Service, call: Call[ImpactParameters]) -> Answer | Streamed
 def _breaks(service: Service, call: Call[BreaksParameters]) -> Answer | StreamedAnswer:
     given = call.parameters
     version = parse_version(given.version)
+    _check_steps(given, call.headers)
+    if given.solve:
+        return _solved_breaks(service, call, version)
 
     def walk(graph: NewestRequirements, after: str | None) -> Iterator[Break]:
-        return breaks(graph, given.project, version, after=after)
+        return breaks(graph, given.project, version, transitive=given.transitive, depth=given.depth, after=after)
 
     return _answer(service, call, Break, walk, question("breaks", canonicalize_name(given.project), version))
+
+
+def _solved_breaks(service: Service, call: Call[BreaksParameters], version: Version) -> StreamedAnswer:
+    """The lines of what is resolved: each project is a job of the process that resolves."""
+    given = call.parameters
+    if not wants_lines(given, call.headers):
+        raise conflict("solve", "what is resolved comes as lines alone", "solve=1&format=ndjson")
+    service = service.of_one_set()
+    solvable = _solvable(service, call, version)
+
+    def walk(graph: NewestRequirements, _after: str | None) -> Iterator[Break]:
+        if not is_release(version, (text for text, _ in graph.versions(canonicalize_name(given.project)))):
+            detail = f"{given.project} has no live release {version}, so nothing can be resolved with it"
+            raise conflict("version", detail, "solve=0, for what requirements make of it")
+        return breaks(graph, given.project, version, transitive=given.transitive, depth=given.depth, solvable=solvable)
+
+    if call.pinned is not None:
+        require_known(call.pinned, given.project)
+    answer = _stream(service, call, Break, walk)
+    answer.lasting = Lasting.NO_STORE  # what is not decided within the time can be the next time
+    return answer
+
+
+def _solvable(service: Service, call: Call[BreaksParameters], version: Version) -> Solvable:
+    given, pinned = call.parameters, call.pinned
+    environment = environment_of(given.python, given.platform, "platform")
+    without = Question(
+        (), environment.environment, semantics=Semantics(given.semantics), unknown=Unknown(given.unknown)
+    )
+    with_it = with_version(without, given.project, version)
+    most = service.settings.service_timeout_s / 2  # at a serial, the answer begins when it is whole
+    allowance = Allowance(given.seconds if pinned is None else min(given.seconds, most))
+
+    def solvable(project: str, newest: str) -> Verdict | None:
+        work = partial(
+            verdict_on, question=with_it, without=without, project=project, newest=newest, most_seconds=_PROJECT_S
+        )
+
+        def solve() -> Verdict | None:
+            try:
+                found: Verdict | None = service.resolver.answer(job_of(service, pinned, work, 3 * _PROJECT_S), _WAIT_S)
+            except ProblemError as error:
+                return Verdict("undecided", error.problem.detail)
+            return found
+
+        return allowance.spend(solve, partial(Verdict, "undecided"))
+
+    return solvable
+
+
+def _check_steps(given: ImpactParameters | BreaksParameters, headers: Mapping[str, str]) -> None:
+    if given.depth is not None and not given.transitive:
+        raise conflict("depth", "depth goes with transitive=1")
+    if given.transitive and not wants_lines(given, headers):
+        raise conflict("transitive", "what is not direct comes as lines alone", "transitive=1&format=ndjson")
 
 
 def _answer(
@@ -96,7 +188,8 @@ def _answer(
 
 def _stream(service: Service, call: Call[Any], kind: type[Any], walk: _Walk) -> StreamedAnswer:
     """All results: of the latest as they are found, at a serial from memory, so that no transaction stays open."""
-    is_counted, pinned = getattr(call.parameters, "transitive", False), call.pinned
+    given, pinned = call.parameters, call.pinned
+    is_counted = given.transitive or getattr(given, "solve", False)
     if pinned is not None:
         with counted_walk() if is_counted else nullcontext():
             found = list(walk(_past(service, pinned), None))
@@ -199,8 +292,12 @@ IMPACT = Operation(
 BREAKS = Operation(
     path="/v1/projects/{project}/breaks",
     handler=_breaks,
-    summary="Which projects exclude a version of a project",
-    description="Those whose newest release does, in pages, or with `format=ndjson` (or by Accept) as a stream.",
+    summary="Which projects a version of a project breaks",
+    description=(
+        "Those whose newest release excludes it, in pages, or with `format=ndjson` (or by Accept) as a stream, one a"
+        " line. What requires these in turn comes as a stream alone. So do, with `solve=1`, all whose newest release"
+        " has no solution with the version; of what is not resolved in time, a line has the reason `undecided`."
+    ),
     parameters=BreaksParameters,
     answer=Results[Break],
     line=Break,

@@ -1,7 +1,7 @@
 """Long lists: in pages of JSON with a cursor, or all of them as lines of JSON."""
 
+import time
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import islice
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta
@@ -15,6 +15,8 @@ PAGE_LIMIT = 1_000
 """How many results a page has where no limit is given."""
 _FIRST_LINES, _LINES = 100, 2_000
 """How many results a chunk of a stream has: few at first, so that it begins at once."""
+_CHUNK_S = 1.0
+"""After how long a chunk ends that has fewer."""
 
 
 class PagedParameters(Parameters, frozen=True):
@@ -39,11 +41,16 @@ def wants_lines(given: PagedParameters, headers: Mapping[str, str]) -> bool:
 
 def lines_of(results: Iterable[Any]) -> Iterator[bytes]:
     """Results as lines of JSON, in chunks."""
-    rest = iter(results)
-    count = _FIRST_LINES
-    while some := list(islice(rest, count)):
-        yield b"".join(to_json(one) + b"\n" for one in some)
-        count = _LINES
+    lines: list[bytes] = []
+    count, ends = _FIRST_LINES, time.monotonic() + _CHUNK_S
+    for one in results:
+        lines.append(to_json(one) + b"\n")
+        if len(lines) >= count or time.monotonic() > ends:
+            yield b"".join(lines)
+            lines.clear()
+            count, ends = _LINES, time.monotonic() + _CHUNK_S
+    if lines:
+        yield b"".join(lines)
 
 
 def _prefers_lines(headers: Mapping[str, str]) -> bool:

@@ -1,7 +1,9 @@
 """The route of resolutions: which versions an installer would choose."""
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Literal
+from functools import partial
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
@@ -10,13 +12,14 @@ from starlette.routing import Route
 from pypi_assets.locks.environments import EnvironmentNameError
 from pypi_assets.resolve.formats.json_answer import ResolutionResult
 from pypi_assets.resolve.questions import Question, ResolveError, Semantics, Unknown, Wanted, parse_wanted
+from pypi_assets.resolve.releases import ReleaseIndex
 from pypi_assets.resolve.targets import Target, target
 from pypi_assets.service.answers import Answer, to_json
 from pypi_assets.service.lookups import One, past_answer
 from pypi_assets.service.operations import Call, Operation, Parameters, operation_routes
 from pypi_assets.service.pins import Pinned
 from pypi_assets.service.problems import ProblemError, bad_parameter
-from pypi_assets.service.resolver import Job
+from pypi_assets.service.resolver import Job, resolution
 from pypi_assets.service.service import Service
 
 MOST_REQUIREMENTS = 5_000
@@ -73,7 +76,7 @@ def routes(service: Service) -> list[Route]:
 def resolved(service: Service, pinned: Pinned | None, body: ResolveBody) -> ResolutionResult:
     """The answer, as values of JSON. Raises ProblemError, which names what is wrong with the question."""
     moment = datetime.now(UTC) if pinned is None else pinned.at
-    environment = _target(body)
+    environment = environment_of(body.python, body.platform, "body")
     question = Question(
         requirements=_parsed(body.requirements, "requirements"),
         environment=environment.environment,
@@ -85,11 +88,24 @@ def resolved(service: Service, pinned: Pinned | None, body: ResolveBody) -> Reso
         unknown=Unknown(body.unknown),
     )
     seconds = service.settings.service_resolve_timeout_s
+    work = partial(resolution, question=question, targets=[environment], most_seconds=seconds)
+    found: ResolutionResult = service.resolver.answer(job_of(service, pinned, work, seconds))
+    return found
+
+
+def job_of(service: Service, pinned: Pinned | None, work: Callable[[ReleaseIndex], Any], seconds: float) -> Job:
+    """A job about the index that an answer is of."""
     if pinned is None:
-        job = Job(question, [environment], seconds, set_id=service.datasets().id)
-    else:
-        job = Job(question, [environment], seconds, serial=pinned.serial, epoch=pinned.epoch)
-    return service.resolver.answer(job)
+        return Job(work, seconds, set_id=service.datasets().id)
+    return Job(work, seconds, serial=pinned.serial, epoch=pinned.epoch)
+
+
+def environment_of(python: str, platform: str, parameter: str) -> Target:
+    """The environment of these names. Raises ProblemError, with the parameter that names it."""
+    try:
+        return target(python, platform)
+    except EnvironmentNameError as error:
+        raise bad_parameter(parameter, str(error)) from None
 
 
 def _resolve(service: Service, call: Call[ResolveParameters]) -> Answer:
@@ -103,13 +119,6 @@ def _resolve(service: Service, call: Call[ResolveParameters]) -> Answer:
     return Answer(
         to_json(One[ResolutionResult](serial=datasets.serial, set=datasets.id, result=found)), serial=datasets.serial
     )
-
-
-def _target(body: ResolveBody) -> Target:
-    try:
-        return target(body.python, body.platform)
-    except EnvironmentNameError as error:
-        raise bad_parameter("body", str(error)) from None
 
 
 def _parsed(texts: tuple[str, ...], name: str) -> tuple[Wanted, ...]:

@@ -42,16 +42,26 @@ _AT_ONCE = 4
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A question, which may take `seconds`. `set_id` is the published set that answers it; None: the catalog,
-    at `serial` in its `epoch`.
+    """What `answer` returns of an index, which may take `seconds`. Both it and what it returns go between processes.
+
+    `set_id` is the published set of the index; None: it is the catalog, at `serial` in its `epoch`.
     """
 
-    question: Question
-    targets: Sequence[Target]
+    answer: Callable[[ReleaseIndex], Any]
     seconds: float
     set_id: str | None = None
     serial: int = 0
     epoch: int = 0
+
+
+def resolution(
+    index: ReleaseIndex, question: Question, targets: Sequence[Target], *, most_seconds: float
+) -> ResolutionResult:
+    """What is chosen for these environments, or the proof that nothing can be: for a job."""
+    try:
+        return as_json(resolve_for(index, question, targets, most_seconds=most_seconds))
+    except UnsolvableTargetError as error:
+        return proof_as_json(index.serial, question, error, ())
 
 
 class _Failure(NamedTuple):
@@ -73,9 +83,12 @@ class ResolverProcess:
         self._process: BaseProcess | None = None
         self._connection: Connection[Any, Any] | None = None
 
-    def answer(self, job: Job) -> ResolutionResult:
-        """The answer, as values of JSON. Raises ProblemError: busy, too slow, or what the resolution ended with."""
-        with self._slot(), self._using:
+    def answer(self, job: Job, wait_s: float = 0.0) -> Any:
+        """What the job's `answer` returns. Raises ProblemError: busy, too slow, or what it ended with.
+
+        `wait_s` is how long to wait for a place where too many jobs are under way.
+        """
+        with self._slot(wait_s), self._using:
             try:
                 connection = self._started()
                 connection.send(job)
@@ -88,8 +101,7 @@ class ResolverProcess:
                 raise unavailable("the process that resolves has ended, and begins again") from None
         if isinstance(found, _Failure):
             raise ProblemError(found.status, found.kind, found.detail, headers=found.headers)
-        answer: ResolutionResult = found
-        return answer
+        return found
 
     def close(self) -> None:
         """Ends the process."""
@@ -97,8 +109,8 @@ class ResolverProcess:
             self._end()
 
     @contextmanager
-    def _slot(self) -> Iterator[None]:
-        if not self._slots.acquire(blocking=False):
+    def _slot(self, wait_s: float) -> Iterator[None]:
+        if not self._slots.acquire(timeout=wait_s):
             retry = [("Retry-After", "1")]
             raise ProblemError(503, "busy", f"{_AT_ONCE} resolutions are under way already", headers=retry)
         try:
@@ -155,26 +167,21 @@ class _Resolving:
         self._catalog: Catalog | None = None
         self._indexes: OrderedDict[object, ReleaseIndex] = OrderedDict()
 
-    def reply(self, job: Job) -> ResolutionResult | _Failure:
+    def reply(self, job: Job) -> Any:
         """The answer, or the problem that it ended with."""
         try:
-            return self._answer(job)
+            return job.answer(self._index_of(job))
         except ResolutionLimitError as error:
             return _failure(_too_slow(str(error)))
         except Exception as error:  # noqa: BLE001 - the process goes on
             problem = problem_of(error)
             return _failure(problem) if problem else _Failure(500, "internal", f"{type(error).__name__}: {error}", ())
 
-    def _answer(self, job: Job) -> ResolutionResult:
+    def _index_of(self, job: Job) -> ReleaseIndex:
         if job.set_id is None:
-            index = self._index((job.serial, job.epoch), lambda: PastIndex(self._open_catalog(), job.serial))
-        else:
-            set_id = job.set_id
-            index = self._index(set_id, lambda: self._published(set_id))
-        try:
-            return as_json(resolve_for(index, job.question, job.targets, most_seconds=job.seconds))
-        except UnsolvableTargetError as error:
-            return proof_as_json(index.serial, job.question, error, ())
+            return self._index((job.serial, job.epoch), lambda: PastIndex(self._open_catalog(), job.serial))
+        set_id = job.set_id
+        return self._index(set_id, lambda: self._published(set_id))
 
     def _index(self, key: object, opened: Callable[[], ReleaseIndex]) -> ReleaseIndex:
         found = self._indexes.pop(key, None) or opened()

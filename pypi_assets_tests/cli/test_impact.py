@@ -127,3 +127,27 @@ def test_advisories_stand_in_for_a_project(commands: Commands, arguments: list[s
 def test_what_is_no_file_of_advisories_is_one_message(commands: Commands, tmp_path: Path) -> None:
     (tmp_path / "all.zip").write_bytes(b"no zip")
     assert "is neither a folder nor a zip that can be read" in commands.refused("impact", "--osv", tmp_path / "all.zip")
+
+
+def test_advisories_and_newest_solutions(published: Commands, index: ServedIndex, tmp_path: Path) -> None:
+    where = ("--solve", "--unknown", "assume-none", "--python", "3.12", "--platform", "linux-x86_64")
+    index.wheel("over", "1.0", requires_dist=["old"])
+    index.wheel("lost", "1.0", requires_dist=["old", "never-uploaded"])
+    for name in ("crawl incremental", "dump incremental", "leveldb update"):
+        published.done(*name.split())
+    osv = stored(tmp_path / "osv", one=record("base", versions=["1.0"]))
+    found = published.json("impact", "--osv", osv, *where)
+    assert [(row["normalized"], row["chosen"], row["required"], row["version"]) for row in found] == [
+        ("old", "1.0", "base", "1.0"),
+        ("over", "1.0", "base", "1.0"),
+    ]
+    past = published.json("impact", "--osv", osv, *where, "--at", index.serial)
+    assert [{**row, "epoch": 0} for row in past] == [{**row, "epoch": 0} for row in found]
+    result = published.done("impact", "--osv", osv, *where)
+    assert "affected versions in newest solutions: 2, as of serial " in result.stderr
+    assert "6 projects: 5 with a solution, 1 without" in result.stderr
+    late = published.json("impact", "--osv", osv, *where, "--total-seconds", "1e-9")
+    assert len(late) == 5  # the first one is resolved
+    assert all("were over" in row["undecided"] for row in late)
+    text = published.refused("impact", "base", "--solve", exit_code=2)
+    assert "--solve goes with --osv" in text

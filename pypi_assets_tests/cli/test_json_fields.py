@@ -83,6 +83,7 @@ def test_no_field_of_json_is_renamed_or_removed(
     run("impact", "other-pkg", "--at", first)
     run("breaks", "other-pkg==1.0")
     run("impact --osv", stored(tmp_path / "osv", one=record("other-pkg", versions=["2.0"])))
+    run("impact --solve --osv", tmp_path / "osv", "--python", "3.12", "--platform", "linux-x86_64")
     run("resolve", "demo", "--python", "3.12", "--platform", "linux-x86_64")
     run("resolve", "demo", "other-pkg>9", "--python", "3.12", "--platform", "linux-x86_64")
     run("blame", "demo", "--good", first, "--python", "3.12", "--platform", "linux-x86_64")

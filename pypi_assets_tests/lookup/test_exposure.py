@@ -67,9 +67,11 @@ def test_the_newest_allowed_version_decides(graph: NewestRequirements, tmp_path:
 
 def test_solutions_are_searched_for_affected_pins(tmp_path: Path) -> None:
     advisories = affecting(tmp_path / "osv", A=["1.0", "2.0"], B=["2.0"])
-    pins = {"app": {"base": "2.0", "other": "1.0"}, "fine": {"base": "3.0"}}
+    pins = {"app": {"app": "7", "base": "2.0", "other": "1.0"}, "fine": {"base": "3.0"}}
     assert list(exposed_solutions(["app", "fine", "unsolvable"], advisories, pins.get)) == [
-        ExposedSolution(normalized="app", required="base", version="2.0", advisories=["A", "B"])
+        ExposedSolution(
+            normalized="app", chosen="7", required="base", version="2.0", advisories=["A", "B"], undecided=None
+        )
     ]
 
 

@@ -18,7 +18,7 @@ from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.leveldbs.datasets.depgraph import records
 from pypi_assets.leveldbs.versions.publish import build_version
 from pypi_assets.lookup import DepgraphReader, open_latest
-from pypi_assets.lookup.impact import LONGEST_CHAIN, Break, Impact, breaks, impact
+from pypi_assets.lookup.impact import LONGEST_CHAIN, Break, Impact, Verdict, breaks, impact
 from pypi_assets.lookup.newest_requirements import NewestRequirements, PastRequirements
 from pypi_assets.storage.store import open_storage
 from pypi_assets_tests.lookup.test_newest import chosen
@@ -210,17 +210,22 @@ def test_what_excludes_a_version_is_broken_and_so_is_what_requires_it(graph: New
 def test_a_solver_decides_about_all_others(graph: NewestRequirements) -> None:
     requested = []
 
-    def solvable(project: str) -> bool | str:
-        requested.append(project)
-        return {"mid": "because mid is broken", "top": False}.get(project, True)
+    def solvable(project: str, newest: str) -> Verdict | None:
+        requested.append((project, newest))
+        verdicts = {"mid": Verdict("unsolvable", "because mid is broken", "0.9"), "top": Verdict("undecided", "late")}
+        return verdicts.get(project)
 
     found = list(breaks(graph, "base", Version("2.0"), transitive=True, solvable=solvable))
-    assert [(row["normalized"], row["reason"], row["proof"]) for row in found] == [
-        ("mid", "unsolvable", "because mid is broken"),
-        ("old", "excludes", None),
-        ("top", "unsolvable", None),
+    assert [(row["normalized"], row["reason"], row["proof"], row["older"]) for row in found] == [
+        ("mid", "unsolvable", "because mid is broken", "0.9"),
+        ("old", "excludes", None, None),
+        ("top", "undecided", "late", None),
     ]
-    assert requested == ["link", "mid", "top", "over"]
+    assert [project for project, _ in requested] == ["link", "mid", "before", "top", "over"]  # needs an older mid
+    assert all(graph.newest([project]).__next__().version == newest for project, newest in requested)  # type: ignore[union-attr]
+    requested.clear()
+    list(breaks(graph, "base", Version("2.0"), transitive=True, depth=1, solvable=solvable))
+    assert [project for project, _ in requested] == ["link", "mid"]
 
 
 def test_a_long_chain_is_cut_and_a_circle_ends(tmp_path: Path) -> None:

@@ -4,7 +4,10 @@ import json
 from contextlib import ExitStack
 
 import pytest
+from packaging.version import Version
 
+from pypi_assets.resolve.solutions import Allowance, with_version
+from pypi_assets.service import impact, resolver
 from pypi_assets.service.walks import MOST_WALKS, counted_walk
 from pypi_assets_tests.service.published import Client, Published
 
@@ -79,7 +82,7 @@ def test_what_is_not_known_has_hints(client: Client, prefixes: tuple[str, str]):
     [
         (BREAKS, 400, "version"),
         (BREAKS + "?version=latest", 400, "version"),
-        (BREAKS + "?version=1&transitive=1", 400, "transitive"),
+        (BREAKS + "?version=1&transitive=1", 409, "transitive"),
         (IMPACT + "?version=", 400, "version"),
         (IMPACT + "?depth=1", 409, "depth"),
         (IMPACT + "?transitive=1&depth=0", 400, "depth"),
@@ -94,6 +97,60 @@ def test_what_is_wrong_is_a_problem_that_names_the_parameter(client: Client, pat
     answer = client.get(path)
     assert answer.status_code == status
     assert answer.json()["parameter"] == parameter
+
+
+SOLVED = BREAKS + "?version=6.0&solve=1&transitive=1&python=3.12&platform=linux-x86_64"
+
+
+def reasons(client: Client, path: str) -> dict[str, tuple[str, str | None]]:
+    answer = client.get(path + "&format=ndjson")
+    assert (answer.status_code, answer.headers["cache-control"]) == (200, "no-store")
+    rows = [json.loads(one) for one in answer.iter_lines()]
+    return {row["normalized"]: (row["reason"], row["proof"]) for row in rows}
+
+
+def test_what_has_no_solution_with_a_version_is_streamed(
+    client: Client, prefixes: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+):
+    for prefix in prefixes:
+        assert reasons(client, prefix + SOLVED) == {"other-app": ("excludes", None)}
+    with monkeypatch.context() as patch:  # as if it had no other version but one that demo cannot have
+        patch.setattr(impact, "with_version", lambda *given: with_version(*given[:2], Version("77")))
+        for prefix in prefixes:
+            reason, proof = reasons(client, prefix + SOLVED)["demo"]
+            assert reason == "unsolvable"
+            assert "demo==2.1 requires pyyaml" in (proof or "")
+    with monkeypatch.context() as patch:
+        patch.setattr(impact, "_PROJECT_S", -1.0)
+        reason, proof = reasons(client, SOLVED)["demo"]
+        assert (reason, "the resolution was ended after" in (proof or "")) == ("undecided", True)
+    with monkeypatch.context() as patch:
+        patch.setattr(impact, "Allowance", lambda _: Allowance(0.0))
+        assert reasons(client, SOLVED)["demo"] == ("undecided", "not resolved: the 0 s for all projects were over")
+    with monkeypatch.context() as patch:
+        patch.setattr(resolver, "_GRACE_S", -100.0)
+        reason, proof = reasons(client, SOLVED)["demo"]
+        assert (reason, "took longer" in (proof or "")) == ("undecided", True)
+
+
+@pytest.mark.parametrize(
+    ("query", "status", "parameter"),
+    [
+        ("&solve=1", 409, "solve"),
+        ("&solve=1&format=ndjson&platform=amiga", 400, "platform"),
+        ("&solve=1&format=ndjson&seconds=0", 400, "seconds"),
+        ("&solve=1&format=ndjson&depth=1", 409, "depth"),
+    ],
+)
+def test_what_cannot_be_solved_is_a_problem(client: Client, query: str, status: int, parameter: str):
+    answer = client.get(BREAKS + "?version=6.0" + query)
+    assert (answer.status_code, answer.json()["parameter"]) == (status, parameter)
+
+
+def test_nothing_is_solved_with_a_version_that_is_not_live(client: Client, prefixes: tuple[str, str]):
+    for prefix in prefixes:
+        answer = client.get(prefix + BREAKS + "?version=77&solve=1&format=ndjson")
+        assert (answer.status_code, answer.json()["parameter"]) == (409, "version")
 
 
 def test_what_is_not_direct_is_refused_while_as_much_is_under_way(client: Client, prefixes: tuple[str, str]):

@@ -1,0 +1,105 @@
+"""Solutions of projects one by one: whether the newest release of each has one with a version, and what each pins.
+
+The questions of an answer have everything in common but the project: so they are made from one that names none. Each
+resolution has limits of its own, and `Allowance` bounds all of them together.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from packaging.version import Version
+
+from pypi_assets.lookup.exposure import Undecided
+from pypi_assets.lookup.impact import Verdict
+from pypi_assets.resolve.provider import ResolutionLimitError
+from pypi_assets.resolve.questions import Question, ResolveError, parse_wanted
+from pypi_assets.resolve.releases import ReleaseIndex
+from pypi_assets.resolve.resolving import UnsolvableError, resolve
+
+MOST_STEPS, MOST_SECONDS = 50_000, 10.0
+_NOT_DECIDED = (ResolutionLimitError, ResolveError)
+_Found = TypeVar("_Found")
+
+
+def with_version(question: Question, project: str, version: Version) -> Question:
+    """The question in which `project` has no other version."""
+    return replace(question, constraints=(*question.constraints, parse_wanted(f"{project}=={version}")))
+
+
+def verdict_on(
+    index: ReleaseIndex,
+    question: Question,
+    without: Question,
+    project: str,
+    newest: str,
+    *,
+    most_seconds: float = MOST_SECONDS,
+) -> Verdict | None:
+    """The verdict on the newest release of a project: of `question`, where a version is given, next to the one
+    `without` it. None where it has a solution.
+    """
+    try:
+        proof = _proof_against(index, question, f"{project}=={newest}", most_seconds)
+    except _NOT_DECIDED as error:
+        return Verdict("undecided", str(error))
+    if proof is None:
+        return None
+    try:
+        if broken := _proof_against(index, without, f"{project}=={newest}", most_seconds):
+            return Verdict("broken", broken)
+        found = _pins(index, question, project, most_seconds)
+    except (*_NOT_DECIDED, UnsolvableError):
+        found = {}
+    return Verdict("unsolvable", proof, found.get(project))
+
+
+def solution_of(
+    index: ReleaseIndex, question: Question, project: str, *, most_seconds: float = MOST_SECONDS
+) -> Mapping[str, str] | Undecided | None:
+    """What is chosen where a project alone is required, as a `Solution`."""
+    try:
+        return _pins(index, question, project, most_seconds)
+    except UnsolvableError:
+        return None
+    except _NOT_DECIDED as error:
+        return Undecided(str(error))
+
+
+@dataclass
+class Allowance:
+    """The seconds that all resolutions of an answer may take together; None: as long as they take.
+
+    `decided` is how many were made, and `left_out` how many were not, since the time was over.
+    """
+
+    seconds: float | None = None
+    decided: int = 0
+    left_out: int = 0
+    _used: float = 0.0
+
+    def spend(self, solve: Callable[[], _Found], left_out: Callable[[str], _Found]) -> _Found:
+        """What `solve` returns; once the time is over, what `left_out` makes of the reason."""
+        if self.seconds is not None and self._used >= self.seconds:
+            self.left_out += 1
+            return left_out(f"not resolved: the {self.seconds:g} s for all projects were over")
+        began = time.monotonic()
+        found = solve()
+        self._used += time.monotonic() - began
+        self.decided += 1
+        return found
+
+
+def _proof_against(index: ReleaseIndex, question: Question, requirement: str, most_seconds: float) -> str | None:
+    """The proof that there is no solution; None where there is one."""
+    try:
+        _pins(index, question, requirement, most_seconds)
+    except UnsolvableError as error:
+        return str(error)
+    return None
+
+
+def _pins(index: ReleaseIndex, question: Question, requirement: str, most_seconds: float) -> dict[str, str]:
+    whole = replace(question, requirements=(parse_wanted(requirement),))
+    return resolve(index, whole, most_steps=MOST_STEPS, most_seconds=most_seconds).pins

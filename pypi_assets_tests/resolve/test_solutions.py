@@ -1,0 +1,307 @@
+"""What has no solution with a version, and what newest solutions pin: in drawn graphs, as each project alone shows."""
+
+import random
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+from pypi_assets.catalog.database import Catalog
+from pypi_assets.dumps.full_dump import full_dump
+from pypi_assets.leveldbs.versions.publish import build_version
+from pypi_assets.lookup import DepgraphReader, open_latest
+from pypi_assets.lookup.advisories import read_advisories
+from pypi_assets.lookup.exposure import ExposedSolution, Undecided, exposed_solutions, possibly_exposed
+from pypi_assets.lookup.impact import Break, Solvable, Verdict, breaks
+from pypi_assets.lookup.newest_requirements import NewestRequirements, PastRequirements
+from pypi_assets.resolve.questions import Question, ResolveError, Unknown
+from pypi_assets.resolve.releases import PastIndex, PublishedIndex, ReleaseIndex
+from pypi_assets.resolve.resolving import ResolutionLimitError, UnsolvableError, resolve
+from pypi_assets.resolve.solutions import Allowance, solution_of, verdict_on, with_version
+from pypi_assets.storage.store import open_storage
+from pypi_assets_tests.lookup.test_advisories import record, stored
+from pypi_assets_tests.resolve.made_index import LINUX, MadeIndex, question
+from pypi_assets_tests.resolve.requirement_graphs import NEIGHBOURS, RequirementGraph, Upload
+from pypi_assets_tests.small_catalog import small_catalog
+
+ANY = Question((), LINUX)
+PROJECTS = NEIGHBOURS + 6
+BREAKING = [("pkg-0x24", "0.9"), ("pkg-0x18", "1.2"), ("pkg-0x28", "3.1")]
+
+
+class Drawn(NamedTuple):
+    """A drawn index: its uploads, the catalog that it is in, and a reader of what is published."""
+
+    uploads: list[Upload]
+    catalog: Catalog
+    serial: int
+    depgraph: DepgraphReader
+
+    def names(self) -> list[str]:
+        return sorted({canonicalize_name(one.name) for one in self.uploads})
+
+    def requires(self, project: str, version: str | None = None) -> set[str]:
+        """What any release of a project requires, or that of a version."""
+        return {
+            canonicalize_name(Requirement(text).name)
+            for one in self.uploads
+            if canonicalize_name(one.name) == project and (version is None or Version(one.version) == Version(version))
+            for text in one.requires_dist
+        }
+
+
+@contextmanager
+def drawn_index(folder: Path, seed: int) -> Iterator[Drawn]:
+    drawn = random.Random(seed)
+    uploads = [one for release in RequirementGraph.drawn(PROJECTS, drawn).uploads() for one in release]
+    small = small_catalog(folder)
+    for serial, one in enumerate(uploads, 1):
+        stem = f"{one.name.replace('-', '_')}-{one.version}"
+        filename = f"{stem}-{one.tag}.whl" if one.kind == "wheel" else f"{stem}.tar.gz"
+        if filename not in small.filenames:
+            small.add(
+                *(serial, one.name, one.version, filename),
+                requires_dist=one.requires_dist if one.kind == "wheel" else None,
+                requires_python=one.requires_python,
+            )
+            if drawn.random() < 0.03:
+                small.yank(serial, filename)
+    small.complete(len(uploads) + 1)
+    storage = open_storage((folder / "storage").as_uri())
+    full_dump(small.catalog, storage, 1)
+    build_version("depgraph", storage=storage, catalog=small.catalog)
+    with open_latest(DepgraphReader, storage) as depgraph:
+        yield Drawn(uploads, small.catalog, len(uploads) + 1, depgraph)
+    small.catalog.close()
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Drawn]:
+    with drawn_index(tmp_path_factory.mktemp("drawn"), seed=2) as made:
+        yield made
+
+
+def ends(index: ReleaseIndex, requirement: str, *constraints: str) -> str:
+    """How one resolution ends, of which nothing is remembered."""
+    try:
+        resolve(index, question(requirement, constraints=constraints))
+    except UnsolvableError:
+        return "unsolvable"
+    except ResolveError:
+        return "undecided"
+    return "solvable"
+
+
+def solvable_by(index: ReleaseIndex, project: str, version: Version) -> Solvable:
+    def solvable(name: str, newest: str) -> Verdict | None:
+        return verdict_on(index, with_version(ANY, project, version), ANY, name, newest)
+
+    return solvable
+
+
+def compared(
+    index: Drawn,
+    releases: ReleaseIndex,
+    without: Mapping[str, str],
+    project: str,
+    version: Version,
+    found: list[Break],
+) -> Counter[str]:
+    """Compares the answer with each project's own resolutions; returns how many rows of each reason there are."""
+    rows = {row["normalized"]: row for row in found}
+    assert len(rows) == len(found)
+    for name in index.names():
+        row = rows.get(name)
+        if name == project:
+            assert row is None
+            continue
+        newest = newest_version(index, name)
+        with_it = ends(releases, f"{name}=={newest}", f"{project}=={version}")
+        if row is None:
+            assert (with_it, without[name]) != ("unsolvable", "solvable"), f"{name} is left out"
+            continue
+        assert row["version"] == newest
+        check_chain(index, project, row)
+        if row["reason"] == "excludes":
+            texts = [Requirement(text) for text in row["requirements"]]
+            assert all(not one.specifier.contains(version, prereleases=True) for one in texts)
+            continue
+        expected = {"unsolvable": ("unsolvable", "solvable"), "broken": ("unsolvable", "unsolvable")}
+        assert (with_it, without[name]) == expected.get(row["reason"], ("undecided", without[name])), name
+        assert row["proof"]
+        if row["reason"] == "unsolvable":
+            older = ends(releases, f"{name}=={row['older']}" if row["older"] else name, f"{project}=={version}")
+            assert older in ({"solvable"} if row["older"] else {"unsolvable", "undecided"})
+    return Counter(row["reason"] for row in found)
+
+
+def newest_version(index: Drawn, name: str) -> str:
+    [release] = PastRequirements(index.catalog, index.serial).newest([name])
+    assert release is not None
+    return release.version
+
+
+def check_chain(index: Drawn, project: str, row: Break) -> None:
+    """Each step of the chain is a requirement of some release, and the first one of the newest release."""
+    assert (row["chain"][0], row["chain"][-1], len(row["chain"])) == (row["required"], project, row["depth"])
+    assert row["required"] in index.requires(row["normalized"], row["version"])
+    for requiring, required in zip(row["chain"], row["chain"][1:], strict=False):
+        assert required in index.requires(requiring)
+
+
+def test_it_is_what_each_project_apart_shows(index: Drawn) -> None:
+    """Of versions that leave some projects without a solution, and others that do not."""
+    requirements, releases = PastRequirements(index.catalog, index.serial), PublishedIndex(index.depgraph)
+    without = {name: ends(releases, f"{name}=={newest_version(index, name)}") for name in index.names()}
+    total: Counter[str] = Counter()
+    for name, text in BREAKING:
+        version = Version(text)
+        solvable = solvable_by(releases, name, version)
+        found = list(breaks(requirements, name, version, transitive=True, solvable=solvable))
+        total += compared(index, releases, without, name, version, found)
+        assert list(breaks(requirements, name, version, solvable=solvable)) == [
+            row for row in found if row["depth"] == 1
+        ]
+    assert total["unsolvable"] >= 3
+    assert total["excludes"] >= 3
+    assert total["broken"]
+    assert total["undecided"]
+    past = solvable_by(PastIndex(index.catalog, index.serial), name, version)
+    assert list(breaks(requirements, name, version, transitive=True, solvable=past)) == found
+
+
+def test_newest_solutions_are_those_of_each_project_apart(index: Drawn, tmp_path: Path) -> None:
+    drawn = random.Random(8)
+    names = index.names()
+    affecting = {
+        name: newest_version(index, name) if drawn.random() < 0.7 else "0.1" for name in drawn.sample(names, 5)
+    }
+    records = {f"one{n}": record(name, versions=[one]) for n, (name, one) in enumerate(affecting.items())}
+    advisories = read_advisories(stored(tmp_path / "osv", **records))
+    releases = PastIndex(index.catalog, index.serial)
+    pins: dict[str, Mapping[str, str] | Undecided | None] = {name: solution_of(releases, ANY, name) for name in names}
+    expected = {
+        (name, required, version)
+        for name, chosen in pins.items()
+        if isinstance(chosen, Mapping)
+        for required, version in chosen.items()
+        if required in affecting and Version(affecting[required]) == Version(version)
+    }
+    candidates = list(possibly_exposed(PastRequirements(index.catalog, index.serial), advisories))
+    assert len(candidates) == len(set(candidates))
+    rows = list(exposed_solutions(candidates, advisories, lambda name: solution_of(releases, ANY, name)))
+    found = {(row["normalized"], row["required"], row["version"]) for row in rows if row["undecided"] is None}
+    assert found == expected
+    assert {row["normalized"] for row in rows if row["undecided"]} == {
+        name for name in candidates if isinstance(pins[name], Undecided)
+    }
+    assert len({name for name, required, _ in expected if name != required}) >= 2
+
+
+STORY: dict[str, dict[str, list[str] | None]] = {
+    "base": {"1.0": [], "2.0": []},
+    "mid": {"1.0": ["base<2"], "2.0": ["base"], "3.0": ["unrelated"]},
+    "app": {"1.0": ["mid<2"]},
+    "late": {"1.0": [], "2.0": ["mid<2"]},
+    "fine": {"1.0": ["mid"]},
+    "lost": {"1.0": ["mid<2", "gone"]},
+    "dark": {"1.0": ["mid", "source"]},
+    "source": {"1.0": None},
+    "unrelated": {"1.0": []},
+}
+
+
+class Graph:
+    """The newest requirements of STORY."""
+
+    def requiring(self, project: str, after: str | None = None) -> Iterator[str]:
+        found = [
+            name
+            for name, releases in STORY.items()
+            if any(Requirement(text).name == project for texts in releases.values() for text in texts or ())
+        ]
+        return iter(found)
+
+    def newest(self, projects: list[str]) -> Iterator[object]:
+        return (NewestOf.of(name) for name in projects)
+
+    def versions(self, project: str) -> list[tuple[str, bool]]:
+        return [(version, False) for version in STORY.get(project, ())]
+
+
+class NewestOf(NamedTuple):
+    version: str
+    requirements: list[list[str]]
+
+    @classmethod
+    def of(cls, name: str) -> "NewestOf":
+        version = list(STORY[name])[-1]
+        return cls(version, [STORY[name][version] or []])
+
+
+GRAPH: NewestRequirements = Graph()  # type: ignore[assignment]
+
+
+def test_what_only_older_releases_lead_to_is_found_and_each_reason_has_its_proof() -> None:
+    solvable = solvable_by(MadeIndex(STORY), "base", Version("2.0"))
+    found = list(breaks(GRAPH, "base", Version("2.0"), transitive=True, solvable=solvable))
+    rows = {row["normalized"]: row for row in found}
+    assert {name: row["reason"] for name, row in rows.items()} == {
+        "app": "unsolvable",
+        "late": "unsolvable",
+        "lost": "broken",
+        "dark": "undecided",
+    }
+    assert rows["app"]["chain"] == ["mid", "base"]  # the newest mid requires no base
+    assert (rows["app"]["older"], rows["late"]["older"]) == (None, "1.0")
+    assert "mid" in (rows["app"]["proof"] or "")
+    assert "base" in (rows["app"]["proof"] or "")
+    assert "gone" in (rows["lost"]["proof"] or "")
+    assert "source-1.0" in (rows["dark"]["proof"] or "")
+    assumed = Question((), LINUX, unknown=Unknown.ASSUME_NONE)
+    with_it = with_version(assumed, "base", Version("2.0"))
+    assert verdict_on(MadeIndex(STORY), with_it, assumed, "dark", "1.0") is None
+
+
+def test_a_resolution_that_takes_too_long_is_not_decided(tmp_path: Path) -> None:
+    index, with_it = MadeIndex(STORY), with_version(ANY, "base", Version("2.0"))
+    verdict = verdict_on(index, with_it, ANY, "app", "1.0", most_seconds=-1.0)
+    assert verdict is not None
+    assert verdict.reason == "undecided"
+    assert "the resolution was ended after" in verdict.proof
+    found = solution_of(index, ANY, "app", most_seconds=-1.0)
+    assert isinstance(found, Undecided)
+    advisories = read_advisories(stored(tmp_path / "osv", one=record("base", versions=["1.0"])))
+    [row] = exposed_solutions(["app"], advisories, lambda _: found)
+    assert row == ExposedSolution(
+        normalized="app", chosen=None, required=None, version=None, advisories=[], undecided=found.reason
+    )
+
+
+def test_what_all_resolutions_may_take_is_bounded_and_the_rest_is_named() -> None:
+    allowance = Allowance(1e-9)
+    assert allowance.spend(lambda: "made", lambda reason: reason) == "made"
+    assert "the 1e-09 s for all projects were over" in allowance.spend(lambda: "made", lambda reason: reason)
+    assert (allowance.decided, allowance.left_out) == (1, 1)
+    free = Allowance()
+    assert [free.spend(lambda: "made", lambda reason: reason) for _ in range(3)] == ["made"] * 3
+
+
+def test_a_project_of_any_name_costs_one_answer() -> None:
+    assert isinstance(solution_of(MadeIndex({}), ANY, "-"), Undecided)
+    assert solution_of(MadeIndex({}), ANY, "unknown") is None
+    with pytest.raises(ResolutionLimitError):
+        resolve(MadeIndex(STORY), question("app"), most_seconds=-1.0)
+
+
+def test_only_what_can_lead_to_a_live_affected_version_is_resolved(tmp_path: Path) -> None:
+    advisories = read_advisories(
+        stored(tmp_path / "osv", one=record("mid", versions=["1.0"]), two=record("base", versions=["7"]))
+    )
+    assert set(possibly_exposed(GRAPH, advisories)) == {"mid", "app", "late", "fine", "lost", "dark"}
