@@ -26,6 +26,10 @@ class SolvabilityError(ExpectedError):
     """There is no file of a day, or it cannot be read; the text has the reason, and what to do."""
 
 
+class NoDayError(SolvabilityError):
+    """There is no file of a day."""
+
+
 class Failure(StrEnum):
     """Why nothing was chosen. LIMIT: the resolution took too long, and it is not known whether there is a solution."""
 
@@ -179,7 +183,7 @@ def read_day(storage: Storage, day: date) -> Solvability:
     try:
         content = storage.get(path)
     except NotFoundError:
-        raise SolvabilityError(_absence(storage, day)) from None
+        raise NoDayError(_absence(storage, day)) from None
     try:
         text = gzip.decompress(content)
         found = msgspec.json.decode(text, type=_AnyFormat).format
@@ -203,7 +207,7 @@ def read_newest(storage: Storage) -> Solvability:
     """What was published of the newest day. Raises SolvabilityError."""
     days = stored_days(storage)
     if not days:
-        raise SolvabilityError(_NO_DAY)
+        raise NoDayError(_NO_DAY)
     return read_day(storage, days[-1])
 
 

@@ -28,6 +28,7 @@ from pypi_assets.service import (
     resolutions,
     simple,
     simple_files,
+    solvability,
     status,
 )
 from pypi_assets.service.access_log import AccessLog
@@ -53,6 +54,7 @@ ROUTES = (
     hashes.routes,
     purls.routes,
     resolutions.routes,
+    solvability.routes,
     simple.routes,
     simple_files.routes,
     site.routes,

@@ -8,6 +8,7 @@ import logging
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -16,6 +17,7 @@ from pypi_assets.catalog.database import Catalog, CatalogError, NoCatalogError
 from pypi_assets.errors import FIRST_COMMANDS
 from pypi_assets.leveldbs.format.errors import LeveldbError
 from pypi_assets.lookup.published_sets import OpenSet, PublishedSets
+from pypi_assets.resolve.solvability_days import StoredDays
 from pypi_assets.service.problems import unavailable
 from pypi_assets.service.remembered import PinnedAnswers, Remembered
 from pypi_assets.service.resolver import ResolverProcess
@@ -42,6 +44,7 @@ class Service:
     remembered: Remembered = field(default_factory=Remembered)
     pinned_answers: PinnedAnswers = field(default_factory=PinnedAnswers)
     resolver: ResolverProcess = field(init=False)
+    solvability: StoredDays = field(init=False)
     _sets: PublishedSets | None = None
     _present: OpenSet | None = None
     _former: list[OpenSet] = field(default_factory=list)
@@ -52,6 +55,7 @@ class Service:
 
     def __post_init__(self) -> None:
         self.resolver = ResolverProcess(self.settings)
+        self.solvability = StoredDays(partial(storage_from, self.settings, read_only=True))
 
     @property
     def present(self) -> OpenSet | None:

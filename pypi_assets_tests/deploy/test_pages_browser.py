@@ -13,6 +13,7 @@ import pytest
 from pypi_assets_tests.deploy.test_browser import CHROMIUM, DRIVER, opened_browser
 from pypi_assets_tests.environment import clear_settings
 from pypi_assets_tests.service.published import Client, fill, published_index
+from pypi_assets_tests.service.solvable_days import write_days
 
 pytestmark = [
     pytest.mark.browser,
@@ -22,6 +23,7 @@ PAGES = (
     *("/", "/search/?q=demo", "/search/?q=never-was", "/import/yaml/", "/project/demo/", "/project/gone/", "/nowhere"),
     *("/release/demo/2.1/", "/changes/demo/", "/dependents/pyyaml/", "/history/demo/", "/command/demo/"),
     *("/resolve/", "/resolve/?requirements=demo&than=2026-03-05", "/resolve/?requirements=demo%3E9"),
+    "/solvability/",
     "/at/20.20/project/demo/",
 )
 PHONE = {"width": 360, "height": 740, "deviceScaleFactor": 1, "mobile": True}
@@ -39,6 +41,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
         fill(one)
         one.add("wheel", "top", "1.0", requires_dist=["demo"])
         one.publish_first()
+        write_days(one.storage, 30, gap=7)
         with one.client() as client:
             yield client
 
@@ -84,6 +87,18 @@ def test_the_tree_of_requirements_opens(client: Client, driver: Any) -> None:
     summary.send_keys("\n")
     assert inner.is_displayed()
     assert inner.text.startswith("PyYAML")
+
+
+def test_from_a_loss_to_its_event_and_to_its_resolution_with_keys_alone(client: Client, driver: Any) -> None:
+    driver.get(f"{client.url}solvability/")
+    find(driver, "details summary").send_keys("\n")
+    assert find(driver, "details table").is_displayed()
+    assert find(driver, ".difference .removed strong").text == "broken"
+    [picture] = [one for one in driver.find_elements("css selector", "svg[role=img]") if one.is_displayed()]
+    assert "newly unsolvable in all" in picture.get_attribute("aria-label")
+    driver.find_element("css selector", "a[rel=prev]").send_keys("\n")
+    assert find(driver, "#day").text == "2026-03-01"
+    assert find(driver, "a[rel=next]").text == "2026-03-02"
 
 
 def test_no_page_is_wider_than_a_phone_or_logs_an_error(client: Client, driver: Any) -> None:

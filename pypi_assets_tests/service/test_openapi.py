@@ -21,6 +21,8 @@ PATHS = [
     "/v1/owners/yaml",
     "/v1/owners/none",
     "/v1/commands/demo",
+    "/v1/solvability",
+    "/v1/solvability/newest",
     "/v1/hashes/" + SHA256,
     "/v1/hashes/short",
     "/v1/projects/demo",

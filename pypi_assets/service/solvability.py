@@ -1,0 +1,89 @@
+"""The routes of solvability: what the asset of this name has published of each day. No serial changes what is there."""
+
+from datetime import date
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+from starlette.routing import Route
+
+from pypi_assets.resolve.solvability_days import DaySummary
+from pypi_assets.resolve.solvability_files import NoDayError, Solvability, SolvabilityError
+from pypi_assets.service.answers import Answer, to_json
+from pypi_assets.service.operations import Call, Operation, Parameters, operation_routes
+from pypi_assets.service.problems import not_found, unavailable
+from pypi_assets.service.service import Service
+
+MOST_DAYS, DEFAULT_DAYS = 400, 90
+NO_DAYS = "solvability of no day was published yet: the asset `solvability` in Dagster makes a day"
+
+
+NEWEST = "newest"
+DayText = Annotated[
+    str, Meta(pattern=r"^([0-9]{4}-[0-9]{2}-[0-9]{2}|newest)$", description="a day, such as 2026-03-01, or newest")
+]
+
+
+class SolvabilityParameters(Parameters, frozen=True):
+    """How many days."""
+
+    days: Annotated[int, Meta(ge=1, le=MOST_DAYS, description=f"the last days: 1 to {MOST_DAYS}")] = DEFAULT_DAYS
+
+
+class DayParameters(Parameters, frozen=True):
+    """Which day."""
+
+    day: DayText
+
+
+class SolvabilityDays(msgspec.Struct, frozen=True, kw_only=True):
+    """The days that were published, ascending. Where there are none, `hints` has what publishes them."""
+
+    days: tuple[DaySummary, ...]
+    hints: tuple[str, ...] = ()
+
+
+def routes(service: Service) -> list[Route]:
+    """The routes of solvability."""
+    return list(operation_routes(service, [SOLVABILITY_DAYS, SOLVABILITY_DAY]))
+
+
+def _days(service: Service, call: Call[SolvabilityParameters]) -> Answer:
+    found = tuple(service.solvability.summaries(call.parameters.days))
+    return Answer(to_json(SolvabilityDays(days=found, hints=() if found else (NO_DAYS,))))
+
+
+def _day(service: Service, call: Call[DayParameters]) -> Answer:
+    found = _read(service, call.parameters.day)
+    return Answer(to_json(found), serial=found.moment.serial)
+
+
+def _read(service: Service, day: str) -> Solvability:
+    try:
+        return service.solvability.read(None if day == NEWEST else date.fromisoformat(day))
+    except NoDayError as error:
+        raise not_found(str(error), parameter="day") from None
+    except SolvabilityError as error:
+        raise unavailable(str(error)) from None
+    except ValueError:
+        raise not_found(f"{day} is no day", parameter="day") from None
+
+
+SOLVABILITY_DAYS = Operation(
+    path="/v1/solvability",
+    handler=_days,
+    summary="Which share of the most-required projects could be installed at the end of each day",
+    parameters=SolvabilityParameters,
+    answer=SolvabilityDays,
+    at_serial=False,
+)
+SOLVABILITY_DAY = Operation(
+    path="/v1/solvability/{day}",
+    handler=_day,
+    summary="What the most-required projects resolved to at the end of a day, and what was lost since the day before",
+    description="Each loss has the events that did it. Outcomes are by project and environment.",
+    parameters=DayParameters,
+    answer=Solvability,
+    problems=(404,),
+    at_serial=False,
+)
