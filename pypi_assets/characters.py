@@ -10,6 +10,7 @@ import re
 import unicodedata
 from collections.abc import Callable
 from functools import cache
+from itertools import groupby
 
 from pypi_assets import character_ranges
 
@@ -46,6 +47,18 @@ def replace_unprintable(text: str, replacement: str) -> str:
 def lower(text: str) -> str:
     """`text` with A to Z as small letters; all other characters stay as they are."""
     return text.lower() if text.isascii() else text.translate(_ASCII_LOWER)
+
+
+def lowered(text: str) -> str:
+    """`text` with small letters alone, as str.lower() makes them. Characters that are newer than the tables stay.
+
+    What has a small letter keeps it in each version of Unicode.
+    """
+    if is_printable(text):
+        return text.lower()
+    newer = {char for char in text if char.isprintable() and not is_printable(char)}
+    runs = groupby(text, newer.__contains__)
+    return "".join(["".join(run) if is_newer else "".join(run).lower() for is_newer, run in runs])
 
 
 def casefolded(text: str) -> str:

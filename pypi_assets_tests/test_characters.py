@@ -16,6 +16,7 @@ from pypi_assets.characters import (
     is_identifier,
     is_printable,
     lower,
+    lowered,
     named_character,
     normalized_name,
     replace_unprintable,
@@ -48,6 +49,7 @@ def test_the_tables_are_those_of_an_interpreter_with_this_unicode():
     assert [char for char in ALL if is_identifier(char) != char.isidentifier()] == []
     assert [char for char in ALL if is_identifier(f"a{char}") != f"a{char}".isidentifier()] == []
     assert [char for char in ALL if casefolded(char) != char.casefold()] == []
+    assert [char for char in ALL if lowered(char) != char.lower()] == []
 
 
 def test_what_is_whitespace_or_ends_a_line_is_the_same_on_each_python():
@@ -85,6 +87,22 @@ def test_printable():
     assert not any(map(is_printable, ("a\n", "\x7f", "\x80", "\u200d", "\U00031350", "\ud800", "é\0")))
     assert replace_unprintable("a\u200db\n\U00031350é", "?") == "a?b??é"
     assert replace_unprintable("aé", "?") == "aé"
+
+
+SMALL = "3c0c9a335f37602e9d48e4ad196961a22f7e9ca27bfdcb9b3c049152edb6a299"
+"""Digest of all small letters of printable characters."""
+
+
+def test_small_letters_are_the_same_on_each_python():
+    letters = "".join(char + lowered(char) for char in ALL if lowered(char) != char)
+    assert hashlib.sha256(letters.encode()).hexdigest() == SMALL
+    assert lowered("\u212aELVIN \u0391\u03a3") == "kelvin \u03b1\u03c2"
+    assert lowered("\u0391\u03a3\ufeff=\u0391\u03a3\n") == "\u0391\u03a3\ufeff=\u0391\u03a3\n".lower()
+
+
+@pytest.mark.parametrize("char", ["\u1c89", "\ua7cb", "\U00010d50"])
+def test_capital_letters_that_are_newer_stay(char):
+    assert lowered(f"A{char}B") == f"a{char}b"
 
 
 def test_only_ascii_letters_become_small():

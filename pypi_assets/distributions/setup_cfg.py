@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from pypi_assets.characters import lower
+from pypi_assets.characters import lowered
 from pypi_assets.distributions.limits import LimitExceededError
 
 MAX_INHERITED = 100_000
@@ -30,14 +30,14 @@ def parse_setup_cfg(text: str, *, names_as_written: bool = False) -> dict[str, d
     options: dict[str, list[str]] | None = None
     value: list[str] | None = None
     indent = 0
-    for line in text.splitlines():
+    for line in text.replace("\r\n", "\n").replace("\r", "\n").split("\n"):  # other line ends are blanks
         stripped = line.strip()
         if not stripped or stripped[0] in "#;":
             continue
         margin = len(line) - len(line.lstrip())
         if value is not None and margin > indent:
             value.append(stripped)
-        elif stripped[0] == "[" and "]" in stripped:
+        elif stripped[0] == "[" and stripped.rfind("]") > 1:  # `[]` is the name of an option
             options, value = sections.setdefault(stripped[1 : stripped.rindex("]")], {}), None
         elif options is not None:
             value, indent = _open_option(options, stripped, named), margin
@@ -107,7 +107,7 @@ def _open_option(options: dict[str, list[str]], line: str, named: Callable[[str]
 
 
 def _option_name(written: str) -> str:
-    return lower(written.strip()).replace("-", "_")
+    return lowered(written.strip()).replace("-", "_")
 
 
 def listed(value: str) -> list[str]:

@@ -264,22 +264,27 @@ def check_setup_cfg(content: bytes) -> None:
     text = core.decode_text(content, "setup.cfg")[0]
     parsed = parse_setup_cfg(text)
     check_tree({"setup.cfg": content, "setup.py": b"from setuptools import setup\nsetup()\n"})
-    parser = configparser.RawConfigParser(strict=False, default_section="no such section")
+    parser = configparser.ConfigParser(strict=False, default_section="no such section")
     try:
-        parser.read_string(text)
+        parser.read_file(io.StringIO(text, newline=None))  # with the line ends of a file
     except configparser.Error:
         return
-    if "\r" in text or len(text.splitlines()) != text.count("\n") + (not text.endswith("\n")):
-        return  # what ends a line is another question
     names = {section: {name: name.replace("-", "_") for name in parser[section]} for section in parser.sections()}
     if any(len(set(options.values())) < len(options) for options in names.values()):
         return
     expected = {
-        section: {name: nonblank(parser[section][written]) for written, name in options.items()}
+        section: {name: nonblank(interpolated(parser, section, written)) for written, name in options.items()}
         for section, options in names.items()
     }
     found = {section: {name: nonblank(value) for name, value in options.items()} for section, options in parsed.items()}
     assert found == expected, "setup.cfg is read as configparser reads it"
+
+
+def interpolated(parser: configparser.ConfigParser, section: str, option: str) -> str:
+    try:
+        return parser.get(section, option)
+    except configparser.InterpolationError:
+        return parser.get(section, option, raw=True)
 
 
 def nonblank(value: str) -> list[str]:

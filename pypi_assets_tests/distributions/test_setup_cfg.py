@@ -1,6 +1,7 @@
 """setup.cfg reads as configparser reads it."""
 
 import configparser
+import io
 
 import pytest
 from hypothesis import given
@@ -45,15 +46,29 @@ def test_sections_options_and_values_of_several_lines():
 
 
 LINES = st.sampled_from(["[a]", "[b]", "x = 1", "y:", "  two", "\tthree = 3", "", "# c", "z = 4 ; d", "Y = 5"])
+ODD = st.sampled_from(
+    [
+        "[]",
+        "[] = 6",
+        "[]x: 7",
+        "\u212aey = 8",
+        "key = 9",
+        "\u0391\u03a3 = a\x0bb",
+        "p\x1cq=r\x85s",
+        "t\u2028[a]",
+        "u=\r[b]",
+        "v\r\n",
+    ]
+)
 REFERENCES = st.sampled_from(["[DEFAULT]", "u = %(x)s", "  %(Z)s%%", "x = %(u)s%(y)s", "v = 5%", "v = %(none)s"])
 
 
-@given(st.lists(st.one_of(LINES, REFERENCES)))
+@given(st.lists(st.one_of(LINES, REFERENCES, ODD)))
 def test_like_configparser(lines):
     text = "[top]\n" + "\n".join(lines)
     parser = configparser.ConfigParser(strict=False, empty_lines_in_values=True)
     try:
-        parser.read_string(text)
+        parser.read_file(io.StringIO(text, newline=None))
     except configparser.ParsingError:  # lines that belong to nothing
         return
 
@@ -62,7 +77,7 @@ def test_like_configparser(lines):
             found = parser.get(section, option)
         except configparser.InterpolationError:
             found = parser.get(section, option, raw=True)
-        return "\n".join(line.strip() for line in found.splitlines() if line.strip())
+        return "\n".join(line.strip() for line in found.split("\n") if line.strip())
 
     expected = {
         section: {option: value(section, option) for option in parser.options(section)} for section in parser.sections()
@@ -78,6 +93,11 @@ def test_values_that_name_others():
         "sub": "a%b",
         "odd": "%(what)s",
     }
+
+
+def test_names_of_options_have_small_letters_of_all_alphabets_and_lines_end_as_in_files():
+    text = "[options]\rpac\u212aages = a\x0bb\r\n\u00c9 = 1\n\u00e9 = 2\n[] = 3\n"
+    assert parse_setup_cfg(text) == {"options": {"packages": "a\x0bb", "\u00e9": "2", "[]": "3"}}
 
 
 DOUBLED = "".join(f"o{number} = {f'%(o{number + 1})s' * 10}\n" for number in range(9))
