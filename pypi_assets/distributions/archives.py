@@ -89,7 +89,10 @@ class SafeNames:
         self._budget.count_members(names)
         if has_folders:
             new = {name: place for name, place in new.items() if not name.endswith("/")}
-        self.places |= new
+        if self.places:
+            self.places |= new
+        else:
+            self.places = new
 
     def finish(self) -> None:
         """Puts the names into the extract, and notes about them."""

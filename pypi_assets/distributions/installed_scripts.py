@@ -42,6 +42,8 @@ def installed_entry_points(content: bytes, project: str | None = None) -> Instal
     A comment is a line of its own, and a byte order mark is no blank. Lines in no group count for nothing. Of two entry
     points of one name the last one counts.
     """
+    if not content:
+        return InstalledEntryPoints({}, [], [])
     text = decode_text(content.removeprefix(_BOM), "")[0]
     if content.startswith(_BOM):
         text = f"\ufeff{text}"

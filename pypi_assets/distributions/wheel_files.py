@@ -71,6 +71,8 @@ def wheel_problem(content: bytes) -> str | None:
 
 def record_problem(content: bytes) -> str | None:
     """Why pip refuses a wheel with this RECORD file; None where it does not."""
+    if not content.translate(None, _USUAL_BYTES) and len(content) <= _MAX_FIELD and b"\n\n" not in content:
+        return "RECORD has a blank line" if content.startswith(b"\n") else None
     if not is_utf8(content):
         return "RECORD is not UTF-8"
     is_odd = content.startswith(b"\n") or b"\n\n" in content or any(each in content for each in _LINE_ENDS)

@@ -50,6 +50,7 @@ def walk_entries(directory: Directory, members: Names, budget: Budget, extract: 
     positions: list[int] = []
     odd = _OddNames()
     usual: set[bytes] = set()
+    last_kind = b""
     in_order = True
     member_end = position = 0
     end = len(content) - ENTRY_SIZE + 1
@@ -58,8 +59,9 @@ def walk_entries(directory: Directory, members: Names, budget: Budget, extract: 
         batch_end = min(position + _BATCH_BYTES, end)
         while position < batch_end:
             kind, size, name_length, extra_length, comment_and_disk, start = unpack(content, position)
-            if kind not in usual and checks.is_usual(kind, position, directory.start):
+            if kind != last_kind and kind not in usual and checks.is_usual(kind, position, directory.start):
                 usual.add(kind)
+                last_kind = kind
             names.append(text[position : position + name_length])
             positions.append(position)
             name_end = position + ENTRY_SIZE + name_length
