@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pypi_assets.characters import normalized_name
+from pypi_assets.characters import lower, normalized_name
 from pypi_assets.distributions import sdists
 from pypi_assets.distributions.archives import trimmed
 from pypi_assets.distributions.build_scripts import is_build_script
@@ -26,6 +26,7 @@ from pypi_assets.distributions.module_names import find_modules
 from pypi_assets.distributions.reader_pool import INHERITED, ReaderFailure, ReaderPool, StoredExtract
 from pypi_assets.distributions.record import AMBIGUOUS, DistributionKind, DistributionRecord
 from pypi_assets.distributions.sdist_names import readable
+from pypi_assets.distributions.wheel_tree import METADATA_ENDS
 from pypi_assets.errors import ExpectedError
 
 PIP_SECONDS = 300
@@ -218,6 +219,10 @@ def differences_from(record: DistributionRecord, found: Mapping[str, Any]) -> It
     yield from _one_sided("entry_points", entry_points, read)
     start_up = [printable(name) for name in found["paths"] if name.endswith(".pth") and "/" not in name]
     yield from _one_sided("start_up_paths", start_up, record.start_up_paths)
+    installed = {name.partition("/")[0] for name in found["paths"]}
+    distributions = sorted(top for top in installed if lower(top).endswith(METADATA_ENDS))
+    own = [top for top in distributions if top.endswith(".dist-info")]
+    yield from _one_sided("distributions", map(printable, distributions), own[:1])
 
 
 def _extras(record: DistributionRecord) -> list[str]:

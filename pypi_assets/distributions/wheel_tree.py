@@ -5,12 +5,14 @@ Python; and trees that no file system can have.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from pypi_assets.characters import lower
 from pypi_assets.distributions.extract import Extract, printable
 from pypi_assets.distributions.limits import MIB, LimitExceededError
 from pypi_assets.distributions.members import Files, Folder, by_folder, paths_of
+from pypi_assets.distributions.metadata import unique
 from pypi_assets.distributions.module_names import find_modules
 from pypi_assets.distributions.record import AMBIGUOUS
 from pypi_assets.distributions.wheel_files import start_up_lines
@@ -34,8 +36,11 @@ _DECIDING_FILE = re.compile(
     re.IGNORECASE | re.ASCII | re.DOTALL,
 )
 """From the prefix: what decides where a Python looks for modules, or is such a place."""
+_IMPORTED_AT_START = ("sitecustomize", "usercustomize")
+METADATA_ENDS = (".dist-info", ".egg-info")
+"""How folders and files end, in any case, that importlib.metadata takes for a distribution, with its entry points."""
 _SCRIPT_FOLDERS = frozenset({"bin", "Scripts"})
-_WRITTEN_BY_PIP = Folder.of("INSTALLER/REQUESTED/RECORD/direct_url.json/")
+_WRITTEN_BY_PIP = "INSTALLER/REQUESTED/RECORD/direct_url.json/"
 """In the `.dist-info` folder."""
 _MAX_FOLDER_CHARS = 8 * MIB
 """Honest wheels have a hundredth of it."""
@@ -61,9 +66,7 @@ def tree_problems(members: Mapping[str, Folder], installed: Files) -> Iterator[s
     for folder, inside in [each for each in members.items() if ".d" in each[0]]:
         top, _, path = folder.partition("/")
         if top.endswith(".dist-info"):
-            site.append((folder, inside))
-            if not path:
-                site.append((top, _WRITTEN_BY_PIP))
+            site.append((folder, inside if path else Folder(inside.sources, inside.others + _WRITTEN_BY_PIP)))
         elif top.endswith(".data"):
             scheme, _, path = path.partition("/")
             if scheme == "headers":
@@ -80,7 +83,7 @@ def tree_problems(members: Mapping[str, Folder], installed: Files) -> Iterator[s
 
 def _conflicts(tree: Files) -> Iterator[str]:
     """What is a file and a folder of one tree."""
-    if not _may_clash(tree):
+    if _is_plain(tree) or not _may_clash(tree):
         return
     folders: dict[str, list[Folder]] = {}
     for place, inside in tree:
@@ -100,6 +103,22 @@ def _conflicts(tree: Files) -> Iterator[str]:
                 elif (f"{last}/" in inside.others or last.endswith(".py")) and last in inside:
                     yield f"{place} is a file and a folder"
             place = parent
+
+
+def _is_plain(tree: Files) -> bool:
+    """Whether a short look at each folder and the one above it shows that no file has the path of a folder."""
+    folders = dict(tree)
+    if len(folders) < len(tree) or ".py/" in "/".join((*folders, "")):
+        return False
+    for place in folders:
+        parent, _, last = place.rpartition("/")
+        above = folders.get(parent)
+        if above is None:
+            if parent:
+                return False
+        elif above.others and (len(above.others) > _LONG_TEXT or f"{last}/" in above.others) and place:
+            return False
+    return True
 
 
 def _may_clash(tree: Files) -> bool:
@@ -126,9 +145,16 @@ def _may_clash(tree: Files) -> bool:
     return not folders.isdisjoint(files) or ".py/" in "/".join((*folders, ""))
 
 
-def tree_notes(extract: Extract, installed: Files, modules: Iterable[str]) -> Iterator[str]:
-    """Notes on what the record's `modules` do not show."""
+def tree_notes(extract: Extract, installed: Files, modules: Sequence[str]) -> Iterator[str]:
+    """Notes on what the record's `modules`, which are sorted, do not show."""
     members = extract.members
+    at_root = [inside.others for place, inside in installed if not place]
+    if "-info" in lower("\n".join([*[place for place, _ in installed], *at_root])):
+        yield from _distribution_notes(installed)
+    for name in _IMPORTED_AT_START:
+        at = bisect_left(modules, name)
+        if modules[at : at + 1] == (name,):
+            yield f"{START_UP_CODE} {name}"
     folders = "\n".join(members)
     others = "".join([inside.others for inside in members.values()])
     sources = "".join([inside.sources for inside in members.values()])
@@ -139,6 +165,18 @@ def tree_notes(extract: Extract, installed: Files, modules: Iterable[str]) -> It
     for name, content in extract.files.items():
         if name.endswith(".pth"):
             yield from _start_up_notes(name, content, installed, modules)
+
+
+def _distribution_notes(installed: Files) -> Iterator[str]:
+    """What Python takes for further distributions in site-packages, but for those that pip refuses."""
+    if found := [top for top in _metadata_tops(installed) if not top.endswith(".dist-info")]:
+        yield f"{AMBIGUOUS} metadata of further distributions are installed: {_listed(found)}"
+
+
+def _metadata_tops(tree: Iterable[tuple[str, Folder]]) -> tuple[str, ...]:
+    """The names right in site-packages that have metadata of a distribution, of a tree of what is installed there."""
+    tops = [top for place, inside in tree for top in ([place.partition("/")[0]] if place else inside.other_names)]
+    return unique(top for top in tops if lower(top).endswith(METADATA_ENDS))
 
 
 def _windows_notes(members: Mapping[str, Folder], modules: Iterable[str]) -> Iterator[str]:
@@ -178,12 +216,13 @@ def _data_notes(members: Mapping[str, Folder]) -> Iterator[str]:
                 place = found[1] or ""
                 sites.append((place, inside))
                 start_up += [name for name in inside.other_names if not place and name.endswith(".pth")]
-            elif (there := _windows_place(path)) is not None:
-                on_windows.append((there, _windows_modules(inside)))
+            elif (place := _windows_place(path)) is not None:
+                on_windows.append((place, _windows_modules(inside)))
                 start_up += [name for name in inside.other_names if not path and name.endswith(".pth")]
             written = (f"{path}/{name}".lstrip("/") for name in inside.names)
             deciding += [each for each in written if _DECIDING_FILE.fullmatch(each)]
-        if place and place.partition("/")[0].endswith(".dist-info"):
+        tops = () if place is None else _metadata_tops([(place, inside)])
+        if any(scheme == "data" or top.endswith(".dist-info") for top in tops):
             metadata.append(folder)
     if metadata:
         yield f"{AMBIGUOUS} metadata are installed that pip does not resolve from: {_listed(metadata)}"

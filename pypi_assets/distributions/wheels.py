@@ -27,14 +27,12 @@ _KEPT = tuple(
     f".dist-info/{name}" for name in ("METADATA", "WHEEL", "entry_points.txt", "top_level.txt", "requires.txt")
 )
 _READ = (*_KEPT, RECORD)
-_SUFFIXES = (".txt", "/METADATA", "/WHEEL", "/RECORD", ".pth")
-"""Of all of these: few to compare with."""
 _EMPTY = Folder()
 
 
 def wanted(names: Iterable[str]) -> list[str]:
     """Those of the members' names whose content a wheel's record needs."""
-    found = [name for name in names if name.endswith(_SUFFIXES)]
+    found = [name for name in names if ".dist-info/" in name or ".pth" in name]  # quicker than to look at their ends
     start_up = [name for name in found if name.endswith(".pth") and site_folder(name.rpartition("/")[0]) == ""]
     return [name for name in found if name.endswith(_READ) and name.count("/") == 1] + start_up[:MAX_START_UP_FILES]
 
@@ -59,6 +57,8 @@ def wheel_record(parts: FilenameParts, project: str | None, extract: Extract) ->
     installed = installed_tree(extract.members)
     modules = find_modules(installed)
     problems += [*filename_problems(parts.filename), *tree_problems(extract.members, installed)]
+    if dist_info is not None and "direct_url.json" in extract.members.get(dist_info, _EMPTY):
+        notes.append(f"{AMBIGUOUS} pip shows it as installed from the URL in its own direct_url.json")
     if dist_info is not None and content is not None:
         problems += [*metadata_problems(content), *_dist_info_problems(parts, extract, dist_info, metadata)]
     if problems:

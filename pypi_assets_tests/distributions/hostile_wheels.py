@@ -414,6 +414,26 @@ IMPORTABLE: dict[str, Build] = {
     "scripts": with_files(DATA + b"scripts/evil", DATA + b"scripts/evil.py"),
     "scripts by the data scheme": with_files(DATA + b"data/bin/evil"),
     "headers": with_files(DATA + b"headers/evil.h"),
+    "another distribution": with_entries(
+        Entry(b"evil-9.egg-info/PKG-INFO", b"Metadata-Version: 2.1\nName: evil\nVersion: 9\n"),
+        Entry(b"evil-9.egg-info/entry_points.txt", ENTRY_POINTS),
+    ),
+    "another distribution, a file": with_entries(
+        Entry(b"evil-9.egg-info", b"Metadata-Version: 2.1\nName: evil\nVersion: 9\n")
+    ),
+    "another distribution in capitals": with_entries(
+        Entry(b"evil-9.DIST-INFO/METADATA", b"Metadata-Version: 2.1\nName: evil\nVersion: 9\n")
+    ),
+    "another distribution in a scheme": with_files(DATA + b"platlib/evil-9.Egg-Info/PKG-INFO"),
+    "another distribution, a file in a scheme": with_files(DATA + b"purelib/evil-9.dist-info"),
+    "another distribution by the data scheme": with_files(DATA + SITE + b"evil-9.egg-info/PKG-INFO"),
+    "another distribution, a file by the data scheme": with_files(DATA + SITE + b"evil-9.EGG-INFO"),
+    "another distribution in the prefix": with_files(DATA + b"data/evil-9.egg-info"),
+    "its own direct_url.json": with_entries(
+        Entry(INFO + b"direct_url.json", b'{"url": "https://elsewhere/evil.zip", "archive_info": {}}')
+    ),
+    "a module that is imported at each start": with_files(b"sitecustomize.py"),
+    "a package that is imported at each start": with_files(b"usercustomize/__init__.py"),
 }
 
 CLASSES = {"names": NAMES, "metadata files": METADATA_FILES, "zip": ZIPS, "importable": IMPORTABLE}

@@ -30,6 +30,7 @@ def pip_views(wheels: Mapping[str, bytes], folder: Path, python: str = sys.execu
 
 _DRIVER = """
 import json, logging, os, sys
+from importlib.metadata import distributions
 from pathlib import Path
 from zipfile import ZipFile
 from pip._internal.metadata import FilesystemWheel, get_wheel_distribution
@@ -38,6 +39,10 @@ from pip._internal.operations.install.wheel import install_wheel
 from pip._vendor.packaging.version import Version
 
 logging.disable(logging.CRITICAL)
+
+def installed(each):
+    origin = each.read_text("direct_url.json")
+    return each.metadata["Name"], origin and json.loads(origin)["url"]
 
 def view(path):
     root = Path(path).parent.parent / "prefix"
@@ -57,6 +62,8 @@ def view(path):
         install_wheel("demo", path, scheme, "demo", pycompile=False, warn_script_location=False)
     except Exception as error:
         found["refusal"] = f"{type(error).__name__}: {error}"
+    else:
+        found["distributions"] = [installed(each) for each in distributions(path=[str(site)])]
     files = [each for each in root.rglob("*") if each.is_file()]
     found["paths"] = sorted(str(each.relative_to(site)) for each in files if each.is_relative_to(site))
     found["outside"] = sorted(str(each.relative_to(root)) for each in files if not each.is_relative_to(site))

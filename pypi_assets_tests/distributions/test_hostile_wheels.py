@@ -82,6 +82,18 @@ def test_no_record_differs_in_silence_from_what_pip_installs(contents, records, 
     assert refused_here <= REFUSED_HERE.keys()
 
 
+def test_python_and_pip_find_the_distributions_that_notes_name(contents, tmp_path):
+    wanted = {name: content for name, content in contents.items() if "distribution" in name or "direct_url" in name}
+    views = pip_views(wanted, tmp_path)
+    found = {name.partition(": ")[2]: view["distributions"] for name, view in views.items()}
+    assert found.pop("its own direct_url.json") == [["demo", "https://elsewhere/evil.zip"]]
+    assert found.pop("another distribution in the prefix") == [["demo", None]]  # where Windows alone looks
+    assert len(found) >= 7
+    for name, distributions in found.items():
+        assert min(distributions, key=str) == ["demo", None], name
+        assert len(distributions) == 2, name
+
+
 def scripts_without_sign(record, outside):
     """The scripts that pip made, and that are in no entry point and in no note; and those that it did not make."""
     if any(note.startswith(SCRIPTS) for note in record.notes):
@@ -142,6 +154,50 @@ def test_what_pip_installs_without_doubt_is_read_so(records):
             "importable: site-packages by the data scheme, start-up code",
             "ambiguous archive: .pth files with some Pythons alone, by the data scheme: evil.pth",
         ),
+        (
+            "importable: another distribution",
+            "ambiguous archive: metadata of further distributions are installed: evil-9.egg-info",
+        ),
+        (
+            "importable: another distribution, a file",
+            "ambiguous archive: metadata of further distributions are installed: evil-9.egg-info",
+        ),
+        (
+            "importable: another distribution in capitals",
+            "ambiguous archive: metadata of further distributions are installed: evil-9.DIST-INFO",
+        ),
+        (
+            "importable: another distribution in a scheme",
+            "ambiguous archive: metadata of further distributions are installed: evil-9.Egg-Info",
+        ),
+        (
+            "importable: another distribution, a file in a scheme",
+            "ambiguous archive: metadata are installed that pip does not resolve from: demo-1.0.data/purelib",
+        ),
+        (
+            "importable: another distribution by the data scheme",
+            (
+                "ambiguous archive: metadata are installed that pip does not resolve from:"
+                " demo-1.0.data/data/lib/python3.11/site-packages/evil-9.egg-info"
+            ),
+        ),
+        (
+            "importable: another distribution, a file by the data scheme",
+            (
+                "ambiguous archive: metadata are installed that pip does not resolve from:"
+                " demo-1.0.data/data/lib/python3.11/site-packages"
+            ),
+        ),
+        (
+            "importable: another distribution in the prefix",
+            "ambiguous archive: metadata are installed that pip does not resolve from: demo-1.0.data/data",
+        ),
+        (
+            "importable: its own direct_url.json",
+            "ambiguous archive: pip shows it as installed from the URL in its own direct_url.json",
+        ),
+        ("importable: a module that is imported at each start", "start-up code: sitecustomize"),
+        ("importable: a package that is imported at each start", "start-up code: usercustomize"),
         ("importable: a module without a window", "ambiguous archive: modules on Windows alone: pack, pack.evil"),
         ("importable: scripts", "installs scripts: evil, evil.py"),
         ("importable: scripts by the data scheme", "installs scripts: evil"),
