@@ -1,4 +1,5 @@
 """Fuzzes the reading of distributions, and of an index's answers: `python -m pypi_assets_tests.fuzz --minutes 60`.
+Minutes are of processor time.
 
 Coverage guides it if atheris is installed (`pip install atheris`); otherwise inputs are mutated at random. An input
 that breaks a rule of a fuzz_targets.py is written to the folder of findings, once per place in the code.
@@ -34,13 +35,13 @@ REPORT_EVERY_S = 60.0
 
 
 class Fuzzing:
-    """One run: its executions, its time limit, and its findings."""
+    """One run: its executions, its limit of processor time, and its findings."""
 
     def __init__(self, targets: Sequence[Any], findings: Path, seconds: float, current: Path | None = None) -> None:
         self.targets = targets
         self._folder = findings
         self.current = current
-        self._started = time.monotonic()
+        self._started = time.process_time()
         self._seconds = seconds
         self._reported = 0.0
         self.executions: Counter[str] = Counter()
@@ -48,7 +49,7 @@ class Fuzzing:
 
     @property
     def elapsed_s(self) -> float:
-        return time.monotonic() - self._started
+        return time.process_time() - self._started
 
     @property
     def is_over(self) -> bool:
@@ -90,7 +91,7 @@ class Fuzzing:
     def report(self) -> None:
         self._reported = self.elapsed_s
         print(json.dumps({"executions": self.executions, "found": self.found}))
-        print(f"{self.executions.total()} executions in {self.elapsed_s / 60:.1f} minutes", flush=True)
+        print(f"{self.executions.total()} executions in {self.elapsed_s / 60:.1f} minutes of processor time", flush=True)
 
 
 def mutate_any(targets: Sequence[Any], content: bytes, random: Random, mutate: Any) -> bytes:
