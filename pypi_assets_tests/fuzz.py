@@ -91,7 +91,7 @@ class Fuzzing:
     def report(self) -> None:
         self._reported = self.elapsed_s
         print(json.dumps({"executions": self.executions, "found": self.found}))
-        print(f"{self.executions.total()} executions in {self.elapsed_s / 60:.1f} minutes of processor time", flush=True)
+        print(f"{self.executions.total()} executions in {self.elapsed_s / 60:.1f} minutes of processor", flush=True)
 
 
 def mutate_any(targets: Sequence[Any], content: bytes, random: Random, mutate: Any) -> bytes:
