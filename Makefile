@@ -11,7 +11,7 @@ INSTALL := $(PIP) install --no-compile --constraint constraints.txt
 # tests start hundreds of processes; without bytecode each would compile all that it imports
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo ui stop check test histories fuzz test-pythons dist lock sbom redis nginx wheels test-deploy test-faults test-browser clean
+.PHONY: demo ui stop check style types test tests histories fuzz test-pythons dist lock sbom redis nginx wheels test-deploy test-faults test-browser clean
 
 demo: $(VENV)/.installed
 	@$(BIN)/python demo/run.py
@@ -23,12 +23,20 @@ ui: $(VENV)/.installed
 stop: $(VENV)/.installed
 	@$(BIN)/python demo/pages.py stop
 
-check: $(VENV)/.installed-test
+check: style types
+
+style: $(VENV)/.installed-test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+types: $(VENV)/.installed-test
 	$(BIN)/mypy
 
-test: check
+# types are checked while the first tests run, since mypy uses one core alone
+test: style
+	@$(MAKE) --no-print-directory --jobs=2 types tests
+
+tests: $(VENV)/.installed-test
 	$(BIN)/pytest -n auto --dist worksteal
 
 redis:
@@ -45,6 +53,7 @@ histories: $(VENV)/.installed-test
 	$(BIN)/python -m pypi_assets_tests.crawl.model_run --histories 20000
 	$(BIN)/python -m pypi_assets_tests.crawl.model_scopes --graphs 5000
 	$(BIN)/python -m pypi_assets_tests.crawl.observed_run --histories 5000
+	DRAWN_TIMES=20 $(BIN)/pytest -n auto --dist worksteal $(shell grep -rl --include='test_*.py' 'drawn import drawn' pypi_assets_tests)
 
 # each parser of what an index or a file says, in a process of its own: 20 minutes each
 FUZZ_MINUTES ?= 20

@@ -9,7 +9,7 @@ import random
 
 from pypi_assets_tests.crawl.model_scopes import scratch_catalog, try_graph
 
-GRAPHS = int(os.environ.get("CLOSURE_GRAPHS", "100"))
+GRAPHS = int(os.environ.get("CLOSURE_GRAPHS", "40"))
 
 
 def test_every_graph() -> None:

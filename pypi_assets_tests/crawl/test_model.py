@@ -17,7 +17,7 @@ from pypi_assets_tests.crawl.model_run import shortened, try_history
 from pypi_assets_tests.crawl.model_shrinking import shrink
 from pypi_assets_tests.crawl.model_steps import Operation, Step, draw_history
 
-HISTORIES = int(os.environ.get("MODEL_HISTORIES", "200"))
+HISTORIES = int(os.environ.get("MODEL_HISTORIES", "80"))
 SHRINK_S = 120.0
 
 

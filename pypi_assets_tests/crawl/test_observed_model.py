@@ -1,7 +1,7 @@
 """Whatever happens on an index without serials, whoever looks at it when, and whatever caches show: the catalog equals
 what was shown once that is confirmed, and caches that take turns add a bounded number of events.
 
-OBSERVED_HISTORIES sets how many histories are tried on SQLite, and one in 50 of them on PostgreSQL;
+OBSERVED_HISTORIES sets how many histories are tried on SQLite, and one in 20 of them on PostgreSQL;
 `python -m pypi_assets_tests.crawl.observed_run` tries thousands in several processes.
 """
 
@@ -15,12 +15,12 @@ from pypi_assets.index.observing import comparison, observed_index
 from pypi_assets_tests.crawl.model_following import _InPlace
 from pypi_assets_tests.crawl.observed_model import Observing, observe_history
 
-HISTORIES = int(os.environ.get("OBSERVED_HISTORIES", "100"))
+HISTORIES = int(os.environ.get("OBSERVED_HISTORIES", "40"))
 
 
 def test_every_history(catalog: Catalog) -> None:
     first = 0 if "CI" in os.environ else random.SystemRandom().randrange(2**32)
-    for seed in range(first, first + (HISTORIES if catalog.is_sqlite else max(HISTORIES // 50, 1))):
+    for seed in range(first, first + (HISTORIES if catalog.is_sqlite else max(HISTORIES // 20, 1))):
         try:
             observe_history(catalog, seed)
         except AssertionError as error:

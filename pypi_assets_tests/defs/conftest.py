@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from inspect import signature
 from pathlib import Path
@@ -9,6 +10,10 @@ from typing import Any
 
 import dagster as dg
 import pytest
+from dagster._core.storage.event_log import InMemoryEventLogStorage
+from dagster._core.storage.event_log import in_memory as events_in_memory
+from dagster._core.storage.runs import in_memory as runs_in_memory
+from sqlalchemy import Connection
 
 from pypi_assets.assembly import storage_from
 from pypi_assets.catalog.database import Catalog, open_catalog
@@ -144,6 +149,24 @@ class Pipeline:
         """Crawls and dumps everything, without Dagster."""
         crawl_full(self.crawler)
         full_dump(self.catalog, self.storage, shards)
+
+
+@contextmanager
+def _held_connection(storage: InMemoryEventLogStorage) -> Iterator[Connection]:
+    with storage._db_lock, storage._held_conn.begin():
+        yield storage._held_conn
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _instances_in_memory_are_quick() -> Iterator[None]:
+    """Dagster's open a connection for each transaction, read the columns of a table for each event, and all revisions
+    of their tables to note the newest."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(InMemoryEventLogStorage, "_connect", _held_connection)
+        patch.setattr(InMemoryEventLogStorage, "_has_asset_key_col_on_connection", lambda *_: True)
+        for module in (events_in_memory, runs_in_memory):
+            patch.setattr(module, "stamp_alembic_rev", lambda *_: None)
+        yield
 
 
 @pytest.fixture

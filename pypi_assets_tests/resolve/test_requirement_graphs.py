@@ -2,6 +2,7 @@
 
 import random
 from datetime import timedelta
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -14,43 +15,55 @@ from pypi_assets_tests.builders import make_wheel
 from pypi_assets_tests.resolve.real_files import RealFiles
 from pypi_assets_tests.resolve.requirement_graphs import BEGAN, GraphHistory, RequirementGraph, Upload
 
-UPLOADS = [one for files in RequirementGraph.drawn(300, random.Random(0)).uploads() for one in files]
-REQUIREMENTS = [Requirement(text) for one in UPLOADS for text in one.requires_dist]
-MARKERS = {str(one.marker) for one in REQUIREMENTS if one.marker}
+
+@cache
+def drawn_uploads() -> list[Upload]:
+    return [one for files in RequirementGraph.drawn(300, random.Random(0)).uploads() for one in files]
+
+
+@cache
+def drawn_requirements() -> list[Requirement]:
+    return [Requirement(text) for one in drawn_uploads() for text in one.requires_dist]
 
 
 @pytest.mark.parametrize("operator", ["<", "<=", ">", ">=", "==", "!=", "~=", "==="])
 def test_each_operator_is_drawn(operator: str) -> None:
-    assert any(each.operator == operator for one in REQUIREMENTS for each in one.specifier)
+    assert any(each.operator == operator for one in drawn_requirements() for each in one.specifier)
 
 
 def test_odd_requirements_are_drawn() -> None:
-    specifiers = [each for one in REQUIREMENTS for each in one.specifier]
+    markers = {str(one.marker) for one in drawn_requirements() if one.marker}
+    specifiers = [each for one in drawn_requirements() for each in one.specifier]
     assert any(each.version.endswith(".*") for each in specifiers)
     assert any(each.prereleases for each in specifiers)
     assert any("!" in each.version for each in specifiers)
     assert any("+" in each.version for each in specifiers)
-    assert any(" or " in marker and "extra ==" in marker for marker in MARKERS)
-    assert any(one.extras for one in REQUIREMENTS)
-    names = {one.name.lower() for one in UPLOADS}
-    assert any(one.name.startswith("never-uploaded") for one in REQUIREMENTS if one.name.lower() not in names)
+    assert any(" or " in marker and "extra ==" in marker for marker in markers)
+    assert any(one.extras for one in drawn_requirements())
+    names = {one.name.lower() for one in drawn_uploads()}
+    assert any(one.name.startswith("never-uploaded") for one in drawn_requirements() if one.name.lower() not in names)
 
 
 def test_odd_versions_and_files_are_drawn() -> None:
-    versions = [Version(one.version) for one in UPLOADS]
+    versions = [Version(one.version) for one in drawn_uploads()]
     assert any(one.epoch for one in versions)
     assert any(one.local for one in versions)
     assert any(one.is_postrelease for one in versions)
     assert any(one.is_devrelease for one in versions)
     assert any(one.pre for one in versions)
-    assert {one.kind for one in UPLOADS} == {"wheel", "sdist"}
-    assert any(one.build for one in UPLOADS)
-    assert any(one.requires_python for one in UPLOADS)
-    assert any("win_amd64" in one.tag for one in UPLOADS)
+    assert {one.kind for one in drawn_uploads()} == {"wheel", "sdist"}
+    assert any(one.build for one in drawn_uploads())
+    assert any(one.requires_python for one in drawn_uploads())
+    assert any("win_amd64" in one.tag for one in drawn_uploads())
 
 
 def test_extras_require_their_own_project() -> None:
-    own = [text for one in UPLOADS for text in one.requires_dist if Requirement(text).name.lower() == one.name.lower()]
+    own = [
+        text
+        for one in drawn_uploads()
+        for text in one.requires_dist
+        if Requirement(text).name.lower() == one.name.lower()
+    ]
     assert any("extra == 'all'" in text for text in own)
 
 

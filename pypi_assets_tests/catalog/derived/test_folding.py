@@ -1,6 +1,5 @@
 """Rule 10: a project that is folded on from a checkpoint has the same rows as one that is folded from scratch."""
 
-import os
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -32,6 +31,7 @@ from pypi_assets.catalog.tables import (
 from pypi_assets.index.models import IndexFile, ProjectPage
 from pypi_assets_tests.conftest import _database as database_on_template
 from pypi_assets_tests.databases import sqlite_database
+from pypi_assets_tests.drawn import drawn
 from pypi_assets_tests.simulated_index import SimulatedIndex, operation_names
 
 ALL = Selection()
@@ -192,13 +192,12 @@ draws = {
 
 
 @settings(
-    max_examples=int(os.environ.get("CHECKPOINT_HISTORIES", "40")),
+    max_examples=drawn(20),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 @given(**draws)
 def test_with_checkpoints_after_each_visit_the_rows_are_those_of_a_fold_from_scratch(before, taken, history):
-    """`CHECKPOINT_HISTORIES` sets how many histories are drawn."""
     with tempfile.TemporaryDirectory() as folder:
         subject, reference = (open_catalog(sqlite_database(Path(folder, f"{name}.sqlite"))) for name in "sr")
         try:
