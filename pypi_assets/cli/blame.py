@@ -64,6 +64,7 @@ class _Blaming:
         from pypi_assets.resolve.catalog_history import CatalogHistory
 
         self._catalog, self._target, self._as_json = catalog, target, as_json
+        self._ignored_options = list(given.ignored_options)
         self._question = given.question(target, datetime.now(UTC))
         self._history: CatalogHistory = CatalogHistory(catalog)
         self._outcomes: Outcomes = Outcomes(self._history, self._question)
@@ -100,6 +101,7 @@ class _Blaming:
             "resolutions": self._outcomes.count,
             "is_cut": is_cut,
             "changes": list(map(self._change, changes)),
+            "ignored_options": self._ignored_options,
         }
 
     def _change(self, change: "Change") -> dict[str, Any]:

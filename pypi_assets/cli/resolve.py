@@ -37,7 +37,7 @@ class _Found:
     answer: "JoinedResolution | UnsolvableTargetError"
     lock: "Rendered | None"
     hints: tuple[str, ...]
-    context: dict[str, int]
+    context: dict[str, Any]
 
 
 @command("resolve", "'requests>=2.30' --python 3.12 --platform linux-x86_64")
@@ -88,7 +88,8 @@ def _latest(given: Given, targets: "tuple[Target, ...]", format_: str) -> _Found
         answer, lock = _resolved(index, question, targets, format_, pages)
         hints = tuple(_hints(index, answer, lambda name: project_hints(depgraph, name, open_if_local)))
         followed = depgraph.followed_projects
-        context = {} if followed is None else {"followed_projects": followed}
+        context: dict[str, Any] = {} if followed is None else {"followed_projects": followed}
+        context["ignored_options"] = list(given.ignored_options)
         return _Found(question, index.serial, answer, lock, hints, context)
 
 
@@ -115,7 +116,8 @@ def _at(given: Given, targets: "tuple[Target, ...]", format_: str, at: "Moment")
             return answer, lock, tuple(_hints(index, answer, lambda name: past_project_hints(catalog, name)))
 
         (answer, lock, hints), epoch = pinned_answer(catalog, serial, resolved)
-        context = {"epoch": epoch} | ({} if followed is None else {"followed_projects": followed})
+        context: dict[str, Any] = {"epoch": epoch, "ignored_options": list(given.ignored_options)}
+        context |= {} if followed is None else {"followed_projects": followed}
         return _Found(question, serial, answer, lock, hints, context)
 
 

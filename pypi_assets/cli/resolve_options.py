@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pypi_assets.terminal import print_message
+
 if TYPE_CHECKING:
-    from pypi_assets.resolve.questions import Question, Wanted
+    from pypi_assets.resolve.questions import Formats, Question, Wanted
     from pypi_assets.resolve.targets import Target
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -102,6 +104,8 @@ class Given:
     unknown: str
     semantics: str
     cooldown: timedelta | None = None
+    formats: "Formats | None" = None
+    ignored_options: tuple[str, ...] = ()
 
     def target(self) -> "Target":
         """The one environment. Raises UsageError where several are named, and BadParameter."""
@@ -128,7 +132,7 @@ class Given:
 
     def question(self, target: "Target", moment: datetime | None = None) -> "Question":
         """The question for an environment. A cooldown counts back from `moment`."""
-        from pypi_assets.resolve.questions import Question, Semantics, Unknown
+        from pypi_assets.resolve.questions import Formats, Question, Semantics, Unknown
 
         return Question(
             requirements=self.requirements,
@@ -139,6 +143,7 @@ class Given:
             only_binary=self.only_binary,
             uploaded_before=None if self.cooldown is None or moment is None else moment - self.cooldown,
             unknown=Unknown(self.unknown),
+            formats=self.formats or Formats(),
         )
 
 
@@ -154,9 +159,19 @@ def question_options(run: Callable[..., None]) -> Callable[..., Any]:
         if not requirements and not files:
             raise click.UsageError("nothing is required: give REQUIREMENT, or -r FILE")
         given = tuple(map(_parsed, requirements))
-        of_files, constraints = read_requirements(files, constraint_files)
+        read = read_requirements(files, constraint_files)
         options = {name: arguments.pop(name) for name in (*SOLVER_NAMES, "cooldown")}
-        run(given=Given((*given, *of_files), constraints, **options), **arguments)
+        options["prereleases"] |= read.prereleases
+        found = Given(
+            (*given, *read.requirements),
+            tuple(read.constraints),
+            formats=read.formats,
+            ignored_options=tuple(read.ignored),
+            **options,
+        )
+        for sentence in found.ignored_options:
+            print_message(sentence)
+        run(given=found, **arguments)
 
     decorated: Callable[..., Any] = with_question
     for option in reversed((*_FILE_OPTIONS, *SOLVER_OPTIONS)):

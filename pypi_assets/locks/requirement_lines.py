@@ -1,9 +1,10 @@
 """Reads the lines of files in the format of requirements.txt, those of the files that they include too."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
 from pip_requirements_parser import InstallRequirement, RequirementsFile
 
@@ -37,19 +38,32 @@ class RequirementLine:
         return self.required.is_editable or self.required.link is not None or self.required.name is None
 
 
+@dataclass(frozen=True, slots=True)
+class OptionLine:
+    """A line with options for all requirements but `-r` and `-c`: by name, as the parser spells them."""
+
+    where: str
+    options: Mapping[str, Any]
+
+
 def requirement_lines(path: Path) -> Iterator[RequirementLine]:
     """The lines of a file, and of those that it includes by `-r` and `-c`. Raises LockError."""
+    return (line for line in requirement_and_option_lines(path) if isinstance(line, RequirementLine))
+
+
+def requirement_and_option_lines(path: Path) -> Iterator[RequirementLine | OptionLine]:
+    """The same, and the lines with other options. Raises LockError."""
     return _lines(path, LineKind.REQUIREMENT, ())
 
 
-def _lines(path: Path, kind: LineKind, through: tuple[Path, ...]) -> Iterator[RequirementLine]:
+def _lines(path: Path, kind: LineKind, through: tuple[Path, ...]) -> Iterator[RequirementLine | OptionLine]:
     content = read_bytes(path, LARGEST_REQUIREMENTS_BYTES)
     if content.count(b"\n") > MOST_ENTRIES * 10:
         raise LockError(f"{path}: has more than {MOST_ENTRIES * 10:,} lines")
     if path.resolve() in through:
         raise LockError(f"{path}: it includes itself")
     for line in _parsed(path, kind):
-        if isinstance(line, RequirementLine):
+        if isinstance(line, RequirementLine | OptionLine):
             yield line
         else:
             included_kind, included = line
@@ -58,7 +72,7 @@ def _lines(path: Path, kind: LineKind, through: tuple[Path, ...]) -> Iterator[Re
             yield from _lines(included, inner, (*through, path.resolve()))
 
 
-def _parsed(path: Path, kind: LineKind) -> Iterator[RequirementLine | tuple[LineKind, Path]]:
+def _parsed(path: Path, kind: LineKind) -> Iterator[RequirementLine | OptionLine | tuple[LineKind, Path]]:
     """The lines of one file, and the files that it includes, in their order."""
     try:
         parsed = RequirementsFile.from_file(str(path))
@@ -78,3 +92,6 @@ def _parsed(path: Path, kind: LineKind) -> Iterator[RequirementLine | tuple[Line
                         f"{path}:{line.line_number}: {included} is not a local file: download it, and include that"
                     )
                 yield included_kind, path.parent / included
+        others = {name: value for name, value in line.options.items() if name not in set(LineKind)}
+        if others:
+            yield OptionLine(f"{path}:{line.line_number}", others)

@@ -45,13 +45,16 @@ class Releases(Protocol):
 class Conditions:
     """What decides which file of a version is taken, apart from what is required of it.
 
-    With `allows_newer_pythons` a Requires-Python counts by its lower bound alone.
+    With `allows_newer_pythons` a Requires-Python counts by its lower bound alone. `only_source` leaves out wheels, and
+    `hashes` the files that have none of these sha256; None: it leaves out none.
     """
 
     environment: Environment
     only_binary: bool = False
     uploaded_before: datetime | None = None
     allows_newer_pythons: bool = False
+    only_source: bool = False
+    hashes: frozenset[str] | None = None
 
     def allow_python(self, requires_python: str | None) -> bool:
         """Whether the environment's Python can take a file with this Requires-Python."""
@@ -65,7 +68,8 @@ class Conditions:
         """What is equal for equal conditions, and can be hashed."""
         one = self.environment
         variables = tuple(sorted(one.variables.items()))
-        return one.python, one.platforms, variables, self.only_binary, self.uploaded_before, self.allows_newer_pythons
+        files = self.only_binary, self.only_source, self.hashes, self.uploaded_before
+        return one.python, one.platforms, variables, self.allows_newer_pythons, files
 
 
 @dataclass(slots=True)
@@ -252,8 +256,18 @@ def installable_files(files: Iterable[Row], conditions: Conditions) -> list[Row]
 
 def allowed_files(files: Iterable[Row], conditions: Conditions) -> list[Row]:
     """The wheels and sdists of a version that are old enough, for whichever environment."""
-    kinds = _BINARY_KINDS if conditions.only_binary else _KINDS
-    return [file for file in files if file["kind"] in kinds and _is_old_enough(file, conditions.uploaded_before)]
+    kinds = _KINDS
+    if conditions.only_binary:
+        kinds &= _BINARY_KINDS
+    if conditions.only_source:
+        kinds -= _BINARY_KINDS
+    return [
+        file
+        for file in files
+        if file["kind"] in kinds
+        and _is_old_enough(file, conditions.uploaded_before)
+        and _has_hash(file, conditions.hashes)
+    ]
 
 
 def _why_not(files: Sequence[Row], conditions: Conditions) -> str:
@@ -264,10 +278,18 @@ def _why_not(files: Sequence[Row], conditions: Conditions) -> str:
     if not usable:
         wanted = sorted({file["requires_python"] for file in recent if file["requires_python"]})
         return f"for Python {' or '.join(wanted)}"
+    if not any(_has_hash(file, conditions.hashes) for file in usable):
+        return "without a file of a required hash"
+    if conditions.only_source:
+        return "without an sdist"
     if any(file["kind"] == DistributionKind.WHEEL for file in usable):
         return "without a wheel for this environment"
     kinds = {file["kind"] for file in files}
     return "without a wheel" if DistributionKind.SDIST in kinds else "without a file that installers take"
+
+
+def _has_hash(file: Row, hashes: frozenset[str] | None) -> bool:
+    return hashes is None or file["sha256"] in hashes
 
 
 def _is_old_enough(file: Row, before: datetime | None) -> bool:

@@ -50,7 +50,6 @@ class Provider(BaseProvider[str, int]):
 
     def __init__(self, index: ReleaseIndex, question: Question, pinned_yanked: Mapping[str, int]) -> None:
         self.question, self._index = question, index
-        self._conditions = question.conditions
         self._environments: dict[str, Environment] = {}
         self._tables: dict[str, Candidates] = {}
         self._known: dict[tuple[str, int], Known] = {}
@@ -68,9 +67,9 @@ class Provider(BaseProvider[str, int]):
         if found is None:
             project = package.partition("[")[0]
             if package.startswith(IMPOSSIBLE):
-                found = Candidates(package, ReadReleases(()), self._conditions)
+                found = Candidates(package, ReadReleases(()), self.question.conditions_of(package))
             elif project == package:
-                found = self._index.candidates(project, self._conditions)
+                found = self._index.candidates(project, self.question.conditions_of(project))
             else:
                 found = self.table(project)
             self._tables[package] = found

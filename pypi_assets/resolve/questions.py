@@ -1,10 +1,10 @@
 """What is to be resolved: the requirements, the environment, and whose rules hold."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from packaging.markers import Marker
 from packaging.requirements import InvalidRequirement, Requirement
@@ -16,6 +16,7 @@ from pypi_assets.locks.environments import Environment
 from pypi_assets.locks.lock_content import shown
 from pypi_assets.resolve.candidates import Conditions
 
+ALL, NONE = ":all:", ":none:"
 _LONGEST = 4_000
 """Characters of a requirement: real ones have some hundred, and Python reads no number of 4,300 digits."""
 
@@ -40,7 +41,10 @@ class Unknown(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A requirement: `text` as it was written, and what it means. `project` is normalized, and so are `extras`."""
+    """A requirement: `text` as it was written, and what it means. `project` is normalized, and so are `extras`.
+
+    `hashes` are the sha256 that files of the project may have; without any, all may be taken.
+    """
 
     text: str
     project: str
@@ -48,6 +52,46 @@ class Wanted:
     specifier: SpecifierSet
     marker: Marker | None
     url: str | None
+    hashes: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Formats:
+    """The projects (normalized, or ALL) of which wheels alone are taken, and those of which sdists alone are."""
+
+    binary: frozenset[str] = frozenset()
+    source: frozenset[str] = frozenset()
+
+    def only_binary(self, project: str) -> bool:
+        """Whether wheels alone are taken: what names the project counts before what is for all."""
+        return project in self.binary or (ALL in self.binary and project not in self.source)
+
+    def only_source(self, project: str) -> bool:
+        """Whether sdists alone are taken."""
+        return project in self.source or (ALL in self.source and project not in self.binary)
+
+    def with_binary(self, names: Iterable[str]) -> "Formats":
+        """After `--only-binary` with these names, as pip has it: a later option counts before an earlier one."""
+        return Formats(*_controlled(names, self.binary, self.source))
+
+    def with_source(self, names: Iterable[str]) -> "Formats":
+        """After `--no-binary` with these names."""
+        source, binary = _controlled(names, self.source, self.binary)
+        return Formats(binary, source)
+
+
+def _controlled(
+    names: Iterable[str], these: frozenset[str], others: frozenset[str]
+) -> tuple[frozenset[str], frozenset[str]]:
+    for name in names:
+        if name == ALL:
+            these, others = frozenset({ALL}), frozenset()
+        elif name == NONE:
+            these = frozenset()
+        else:
+            project = frozenset({canonicalize_name(name)})
+            these, others = these | project, others - project
+    return these, others
 
 
 @dataclass(frozen=True)
@@ -55,8 +99,9 @@ class Question:
     """What to resolve. `uploaded_before` leaves out files that were uploaded at that moment or later, and those of
     which no time is known.
 
-    `only_binary` leaves out sdists. With `prereleases` they count as other releases do. `preferred` has a version of
-    some projects (normalized), which is tried before the others where it is allowed.
+    `only_binary` leaves out sdists, and `formats` the files of a format of some projects. With `prereleases` they count
+    as other releases do. `preferred` has a version of some projects (normalized), which is tried before the others
+    where it is allowed.
     """
 
     requirements: tuple[Wanted, ...]
@@ -68,16 +113,27 @@ class Question:
     uploaded_before: datetime | None = None
     unknown: Unknown = Unknown.FAIL
     preferred: Mapping[str, str] = field(default_factory=dict)
+    formats: Formats = Formats()
 
-    @property
-    def conditions(self) -> Conditions:
-        """What decides which file of a version is taken."""
+    def conditions_of(self, project: str) -> Conditions:
+        """What decides which file of a version of a project (normalized) is taken."""
         return Conditions(
             self.environment,
-            self.only_binary,
+            self.only_binary or self.formats.only_binary(project),
             self.uploaded_before,
             allows_newer_pythons=self.semantics is Semantics.UV,
+            only_source=self.formats.only_source(project),
+            hashes=self._hashes.get(project),
         )
+
+    @cached_property
+    def _hashes(self) -> Mapping[str, frozenset[str]]:
+        """Those that all lines about a project allow which hold in the environment."""
+        found: dict[str, frozenset[str]] = {}
+        for one in (*self.requirements, *self.constraints):
+            if one.hashes and (one.marker is None or self.environment.holds(str(one.marker)) is not False):
+                found[one.project] = found.get(one.project, one.hashes) & one.hashes
+        return found
 
 
 @lru_cache(maxsize=131_072)

@@ -67,7 +67,7 @@ class JoinedResolution:
         """The files of a release that an installer can take in one of the environments, the best first."""
         found: dict[str, Row] = {}
         for target, pin in release.pins.items():
-            for file in installable_files(pin.candidate.files, self._conditions(target)):
+            for file in installable_files(pin.candidate.files, self._conditions(target, pin.normalized)):
                 if pin.candidate.is_yanked or not file["yanked"]:
                     found.setdefault(file["filename"], file)
         return list(found.values())
@@ -75,10 +75,10 @@ class JoinedResolution:
     def allowed_files(self, release: JoinedRelease) -> list[Row]:
         """The files of a release that the question allows, for whichever environment."""
         target, pin = next(iter(release.pins.items()))
-        return allowed_files(pin.candidate.files, self._conditions(target))
+        return allowed_files(pin.candidate.files, self._conditions(target, pin.normalized))
 
-    def _conditions(self, target: Target) -> Conditions:
-        return replace(self.question, environment=target.environment).conditions
+    def _conditions(self, target: Target, project: str) -> Conditions:
+        return replace(self.question, environment=target.environment).conditions_of(project)
 
 
 def resolve_for(

@@ -50,6 +50,24 @@ def test_files_of_requirements_and_of_constraints(commands: Commands, serials: d
     assert chosen(commands, "-r", tmp_path / "in.txt", "-c", tmp_path / "limits.txt") == {"app": "1.0", "lib": "1.0"}
 
 
+def test_options_in_a_file_are_applied_or_named(
+    commands: Commands, index: ServedIndex, serials: dict[str, int], tmp_path: Path
+) -> None:
+    options = "--index-url https://user:secret@example.org/simple\n--only-binary :all:\n--pre\n"
+    (tmp_path / "in.txt").write_text(f"{options}lib<2 --hash=sha256:{'0' * 64}\n")
+    result = commands.run("resolve", "-r", tmp_path / "in.txt", "--json", *WHERE)
+    found = json.loads(result.stdout)
+    assert "without a file of a required hash" in found["proof"]["steps"][0]
+    assert (found["prereleases"], found["only_binary"]) == (True, True)
+    [sentence] = found["ignored_options"]
+    assert sentence.endswith("in.txt:1: --index-url is ignored: versions are chosen from the index that is followed")
+    assert sentence in result.stderr
+    assert "secret" not in result.stderr
+    [digest] = [one["sha256"] for one in commands.json("lookup", "project", "lib==1.0")]
+    (tmp_path / "in.txt").write_text(f"lib --hash=sha256:{digest}\n")
+    assert chosen(commands, "-r", tmp_path / "in.txt") == {"lib": "1.0"}
+
+
 def test_locks_for_several_environments(commands: Commands, serials: dict[str, int]) -> None:
     options = ("--universal", "--python", "3.12", "--platform", "linux-x86_64", "--platform", "windows-x86_64")
     lock = commands.done("resolve", "app", "plain==1.0", *options, "--format", "requirements").stdout

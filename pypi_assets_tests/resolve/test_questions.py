@@ -1,6 +1,9 @@
+from dataclasses import replace
+
 import pytest
 
-from pypi_assets.resolve.questions import ResolveError, parse_wanted
+from pypi_assets.resolve.questions import Formats, Question, ResolveError, Wanted, parse_wanted
+from pypi_assets_tests.resolve.made_index import LINUX
 
 
 def test_a_requirement_is_taken_apart():
@@ -26,3 +29,28 @@ def test_what_is_no_requirement_is_refused_in_one_line(text, error):
         parse_wanted(text)
     assert "\n" not in str(raised.value)
     assert len(str(raised.value)) < 400
+
+
+def test_of_formats_what_names_a_project_counts_before_what_is_for_all_and_later_before_earlier():
+    both = Formats().with_binary([":all:"]).with_source(["Demo"])
+    assert (both.only_binary("six"), both.only_binary("demo"), both.only_source("demo")) == (True, False, True)
+    again = both.with_binary(["demo"])
+    assert (again.only_binary("demo"), again.only_source("demo")) == (True, False)
+    assert both.with_source([":all:"]) == Formats(source=frozenset({":all:"}))
+    assert both.with_binary([":none:"]) == Formats(source=frozenset({"demo"}))
+    assert Formats().with_binary(["six", ":none:", "demo"]) == Formats(binary=frozenset({"demo"}))
+
+
+def test_hashes_of_lines_that_hold_are_those_that_a_file_may_have():
+    def line(text: str, *hashes: str) -> Wanted:
+        return replace(parse_wanted(text), hashes=frozenset(hashes))
+
+    lines = (
+        line("demo==1; python_version < '3.9'", "a"),
+        line("demo==2; python_version >= '3.9'", "b", "c"),
+        line("six", "d"),
+        line("other"),
+    )
+    question = Question(lines, LINUX, (line("demo<3", "c", "d"),))
+    found = {name: question.conditions_of(name).hashes for name in ("demo", "six", "other")}
+    assert found == {"demo": {"c"}, "six": {"d"}, "other": None}

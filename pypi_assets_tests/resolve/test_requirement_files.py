@@ -3,10 +3,11 @@
 from pathlib import Path
 
 import pytest
+from pip_requirements_parser import build_parser
 
 from pypi_assets.locks.lock_content import LockError
-from pypi_assets.resolve.questions import ResolveError
-from pypi_assets.resolve.requirement_files import read_requirements
+from pypi_assets.resolve.questions import ALL, Formats, ResolveError
+from pypi_assets.resolve.requirement_files import _IGNORED, read_requirements
 
 
 def written(folder: Path, name: str, text: str) -> Path:
@@ -20,7 +21,10 @@ def test_requirements_and_constraints_of_files_and_of_those_that_they_include(tm
     first = written(tmp_path, "all.in", "# a comment\nApp[x]>=1,<2; python_version>'3.8'\n-r more.in\n\n")
     second = written(tmp_path, "lock.txt", f"demo==1 \\\n  --hash=sha256:{'0' * 64} \\\n  --hash=sha256:{'1' * 64}\n")
     third = written(tmp_path, "others.txt", "other<3\n")
-    required, constraints = read_requirements([first, second], [third])
+    found = read_requirements([first, second], [third])
+    required, constraints = found.requirements, found.constraints
+    assert [one.hashes for one in required] == [frozenset(), frozenset(), {"0" * 64, "1" * 64}]
+    assert not found.ignored
     assert [one.text for one in required] == ["App[x]>=1,<2; python_version>'3.8'", "six>=1", "demo==1"]
     assert [one.text for one in constraints] == ["lib<2", "other<3"]
     assert (required[0].project, required[0].extras) == ("app", ("x",))
@@ -56,3 +60,55 @@ def test_what_is_on_no_index_is_refused_with_its_line(tmp_path: Path, line: str,
 def test_what_is_no_requirement_is_refused_with_its_line(tmp_path: Path, text: str, reason: str):
     with pytest.raises((LockError, ResolveError), match=reason):
         read_requirements([written(tmp_path, "all.in", text)])
+
+
+def test_options_of_files_hold_for_all_requirements(tmp_path: Path):
+    written(tmp_path, "limits.txt", "--only-binary=six\n--pre\nlib<2\n")
+    first = written(tmp_path, "all.in", "--only-binary :all:\n-c limits.txt\n--no-binary demo,Other_One\napp\n")
+    found = read_requirements([first])
+    assert found.prereleases
+    assert found.formats == Formats(frozenset({ALL, "six"}), frozenset({"demo", "other-one"}))
+    assert [found.formats.only_binary(name) for name in ("app", "six", "demo")] == [True, True, False]
+    assert [found.formats.only_source(name) for name in ("app", "six", "other-one")] == [False, False, True]
+    assert found.ignored == []
+
+
+@pytest.mark.parametrize(
+    ("line", "option"),
+    [
+        ("--index-url https://user:secret@example.org/", "--index-url"),
+        ("-i https://user:secret@example.org/", "--index-url"),
+        ("--extra-index-url https://user:secret@example.org/", "--extra-index-url"),
+        ("--find-links https://user:secret@example.org/", "--find-links"),
+        ("--trusted-host secret.example.org", "--trusted-host"),
+        ("--no-index", "--no-index"),
+        ("--prefer-binary", "--prefer-binary"),
+        ("--require-hashes", "--require-hashes"),
+        ("--use-feature=fast-deps", "--use-feature"),
+        ("demo --global-option='--secret'", "--global-option"),
+        (f"demo --hash=sha512:{'0' * 128}", "--hash"),
+    ],
+)
+def test_options_without_effect_are_named_and_their_values_are_not(tmp_path: Path, line: str, option: str):
+    found = read_requirements([written(tmp_path, "all.in", f"six\n{line}\n")])
+    [sentence] = found.ignored
+    assert sentence.startswith(f"{tmp_path / 'all.in'}:2: {option} is ignored: ")
+    assert "secret" not in sentence
+
+
+@pytest.mark.parametrize("line", ["--never-known", "six==${SIX_VERSION}", "six --config-settings x=y"])
+def test_what_the_format_does_not_have_is_refused(tmp_path: Path, line: str):
+    with pytest.raises(LockError, match=r"all\.in:1: "):
+        read_requirements([written(tmp_path, "all.in", f"{line}\n")])
+
+
+def test_no_option_of_the_format_is_passed_over(tmp_path: Path):
+    """Each that the parser knows is applied, ignored with a reason, or of single lines. pip has given up the last."""
+    names = {one.dest for one in build_parser()._get_all_options()}
+    applied = {"pre", "only_binary", "no_binary", "requirements", "constraints", "editables"}
+    of_lines = {"hashes", "global_options", "install_options"}
+    past = {"allow_all_external", "allow_external", "allow_unverified", "always_unzip", "no_use_wheel"}
+    assert names - applied - of_lines - past == set(_IGNORED)
+    for name in past:
+        with pytest.raises(LockError, match=r"all\.in:2: "):
+            read_requirements([written(tmp_path, "all.in", f"six\n--{name.replace('_', '-')} x\n")])

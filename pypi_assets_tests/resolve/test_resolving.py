@@ -1,3 +1,4 @@
+from dataclasses import replace
 from itertools import product
 
 import pytest
@@ -5,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from packaging.requirements import Requirement
 
+from pypi_assets.resolve.questions import Formats, Question, parse_wanted
 from pypi_assets.resolve.resolving import (
     ResolutionLimitError,
     ResolveError,
@@ -14,7 +16,7 @@ from pypi_assets.resolve.resolving import (
     UnsolvableError,
     resolve,
 )
-from pypi_assets_tests.resolve.made_index import MadeIndex, Release, question
+from pypi_assets_tests.resolve.made_index import LINUX, MadeIndex, Release, question
 
 BOTH = pytest.mark.parametrize("semantics", list(Semantics))
 
@@ -219,3 +221,31 @@ def test_it_finds_a_solution_wherever_there_is_one(semantics, projects, roots):
         assert not has_solution(projects, roots)
     else:
         assert is_solution(projects, roots, found)
+
+
+def test_formats_and_hashes_leave_out_files():
+    both = ["app-1-py3-none-any.whl", "app-1.tar.gz"]
+    index = MadeIndex(
+        {
+            "app": {
+                "1": {"requires_dist": [], "filenames": both},
+                "2": {"requires_dist": [], "filenames": ["app-2.tar.gz"]},
+            },
+            "lib": {"1": {"requires_dist": [], "sha256": "1" * 64}, "2": {"requires_dist": [], "sha256": "2" * 64}},
+        }
+    )
+
+    def taken(**options: object) -> str:
+        file = resolve(index, question("app", **options)).releases["app"].candidate.file
+        assert file is not None
+        return str(file["filename"])
+
+    assert taken() == "app-2.tar.gz"
+    assert taken(formats=Formats().with_binary(["app"])) == "app-1-py3-none-any.whl"
+    assert taken(formats=Formats().with_source([":all:"])) == "app-2.tar.gz"
+    with pytest.raises(UnsolvableError, match="without an sdist"):
+        resolve(index, question("lib", formats=Formats().with_source([":all:"])))
+    hashed = replace(parse_wanted("lib"), hashes=frozenset({"1" * 64}))
+    assert resolve(index, Question((hashed,), LINUX)).pins == {"lib": "1"}
+    with pytest.raises(UnsolvableError, match="without a file of a required hash"):
+        resolve(index, Question((replace(hashed, hashes=frozenset({"0" * 64})),), LINUX))

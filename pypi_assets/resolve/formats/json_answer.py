@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TypedDict
 
 from pypi_assets.resolve.formats.rendering import remarks_on
-from pypi_assets.resolve.questions import Question
+from pypi_assets.resolve.questions import ALL, Question
 from pypi_assets.resolve.targets import Target
 from pypi_assets.resolve.universal import JoinedRelease, JoinedResolution, UnsolvableTargetError
 
@@ -128,7 +128,7 @@ def _question(question: Question) -> QuestionResult:
         constraints=[one.text for one in question.constraints],
         semantics=question.semantics.value,
         prereleases=question.prereleases,
-        only_binary=question.only_binary,
+        only_binary=question.only_binary or ALL in question.formats.binary,
         unknown=question.unknown.value,
         uploaded_before=None if question.uploaded_before is None else question.uploaded_before.isoformat(),
     )
