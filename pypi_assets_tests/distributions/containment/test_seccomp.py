@@ -99,6 +99,62 @@ def test_what_reading_takes_is_allowed_and_nothing_else(machine: str) -> None:
     assert ONLY_WITH.keys() == NEVER_WITH.keys() <= calls.keys()
 
 
+OF_ATTEMPTS = {
+    "openat": (257, 56),
+    "openat2": (437, 437),
+    "statx": (332, 291),
+    "chdir": (80, 49),
+    "chroot": (161, 51),
+    "mkdirat": (258, 34),
+    "mknodat": (259, 33),
+    "symlinkat": (266, 36),
+    "linkat": (265, 37),
+    "unlinkat": (263, 35),
+    "renameat2": (316, 276),
+    "fchmodat": (268, 53),
+    "fchownat": (260, 54),
+    "utimensat": (280, 88),
+    "inotify_init1": (294, 26),
+    "ioctl": (16, 29),
+    "mount": (165, 40),
+    "socket": (41, 198),
+    "socketpair": (53, 199),
+    "bind": (49, 200),
+    "listen": (50, 201),
+    "connect": (42, 203),
+    "sendmsg": (46, 211),
+    "clone": (56, 220),
+    "clone3": (435, 435),
+    "execve": (59, 221),
+    "ptrace": (101, 117),
+    "process_vm_readv": (310, 270),
+    "pidfd_getfd": (438, 438),
+    "setpriority": (141, 140),
+    "prctl": (157, 167),
+    "setns": (308, 268),
+    "unshare": (272, 97),
+    "clock_settime": (227, 112),
+    "bpf": (321, 280),
+    "userfaultfd": (323, 282),
+    "perf_event_open": (298, 241),
+    "keyctl": (250, 219),
+    "io_uring_setup": (425, 425),
+}
+"""What attempts to get out call, with its numbers on x86-64 and AArch64."""
+
+
+@pytest.mark.parametrize("machine", ARCHITECTURES)
+def test_what_attempts_to_get_out_call_is_refused_on_both_processors(machine: str) -> None:
+    for name, numbers in OF_ATTEMPTS.items():
+        number = numbers[machine == "aarch64"]
+        for arguments in ((), (3, 3, 3), (-100, 0, 0), (PID, PID, PID)):
+            assert answer(machine, number, *arguments) in {REFUSE, UNKNOWN}, name
+
+
+def test_both_processors_allow_the_same_calls() -> None:
+    assert ARCHITECTURES["x86_64"].calls.keys() == ARCHITECTURES["aarch64"].calls.keys()
+
+
 @pytest.mark.parametrize("machine", ARCHITECTURES)
 def test_a_program_of_another_architecture_is_ended(machine: str) -> None:
     for other in {0x40000003, 0x40000028, *(one.audit_number for one in ARCHITECTURES.values())} - {
@@ -127,6 +183,9 @@ def test_the_numbers_are_those_of_the_kernel() -> None:
             generic = {"lseek": "3264_lseek", "ftruncate": "3264_ftruncate", "mmap": "3264_mmap", "fstat": "3264_fstat"}
             written = name if machine == "x86_64" else generic.get(name, name)
             assert re.search(rf"#define __NR_?{written} {number}\b", text), (machine, name)
+        for name, numbers in OF_ATTEMPTS.items():
+            number = numbers[machine == "aarch64"]
+            assert re.search(rf"#define __NR_?{name}\s+{number}\b", text), (machine, name)
 
 
 def test_a_processor_without_a_list_has_no_filter(monkeypatch: pytest.MonkeyPatch) -> None:
