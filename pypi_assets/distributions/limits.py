@@ -93,7 +93,8 @@ class Budget:
 
     def count_members(self, names: Collection[str]) -> None:
         """Counts all of `names` at once, which is quicker."""
-        self._count_names(len(names), sum(map(len, names)), max(map(len, names), default=0))
+        lengths = list(map(len, names))
+        self._count_names(len(lengths), sum(lengths), max(lengths, default=0))
 
     def _count_names(self, members: int, chars: int, longest: int) -> None:
         self._members += members

@@ -149,7 +149,8 @@ class _Found:
         for name in (*self.inits, "__main__"):
             modules.pop(name, None)
         if modules.keys().isdisjoint(self.folders):
-            return modules | self.folders, 0  # packages are folders too
+            modules |= self.folders  # packages are folders too
+            return modules, 0
         packages = {name.removesuffix(".__init__") for name in self.inits}
         hiding = modules.keys() & self.folders.keys() - packages
         present = modules.keys() | packages - {"__init__"}

@@ -44,7 +44,7 @@ def walk_entries(directory: Directory, members: Names, budget: Budget, extract: 
     """
     content = directory.content
     # a slice of text is cheaper than one of bytes that is decoded; it starts at the first name
-    text = content[ENTRY_SIZE:].decode("latin-1")
+    text = str(memoryview(content)[ENTRY_SIZE:], "latin-1")
     unpack = _ENTRY_EXTENT.unpack_from
     checks = _Checks(content, extract)
     positions: list[int] = []
