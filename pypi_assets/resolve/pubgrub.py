@@ -118,13 +118,18 @@ class NoSolutionError(Exception):
 
 
 class PartialSolution(Generic[P]):
-    """Decisions and what follows from them. `conflicts`: each package and incompatibility of a conflict since it was
-    emptied last.
+    """Decisions and what follows from them. `undecided` are the packages of which a version must be chosen, and among
+    which.
+
+    Since they were emptied last, `conflicts` has each package and incompatibility of a conflict, and `changed` the
+    undecided packages of which other versions are left.
     """
 
     def __init__(self, root: P) -> None:
         self._root = root
         self.conflicts: list[tuple[P, Incompatibility[P]]] = []
+        self.undecided: dict[P, int] = {}
+        self.changed: set[P] = set()
         self._level = self._order = 0
         self._assigned: dict[P, _Assignments[P]] = {}
         self._incompatibilities: dict[P, list[Incompatibility[P]]] = {}
@@ -132,15 +137,6 @@ class PartialSolution(Generic[P]):
         self._contradicted: dict[Incompatibility[P], int] = {}
         self._has_backtracked = False
         self.add(Incompatibility({root: Term(False, ROOT_BITS)}))
-
-    @property
-    def undecided(self) -> dict[P, int]:
-        """The packages of which a version must be chosen, and among which."""
-        return {
-            package: one.term.bits
-            for package, one in self._assigned.items()
-            if one.decision is None and one.term.is_positive
-        }
 
     @property
     def decisions(self) -> dict[P, int]:
@@ -192,6 +188,7 @@ class PartialSolution(Generic[P]):
         one = self._assigned[package]
         one.last_level, one.decided_order, one.decision = self._level, self._order, bits
         one.term = Term(True, bits)
+        self._note(package)
 
     def take_back(self, package: P) -> None:
         """Takes back the decision about a package, and all that came after it."""
@@ -241,6 +238,15 @@ class PartialSolution(Generic[P]):
             one.term, one.last_level = one.term.intersection(term), self._level
         one.derived.append((_Satisfier(self._order, self._level, cause), one.term))
         self._contradicted[cause] = self._level
+        self._note(package)
+
+    def _note(self, package: P) -> None:
+        one = self._assigned.get(package)
+        if one is None or one.decision is not None or not one.term.is_positive:
+            self.undecided.pop(package, None)
+        elif self.undecided.get(package) != one.term.bits:
+            self.undecided[package] = one.term.bits
+            self.changed.add(package)
 
     def _resolve(self, conflict: Incompatibility[P]) -> tuple[P, Incompatibility[P]]:
         """Finds the cause of a conflict and takes back what led to it."""
@@ -269,17 +275,15 @@ class PartialSolution(Generic[P]):
 
     def _backtrack(self, level: int) -> None:
         self._level, self._has_backtracked = level, True
-        kept = {}
-        for package, one in self._assigned.items():
+        for package, one in [(package, one) for package, one in self._assigned.items() if one.last_level > level]:
             if one.first_level > level:
-                continue
-            if one.last_level > level:
+                del self._assigned[package]
+            else:
                 while one.derived[-1][0].level > level:
                     one.derived.pop()
                 last, one.term = one.derived[-1]
                 one.last_level, one.decision = last.level, None
-            kept[package] = one
-        self._assigned = kept
+            self._note(package)
         self._contradicted = {one: at for one, at in self._contradicted.items() if at <= level}
 
 

@@ -6,8 +6,9 @@ from pins, and from conflicts.
 """
 
 from collections import Counter, deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
+from heapq import heappop, heappush
 from typing import Any, Literal, NamedTuple
 
 from packaging.markers import Marker
@@ -85,15 +86,15 @@ class _UvSolver:
             solution.conflicts.clear()
             for package in self._order.rearranged():
                 solution.take_back(package)
-            undecided = solution.undecided
-            if not undecided:
+            first = self._order.first(solution.undecided, solution.changed)
+            if first is None:
                 return self._pins()
-            changed = min(undecided, key=lambda each: self._order.rank(each, undecided[each]))
+            changed = first
             if changed == _ROOT:
                 self._decide(_ROOT, ROOT_BITS, self._of_question())
             else:
                 self._watch.on_decision(str(changed), 0, 0)
-                self._choose(changed, undecided[changed])
+                self._choose(changed, solution.undecided[changed])
         raise ResolutionLimitError(
             f"the resolution was ended after {most_steps:,} steps, the last of them about {self._watch.last}: narrow"
             " the requirements"
@@ -232,6 +233,9 @@ class _Order:
         self._groups = {_ROOT.project: _PINNED}
         self._places = {_ROOT.project: 0}
         self._seen = {_ROOT: 0}
+        self._packages = {_ROOT.project: [_ROOT]}
+        self._ranked: list[tuple[tuple[int, int, bool, int], _Package]] = []
+        self._moved: set[str] = set()
         self._affected: Counter[_Package] = Counter()
         self._culprits: Counter[_Package] = Counter()
         self._earlier: list[_Package] = []
@@ -241,16 +245,41 @@ class _Order:
         """Notes a requirement, maybe the first of its project."""
         package = required.package
         seen = [package, _Package(package.project)] if package.is_proxy else [package]
-        for each in seen:
-            self._seen.setdefault(each, len(self._seen))
         project = package.project
+        for each in seen:
+            if each not in self._seen:
+                self._seen[each] = len(self._seen)
+                self._packages.setdefault(project, []).append(each)
         self._places.setdefault(project, len(self._places))
-        group = self._groups.setdefault(project, _USUAL)
         if required.is_pin:
-            self._groups[project] = min(group, _PINNED)
+            self._move(project, _PINNED)
+        else:
+            self._groups.setdefault(project, _USUAL)
 
-    def rank(self, package: _Package, wanted: int) -> tuple[object, ...]:
-        """The least is decided first. `wanted` are the versions that are left."""
+    def first(self, undecided: Mapping[_Package, int], changed: set[_Package]) -> _Package | None:
+        """The one that is decided first, with the versions that are left of each; None where there is none.
+
+        `changed` are those of which other versions are left than before; it is emptied.
+        """
+        for project in self._moved:
+            changed.update(self._packages[project])
+        self._moved.clear()
+        for package in changed & undecided.keys():
+            heappush(self._ranked, (self._rank(package, undecided[package]), package))
+        changed.clear()
+        while self._ranked:
+            rank, package = self._ranked[0]
+            if package in undecided and rank == self._rank(package, undecided[package]):
+                return package
+            heappop(self._ranked)  # what it was before
+        return None
+
+    def _move(self, project: str, group: int) -> None:
+        if self._groups.get(project) != group:
+            self._groups[project] = group
+            self._moved.add(project)
+
+    def _rank(self, package: _Package, wanted: int) -> tuple[int, int, bool, int]:
         is_single = wanted > 0 and not wanted & (wanted - 1)
         project = package.project
         return self._groups[project], self._places[project], not is_single, self._seen[package]
@@ -270,10 +299,10 @@ class _Order:
     def rearranged(self) -> Iterator[_Package]:
         """Changes the groups after many conflicts; yields those whose decisions are to be taken back."""
         for package in self._earlier:
-            self._groups[package.project] = _EARLY
+            self._move(package.project, _EARLY)
         for package in self._later:
             if self._groups[package.project] not in {_EARLY, _LATE}:
-                self._groups[package.project] = _LATE
+                self._move(package.project, _LATE)
                 yield package
         self._earlier, self._later = [], []
 

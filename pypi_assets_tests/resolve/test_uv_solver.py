@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from packaging.requirements import Requirement
 
+from pypi_assets.resolve import uv_solver
 from pypi_assets.resolve.questions import Semantics
 from pypi_assets.resolve.resolving import ResolutionLimitError, UnsolvableError, resolve
 from pypi_assets_tests.resolve.made_index import MadeIndex, question
@@ -105,3 +106,24 @@ def test_a_solution_is_found_wherever_there_is_one(seed: int, semantics: Semanti
         return
     texts = [*roots, *(text for name, version in found.items() for text in projects[name][version])]
     assert all(_is_met(Requirement(text), dict(found)) for text in texts)
+
+
+def test_a_decision_costs_the_same_however_many_projects_are_undecided(monkeypatch: pytest.MonkeyPatch) -> None:
+    ranked = 0
+    rank = uv_solver._Order._rank
+
+    def counting(*values: Any) -> Any:
+        nonlocal ranked
+        ranked += 1
+        return rank(*values)
+
+    monkeypatch.setattr(uv_solver._Order, "_rank", counting)
+
+    def ranks(count: int) -> float:
+        nonlocal ranked
+        ranked = 0
+        projects: Projects = {f"p{number}": {"1": [], "2": [f"p{number * 7 % count}"]} for number in range(count)}
+        assert len(pins(projects, *(f"{name}>=1" for name in projects))) == count
+        return ranked / count
+
+    assert ranks(200) <= ranks(50) * 1.1
