@@ -40,7 +40,9 @@ class RequirementLine:
 
 @dataclass(frozen=True, slots=True)
 class OptionLine:
-    """A line with options for all requirements but `-r` and `-c`: by name, as the parser spells them."""
+    """A line with options for all requirements but `-r` and `-c`: by name, as the parser spells them. There are none
+    where it has options of a requirement, and no requirement.
+    """
 
     where: str
     options: Mapping[str, Any]
@@ -93,5 +95,5 @@ def _parsed(path: Path, kind: LineKind) -> Iterator[RequirementLine | OptionLine
                     )
                 yield included_kind, path.parent / included
         others = {name: value for name, value in line.options.items() if name not in set(LineKind)}
-        if others:
+        if others or not line.options:
             yield OptionLine(f"{path}:{line.line_number}", others)

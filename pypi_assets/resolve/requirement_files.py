@@ -54,6 +54,8 @@ class ReadRequirements:
                 self.requirements.append(self._wanted(line))
 
     def _apply(self, line: OptionLine) -> None:
+        if not line.options:
+            self.ignored.append(f"{line.where}: it is ignored: its options are of no requirement")
         for name, value in line.options.items():
             if name == "pre":
                 self.prereleases = True
@@ -62,8 +64,7 @@ class ReadRequirements:
             elif name == "no_binary":
                 self.formats = self.formats.with_source(_names(value))
             else:
-                option, reason = _IGNORED.get(name, (f"--{name.replace('_', '-')}", "it is not known here"))
-                self._ignore(line.where, option, reason)
+                self._ignore(line.where, *_IGNORED[name])
 
     def _wanted(self, line: RequirementLine) -> Wanted:
         text = _OPTIONS.sub("", line.required.line).strip()

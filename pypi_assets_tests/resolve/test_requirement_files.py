@@ -112,3 +112,10 @@ def test_no_option_of_the_format_is_passed_over(tmp_path: Path):
     for name in past:
         with pytest.raises(LockError, match=r"all\.in:2: "):
             read_requirements([written(tmp_path, "all.in", f"six\n--{name.replace('_', '-')} x\n")])
+
+
+@pytest.mark.parametrize("option", ["--global-option=secret", f"--hash=sha256:{'0' * 64}", "--install-option=secret"])
+def test_options_of_a_requirement_that_is_not_there_are_named(tmp_path: Path, option: str):
+    found = read_requirements([written(tmp_path, "all.in", f"six\n{option}\n")])
+    assert found.ignored == [f"{tmp_path / 'all.in'}:2: it is ignored: its options are of no requirement"]
+    assert found.requirements[0].hashes == frozenset()
