@@ -408,6 +408,7 @@ def content_of(tar: TarStream, member: TarMember) -> bytes:
     regions, read = _read_map(tar, member) if member.has_map else (member.regions, 0)
     content = tar.read_padded(member.size - read)[: member.size - read]
     if isinstance(regions, bytes):
+        _check_regions(regions.count(b",") // 2)
         regions = _read_numbers(regions)
     if regions is not None:
         return _with_holes(content, regions, member.real_size)
@@ -417,8 +418,7 @@ def content_of(tar: TarStream, member: TarMember) -> bytes:
 
 
 def _read_numbers(text: bytes) -> list[int]:
-    """The numbers of a map in a pax header."""
-    _check_regions(text.count(b",") // 2)
+    """The numbers of a map in a pax header: how many there are is bounded by the header."""
     if not _MAP.fullmatch(text):
         raise BadTarError("a sparse file whose map is none")
     return list(map(_decimal, text.split(b",")))
