@@ -50,6 +50,7 @@ LOCK_ORDER = (
     "scope_projects",
     "scope_marks",
     "epochs",
+    "journal_notices",
     "visit_statistics",
     "events",
     "broken_entries",

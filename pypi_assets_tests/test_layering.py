@@ -38,6 +38,7 @@ MAY_IMPORT = {
     "dumps": {"catalog", "storage"},
     "leveldbs": {"dumps", "storage", "catalog", "distributions"},
     "parquet": {"dumps", "storage", "catalog"},
+    "journal": {"dumps", "storage", "catalog"},
     "lookup": {"leveldbs", "dumps", "catalog", "distributions", "storage", "locations", "locks"},
     "export": {"lookup", "locks", "distributions"},
     "resolve": {"lookup", "dumps", "catalog", "distributions", "locks", "storage"},

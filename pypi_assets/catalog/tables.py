@@ -804,3 +804,62 @@ followed_intervals = Table(
     _partial_index("ix_followed_intervals_entering", "project_id", where="exact_from IS NULL"),
     comment="Which projects are followed, where scopes decide it.",
 )
+
+journal_notices = Table(
+    "journal_notices",
+    metadata,
+    Column("logged_serial", Serial, primary_key=True, autoincrement=False, comment="where the journal has it"),
+    Column("kind", Short, primary_key=True, comment="epoch changed or reprocessed"),
+    Column("of_serial", Serial, nullable=False, comment="the least serial that shows it"),
+    comment="What the journal announces that is no change of one file.",
+)
+
+journal_segments = Table(
+    "journal_segments",
+    metadata,
+    Column("id", Key, primary_key=True),
+    Column("stream", Short, nullable=False),
+    Column("generation", Integer, nullable=False),
+    Column("start", Serial, nullable=False),
+    Column("end", Serial, nullable=False),
+    Column("number", Integer, comment="its place in the chain, from 1; null: what comes before it is missing"),
+    Column("name", Text, nullable=False, comment="of the file, which has its hash"),
+    Column("records", Integer, nullable=False),
+    Column("bytes", BigInteger, nullable=False, comment="before compression"),
+    Column("size", BigInteger, nullable=False, comment="of the file"),
+    Column("sha256", Short, nullable=False, comment="before compression"),
+    Column("manifest_sha256", Short, comment="of its manifest; null: it has no number"),
+    Column("written_at", Time, nullable=False),
+    UniqueConstraint("stream", "generation", "start"),
+    UniqueConstraint("stream", "generation", "number"),
+    CheckConstraint('start >= 0 AND "end" > start', name="not_empty"),
+    comment="An index of the journal's segments in the storage.",
+)
+
+journal_consumers = Table(
+    "journal_consumers",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("cursor", Text, nullable=False, comment="after the last record that it has taken"),
+    Column("serial", Serial, nullable=False, comment="of that record; 0: of none"),
+    Column("created_at", Time, nullable=False),
+    Column("seen_at", Time, nullable=False, comment="when it last moved, or looked for more"),
+    comment="Readers of the journal that have a name, and how far each has come.",
+)
+
+journal_letters = Table(
+    "journal_letters",
+    metadata,
+    Column("id", Key, primary_key=True),
+    Column("consumer", Text, nullable=False),
+    Column("project", Text, nullable=False, comment="normalized; records of one are delivered in order"),
+    Column("cursor", Text, nullable=False, comment="after its last record"),
+    Column("content", LargeBinary, nullable=False, comment="zlib-compressed JSON: what is to be delivered"),
+    Column("attempts", Integer, nullable=False, server_default=text("0")),
+    Column("due_at", Time, nullable=False),
+    Column("error_text", Text),
+    Column("is_dead", Boolean, nullable=False, server_default=false(), comment="true: not tried again by itself"),
+    Index("ix_journal_letters_due", "consumer", "is_dead", "due_at"),
+    Index("ix_journal_letters_of_project", "consumer", "project", "id"),
+    comment="What webhooks have not received yet.",
+)

@@ -14,6 +14,7 @@ from sqlalchemy import Connection, case, delete, func, select, text
 from sqlalchemy.dialects import postgresql, sqlite
 
 from pypi_assets.catalog.database import at_a_time
+from pypi_assets.catalog.ledger.notices import NoticeKind, announce
 from pypi_assets.catalog.ledger.range_ledger import complete_serial, lock_state
 from pypi_assets.catalog.tables import distributions, epochs, live_intervals
 
@@ -68,12 +69,13 @@ def note_change(connection: Connection, serial: int, complete: int | None = None
     new = insert(epochs).values(serial=serial, epoch=greatest + 1)
     connection.execute(new.on_conflict_do_update(index_elements=["serial"], set_={"epoch": new.excluded.epoch}))
     connection.execute(delete(epochs).where(epochs.c.serial > serial))
+    announce(connection, NoticeKind.EPOCH_CHANGED, serial)
 
 
-def note_changed_files(connection: Connection, distribution_ids: Iterable[int]) -> None:
+def note_changed_files(connection: Connection, distribution_ids: Iterable[int]) -> int | None:
     """What is known of these files changes in this transaction: it is visible since each was live first.
 
-    The state is locked until the transaction ends.
+    Returns the least of these serials; None where none was ever live. The state is locked until the transaction ends.
     """
     starts = [
         start
@@ -86,6 +88,7 @@ def note_changed_files(connection: Connection, distribution_ids: Iterable[int]) 
     if starts:
         lock_state(connection, exclusive=False)
         note_change(connection, min(starts))
+    return min(starts, default=None)
 
 
 def note_changed_projects(connection: Connection, project_ids: Iterable[int]) -> None:

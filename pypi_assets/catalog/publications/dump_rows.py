@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from typing import Any, NamedTuple
 
 from packaging.utils import canonicalize_name
-from sqlalchemy import ColumnElement, Connection, Select, and_, func, or_, select
+from sqlalchemy import ColumnElement, Connection, FromClause, Select, and_, func, literal, null, or_, select
 
 from pypi_assets.catalog.database import Catalog, at_a_time, read_by_index, storable
 from pypi_assets.catalog.observed.followed import answered_at
@@ -33,6 +33,33 @@ from pypi_assets.distributions.record import DistributionKind, ModulesGrade
 from pypi_assets.distributions.requirement_names import required_projects
 
 _ROWS_AT_A_TIME = 1_000
+CONTENT = (
+    "outcome",
+    "error_kind",
+    "extractor_version",
+    "metadata_version",
+    "requires_python",
+    "requires_dist",
+    "provides_extra",
+    "modules",
+    "modules_by",
+    "modules_grade",
+    "requires_by",
+    "stubs",
+    "left_out",
+    "summary",
+    "license_expression",
+    "license",
+    "license_classifiers",
+    "console_scripts",
+    "gui_scripts",
+    "entry_point_groups",
+    "project_urls",
+    "import_names",
+    "notes",
+    "start_up_paths",
+)
+"""The columns that are known by reading the file: those that follow from its bytes and from the extractor's version."""
 _ENTRY_POINTS_SINCE = 2
 """The first extractor version whose details are sure to have summary, entry points and notes."""
 _LICENSES_SINCE = 3
@@ -79,9 +106,30 @@ def holds_at(start: ColumnElement[int], end: ColumnElement[int], serial: int) ->
 
 def rows_at(catalog: Catalog, serial: int) -> Select[tuple[object, ...]]:
     """Every distribution ever known as it was at `serial`, for `stream_rows`. What is not followed is not live."""
-    live, yanked, data = live_intervals, yanked_intervals, distribution_data
+    live, yanked = live_intervals, yanked_intervals
     with catalog.read() as connection:
         is_answered = answered_at(connection, distributions.c.project_id, serial)
+    is_live = and_(
+        live.c.distribution_id == distributions.c.id, holds_at(live.c.start, live.c.end, serial), is_answered
+    )
+    is_yanked = and_(yanked.c.distribution_id == distributions.c.id, holds_at(yanked.c.start, yanked.c.end, serial))
+    return _rows(
+        live.c.start, yanked.c.start, lambda joined: joined.outerjoin(live, is_live).outerjoin(yanked, is_yanked)
+    )
+
+
+def _rows(
+    live_since: ColumnElement[Any],
+    yanked_since: ColumnElement[Any],
+    joined: Callable[[FromClause], FromClause] = lambda tables: tables,
+) -> Select[tuple[object, ...]]:
+    """The columns of `_Found` of every distribution, in the order of dumps."""
+    data = distribution_data
+    tables = (
+        distributions.join(projects, projects.c.id == distributions.c.project_id)
+        .join(releases, releases.c.id == distributions.c.release_id)
+        .join(data, data.c.distribution_id == distributions.c.id)
+    )
     columns: dict[str, ColumnElement[Any]] = {
         "project": projects.c.name,
         "normalized": projects.c.normalized,
@@ -95,8 +143,8 @@ def rows_at(catalog: Catalog, serial: int) -> Select[tuple[object, ...]]:
         "shown_requires_python": distributions.c.requires_python,
         "yanked_reason": distributions.c.yanked_reason,
         "core_metadata_sha256": distributions.c.core_metadata_sha256,
-        "live_since": live.c.start,
-        "yanked_since": yanked.c.start,
+        "live_since": live_since,
+        "yanked_since": yanked_since,
         "outcome": data.c.outcome,
         "error_kind": data.c.error_kind,
         "extractor_version": data.c.extractor_version,
@@ -111,17 +159,7 @@ def rows_at(catalog: Catalog, serial: int) -> Select[tuple[object, ...]]:
     }
     return (
         select(*(columns[name].label(name) for name in _Found._fields))
-        .select_from(distributions)
-        .join(projects, projects.c.id == distributions.c.project_id)
-        .join(releases, releases.c.id == distributions.c.release_id)
-        .join(data, data.c.distribution_id == distributions.c.id)
-        .outerjoin(
-            live,
-            and_(live.c.distribution_id == distributions.c.id, holds_at(live.c.start, live.c.end, serial), is_answered),
-        )
-        .outerjoin(
-            yanked, and_(yanked.c.distribution_id == distributions.c.id, holds_at(yanked.c.start, yanked.c.end, serial))
-        )
+        .select_from(joined(tables))
         .order_by(projects.c.normalized, releases.c.version, distributions.c.filename)
     )
 
@@ -303,25 +341,59 @@ def stream_rows(
     """
     with catalog.read_once() as connection:
         read_by_index(connection)
-        lists = StoredLists(connection)
-        details = StoredContents(connection, shared_details)
-        has_past = serial is not None and has_past_generations(connection)
+        rows = _Rows(connection, serial)
         result = connection.execution_options(yield_per=_ROWS_AT_A_TIME).execute(query)
         for partition in result.partitions():
-            rows = [_Found._make(row) for row in partition]
-            past: dict[int | None, object] = {}
-            if has_past and serial is not None:
-                rows = _as_they_were(connection, serial, rows, past)
-            ids = (list_id for row in rows for list_id in (row.requires_dist_id, row.modules_id) if list_id not in past)
-            names: dict[int | None, object] = {id_: to_dump(found) for id_, found in lists.load_json(ids).items()}
-            names |= past | {None: None}
-            shared = details.load(row.shared_details_id for row in rows)
-            release_columns = _ReleaseColumns({id_: from_json(content) for id_, content in shared.items()})
-            for row in rows:
-                if row.live_since is None:
-                    yield _place(row) | {"tombstone": True}
+            for found, names, release in rows.completed(_Found._make(row) for row in partition):
+                if found.live_since is None:
+                    yield _place(found) | {"tombstone": True}
                 else:
-                    yield _live_row(row, names, release_columns)
+                    yield _live_row(found, names, release)
+
+
+def content_rows(connection: Connection, ids: Collection[int], serial: int | None) -> dict[int, dict[str, object]]:
+    """What was read of these distributions, by id: the columns CONTENT of a dump's row.
+
+    Of a file that was replaced after `serial` (None: now) it is the content of then. What was not read yet is left
+    out. `requires_python` is that of the metadata.
+    """
+    contents: dict[int, dict[str, object]] = {}
+    rows = _Rows(connection, serial)
+    for some in at_a_time(sorted(ids)):
+        query = _rows(literal(0), null()).where(
+            distributions.c.id.in_(some), distribution_data.c.outcome != Outcome.PENDING
+        )
+        found_rows = [_Found._make(row) for row in connection.execute(query.order_by(None))]
+        for found, names, release in rows.completed(found_rows):
+            row = _live_row(found, names, release) | {"requires_python": found.read_requires_python}
+            contents[found.distribution_id] = {"sha256": found.sha256} | {name: row[name] for name in CONTENT}
+    return contents
+
+
+class _Rows:
+    """Completes rows of a query with the lists and details that they refer to."""
+
+    def __init__(self, connection: Connection, serial: int | None) -> None:
+        self._connection, self._serial = connection, serial
+        self._lists = StoredLists(connection)
+        self._details = StoredContents(connection, shared_details)
+        self._has_past = serial is not None and has_past_generations(connection)
+
+    def completed(
+        self, some: Iterable[_Found]
+    ) -> Iterator[tuple[_Found, Mapping[int | None, object], "_ReleaseColumns"]]:
+        """Each row with the lists by their ids, and with the columns of its release."""
+        rows = list(some)
+        past: dict[int | None, object] = {}
+        if self._has_past and self._serial is not None:
+            rows = _as_they_were(self._connection, self._serial, rows, past)
+        ids = (list_id for row in rows for list_id in (row.requires_dist_id, row.modules_id) if list_id not in past)
+        names: dict[int | None, object] = {id_: to_dump(found) for id_, found in self._lists.load_json(ids).items()}
+        names |= past | {None: None}
+        shared = self._details.load(row.shared_details_id for row in rows)
+        release_columns = _ReleaseColumns({id_: from_json(content) for id_, content in shared.items()})
+        for row in rows:
+            yield row, names, release_columns
 
 
 def _as_they_were(

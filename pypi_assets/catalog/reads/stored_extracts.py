@@ -14,6 +14,7 @@ from sqlalchemy import Connection, Select, bindparam, func, select, tuple_, upda
 
 from pypi_assets.catalog.database import at_a_time, lock_rows
 from pypi_assets.catalog.ledger.epochs import note_changed_files
+from pypi_assets.catalog.ledger.notices import NoticeKind, announce
 from pypi_assets.catalog.reads.file_counts import counting_files
 from pypi_assets.catalog.reads.name_lists import StoredLists, list_digest
 from pypi_assets.catalog.reads.read_outcomes import Outcome, record_outcome
@@ -237,7 +238,8 @@ def store_reprocessed(
         values: dict[str, Any] = {name: bindparam(name) for name in rows[0] if name != "changed_id"}
         with counting_files(connection, list(before)):
             connection.execute(statement.values(values), rows)
-        note_changed_files(connection, before)
+        if (since := note_changed_files(connection, before)) is not None:
+            announce(connection, NoticeKind.REPROCESSED, since)
     return before
 
 

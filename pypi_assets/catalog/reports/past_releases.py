@@ -1,34 +1,40 @@
 """The releases of a project, and what their files required at a serial, as little of them as a resolution looks at."""
 
+import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from isal import isal_zlib
 from packaging.utils import canonicalize_name
 from sqlalchemy import ColumnElement, Connection, Select, Table, and_, bindparam, select
 
 from pypi_assets.catalog.database import Catalog, read_by_index, storable
 from pypi_assets.catalog.observed.followed import answered_at
 from pypi_assets.catalog.publications.dump_rows import holds_at
-from pypi_assets.catalog.reads.name_lists import StoredLists
 from pypi_assets.catalog.reads.past_generations import contents_at, has_past_generations
 from pypi_assets.catalog.reads.read_outcomes import Outcome
 from pypi_assets.catalog.tables import (
     distribution_data,
     distributions,
     live_intervals,
+    name_lists,
     projects,
     releases,
     yanked_intervals,
 )
 
 
-class KnownProject(NamedTuple):
-    """A project as displayed, and the ids of all releases that it has ever had, by version."""
+@dataclass(frozen=True, slots=True)
+class KnownProject:
+    """A project as displayed, and the ids of its releases that have live files, by version. `lists` are the lists of
+    names that were read.
+    """
 
     id: int
     name: str
     releases: Mapping[str, int]
+    lists: dict[int, list[str]] = field(default_factory=dict, repr=False)
 
 
 class _Found(NamedTuple):
@@ -42,10 +48,11 @@ class _Found(NamedTuple):
     size: int | None
     uploaded_at: str | None
     shown_requires_python: str | None
-    yanked_since: int | None
-    outcome: str
     read_requires_python: str | None
-    requires_dist_id: int | None
+    is_yanked: bool
+    outcome: str
+    list_id: int | None
+    list_content: bytes
 
 
 @dataclass
@@ -54,13 +61,21 @@ class PastReleases:
 
     catalog: Catalog
     serial: int
+    _releases: Select[Any] | None = field(default=None, init=False)
     _files: Select[Any] | None = field(default=None, init=False)
+    _has_past_generations: bool = field(default=False, init=False)
 
     def project(self, normalized: str) -> KnownProject | None:
-        """The releases of a project; None where it is not known."""
+        """The releases of a project; None where none is live."""
         with self.catalog.read() as connection:
-            rows = connection.execute(_RELEASES, {"project": storable(canonicalize_name(normalized))}).all()
-        return KnownProject(rows[0].project_id, rows[0].name, {row.version: row.id for row in rows}) if rows else None
+            read_by_index(connection)
+            if self._releases is None:
+                self._releases = self._select_releases(connection)
+            rows = connection.execute(self._releases, {"project": storable(canonicalize_name(normalized))}).all()
+        if not rows:
+            return None
+        id_, name, *_ = rows[0]
+        return KnownProject(id_, name, {version: release_id for *_, version, release_id in rows})
 
     def files(self, project: KnownProject, versions: Collection[str]) -> list[dict[str, Any]]:
         """The files of these releases that were live at the serial, with some of the columns of dumps."""
@@ -68,19 +83,29 @@ class PastReleases:
         with self.catalog.read() as connection:
             read_by_index(connection)
             if self._files is None:
-                self._files = self._select(connection)
-            rows = [
-                _Found._make(row) for row in connection.execute(self._files, {"project": project.id, "releases": ids})
-            ]
-            lists = StoredLists(connection).load(row.requires_dist_id for row in rows)
-            found = {row.id: _file(project.name, row, lists) for row in rows}
-            if rows and has_past_generations(connection):
+                self._files = self._select_files(connection)
+                self._has_past_generations = has_past_generations(connection)
+            selected = connection.execute(self._files, {"project": project.id, "releases": ids})
+            rows = [_Found(*row) for row in selected]
+            found = {row.id: _file(project, row) for row in rows}
+            if rows and self._has_past_generations:
                 for id_, content in contents_at(connection, self.serial, list(found)).items():
                     found[id_] |= _as_it_was(content.sha256, content.facts)
         return list(found.values())
 
-    def _select(self, connection: Connection) -> Select[Any]:
-        live, yanked, data = live_intervals, yanked_intervals, distribution_data
+    def _select_releases(self, connection: Connection) -> Select[Any]:
+        return (
+            select(projects.c.id, projects.c.name, releases.c.version, releases.c.id)
+            .select_from(projects)
+            .join(distributions, distributions.c.project_id == projects.c.id)
+            .join(releases, releases.c.id == distributions.c.release_id)
+            .join(live_intervals, self._is_live())
+            .where(projects.c.normalized == bindparam("project"), answered_at(connection, projects.c.id, self.serial))
+            .group_by(projects.c.id, projects.c.name, releases.c.version, releases.c.id)
+        )
+
+    def _select_files(self, connection: Connection) -> Select[Any]:
+        yanked, data = yanked_intervals, distribution_data
         return (
             select(
                 distributions.c.id,
@@ -91,16 +116,18 @@ class PastReleases:
                 distributions.c.size,
                 distributions.c.uploaded_at,
                 distributions.c.requires_python.label("shown_requires_python"),
-                yanked.c.start.label("yanked_since"),
-                data.c.outcome,
                 data.c.requires_python.label("read_requires_python"),
+                yanked.c.start.is_not(None),
+                data.c.outcome,
                 data.c.requires_dist_id,
+                name_lists.c.content,
             )
             .select_from(distributions)
             .join(releases, releases.c.id == distributions.c.release_id)
             .join(data, data.c.distribution_id == distributions.c.id)
-            .join(live, and_(live.c.distribution_id == distributions.c.id, _holds_at(live, self.serial)))
+            .join(live_intervals, self._is_live())
             .outerjoin(yanked, and_(yanked.c.distribution_id == distributions.c.id, _holds_at(yanked, self.serial)))
+            .outerjoin(name_lists, name_lists.c.id == data.c.requires_dist_id)
             .where(
                 distributions.c.project_id == bindparam("project"),
                 distributions.c.release_id.in_(bindparam("releases", expanding=True)),
@@ -109,21 +136,18 @@ class PastReleases:
             .order_by(distributions.c.filename)
         )
 
-
-_RELEASES = (
-    select(releases.c.project_id, projects.c.name, releases.c.id, releases.c.version)
-    .join(projects, projects.c.id == releases.c.project_id)
-    .where(projects.c.normalized == bindparam("project"))
-)
+    def _is_live(self) -> ColumnElement[bool]:
+        is_of_file = live_intervals.c.distribution_id == distributions.c.id
+        return and_(is_of_file, _holds_at(live_intervals, self.serial))
 
 
 def _holds_at(intervals: Table, serial: int) -> ColumnElement[bool]:
     return holds_at(intervals.c.start, intervals.c.end, serial)
 
 
-def _file(project: str, found: _Found, lists: Mapping[int, list[str]]) -> dict[str, Any]:
+def _file(project: KnownProject, found: _Found) -> dict[str, Any]:
     return {
-        "project": project,
+        "project": project.name,
         "version": found.version,
         "filename": found.filename,
         "kind": found.kind,
@@ -131,10 +155,18 @@ def _file(project: str, found: _Found, lists: Mapping[int, list[str]]) -> dict[s
         "size": found.size,
         "uploaded_at": found.uploaded_at,
         "requires_python": found.shown_requires_python or found.read_requires_python,
-        "yanked": found.yanked_since is not None,
+        "yanked": bool(found.is_yanked),
         "outcome": found.outcome,
-        "requires_dist": None if found.requires_dist_id is None else lists[found.requires_dist_id],
+        "requires_dist": None if found.list_id is None else _list(project.lists, found.list_id, found.list_content),
     }
+
+
+def _list(known: dict[int, list[str]], list_id: int, content: bytes) -> list[str]:
+    """A list of names: files of one release have the same ones, and so have releases."""
+    found = known.get(list_id)
+    if found is None:
+        found = known[list_id] = json.loads(isal_zlib.decompress(content))
+    return found
 
 
 def _as_it_was(sha256: str | None, facts: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,49 @@
+"""What the journal announces that is no change of one file: answers of the past that changed, and a reprocess."""
+
+from collections.abc import Iterator
+from enum import StrEnum
+from typing import NamedTuple
+
+from sqlalchemy import Connection, case, select
+from sqlalchemy.dialects import postgresql, sqlite
+
+from pypi_assets.catalog.ledger.range_ledger import sealed_end
+from pypi_assets.catalog.ledger.serial_range import SerialRange
+from pypi_assets.catalog.tables import journal_notices
+
+
+class NoticeKind(StrEnum):
+    """What is announced."""
+
+    EPOCH_CHANGED = "epoch changed"
+    REPROCESSED = "reprocessed"
+
+
+class Notice(NamedTuple):
+    """An announcement: `of_serial` is the least serial whose answers it concerns."""
+
+    logged_serial: int
+    kind: NoticeKind
+    of_serial: int
+
+
+def announce(connection: Connection, kind: NoticeKind, of_serial: int) -> None:
+    """Announces it after all that is sealed. Of several that are announced there, one stays, of the least serial.
+
+    The caller has the state's shared lock, so that nothing is sealed meanwhile.
+    """
+    insert = sqlite.insert if connection.dialect.name == "sqlite" else postgresql.insert
+    logged = max(sealed_end(connection) + 1, of_serial)
+    new = insert(journal_notices).values(logged_serial=logged, kind=kind, of_serial=of_serial)
+    of = journal_notices.c.of_serial
+    least = case((of < new.excluded.of_serial, of), else_=new.excluded.of_serial)
+    connection.execute(new.on_conflict_do_update(index_elements=["logged_serial", "kind"], set_={"of_serial": least}))
+
+
+def notices_in(connection: Connection, serials: SerialRange) -> Iterator[Notice]:
+    """The announcements of a range, in order of serial and kind."""
+    of = journal_notices.c
+    within = (of.logged_serial > serials.start, of.logged_serial <= serials.end)
+    query = select(of.logged_serial, of.kind, of.of_serial).where(*within).order_by(of.logged_serial, of.kind)
+    for logged, kind, of_serial in connection.execute(query):
+        yield Notice(logged, NoticeKind(kind), of_serial)

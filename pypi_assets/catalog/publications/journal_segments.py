@@ -1,0 +1,168 @@
+"""The journal's segments as the catalog knows them: which are written, and their place in the chain.
+
+The manifests in the storage are the truth about what is published; the rows here are their index.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, Row, and_, exists, func, insert, select, update
+
+from pypi_assets.catalog.database import Catalog, insert_missing
+from pypi_assets.catalog.ledger.range_ledger import RangeState, lock_state, require_range, seal
+from pypi_assets.catalog.ledger.serial_range import RangeError, SerialRange
+from pypi_assets.catalog.tables import journal_segments, serial_ranges
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentFile:
+    """A written segment: its file and what the file holds. `content_bytes` and `sha256` are of the records before
+    compression, `size` is of the file in bytes."""
+
+    stream: str
+    generation: int
+    serials: SerialRange
+    name: str
+    records: int
+    content_bytes: int
+    size: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChainedSegment:
+    """A segment with its number, from 1, and the hash of its manifest."""
+
+    file: SegmentFile
+    number: int
+    manifest_sha256: str
+
+
+def seal_range(catalog: Catalog, serials: SerialRange) -> None:
+    """Seals a complete range of the ledger: what changes at its serials later is logged after it. Raises RangeError."""
+
+    def work(connection: Connection) -> None:
+        lock_state(connection, exclusive=True)
+        if require_range(connection, serials).state != RangeState.COMPLETE:
+            raise RangeError(f"range {serials} is not complete: crawl it first (pypi-assets crawl incremental)")
+        seal(connection, serials)
+
+    catalog.transact(work)
+
+
+def latest_generation(connection: Connection, stream: str) -> int:
+    """The generation of a stream that is written now; 0 where nothing is."""
+    query = select(func.max(journal_segments.c.generation)).where(journal_segments.c.stream == stream)
+    return int(connection.scalar(query) or 0)
+
+
+def find_segment(connection: Connection, stream: str, generation: int, start: int) -> SegmentFile | None:
+    """The segment that begins after the serial `start`."""
+    of = journal_segments.c
+    row = connection.execute(_SEGMENTS.where(_is(stream, generation), of.start == start)).first()
+    return None if row is None else _file(row)
+
+
+def record_segment(catalog: Catalog, file: SegmentFile) -> SegmentFile:
+    """Records a segment whose file lies whole in the storage, and returns it, or the one that was recorded before."""
+
+    def work(connection: Connection) -> SegmentFile:
+        row = {
+            "stream": file.stream,
+            "generation": file.generation,
+            "start": file.serials.start,
+            "end": file.serials.end,
+            "name": file.name,
+            "records": file.records,
+            "bytes": file.content_bytes,
+            "size": file.size,
+            "sha256": file.sha256,
+            "written_at": catalog.clock(),
+        }
+        insert_missing(connection, journal_segments, [row])
+        return find_segment(connection, file.stream, file.generation, file.serials.start) or file
+
+    return catalog.transact(work)
+
+
+def last_chained(connection: Connection, stream: str, generation: int) -> ChainedSegment | None:
+    """The last segment of the chain."""
+    of = journal_segments.c
+    chained = _SEGMENTS.where(_is(stream, generation), of.number.is_not(None))
+    row = connection.execute(chained.order_by(of.number.desc()).limit(1)).first()
+    return None if row is None else ChainedSegment(_file(row), row.number, row.manifest_sha256)
+
+
+def chain_segment(catalog: Catalog, segment: ChainedSegment) -> None:
+    """Records that the manifest of a segment is in the storage."""
+    file = segment.file
+    of = journal_segments.c
+    chained = (
+        update(journal_segments)
+        .where(_is(file.stream, file.generation), of.start == file.serials.start)
+        .values(number=segment.number, manifest_sha256=segment.manifest_sha256)
+    )
+    catalog.transact(lambda connection: connection.execute(chained))
+
+
+def restore_segments(catalog: Catalog, segments: Sequence[ChainedSegment]) -> None:
+    """Records what the manifests in the storage have, for a catalog that lost its rows."""
+
+    def work(connection: Connection) -> None:
+        known = {
+            (row.stream, row.generation, row.number)
+            for row in connection.execute(
+                select(journal_segments.c.stream, journal_segments.c.generation, journal_segments.c.number)
+            )
+        }
+        rows = [
+            {
+                "stream": one.file.stream,
+                "generation": one.file.generation,
+                "start": one.file.serials.start,
+                "end": one.file.serials.end,
+                "number": one.number,
+                "name": one.file.name,
+                "records": one.file.records,
+                "bytes": one.file.content_bytes,
+                "size": one.file.size,
+                "sha256": one.file.sha256,
+                "manifest_sha256": one.manifest_sha256,
+                "written_at": catalog.clock(),
+            }
+            for one in segments
+            if (one.file.stream, one.file.generation, one.number) not in known
+        ]
+        if rows:
+            connection.execute(insert(journal_segments), rows)
+
+    catalog.transact(work)
+
+
+def ranges_without_segment(connection: Connection, stream: str, generation: int) -> list[SerialRange]:
+    """The complete ranges of the ledger that have no segment of the stream yet, in order."""
+    of = serial_ranges.c
+    written = exists().where(_is(stream, generation), journal_segments.c.start == of.start)
+    query = select(of.start, of.end).where(of.state == RangeState.COMPLETE, ~written).order_by(of.start)
+    return [SerialRange(start, end) for start, end in connection.execute(query)]
+
+
+_SEGMENTS = select(journal_segments)
+
+
+def _is(stream: str, generation: int) -> Any:
+    return and_(journal_segments.c.stream == stream, journal_segments.c.generation == generation)
+
+
+def _file(row: Row[Any]) -> SegmentFile:
+    return SegmentFile(
+        stream=row.stream,
+        generation=row.generation,
+        serials=SerialRange(row.start, row.end),
+        name=row.name,
+        records=row.records,
+        content_bytes=row.bytes,
+        size=row.size,
+        sha256=row.sha256,
+    )

@@ -1,0 +1,262 @@
+"""The content stream of the journal: what was read of each file, and what follows from it.
+
+*File read* records follow from the bytes of the file and the extractor's version alone, apart from the file's place. A
+release is compared with the one before it, by PEP 440, of those with a live file at that serial; what else is compared
+is known of the catalog alone.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Any, NamedTuple
+
+import orjson
+from packaging.version import InvalidVersion, Version
+from sqlalchemy import Connection, exists, select
+
+from pypi_assets.catalog.database import at_a_time
+from pypi_assets.catalog.derived.file_updates import REPLACED
+from pypi_assets.catalog.derived.project_state import Interval
+from pypi_assets.catalog.derived.stored_files import intervals_of_files, intervals_of_projects
+from pypi_assets.catalog.ledger.serial_range import SerialRange
+from pypi_assets.catalog.observed.followed import FOLLOWED, answered_at
+from pypi_assets.catalog.publications.dump_rows import content_rows, holds_at
+from pypi_assets.catalog.reads.past_generations import has_past_generations
+from pypi_assets.catalog.reads.read_outcomes import READ_LATE, Outcome
+from pypi_assets.catalog.reports.journal_records import (
+    LoggedFile,
+    Record,
+    Stream,
+    Times,
+    file_record,
+    is_begun,
+    logged_files,
+    numbered,
+)
+from pypi_assets.catalog.tables import (
+    distribution_data,
+    distributions,
+    live_intervals,
+    module_roots,
+    releases,
+)
+from pypi_assets.index.actions import Action
+
+FILE_READ = "file read"
+NOT_READ = "file not read"
+RELEASE_COMPARED = "release compared"
+NEW_PROVIDER = "new provider"
+MOST_ROOTS = 50
+"""New top-level names of a release that get a record each."""
+_COMPARED = frozenset({*(action.value for action in Action), READ_LATE})
+"""Causes of changes whose releases are compared: what has been there since before the first known event is not."""
+_BEARING = frozenset({READ_LATE, REPLACED, FOLLOWED})
+
+
+def content_records(connection: Connection, serials: SerialRange) -> Iterator[Record]:
+    """What was read of the files that became live, or were read or replaced, as it is logged in a sealed range."""
+    yield from numbered(Stream.CONTENT, _records(connection, serials))
+
+
+def _records(connection: Connection, serials: SerialRange) -> Iterator[Record]:
+    has_past = has_past_generations(connection)
+    for partition in logged_files(connection, serials):
+        ids = sorted({file.distribution_id for file in partition})
+        live = intervals_of_files(connection, live_intervals, ids)
+        bearing = _unique(
+            file for file in partition if file.cause in _BEARING or is_begun(file, live.get(file.distribution_id, ()))
+        )
+        if bearing:
+            yield from _of_files(connection, bearing, has_past=has_past)
+
+
+def _unique(files: Iterable[LoggedFile]) -> list[LoggedFile]:
+    """Each file once at each serial where it is logged: what was read of it is the same."""
+    found: dict[tuple[int, int], LoggedFile] = {}
+    for file in files:
+        found.setdefault((file.logged_serial, file.distribution_id), file)
+    return list(found.values())
+
+
+def _of_files(connection: Connection, bearing: Sequence[LoggedFile], *, has_past: bool) -> Iterator[Record]:
+    contents = _contents(connection, bearing, has_past=has_past)
+    times = Times.of(connection, {file.serial for file in bearing})
+    compared = _Comparison(connection)
+    compared.load({file.project_id for file in bearing if file.cause in _COMPARED})
+    for serial, group in groupby(bearing, key=lambda file: file.logged_serial):
+        files = list(group)
+        for file in files:
+            content = contents.get((serial if has_past else 0, file.distribution_id))
+            if content is not None:
+                kind = FILE_READ if content["outcome"] == Outcome.DATA else NOT_READ
+                yield file_record(file, kind, times.seconds[file.serial]) | content
+        of_releases = defaultdict(list)
+        for file in files:
+            if file.cause in _COMPARED:
+                of_releases[file.normalized, file.version].append(file)
+        for _, some in sorted(of_releases.items()):
+            for kind, facts in compared.changes(some, serial):
+                record = file_record(some[0], kind, times.seconds[some[0].serial])
+                del record["filename"]
+                yield record | facts
+
+
+def _contents(
+    connection: Connection, files: Iterable[LoggedFile], *, has_past: bool
+) -> dict[tuple[int, int], dict[str, object]]:
+    """What was read, by the serial (0 where no file was ever replaced) and the id of the distribution."""
+    at: dict[int, set[int]] = defaultdict(set)
+    for file in files:
+        at[file.logged_serial if has_past else 0].add(file.distribution_id)
+    return {
+        (serial, id_): content
+        for serial, ids in at.items()
+        for id_, content in content_rows(connection, ids, serial if has_past else None).items()
+    }
+
+
+class _File(NamedTuple):
+    """A file whose content is known, as far as releases are compared by it. `key` is equal where that is equal."""
+
+    id: int
+    version: str
+    modules_id: int | None
+    key: tuple[object, ...]
+    live: tuple[Interval, ...]
+
+    def is_live(self, serial: int) -> bool:
+        return any(serial in interval for interval in self.live)
+
+
+@dataclass
+class _Comparison:
+    """Compares releases with those before them. What it reads of a project costs by its files."""
+
+    connection: Connection
+    files: dict[int, list[_File]] = field(default_factory=dict)
+    _facts: dict[int, dict[str, frozenset[str]]] = field(default_factory=dict)
+    _roots: dict[int, frozenset[str]] = field(default_factory=dict)
+
+    def load(self, project_ids: Collection[int]) -> None:
+        """Reads the files of these projects whose content is known."""
+        data = distribution_data.c
+        query = (
+            select(
+                distributions.c.id,
+                distributions.c.project_id,
+                releases.c.version,
+                data.modules_id,
+                data.requires_dist_id,
+                data.shared_details_id,
+                data.requires_python,
+            )
+            .join(releases, releases.c.id == distributions.c.release_id)
+            .join(distribution_data, data.distribution_id == distributions.c.id)
+            .where(data.outcome == Outcome.DATA)
+            .order_by(distributions.c.filename)
+        )
+        for some in at_a_time(sorted(project_ids)):
+            live = intervals_of_projects(self.connection, live_intervals, list(some))
+            for id_, project_id, version, modules_id, *key in self.connection.execute(
+                query.where(distributions.c.project_id.in_(some))
+            ):
+                file = _File(id_, version, modules_id, (modules_id, *key), live.get(id_, ()))
+                self.files.setdefault(project_id, []).append(file)
+
+    def changes(self, new: Sequence[LoggedFile], serial: int) -> Iterator[tuple[str, dict[str, Any]]]:
+        """What the files `new` of a release change, compared with the release before it: kinds and facts."""
+        version, project_id = new[0].version, new[0].project_id
+        live = [file for file in self.files.get(project_id, ()) if file.is_live(serial)]
+        of_release = [file for file in live if file.version == version]
+        ids = {file.distribution_id for file in new}
+        before = [file for file in of_release if file.id not in ids]
+        if {file.key for file in of_release} == {file.key for file in before}:
+            return  # files that say nothing new, or of which nothing is known
+        base = _release_before(version, live)
+        against = [file for file in live if file.version == base]
+        difference = self._difference(of_release, against)
+        if base is not None and any(difference) and (not before or difference != self._difference(before, against)):
+            yield RELEASE_COMPARED, {"against": base, "gained": difference[0], "lost": difference[1]}
+        roots = self._roots_of(of_release) - self._roots_of([file for file in live if file.id not in ids])
+        for root in sorted(roots)[:MOST_ROOTS]:
+            yield NEW_PROVIDER, {"module": root, "is_first": not self._has_others(root, project_id, serial)}
+
+    def _difference(
+        self, files: Sequence[_File], against: Sequence[_File]
+    ) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+        new, old = self._facts_of(files), self._facts_of(against)
+        gained = {name: sorted(new[name] - old[name]) for name in new if new[name] - old[name]}
+        lost = {name: sorted(old[name] - new[name]) for name in new if old[name] - new[name]}
+        return gained, lost
+
+    def _facts_of(self, files: Iterable[_File]) -> dict[str, frozenset[str]]:
+        """Those of all `files` together; files with an equal key are read once."""
+        wanted = {file.key: file.id for file in files}.values()
+        if missing := [id_ for id_ in wanted if id_ not in self._facts]:
+            rows = content_rows(self.connection, missing, None)
+            self._facts.update((id_, _facts(rows[id_])) for id_ in missing)
+        return {name: frozenset().union(*(self._facts[id_][name] for id_ in wanted)) for name in _COMPARED_FACTS}
+
+    def _roots_of(self, files: Iterable[_File]) -> frozenset[str]:
+        """The top-level names of the modules of `files`."""
+        lists = {file.modules_id for file in files if file.modules_id is not None}
+        missing = sorted(lists - self._roots.keys())
+        found: dict[int, set[str]] = {list_id: set() for list_id in missing}
+        for some in at_a_time(missing):
+            query = select(module_roots.c.list_id, module_roots.c.name).where(module_roots.c.list_id.in_(some))
+            for list_id, name in self.connection.execute(query):
+                found[list_id].add(name)
+        self._roots.update((list_id, frozenset(names)) for list_id, names in found.items())
+        return frozenset().union(*(self._roots[list_id] for list_id in lists))
+
+    def _has_others(self, root: str, project_id: int, serial: int) -> bool:
+        """Whether a file of another project that is live at `serial` has a module of that top-level name."""
+        live = live_intervals.c
+        query = (
+            select(distributions.c.id)
+            .join(distribution_data, distribution_data.c.distribution_id == distributions.c.id)
+            .join(module_roots, module_roots.c.list_id == distribution_data.c.modules_id)
+            .where(
+                module_roots.c.name == root,
+                distributions.c.project_id != project_id,
+                exists().where(live.distribution_id == distributions.c.id, holds_at(live.start, live.end, serial)),
+                answered_at(self.connection, distributions.c.project_id, serial),
+            )
+        )
+        return self.connection.scalar(query.limit(1)) is not None
+
+
+_COMPARED_FACTS = ("modules", "requirements", "commands", "license", "requires_python")
+
+
+def _facts(row: Mapping[str, Any]) -> dict[str, frozenset[str]]:
+    scripts = [*(row["console_scripts"] or ()), *(row["gui_scripts"] or ())]
+    return {
+        "modules": frozenset(_names(row["modules"])),
+        "requirements": frozenset(_names(row["requires_dist"])),
+        "commands": frozenset(line.partition(" = ")[0] for line in scripts),
+        "license": frozenset(filter(None, [row["license_expression"] or row["license"]])),
+        "requires_python": frozenset(filter(None, [row["requires_python"]])),
+    }
+
+
+def _names(column: Any) -> list[str]:
+    """A list of a dump's row, which can be JSON already."""
+    names: list[str] = orjson.loads(orjson.dumps(column)) if isinstance(column, orjson.Fragment) else (column or [])
+    return names
+
+
+def _release_before(version: str, live: Iterable[_File]) -> str | None:
+    """The greatest version below `version` of these files."""
+    own = _key(version)
+    lower = {file.version for file in live if _key(file.version) < own}
+    return max(lower, key=_key, default=None)
+
+
+def _key(version: str) -> tuple[bool, Any, str]:
+    """By PEP 440; what is none of its versions comes first."""
+    try:
+        return True, Version(version), version
+    except InvalidVersion:
+        return False, 0, version

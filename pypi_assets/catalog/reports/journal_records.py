@@ -1,0 +1,360 @@
+"""The records of the journal, made of what is stored: docs/formats.md has their fields.
+
+A record is published at its `serial` and happened at its `of_serial`. Records of a stream come in order of serial and
+`ordinal`, and are the same however the serials are cut into ranges. What the changelog has is in `index_records`, what
+events and pages lead to in `observed_records`; what was read of files is in journal_contents.py.
+"""
+
+import heapq
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import groupby, repeat
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+from packaging.utils import canonicalize_name
+from sqlalchemy import Connection, and_, exists, select
+
+from pypi_assets.catalog.database import at_a_time
+from pypi_assets.catalog.derived.file_updates import REPLACED
+from pypi_assets.catalog.derived.project_state import Interval
+from pypi_assets.catalog.derived.stored_files import intervals_of_files
+from pypi_assets.catalog.ledger.notices import notices_in
+from pypi_assets.catalog.ledger.range_ledger import inexact_spans
+from pypi_assets.catalog.ledger.serial_range import SerialRange
+from pypi_assets.catalog.observed.followed import FOLLOWED, UNFOLLOWED, follows_all
+from pypi_assets.catalog.observed.kept_aside import Source
+from pypi_assets.catalog.observed.project_names import CORRECTED
+from pypi_assets.catalog.observed.project_statuses import QUARANTINED
+from pypi_assets.catalog.reads.past_generations import contents_at, has_past_generations
+from pypi_assets.catalog.reads.read_outcomes import READ_LATE
+from pypi_assets.catalog.tables import (
+    broken_entries,
+    changes,
+    distributions,
+    events,
+    followed_intervals,
+    live_intervals,
+    projects,
+    releases,
+    yanked_intervals,
+)
+from pypi_assets.index.actions import Action, file_change
+from pypi_assets.index.models import ChangelogEvent
+
+
+class Stream(StrEnum):
+    """The journal's streams: what the index announced, what became of files here, and what they contain."""
+
+    INDEX = "index"
+    OBSERVED = "observed"
+    CONTENT = "content"
+
+
+Record = dict[str, Any]
+_AT_A_TIME = 1_000
+GAP = "gap"
+UNREADABLE = "unreadable"
+
+
+class FileKind(StrEnum):
+    """What a record of the observed stream reports of a file."""
+
+    ADDED = "file added"
+    SHOWN = "file shown"
+    REMOVED = "file removed"
+    HIDDEN = "file hidden"
+    YANKED = "file yanked"
+    UNYANKED = "file unyanked"
+    REPLACED = "file replaced"
+    CORRECTED = "file corrected"
+    FOLLOWED = "file followed"
+    UNFOLLOWED = "file unfollowed"
+
+
+_BY_CAUSE = {
+    CORRECTED: FileKind.CORRECTED,
+    REPLACED: FileKind.REPLACED,
+    FOLLOWED: FileKind.FOLLOWED,
+    UNFOLLOWED: FileKind.UNFOLLOWED,
+}
+_HIDING = frozenset({Action.QUARANTINE_PROJECT, Action.QUARANTINE_RELEASE})
+_SHOWING = frozenset({Action.UNQUARANTINE_PROJECT, Action.UNQUARANTINE_RELEASE})
+_FACTS = ("url", "sha256", "size", "uploaded_at", "requires_python", "yanked_reason", "core_metadata_sha256")
+"""What pages show of a file, by the columns of `distributions`."""
+
+
+class LoggedFile(NamedTuple):
+    """A change of a file as it is logged. `is_repeated`: it is logged at its own serial too."""
+
+    logged_serial: int
+    serial: int
+    cause: str
+    is_repeated: bool
+    distribution_id: int
+    project_id: int
+    project: str
+    normalized: str
+    version: str
+    filename: str
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """The events at some serials, and the time of each serial: that of its event, else of the last one before it."""
+
+    events: dict[int, tuple[int, ChangelogEvent]]
+    seconds: dict[int, int | None]
+
+    @classmethod
+    def of(cls, connection: Connection, serials: Collection[int]) -> "Times":
+        """Those of `serials`. An event comes with the id of its project."""
+        found: dict[int, tuple[int, ChangelogEvent]] = {}
+        for some in at_a_time(sorted(serials)):
+            for row in connection.execute(select(events).where(events.c.serial.in_(some))):
+                event = ChangelogEvent(row.name, row.version, row.timestamp, row.action, row.serial)
+                found[row.serial] = row.project_id, event
+        seconds: dict[int, int | None] = {serial: event.timestamp for serial, (_, event) in found.items()}
+        for serial in sorted(set(serials) - found.keys()):
+            before = select(events.c.timestamp).where(events.c.serial < serial).order_by(events.c.serial.desc())
+            seconds[serial] = connection.scalar(before.limit(1))
+        return cls(found, seconds)
+
+
+def index_records(connection: Connection, serials: SerialRange) -> Iterator[Record]:
+    """The changelog of a range, all of whose events are stored or known to be missing.
+
+    They follow from the index alone, so they are the same for every catalog that follows it.
+    """
+    yield from _numbered(
+        Stream.INDEX, _gaps(connection, serials), _events(connection, serials), _unreadable(connection, serials)
+    )
+
+
+def observed_records(connection: Connection, serials: SerialRange) -> Iterator[Record]:
+    """What events and pages led to, as far as it is logged in a sealed range."""
+    yield from _numbered(
+        Stream.OBSERVED, _gaps(connection, serials), _notices(connection, serials), _files(connection, serials)
+    )
+
+
+def numbered(stream: Stream, records: Iterable[Record]) -> Iterator[Record]:
+    """`records`, which come in order of serial, with their stream and the ordinals that their serials give them."""
+    for _, of_serial in groupby(records, key=itemgetter("serial")):
+        for ordinal, record in enumerate(of_serial):
+            record["ordinal"], record["stream"] = ordinal, stream.value
+            yield record
+
+
+def _numbered(stream: Stream, *sources: Iterable[Record]) -> Iterator[Record]:
+    """The records of all sources; at one serial those of the first source come first."""
+    ranked = (zip(repeat(rank), source) for rank, source in enumerate(sources))
+    merged = heapq.merge(*ranked, key=lambda one: (one[1]["serial"], one[0]))
+    yield from numbered(stream, (record for _, record in merged))
+
+
+def new_record(serial: int, of_serial: int, kind: str, at: int | None) -> Record:
+    """A record with the fields that all have, in their order; its place is unknown yet."""
+    return {
+        "serial": serial,
+        "of_serial": of_serial,
+        "ordinal": 0,
+        "stream": "",
+        "kind": kind,
+        "at": at,
+        "project": None,
+        "normalized": None,
+    }
+
+
+def _events(connection: Connection, serials: SerialRange) -> Iterator[Record]:
+    within = (events.c.serial > serials.start, events.c.serial <= serials.end)
+    query = select(events).where(*within).order_by(events.c.serial)
+    for row in connection.execution_options(yield_per=_AT_A_TIME).execute(query):
+        event = ChangelogEvent(row.name, row.version, row.timestamp, row.action, row.serial)
+        change = file_change(event)
+        record = new_record(event.serial, event.serial, change.action.value, event.timestamp)
+        record |= {"project": event.name, "normalized": canonicalize_name(event.name)}
+        if event.version is not None:
+            record["version"] = event.version
+        if change.filename is not None:
+            record["filename"] = change.filename
+        yield record | {"action": event.action}
+
+
+def _unreadable(connection: Connection, serials: SerialRange) -> Iterator[Record]:
+    """Rows of the changelog that break its protocol, after the last usable one before each."""
+    of = broken_entries.c
+    within = (of.source == Source.CHANGELOG, of.after_serial > serials.start, of.after_serial <= serials.end)
+    query = select(broken_entries).where(*within).order_by(of.after_serial, of.digest)
+    for row in connection.execute(query):
+        record = new_record(row.after_serial, row.after_serial, UNREADABLE, None)
+        yield record | {"problem": row.problem, "content": row.content, "digest": row.digest}
+
+
+def _gaps(connection: Connection, serials: SerialRange) -> Iterator[Record]:
+    """Spans without known events that begin in the range: a record each, at the first of their serials."""
+    for span in inexact_spans(connection):
+        if span.start + 1 in serials and span.end > span.start + 1:
+            yield new_record(span.start + 1, span.start + 1, GAP, None) | {"until": span.end}
+
+
+def _notices(connection: Connection, serials: SerialRange) -> Iterator[Record]:
+    for notice in notices_in(connection, serials):
+        yield new_record(notice.logged_serial, notice.of_serial, notice.kind.value, None)
+
+
+def logged_files(connection: Connection, serials: SerialRange) -> Iterator[Sequence[LoggedFile]]:
+    """The changes of files that are logged in a range, some at a time, in order of where they are logged, when they
+    happened, project and file."""
+    own = changes.alias()
+    is_repeated = and_(
+        changes.c.logged_serial != changes.c.serial,
+        exists().where(
+            own.c.distribution_id == changes.c.distribution_id,
+            own.c.serial == changes.c.serial,
+            own.c.logged_serial == changes.c.serial,
+        ),
+    )
+    query = (
+        select(
+            changes.c.logged_serial,
+            changes.c.serial,
+            changes.c.cause,
+            is_repeated.label("is_repeated"),
+            distributions.c.id,
+            projects.c.id.label("project_id"),
+            projects.c.name,
+            projects.c.normalized,
+            releases.c.version,
+            distributions.c.filename,
+        )
+        .join(distributions, distributions.c.id == changes.c.distribution_id)
+        .join(projects, projects.c.id == distributions.c.project_id)
+        .join(releases, releases.c.id == distributions.c.release_id)
+        .where(changes.c.logged_serial > serials.start, changes.c.logged_serial <= serials.end)
+        .order_by(
+            changes.c.logged_serial,
+            changes.c.serial,
+            projects.c.normalized,
+            distributions.c.filename,
+            changes.c.cause,
+        )
+    )
+    result = connection.execution_options(yield_per=_AT_A_TIME).execute(query)
+    for partition in result.partitions():
+        yield [LoggedFile(*row) for row in partition]
+
+
+def _files(connection: Connection, serials: SerialRange) -> Iterator[Record]:
+    is_all = follows_all(connection)
+    has_past = has_past_generations(connection)
+    for partition in logged_files(connection, serials):
+        some = [file for file in partition if file.cause != READ_LATE]
+        ids = sorted({file.distribution_id for file in some})
+        live = intervals_of_files(connection, live_intervals, ids)
+        yanked = intervals_of_files(connection, yanked_intervals, ids)
+        facts = _facts(connection, ids)
+        times = Times.of(connection, {file.serial for file in some})
+        followed = {} if is_all else _followed(connection, {file.project_id for file in some})
+        for file in some:
+            of_live = _until(live.get(file.distribution_id, ()), file.logged_serial)
+            of_yanked = _until(yanked.get(file.distribution_id, ()), file.logged_serial)
+            kind = _kind(file, of_live, of_yanked)
+            record = file_record(file, kind, times.seconds[file.serial]) | {"cause": file.cause}
+            if (found := times.events.get(file.serial)) is not None and found[0] == file.project_id:
+                record["event"] = {"serial": file.serial, "action": found[1].action}
+            if kind == FileKind.CORRECTED:
+                record["corrects"] = file.serial
+            shown = facts[file.distribution_id]
+            if has_past:
+                shown = shown | _past_facts(connection, file)
+            record |= shown
+            record |= {"live": _pairs(of_live), "yanked": _pairs(of_yanked)}
+            if not is_all:
+                of_project = followed.get(file.project_id, ())
+                record["followed"] = [list(one) for one in of_project if one[0] <= file.logged_serial]
+            yield record
+
+
+def file_record(file: LoggedFile, kind: str, at: int | None) -> Record:
+    """A record of a file, with the fields that all of them have."""
+    record = new_record(file.logged_serial, file.serial, kind, at)
+    return record | {
+        "project": file.project,
+        "normalized": file.normalized,
+        "version": file.version,
+        "filename": file.filename,
+    }
+
+
+def is_begun(file: LoggedFile, live: Iterable[Interval]) -> bool:
+    """Whether the file became live by this change."""
+    return not file.is_repeated and any(one.start == file.serial for one in live)
+
+
+def _kind(file: LoggedFile, live: Sequence[Interval], yanked: Sequence[Interval]) -> FileKind:
+    if file.is_repeated:
+        return FileKind.CORRECTED
+    if file.cause in _BY_CAUSE:
+        return _BY_CAUSE[file.cause]
+    if is_begun(file, live):
+        return FileKind.SHOWN if file.cause in _SHOWING else FileKind.ADDED
+    if any(one.end == file.serial for one in live):
+        return FileKind.HIDDEN if file.cause in _HIDING else FileKind.REMOVED
+    if any(one.start == file.serial for one in yanked):
+        return FileKind.YANKED
+    if any(one.end == file.serial for one in yanked):
+        return FileKind.UNYANKED
+    return FileKind.CORRECTED  # what was logged has been found to be otherwise since
+
+
+def _facts(connection: Connection, ids: Sequence[int]) -> dict[int, Record]:
+    of = distributions.c
+    query = select(of.id, of.kind, of.generation, projects.c.status, *(of[name] for name in _FACTS))
+    query = query.join(projects, projects.c.id == of.project_id)
+    return {
+        row.id: {
+            "distribution_kind": row.kind,
+            "generation": row.generation,
+            **{name: row._mapping[name] for name in _FACTS},
+            # a live file's project is not quarantined: the status of then is not known
+            "project_status": None if row.status == QUARANTINED else row.status,
+        }
+        for some in at_a_time(ids)
+        for row in connection.execute(query.where(of.id.in_(some)))
+    }
+
+
+def _past_facts(connection: Connection, file: LoggedFile) -> Record:
+    """Those of the content that counted where the change is logged, where that is another one now."""
+    past = contents_at(connection, file.logged_serial, [file.distribution_id]).get(file.distribution_id)
+    if past is None:
+        return {}
+    facts = {name: past.facts.get(name) for name in _FACTS if name != "sha256"}
+    return {"generation": past.generation, "sha256": past.sha256} | facts
+
+
+def _followed(connection: Connection, project_ids: Collection[int]) -> dict[int, list[tuple[int, int | None, int]]]:
+    """When these projects are followed: start, end, and where exact answers begin; without those that are entering."""
+    of = followed_intervals.c
+    query = select(of.project_id, of.start, of.end, of.exact_from).where(of.exact_from.is_not(None))
+    found: dict[int, list[tuple[int, int | None, int]]] = {}
+    for some in at_a_time(sorted(project_ids)):
+        for id_, *interval in connection.execute(query.where(of.project_id.in_(some)).order_by(of.start)):
+            found.setdefault(id_, []).append((interval[0], interval[1], interval[2]))
+    return found
+
+
+def _until(intervals: Iterable[Interval], serial: int) -> list[Interval]:
+    """The intervals as they were known at `serial`."""
+    return [
+        Interval(one.start, one.end if one.end is not None and one.end <= serial else None)
+        for one in intervals
+        if one.start <= serial
+    ]
+
+
+def _pairs(intervals: Iterable[Interval]) -> list[list[int | None]]:
+    return [[one.start, one.end] for one in intervals]

@@ -1,0 +1,64 @@
+"""Cursors: places in the journal between two records, as opaque texts.
+
+Records of all streams have one order: by serial, then `index`, `observed`, `content`, then ordinal. A reader that goes
+on from the cursor of its last record misses none. After an error it may get a record again, with the same place.
+"""
+
+import base64
+import binascii
+import re
+from dataclasses import dataclass
+from typing import Self
+
+from pypi_assets.catalog.reports.journal_records import Record, Stream
+from pypi_assets.errors import ExpectedError
+
+RANKS = {stream.value: rank for rank, stream in enumerate(Stream)}
+_PLACE = re.compile(r"1\.([0-9]{1,18})\.([0-9])\.([0-9]{1,18})")
+LONGEST = 80
+
+
+class CursorError(ExpectedError, ValueError):
+    """A text is no cursor of the journal."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Cursor:
+    """After the record with this serial, rank of its stream, and ordinal.
+
+    For example:
+
+        Cursor.after_serial(1350)  # before all records of 1351, after all of 1350
+        Cursor.parse(str(cursor)) == cursor
+    """
+
+    serial: int
+    rank: int
+    ordinal: int
+
+    @classmethod
+    def after_serial(cls, serial: int) -> Self:
+        """After all records of a serial."""
+        return cls(serial, len(RANKS), 0)
+
+    @classmethod
+    def of(cls, record: Record) -> Self:
+        """After `record`."""
+        return cls(record["serial"], RANKS[record["stream"]], record["ordinal"])
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """The cursor that this is the text of. Raises CursorError."""
+        try:
+            padded = text + "=" * (-len(text) % 4)
+            place = base64.b64decode(padded, altchars=b"-_", validate=True).decode() if len(text) <= LONGEST else ""
+        except (binascii.Error, ValueError):
+            place = ""
+        match = _PLACE.fullmatch(place)
+        if match is None or int(match[2]) > len(RANKS):
+            raise CursorError(f"not a cursor of the journal: {text[:LONGEST]!r}; take one from an answer")
+        return cls(int(match[1]), int(match[2]), int(match[3]))
+
+    def __str__(self) -> str:
+        place = f"1.{self.serial}.{self.rank}.{self.ordinal}"
+        return base64.urlsafe_b64encode(place.encode()).decode().rstrip("=")

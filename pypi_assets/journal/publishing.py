@@ -1,0 +1,255 @@
+"""Writes the journal: the segments of a range, then the chain as far as all segments before are written.
+
+Segments can be written in any order and at once; the chain grows in order of serial. Everything can be stopped at any
+moment and done again: what is recorded stays, and a manifest that is written again has the same bytes.
+
+The streams `observed` and `content` have a segment for each range of the ledger. The stream `index` is cut on a grid
+of GRID serials, so it is the same for every catalog that follows the index; what follows its last whole cell is in the
+head, in a segment that is replaced.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from sqlalchemy import Connection
+
+from pypi_assets.catalog.coordination.leases import LeaseTakenError, lease
+from pypi_assets.catalog.database import Catalog
+from pypi_assets.catalog.ledger.range_ledger import complete_serial, read_state
+from pypi_assets.catalog.ledger.serial_range import SerialRange
+from pypi_assets.catalog.publications.journal_segments import (
+    ChainedSegment,
+    SegmentFile,
+    chain_segment,
+    find_segment,
+    last_chained,
+    latest_generation,
+    ranges_without_segment,
+    record_segment,
+    seal_range,
+)
+from pypi_assets.catalog.reports.journal_contents import content_records
+from pypi_assets.catalog.reports.journal_records import Record, Stream, index_records, observed_records
+from pypi_assets.journal.segment_files import (
+    Head,
+    Manifest,
+    OpenSegment,
+    head_path,
+    read_head,
+    stream_path,
+    write_head,
+    write_manifest,
+    write_segment,
+)
+from pypi_assets.storage.store import Storage
+
+GRID = 1_000
+"""Serials of a segment of the index stream: about an hour of PyPI."""
+OPEN_PREFIX = "open-"
+Progress = Callable[[int], None]
+_LEASE_TTL_S = 600.0
+_BY_RANGE: dict[Stream, Callable[[Connection, SerialRange], Iterator[Record]]] = {
+    Stream.OBSERVED: observed_records,
+    Stream.CONTENT: content_records,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenRange:
+    """What writing a range published: the count of records by stream, of segments that were written now or before."""
+
+    serials: SerialRange
+    records: dict[str, int]
+    size: int
+
+
+def write_range(
+    catalog: Catalog, storage: Storage, serials: SerialRange, progress: Progress | None = None
+) -> WrittenRange:
+    """Writes what a complete range adds to the journal, and seals the range. What is written already stays.
+
+    `progress` receives the number of records. Raises RangeError where the range is not complete.
+    """
+    seal_range(catalog, serials)
+    files = [_write(catalog, storage, stream, serials, progress) for stream in _BY_RANGE]
+    publish(catalog, storage)
+    with catalog.read() as connection:
+        of_index = _first_index_cell(connection, serials)
+    counts = {file.stream: file.records for file in files}
+    return WrittenRange(serials, counts | of_index, sum(file.size for file in files))
+
+
+def missing_ranges(catalog: Catalog) -> list[SerialRange]:
+    """The complete ranges that a stream has no segment of, in order."""
+    with catalog.read() as connection:
+        found = {
+            serials
+            for stream in _BY_RANGE
+            for serials in ranges_without_segment(connection, stream, _generation(connection, stream))
+        }
+    return sorted(found)
+
+
+def write_missing(catalog: Catalog, storage: Storage, progress: Progress | None = None) -> Iterator[WrittenRange]:
+    """Writes each range that the journal lacks, in order, and yields what was written."""
+    for serials in missing_ranges(catalog):
+        yield write_range(catalog, storage, serials, progress)
+    publish(catalog, storage)
+
+
+def publish(catalog: Catalog, storage: Storage) -> dict[str, Head]:
+    """Writes the index stream up to the complete serial, and the manifests of all segments whose turn it is.
+
+    Returns the heads. Where another process does the same at this moment, what is missing is left to it.
+    """
+    for serials in _index_cells(catalog):
+        _write(catalog, storage, Stream.INDEX, serials)
+    heads = {}
+    for stream in Stream:
+        try:
+            with lease(catalog, f"journal {stream.value}", _LEASE_TTL_S):
+                heads[stream.value] = _chain(catalog, storage, stream)
+        except LeaseTakenError:
+            continue
+    return heads
+
+
+def begin_generation(catalog: Catalog, storage: Storage, stream: Stream) -> int:
+    """Begins the stream again, with what is known by now of all serials. Returns the number of the new generation.
+
+    Needed where older events were stored after the stream was begun, or where its files were lost.
+    """
+    with catalog.read() as connection:
+        generation = latest_generation(connection, stream) + 1
+        first = _first(connection, stream)
+    if first is not None:
+        _write(catalog, storage, stream, first, generation=generation)
+    publish(catalog, storage)
+    return generation
+
+
+def _generation(connection: Connection, stream: Stream) -> int:
+    return latest_generation(connection, stream) or 1
+
+
+def _write(
+    catalog: Catalog,
+    storage: Storage,
+    stream: Stream,
+    serials: SerialRange,
+    progress: Progress | None = None,
+    *,
+    generation: int | None = None,
+) -> SegmentFile:
+    """The segment of a stream, written unless it was before."""
+    with catalog.read() as connection:
+        number = _generation(connection, stream) if generation is None else generation
+        found = find_segment(connection, stream, number, serials.start)
+    if found is not None:
+        return found
+    records = _BY_RANGE.get(stream, index_records)
+    with catalog.read_once() as connection:
+        file = write_segment(storage, stream, number, serials, records(connection, serials), progress)
+    return record_segment(catalog, file)
+
+
+def _first(connection: Connection, stream: Stream) -> SerialRange | None:
+    """The serials of the first segment of a new generation; None where there is nothing for it yet."""
+    if stream == Stream.INDEX:
+        start, end = _index_start(connection), complete_serial(connection)
+        cell = SerialRange(start, (start // GRID + 1) * GRID)
+        return cell if cell.end <= end else None
+    complete = ranges_without_segment(connection, stream, latest_generation(connection, stream) + 1)
+    return complete[0] if complete else None
+
+
+def _index_start(connection: Connection) -> int:
+    """The serial above which events of all projects are stored."""
+    state = read_state(connection)
+    return max(int(state["events_since"]), int(state["all_events_since"] or 0))
+
+
+def _index_cells(catalog: Catalog) -> Iterator[SerialRange]:
+    """The whole cells of the index stream that have no segment yet, in order."""
+    with catalog.read() as connection:
+        complete = complete_serial(connection)
+        if complete == 0:
+            return
+        generation = _generation(connection, Stream.INDEX)
+        last = last_chained(connection, Stream.INDEX, generation)
+        start = _index_start(connection) if last is None else last.file.serials.end
+    while (end := (start // GRID + 1) * GRID) <= complete:
+        yield SerialRange(start, end)
+        start = end
+
+
+def _first_index_cell(connection: Connection, serials: SerialRange) -> dict[str, int]:
+    """How many records of the index stream lie in the segments that end within the range."""
+    generation = _generation(connection, Stream.INDEX)
+    cells = range(serials.start // GRID * GRID, serials.end, GRID)
+    found = (find_segment(connection, Stream.INDEX, generation, start) for start in cells)
+    ended = [one.records for one in found if one is not None and one.serials.end in serials]
+    return {Stream.INDEX.value: sum(ended)} if ended else {}
+
+
+def _chain(catalog: Catalog, storage: Storage, stream: Stream) -> Head:
+    """Publishes the segments whose turn it is, then the head."""
+    with catalog.read() as connection:
+        generation = _generation(connection, stream)
+        last = last_chained(connection, stream, generation)
+        start = _index_start(connection) if stream == Stream.INDEX else 0
+        first = find_segment(connection, stream, generation, start) if last is None else None
+        following = first if last is None else find_segment(connection, stream, generation, last.file.serials.end)
+    begun = _begun_at(storage, stream, generation, start)
+    while following is not None:
+        manifest = Manifest.of(
+            following, 1 if last is None else last.number + 1, None if last is None else last.manifest_sha256
+        )
+        write_manifest(storage, manifest)
+        last = ChainedSegment(following, manifest.number, manifest.digest)
+        chain_segment(catalog, last)
+        with catalog.read() as connection:
+            following = find_segment(connection, stream, generation, following.serials.end)
+    end = begun if last is None else last.file.serials.end
+    head = Head(
+        stream=stream.value,
+        generation=generation,
+        start=begun,
+        end=end,
+        number=0 if last is None else last.number,
+        digest=None if last is None else last.manifest_sha256,
+        open=_open_segment(catalog, storage, generation, end) if stream == Stream.INDEX else None,
+    )
+    if read_head(storage, stream) != head:
+        write_head(storage, head)
+    return head
+
+
+def _begun_at(storage: Storage, stream: Stream, generation: int, start: int) -> int:
+    """The serial after which the generation begins."""
+    head = read_head(storage, stream) if storage.exists(head_path(stream)) else None
+    return head.start if head is not None and head.generation == generation and head.number else start
+
+
+def _open_segment(catalog: Catalog, storage: Storage, generation: int, end: int) -> OpenSegment | None:
+    """The records of the index stream after its last whole cell, up to the complete serial."""
+    with catalog.read_once() as connection:
+        complete = complete_serial(connection)
+        if complete <= end:
+            return None
+        serials = SerialRange(end, complete)
+        records = index_records(connection, serials)
+        file = write_segment(storage, Stream.INDEX, generation, serials, records, prefix=OPEN_PREFIX)
+    return OpenSegment(serials, file.name, file.records, file.content_bytes, file.sha256)
+
+
+def superseded_open_files(storage: Storage) -> Iterator[str]:
+    """The paths of open segments that no head names any more."""
+    head = read_head(storage, Stream.INDEX)
+    if head is None:
+        return
+    folder = stream_path(head.stream, head.generation)
+    for stored in storage.list(folder):
+        name = stored.path.rpartition("/")[2]
+        if name.startswith(OPEN_PREFIX) and (head.open is None or name != head.open.name):
+            yield stored.path

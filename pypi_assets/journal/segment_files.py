@@ -1,0 +1,348 @@
+"""The files of the journal: a segment is compressed lines of JSON, and its manifest gives it a place in the chain.
+
+Paths, below `journal/STREAM/GENERATION/`:
+
+    START-END.HASH.jsonl.zst     the records of the serials above START up to END
+    manifests/00000042.json      the manifest of segment 42, with the hash of manifest 41
+    head.json                    how long the chain is, and what follows it that is not whole yet; it is replaced
+
+All but head.json stay as they are. Hashes are of the records before compression.
+"""
+
+import hashlib
+import io
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import IO, Any
+
+import orjson
+import zstandard
+
+from pypi_assets.catalog.ledger.serial_range import RangeError, SerialRange
+from pypi_assets.catalog.publications.journal_segments import ChainedSegment, SegmentFile
+from pypi_assets.catalog.reads.stored_json import to_utf8_json
+from pypi_assets.catalog.reports.journal_records import Record, Stream
+from pypi_assets.errors import ExpectedError
+from pypi_assets.storage.store import NotFoundError, Storage
+
+JOURNAL = "journal"
+FORMAT = 1
+COMPRESSION_LEVEL = 3
+MOST_LINE_BYTES = 64 * 1024**2
+"""Of a record: what a file may hold at most is far less."""
+_BUFFER_BYTES = 1024**2
+_PROGRESS_RECORDS = 10_000
+
+
+class JournalDamagedError(ExpectedError):
+    """A file of the journal is missing or not what was written; the text names it and what is wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """A segment's place in its chain, and what its file holds. `previous` is the hash of the manifest before; None in
+    the first one. It follows from the records alone: it has no time, and no size of the compressed file."""
+
+    stream: str
+    generation: int
+    number: int
+    serials: SerialRange
+    name: str
+    records: int
+    content_bytes: int
+    sha256: str
+    previous: str | None
+
+    def encode(self) -> bytes:
+        """The manifest as it is stored: one line of JSON."""
+        fields = {
+            "format": FORMAT,
+            "stream": self.stream,
+            "generation": self.generation,
+            "number": self.number,
+            "start": self.serials.start,
+            "end": self.serials.end,
+            "name": self.name,
+            "records": self.records,
+            "bytes": self.content_bytes,
+            "sha256": self.sha256,
+            "previous": self.previous,
+        }
+        return orjson.dumps(fields, option=orjson.OPT_APPEND_NEWLINE)
+
+    @property
+    def digest(self) -> str:
+        """The hash that the next manifest has as `previous`."""
+        return hashlib.sha256(self.encode()).hexdigest()
+
+    @classmethod
+    def of(cls, file: SegmentFile, number: int, previous: str | None) -> "Manifest":
+        """That of a written segment."""
+        return cls(
+            file.stream,
+            file.generation,
+            number,
+            file.serials,
+            file.name,
+            file.records,
+            file.content_bytes,
+            file.sha256,
+            previous,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class OpenSegment:
+    """What follows a chain and is not whole yet: the records of the serials so far. A later one replaces it."""
+
+    serials: SerialRange
+    name: str
+    records: int
+    content_bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The state of a stream: `number` and `digest` are of the last manifest of its chain (0 and None: there is none),
+    which ends at the serial `end` and begins after `start`."""
+
+    stream: str
+    generation: int
+    start: int
+    end: int
+    number: int
+    digest: str | None
+    open: OpenSegment | None = None
+
+    @property
+    def through(self) -> int:
+        """The serial up to which there are records."""
+        return self.open.serials.end if self.open else self.end
+
+    def encode(self) -> bytes:
+        """The head as it is stored."""
+        fields: dict[str, Any] = {
+            "format": FORMAT,
+            "stream": self.stream,
+            "generation": self.generation,
+            "start": self.start,
+            "end": self.end,
+            "number": self.number,
+            "digest": self.digest,
+            "open": None,
+        }
+        if self.open is not None:
+            fields["open"] = {
+                "start": self.open.serials.start,
+                "end": self.open.serials.end,
+                "name": self.open.name,
+                "records": self.open.records,
+                "bytes": self.open.content_bytes,
+                "sha256": self.open.sha256,
+            }
+        return orjson.dumps(fields, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+
+
+def stream_path(stream: str, generation: int) -> str:
+    """The folder of a generation of a stream."""
+    return f"{JOURNAL}/{stream}/{generation:04d}"
+
+
+def segment_path(segment: Manifest | SegmentFile) -> str:
+    """Where the file of a segment is."""
+    return f"{stream_path(segment.stream, segment.generation)}/{segment.name}"
+
+
+def manifest_path(stream: str, generation: int, number: int) -> str:
+    """Where the manifest of a segment is."""
+    return f"{stream_path(stream, generation)}/manifests/{number:08d}.json"
+
+
+def head_path(stream: str) -> str:
+    """Where the head of a stream is."""
+    return f"{JOURNAL}/{stream}/head.json"
+
+
+def write_segment(
+    storage: Storage,
+    stream: Stream,
+    generation: int,
+    serials: SerialRange,
+    records: Iterable[Record],
+    progress: Callable[[int], None] | None = None,
+    *,
+    prefix: str = "",
+) -> SegmentFile:
+    """Writes the file of a segment. `progress` receives the number of records. Its name has the hash of its records,
+    so that two writers never replace each other's file."""
+    digest, count, size = hashlib.sha256(), 0, 0
+    with storage.unnamed_file() as local:
+        compressor = zstandard.ZstdCompressor(level=COMPRESSION_LEVEL, write_checksum=True)
+        with compressor.stream_writer(local, closefd=False) as out:
+            buffer = io.BufferedWriter(_Sink(out, digest), _BUFFER_BYTES)
+            for record in records:
+                line = to_utf8_json(record) + b"\n"
+                buffer.write(line)
+                size += len(line)
+                count += 1
+                if progress and count % _PROGRESS_RECORDS == 0:
+                    progress(count)
+            buffer.flush()
+        sha256 = digest.hexdigest()
+        name = f"{prefix}{serials.key}.{sha256[:16]}.jsonl.zst"
+        stored = local.tell()
+        local.seek(0)
+        file = SegmentFile(stream.value, generation, serials, name, count, size, stored, sha256)
+        storage.put(segment_path(file), local)
+    if progress:
+        progress(count)
+    return file
+
+
+class _Sink(io.RawIOBase):
+    """Passes bytes on and hashes them."""
+
+    def __init__(self, target: IO[bytes], digest: Any) -> None:
+        self._target, self._digest = target, digest
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, content: Any) -> int:
+        self._digest.update(content)
+        self._target.write(content)
+        return len(content)
+
+
+def read_lines(storage: Storage, segment: Manifest) -> Iterator[bytes]:
+    """The records of a segment as lines of JSON, without their ends. The last one comes once the hash of all is right.
+
+    Raises JournalDamagedError.
+    """
+    path = segment_path(segment)
+    digest, count, size = hashlib.sha256(), 0, 0
+    last: bytes | None = None
+    try:
+        with storage.open(path) as source:
+            reader = zstandard.ZstdDecompressor().stream_reader(source, read_across_frames=True)
+            lines = io.BufferedReader(reader, _BUFFER_BYTES)
+            while line := lines.readline(MOST_LINE_BYTES):
+                if last is not None:
+                    yield last
+                digest.update(line)
+                count, size = count + 1, size + len(line)
+                if size > segment.content_bytes:
+                    break
+                last = line[:-1]
+    except NotFoundError as error:
+        raise JournalDamagedError(f"a segment of the journal is missing: {error}") from error
+    except zstandard.ZstdError as error:
+        raise JournalDamagedError(f"{storage.uri(path)} is damaged after record {count}: {error}") from error
+    if (digest.hexdigest(), count, size) != (segment.sha256, segment.records, segment.content_bytes):
+        raise JournalDamagedError(
+            f"{storage.uri(path)} is not what its manifest names: {count} records of {size} bytes with the sha256"
+            f" {digest.hexdigest()}, not {segment.records} of {segment.content_bytes} with {segment.sha256}"
+        )
+    if last is not None:
+        yield last
+
+
+def write_manifest(storage: Storage, manifest: Manifest) -> None:
+    """Publishes a segment."""
+    storage.put(manifest_path(manifest.stream, manifest.generation, manifest.number), manifest.encode())
+
+
+def read_manifest(storage: Storage, stream: str, generation: int, number: int) -> Manifest:
+    """A manifest. Raises JournalDamagedError where it is missing, or none of this format."""
+    path = manifest_path(stream, generation, number)
+    try:
+        content = storage.get(path)
+    except NotFoundError as error:
+        raise JournalDamagedError(f"a manifest of the journal is missing: {error}") from error
+    manifest = decode_manifest(content, storage.uri(path))
+    if (manifest.stream, manifest.generation, manifest.number) != (stream, generation, number):
+        raise JournalDamagedError(f"{storage.uri(path)} is the manifest of another segment")
+    return manifest
+
+
+def decode_manifest(content: bytes, name: str) -> Manifest:
+    """The manifest in `content`; `name` is what errors call it. Raises JournalDamagedError."""
+    try:
+        fields = orjson.loads(content)
+        if fields["format"] != FORMAT:
+            raise ValueError(f"format {fields['format']}")
+        manifest = Manifest(
+            stream=Stream(fields["stream"]).value,
+            generation=int(fields["generation"]),
+            number=int(fields["number"]),
+            serials=SerialRange(fields["start"], fields["end"]),
+            name=_plain_name(fields["name"]),
+            records=int(fields["records"]),
+            content_bytes=int(fields["bytes"]),
+            sha256=str(fields["sha256"]),
+            previous=fields["previous"],
+        )
+    except (orjson.JSONDecodeError, KeyError, TypeError, ValueError, RangeError) as error:
+        raise JournalDamagedError(f"{name} is not a manifest that this version reads: {error!r}") from error
+    if manifest.encode() != content:
+        raise JournalDamagedError(f"{name} is not a manifest that this version writes")
+    return manifest
+
+
+def _plain_name(name: str) -> str:
+    if "/" in name or "\\" in name or name.startswith("."):
+        raise ValueError(f"not the name of a file: {name!r}")
+    return name
+
+
+def write_head(storage: Storage, head: Head) -> None:
+    """Replaces the head of a stream."""
+    storage.put(head_path(head.stream), head.encode())
+
+
+def read_head(storage: Storage, stream: str) -> Head | None:
+    """The head of a stream; None where there is none yet. Raises JournalDamagedError."""
+    path = head_path(stream)
+    try:
+        content = storage.get(path)
+    except NotFoundError:
+        return None
+    try:
+        fields = orjson.loads(content)
+        if fields["format"] != FORMAT:
+            raise ValueError(f"format {fields['format']}")
+        found = fields["open"]
+        return Head(
+            stream=Stream(fields["stream"]).value,
+            generation=int(fields["generation"]),
+            start=int(fields["start"]),
+            end=int(fields["end"]),
+            number=int(fields["number"]),
+            digest=fields["digest"],
+            open=found
+            and OpenSegment(
+                SerialRange(found["start"], found["end"]),
+                _plain_name(found["name"]),
+                int(found["records"]),
+                int(found["bytes"]),
+                str(found["sha256"]),
+            ),
+        )
+    except (orjson.JSONDecodeError, KeyError, TypeError, ValueError, RangeError) as error:
+        raise JournalDamagedError(f"{storage.uri(path)} is not a head that this version reads: {error!r}") from error
+
+
+def chained(manifest: Manifest, size: int = 0) -> ChainedSegment:
+    """The segment of a manifest, as the catalog records it."""
+    file = SegmentFile(
+        manifest.stream,
+        manifest.generation,
+        manifest.serials,
+        manifest.name,
+        manifest.records,
+        manifest.content_bytes,
+        size,
+        manifest.sha256,
+    )
+    return ChainedSegment(file, manifest.number, manifest.digest)
