@@ -26,17 +26,20 @@ from pypi_assets.catalog.publications.journal_segments import (
     latest_generation,
     ranges_without_segment,
     record_segment,
+    restore_segments,
     seal_range,
 )
 from pypi_assets.catalog.reports.journal_contents import content_records
 from pypi_assets.catalog.reports.journal_records import Record, Stream, index_records, observed_records
+from pypi_assets.errors import ExpectedError
 from pypi_assets.journal.segment_files import (
     Head,
     Manifest,
     OpenSegment,
+    chained,
     head_path,
     read_head,
-    stream_path,
+    read_manifest,
     write_head,
     write_manifest,
     write_segment,
@@ -52,6 +55,10 @@ _BY_RANGE: dict[Stream, Callable[[Connection, SerialRange], Iterator[Record]]] =
     Stream.OBSERVED: observed_records,
     Stream.CONTENT: content_records,
 }
+
+
+class JournalForkError(ExpectedError):
+    """The catalog and the storage have different segments of one generation of a stream."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +78,8 @@ def write_range(
     `progress` receives the number of records. Raises RangeError where the range is not complete.
     """
     seal_range(catalog, serials)
+    for stream in _BY_RANGE:
+        _restore(catalog, storage, stream)
     files = [_write(catalog, storage, stream, serials, progress) for stream in _BY_RANGE]
     publish(catalog, storage)
     with catalog.read() as connection:
@@ -102,6 +111,8 @@ def publish(catalog: Catalog, storage: Storage) -> dict[str, Head]:
 
     Returns the heads. Where another process does the same at this moment, what is missing is left to it.
     """
+    for stream in Stream:
+        _restore(catalog, storage, stream)
     for serials in _index_cells(catalog):
         _write(catalog, storage, Stream.INDEX, serials)
     heads = {}
@@ -119,13 +130,43 @@ def begin_generation(catalog: Catalog, storage: Storage, stream: Stream) -> int:
 
     Needed where older events were stored after the stream was begun, or where its files were lost.
     """
+    head = read_head(storage, stream)
     with catalog.read() as connection:
-        generation = latest_generation(connection, stream) + 1
+        generation = max(latest_generation(connection, stream), head.generation if head else 0) + 1
         first = _first(connection, stream)
     if first is not None:
         _write(catalog, storage, stream, first, generation=generation)
     publish(catalog, storage)
     return generation
+
+
+def _restore(catalog: Catalog, storage: Storage, stream: Stream) -> None:
+    """Records what the storage has published of a stream and the catalog does not know: it was restored from a back-up,
+    or begun again over the same storage.
+
+    Raises JournalForkError where the two have different segments.
+    """
+    head = read_head(storage, stream)
+    with catalog.read() as connection:
+        generation = latest_generation(connection, stream)
+        last = last_chained(connection, stream, generation) if generation else None
+    known = (generation, last.number if last else 0)
+    if head is None or (head.generation, head.number) <= known:
+        return
+    number, digest = (last.number, last.manifest_sha256) if last and generation == head.generation else (0, None)
+    found = []
+    while number < head.number:
+        number += 1
+        manifest = read_manifest(storage, stream, head.generation, number)
+        if manifest.previous != digest:
+            raise JournalForkError(
+                f"the journal's stream {stream.value} in {storage.url} and the catalog have different segments from"
+                f" serial {manifest.serials.start} on: were two catalogs written to one storage? Begin the stream again"
+                f" (pypi-assets journal restart {stream.value})"
+            )
+        digest = manifest.digest
+        found.append(chained(manifest))
+    restore_segments(catalog, found)
 
 
 def _generation(connection: Connection, stream: Stream) -> int:
@@ -145,8 +186,14 @@ def _write(
     with catalog.read() as connection:
         number = _generation(connection, stream) if generation is None else generation
         found = find_segment(connection, stream, number, serials.start)
-    if found is not None:
+        last = last_chained(connection, stream, number)
+    if found is not None and found.serials == serials:
         return found
+    if found is not None or (last is not None and last.file.serials.end > serials.start):
+        raise JournalForkError(
+            f"the journal's stream {stream.value} in {storage.url} is cut at other serials than {serials}: it was written"
+            f" from another catalog. Begin the stream again (pypi-assets journal restart {stream.value})"
+        )
     records = _BY_RANGE.get(stream, index_records)
     with catalog.read_once() as connection:
         file = write_segment(storage, stream, number, serials, records(connection, serials), progress)
@@ -241,15 +288,3 @@ def _open_segment(catalog: Catalog, storage: Storage, generation: int, end: int)
         records = index_records(connection, serials)
         file = write_segment(storage, Stream.INDEX, generation, serials, records, prefix=OPEN_PREFIX)
     return OpenSegment(serials, file.name, file.records, file.content_bytes, file.sha256)
-
-
-def superseded_open_files(storage: Storage) -> Iterator[str]:
-    """The paths of open segments that no head names any more."""
-    head = read_head(storage, Stream.INDEX)
-    if head is None:
-        return
-    folder = stream_path(head.stream, head.generation)
-    for stored in storage.list(folder):
-        name = stored.path.rpartition("/")[2]
-        if name.startswith(OPEN_PREFIX) and (head.open is None or name != head.open.name):
-            yield stored.path

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, and_, exists, func, insert, select, update
+from sqlalchemy import Connection, Row, and_, delete, exists, func, select, update
 
 from pypi_assets.catalog.database import Catalog, insert_missing
 from pypi_assets.catalog.ledger.range_ledger import RangeState, lock_state, require_range, seal
@@ -68,18 +68,7 @@ def record_segment(catalog: Catalog, file: SegmentFile) -> SegmentFile:
     """Records a segment whose file lies whole in the storage, and returns it, or the one that was recorded before."""
 
     def work(connection: Connection) -> SegmentFile:
-        row = {
-            "stream": file.stream,
-            "generation": file.generation,
-            "start": file.serials.start,
-            "end": file.serials.end,
-            "name": file.name,
-            "records": file.records,
-            "bytes": file.content_bytes,
-            "size": file.size,
-            "sha256": file.sha256,
-            "written_at": catalog.clock(),
-        }
+        row = _row(file, catalog.clock())
         insert_missing(connection, journal_segments, [row])
         return find_segment(connection, file.stream, file.generation, file.serials.start) or file
 
@@ -107,35 +96,19 @@ def chain_segment(catalog: Catalog, segment: ChainedSegment) -> None:
 
 
 def restore_segments(catalog: Catalog, segments: Sequence[ChainedSegment]) -> None:
-    """Records what the manifests in the storage have, for a catalog that lost its rows."""
+    """Records what the manifests in the storage have, for a catalog that lacks it. What was written of the same serials
+    and not published gives way."""
 
     def work(connection: Connection) -> None:
-        known = {
-            (row.stream, row.generation, row.number)
-            for row in connection.execute(
-                select(journal_segments.c.stream, journal_segments.c.generation, journal_segments.c.number)
-            )
-        }
+        of = journal_segments.c
+        for one in segments:
+            unpublished = (_is(one.file.stream, one.file.generation), of.start == one.file.serials.start)
+            connection.execute(delete(journal_segments).where(*unpublished, of.number.is_(None)))
         rows = [
-            {
-                "stream": one.file.stream,
-                "generation": one.file.generation,
-                "start": one.file.serials.start,
-                "end": one.file.serials.end,
-                "number": one.number,
-                "name": one.file.name,
-                "records": one.file.records,
-                "bytes": one.file.content_bytes,
-                "size": one.file.size,
-                "sha256": one.file.sha256,
-                "manifest_sha256": one.manifest_sha256,
-                "written_at": catalog.clock(),
-            }
+            _row(one.file, catalog.clock()) | {"number": one.number, "manifest_sha256": one.manifest_sha256}
             for one in segments
-            if (one.file.stream, one.file.generation, one.number) not in known
         ]
-        if rows:
-            connection.execute(insert(journal_segments), rows)
+        insert_missing(connection, journal_segments, rows)
 
     catalog.transact(work)
 
@@ -153,6 +126,21 @@ _SEGMENTS = select(journal_segments)
 
 def _is(stream: str, generation: int) -> Any:
     return and_(journal_segments.c.stream == stream, journal_segments.c.generation == generation)
+
+
+def _row(file: SegmentFile, now: float) -> dict[str, Any]:
+    return {
+        "stream": file.stream,
+        "generation": file.generation,
+        "start": file.serials.start,
+        "end": file.serials.end,
+        "name": file.name,
+        "records": file.records,
+        "bytes": file.content_bytes,
+        "size": file.size,
+        "sha256": file.sha256,
+        "written_at": now,
+    }
 
 
 def _file(row: Row[Any]) -> SegmentFile:
