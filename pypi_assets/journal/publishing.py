@@ -191,8 +191,8 @@ def _write(
         return found
     if found is not None or (last is not None and last.file.serials.end > serials.start):
         raise JournalForkError(
-            f"the journal's stream {stream.value} in {storage.url} is cut at other serials than {serials}: it was written"
-            f" from another catalog. Begin the stream again (pypi-assets journal restart {stream.value})"
+            f"the journal's stream {stream.value} in {storage.url} is cut at other serials than {serials}: it is of"
+            f" another catalog. Begin the stream again (pypi-assets journal restart {stream.value})"
         )
     records = _BY_RANGE.get(stream, index_records)
     with catalog.read_once() as connection:
