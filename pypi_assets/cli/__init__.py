@@ -65,6 +65,7 @@ _COMMANDS = {
     "Follow an index": {
         "scope": ("cli.scope:scope_group", "Follow some projects, and what they require."),
         "crawl": ("cli.crawl:crawl_group", "Bring the catalog up to the index."),
+        "follow": ("cli.follow:follow_command", "Follow the index within seconds, until stopped."),
         "ranges": ("cli.ranges:ranges_command", "List serial ranges with their states."),
         "failures": ("cli.failures:failures_group", "List failed reads and visits, and try them again."),
         "audit": ("cli.audit:audit_command", "Find drift between the index and the catalog."),

@@ -36,11 +36,9 @@ def journal_write_command(as_json: bool) -> None:
     from pypi_assets.settings import load_settings
 
     settings = load_settings()
-    written = []
     with existing_catalog(settings) as catalog, terminal.progress_shown() as report:
         storage = storage_from(settings, catalog)
-        for one in write_missing(catalog, storage, lambda records: report(Progress("records", records, 0))):
-            written.append(one)
+        written = list(write_missing(catalog, storage, lambda records: report(Progress("records", records, 0))))
     if as_json:
         print_json([{"range": one.serials.key, "records": one.records, "bytes": one.size} for one in written])
         return

@@ -57,10 +57,12 @@ compact_dumps_job = dg.define_asset_job(
 )
 incremental_crawl_job = dg.define_asset_job(
     "incremental_crawl",
-    selection=dg.AssetSelection.groups("crawl_incremental") | dg.AssetSelection.assets("incremental_dump"),
+    selection=dg.AssetSelection.groups("crawl_incremental")
+    | dg.AssetSelection.assets("incremental_dump", "change_journal"),
     tags=ENDS_IN_TIME | CRAWLING,
-    description="Brings the data up to date with what changed on the package index, and dumps that. A partition is a"
-    " range of serials (numbers of the index's events), which the sensor new_serial_range adds and requests.",
+    description="Brings the data up to date with what changed on the package index, dumps that, and writes it into the"
+    " journal. A partition is a range of serials (numbers of the index's events), which the sensor new_serial_range"
+    " adds and requests.",
 )
 update_leveldbs_job = dg.define_asset_job(
     "update_leveldbs",

@@ -32,6 +32,7 @@ from pypi_assets.catalog.publications.journal_segments import (
 from pypi_assets.catalog.reports.journal_contents import content_records
 from pypi_assets.catalog.reports.journal_records import Record, Stream, index_records, observed_records
 from pypi_assets.errors import ExpectedError
+from pypi_assets.journal.published_heads import publish_heads
 from pypi_assets.journal.segment_files import (
     Head,
     Manifest,
@@ -88,6 +89,12 @@ def write_range(
     return WrittenRange(serials, counts | of_index, sum(file.size for file in files))
 
 
+def write_first_range(catalog: Catalog, storage: Storage, progress: Progress | None = None) -> WrittenRange | None:
+    """Writes the range that begins at 0, which a full crawl has made, where it is complete and not written yet."""
+    first = next(iter(missing_ranges(catalog)), None)
+    return write_range(catalog, storage, first, progress) if first is not None and first.start == 0 else None
+
+
 def missing_ranges(catalog: Catalog) -> list[SerialRange]:
     """The complete ranges that a stream has no segment of, in order."""
     with catalog.read() as connection:
@@ -122,6 +129,7 @@ def publish(catalog: Catalog, storage: Storage) -> dict[str, Head]:
                 heads[stream.value] = _chain(catalog, storage, stream)
         except LeaseTakenError:
             continue
+    publish_heads(storage)
     return heads
 
 

@@ -1,11 +1,11 @@
 """What may be deleted, as one chain that is performed in order.
 
 LevelDB versions come first, then the dumps that no remaining version names, and Parquet exports: each of these needs
-the one before. Packs, rows of the catalog, days of solvability, and what Dagster shows of old ranges, versions and
-runs, depend on nothing else, so a link that fails does not stop them. Each link keeps what a reader may have open: what
-was in use within the grace time, or since a lease that is held was taken. The rules of each link are in its own module;
-their order is here. The job and the commands that delete go through this module, and none of them calls a link in its
-own module.
+the one before. Packs, rows of the catalog, days of solvability, what is no part of the journal, and what Dagster shows
+of old ranges, versions and runs, depend on nothing else, so a link that fails does not stop them. Each link keeps what
+a reader may have open: what was in use within the grace time, or since a lease that is held was taken. The rules of
+each link are in its own module; their order is here. The job and the commands that delete go through this module, and
+none of them calls a link in its own module.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -23,8 +23,10 @@ from pypi_assets.catalog.tables import dumps, leveldb_versions
 from pypi_assets.dumps.dump_paths import DUMPS
 from pypi_assets.dumps.unused_dumps import ABANDONED_AFTER_S, Reason, Removal, by_directory, clean_dumps
 from pypi_assets.extracts.unused_packs import CleanedPacks, clean_packs
+from pypi_assets.journal.unused_segments import clean_journal
 from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.leveldbs.versions.leveldb_paths import leveldbs_path
+from pypi_assets.leveldbs.versions.published_leveldbs import publish_leveldbs
 from pypi_assets.leveldbs.versions.unused_versions import clean_versions
 from pypi_assets.parquet.unused_exports import clean_exports
 from pypi_assets.resolve.old_solvability import clean_days
@@ -73,32 +75,38 @@ class CleanedUp:
     packs: CleanedPacks | None = None
     rows: Mapping[str, int] | None = None
     days: list[StoredObject] | None = None
+    journal: list[StoredObject] | None = None
     partitions: int | None = None
     runs: int | None = None
     failures: dict[str, Exception] = field(default_factory=dict)
 
     @property
     def deletions(self) -> int:
-        """The count of folders, packs and days that were deleted."""
-        return len(self.removals) + (len(self.packs.deleted) if self.packs else 0) + len(self.days or ())
+        """The count of folders, packs, days and files of the journal that were deleted."""
+        return len(self.removals) + (len(self.packs.deleted) if self.packs else 0) + len(self._files)
+
+    @property
+    def _files(self) -> list[StoredObject]:
+        return [*(self.days or ()), *(self.journal or ())]
 
     @property
     def counts(self) -> dict[str, int]:
-        """The count of folders by reason, of packs, rows, days, partitions and runs; files and bytes of folders, packs
-        and days.
+        """The count of folders by reason, of packs, rows, days, files of the journal, partitions and runs; files and
+        bytes of all of these.
 
         What a link that failed would have counted is left out, except for folders that it had deleted by then.
         """
         by_reason = {reason.value: sum(one.reason == reason for one in self.removals) for reason in Reason}
         packs = self.packs or CleanedPacks(0, (), 0)
         counts = by_reason | {
-            "files": sum(one.files for one in self.removals) + len(packs.deleted) + len(self.days or ()),
-            "bytes": sum(one.size for one in (*self.removals, *(self.days or ()))) + packs.size,
+            "files": sum(one.files for one in self.removals) + len(packs.deleted) + len(self._files),
+            "bytes": sum(one.size for one in self.removals) + sum(one.size for one in self._files) + packs.size,
         }
         of_links = {
             "packs": len(self.packs.deleted) if self.packs else None,
             "rows": None if self.rows is None else sum(self.rows.values()),
             "days": None if self.days is None else len(self.days),
+            "journal": None if self.journal is None else len(self.journal),
             "partitions": self.partitions,
             "runs": self.runs,
         }
@@ -157,6 +165,9 @@ class DeletionChain:
         with link("days"):
             cleaned.days = self.clean_days()
             progress(cleaned.deletions)
+        with link("journal"):
+            cleaned.journal = self.clean_journal()
+            progress(cleaned.deletions)
         with link("partitions"):
             cleaned.partitions = self.clean_partitions(pruning)
         with link("runs"):
@@ -212,6 +223,11 @@ class DeletionChain:
         """Deletes days of solvability that were made long ago, and returns their files; nothing in a `dry_run`."""
         return clean_days(self.storage, self.catalog.clock() - self.kept.solvability_days * DAY_S, dry_run=dry_run)
 
+    def clean_journal(self, *, dry_run: bool = False) -> list[StoredObject]:
+        """Deletes files that are no part of the journal and are older than the grace time, and returns them; nothing in
+        a `dry_run`."""
+        return clean_journal(self.catalog, self.storage, self.catalog.clock() - self.kept.grace_s, dry_run=dry_run)
+
     def clean_partitions(self, pruning: Pruning) -> int:
         """Removes old ranges and versions from what Dagster shows, and returns the count of its partitions."""
         return pruning.partitions(old_partitions(self.catalog, self.kept.partition_days))
@@ -243,6 +259,8 @@ def clean_versions_and_dumps(
         for stored in storage.delete_unfinished(old, dry_run=dry_run):
             yield Removal(stored.path, Reason.ABANDONED, 1, stored.size)
         named: set[str] = set()
+        if not dry_run:  # what a kill after a publication has left out
+            publish_leveldbs(storage)
         for dataset in DATASETS:
             yield from clean_versions(
                 catalog,

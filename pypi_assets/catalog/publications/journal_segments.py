@@ -121,6 +121,11 @@ def ranges_without_segment(connection: Connection, stream: str, generation: int)
     return [SerialRange(start, end) for start, end in connection.execute(query)]
 
 
+def segment_names(connection: Connection, stream: str, generation: int) -> set[str]:
+    """The names of the files of all segments of a generation."""
+    return set(connection.scalars(select(journal_segments.c.name).where(_is(stream, generation))))
+
+
 _SEGMENTS = select(journal_segments)
 
 

@@ -19,6 +19,7 @@ GROUPS = {
     "followed_scopes": Group("crawl_scopes", "docs/dagster.md#follow-scopes"),
     "incremental_crawl": Group("crawl_incremental", "docs/dagster.md#follow-an-index"),
     "data_dumps": Group("data_dumps", "docs/formats.md#dumps"),
+    "journal": Group("journal", "docs/journal.md"),
     "leveldbs": Group("leveldbs", "docs/lookup.md"),
     "parquet": Group("parquet", "docs/parquet.md"),
     "solvability": Group("solvability", "docs/dagster.md#see-what-can-no-longer-be-installed"),

@@ -1,0 +1,50 @@
+"""The journal: every change of a serial range, in order, in segments with a chain of hashes."""
+
+from typing import Any
+
+import dagster as dg
+
+from pypi_assets.catalog.ledger.serial_range import SerialRange
+from pypi_assets.catalog.reports.journal_records import Stream
+from pypi_assets.defs.marking import count_log, mark_each_range
+from pypi_assets.defs.partitions import serial_ranges
+from pypi_assets.defs.policy import DATABASE_POOL, RANGES_IN_ONE_RUN, RETRIES
+from pypi_assets.defs.resources import CatalogResource, StorageResource
+from pypi_assets.journal.publishing import write_first_range, write_range
+from pypi_assets.journal.segment_files import FORMAT, head_path
+
+
+@dg.asset(
+    deps=["incremental_dump"],
+    partitions_def=serial_ranges,
+    backfill_policy=dg.BackfillPolicy.multi_run(RANGES_IN_ONE_RUN),
+    kinds={"json", "zstd"},
+    pool=DATABASE_POOL,
+    retry_policy=RETRIES,
+    code_version=str(FORMAT),
+)
+def change_journal(
+    context: dg.AssetExecutionContext, catalog: CatalogResource, storage: StorageResource
+) -> dg.MaterializeResult[None]:
+    """What happened on the package index within a stretch of time, in order: one record for each event, for each file
+    that it changed, and for what is in each new file.
+
+    A partition is a range `A-B` of serials, the numbers of the index's events, that was crawled. What is written stays
+    as it is. Each segment has the hash of the one before, so a missing or changed record is found. The first run writes
+    what the first full crawl found as well.
+    """
+    opened, store = catalog.get(), storage.get()
+    write_first_range(opened, store, count_log(context, "records of the first range"))
+
+    def write(serials: SerialRange) -> dict[str, Any]:
+        written = write_range(opened, store, serials, count_log(context, f"records of {serials}"))
+        counts = {f"records: {stream}": count for stream, count in written.records.items()}
+        heads = {f"head: {one.value}": dg.MetadataValue.path(store.uri(head_path(one.value))) for one in Stream}
+        return {
+            "dagster/partition_row_count": sum(written.records.values()),
+            "bytes": written.size,
+            **counts,
+            **heads,
+        }
+
+    return mark_each_range(context, write)

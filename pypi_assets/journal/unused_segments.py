@@ -1,0 +1,48 @@
+"""Deletes files of the journal that no reader can find: superseded open segments, and what stopped writers left."""
+
+from collections.abc import Iterator
+
+from pypi_assets.catalog.database import Catalog
+from pypi_assets.catalog.publications.journal_segments import last_chained, segment_names
+from pypi_assets.catalog.reports.journal_records import Stream
+from pypi_assets.journal.segment_files import Head, read_head, stream_path
+from pypi_assets.storage.store import Storage, StoredObject
+
+_MANIFESTS = "manifests/"
+
+
+def clean_journal(catalog: Catalog, storage: Storage, before: float, *, dry_run: bool = False) -> list[StoredObject]:
+    """Deletes what was written before `before` (unix seconds) and is no part of a stream, and returns it, by path.
+
+    Nothing of a stream goes whose chain is another one in the catalog than in the storage. In a `dry_run` nothing is
+    deleted.
+    """
+    found = [
+        stored
+        for stream in Stream
+        if (head := read_head(storage, stream)) is not None and _is_known(catalog, head)
+        for stored in _unused(catalog, storage, head)
+        if stored.last_modified.timestamp() < before
+    ]
+    if not dry_run:
+        for stored in found:
+            storage.delete(stored.path)
+    return sorted(found, key=lambda one: one.path)
+
+
+def _is_known(catalog: Catalog, head: Head) -> bool:
+    with catalog.read() as connection:
+        last = last_chained(connection, head.stream, head.generation)
+    return (last.number if last else 0, last.manifest_sha256 if last else None) == (head.number, head.digest)
+
+
+def _unused(catalog: Catalog, storage: Storage, head: Head) -> Iterator[StoredObject]:
+    folder = stream_path(head.stream, head.generation) + "/"
+    with catalog.read() as connection:
+        named = segment_names(connection, head.stream, head.generation)
+    if head.open is not None:
+        named.add(head.open.name)
+    for stored in storage.list(folder.removesuffix("/")):
+        name = stored.path.removeprefix(folder)
+        if name not in named and not name.startswith(_MANIFESTS):
+            yield stored

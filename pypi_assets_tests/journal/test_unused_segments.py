@@ -1,0 +1,54 @@
+"""Files below `journal/` that are no part of a stream are deleted, and nothing else is."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from pypi_assets.catalog.reports.journal_records import Stream
+from pypi_assets.journal.cursors import Cursor
+from pypi_assets.journal.publishing import write_missing
+from pypi_assets.journal.reading import Journal
+from pypi_assets.journal.segment_files import manifest_path
+from pypi_assets.journal.unused_segments import clean_journal
+from pypi_assets.storage.store import Storage, open_storage
+from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
+
+LATER = time.time() + 3600
+
+
+@pytest.fixture
+def storage(tmp_path: Path) -> Storage:
+    return open_storage((tmp_path / "storage").as_uri())
+
+
+@pytest.fixture
+def small(tmp_path: Path, storage: Storage) -> SmallCatalog:
+    small = small_catalog(tmp_path)
+    for serial in (10, 20):
+        small.add(serial, "demo", f"{serial}.0", f"demo-{serial}.0.tar.gz")
+        small.complete(serial)
+        assert len(list(write_missing(small.catalog, storage))) == 1
+    return small
+
+
+def test_superseded_open_segments_and_what_stopped_writers_left_go(small: SmallCatalog, storage: Storage) -> None:
+    leftover = "journal/observed/0001/0-10.0123456789abcdef.jsonl.zst"
+    storage.put(leftover, b"left by a writer that was stopped")
+    before = list(Journal(storage).records(Cursor.after_serial(0)))
+    found = [one.path for one in clean_journal(small.catalog, storage, LATER, dry_run=True)]
+    assert [path.partition(".")[0] for path in found] == ["journal/index/0001/open-0-10", "journal/observed/0001/0-10"]
+    assert clean_journal(small.catalog, storage, time.time() - 3600) == []
+    assert [one.path for one in clean_journal(small.catalog, storage, LATER)] == found
+    assert clean_journal(small.catalog, storage, LATER) == []
+    assert list(Journal(storage).records(Cursor.after_serial(0))) == before
+
+
+def test_nothing_goes_where_the_catalog_knows_less_than_the_storage(
+    small: SmallCatalog, storage: Storage, tmp_path: Path
+) -> None:
+    (tmp_path / "other").mkdir()
+    other = small_catalog(tmp_path / "other")
+    found = [one.path for one in clean_journal(other.catalog, storage, LATER)]
+    assert all(path.startswith("journal/index/0001/open-0-10.") for path in found)  # no chain has it
+    assert storage.exists(manifest_path(Stream.OBSERVED.value, 1, 2))
