@@ -39,6 +39,7 @@ from pypi_assets.dumps.cover import cover_of, still_covered
 from pypi_assets.dumps.dump_format import DumpDamagedError, Row, write_rows
 from pypi_assets.dumps.dump_manifest import Manifest, read_manifest, write_manifest
 from pypi_assets.dumps.dump_paths import dump_path, file_path, manifest_path
+from pypi_assets.dumps.published_dumps import publish_dumps
 from pypi_assets.storage.store import Storage
 
 Progress = Callable[[int], None]
@@ -178,6 +179,7 @@ def commit(catalog: Catalog, storage: Storage, dump: Dump) -> Manifest:
     except DumpDroppedError:
         storage.delete(manifest_path(dump.directory))  # written just now, or by whoever was stopped after that
         raise
+    publish_dumps(catalog, storage)
     return manifest
 
 

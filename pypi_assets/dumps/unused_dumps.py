@@ -16,6 +16,7 @@ from pypi_assets.dumps.cover import cover, covered_since
 from pypi_assets.dumps.dump_manifest import read_manifest
 from pypi_assets.dumps.dump_paths import DUMPS, MANIFEST_NAME, dump_path, manifest_path
 from pypi_assets.dumps.dump_writer import settle
+from pypi_assets.dumps.published_dumps import publish_dumps
 from pypi_assets.storage.store import Storage, StoredObject
 
 ABANDONED_AFTER_S = 24 * 3600.0
@@ -55,6 +56,7 @@ def clean_dumps(
     _check_that_they_belong_together(in_use, listed, storage)
     if not dry_run:
         settle(catalog, storage)
+        publish_dumps(catalog, storage)  # which a kill after a commit has left out
     old = catalog.clock() - ABANDONED_AFTER_S
 
     def unused(dumps: Sequence[Dump], since: float) -> list[Dump]:

@@ -42,6 +42,7 @@ from pypi_assets.leveldbs.versions.leveldb_manifest import (
 )
 from pypi_assets.leveldbs.versions.leveldb_paths import MANIFEST_NAME, leveldb_path
 from pypi_assets.leveldbs.versions.private_copy import copy_published, keep_published, private_folder, private_parent
+from pypi_assets.leveldbs.versions.published_leveldbs import publish_leveldbs
 from pypi_assets.storage.store import Storage
 
 LEASE_TTL_S = 600.0
@@ -170,6 +171,7 @@ def build_version(
             built = _build(attempt, plan)
             manifest = _publish(attempt, built)
         mark_published(catalog, build, manifest.serial, manifest.base_version)
+        publish_leveldbs(storage)
         return _result(manifest, built.builder)
 
 

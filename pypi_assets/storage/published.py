@@ -1,0 +1,109 @@
+"""What is published in a storage at this moment: the one small object that others follow, `published.json`.
+
+It is replaced after each publication, and all else that is published stays as it is. So a reader needs no listing: it
+reads `published.json`, and then what that names, which stays until the grace time of the clean-up is over.
+
+Each stage computes its own part, which is kept in an object of its own below `published/`. What a part contains does
+not belong here.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import orjson
+
+from pypi_assets.storage.root_owner import OWNER
+from pypi_assets.storage.store import NotFoundError, Storage
+
+PUBLISHED = "published.json"
+PARTS = ("dumps", "leveldbs", "journal")
+FORMAT = 1
+_OPTIONS = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A small object that part of what is published begins with, such as a manifest. It never changes."""
+
+    path: str
+    size: int
+    sha256: str
+
+    @classmethod
+    def of(cls, path: str, content: bytes) -> "Named":
+        """The object with this content."""
+        return cls(path, len(content), hashlib.sha256(content).hexdigest())
+
+
+def part_path(part: str) -> str:
+    """Where a part is kept."""
+    return f"published/{part}.json"
+
+
+def publish_part(storage: Storage, part: str, compute: Callable[[], object]) -> None:
+    """Brings a part, and `published.json` with it, up to what `compute` returns as JSON. Does nothing where it is so.
+
+    Several processes may do so at once. Each reads again after it has written, so the last one that writes finds what
+    the others have published by then, and a slow one never leaves an older state.
+    """
+    if part not in PARTS:
+        raise ValueError(f"not a part of what is published: {part!r}")
+    _settle(storage, part_path(part), lambda: orjson.dumps(compute(), option=_OPTIONS))
+    _settle(storage, PUBLISHED, lambda: _whole(storage))
+
+
+def name_objects(storage: Storage, part: str, paths: Iterable[str]) -> list[dict[str, Any]]:
+    """The objects under `paths`, as a part of published.json names them.
+
+    One that the part names already is not read again, since it never changes. One that is gone by now is left out.
+    """
+    known = {one["path"]: one for one in _entries(_read(storage, part_path(part)))}
+    found = (known.get(path) or _named(storage, path) for path in paths)
+    return [one for one in found if one is not None]
+
+
+def _named(storage: Storage, path: str) -> dict[str, Any] | None:
+    content = _bytes(storage, path)
+    return None if content is None else asdict(Named.of(path, content))
+
+
+def _settle(storage: Storage, path: str, content: Callable[[], bytes]) -> None:
+    while (wanted := content()) != _bytes(storage, path):
+        storage.put(path, wanted)
+
+
+def _whole(storage: Storage) -> bytes:
+    owner = _read(storage, OWNER)
+    parts = {part: _read(storage, part_path(part)) for part in PARTS}
+    index_url = owner.get("index_url") if isinstance(owner, Mapping) else None
+    return orjson.dumps({"format": FORMAT, "index_url": index_url, **parts}, option=_OPTIONS)
+
+
+def _entries(value: object) -> Iterable[dict[str, Any]]:
+    """All named objects in a part, at any depth."""
+    if isinstance(value, Mapping):
+        if {"path", "size", "sha256"} <= value.keys():
+            yield dict(value)
+        else:
+            for one in value.values():
+                yield from _entries(one)
+    elif isinstance(value, list):
+        for one in value:
+            yield from _entries(one)
+
+
+def _bytes(storage: Storage, path: str) -> bytes | None:
+    try:
+        return storage.get(path)
+    except NotFoundError:
+        return None
+
+
+def _read(storage: Storage, path: str) -> Any:
+    """The JSON under a path; None where there is none, or a damaged one: it is written again then."""
+    try:
+        return orjson.loads(_bytes(storage, path) or b"null")
+    except orjson.JSONDecodeError:
+        return None
