@@ -4,6 +4,7 @@ It reads the storage alone, so that it works on a copy of it too.
 """
 
 import heapq
+import re
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -13,10 +14,22 @@ import orjson
 from pypi_assets.catalog.reports.journal_records import Record
 from pypi_assets.errors import ExpectedError
 from pypi_assets.journal.cursors import RANKS, Cursor
-from pypi_assets.journal.segment_files import Head, Manifest, read_head, read_lines, read_manifest
+from pypi_assets.journal.segment_files import (
+    Head,
+    JournalDamagedError,
+    Manifest,
+    read_head,
+    read_lines,
+    read_manifest,
+    segment_path,
+)
 from pypi_assets.storage.store import Storage
 
 _KEPT_MANIFESTS = 4_096
+_PLACE = re.compile(rb'\{"serial":([0-9]+),"of_serial":[0-9]+,"ordinal":([0-9]+),')
+"""What each record begins with: it is found without parsing all of it."""
+Place = tuple[int, int, int]
+"""The parts of a record's cursor."""
 
 
 class NoJournalError(ExpectedError):
@@ -74,6 +87,10 @@ class Journal:
                 head.digest,
             )
 
+    def heads(self, streams: Collection[str] = tuple(RANKS)) -> list[Head]:
+        """The present states of these streams, in their order. Raises NoJournalError where there is none of one."""
+        return [self.head(stream) for stream in sorted(streams, key=RANKS.__getitem__)]
+
     def through(self, streams: Collection[str]) -> int:
         """The serial up to which all of these streams are published."""
         return min(self.head(stream).through for stream in streams)
@@ -85,7 +102,7 @@ class Journal:
 
         Raises NoJournalError where the journal begins later than the cursor, JournalDamagedError.
         """
-        heads = [self.head(stream) for stream in sorted(streams, key=RANKS.__getitem__)]
+        heads = self.heads(streams)
         end = min(head.through for head in heads)
         end = end if through is None else min(end, through)
         for head in heads:
@@ -93,17 +110,30 @@ class Journal:
                 raise NoJournalError(
                     f"the stream {head.stream} of the journal begins after serial {head.start}, not at {after.serial}"
                 )
-        merged = heapq.merge(*(self._of_stream(head, after, end) for head in heads), key=Cursor.of)
-        return iter(merged)
+        return (orjson.loads(line) for _, line in self.lines(after, heads, end))
 
-    def _of_stream(self, head: Head, after: Cursor, end: int) -> Iterator[Record]:
+    def lines(
+        self, after: Cursor, heads: Collection[Head], through: int | None = None
+    ) -> Iterator[tuple[Place, bytes]]:
+        """The same records as lines of JSON, each with its place. A stream that begins later than the cursor joins
+        where it begins.
+        """
+        end = min(head.through for head in heads)
+        end = end if through is None else min(end, through)
+        return heapq.merge(*(self._of_stream(head, after, end) for head in heads))
+
+    def _of_stream(self, head: Head, after: Cursor, end: int) -> Iterator[tuple[Place, bytes]]:
+        passed, rank = (after.serial, after.rank, after.ordinal), RANKS[head.stream]
         # the segment in which the cursor's serial lies can have more records of it
         for segment in self.segments(head, max(after.serial - 1, 0)):
             if segment.serials.start >= end:
                 return
             for line in read_lines(self.storage, segment):
-                record: Record = orjson.loads(line)
-                if record["serial"] > end:
+                match = _PLACE.match(line)
+                if match is None:
+                    raise JournalDamagedError(f"{segment_path(segment)} has a line that is no record: {line[:80]!r}")
+                place = int(match[1]), rank, int(match[2])
+                if place[0] > end:
                     return
-                if Cursor.of(record) > after:
-                    yield record
+                if place > passed:
+                    yield place, line

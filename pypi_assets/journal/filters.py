@@ -1,0 +1,174 @@
+"""Which records of the journal a reader wants: by project, kind, stream and module.
+
+A record is wanted where each part that is given has one of its values. All parts are evaluated where the journal is
+read, so a reader receives nothing else.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Self
+
+import orjson
+from packaging.utils import canonicalize_name
+
+from pypi_assets.catalog.ledger.notices import NoticeKind
+from pypi_assets.catalog.reports.journal_contents import FILE_READ, NEW_PROVIDER, NOT_READ, RELEASE_COMPARED
+from pypi_assets.catalog.reports.journal_records import GAP, UNREADABLE, FileKind, Record, Stream
+from pypi_assets.errors import ExpectedError
+from pypi_assets.index.actions import Action
+from pypi_assets.journal.cursors import RANKS
+
+KINDS: Mapping[str, tuple[str, ...]] = {
+    Stream.INDEX.value: (*(action.value for action in Action), GAP, UNREADABLE),
+    Stream.OBSERVED.value: (*(kind.value for kind in FileKind), GAP, *(kind.value for kind in NoticeKind)),
+    Stream.CONTENT.value: (FILE_READ, NOT_READ, RELEASE_COMPARED, NEW_PROVIDER),
+}
+"""The kinds of records, by stream."""
+MOST_VALUES = 1_000
+LONGEST_VALUE = 1_000
+_FIELDS = ("project", "kind", "stream", "module")
+
+
+class FilterError(ExpectedError, ValueError):
+    """A value of the part `field` of a filter is none that it `accepts`."""
+
+    def __init__(self, field: str, text: str, accepts: str) -> None:
+        super().__init__(f"{field}: {text}; it accepts {accepts}")
+        self.field, self.accepts = field, accepts
+
+
+@dataclass(frozen=True)
+class RecordFilter:
+    """What a reader wants; an empty part wants all. Projects are normalized, kinds are as records have them.
+
+    For example:
+
+        RecordFilter.parse(projects=["Flask"], kinds=["file-added"]).wants(record)
+    """
+
+    projects: frozenset[str] = frozenset()
+    kinds: frozenset[str] = frozenset()
+    streams: frozenset[str] = frozenset()
+    modules: frozenset[str] = frozenset()
+
+    @classmethod
+    def parse(
+        cls,
+        projects: Iterable[str] = (),
+        kinds: Iterable[str] = (),
+        streams: Iterable[str] = (),
+        modules: Iterable[str] = (),
+    ) -> Self:
+        """The filter of these texts. Raises FilterError, which names what is accepted."""
+        return cls(
+            frozenset(_project(text) for text in _checked("project", projects)),
+            frozenset(_kind(text) for text in _checked("kind", kinds)),
+            frozenset(_stream(text) for text in _checked("stream", streams)),
+            frozenset(_module(text) for text in _checked("module", modules)),
+        )
+
+    @classmethod
+    def of_fields(cls, fields: Mapping[str, object]) -> Self:
+        """The filter of fields `project`, `kind`, `stream` and `module`, each a text or a list of texts."""
+        if unknown := sorted(fields.keys() - set(_FIELDS)):
+            raise FilterError("filter", f"there is no {unknown[0]!r:.100}", f"the fields {', '.join(_FIELDS)}")
+        return cls.parse(*(_texts(field, fields.get(field, ())) for field in _FIELDS))
+
+    @cached_property
+    def read_streams(self) -> tuple[str, ...]:
+        """The streams in which records can be that are wanted, in their order."""
+        given = self.streams or RANKS.keys()
+        if self.kinds:
+            given = {stream for stream in given if self.kinds & set(KINDS[stream])}
+        if self.modules:
+            given = {stream for stream in given if stream == Stream.CONTENT}
+        return tuple(stream for stream in RANKS if stream in given)
+
+    def wants(self, record: Record) -> bool:
+        """Whether a record is wanted."""
+        return (
+            (not self.projects or record["normalized"] in self.projects)
+            and (not self.kinds or record["kind"] in self.kinds)
+            and (not self.streams or record["stream"] in self.streams)
+            and (not self.modules or self._names_module(record))
+        )
+
+    def wants_line(self, line: bytes) -> bool:
+        """The same of a record as its line of JSON. Most lines are refused without being parsed."""
+        if not all(pattern.search(line) for pattern in self._patterns):
+            return False
+        return not self._patterns or self.wants(orjson.loads(line))
+
+    @cached_property
+    def question(self) -> tuple[tuple[str, ...], ...]:
+        """What is wanted, in an order that does not depend on the one in which it was given."""
+        return tuple(tuple(sorted(part)) for part in (self.projects, self.kinds, self.streams, self.modules))
+
+    @cached_property
+    def _patterns(self) -> tuple[re.Pattern[bytes], ...]:
+        """What a line that is wanted contains: a pattern for each part. It can contain that elsewhere too."""
+        literals = (
+            [b'"normalized":' + orjson.dumps(name) for name in sorted(self.projects)],
+            [b'"kind":' + orjson.dumps(name) for name in sorted(self.kinds)],
+            [b'"stream":' + orjson.dumps(name) for name in sorted(self.streams)],
+            # the beginning of a name; one that is not ASCII can be escaped
+            [orjson.dumps(name)[:-1] if name.isascii() else b"" for name in sorted(self.modules)],
+        )
+        return tuple(re.compile(b"|".join(map(re.escape, some))) for some in literals if some)
+
+    def _names_module(self, record: Record) -> bool:
+        return record["stream"] == Stream.CONTENT and any(
+            name == module or name.startswith(f"{module}.")
+            for name in _named_modules(record)
+            for module in self.modules
+        )
+
+
+def _named_modules(record: Record) -> Iterable[str]:
+    """The modules that a record of the content stream names."""
+    if record["kind"] == NEW_PROVIDER:
+        return (record["module"],)
+    if record["kind"] == RELEASE_COMPARED:
+        return (*record["gained"].get("modules", ()), *record["lost"].get("modules", ()))
+    return record.get("modules") or ()
+
+
+def _texts(field: str, value: object) -> Iterable[str]:
+    texts: list[Any] = [value] if isinstance(value, str) else list(value) if isinstance(value, list | tuple) else [None]
+    if not all(isinstance(text, str) for text in texts):
+        raise FilterError(field, "it is neither a text nor a list of texts", "a text, or a list of texts")
+    return texts
+
+
+def _checked(field: str, texts: Iterable[str]) -> list[str]:
+    found = list(texts)
+    if len(found) > MOST_VALUES:
+        raise FilterError(field, f"there are {len(found):,}", f"at most {MOST_VALUES:,} values")
+    if any(not text.strip() or len(text) > LONGEST_VALUE for text in found):
+        raise FilterError(field, "it is empty or too long", f"1 to {LONGEST_VALUE:,} characters")
+    return found
+
+
+def _project(text: str) -> str:
+    return canonicalize_name(text.strip())
+
+
+def _module(text: str) -> str:
+    return text.strip()
+
+
+def _kind(text: str) -> str:
+    kind = " ".join(re.split(r"[\s_-]+", text.strip().lower()))
+    known = list(dict.fromkeys(kind for kinds in KINDS.values() for kind in kinds))
+    if kind not in known:
+        raise FilterError("kind", f"there are no records of the kind {text!r:.100}", ", ".join(known))
+    return kind
+
+
+def _stream(text: str) -> str:
+    stream = text.strip().lower()
+    if stream not in RANKS:
+        raise FilterError("stream", f"there is no stream {text!r:.100}", ", ".join(RANKS))
+    return stream

@@ -1,0 +1,185 @@
+"""Reads on from where a reader is, what a filter wants: for `journal tail`, for the service and for webhooks.
+
+Where to begin can be named in several ways. A batch is bounded by the records that it has, and by those that are looked
+at for it, so a rare project takes no longer than a frequent one; its cursor is after all that was looked at.
+"""
+
+import re
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from pypi_assets.catalog.database import Catalog
+from pypi_assets.catalog.ledger.range_ledger import complete_serial
+from pypi_assets.catalog.reports.moments import MOMENT_ACCEPTS, NoMomentError, parse_moment
+from pypi_assets.catalog.reports.serials_of_times import serial_at
+from pypi_assets.errors import ExpectedError
+from pypi_assets.journal.cursors import Cursor, CursorError
+from pypi_assets.journal.filters import RecordFilter
+from pypi_assets.journal.reading import Journal, NoJournalError, Place
+
+NOW = "now"
+SINCE_ACCEPTS = f"a cursor of an answer, {MOMENT_ACCEPTS}, or {NOW}"
+MOST_LOOKED_AT = 200_000
+"""Records that one batch looks at."""
+MOST_SECONDS = 5.0
+MOST_BATCH_BYTES = 8 * 1024**2
+_MOST_KEPT, _KEPT_S = 16, 60.0
+_LOOKS_BETWEEN_CLOCKS = 1_000
+_DIGITS = re.compile(r"[0-9]{1,18}")
+
+
+class BeginsLaterError(NoJournalError):
+    """What comes next after a cursor is no longer in the journal, or never was."""
+
+
+class SinceError(ExpectedError, ValueError):
+    """A text does not name where to begin."""
+
+
+def cursor_since(text: str, journal: Journal, catalog: Catalog | None) -> Cursor:
+    """Where to begin by what a person gives: the text of a cursor, a serial, a time in UTC, or `now`.
+
+    After a serial, or after all that happened up to a time. A time needs the catalog. Raises SinceError.
+    """
+    if text == NOW:
+        return Cursor.after_serial(min(head.through for head in journal.heads()))
+    try:
+        moment = parse_moment(text)
+    except NoMomentError as error:
+        if error.is_time:
+            raise SinceError(f"{error}; it accepts {SINCE_ACCEPTS}") from None
+        return _parsed(text)
+    if isinstance(moment, int):
+        return Cursor.after_serial(moment)
+    if catalog is None:
+        raise SinceError(f"{text} is a time, and there is no catalog that knows its serial; give a serial or a cursor")
+    if moment.timestamp() > catalog.clock():
+        raise SinceError(f"{text} is in the future")
+    with catalog.read() as connection:
+        serial = serial_at(connection, moment, complete_serial(connection))
+    return beginning(journal) if serial is None else Cursor.after_serial(serial)
+
+
+def beginning(journal: Journal) -> Cursor:
+    """Before the first record of the journal. Raises NoJournalError where there is none."""
+    return Cursor.after_serial(min(head.start for head in journal.heads()))
+
+
+def _parsed(text: str) -> Cursor:
+    try:
+        return Cursor.parse(text)
+    except CursorError:
+        raise SinceError(f"{text[:100]!r} is not where a reader can begin; give {SINCE_ACCEPTS}") from None
+
+
+class Scan:
+    """What is published after a cursor, read as it is wanted; `through` is the serial up to which it reads.
+
+    Iterates over the places of all records, each with the record's line where the filter wants it, else with None.
+    """
+
+    def __init__(self, journal: Journal, after: Cursor, wanted: RecordFilter) -> None:
+        heads = journal.heads(wanted.read_streams) if wanted.read_streams else []
+        every = heads or journal.heads()
+        self.through = min(head.through for head in every)
+        first = min(head.start for head in every)
+        if after.serial < first:
+            raise BeginsLaterError(f"the journal begins after serial {first}, not at {after.serial}: begin again")
+        self.cursor = after
+        self.is_at_end = False
+        self._lines = journal.lines(after, heads, self.through) if heads else iter(())
+        self._wanted = wanted
+
+    def __iter__(self) -> Iterator[tuple[Place, bytes | None]]:
+        wants_line = self._wanted.wants_line
+        for place, line in self._lines:
+            yield place, line if wants_line(line) else None
+        self.is_at_end = True
+
+    @property
+    def end(self) -> Cursor:
+        """After all that it reads."""
+        return max(self.cursor, Cursor.after_serial(self.through))
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """The next records for a reader, as lines of JSON with the cursors after them. The reader goes on from `cursor`.
+
+    `through` is the serial up to which there are records. `is_last`: there is nothing after it now.
+    """
+
+    lines: list[tuple[Cursor, bytes]]
+    cursor: Cursor
+    through: int
+    is_last: bool
+
+
+@dataclass
+class Tail:
+    """The journal for many readers at once. Thread-safe.
+
+    A reader that comes back with the cursor of its batch gets the scan that made it, so that a large segment is not
+    read from its beginning for each batch. Few of them are kept, and not for long.
+    """
+
+    journal: Journal
+    _kept: "OrderedDict[tuple[Cursor, object], tuple[float, _Running]]" = field(default_factory=OrderedDict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def batch(
+        self,
+        after: Cursor,
+        wanted: RecordFilter,
+        limit: int,
+        *,
+        most_looked_at: int = MOST_LOOKED_AT,
+        most_seconds: float = MOST_SECONDS,
+        most_bytes: int = MOST_BATCH_BYTES,
+    ) -> Batch:
+        """At most `limit` records after a cursor.
+
+        Raises NoJournalError where there is none, BeginsLaterError, and JournalDamagedError.
+        """
+        key = after, wanted.question
+        running = self._taken(key) or _Running(Scan(self.journal, after, wanted))
+        found = running.batch(limit, most_looked_at, most_bytes, time.monotonic() + most_seconds)
+        if not found.is_last:
+            self._keep((found.cursor, wanted.question), running)
+        return found
+
+    def _taken(self, key: tuple[Cursor, object]) -> "_Running | None":
+        with self._lock:
+            _, running = self._kept.pop(key, (0.0, None))
+            return running
+
+    def _keep(self, key: tuple[Cursor, object], running: "_Running") -> None:
+        now = time.monotonic()
+        with self._lock:
+            self._kept[key] = now, running
+            while self._kept and (len(self._kept) > _MOST_KEPT or next(iter(self._kept.values()))[0] < now - _KEPT_S):
+                self._kept.popitem(last=False)
+
+
+class _Running:
+    """A scan that is read in batches."""
+
+    def __init__(self, scan: Scan) -> None:
+        self._scan, self._items, self._cursor = scan, iter(scan), scan.cursor
+
+    def batch(self, limit: int, most_looked_at: int, most_bytes: int, ends: float) -> Batch:
+        lines: list[tuple[Cursor, bytes]] = []
+        size = 0
+        for looked_at, (place, line) in enumerate(self._items, 1):
+            self._cursor = Cursor(*place)
+            if line is not None:
+                lines.append((self._cursor, line))
+                size += len(line)
+            is_full = len(lines) >= limit or size > most_bytes or looked_at >= most_looked_at
+            if is_full or (looked_at % _LOOKS_BETWEEN_CLOCKS == 0 and time.monotonic() > ends):
+                return Batch(lines, self._cursor, self._scan.through, is_last=False)
+        self._cursor = self._scan.end
+        return Batch(lines, self._cursor, self._scan.through, is_last=True)

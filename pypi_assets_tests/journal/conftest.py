@@ -1,0 +1,25 @@
+"""A small index with a history, and its journal."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from pypi_assets.storage.store import Storage, open_storage
+from pypi_assets_tests.environment import clear_settings
+from pypi_assets_tests.journal.written import journaled_index
+from pypi_assets_tests.service.published import Published
+
+
+@pytest.fixture(scope="session")
+def journaled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Published]:
+    """Tests do not change it."""
+    folder = tmp_path_factory.mktemp("journaled")
+    with pytest.MonkeyPatch.context() as environment, journaled_index(folder) as one:
+        clear_settings(environment)
+        yield one
+
+
+@pytest.fixture
+def storage(tmp_path) -> Storage:
+    """An empty storage."""
+    return open_storage((tmp_path / "storage").as_uri())

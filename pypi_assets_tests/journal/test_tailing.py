@@ -1,0 +1,149 @@
+"""Reading on: where to begin, batches that are bounded, and no record lost or out of order from any cursor."""
+
+import re
+from itertools import pairwise
+
+import orjson
+import pytest
+
+from pypi_assets.catalog.reports.journal_records import Stream
+from pypi_assets.journal.cursors import Cursor
+from pypi_assets.journal.filters import RecordFilter
+from pypi_assets.journal.reading import Journal, NoJournalError
+from pypi_assets.journal.tailing import Scan, SinceError, Tail, beginning, cursor_since
+from pypi_assets.storage.store import Storage
+from pypi_assets_tests.journal.written import simple_record, write_streams
+from pypi_assets_tests.service.published import Published
+
+EVERY = RecordFilter()
+
+
+def three_streams(storage: Storage, serials: int = 60) -> Journal:
+    """Two index records a serial, one observed record of each second serial, one content record of each third."""
+    names = [f"project-{serial % 7}" for serial in range(serials + 1)]
+    index = [simple_record(s, kind, names[s]) for s in range(1, serials + 1) for kind in ("add file", "ignored")]
+    observed = [simple_record(s, "file added", names[s]) for s in range(2, serials + 1, 2)]
+    content = [simple_record(s, "file read", names[s], modules=["one"]) for s in range(3, serials + 1, 3)]
+    streams = {Stream.INDEX: index, Stream.OBSERVED: observed, Stream.CONTENT: content}
+    return write_streams(storage, streams, serials, cuts=(10, 11, 40))
+
+
+def read_all(tail: Tail, after: Cursor, wanted: RecordFilter, limit: int, **bounds: float) -> list[Cursor]:
+    """The cursors of all records, batch by batch."""
+    found: list[Cursor] = []
+    while True:
+        batch = tail.batch(after, wanted, limit, **bounds)
+        assert len(batch.lines) <= limit
+        for cursor, line in batch.lines:
+            record = orjson.loads(line)
+            assert Cursor.of(record) == cursor
+            assert wanted.wants(record)
+            found.append(cursor)
+        assert batch.cursor >= max([after, *found])
+        after = batch.cursor
+        if batch.is_last:
+            return found
+
+
+def test_from_any_cursor_and_in_any_batches_nothing_is_lost_or_out_of_order(storage: Storage):
+    journal = three_streams(storage)
+    every = [Cursor.of(one) for one in journal.records(Cursor(0, 0, 0))]
+    assert len(every) == 60 * 2 + 30 + 20
+    assert all(one < two for one, two in pairwise(every))
+    for after in [Cursor(0, 0, 0), *every[::7], Cursor.after_serial(40), every[-1]]:
+        for limit in (1, 3, 1_000):
+            assert read_all(Tail(journal), after, EVERY, limit) == [one for one in every if one > after]
+
+
+def test_a_rare_project_is_found_in_bounded_batches(storage: Storage):
+    journal = three_streams(storage)
+    wanted = RecordFilter.parse(projects=["project-3"], streams=["index", "content"])
+    every = [
+        Cursor.of(one)
+        for one in journal.records(Cursor(0, 0, 0))
+        if one["normalized"] == "project-3" and one["stream"] != "observed"
+    ]
+    tail = Tail(journal)
+    first = tail.batch(beginning(journal), wanted, 10, most_looked_at=3)
+    assert (first.lines, first.is_last) == ([], False)
+    assert first.cursor == Cursor(2, 0, 0)
+    for most_looked_at in (1, 5, 1_000):
+        assert read_all(tail, Cursor(0, 0, 0), wanted, 4, most_looked_at=most_looked_at) == every
+    assert read_all(tail, Cursor(0, 0, 0), wanted, 4, most_seconds=-1) == every
+
+
+def test_a_scan_is_gone_on_with_where_it_stopped(storage: Storage):
+    journal = three_streams(storage)
+    opened = []
+    tail = Tail(Journal(_Counting(storage, opened)))
+    read_all(tail, Cursor(0, 0, 0), EVERY, 2)
+    assert len(opened) == 12  # each segment of each stream once
+    again = tail.batch(Cursor(0, 0, 0), EVERY, 2)  # a request that is sent again begins again
+    assert [cursor for cursor, _ in again.lines] == [
+        Cursor.of(one) for one in list(journal.records(Cursor(0, 0, 0)))[:2]
+    ]
+
+
+class _Counting:
+    """A storage that notes the segments that are opened."""
+
+    def __init__(self, storage: Storage, opened: list[str]) -> None:
+        self._storage, self._opened = storage, opened
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._storage, name)
+
+    def open(self, path: str) -> object:
+        self._opened.append(path)
+        return self._storage.open(path)
+
+
+def test_the_end_is_after_all_that_is_published(storage: Storage):
+    journal = three_streams(storage)
+    batch = Tail(journal).batch(Cursor.after_serial(59), EVERY, 1_000)
+    assert (batch.cursor, batch.through, batch.is_last) == (Cursor.after_serial(60), 60, True)
+    later = Tail(journal).batch(Cursor.after_serial(99), EVERY, 1_000)
+    assert (later.lines, later.cursor, later.is_last) == ([], Cursor.after_serial(99), True)
+    nothing = RecordFilter.parse(modules=["one"], kinds=["file added"])
+    assert Tail(journal).batch(Cursor.after_serial(5), nothing, 10).cursor == Cursor.after_serial(60)
+
+
+def test_where_there_is_no_journal_that_is_an_error_with_the_command(storage: Storage):
+    with pytest.raises(NoJournalError, match=re.escape("pypi-assets journal write")):
+        Tail(Journal(storage)).batch(Cursor(0, 0, 0), EVERY, 1)
+    journal = write_streams(storage, {}, 20, start=10)
+    with pytest.raises(NoJournalError, match="begins after serial 10, not at 9"):
+        Scan(journal, Cursor.after_serial(9), EVERY)
+    assert beginning(journal) == Cursor.after_serial(10)
+
+
+def test_where_to_begin_is_named_in_several_ways(journaled: Published):
+    journal = Journal(journaled.storage)
+    through = journal.head("index").through
+    cursor = Cursor.of(list(journal.records(Cursor(0, 0, 0)))[5])
+    assert cursor_since(str(cursor), journal, None) == cursor
+    assert cursor_since("7", journal, None) == Cursor.after_serial(7)
+    assert cursor_since("now", journal, None) == Cursor.after_serial(through)
+    assert cursor_since("2020-01-01", journal, journaled.catalog) == beginning(journal) == Cursor.after_serial(0)
+    at = {one["serial"]: one["at"] for one in journal.records(Cursor(0, 0, 0), ("index",))}
+    since = cursor_since("2026-03-03", journal, journaled.catalog)
+    assert at[since.serial] <= 1_772_496_000 < at[since.serial + 1]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("2026-03-03", "there is no catalog that knows its serial"),
+        ("2026-02-30", "2026-02-30 is no time; it accepts a cursor of an answer, a serial (1350)"),
+        ("yesterday", "'yesterday' is not where a reader can begin; give a cursor of an answer"),
+        ("", "'' is not where a reader can begin"),
+    ],
+)
+def test_what_names_no_place_is_an_error_that_names_what_does(storage: Storage, text: str, message: str):
+    with pytest.raises(SinceError, match=re.escape(message)):
+        cursor_since(text, three_streams(storage), None)
+
+
+def test_the_future_is_no_place_to_begin(journaled: Published):
+    with pytest.raises(SinceError, match="in the future"):
+        cursor_since("2999-01-01", Journal(journaled.storage), journaled.catalog)

@@ -1,0 +1,53 @@
+"""Journals for tests: that of a small index with a history, and one of drawn records without a catalog."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from pypi_assets.catalog.ledger.serial_range import SerialRange
+from pypi_assets.catalog.reports.journal_records import Record, Stream, new_record, numbered
+from pypi_assets.journal.publishing import write_missing
+from pypi_assets.journal.reading import Journal
+from pypi_assets.journal.segment_files import Head, Manifest, write_head, write_manifest, write_segment
+from pypi_assets.storage.store import Storage
+from pypi_assets_tests.service.published import Published, fill, published_index
+
+
+@contextmanager
+def journaled_index(folder: Path) -> Iterator[Published]:
+    """The index of the service's tests, published, with its journal."""
+    with published_index(folder) as one:
+        fill(one)
+        one.publish_first()
+        write_journal(one)
+        yield one
+
+
+def write_journal(published: Published) -> None:
+    """Writes what its journal lacks."""
+    list(write_missing(published.catalog, published.storage))
+
+
+def simple_record(serial: int, kind: str, project: str, **fields: object) -> Record:
+    """A record of a stream, without its place in it."""
+    return (
+        new_record(serial, serial, kind, 1_772_000_000 + serial) | {"project": project, "normalized": project} | fields
+    )
+
+
+def write_streams(
+    storage: Storage, streams: dict[Stream, Sequence[Record]], through: int, *, start: int = 0, cuts: Iterable[int] = ()
+) -> Journal:
+    """A journal of these records, each stream in segments that end at `cuts` and at `through`."""
+    ends = sorted({*cuts, through})
+    for stream in Stream:
+        records = list(numbered(stream, streams.get(stream, ())))
+        begin, previous = start, None
+        for number, end in enumerate(ends, 1):
+            serials = SerialRange(begin, end)
+            some = [one for one in records if one["serial"] in serials]
+            manifest = Manifest.of(write_segment(storage, stream, 1, serials, some), number, previous)
+            write_manifest(storage, manifest)
+            begin, previous = end, manifest.digest
+        write_head(storage, Head(stream.value, 1, start, through, len(ends), previous))
+    return Journal(storage)
