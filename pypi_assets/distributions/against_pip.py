@@ -70,7 +70,7 @@ def compare_wheel(path: Path, readers: ReaderPool, *, python: str = sys.executab
     if scripts := _scripts_outside(record):
         return AgainstPip(record, "?", f"not tried, since old versions of pip would write outside: {scripts}", ())
     with tempfile.TemporaryDirectory(prefix="against-pip-") as folder:
-        found = _run_pip(path, Path(folder), python)
+        found = _run_pip(path, Path(folder), python, readers.limits.max_inflated_bytes)
         differences = tuple(differences_from(record, found)) if found["refusal"] is None else _without_sign(record)
     return AgainstPip(record, found["version"], found["refusal"], differences)
 
@@ -84,7 +84,8 @@ def compare_sdist(path: Path, readers: ReaderPool, *, python: str = sys.executab
     finished = read_local(path, readers)
     record = finished.record
     with tempfile.TemporaryDirectory(prefix="against-pip-") as folder:
-        found = _run_driver(python, Path(folder), _UNPACKING, str(path.resolve()), str(Path(folder) / "tree"))
+        driver = _bounded(_UNPACKING, readers.limits.max_inflated_bytes)
+        found = _run_driver(python, Path(folder), driver, str(path.resolve()), str(Path(folder) / "tree"))
         if found["refusal"] is not None:
             return AgainstPip(record, found["version"], found["refusal"], _without_sign(record))
         tree = _extract_of(Path(folder) / "tree", readers.limits.max_wanted_bytes)
@@ -153,15 +154,21 @@ def _scripts_outside(record: DistributionRecord) -> str:
     return printable(", ".join(names))
 
 
-def _run_pip(path: Path, folder: Path, python: str) -> dict[str, Any]:
+def _run_pip(path: Path, folder: Path, python: str, max_file_bytes: int) -> dict[str, Any]:
     """What the driver below writes of the wheel, with a `refusal` and the paths in site-packages."""
     parts = parse_filename(path.name)
     wheel = folder / "wheel" / f"{parts.project}-{parts.version}-py3-none-any.whl"
     wheel.parent.mkdir()
     wheel.symlink_to(path.resolve())
-    found = _run_driver(python, folder, _DRIVER, str(parts.project), str(wheel), str(folder / "prefix"))
+    driver = _bounded(_DRIVER, max_file_bytes)
+    found = _run_driver(python, folder, driver, str(parts.project), str(wheel), str(folder / "prefix"))
     found["paths"] = sorted({name for site in found["sites"] for name in _files_below(Path(site))})
     return found
+
+
+def _bounded(driver: str, max_file_bytes: int) -> str:
+    """A driver that writes no larger file: a sparse file of a small sdist fills a disk with some Pythons."""
+    return f"max_file_bytes = {max_file_bytes}\n{_BOUND}{driver}"
 
 
 def _run_driver(python: str, folder: Path, driver: str, *arguments: str) -> dict[str, Any]:
@@ -243,6 +250,17 @@ def _one_sided(field: str, pips: Iterable[str], ours: Iterable[str]) -> Iterator
         if len(values) > _SHOWN:
             yield f"{field}: {where}: {len(values) - _SHOWN} more"
 
+
+_BOUND = """
+try:
+    import resource
+except ImportError:
+    pass
+else:
+    _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+    least = max_file_bytes if most == resource.RLIM_INFINITY else min(max_file_bytes, most)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (least, most))
+"""
 
 _DRIVER = """
 import json, sys

@@ -107,10 +107,12 @@ def _dist_info_problems(
         yield problem
     if parts.project is None or parts.version is None:
         return
-    if not dist_info.startswith(parts.project) and not normalized_name(dist_info).startswith(
-        normalized_name(parts.project)
-    ):
-        yield f"{dist_info} is of another project than the file"
+    if not dist_info.startswith(f"{parts.project}-"):
+        project = normalized_name(parts.project)
+        if not normalized_name(dist_info).startswith(project):
+            yield f"{dist_info} is of another project than the file"
+        elif normalized_name(dist_info.removesuffix(".dist-info").partition("-")[0]) != project:
+            yield f"older versions take {dist_info} for another project, and newer ones once it is installed"
     if metadata.name is None or not (
         metadata.name == parts.project or normalized_name(metadata.name) == normalized_name(parts.project)
     ):

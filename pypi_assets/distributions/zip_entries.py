@@ -154,12 +154,13 @@ class _Checks:
         self._directory = directory
         self._extract = extract
         self._refused_paths = 0
+        self._closed = 0
 
     def is_usual(self, kind: bytes, position: int, directory_start: int) -> bool:
         """Whether entries of this kind can be read; where not, and it has content, the extract gets an error.
 
-        pip reads all that lies in `.dist-info`, even folders; elsewhere what is empty is never opened. Raises
-        BadZipError where there is no entry at `position`.
+        pip reads all that lies in `.dist-info`, even folders; elsewhere only older versions of it open what is empty.
+        Raises BadZipError where there is no entry at `position`.
         """
         signature, version, flags, method = _ENTRY_KIND.unpack(kind)
         if signature != _ENTRY_SIGNATURE:
@@ -169,8 +170,11 @@ class _Checks:
         if (problem := reading_problem(flags, method)) is None:
             return True
         name = _raw_name(self._directory, position)
-        if b".dist-info/" in name or (not name.endswith(b"/") and sizes_at(self._directory, position)[0]):
+        is_folder = name.endswith(b"/")
+        if b".dist-info/" in name or (not is_folder and sizes_at(self._directory, position)[0]):
             self._fail(position, problem)
+        elif not is_folder:
+            self._closed += 1
         return False
 
     def check_disk(self, disk: int, position: int) -> None:
@@ -212,9 +216,12 @@ class _Checks:
 
     @property
     def notes(self) -> list[str]:
-        if not self._refused_paths:
-            return []
-        return [f"{AMBIGUOUS} newer Pythons refuse it: {self._refused_paths} broken Unicode Path extra fields"]
+        found = []
+        if self._refused_paths:
+            found.append(f"{AMBIGUOUS} newer Pythons refuse it: {self._refused_paths} broken Unicode Path extra fields")
+        if self._closed:
+            found.append(f"{AMBIGUOUS} some readers refuse it: {self._closed} empty members that zipfile does not open")
+        return found
 
 
 def extra_fields(extra: bytes) -> Iterator[tuple[int, bytes]]:

@@ -14,7 +14,9 @@ from functools import partial
 from pypi_assets_tests.builders import core_metadata, zip_bytes
 from pypi_assets_tests.distributions.raw_archives import (
     BLOCK,
+    DEFLATE64,
     DEFLATED,
+    ENCRYPTED_FLAG,
     Entry,
     long_name,
     padded,
@@ -556,6 +558,18 @@ ZIP_CASES = (
     zip_case("a NUL", SAME, TOP + b"PKG-INFO\0.txt", requires=("evil",)),
     zip_case("a part of 300 bytes", DOUBT, TOP + b"n" * 300),
     zip_case("ends in /.", DOUBT, TOP + b"a/."),
+    TarCase(
+        "zip: an empty member that is encrypted",
+        DOUBT,
+        lambda: raw_zip([Entry(TOP + b"setup.py", SETUP), Entry(TOP + b"evil.py", flags=ENCRYPTED_FLAG)]),
+        ZIP,
+    ),
+    TarCase(
+        "zip: an empty member of a method that nobody reads",
+        DOUBT,
+        lambda: raw_zip([Entry(TOP + b"setup.py", SETUP), Entry(TOP + b"evil.py", b"", DEFLATE64)]),
+        ZIP,
+    ),
     TarCase(
         "zip: all with backslashes",
         SAME,

@@ -1,8 +1,11 @@
 """What the pip of this interpreter unpacks of an sdist, in a scratch folder. Nothing of it is built or run."""
 
+import json
 import logging
 import os
+import subprocess
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,6 +42,48 @@ def unpacked_by_pip(content: bytes, filename: str) -> PipTree:
         finally:
             logging.disable(logging.NOTSET)
         return PipTree(dict(_files_below(str(folder))))
+
+
+def unpacked_by_pips(archives: Mapping[str, tuple[bytes, str]], python: str) -> dict[str, PipTree]:
+    """By the names in `archives`, which have contents and filenames, the trees that the pip of `python` makes."""
+    with tempfile.TemporaryDirectory(prefix="pip-trees-") as scratch:
+        paths = {}
+        for number, (name, (content, filename)) in enumerate(archives.items()):
+            path = Path(scratch, str(number), filename)
+            path.parent.mkdir()
+            path.write_bytes(content)
+            paths[name] = str(path)
+        Path(scratch, "paths.json").write_text(json.dumps(paths))
+        answer = Path(scratch, "refusals.json")
+        command = [python, "-I", "-W", "ignore", "-c", _DRIVER, str(Path(scratch, "paths.json")), str(answer)]
+        subprocess.run(command, check=True, cwd=scratch, capture_output=True, timeout=300)
+        refusals: dict[str, str | None] = json.loads(answer.read_text())
+        return {
+            name: PipTree({}, refusals[name])
+            if refusals[name]
+            else PipTree(dict(_files_below(str(Path(path).parent / "tree"))))
+            for name, path in paths.items()
+        }
+
+
+_DRIVER = """
+import json, logging, os, resource, sys
+from pip._internal.utils.unpacking import unpack_file
+
+resource.setrlimit(resource.RLIMIT_FSIZE, (2**26, 2**26))  # some Pythons write a sparse file of any size
+logging.disable(logging.CRITICAL)
+with open(sys.argv[1]) as file:
+    paths = json.load(file)
+refusals = {}
+for name, path in paths.items():
+    refusals[name] = None
+    try:
+        unpack_file(path, os.path.join(os.path.dirname(path), "tree"))
+    except Exception as error:
+        refusals[name] = f"{type(error).__name__}: {error}"
+with open(sys.argv[2], "w") as file:
+    json.dump(refusals, file, ensure_ascii=True)
+"""
 
 
 def _files_below(root: str) -> list[tuple[str, bytes | None]]:

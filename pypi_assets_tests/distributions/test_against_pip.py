@@ -7,7 +7,7 @@ import pytest
 
 from pypi_assets.distributions import against_pip, reader_pool
 from pypi_assets.distributions.against_pip import NoPipError, compare, compare_sdist, compare_wheel
-from pypi_assets.distributions.limits import Limits
+from pypi_assets.distributions.limits import MIB, Limits
 from pypi_assets.distributions.local_files import read_local
 from pypi_assets.distributions.reader import read_path
 from pypi_assets.distributions.reader_pool import ReaderPool
@@ -138,14 +138,14 @@ def test_pip_gets_no_setting_and_no_password(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("driver", "refusal"),
+    ("driver", "seconds", "refusal"),
     [
-        ("import time; time.sleep(60)", "pip takes more than 0.3 seconds"),
-        ("import os; os.kill(os.getpid(), 9)", "pip died: signal SIGKILL"),
+        ("import time; time.sleep(60)", 0.3, "pip takes more than 0.3 seconds"),
+        ("import os; os.kill(os.getpid(), 9)", 60, "pip died: signal SIGKILL"),
     ],
 )
-def test_a_pip_that_does_not_end_by_itself_refuses(tmp_path, monkeypatch, driver, refusal):
-    monkeypatch.setattr(against_pip, "PIP_SECONDS", 0.3)
+def test_a_pip_that_does_not_end_by_itself_refuses(tmp_path, monkeypatch, driver, seconds, refusal):
+    monkeypatch.setattr(against_pip, "PIP_SECONDS", seconds)
     monkeypatch.setattr(against_pip, "_DRIVER", driver)
     monkeypatch.setattr(against_pip, "_UNPACKING", driver)
     for make in (make_wheel, make_sdist):
@@ -175,3 +175,13 @@ def test_of_small_files_that_pip_unpacks_as_many_are_read_as_in_an_archive(tmp_p
     extract = against_pip._extract_of(tmp_path, 250)
     assert sorted(extract.files) == ["setup.py", "setup_a.py"]
     assert sorted(extract.paths) == ["setup.py", "setup_a.py", "setup_b.py"]
+
+
+def test_no_file_that_pip_writes_is_larger_than_the_limit(tmp_path):
+    wheel = make_wheel(tmp_path, "demo", "1.0", files={"large.py": "x" * MIB})
+    sdist = make_sdist(tmp_path, "demo", "1.0", files={"large.txt": "x" * MIB})
+    with ReaderPool(Limits(max_inflated_bytes=MIB // 2), size=1) as readers:
+        for each in (wheel, sdist):
+            refusal = compare(each, readers).refusal
+            assert refusal is not None, each.name
+            assert "File too large" in refusal

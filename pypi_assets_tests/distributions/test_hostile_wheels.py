@@ -224,6 +224,21 @@ def test_what_pip_installs_without_doubt_is_read_so(records):
             "ambiguous archive: pip installs the script pip under names with a version too, and in their place",
         ),
         ("names: backslashes", "ambiguous archive: modules on Windows alone: pack, pack.evil"),
+        (
+            "metadata files: a .dist-info that begins like the project",
+            (
+                "ambiguous archive: pip refuses it: older versions take demo_evil-1.0.dist-info for another project,"
+                " and newer ones once it is installed"
+            ),
+        ),
+        (
+            "zip: an encrypted member without content",
+            "ambiguous archive: some readers refuse it: 1 empty members that zipfile does not open",
+        ),
+        (
+            "claims: an empty module that no reader opens",
+            "ambiguous archive: some readers refuse it: 1 empty members that zipfile does not open",
+        ),
     ],
 )
 def test_what_no_module_shows_is_noted(name, note, records):
