@@ -44,6 +44,7 @@ def test_definitions_are_loadable() -> None:
         "incremental_dump",
         "compacted_dump",
         *LEVELDBS,
+        "change_journal",
         "parquet_export",
         "solvability",
         "scope_projects",
@@ -122,8 +123,8 @@ def test_a_shard_that_writes_nothing_is_described_as_such_before_it_is_launched(
 
 
 def test_all_groups_are_described_in_the_docs_and_sort_in_the_order_of_the_flow() -> None:
-    flow = ("project_listing", "changelog", "scope_projects", "full_dump", "modules_leveldb", "parquet_export")
-    flow += ("solvability",)
+    flow = ("project_listing", "changelog", "scope_projects", "full_dump", "change_journal", "modules_leveldb")
+    flow += ("parquet_export", "solvability")
     groups = [node(asset).group_name for asset in flow]
     assert groups == sorted({group.name for group in GROUPS.values()})
     for group in GROUPS.values():
