@@ -33,6 +33,7 @@ from pypi_assets.dumps.dump_paths import file_path, manifest_path, shard_of
 from pypi_assets.dumps.dump_reader import iter_dump, iter_rows, read_rows_frame
 from pypi_assets.dumps.dump_writer import commit, missing_shards, settle, write_range, write_shard
 from pypi_assets.dumps.full_dump import full_dump
+from pypi_assets.storage.published import PUBLISHED, part_path
 from pypi_assets.storage.store import Storage, StorageError, open_storage
 from pypi_assets_tests.dumps.conftest import fill
 from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
@@ -73,7 +74,7 @@ def test_both_databases_give_the_same_bytes(
         one.remove(110, "other-2.tar.gz")
         write_range(one.catalog, where, one.complete(150))
     paths = sorted(stored.path for stored in storage.list())
-    assert len(paths) == 19
+    assert len(paths) == 21  # with published.json, and its part
     assert {path: storage.get(path) for path in paths} == {path: elsewhere.get(path) for path in paths}
     other.catalog.close()
 
@@ -159,7 +160,7 @@ def test_a_shard_whose_bytes_are_not_those_that_were_recorded_is_written_again(
     monkeypatch.setattr(Storage, "put", lambda self, path, content: (written.append(path), put(self, path, content)))
     manifest = full_dump(small.catalog, storage, 16, concurrency=3)
     again = file_path(dump.directory, damaged.name.replace(".json", ".2.json"))
-    assert written == [again, manifest_path(dump.directory)]
+    assert written == [again, manifest_path(dump.directory), part_path("dumps"), PUBLISHED]
     assert storage.get(again) != bytes(content)
     assert [file.sha256 for file in manifest.files] == [file.sha256 for file in kept]
     assert len(list(iter_dump(storage, dump.directory))) == 15

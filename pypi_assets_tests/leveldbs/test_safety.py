@@ -34,6 +34,7 @@ from pypi_assets.leveldbs.versions.leveldb_paths import MANIFEST_NAME, input_lis
 from pypi_assets.leveldbs.versions.publish import build_version
 from pypi_assets.leveldbs.versions.verify import verify
 from pypi_assets.lookup.latest import open_latest
+from pypi_assets.storage.published import PUBLISHED, part_path
 from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets.upkeep.deletion import clean_versions_and_dumps
 from pypi_assets_tests.leveldbs.upkeep_processes import (
@@ -220,7 +221,7 @@ def finish(catalog: Catalog, storage: Storage, site: Site) -> None:
         assert modules.serial == depgraph.serial == cover(catalog).serial
         check_answers(catalog, random.Random(SEED), modules, depgraph)
         check_whole(catalog, depgraph)
-    named = paths_with_a_reason(catalog, storage)
+    named = paths_with_a_reason(catalog, storage) | {PUBLISHED, part_path("dumps"), part_path("leveldbs")}
     assert {stored.path for stored in storage.list()} == named
     if storage.root:
         assert {str(path.relative_to(storage.root)) for path in storage.root.rglob("*") if path.is_file()} == named

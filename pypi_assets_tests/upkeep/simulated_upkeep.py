@@ -104,7 +104,8 @@ class Upkeep:
         return list(removals)
 
     def paths(self) -> set[str]:
-        return {stored.path for stored in self.storage.list()}
+        """All that is stored, without what only names it."""
+        return {stored.path for stored in self.storage.list() if not stored.path.startswith("published")}
 
     def assert_whole(self) -> None:
         """The cover leads to what is live, and every valid version and what its input list names is there."""

@@ -24,6 +24,7 @@ from pypi_assets.leveldbs.versions.private_copy import copy_published
 from pypi_assets.leveldbs.versions.publish import NoCoverError
 from pypi_assets.leveldbs.versions.verify import verify
 from pypi_assets.lookup import NoVersionError, open_latest
+from pypi_assets.storage.published import PUBLISHED, part_path
 from pypi_assets.storage.store import Storage, StorageError, open_storage
 from pypi_assets_tests.compaction import compact
 from pypi_assets_tests.demo_catalog import add_range
@@ -80,7 +81,7 @@ def test_only_new_files_are_put_and_tables_stay_where_they_lie(
     assert tables[1] - tables[0] <= set(new)
     assert {file.name[:7] for file in new if not file.is_table} == {"CURRENT", "MANIFES"}
     expected = [*map(second.path_of, new), f"{second.path}/{MANIFEST_NAME}", input_list_path("modules", 2)]
-    assert set(put) == set(expected)
+    assert set(put) == {*expected, part_path("leveldbs"), PUBLISHED}
     assert {stored.path for stored in storage.list(second.path)} == set(expected[:-1])
     assert_verified(storage, build(small, storage, force=True, work_dir=tmp_path / "work"))
 
