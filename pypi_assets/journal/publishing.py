@@ -288,11 +288,14 @@ def _begun_at(storage: Storage, stream: Stream, generation: int, start: int) -> 
 
 def _open_segment(catalog: Catalog, storage: Storage, generation: int, end: int) -> OpenSegment | None:
     """The records of the index stream after its last whole cell, up to the complete serial."""
+    head = read_head(storage, Stream.INDEX)
     with catalog.read_once() as connection:
         complete = complete_serial(connection)
         if complete <= end:
             return None
         serials = SerialRange(end, complete)
+        if head is not None and head.generation == generation and head.open and head.open.serials == serials:
+            return head.open
         records = index_records(connection, serials)
         file = write_segment(storage, Stream.INDEX, generation, serials, records, prefix=OPEN_PREFIX)
     return OpenSegment(serials, file.name, file.records, file.content_bytes, file.sha256)

@@ -100,16 +100,17 @@ class Journal:
     ) -> Iterator[Record]:
         """The records after a cursor, up to the serial `through` (None: as far as all of `streams` are published).
 
-        Raises NoJournalError where the journal begins later than the cursor, JournalDamagedError.
+        Each stream joins where it begins. Raises NoJournalError where all of them begin later than a cursor that is not
+        0, JournalDamagedError.
         """
         heads = self.heads(streams)
         end = min(head.through for head in heads)
         end = end if through is None else min(end, through)
-        for head in heads:
-            if after.serial < head.start and end > head.start:
-                raise NoJournalError(
-                    f"the stream {head.stream} of the journal begins after serial {head.start}, not at {after.serial}"
-                )
+        first = min(heads, key=lambda head: head.start)
+        if 0 < after.serial < first.start < end:  # 0 is the beginning of each stream
+            raise NoJournalError(
+                f"the stream {first.stream} of the journal begins after serial {first.start}, not at {after.serial}"
+            )
         return (orjson.loads(line) for _, line in self.lines(after, heads, end))
 
     def lines(
