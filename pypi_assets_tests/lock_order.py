@@ -63,6 +63,8 @@ LOCK_ORDER = (
     "visit_statuses",
     "visits",
     "pruning_positions",
+    "journal_consumers",
+    "journal_letters",
     "leases",
     "rates",
 )

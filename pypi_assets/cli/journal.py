@@ -6,6 +6,7 @@ Those that read it are in files of their own, one each.
 import click
 
 from pypi_assets import terminal
+from pypi_assets.cli.journal_tail import journal_consumers_command, journal_tail_command
 from pypi_assets.cli.opening import existing_catalog
 from pypi_assets.cli.options import JSON, command
 from pypi_assets.progress import Progress
@@ -21,6 +22,10 @@ def journal_group() -> None:
     It has three streams: what the index announced (`index`), what became of files (`observed`), and what they contain
     (`content`). After each `pypi-assets crawl incremental`, `journal write` adds what has changed.
     """
+
+
+journal_group.add_command(journal_tail_command)
+journal_group.add_command(journal_consumers_command)
 
 
 @command("write", group=journal_group)

@@ -79,7 +79,7 @@ class RecordFilter:
     @cached_property
     def read_streams(self) -> tuple[str, ...]:
         """The streams in which records can be that are wanted, in their order."""
-        given = self.streams or RANKS.keys()
+        given = set(self.streams or RANKS)
         if self.kinds:
             given = {stream for stream in given if self.kinds & set(KINDS[stream])}
         if self.modules:

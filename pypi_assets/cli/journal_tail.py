@@ -1,0 +1,247 @@
+"""The commands that read the journal: its records from a place on, and the readers that have a name."""
+
+import json
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, BinaryIO
+
+import click
+
+from pypi_assets.cli.opening import existing_catalog
+from pypi_assets.cli.options import JSON
+from pypi_assets.terminal import local_time, plain, print_json_rows, print_message, print_table, utc_time
+
+if TYPE_CHECKING:
+    from pypi_assets.catalog.database import Catalog
+    from pypi_assets.journal.cursors import Cursor
+    from pypi_assets.journal.filters import RecordFilter
+    from pypi_assets.journal.reading import Journal
+
+_POLL_S = 1.0
+"""Seconds between two looks for more, with --follow."""
+_RECORDS_AT_A_TIME = 1_000
+"""How many records are written before they are flushed, and the cursor of a consumer is stored."""
+_COLUMNS = ("consumer", "serial", "lag_serials", "lag_seconds", "waiting", "dead", "seen")
+
+
+def _example(text: str) -> str:
+    return f"Example: pypi-assets journal {text}"
+
+
+@click.command("tail", epilog=_example("tail --since 2026-03-01 --project requests --json"))
+@click.option(
+    "--since",
+    metavar="CURSOR|SERIAL|DATE",
+    help="Begin after this record, this serial or this time in UTC; now: with what comes next. Default: the beginning.",
+)
+@click.option("--project", "projects", multiple=True, metavar="NAME", help="Only records of this project; repeatable.")
+@click.option("--kind", "kinds", multiple=True, metavar="KIND", help="Only this kind, such as file-added; repeatable.")
+@click.option(
+    "--stream", "streams", multiple=True, metavar="STREAM", help="Only index, observed or content; repeatable."
+)
+@click.option(
+    "--module",
+    "modules",
+    multiple=True,
+    metavar="MODULE",
+    help="Only what names this module or one below it, of the stream content; repeatable.",
+)
+@click.option("--follow", is_flag=True, help="Wait for more, until stopped.")
+@click.option("--limit", type=click.IntRange(1), help="End after this many records.")
+@click.option(
+    "--consumer",
+    metavar="NAME",
+    help="Go on where the consumer of this name stopped, and store how far it has come.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object a line, each with its cursor.")
+def journal_tail_command(
+    *,
+    since: str | None,
+    projects: Sequence[str],
+    kinds: Sequence[str],
+    streams: Sequence[str],
+    modules: Sequence[str],
+    follow: bool,
+    limit: int | None,
+    consumer: str | None,
+    as_json: bool,
+) -> None:
+    """Print the records of the journal, in order.
+
+    Without --json: serial, time, kind, project, version and file. A consumer gets each record at least once: its cursor
+    is stored after the output was flushed.
+    """
+    from pypi_assets.assembly import storage_from
+    from pypi_assets.journal.filters import FilterError, RecordFilter
+    from pypi_assets.journal.reading import Journal
+    from pypi_assets.journal.tailing import SinceError
+    from pypi_assets.settings import load_settings
+
+    settings = load_settings()
+    try:
+        wanted = RecordFilter.parse(projects, kinds, streams, modules)
+    except FilterError as error:
+        raise click.UsageError(f"--{error}") from None
+    with ExitStack() as stack:
+        needs_catalog = consumer is not None or since is not None
+        catalog = stack.enter_context(existing_catalog(settings)) if needs_catalog else None
+        journal = Journal(storage_from(settings, catalog, read_only=True))
+        try:
+            after = _beginning(journal, catalog, since, consumer)
+        except SinceError as error:
+            raise click.UsageError(f"--since: {error}") from None
+        tail = _Tail(journal, wanted, after, sys.stdout.buffer, catalog, consumer, as_json=as_json)
+        while not tail.print_all(limit) and follow:
+            time.sleep(_POLL_S)
+
+
+def _beginning(journal: "Journal", catalog: "Catalog | None", since: str | None, consumer: str | None) -> "Cursor":
+    from pypi_assets.catalog.publications.journal_consumers import check_name, find_consumer
+    from pypi_assets.journal.cursors import Cursor
+    from pypi_assets.journal.tailing import beginning, cursor_since
+
+    if consumer is not None:
+        check_name(consumer)
+    if since is not None:
+        return cursor_since(since, journal, catalog)
+    if consumer is not None and catalog is not None:
+        with catalog.read() as connection:
+            known = find_consumer(connection, consumer)
+        if known is not None:
+            return Cursor.parse(known.cursor)
+    return beginning(journal)
+
+
+class _Tail:
+    """Prints records, and stores how far its consumer has come."""
+
+    def __init__(
+        self,
+        journal: "Journal",
+        wanted: "RecordFilter",
+        after: "Cursor",
+        out: BinaryIO,
+        catalog: "Catalog | None",
+        consumer: str | None,
+        *,
+        as_json: bool,
+    ) -> None:
+        self._journal, self._wanted, self._cursor, self._out = journal, wanted, after, out
+        self._catalog, self._consumer = catalog, consumer
+        self._format = _json_line if as_json else _plain_line
+        self._printed = 0
+
+    def print_all(self, limit: int | None) -> bool:
+        """Prints what is published now; returns whether `limit` records were printed in all."""
+        from pypi_assets.journal.cursors import Cursor
+        from pypi_assets.journal.tailing import Scan
+
+        scan = Scan(self._journal, self._cursor, self._wanted)
+        lines: list[bytes] = []
+        for place, line in scan:
+            if line is None:
+                continue
+            lines.append(self._format(line, Cursor(*place)))
+            is_last = self._printed + len(lines) == limit
+            if is_last or len(lines) == _RECORDS_AT_A_TIME:
+                self._flush(lines, Cursor(*place))
+                lines.clear()
+            if is_last:
+                return True
+        self._flush(lines, scan.end)
+        return False
+
+    def _flush(self, lines: Sequence[bytes], cursor: "Cursor") -> None:
+        from pypi_assets.catalog.publications.journal_consumers import move_consumer
+
+        if lines:
+            self._out.write(b"".join(lines))
+            self._out.flush()
+            self._printed += len(lines)
+        self._cursor = cursor
+        if self._catalog is not None and self._consumer is not None:
+            move_consumer(self._catalog, self._consumer, str(cursor), cursor.serial)
+
+
+def _json_line(line: bytes, cursor: "Cursor") -> bytes:
+    """The record in ASCII, which no terminal takes for anything else."""
+    import orjson
+
+    if line.isascii():
+        return b'%s,"cursor":"%s"}\n' % (line[:-1], str(cursor).encode())
+    return json.dumps({**orjson.loads(line), "cursor": str(cursor)}, separators=(",", ":")).encode() + b"\n"
+
+
+def _plain_line(line: bytes, _cursor: "Cursor") -> bytes:
+    import orjson
+
+    record = orjson.loads(line)
+    cells = (
+        record["serial"],
+        utc_time(record["at"]),
+        record["kind"],
+        record["project"],
+        record.get("version"),
+        record.get("filename") or record.get("module"),
+    )
+    return "\t".join(map(plain, cells)).encode(errors="replace") + b"\n"
+
+
+@click.command("consumers", epilog=_example("consumers"))
+@click.option("--forget", metavar="NAME", help="Forget the consumer of this name, and what it is to receive.")
+@JSON
+def journal_consumers_command(*, forget: str | None, as_json: bool) -> None:
+    """List the named readers of the journal, with how far they lag behind the catalog.
+
+    `journal tail --consumer NAME` is one, and each webhook is one. One not seen for 30 days holds nothing back.
+    """
+    from pypi_assets.catalog.publications.journal_consumers import forget_consumer
+    from pypi_assets.catalog.reports.journal_lags import consumer_lags
+    from pypi_assets.settings import load_settings
+
+    with existing_catalog(load_settings()) as catalog:
+        if forget is not None:
+            if not forget_consumer(catalog, forget):
+                raise click.UsageError(f"there is no consumer {forget!r}: `pypi-assets journal consumers` lists them")
+            print_message(f"{forget} is forgotten")
+            return
+        now = catalog.clock()
+        with catalog.read() as connection:
+            found = consumer_lags(connection, now)
+    if as_json:
+        rows: Iterable[dict[str, object]] = (
+            {
+                "name": one.name,
+                "serial": one.serial,
+                "cursor": one.cursor,
+                "lag_serials": one.lag_serials,
+                "lag_seconds": one.lag_seconds,
+                "waiting": one.waiting,
+                "dead": one.dead,
+                "is_living": one.is_living(now),
+                "created": utc_time(one.created_at),
+                "seen": utc_time(one.seen_at),
+            }
+            for one in found
+        )
+        print_json_rows(rows)
+        return
+    print_table(
+        _COLUMNS,
+        (
+            (
+                one.name,
+                one.serial,
+                one.lag_serials,
+                None if one.lag_seconds is None else round(one.lag_seconds),
+                one.waiting,
+                one.dead,
+                local_time(one.seen_at),
+            )
+            for one in found
+        ),
+    )
+    if not found:
+        print_message("there are no consumers: `pypi-assets journal tail --consumer NAME` makes one")

@@ -1,0 +1,156 @@
+"""`pypi-assets journal tail` and `journal consumers`: every record in order, from any place on, and at least once."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from pypi_assets.journal.cursors import Cursor
+from pypi_assets_tests.cli.commands import PROCESS, Commands
+from pypi_assets_tests.served_index import ServedIndex
+
+
+@pytest.fixture
+def journal(commands: Commands, index: ServedIndex) -> ServedIndex:
+    """An index with two projects, crawled with its history, and its journal."""
+    index.wheel("demo", "1.0", files={"demo_one/__init__.py": ""})
+    index.wheel("other", "1.0", files={"other_one/__init__.py": "", "other_one/below.py": ""})
+    index.history.yank("demo", "1.0", "bad\x1b[31m\u202e")
+    commands.done("crawl", "full", "--with-history")
+    commands.done("journal", "write")
+    return index
+
+
+def more(commands: Commands, index: ServedIndex, version: str) -> None:
+    index.wheel("demo", version)
+    commands.done("crawl", "incremental")
+    commands.done("journal", "write")
+
+
+def lines(commands: Commands, *arguments: object) -> list[dict]:
+    return [json.loads(line) for line in commands.done("journal", "tail", "--json", *arguments).stdout.splitlines()]
+
+
+def test_every_record_in_order_and_on_from_each_cursor(commands: Commands, journal: ServedIndex):
+    every = lines(commands)
+    places = [Cursor.parse(one["cursor"]) for one in every]
+    assert places == sorted(set(places))
+    assert {one["stream"] for one in every} == {"index", "observed", "content"}
+    assert [Cursor.of(one) for one in every] == places
+    for number in range(0, len(every), 3):
+        assert lines(commands, "--since", every[number]["cursor"]) == every[number + 1 :]
+    assert lines(commands, "--since", every[4]["serial"]) == [
+        one for one in every if one["serial"] > every[4]["serial"]
+    ]
+    assert lines(commands, "--since", "now") == []
+    assert lines(commands, "--since", "2020-01-01", "--limit", 3) == every[:3]
+    assert lines(commands, "--since", every[-1]["cursor"]) == []
+    more(commands, journal, "2.0")
+    new = lines(commands, "--since", every[-1]["cursor"])
+    assert {one["version"] for one in new} == {"2.0"}
+
+
+def test_what_is_wanted_is_named_by_options(commands: Commands, journal: ServedIndex):
+    every = lines(commands)
+    assert lines(commands, "--project", "Other") == [one for one in every if one["normalized"] == "other"]
+    kinds = lines(commands, "--kind", "file-added", "--kind", "yank_release")
+    assert [(one["kind"], one["project"]) for one in kinds] == [
+        ("file added", "demo"),
+        ("file added", "other"),
+        ("yank release", "demo"),
+    ]
+    assert lines(commands, "--stream", "index") == [one for one in every if one["stream"] == "index"]
+    named = lines(commands, "--module", "other_one.below")
+    assert [(one["kind"], one["project"]) for one in named] == [("file read", "other")]
+
+
+def test_a_line_for_people_has_the_place_and_is_inert(commands: Commands, journal: ServedIndex):
+    printed = commands.done("journal", "tail", "--kind", "file added", "--kind", "new provider").stdout
+    rows = [line.split("\t") for line in printed.splitlines()]
+    assert [(row[2], row[3], row[4], row[5]) for row in rows] == [
+        ("file added", "demo", "1.0", "demo-1.0-py3-none-any.whl"),
+        ("new provider", "demo", "1.0", "demo_one"),
+        ("file added", "other", "1.0", "other-1.0-py3-none-any.whl"),
+        ("new provider", "other", "1.0", "other_one"),
+    ]
+    assert rows[0][1].endswith("Z")
+    for option in ([], ["--json"]):
+        assert "\x1b" not in commands.done("journal", "tail", *option).stdout
+        assert "\u202e" not in commands.done("journal", "tail", *option).stdout
+
+
+def test_a_consumer_goes_on_where_it_stopped(commands: Commands, journal: ServedIndex):
+    every = lines(commands)
+    first = lines(commands, "--consumer", "mirror", "--limit", 4)
+    rest = lines(commands, "--consumer", "mirror")
+    assert first + rest == every
+    assert lines(commands, "--consumer", "mirror") == []
+    [consumer] = commands.json("journal", "consumers")
+    assert (consumer["name"], consumer["serial"], consumer["lag_serials"]) == ("mirror", journal.serial, 0)
+    journal.wheel("demo", "2.0")
+    commands.done("crawl", "incremental")
+    [consumer] = commands.json("journal", "consumers")
+    assert consumer["lag_serials"] > 0
+    assert consumer["lag_seconds"] >= 0
+    assert commands.done("journal", "consumers").stdout.startswith(f"mirror\t{consumer['serial']}\t")
+    commands.done("journal", "write")
+    assert {one["version"] for one in lines(commands, "--consumer", "mirror")} == {"2.0"}
+    assert lines(commands, "--consumer", "mirror", "--since", every[1]["cursor"], "--limit", 2) == every[2:4]
+    assert lines(commands, "--consumer", "mirror", "--limit", 1) == every[4:5]
+    assert "mirror is forgotten" in commands.done("journal", "consumers", "--forget", "mirror").stderr
+    assert "there is no consumer 'mirror'" in commands.refused(
+        "journal", "consumers", "--forget", "mirror", exit_code=2
+    )
+    assert "there are no consumers" in commands.done("journal", "consumers").stderr
+
+
+def test_a_consumer_that_follows_and_is_killed_gets_each_record_at_least_once(
+    commands: Commands, journal: ServedIndex, tmp_path: Path
+):
+    output = tmp_path / "output"
+    for version in ("2.0", "3.0", "4.0"):
+        with output.open("ab") as out:
+            started = subprocess.Popen(
+                [*PROCESS, "journal", "tail", "--follow", "--consumer", "mirror", "--json"], stdout=out
+            )
+            more(commands, journal, version)
+            ends = time.monotonic() + 30
+            while version.encode() not in output.read_bytes() and time.monotonic() < ends:
+                time.sleep(0.05)
+            os.kill(started.pid, signal.SIGKILL)
+            started.wait()
+    seen = [json.loads(line) for line in output.read_bytes().splitlines()]
+    after = lines(commands, "--consumer", "mirror")
+    every = lines(commands)
+    received = [one["cursor"] for one in [*seen, *after]]
+    assert set(received) == {one["cursor"] for one in every}
+    assert list(dict.fromkeys(received)) == [one["cursor"] for one in every]
+
+
+def test_without_a_journal_the_message_names_the_command(commands: Commands, index: ServedIndex):
+    index.wheel("demo", "1.0")
+    commands.done("crawl", "full")
+    assert "write it first (pypi-assets journal write)" in commands.refused("journal", "tail")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--kind", "gone"), "--kind: there are no records of the kind 'gone'; it accepts add file"),
+        (("--stream", "all"), "--stream: there is no stream 'all'; it accepts index, observed, content"),
+        (("--since", "yesterday"), "--since: 'yesterday' is not where a reader can begin; give a cursor"),
+        (("--since", "2999-01-01"), "--since: 2999-01-01 is in the future"),
+    ],
+)
+def test_wrong_options_name_what_they_accept(
+    commands: Commands, journal: ServedIndex, arguments: tuple[str, ...], message: str
+):
+    assert message in " ".join(commands.refused("journal", "tail", *arguments, exit_code=2).split())
+
+
+def test_a_consumer_has_a_printable_name(commands: Commands, journal: ServedIndex):
+    assert "is no name of a consumer" in commands.refused("journal", "tail", "--consumer", "a\nb")
