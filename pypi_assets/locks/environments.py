@@ -40,6 +40,7 @@ _WINDOWS = {"win32": "x86", "win_amd64": "AMD64", "win_arm64": "ARM64"}
 _OLD_NAMES = {(2, 5): "manylinux1", (2, 12): "manylinux2010", (2, 17): "manylinux2014"}
 _OLDEST_MINOR = {"x86_64": 5, "i686": 5}
 _ANY = "any"
+_ANY_PYTHON = 3, 0, 0
 _MISSING = object()
 
 
@@ -123,18 +124,25 @@ class Environment:
         return 0 if self.platforms is None or tag.platform in {_ANY, *self.platforms} else None
 
     @cached_property
-    def _places(self) -> dict[Tag, int]:
-        return {tag: place for place, tag in enumerate(self._tags(self.platforms or ()))}
+    def _places(self) -> Mapping[Tag, int]:
+        return _places(self.python or _ANY_PYTHON, self.platforms or ())
 
     @cached_property
     def _interpreters(self) -> set[tuple[str, str]]:
-        return {(tag.interpreter, tag.abi) for tag in self._tags(["some_platform"])}
+        return {(tag.interpreter, tag.abi) for tag in _tags(self.python or _ANY_PYTHON, ["some_platform"])}
 
-    def _tags(self, platforms: Sequence[str]) -> Iterable[Tag]:
-        major, minor, _ = self.python or (3, 0, 0)
-        interpreter = f"cp{major}{minor}"
-        yield from cpython_tags((major, minor), [interpreter if minor >= 8 else f"{interpreter}m"], platforms)
-        yield from compatible_tags((major, minor), interpreter, platforms)
+
+@lru_cache(64)
+def _places(python: tuple[int, int, int], platforms: tuple[str, ...]) -> Mapping[Tag, int]:
+    """The place of each tag among those of a Python and a platform: some hundred."""
+    return {tag: place for place, tag in enumerate(_tags(python, platforms))}
+
+
+def _tags(python: tuple[int, int, int], platforms: Sequence[str]) -> Iterable[Tag]:
+    major, minor, _ = python
+    interpreter = f"cp{major}{minor}"
+    yield from cpython_tags((major, minor), [interpreter if minor >= 8 else f"{interpreter}m"], platforms)
+    yield from compatible_tags((major, minor), interpreter, platforms)
 
 
 ANY_ENVIRONMENT = Environment()

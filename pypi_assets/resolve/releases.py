@@ -2,6 +2,7 @@
 
 from collections import OrderedDict, defaultdict
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from pypi_assets.lookup.depgraph_reader import DepgraphReader
@@ -13,8 +14,8 @@ if TYPE_CHECKING:
 
 _REMEMBERED_RELEASES = 200_000
 """Of how many releases candidates are remembered; each takes about a kilobyte."""
-_FIRST_READ, _GROWTH = 2, 4
-"""How many releases are read from the catalog at first, and how many times as many each next time."""
+_GROWTH = 4
+"""One release is read from the catalog at first, and this many times as many each next time."""
 
 
 class ReleaseIndex:
@@ -100,23 +101,32 @@ class PastIndex(ReleaseIndex):
 
 
 class _PastReleases:
-    """Those that a project has ever had. Files are read of some at once: of one that is looked at, and of older ones,
-    which are looked at next where it has no live files.
+    """Those of a project. The first files are those of the release that is looked at. After that files are read of some
+    at once: of one that is looked at, and of older ones, which are often looked at next.
     """
 
     def __init__(self, past: "PastReleases", project: "KnownProject") -> None:
         self._past, self._project = past, project
-        self.names: Sequence[str] = newest_first(project.releases)
-        self._places = {name: place for place, name in enumerate(self.names)}
+        self.names: Sequence[str] = list(project.releases)
         self._files: dict[str, list[Row]] = {}
-        self._next = _FIRST_READ
+        self._next = 1
 
     def files(self, name: str) -> Iterable[Row]:
         if name not in self._files:
-            place = self._places[name]
-            some = [one for one in self.names[place : place + self._next] if one not in self._files]
+            self._read([name] if self._next == 1 else self._from(name))
             self._next *= _GROWTH
-            self._files |= {one: [] for one in some}
-            for file in self._past.files(self._project, some):
-                self._files[file["version"]].append(file)
         return self._files[name]
+
+    def _from(self, name: str) -> list[str]:
+        """Releases that were not read yet, the newest first."""
+        place = self._places[name]
+        return [one for one in list(self._places)[place : place + self._next] if one not in self._files]
+
+    def _read(self, names: Sequence[str]) -> None:
+        self._files |= {one: [] for one in names}
+        for file in self._past.files(self._project, names):
+            self._files[file["version"]].append(file)
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {name: place for place, name in enumerate(newest_first(self.names))}
