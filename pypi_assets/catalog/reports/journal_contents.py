@@ -8,7 +8,6 @@ is known of the catalog alone.
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
 from typing import Any, NamedTuple
 
 import orjson
@@ -35,6 +34,7 @@ from pypi_assets.catalog.reports.journal_records import (
     numbered,
 )
 from pypi_assets.catalog.tables import (
+    changes,
     distribution_data,
     distributions,
     live_intervals,
@@ -60,46 +60,65 @@ def content_records(connection: Connection, serials: SerialRange) -> Iterator[Re
 
 
 def _records(connection: Connection, serials: SerialRange) -> Iterator[Record]:
+    """At each serial first what was read of its files, then what follows from that for their releases."""
     has_past = has_past_generations(connection)
+    waiting: list[LoggedFile] = []  # files of the last serial so far whose releases are compared: more can follow
+    seen: set[int] = set()  # the files of that serial that have a record
+    last = 0
     for partition in logged_files(connection, serials):
-        ids = sorted({file.distribution_id for file in partition})
-        live = intervals_of_files(connection, live_intervals, ids)
-        bearing = _unique(
-            file for file in partition if file.cause in _BEARING or is_begun(file, live.get(file.distribution_id, ()))
-        )
-        if bearing:
-            yield from _of_files(connection, bearing, has_past=has_past)
-
-
-def _unique(files: Iterable[LoggedFile]) -> list[LoggedFile]:
-    """Each file once at each serial where it is logged: what was read of it is the same."""
-    found: dict[tuple[int, int], LoggedFile] = {}
-    for file in files:
-        found.setdefault((file.logged_serial, file.distribution_id), file)
-    return list(found.values())
-
-
-def _of_files(connection: Connection, bearing: Sequence[LoggedFile], *, has_past: bool) -> Iterator[Record]:
-    contents = _contents(connection, bearing, has_past=has_past)
-    times = Times.of(connection, {file.serial for file in bearing})
-    compared = _Comparison(connection)
-    compared.load({file.project_id for file in bearing if file.cause in _COMPARED})
-    for serial, group in groupby(bearing, key=lambda file: file.logged_serial):
-        files = list(group)
-        for file in files:
-            content = contents.get((serial if has_past else 0, file.distribution_id))
+        bearing = _bearing(connection, partition)
+        times = Times.of(connection, {file.serial for file in (*waiting, *bearing)})
+        compared = _Comparison(connection)
+        compared.load({file.project_id for file in (*waiting, *bearing) if file.cause in _COMPARED})
+        contents = _contents(connection, bearing, has_past=has_past)
+        for file in bearing:
+            if file.logged_serial != last:
+                yield from _compared(compared, waiting, times)
+                waiting, seen, last = [], set(), file.logged_serial
+            if file.distribution_id in seen:
+                continue
+            seen.add(file.distribution_id)
+            content = contents.get((file.logged_serial if has_past else 0, file.distribution_id))
             if content is not None:
                 kind = FILE_READ if content["outcome"] == Outcome.DATA else NOT_READ
-                yield file_record(file, kind, times.seconds[file.serial]) | content
-        of_releases = defaultdict(list)
-        for file in files:
+                yield file_record(file, kind, times.seconds[file.serial]) | {"cause": file.cause} | content
             if file.cause in _COMPARED:
-                of_releases[file.normalized, file.version].append(file)
-        for _, some in sorted(of_releases.items()):
-            for kind, facts in compared.changes(some, serial):
-                record = file_record(some[0], kind, times.seconds[some[0].serial])
-                del record["filename"]
-                yield record | facts
+                waiting.append(file)
+    compared = _Comparison(connection)
+    compared.load({file.project_id for file in waiting})
+    yield from _compared(compared, waiting, Times.of(connection, {file.serial for file in waiting}))
+
+
+def _bearing(connection: Connection, partition: Sequence[LoggedFile]) -> list[LoggedFile]:
+    """The changes that come with what was read of their file: where it was read late, no other one of that serial."""
+    live = intervals_of_files(connection, live_intervals, sorted({file.distribution_id for file in partition}))
+    found = [file for file in partition if file.cause in _BEARING or is_begun(file, live.get(file.distribution_id, ()))]
+    others = sorted({file.distribution_id for file in found if file.cause != READ_LATE})
+    of = changes.c
+    late = {
+        (logged_serial, id_)
+        for ids in at_a_time(others)
+        for logged_serial, id_ in connection.execute(
+            select(of.logged_serial, of.distribution_id).where(
+                of.distribution_id.in_(ids),
+                of.cause == READ_LATE,
+                of.logged_serial.between(partition[0].logged_serial, partition[-1].logged_serial),
+            )
+        )
+    }
+    return [file for file in found if file.cause == READ_LATE or (file.logged_serial, file.distribution_id) not in late]
+
+
+def _compared(compared: "_Comparison", files: Iterable[LoggedFile], times: Times) -> Iterator[Record]:
+    """What follows for the releases of `files`, which are logged at one serial."""
+    of_releases = defaultdict(list)
+    for file in files:
+        of_releases[file.normalized, file.version].append(file)
+    for _, some in sorted(of_releases.items()):
+        for kind, facts in compared.changes(some, some[0].logged_serial):
+            record = file_record(some[0], kind, times.seconds[some[0].serial])
+            del record["filename"]
+            yield record | facts
 
 
 def _contents(

@@ -21,7 +21,7 @@ from pypi_assets.catalog.derived.file_updates import REPLACED
 from pypi_assets.catalog.derived.project_state import Interval
 from pypi_assets.catalog.derived.stored_files import intervals_of_files
 from pypi_assets.catalog.ledger.notices import notices_in
-from pypi_assets.catalog.ledger.range_ledger import inexact_spans
+from pypi_assets.catalog.ledger.range_ledger import inexact_spans, read_state
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.observed.followed import FOLLOWED, UNFOLLOWED, follows_all
 from pypi_assets.catalog.observed.kept_aside import Source
@@ -135,7 +135,11 @@ def index_records(connection: Connection, serials: SerialRange) -> Iterator[Reco
 def observed_records(connection: Connection, serials: SerialRange) -> Iterator[Record]:
     """What events and pages led to, as far as it is logged in a sealed range."""
     yield from _numbered(
-        Stream.OBSERVED, _gaps(connection, serials), _notices(connection, serials), _files(connection, serials)
+        Stream.OBSERVED,
+        _unanswered(connection, serials),
+        _gaps(connection, serials),
+        _notices(connection, serials),
+        _files(connection, serials),
     )
 
 
@@ -198,6 +202,13 @@ def _gaps(connection: Connection, serials: SerialRange) -> Iterator[Record]:
     for span in inexact_spans(connection):
         if span.start + 1 in serials and span.end > span.start + 1:
             yield new_record(span.start + 1, span.start + 1, GAP, None) | {"until": span.end}
+
+
+def _unanswered(connection: Connection, serials: SerialRange) -> Iterator[Record]:
+    """The serials before those that the catalog has exact answers for, as a gap at the first of them."""
+    exact_from = int(read_state(connection)["exact_from"])
+    if 1 in serials and exact_from > 1:
+        yield new_record(1, 1, GAP, None) | {"until": exact_from}
 
 
 def _notices(connection: Connection, serials: SerialRange) -> Iterator[Record]:

@@ -1,0 +1,86 @@
+"""What the content stream has: what was read of each file, and what a release gained and lost by that."""
+
+from pathlib import Path
+
+import pytest
+
+from pypi_assets.catalog.ledger.serial_range import SerialRange
+from pypi_assets.catalog.reports.journal_contents import MOST_ROOTS, content_records
+from pypi_assets.catalog.reports.journal_records import Record
+from pypi_assets_tests.journal.model_journal import seal_complete
+from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
+
+
+@pytest.fixture
+def small(tmp_path: Path, database_url: str) -> SmallCatalog:
+    return small_catalog(tmp_path, database_url)
+
+
+def contents(small: SmallCatalog, start: int, end: int, *kinds: str) -> list[Record]:
+    with small.catalog.read_once() as connection:
+        found = list(content_records(connection, SerialRange(start, end)))
+    return [one for one in found if not kinds or one["kind"] in kinds]
+
+
+def test_each_file_that_becomes_live_has_what_was_read_of_it(small: SmallCatalog) -> None:
+    small.add(3, "demo", "1.0", "demo-1.0.tar.gz", modules=("demo", "demo.a"), requires_dist=("base>=1",))
+    small.add(4, "demo", "1.0", "demo-1.0.zip", modules=None, requires_dist=None)
+    small.yank(5, "demo-1.0.tar.gz")
+    small.remove(6, "demo-1.0.tar.gz")
+    small.show_again(7, "demo-1.0.tar.gz")
+    small.complete(10)
+    found = contents(small, 0, 10, "file read", "file not read")
+    assert [(one["serial"], one["kind"], one["filename"], one["cause"]) for one in found] == [
+        (3, "file read", "demo-1.0.tar.gz", "add file"),
+        (4, "file not read", "demo-1.0.zip", "add file"),
+        (7, "file read", "demo-1.0.tar.gz", "clear quarantine"),
+    ]
+    assert (found[1]["outcome"], found[1]["error_kind"]) == ("error", "corrupt archive")
+    small.catalog.close()
+
+
+def test_a_late_read_comes_after_what_is_sealed_and_alone(small: SmallCatalog) -> None:
+    small.add(3, "demo", "1.0", "demo-1.0.tar.gz", modules=None, requires_dist=None)
+    small.complete(10)
+    seal_complete(small.catalog)
+    assert small.read("demo-1.0.tar.gz", ("demo",), ()) == 11
+    small.remove(11, "demo-1.0.tar.gz")
+    small.show_again(11, "demo-1.0.tar.gz")  # becomes live where the read is logged: one record has both
+    small.complete(20)
+    found = contents(small, 10, 20, "file read", "file not read")
+    assert [(one["serial"], one["of_serial"], one["cause"]) for one in found] == [(11, 3, "read late")]
+    small.catalog.close()
+
+
+def test_a_release_is_compared_with_the_one_before_it_by_version(small: SmallCatalog) -> None:
+    small.add(3, "demo", "1.9", "demo-1.9.tar.gz", modules=("demo", "old"), requires_dist=("base",))
+    small.add(4, "demo", "1.10", "demo-1.10.tar.gz", modules=("demo", "new"), requires_dist=("base", "more"))
+    small.add(5, "demo", "1.10", "demo-1.10.zip", modules=("demo", "new"), requires_dist=("base", "more"))
+    small.complete(10)
+    [first] = contents(small, 0, 10, "release compared")
+    assert (first["serial"], first["version"], first["against"]) == (4, "1.10", "1.9")
+    assert first["gained"] == {"modules": ["new"], "requirements": ["more"], "commands": ["new"]}
+    assert first["lost"] == {"modules": ["old"], "commands": ["old"]}
+    assert "filename" not in first
+    small.catalog.close()
+
+
+def test_new_providers_of_a_module_and_whether_they_are_the_first(small: SmallCatalog) -> None:
+    small.add(3, "first", "1.0", "first-1.0.tar.gz", modules=("shared.a",))
+    small.add(4, "second", "1.0", "second-1.0.tar.gz", modules=("shared", "own"))
+    small.add(5, "second", "2.0", "second-2.0.tar.gz", modules=("shared", "own"))
+    small.complete(10)
+    found = contents(small, 0, 10, "new provider")
+    assert [(one["serial"], one["project"], one["module"], one["is_first"]) for one in found] == [
+        (3, "first", "shared", True),
+        (4, "second", "own", True),
+        (4, "second", "shared", False),
+    ]
+    small.catalog.close()
+
+
+def test_a_release_with_many_top_level_names_has_a_bounded_number_of_records(small: SmallCatalog) -> None:
+    small.add(3, "demo", "1.0", "demo-1.0.tar.gz", modules=tuple(f"module{n}" for n in range(MOST_ROOTS + 5)))
+    small.complete(10)
+    assert len(contents(small, 0, 10, "new provider")) == MOST_ROOTS
+    small.catalog.close()

@@ -1,0 +1,116 @@
+"""Segments, manifests and heads are read as they were written, and damage is noticed and named."""
+
+from collections.abc import Callable
+
+import pytest
+import zstandard
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pypi_assets.catalog.ledger.serial_range import SerialRange
+from pypi_assets.catalog.reports.journal_records import Stream, new_record, numbered
+from pypi_assets.journal.segment_files import (
+    Head,
+    JournalDamagedError,
+    Manifest,
+    OpenSegment,
+    chained,
+    head_path,
+    manifest_path,
+    read_head,
+    read_lines,
+    read_manifest,
+    segment_path,
+    write_head,
+    write_manifest,
+    write_segment,
+)
+from pypi_assets.storage.store import Storage, open_storage
+
+RECORDS = [new_record(serial, serial, "unknown", serial) | {"project": "é\ud800"} for serial in (1, 1, 5, 9)]
+
+
+def written(storage: Storage, previous: str | None = None) -> Manifest:
+    records = numbered(Stream.INDEX, [dict(record) for record in RECORDS])
+    file = write_segment(storage, Stream.INDEX, 1, SerialRange(0, 10), records)
+    manifest = Manifest.of(file, 1, previous)
+    write_manifest(storage, manifest)
+    return manifest
+
+
+def test_a_segment_is_read_as_it_was_written(storage: Storage) -> None:
+    manifest = written(storage)
+    lines = list(read_lines(storage, manifest))
+    assert len(lines) == manifest.records == len(RECORDS)
+    assert sum(len(line) + 1 for line in lines) == manifest.content_bytes
+    assert read_manifest(storage, "index", 1, 1) == manifest
+    assert chained(manifest).manifest_sha256 == manifest.digest
+    assert written(storage) == manifest  # the same records are the same file
+
+
+def test_the_file_follows_from_the_records_alone_also_in_another_storage(storage: Storage) -> None:
+    other = open_storage("memory:///")
+    one, two = written(storage), written(other)
+    assert storage.get(segment_path(one)) == other.get(segment_path(two))
+    assert storage.get(manifest_path("index", 1, 1)) == other.get(manifest_path("index", 1, 1))
+
+
+@settings(max_examples=40)
+@given(place=st.integers(0, 10_000), bit=st.integers(0, 7))
+def test_a_flipped_bit_is_noticed_before_the_last_record(place: int, bit: int) -> None:
+    storage = open_storage("memory:///")
+    manifest = written(storage)
+    content = bytearray(storage.get(segment_path(manifest)))
+    content[place % len(content)] ^= 1 << bit
+    storage.put(segment_path(manifest), bytes(content))
+    read = 0
+    try:
+        for _ in read_lines(storage, manifest):
+            read += 1
+    except JournalDamagedError:
+        assert read < manifest.records
+    else:  # of the frame's header, bits can change without any effect
+        assert place % len(content) < 18
+
+
+@pytest.mark.parametrize("change", [lambda content: content[:-1], lambda content: content + b"x"])
+def test_a_changed_manifest_is_refused(storage: Storage, change: Callable[[bytes], bytes]) -> None:
+    written(storage)
+    path = manifest_path("index", 1, 1)
+    storage.put(path, change(storage.get(path)))
+    with pytest.raises(JournalDamagedError, match=r"00000001\.json"):
+        read_manifest(storage, "index", 1, 1)
+
+
+def test_a_manifest_names_no_file_elsewhere(storage: Storage) -> None:
+    manifest = written(storage)
+    path = manifest_path("index", 1, 1)
+    storage.put(path, storage.get(path).replace(manifest.name.encode(), b"../../../secret"))
+    with pytest.raises(JournalDamagedError, match="not the name of a file"):
+        read_manifest(storage, "index", 1, 1)
+
+
+def test_what_is_missing_or_too_much_is_named(storage: Storage) -> None:
+    manifest = written(storage)
+    content = zstandard.ZstdDecompressor().decompressobj().decompress(storage.get(segment_path(manifest)))
+    for changed, problem in ((content[: content.rindex(b"{")], "3 records"), (content + b"{}\n" * 9, "not what")):
+        storage.put(segment_path(manifest), zstandard.ZstdCompressor().compress(changed))
+        with pytest.raises(JournalDamagedError, match=problem):
+            list(read_lines(storage, manifest))
+    storage.delete(segment_path(manifest))
+    with pytest.raises(JournalDamagedError, match="missing"):
+        list(read_lines(storage, manifest))
+    with pytest.raises(JournalDamagedError, match="missing"):
+        read_manifest(storage, "index", 1, 2)
+
+
+def test_a_head_is_read_as_it_was_written(storage: Storage) -> None:
+    assert read_head(storage, "index") is None
+    opened = OpenSegment(SerialRange(10, 12), "open-10-12.jsonl.zst", 2, 90, "0" * 64)
+    for head in (Head("index", 1, 0, 10, 1, "a" * 64), Head("index", 1, 0, 10, 1, "a" * 64, opened)):
+        write_head(storage, head)
+        assert read_head(storage, "index") == head
+    assert head.through == 12
+    storage.put(head_path("index"), b"{}")
+    with pytest.raises(JournalDamagedError, match="not a head"):
+        read_head(storage, "index")
