@@ -90,6 +90,7 @@ MAY_IMPORT = {
         "index",
         "distributions",
         "catalog",
+        "journal",
         "leveldbs",
         "lookup",
         "locks",

@@ -15,6 +15,8 @@ from starlette.routing import BaseRoute, Router
 
 from pypi_assets.inert_logs import make_logs_inert
 from pypi_assets.service import (
+    change_feeds,
+    changes,
     commands,
     dependents,
     hashes,
@@ -49,6 +51,7 @@ ROUTES = (
     dependents.routes,  # before the versions of a project
     impact.routes,
     history.routes,
+    change_feeds.routes,  # before the versions of a project
     projects.routes,
     commands.routes,
     hashes.routes,
@@ -57,6 +60,7 @@ ROUTES = (
     solvability.routes,
     simple.routes,
     simple_files.routes,
+    changes.routes,
     site.routes,
 )
 """Of each module of routes, the function that returns them. The first route that fits a request answers it."""

@@ -34,6 +34,14 @@ class ServiceConnection(HttpToolsProtocol):
         self._expect(None)
         super().connection_lost(exc)
 
+    def shutdown(self) -> None:
+        """Ends what waits for changes; all other answers that have begun are completed."""
+        if self.cycle is not None and not self.cycle.response_complete:
+            end: Any = self.cycle.scope.get("pypi_assets.end")
+            if end is not None:
+                end()
+        super().shutdown()
+
     def data_received(self, data: bytes) -> None:
         if not self._is_refused:
             super().data_received(data)

@@ -125,7 +125,8 @@ def query_fields(query: str) -> list[tuple[str, str]]:
 def accepted(kind: type[msgspec.Struct], name: str) -> str:
     """What the field `name` of parameters takes, in words."""
     schema = msgspec.json.schema(kind)["$defs"][kind.__name__]["properties"].get(name, {})
-    return str(schema.get("description", ""))
+    either = [schema, *schema.get("anyOf", ())]  # one that can be left out is one of several
+    return next((str(one["description"]) for one in either if "description" in one), "")
 
 
 def _wrong_parameter(kind: type[Parameters], text: str) -> ProblemError:

@@ -19,6 +19,7 @@ from pypi_assets.leveldbs.format.errors import LeveldbError
 from pypi_assets.lookup.published_sets import OpenSet, PublishedSets
 from pypi_assets.resolve.solvability_days import StoredDays
 from pypi_assets.service.problems import unavailable
+from pypi_assets.service.published_changes import PublishedChanges
 from pypi_assets.service.remembered import PinnedAnswers, Remembered
 from pypi_assets.service.resolver import ResolverProcess
 from pypi_assets.service.threads import Threads
@@ -45,6 +46,7 @@ class Service:
     pinned_answers: PinnedAnswers = field(default_factory=PinnedAnswers)
     resolver: ResolverProcess = field(init=False)
     solvability: StoredDays = field(init=False)
+    changes: PublishedChanges = field(init=False)
     _sets: PublishedSets | None = None
     _present: OpenSet | None = None
     _former: list[OpenSet] = field(default_factory=list)
@@ -55,7 +57,8 @@ class Service:
 
     def __post_init__(self) -> None:
         self.resolver = ResolverProcess(self.settings)
-        self.solvability = StoredDays(partial(storage_from, self.settings, read_only=True))
+        opened = partial(storage_from, self.settings, read_only=True)
+        self.solvability, self.changes = StoredDays(opened), PublishedChanges(opened)
 
     @property
     def present(self) -> OpenSet | None:

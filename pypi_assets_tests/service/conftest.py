@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from pypi_assets_tests.environment import clear_settings
+from pypi_assets_tests.journal.written import journaled_index
 from pypi_assets_tests.service.published import Client, Published, fill, published_index
 
 
@@ -33,4 +34,19 @@ def changing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Publis
 def client(published: Published) -> Iterator[Client]:
     """A client of a service over `published`. Tests do not change it."""
     with published.client() as client:
+        yield client
+
+
+@pytest.fixture(scope="session")
+def journaled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Published]:
+    """The index of `published`, with its journal. Tests do not change it."""
+    with pytest.MonkeyPatch.context() as environment, journaled_index(tmp_path_factory.mktemp("journaled")) as one:
+        clear_settings(environment)
+        yield one
+
+
+@pytest.fixture(scope="session")
+def journaled_client(journaled: Published) -> Iterator[Client]:
+    """A client of a service over `journaled`. Tests do not change it."""
+    with journaled.client(service_timeout_s=10) as client:
         yield client

@@ -8,7 +8,7 @@ from starlette.routing import Route
 from pypi_assets.service.answers import Answer
 from pypi_assets.service.hashes import NoParameters
 from pypi_assets.service.operations import PAGES, Call, Operation, operation_routes
-from pypi_assets.service.pages import home, lookups, projects, releases, resolutions, search, solvability
+from pypi_assets.service.pages import changes, home, lookups, projects, releases, resolutions, search, solvability
 from pypi_assets.service.service import Service
 
 _FOLDER = Path(__file__).parent / "static"
@@ -18,7 +18,7 @@ _ADDRESSES = {"robots.txt": "/robots.txt"}
 
 def routes(service: Service) -> list[Route]:
     """The routes of all pages."""
-    modules = (home, search, lookups, projects, releases, resolutions, solvability)
+    modules = (home, search, lookups, projects, releases, resolutions, solvability, changes)
     files = [_file(path) for path in sorted(_FOLDER.iterdir())]
     return [*(route for module in modules for route in module.routes(service)), *operation_routes(service, files)]
 

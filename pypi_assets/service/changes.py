@@ -1,0 +1,353 @@
+"""The routes of the journal: what has changed after a cursor, at once or once there is something, and as a stream.
+
+A request that waits costs no thread, and a client that takes nothing holds up no other: what it has not taken is read
+from the segments when it goes on, and is held in memory nowhere.
+"""
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from functools import partial
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+
+from pypi_assets.catalog.reports.moments import TIME_PATTERN
+from pypi_assets.journal.cursors import Cursor, CursorError
+from pypi_assets.journal.filters import KINDS, FilterError, RecordFilter
+from pypi_assets.journal.reading import NoJournalError
+from pypi_assets.journal.segment_files import JournalDamagedError
+from pypi_assets.journal.tailing import SINCE_ACCEPTS, Batch, BeginsLaterError, SinceError, beginning, cursor_since
+from pypi_assets.service.answers import Answer, Lasting, StreamedAnswer, serial_header
+from pypi_assets.service.operations import Call, Endpoint, Operation, Parameters, convert_parameters, query_fields
+from pypi_assets.service.problems import ProblemError, bad_parameter, not_found, unavailable
+from pypi_assets.service.responses import ClientTooSlowError, respond
+from pypi_assets.service.service import Service
+
+NO_JOURNAL = "there is no journal yet: write it with `pypi-assets journal write`"
+EVENT_STREAM = "text/event-stream"
+LONGEST_WAIT_S = 60
+HEARTBEAT_S = 15.0
+_STREAM_RECORDS, _STREAM_BYTES = 500, 256 * 1024
+"""What is held for one client of a stream at most: the next batch, and the record that goes beyond it."""
+_KINDS = tuple(dict.fromkeys(kind for kinds in KINDS.values() for kind in kinds))
+_LIST = r"^[^,\s][^,]{0,999}(,[^,\s][^,]{0,999})*$"
+_MOST_CHARACTERS = 1_900
+"""Of the values of a parameter: so there are fewer than a filter may have."""
+
+
+def _some_of(values: Iterable[str]) -> str:
+    either = "|".join(value.replace(" ", "[ _-]") for value in values)
+    return f"^({either})(,({either}))*$"
+
+
+SinceText = Annotated[
+    str,
+    Meta(pattern=rf"^(now|[0-9]{{1,18}}|{TIME_PATTERN}|[A-Za-z0-9_-]{{4,80}})$", description=f"after {SINCE_ACCEPTS}"),
+]
+ProjectNames = Annotated[
+    str,
+    Meta(
+        max_length=_MOST_CHARACTERS, pattern=_LIST, description="names of projects in any spelling, separated by commas"
+    ),
+]
+KindNames = Annotated[
+    str,
+    Meta(
+        max_length=_MOST_CHARACTERS,
+        pattern=_some_of(_KINDS),
+        description=f"kinds, separated by commas: {', '.join(_KINDS)}",
+    ),
+]
+StreamNames = Annotated[
+    str, Meta(max_length=200, pattern=_some_of(KINDS), description=f"streams, separated by commas: {', '.join(KINDS)}")
+]
+ModuleNames = Annotated[
+    str,
+    Meta(
+        max_length=_MOST_CHARACTERS,
+        pattern=_LIST,
+        description="modules, separated by commas: what names one of them or one below it, of the stream content",
+    ),
+]
+
+
+class FilterParameters(Parameters, frozen=True):
+    """Which changes are wanted. Each part that is given restricts; its values add up."""
+
+    project: ProjectNames | None = None
+    kind: KindNames | None = None
+    stream: StreamNames | None = None
+    module: ModuleNames | None = None
+
+    def wanted(self) -> RecordFilter:
+        """The filter. Raises a ProblemError that names the parameter."""
+        texts = [one.split(",") if one else [] for one in (self.project, self.kind, self.stream, self.module)]
+        try:
+            return RecordFilter.parse(*texts)
+        except FilterError as error:
+            raise bad_parameter(error.field, str(error), error.accepts) from None
+
+
+class ChangesParameters(FilterParameters, frozen=True):
+    """Where to begin, and for how long to wait."""
+
+    since: SinceText | None = None
+    limit: Annotated[int, Meta(ge=1, le=1_000, description="the most changes of an answer: 1 to 1000")] = 100
+    wait: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=LONGEST_WAIT_S,
+            description=f"seconds to wait for a change where there is none yet: 0 to {LONGEST_WAIT_S}",
+        ),
+    ] = 0
+
+
+class StreamParameters(FilterParameters, frozen=True):
+    """Where to begin; the header Last-Event-ID of a client that comes back counts more."""
+
+    since: SinceText = "now"
+
+
+class Change(msgspec.Struct, frozen=True):
+    """A record of the journal: these fields, and others by its kind. It happened at `of_serial`."""
+
+    serial: int
+    of_serial: int
+    ordinal: int
+    stream: str
+    kind: str
+    at: int | None
+    project: str | None
+    normalized: str | None
+    version: str | None = None
+    filename: str | None = None
+
+
+class Changes(msgspec.Struct, frozen=True):
+    """Changes in order. The next ones are `since` the `cursor`, also where there are none; the journal has those up to
+    the serial `through`.
+    """
+
+    changes: tuple[Change, ...]
+    cursor: str
+    through: int
+
+
+def routes(service: Service) -> list[Route]:
+    """The routes of changes."""
+    return [
+        Route(CHANGES.path, WaitingEndpoint(service, CHANGES, CHANGES.path), methods=["GET"], name=CHANGES.path),
+        Route(STREAM.path, StreamEndpoint(service, STREAM, STREAM.path), methods=["GET"], name=STREAM.path),
+    ]
+
+
+def begin(service: Service, since: str | None) -> Cursor:
+    """The place that a request names. Raises a ProblemError."""
+    try:
+        journal = service.changes.journal
+        return beginning(journal) if since is None else cursor_since(since, journal, service.catalog)
+    except SinceError as error:
+        raise not_found(str(error), parameter="since") from None
+    except NoJournalError:
+        raise no_journal() from None
+
+
+def next_batch(service: Service, after: Cursor, wanted: RecordFilter, limit: int, **bounds: int) -> Batch:
+    """What comes after a cursor. Raises a ProblemError."""
+    try:
+        return service.changes.tail().batch(after, wanted, limit, **bounds)
+    except BeginsLaterError as error:
+        raise ProblemError(410, "gone", str(error), parameter="since") from None
+    except NoJournalError:
+        raise no_journal() from None
+    except JournalDamagedError:
+        raise damaged() from None
+
+
+def no_journal() -> ProblemError:
+    """The problem that there is no journal yet."""
+    return unavailable(NO_JOURNAL, "not-built-yet")
+
+
+def damaged() -> ProblemError:
+    """The problem of a file of the journal; its name is for those who run the service."""
+    return unavailable("a file of the journal is damaged or missing: `pypi-assets journal verify` names it")
+
+
+def _changes(service: Service, call: Call[ChangesParameters]) -> Answer:
+    given = call.parameters
+    return _answer(next_batch(service, begin(service, given.since), given.wanted(), given.limit))
+
+
+def _answer(batch: Batch) -> Answer:
+    lines = b",".join(line for _, line in batch.lines)
+    body = b'{"changes":[%s],"cursor":"%s","through":%d}' % (lines, str(batch.cursor).encode(), batch.through)
+    return Answer(body, serial=batch.through, lasting=Lasting.NO_STORE)
+
+
+def _no_stream(_service: Service, _call: Call[Any]) -> Answer | StreamedAnswer:
+    raise NotImplementedError  # the endpoint streams
+
+
+CHANGES = Operation(
+    path="/v1/changes",
+    handler=_changes,
+    summary="What has changed after a cursor, in order",
+    description=(
+        "Each change at least once, for a client that sends the cursor of the answer before. Without `since` it begins"
+        " with the first change of the journal. An answer can have no changes although more come: it has looked at many"
+        " that are not wanted, and its cursor is after them."
+    ),
+    parameters=ChangesParameters,
+    answer=Changes,
+    problems=(404, 410),
+    at_serial=False,
+)
+STREAM = Operation(
+    path="/v1/changes/stream",
+    handler=_no_stream,
+    summary="What changes, as it is published: Server-Sent Events",
+    description=(
+        "The id of an event is the cursor after it, and its data the record. A client that comes back sends the last id"
+        " as Last-Event-ID, as browsers do by themselves. A comment every 15 seconds shows that the stream lives."
+    ),
+    parameters=StreamParameters,
+    media_types=(EVENT_STREAM,),
+    problems=(404, 410),
+    at_serial=False,
+)
+
+
+class _Presence:
+    """Whether the client of a request is still there, and the server goes on: then `ended` is not done."""
+
+    def __init__(self, scope: Scope, receive: Receive) -> None:
+        self.ended: asyncio.Future[None] = asyncio.ensure_future(self._disconnected(receive))
+        scope["pypi_assets.end"] = self.ended.cancel
+
+    def __enter__(self) -> "_Presence":
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.ended.cancel()
+
+    async def _disconnected(self, receive: Receive) -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+
+
+class WaitingEndpoint(Endpoint):
+    """Answers once there is a change, or when the client waits no longer."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers: Mapping[str, str] = scope["pypi_assets.headers"]
+        scope["pypi_assets.route"] = self.route
+        query = query_fields(scope["query_string"].decode("latin-1"))
+        given = convert_parameters(ChangesParameters, scope["path_params"], query)
+        with _Presence(scope, receive) as presence:
+            answer = await self._answer(given, presence, headers.get("accept-encoding", ""))
+        await respond(self.service, scope, receive, send, answer, headers)
+
+    async def _answer(
+        self, given: ChangesParameters, presence: _Presence, accept_encoding: str
+    ) -> Answer | StreamedAnswer:
+        wanted, loop = given.wanted(), asyncio.get_running_loop()
+        until = loop.time() + given.wait
+        batches: list[Batch] = []
+
+        def read(since: str | None) -> Answer:
+            after = batches[-1].cursor if batches else begin(self.service, since)
+            batches.append(next_batch(self.service, after, wanted, given.limit))
+            answer = _answer(batches[-1])
+            answer.form(answer.encoding_for(accept_encoding))
+            return answer
+
+        while True:
+            answer = await self._patiently(partial(read, given.since))
+            found = batches[-1]
+            if found.lines or not found.is_last or not wanted.read_streams or loop.time() >= until:
+                return answer
+            if not await self.service.changes.wait_beyond(
+                self.service.threads, found.through, wanted.read_streams, until, presence.ended
+            ):
+                return answer
+
+
+class StreamEndpoint(Endpoint):
+    """Sends what is published, as long as the client takes it."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers: Mapping[str, str] = scope["pypi_assets.headers"]
+        scope["pypi_assets.route"] = self.route
+        query = query_fields(scope["query_string"].decode("latin-1"))
+        given = convert_parameters(StreamParameters, scope["path_params"], query)
+        wanted = given.wanted()
+        with _Presence(scope, receive) as presence:
+            first = await self._run(partial(self._begin, given.since, headers.get("last-event-id")))
+            batch = await self._run(partial(self._next, first, wanted))  # problems are answered before the stream
+            answer = StreamedAnswer(
+                iter(()), EVENT_STREAM, lasting=Lasting.NO_STORE, headers=[("X-Accel-Buffering", "no")]
+            )
+            head = [*answer.head("identity"), serial_header(batch.through)]
+            await send({"type": "http.response.start", "status": 200, "headers": head})
+            if scope["method"] != "HEAD":
+                await self._send_all(send, presence, wanted, batch)
+        await send({"type": "http.response.body", "body": b""})
+
+    async def _run(self, work: Any) -> Any:
+        try:
+            async with asyncio.timeout(self.service.settings.service_timeout_s):
+                return await self.service.threads.run_alone(work)
+        except TimeoutError:
+            raise unavailable("the changes could not be read in time", "too-slow") from None
+
+    def _begin(self, since: str, last_event_id: str | None) -> Cursor:
+        if last_event_id is None or not last_event_id.strip():
+            return begin(self.service, since)
+        try:
+            return Cursor.parse(last_event_id.strip())
+        except CursorError as error:
+            raise not_found(str(error), parameter="Last-Event-ID") from None
+
+    def _next(self, after: Cursor, wanted: RecordFilter) -> Batch:
+        return next_batch(self.service, after, wanted, _STREAM_RECORDS, most_bytes=_STREAM_BYTES)
+
+    async def _send_all(self, send: Send, presence: _Presence, wanted: RecordFilter, batch: Batch) -> None:
+        loop = asyncio.get_running_loop()
+        await self._send(send, b"retry: 2000\n" + _heartbeat(batch.cursor if not batch.lines else None))
+        while not presence.ended.done():
+            if batch.lines:
+                await self._send(send, b"".join(_event(cursor, line) for cursor, line in batch.lines))
+            if batch.is_last and not await self.service.changes.wait_beyond(
+                self.service.threads,
+                batch.through,
+                wanted.read_streams or tuple(KINDS),
+                loop.time() + HEARTBEAT_S,
+                presence.ended,
+            ):
+                if not presence.ended.done():
+                    await self._send(send, _heartbeat(batch.cursor))
+                batch = Batch([], batch.cursor, batch.through, is_last=True)
+                continue
+            batch = await self._run(partial(self._next, batch.cursor, wanted))
+
+    async def _send(self, send: Send, chunk: bytes) -> None:
+        """Sends a part, of which the connection holds little: a client that takes nothing for too long is left."""
+        try:
+            async with asyncio.timeout(self.service.settings.service_timeout_s):
+                await send({"type": "http.response.body", "body": chunk, "more_body": True})
+        except TimeoutError:
+            raise ClientTooSlowError from None
+
+
+def _event(cursor: Cursor, line: bytes) -> bytes:
+    return b"id: %s\ndata: %s\n\n" % (str(cursor).encode(), line)
+
+
+def _heartbeat(cursor: Cursor | None) -> bytes:
+    """A comment; with the cursor, from which a client goes on that has received nothing since."""
+    return b": \n\n" if cursor is None else b": \nid: %s\n\n" % str(cursor).encode()

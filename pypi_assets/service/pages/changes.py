@@ -1,0 +1,143 @@
+"""The page of what changed on the newest day of the journal, by kind."""
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+from starlette.routing import Route
+
+from pypi_assets.catalog.reports.journal_contents import NEW_PROVIDER, RELEASE_COMPARED
+from pypi_assets.catalog.reports.journal_records import Record, Stream
+from pypi_assets.journal.filters import KINDS, RecordFilter
+from pypi_assets.journal.looking_back import look_back
+from pypi_assets.journal.reading import NoJournalError
+from pypi_assets.journal.segment_files import JournalDamagedError
+from pypi_assets.service.change_feeds import change_page, change_summary, day_of
+from pypi_assets.service.changes import NO_JOURNAL, KindNames, ProjectNames, damaged
+from pypi_assets.service.operations import Parameters
+from pypi_assets.service.pages.page import Content, Page, View, page_routes
+from pypi_assets.service.problems import bad_parameter
+from pypi_assets.service.service import Service
+from pypi_assets.service.times import utc_text
+
+MOST_OF_A_KIND = 25
+MOST_OF_ONE_KIND = 500
+"""Where one kind is wanted."""
+_SHOWN = frozenset({*KINDS[Stream.OBSERVED], RELEASE_COMPARED, NEW_PROVIDER})
+"""The kinds that are shown where none is wanted: what the index announced leads to these."""
+
+
+class ChangesPageParameters(Parameters, frozen=True):
+    """Of which projects, and of which kinds."""
+
+    project: ProjectNames | None = None
+    kind: KindNames | None = None
+
+
+def routes(service: Service) -> list[Route]:
+    """The routes of the page."""
+    return list(page_routes(service, [CHANGES_PAGE]))
+
+
+@dataclass
+class _Day:
+    """What is counted of one day: by kind, how many, and the newest lines."""
+
+    day: str = ""
+    counts: dict[str, int] = field(default_factory=dict)
+    newest: dict[str, deque[Record]] = field(default_factory=dict)
+
+    def add(self, record: Record, most: int) -> None:
+        kind = record["kind"]
+        self.counts[kind] = self.counts.get(kind, 0) + 1
+        self.newest.setdefault(kind, deque(maxlen=most)).append(record)
+
+
+def _changes(view: View, parameters: ChangesPageParameters) -> Content:
+    kinds = parameters.kind.split(",") if parameters.kind else ()
+    projects = parameters.project.split(",") if parameters.project else ()
+    wanted = RecordFilter.parse(projects, kinds or _SHOWN)
+    if not wanted.projects and projects:
+        raise bad_parameter("project", "project names none")
+    most = MOST_OF_ONE_KIND if len(wanted.kinds) == 1 else MOST_OF_A_KIND
+    try:
+        found = view.service.changes.remembered(
+            ("page", wanted.question), lambda: _newest_day(view.service, wanted, most)
+        )
+    except NoJournalError:
+        return Content("Changes", {"changes": None, "hints": [NO_JOURNAL]}, {"found": None})
+    except JournalDamagedError:
+        raise damaged() from None
+    shown = {
+        "found": found,
+        "projects": sorted(wanted.projects),
+        "project": parameters.project,
+        "kind": parameters.kind,
+        "is_every_kind": not kinds,
+    }
+    return Content(f"Changes on {found['day']}" if found["day"] else "Changes", {"changes": found, "hints": []}, shown)
+
+
+def _newest_day(service: Service, wanted: RecordFilter, most: int) -> dict[str, Any]:
+    """What changed on the last day that has a change; of each stream as far as it looked back."""
+    journal, streams = service.changes.journal, []
+    for stream in wanted.read_streams:
+        found = look_back(journal, stream, wanted)
+        streams.append((found, _last_day(map(orjson.loads, found.lines), most)))
+    day = max((of.day for _, of in streams), default="")
+    kinds = [
+        {
+            "kind": kind,
+            "count": count,
+            "since": found.since,
+            "newest": [_entry(one) for one in reversed(of.newest[kind])],
+        }
+        for found, of in streams
+        if of.day == day
+        for kind, count in of.counts.items()
+    ]
+    return {
+        "day": day or None,
+        "since": max((found.since for found, _ in streams), default=0),
+        "through": min((found.through for found, _ in streams), default=0),
+        "kinds": sorted(kinds, key=lambda one: (-one["count"], one["kind"])),
+    }
+
+
+def _last_day(records: Iterable[Record], most: int) -> _Day:
+    """What is of the last day. A record without a time, or with an earlier one, was published with those before it, so
+    it is of their day.
+    """
+    found = _Day()
+    for record in records:
+        day = "" if record["at"] is None else day_of(record["at"])
+        if day > found.day:
+            found = _Day(day)
+        found.add(record, most)
+    return found
+
+
+def _entry(record: Record) -> dict[str, Any]:
+    return {
+        "serial": record["serial"],
+        "of_serial": record["of_serial"],
+        "at": utc_text(record["at"]),
+        "project": record["project"],
+        "normalized": record["normalized"],
+        "version": record.get("version"),
+        "what": record.get("filename") or record.get("module"),
+        "more": change_summary(record),
+        "page": change_page(record),
+    }
+
+
+CHANGES_PAGE = Page(
+    path="/changes",
+    template="changed_today.html",
+    summary="What changed on the newest day, by kind",
+    parameters=ChangesPageParameters,
+    content=_changes,
+    at_serial=False,
+)

@@ -1,0 +1,274 @@
+"""The routes of the journal, with real clients: nothing is lost, waiting holds no thread, one slow client no other."""
+
+import threading
+import time
+from itertools import islice
+from pathlib import Path
+
+import pytest
+import requests
+from jsonschema import Draft202012Validator
+
+from pypi_assets.catalog.reports.journal_records import Record
+from pypi_assets.journal.cursors import Cursor
+from pypi_assets.journal.reading import Journal
+from pypi_assets.service import changes
+from pypi_assets.storage.store import open_storage
+from pypi_assets_tests.environment import clear_settings
+from pypi_assets_tests.journal.written import write_streams
+from pypi_assets_tests.service.drawn_journal import DrawnJournal, events_of, lines_of, raw_request, read_to_end
+from pypi_assets_tests.service.published import Client, Published
+
+
+@pytest.fixture
+def drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DrawnJournal:
+    clear_settings(monkeypatch)
+    return DrawnJournal(tmp_path / "home")
+
+
+def every(published: Published) -> list[Record]:
+    return list(Journal(published.storage).records(Cursor(0, 0, 0)))
+
+
+def paged(client: Client, query: str = "", limit: int = 7) -> list[Record]:
+    found, cursor = [], ""
+    while True:
+        since = f"&since={cursor}" if cursor else ""
+        answer = client.get(f"/v1/changes?limit={limit}{since}{query}").json()
+        found += answer["changes"]
+        cursor = answer["cursor"]
+        if not answer["changes"]:
+            return found
+
+
+def test_all_changes_in_order_cursor_by_cursor(journaled_client: Client, journaled: Published):
+    records = every(journaled)
+    assert paged(journaled_client) == records
+    assert paged(journaled_client, limit=1_000) == records
+    middle = records[len(records) // 2]
+    answer = journaled_client.get(f"/v1/changes?since={Cursor.of(middle)}&limit=3")
+    found = answer.json()
+    assert found["changes"] == records[len(records) // 2 + 1 :][:3]
+    assert (found["through"], answer.headers["cache-control"]) == (journaled.index.serial, "no-store")
+    assert answer.headers["x-pypi-last-serial"] == str(journaled.index.serial)
+
+
+def test_filters_are_evaluated_here(journaled_client: Client, journaled: Published):
+    records = every(journaled)
+    of_projects = [one for one in records if one["normalized"] in {"pyyaml", "gone"}]
+    assert paged(journaled_client, "&project=PyYAML,gone") == of_projects
+    assert paged(journaled_client, "&kind=file-added&stream=observed") == [
+        one for one in records if one["kind"] == "file added"
+    ]
+    named = paged(journaled_client, "&module=yaml.nodes")
+    assert [(one["project"], one["kind"]) for one in named] == [("PyYAML", "file read")]
+    assert paged(journaled_client, "&module=yaml.nodes&stream=index") == []
+
+
+def test_where_to_begin_is_a_cursor_a_serial_a_time_or_now(journaled_client: Client, journaled: Published):
+    records = every(journaled)
+    after_7 = [one for one in records if one["serial"] > 7]
+    assert journaled_client.get("/v1/changes?since=7&limit=1000").json()["changes"] == after_7
+    later = journaled_client.get("/v1/changes?since=2026-03-05&limit=1000").json()["changes"]
+    assert later == [one for one in records if one["serial"] >= later[0]["serial"]]
+    assert journaled_client.get("/v1/changes?since=now").json()["changes"] == []
+
+
+def test_answers_are_as_the_document_has_them(journaled_client: Client):
+    document = journaled_client.get("/openapi.json").json()
+    described = document["paths"]["/v1/changes"]["get"]["responses"]["200"]["content"]["application/json"]["schema"]
+    validator = Draft202012Validator({**described, "components": document["components"]})
+    validator.validate(journaled_client.get("/v1/changes?limit=1000").json())
+    assert "text/event-stream" in document["paths"]["/v1/changes/stream"]["get"]["responses"]["200"]["content"]
+
+
+@pytest.mark.parametrize("path", ["/v1/changes", "/v1/changes/stream", "/v1/changes?since=5", "/v1/changes?wait=5"])
+def test_without_a_journal_the_problem_names_the_command(client: Client, path: str):
+    answer = client.get(path)
+    assert (answer.status_code, answer.json()["type"]) == (503, "/docs#not-built-yet")
+    assert "pypi-assets journal write" in answer.json()["detail"]
+
+
+@pytest.mark.parametrize(
+    ("query", "status", "parameter", "accepts"),
+    [
+        ("since=yesterday!", 400, "since", "after a cursor of an answer, a serial"),
+        ("since=abcdef", 404, "since", None),
+        ("since=2026-02-30", 404, "since", None),
+        ("kind=gone", 400, "kind", "kinds, separated by commas: add file, remove file"),
+        ("stream=all", 400, "stream", "streams, separated by commas: index, observed, content"),
+        ("project=a,,b", 400, "project", "names of projects"),
+        ("wait=61", 400, "wait", "0 to 60"),
+        ("limit=0", 400, "limit", "1 to 1000"),
+    ],
+)
+def test_what_is_wrong_is_a_problem_that_names_the_parameter(
+    journaled_client: Client, query: str, status: int, parameter: str, accepts: str | None
+):
+    for path in ("/v1/changes", "/v1/changes/stream"):
+        if path.endswith("stream") and parameter in {"wait", "limit"}:
+            continue
+        answer = journaled_client.get(f"{path}?{query}")
+        assert (answer.status_code, answer.json()["parameter"]) == (status, parameter)
+        assert accepts is None or accepts in answer.json()["accepts"]
+
+
+def test_a_request_that_waits_is_answered_by_the_next_change(drawn: DrawnJournal):
+    drawn.add(3)
+    with drawn.client() as client:
+        began = time.monotonic()
+        empty = client.get("/v1/changes?since=now&wait=1").json()
+        assert empty["changes"] == []
+        assert 0.9 < time.monotonic() - began < 3
+        timer = threading.Timer(1, drawn.add)
+        timer.start()
+        began = time.monotonic()
+        found = client.get(f"/v1/changes?since={empty['cursor']}&wait=20").json()
+        assert [one["serial"] for one in found["changes"]] == [4]
+        assert time.monotonic() - began < 5
+        timer.join()
+
+
+def test_a_filter_that_nothing_meets_goes_on_waiting_and_its_cursor_moves(drawn: DrawnJournal):
+    drawn.add()
+    with drawn.client() as client:
+        first = client.get("/v1/changes?since=now&wait=0&project=other").json()
+        timers = [threading.Timer(seconds, drawn.add, (1, name)) for seconds, name in ((0.2, "demo"), (2, "other"))]
+        for timer in timers:
+            timer.start()
+        found = client.get(f"/v1/changes?since={first['cursor']}&wait=20&project=other").json()
+        assert [one["serial"] for one in found["changes"]] == [3]
+        for timer in timers:
+            timer.join()
+
+
+def test_many_requests_wait_and_hold_no_thread(drawn: DrawnJournal):
+    drawn.add()
+    with drawn.client() as client:
+        waiting = [raw_request(client.url, "/v1/changes?since=now&wait=30") for _ in range(100)]
+        time.sleep(1)
+        began = time.monotonic()
+        assert client.get("/v1/changes").status_code == 200
+        assert time.monotonic() - began < 2
+        threads = sum(one.name.startswith(("service", "streams")) for one in threading.enumerate())
+        assert threads <= 40
+        drawn.add()
+        answers = [read_to_end(one) for one in waiting]
+    assert all(b'"serial":2,' in answer for answer in answers)
+
+
+def test_a_stream_has_what_is_there_and_what_comes(drawn: DrawnJournal):
+    drawn.add(3)
+    with drawn.client() as client:
+        with requests.get(f"{client.url}v1/changes/stream?since=0", stream=True, timeout=30) as answer:
+            assert answer.headers["content-type"] == "text/event-stream"
+            events = events_of(answer)
+            first = list(islice(events, 3))
+            assert [one.data["serial"] for one in first] == [1, 2, 3]
+            drawn.add(2)
+            assert [one.data["serial"] for one in islice(events, 2)] == [4, 5]
+        again = {"Last-Event-ID": first[1].id}
+        with requests.get(f"{client.url}v1/changes/stream", stream=True, timeout=30, headers=again) as answer:
+            assert [one.data["serial"] for one in islice(events_of(answer), 3)] == [3, 4, 5]
+        wrong = client.get("/v1/changes/stream", headers={"Last-Event-ID": "none"})
+        assert (wrong.status_code, wrong.json()["parameter"]) == (404, "Last-Event-ID")
+        head = client.request("HEAD", "/v1/changes/stream")
+        assert (head.status_code, head.content) == (200, b"")
+
+
+def test_a_comment_shows_that_a_stream_lives_and_carries_its_cursor(
+    drawn: DrawnJournal, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(changes, "HEARTBEAT_S", 0.3)
+    drawn.add()
+    with (
+        drawn.client() as client,
+        requests.get(f"{client.url}v1/changes/stream?project=other", stream=True, timeout=30) as answer,
+    ):
+        stream = lines_of(answer)
+        lines = list(islice(stream, 8))
+        assert lines.count(":") + lines.count(": ") >= 2
+        ids = [line.removeprefix("id: ") for line in lines if line.startswith("id: ")]
+        assert ids[0] == str(Cursor.after_serial(1))
+        drawn.add()
+        assert f"id: {Cursor.after_serial(2)}" in islice(stream, 60)
+
+
+def test_a_client_that_takes_nothing_is_left_and_holds_up_no_other(drawn: DrawnJournal):
+    drawn.add(400, blob="x" * 60_000)
+    with drawn.client(service_timeout_s=2) as client:
+        stalled = [raw_request(client.url, "/v1/changes/stream?since=0", receive_buffer=4_096) for _ in range(30)]
+        time.sleep(0.5)
+        with requests.get(f"{client.url}v1/changes/stream?since=now", stream=True, timeout=30) as answer:
+            drawn.add()
+            began = time.monotonic()
+            assert next(events_of(answer)).data["serial"] == 401
+            assert time.monotonic() - began < 4
+        ends = time.monotonic() + 20
+        while time.monotonic() < ends:
+            metrics = client.get("/metrics").text
+            [left] = [
+                line for line in metrics.splitlines() if line.startswith("pypi_assets_service_slow_clients_total ")
+            ]
+            if float(left.split()[1]) >= 30:
+                break
+            time.sleep(0.2)
+        else:
+            pytest.fail(left)
+        taken = [len(read_some(one)) for one in stalled]
+        assert max(taken) < 24_000_000  # of 24 MB; what was sent is what the sockets hold
+
+
+def read_some(connection) -> bytes:
+    try:
+        return read_to_end(connection)
+    except ConnectionError:
+        return b""
+
+
+def test_a_slow_client_gets_all(drawn: DrawnJournal):
+    drawn.add(100, blob="x" * 60_000)
+    with (
+        drawn.client(service_timeout_s=5) as client,
+        requests.get(f"{client.url}v1/changes/stream?since=0", stream=True, timeout=30) as answer,
+    ):
+        found = []
+        for one in islice(events_of(answer), 100):
+            found.append(one.data["serial"])
+            if len(found) % 25 == 0:
+                time.sleep(0.5)
+        assert found == list(range(1, 101))
+
+
+def test_the_server_ends_while_streams_are_open(drawn: DrawnJournal):
+    drawn.add()
+    with drawn.client() as client:
+        open_ones = [
+            raw_request(client.url, "/v1/changes/stream"),
+            raw_request(client.url, "/v1/changes?since=now&wait=60"),
+        ]
+        time.sleep(0.5)
+        began = time.monotonic()
+    assert time.monotonic() - began < 10
+    for one in open_ones:
+        assert read_some(one).startswith(b"HTTP/1.1 200")
+
+
+def test_what_the_journal_no_longer_has_is_gone(drawn: DrawnJournal):
+    write_streams(open_storage((drawn.home / "storage").as_uri()), {}, 20, start=10)
+    with drawn.client() as client:
+        answer = client.get("/v1/changes?since=5")
+        assert (answer.status_code, answer.json()["parameter"]) == (410, "since")
+        assert "begins after serial 10" in answer.json()["detail"]
+        assert client.get("/v1/changes").json()["through"] == 20
+
+
+def test_a_damaged_file_is_a_problem_without_its_name(drawn: DrawnJournal):
+    drawn.add(5)
+    [segment] = (drawn.home / "storage" / "journal" / "index" / "0001").glob("*.zst")
+    segment.write_bytes(b"no segment")
+    with drawn.client() as client:
+        answer = client.get("/v1/changes")
+        assert answer.status_code == 503
+        assert "pypi-assets journal verify" in answer.json()["detail"]
+        assert "storage" not in answer.json()["detail"]

@@ -1,0 +1,112 @@
+"""What is remembered of the journal, and waiting for more: one look for all, and none where nothing waits."""
+
+import asyncio
+import time
+from pathlib import Path
+
+import pytest
+
+from pypi_assets.journal.reading import NoJournalError
+from pypi_assets.service import published_changes
+from pypi_assets.service.published_changes import PublishedChanges
+from pypi_assets.service.threads import Threads
+from pypi_assets.storage.store import open_storage
+from pypi_assets_tests.service.drawn_journal import DrawnJournal
+
+
+@pytest.fixture
+def drawn(tmp_path: Path) -> DrawnJournal:
+    return DrawnJournal(tmp_path / "home")
+
+
+def changes_of(drawn: DrawnJournal) -> PublishedChanges:
+    return PublishedChanges(lambda: open_storage((drawn.home / "storage").as_uri()))
+
+
+def test_what_is_made_is_remembered_until_more_is_published(drawn: DrawnJournal):
+    changes, made = changes_of(drawn), []
+    with pytest.raises(NoJournalError):
+        changes.remembered("key", lambda: made.append(0))
+    drawn.add()
+    for expected in (1, 1):
+        assert changes.remembered("key", lambda: made.append(1) or len(made)) == expected
+    assert changes.remembered("other", lambda: made.append(2) or len(made)) == 2
+    drawn.add()
+    assert changes.remembered("key", lambda: made.append(3) or len(made)) == 3
+    for number in range(200):
+        changes.remembered(number, lambda: None)
+    assert changes.remembered("key", lambda: "again") == "again"
+
+
+def test_many_wait_with_one_look_a_time(drawn: DrawnJournal, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(published_changes, "LOOK_EVERY_S", 0.1)
+    drawn.add()
+    changes, looks = changes_of(drawn), []
+    journal = changes.journal
+    object.__setattr__(changes.tail(), "journal", _Counting(journal, looks))
+
+    async def run() -> tuple[list[bool], float]:
+        threads, loop = Threads(), asyncio.get_running_loop()
+        ended = loop.create_future()
+        began = loop.time()
+        waiting = [
+            asyncio.ensure_future(changes.wait_beyond(threads, 1, ("index", "content"), began + 20, ended))
+            for _ in range(200)
+        ]
+        await asyncio.sleep(0.5)
+        seen = len(looks)
+        drawn.add()
+        found = list(await asyncio.gather(*waiting))
+        took = loop.time() - began
+        assert 1 <= seen <= 8
+        await asyncio.sleep(0.5)
+        rest = len(looks)
+        await asyncio.sleep(0.3)
+        assert len(looks) == rest  # nothing waits
+        threads.close()
+        return found, took
+
+    found, took = asyncio.run(run())
+    assert found == [True] * 200
+    assert took < 5
+
+
+class _Counting:
+    def __init__(self, journal: object, looks: list[float]) -> None:
+        self._journal, self._looks = journal, looks
+
+    def heads(self, streams: tuple[str, ...]) -> object:
+        self._looks.append(time.monotonic())
+        return self._journal.heads(streams)
+
+
+def test_waiting_ends_in_time_and_with_its_client(drawn: DrawnJournal):
+    drawn.add()
+    changes = changes_of(drawn)
+
+    async def run() -> list[tuple[bool, bool]]:
+        threads, loop = Threads(), asyncio.get_running_loop()
+        ended, found = loop.create_future(), []
+        for after, until in ((None, 0.3), (0.2, 20)):
+            began = loop.time()
+            if after is not None:
+                loop.call_later(after, ended.cancel)
+            is_beyond = await changes.wait_beyond(threads, 1, ("index",), began + until, ended)
+            found.append((is_beyond, loop.time() - began < 3))
+        assert await changes.wait_beyond(threads, 0, ("index",), loop.time() + 9, loop.create_future())
+        threads.close()
+        return found
+
+    assert asyncio.run(run()) == [(False, True), (False, True)]
+
+
+def test_without_a_journal_waiting_ends_in_time(drawn: DrawnJournal):
+    changes = changes_of(drawn)
+
+    async def run() -> bool:
+        threads, loop = Threads(), asyncio.get_running_loop()
+        found = await changes.wait_beyond(threads, 0, ("index",), loop.time() + 0.3, loop.create_future())
+        threads.close()
+        return found
+
+    assert not asyncio.run(run())
