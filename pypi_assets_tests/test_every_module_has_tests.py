@@ -20,6 +20,7 @@ DEFINE_ONLY = {
     "distributions/record.py": "values",
     "leveldbs/datasets/depgraph/files.py": "types",
     "leveldbs/format/errors.py": "errors",
+    "mirror/errors.py": "errors",
     "service/names.py": "types",
 }
 """Modules that do nothing, and what they define: there is nothing to test about them alone."""

@@ -41,6 +41,7 @@ MAY_IMPORT = {
     "journal": {"dumps", "storage", "catalog"},
     "lookup": {"leveldbs", "dumps", "catalog", "distributions", "storage", "locations", "locks"},
     "export": {"lookup", "locks", "distributions"},
+    "mirror": {"journal", "leveldbs", "dumps", "catalog", "storage", "index"},
     "resolve": {"lookup", "dumps", "catalog", "distributions", "locks", "storage"},
     "devindex": {"index", "distributions"},
     "assembly": {"setting_variables", "settings", "index", "distributions", "catalog", "crawl", "storage", "progress"},

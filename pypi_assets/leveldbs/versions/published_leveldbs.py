@@ -12,8 +12,8 @@ from pypi_assets.storage.published import name_objects, publish_part
 from pypi_assets.storage.store import Storage
 
 PART = "leveldbs"
-_LOOKED_AT = 5
-"""Versions of a dataset, when a serial is searched that all datasets have."""
+_LOOKED_AT = 2
+"""Versions of a dataset, when a serial is searched that all datasets have: older ones may be deleted at any moment."""
 
 
 def publish_leveldbs(storage: Storage) -> None:

@@ -1,0 +1,155 @@
+"""Commands that follow another instance's published files."""
+
+import fcntl
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from pypi_assets import terminal
+from pypi_assets.cli.options import JSON, command
+from pypi_assets.progress import Progress
+from pypi_assets.terminal import print_json, print_json_line, print_message
+
+if TYPE_CHECKING:
+    from pypi_assets.mirror.following import Round
+
+_LEAST_INTERVAL_S = 1.0
+
+
+@click.group("mirror")
+def mirror_group() -> None:
+    """Follow another instance's published files, without crawling.
+
+    The mirror answers look-ups, pages and the Simple index of the latest serial. It needs neither a catalog nor the
+    index.
+    """
+
+
+@command("run", "--from https://assets.example.org/storage --follow", group=mirror_group)
+@click.option(
+    "--from", "url", metavar="URL", required=True, help="https:// (static files), s3://, gs://, az://, file://."
+)
+@click.option("--follow", is_flag=True, help="Go on until stopped; without it, one round.")
+@click.option(
+    "--interval",
+    "interval_s",
+    default=60.0,
+    show_default=True,
+    type=click.FloatRange(_LEAST_INTERVAL_S),
+    help="With --follow: seconds between two rounds.",
+)
+@click.option(
+    "--concurrency", default=4, show_default=True, type=click.IntRange(1, 64), help="How many files are copied at once."
+)
+@click.option("--verify", is_flag=True, help="Compare the dumps and LevelDBs that are held with their hashes as well.")
+@JSON
+def mirror_run_command(
+    url: str, interval_s: float, concurrency: int, *, follow: bool, verify: bool, as_json: bool
+) -> None:
+    """Copy what the instance at URL has published and is not here yet.
+
+    URL is the root of its storage, which has published.json. Each file is checked against its manifest, and the journal
+    against its chain. What was copied before it was stopped is not copied again.
+    """
+    from pypi_assets.index.connections import Network
+    from pypi_assets.mirror.following import Mirror
+    from pypi_assets.mirror.following import follow as keep_following
+    from pypi_assets.mirror.sources import open_source
+    from pypi_assets.settings import load_settings
+    from pypi_assets.storage.store import open_storage
+
+    settings = load_settings()
+    network = Network(
+        proxy=settings.proxy,
+        ca_file=str(settings.ca_file) if settings.ca_file else None,
+        client_cert=str(settings.client_cert) if settings.client_cert else None,
+    )
+    source = open_source(url, connections=concurrency, network=network)
+    storage = open_storage(settings.resolved_storage_url)
+    with _alone(settings.resolved_home), terminal.progress_shown() as report:
+        mirror = Mirror(
+            source,
+            storage,
+            grace_s=settings.superseded_kept_hours * 3600,
+            at_once=concurrency,
+            verify=verify,
+            progress=lambda files: report(Progress("files", files, 0)),
+        )
+        try:
+            if not follow:
+                _print_round(mirror.run(), as_json=as_json)
+                return
+            keep_following(
+                mirror,
+                interval_s,
+                stop=threading.Event(),
+                done=lambda done: _print_round(done, as_json=as_json, only_changes=True),
+                failed=lambda error, pause_s: print_message(f"{error}\nThe next round begins in {pause_s:.0f} s."),
+            )
+        finally:
+            source.close()
+
+
+@command("status", group=mirror_group)
+@JSON
+def mirror_status_command(*, as_json: bool) -> None:
+    """Show what the mirror holds, and how it follows its source."""
+    from pypi_assets.mirror.mirror_state import mirror_status
+    from pypi_assets.settings import load_settings
+    from pypi_assets.storage.store import open_storage
+
+    status = mirror_status(open_storage(load_settings().resolved_storage_url, read_only=True))
+    if as_json:
+        print_json(asdict(status))
+        return
+    print_message(f"{status.state}: {status.source}")
+    if status.index_url is not None:
+        print_message(f"index: {status.index_url}")
+        print_message(f"dumps: up to serial {status.dumps_serial}")
+    for dataset, version in status.leveldbs.items():
+        print_message(f"{dataset}: version {version}")
+    for stream, through in status.journal.items():
+        print_message(f"journal, {stream}: up to serial {through}")
+    print_message(f"complete since: {_time(status.synced_at)}; looked at last: {_time(status.checked_at)}")
+    if status.error is not None:
+        print_message(f"fails since {_time(status.failing_since)}: {status.error}")
+
+
+def _print_round(done: "Round", *, as_json: bool, only_changes: bool = False) -> None:
+    if only_changes and not (done.files or done.deleted):
+        return
+    if as_json:
+        print_json_line(asdict(done))
+        return
+    if not done.files:
+        print_message(f"nothing is new; dumps reach serial {done.dumps_serial}")
+    else:
+        print_message(f"{done.files:,} files ({done.size:,} bytes) copied; dumps reach serial {done.dumps_serial}")
+    if done.deleted:
+        print_message(f"{done.deleted:,} files deleted that nothing names any more")
+    if done.unknown_datasets:
+        names = ", ".join(done.unknown_datasets)
+        print_message(f"not copied, since this version of pypi-assets does not know them: {names}")
+
+
+def _time(at: float | None) -> str:
+    from datetime import UTC, datetime
+
+    return "never" if at is None else datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+@contextmanager
+def _alone(home: Path) -> Iterator[None]:
+    """Keeps a second run of the same home out; the lock ends with the process."""
+    home.mkdir(parents=True, exist_ok=True)
+    with (home / "mirror.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise click.ClickException(f"another process runs the mirror of {home}") from None
+        yield

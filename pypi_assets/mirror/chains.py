@@ -1,0 +1,179 @@
+"""The journal's chains: a source's must go on with what is held, manifest by manifest, before any of it is copied."""
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from pypi_assets.journal.segment_files import (
+    Head,
+    JournalDamagedError,
+    Manifest,
+    decode_manifest,
+    head_path,
+    manifest_path,
+    read_head,
+)
+from pypi_assets.mirror.copying import Copying
+from pypi_assets.mirror.errors import BehindError, ForkError, RefusedSourceError
+from pypi_assets.mirror.sources import Source, small_file
+from pypi_assets.mirror.wanted import is_segment_name
+from pypi_assets.storage.store import NotFoundError, Storage
+
+_MOST_MANIFEST_BYTES = 16 * 1024
+_BATCH = 64
+
+
+@dataclass(frozen=True, slots=True)
+class StreamPlan:
+    """What a stream's new `head` adds to what is held: the manifests after it, of a chain that was checked."""
+
+    head: Head
+    manifests: tuple[Manifest, ...]
+
+
+def plan_stream(source: Source, storage: Storage, head: Head, *, at_once: int = 4) -> StreamPlan:
+    """Checks the chain that leads to `head` against what is held, and returns what is new.
+
+    Raises ForkError, which names the stream, the number and the serial of the first difference; BehindError where the
+    source has less of the same chain; RefusedSourceError where it is no chain; SourceError.
+    """
+    held = read_head(storage, head.stream)
+    if held is not None and held.generation > head.generation:
+        raise ForkError(
+            f"the stream {head.stream} of {source.name} is at generation {head.generation}, and generation"
+            f" {held.generation} is held up to serial {held.end}: the source began again"
+        )
+    if held is None or held.generation < head.generation:
+        held = Head(head.stream, head.generation, head.start, head.start, 0, None)
+    fetch = _Fetched(source, head, at_once)
+    if (held.start != head.start and held.number and head.number) or not _goes_on(fetch, storage, held, head):
+        raise _fork(fetch, storage, held, head)
+    if head.number < held.number:
+        raise BehindError(
+            f"the stream {head.stream} of {source.name} ends at serial {head.end}, and what is held at {held.end}"
+        )
+    return StreamPlan(head, _followed(fetch, held, head))
+
+
+def copy_stream(copying: Copying, plan: StreamPlan, *, holds: Callable[[Manifest], bool]) -> None:
+    """Copies what is new of a stream: segments, then their manifests in order, then the head.
+
+    Segments that the storage `holds` are not copied. Raises RefusedSourceError, SourceError.
+    """
+    storage, head = copying.storage, plan.head
+    for first in range(0, len(plan.manifests), _BATCH):
+        some = plan.manifests[first : first + _BATCH]
+        copying.segments(one for one in some if not holds(one))
+        for manifest in some:
+            storage.put(manifest_path(manifest.stream, manifest.generation, manifest.number), manifest.encode())
+    if (last := open_segment(head)) is not None and not holds(last):
+        copying.segments([last])
+    if read_head(storage, head.stream) != head:
+        storage.put(head_path(head.stream), head.encode())
+
+
+def open_segment(head: Head) -> Manifest | None:
+    """What follows the chain of a head and is not whole yet, as if it were its next segment."""
+    found = head.open
+    if found is None:
+        return None
+    return Manifest(
+        head.stream,
+        head.generation,
+        head.number + 1,
+        found.serials,
+        found.name,
+        found.records,
+        found.content_bytes,
+        found.sha256,
+        head.digest,
+    )
+
+
+def held_manifest(storage: Storage, stream: str, generation: int, number: int) -> Manifest | None:
+    """A manifest that is held; None where there is none that can be read."""
+    path = manifest_path(stream, generation, number)
+    try:
+        return decode_manifest(storage.get(path), storage.uri(path))
+    except (NotFoundError, JournalDamagedError):
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Fetched:
+    """The manifests of a source's stream."""
+
+    source: Source
+    head: Head
+    at_once: int
+
+    def one(self, number: int) -> Manifest:
+        path = manifest_path(self.head.stream, self.head.generation, number)
+        content = small_file(self.source, path, _MOST_MANIFEST_BYTES)
+        try:
+            manifest = decode_manifest(content, f"{self.source.name}/{path}")
+        except JournalDamagedError as error:
+            raise RefusedSourceError(str(error)) from error
+        named = (manifest.stream, manifest.generation, manifest.number)
+        if named != (self.head.stream, self.head.generation, number) or not is_segment_name(manifest.name):
+            raise RefusedSourceError(f"{self.source.name}/{path} is the manifest of another segment")
+        if not 0 <= manifest.content_bytes < 2**53:
+            raise RefusedSourceError(f"{self.source.name}/{path} has a size that cannot be")
+        return manifest
+
+    def many(self, numbers: Iterable[int]) -> list[Manifest]:
+        with ThreadPoolExecutor(self.at_once, "manifests") as threads:
+            return list(threads.map(self.one, numbers))
+
+
+def _goes_on(fetch: _Fetched, storage: Storage, held: Head, head: Head) -> bool:
+    """Whether one of the two chains begins with the other."""
+    if head.number > held.number:
+        return held.number == 0 or fetch.one(held.number + 1).previous == held.digest
+    if head.number == held.number:
+        return head.digest == held.digest
+    own = held_manifest(storage, held.stream, held.generation, head.number)
+    return head.number == 0 or (own is not None and own.digest == head.digest)
+
+
+def _followed(fetch: _Fetched, held: Head, head: Head) -> tuple[Manifest, ...]:
+    """The manifests after what is held, each of which names the one before."""
+    found: list[Manifest] = []
+    digest, end = held.digest, held.end if held.number else head.start
+    for first in range(held.number + 1, head.number + 1, _BATCH):
+        for manifest in fetch.many(range(first, min(first + _BATCH, head.number + 1))):
+            if manifest.previous != digest or manifest.serials.start != end:
+                raise RefusedSourceError(
+                    f"segment {manifest.number} of the stream {head.stream} of {fetch.source.name} does not follow the"
+                    f" one before, which ends at serial {end}"
+                )
+            found.append(manifest)
+            digest, end = manifest.digest, manifest.serials.end
+    if (digest, end) != (head.digest, head.end):
+        raise RefusedSourceError(
+            f"the chain of the stream {head.stream} of {fetch.source.name} does not end as its head names it, at"
+            f" segment {head.number} and serial {head.end}"
+        )
+    return tuple(found)
+
+
+def _fork(fetch: _Fetched, storage: Storage, held: Head, head: Head) -> RefusedSourceError:
+    """The error that names the first segment in which the source differs from what is held."""
+    low, high = 1, min(held.number, head.number)
+    while low < high:
+        middle = (low + high) // 2
+        own = held_manifest(storage, held.stream, held.generation, middle)
+        if own is not None and own.digest == fetch.one(middle).digest:
+            low = middle + 1
+        else:
+            high = middle
+    own = held_manifest(storage, held.stream, held.generation, low)
+    if own is not None and head.number > held.number and own.digest == fetch.one(low).digest:
+        return RefusedSourceError(
+            f"segment {low + 1} of the stream {head.stream} of {fetch.source.name} does not follow"
+        )
+    serial = own.serials.start if own is not None else held.start
+    return ForkError(
+        f"the stream {head.stream} of {fetch.source.name} forks from what is held: segment {low}, after serial"
+        f" {serial}, is another one. What is held stays; follow the source that it is from, or use an empty storage"
+    )

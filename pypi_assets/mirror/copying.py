@@ -1,0 +1,142 @@
+"""Copies files from a source into the storage: a few at once, in little memory, each checked before it has its name.
+
+So a file that is there is whole, and a kill leaves nothing but whole files. Which files are wanted is not decided here.
+"""
+
+import hashlib
+import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import BinaryIO
+
+import zstandard
+
+from pypi_assets.journal.segment_files import Manifest as Segment
+from pypi_assets.journal.segment_files import segment_path
+from pypi_assets.mirror.errors import RefusedSourceError, SourceError, VanishedError, WrongContentError
+from pypi_assets.mirror.sources import Source
+from pypi_assets.mirror.wanted import WantedFile
+from pypi_assets.storage.store import READ_BUFFER_BYTES, NotFoundError, Storage
+
+ATTEMPTS = 3
+"""Of a file whose source does not answer. What has wrong content is not requested again."""
+_PAUSE_S = 1.0
+_SPARE_BYTES = 64 * 1024
+_MOST_WINDOW_BYTES = 32 * 1024**2
+
+
+@dataclass(frozen=True)
+class Copying:
+    """From where to where, how many files `at_once`, and what receives the bytes of each file that was copied."""
+
+    source: Source
+    storage: Storage
+    at_once: int = 4
+    copied: Callable[[int], None] = lambda _size: None
+    sleep: Callable[[float], None] = time.sleep
+
+    def files(self, wanted: Iterable[WantedFile]) -> None:
+        """Copies files. Raises RefusedSourceError, SourceError; what was copied by then stays."""
+        self._all(lambda file: self._file(file), list(wanted))
+
+    def segments(self, wanted: Iterable[Segment]) -> None:
+        """Copies segments of the journal, whose hashes are of their content. Raises as `files`."""
+        self._all(lambda segment: self._segment(segment), list(wanted))
+
+    def holds(self, file: WantedFile) -> bool:
+        """Whether the storage has the file, by its hash: it is read."""
+        return self.storage.exists(file.path) and _hash_of(self.storage, file.path) == (file.sha256, file.size)
+
+    def _all(self, copy: Callable[..., None], wanted: list[WantedFile] | list[Segment]) -> None:
+        if not wanted:
+            return
+        with ThreadPoolExecutor(self.at_once, "mirror") as threads:
+            futures = [threads.submit(copy, one) for one in wanted]
+            try:
+                wait(futures, return_when=FIRST_EXCEPTION)
+            finally:
+                threads.shutdown(wait=True, cancel_futures=True)
+        failures = [error for one in futures if one.done() and not one.cancelled() and (error := one.exception())]
+        # what refuses the source counts more than what can be transient
+        for error in sorted(failures, key=lambda error: not isinstance(error, RefusedSourceError)):
+            raise error
+
+    def _file(self, file: WantedFile) -> None:
+        with self._received(file.path, file.size) as (local, size, sha256):
+            if (size, sha256) != (file.size, file.sha256):
+                raise WrongContentError(
+                    f"{self.source.name}/{file.path} has {size:,} bytes with the sha256 {sha256}, and its manifest"
+                    f" names {file.size:,} with {file.sha256}"
+                )
+            self.storage.put(file.path, local)
+        self.copied(file.size)
+
+    def _segment(self, segment: Segment) -> None:
+        path = segment_path(segment)
+        most = segment.content_bytes + segment.content_bytes // 64 + _SPARE_BYTES
+        with self._received(path, most) as (local, size, _):
+            check_segment(local, segment, f"{self.source.name}/{path}")
+            local.seek(0)
+            self.storage.put(path, local)
+        self.copied(size)
+
+    @contextmanager
+    def _received(self, path: str, most_bytes: int) -> "Iterator[tuple[BinaryIO, int, str]]":
+        """A file as an unnamed local one, at its start, with its size and hash."""
+        for attempt in range(1, ATTEMPTS + 1):
+            with self.storage.unnamed_file() as local:
+                try:
+                    size, sha256 = self._receive(path, most_bytes, local)
+                except VanishedError:
+                    raise
+                except SourceError:
+                    if attempt == ATTEMPTS:
+                        raise
+                    self.sleep(_PAUSE_S * attempt)
+                    continue
+                local.seek(0)
+                yield local, size, sha256
+                return
+
+    def _receive(self, path: str, most_bytes: int, local: BinaryIO) -> tuple[int, str]:
+        digest, size = hashlib.sha256(), 0
+        with self.source.chunks(path) as chunks:
+            for chunk in chunks:
+                size += len(chunk)
+                if size > most_bytes:
+                    raise WrongContentError(
+                        f"{self.source.name}/{path} has more than the {most_bytes:,} bytes that its manifest allows"
+                    )
+                digest.update(chunk)
+                local.write(chunk)
+        return size, digest.hexdigest()
+
+
+def check_segment(local: BinaryIO, segment: Segment, name: str) -> None:
+    """Raises WrongContentError where a compressed segment is not what its manifest names; keeps little in memory."""
+    digest, size, records = hashlib.sha256(), 0, 0
+    try:
+        decompressor = zstandard.ZstdDecompressor(max_window_size=_MOST_WINDOW_BYTES)
+        with decompressor.stream_reader(local, read_across_frames=True, closefd=False) as reader:
+            while size <= segment.content_bytes and (chunk := reader.read(READ_BUFFER_BYTES)):
+                digest.update(chunk)
+                size += len(chunk)
+                records += chunk.count(b"\n")
+    except zstandard.ZstdError as error:
+        raise WrongContentError(f"{name} is no segment: {error}") from error
+    if (size, records, digest.hexdigest()) != (segment.content_bytes, segment.records, segment.sha256):
+        raise WrongContentError(f"{name} is not what its manifest names: its records have another size or sha256")
+
+
+def _hash_of(storage: Storage, path: str) -> tuple[str, int]:
+    digest, size = hashlib.sha256(), 0
+    try:
+        with storage.open(path) as stream:
+            while chunk := stream.read(READ_BUFFER_BYTES):
+                digest.update(chunk)
+                size += len(chunk)
+    except NotFoundError:
+        return "", -1
+    return digest.hexdigest(), size

@@ -1,0 +1,272 @@
+"""Follows a source: one round reads its published.json, copies what is new, and puts published.json last.
+
+So a reader of the mirror always finds a whole state, and what was copied before a kill is not copied again. Nothing of
+a source that is not what it may be is taken over, and what is held stays.
+"""
+
+import random
+import shutil
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from pypi_assets.journal.segment_files import Manifest, segment_path
+from pypi_assets.mirror.chains import StreamPlan, copy_stream, held_manifest, plan_stream
+from pypi_assets.mirror.copying import Copying
+from pypi_assets.mirror.errors import (
+    BehindError,
+    ForkError,
+    MirrorError,
+    RefusedSourceError,
+    SourceError,
+    VanishedError,
+)
+from pypi_assets.mirror.mirror_state import MirrorState, read_mirror, write_mirror
+from pypi_assets.mirror.sources import Source, small_file
+from pypi_assets.mirror.unnamed_files import delete_unnamed, superseded_since
+from pypi_assets.mirror.wanted import (
+    MOST_PUBLISHED_BYTES,
+    Publication,
+    PublishedState,
+    WantedFile,
+    fetch_dump,
+    fetch_version,
+    held_publication,
+    read_state,
+)
+from pypi_assets.storage.published import PUBLISHED
+from pypi_assets.storage.root_owner import require_owner
+from pypi_assets.storage.store import NotFoundError, Storage, StorageError
+
+LONGEST_PAUSE_S = 3600.0
+ROUNDS = 5
+"""How often one round begins again, where files vanish since the source publishes and cleans up at that moment."""
+_PAUSE_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """What one round did: how many files and bytes were copied, and how many files were deleted. `dumps_serial` is
+    that of what is held now."""
+
+    dumps_serial: int
+    files: int
+    size: int
+    deleted: int
+    unknown_datasets: tuple[str, ...] = ()
+
+
+@dataclass
+class Mirror:
+    """A mirror of a `source` in a `storage`. `progress` receives the count of files that were copied.
+
+    With `verify`, what is held is compared with its hashes, and copied again where it differs.
+    """
+
+    source: Source
+    storage: Storage
+    grace_s: float
+    at_once: int = 4
+    verify: bool = False
+    progress: Callable[[int], None] = lambda _files: None
+    clock: Callable[[], float] = time.time
+    sleep: Callable[[float], None] = time.sleep
+    _files: int = 0
+    _size: int = 0
+
+    def run(self) -> Round:
+        """Performs one round. Raises MirrorError; what is held stays as it is, and mirror.json has the error.
+
+        Raises MirrorError at once where the storage is not a mirror's, but one that is written by a catalog of its own.
+        """
+        state = self._own_state()
+        now = self.clock()
+        state = replace(state, source=self.source.name, checked_at=now)
+        try:
+            done, superseded = self._round(state)
+        except (MirrorError, StorageError) as error:
+            since = state.failing_since or now
+            is_refused = isinstance(error, RefusedSourceError)
+            self._note(replace(state, failing_since=since, error=str(error)[:2_000], is_refused=is_refused))
+            raise
+        write_mirror(
+            self.storage,
+            replace(state, synced_at=now, failing_since=None, error=None, is_refused=False, superseded=superseded),
+        )
+        return done
+
+    def _note(self, state: MirrorState) -> None:
+        try:
+            write_mirror(self.storage, state)
+        except StorageError:
+            return  # the error that is being raised is about the same storage, or comes first
+
+    def _own_state(self) -> MirrorState:
+        state = read_mirror(self.storage)
+        if state is None:
+            if self.storage.exists(PUBLISHED):
+                raise MirrorError(
+                    f"{self.storage.url} is written by a catalog of its own, and not by a mirror: give the mirror a"
+                    " storage of its own (PYPI_ASSETS_HOME or PYPI_ASSETS_STORAGE_URL)"
+                )
+            state = MirrorState(self.source.name)
+            write_mirror(self.storage, state)
+        return state
+
+    def _round(self, state: MirrorState) -> tuple[Round, dict[str, float]]:
+        self._files = self._size = 0
+        content = self._published()
+        for attempt in range(1, ROUNDS + 1):
+            try:
+                held, is_new = self._follow(content)
+                break
+            except VanishedError as error:
+                before, content = content, self._published()
+                if attempt == ROUNDS or (content == before and attempt > 1):
+                    raise MirrorError(f"the source names what it does not have: {error}") from error
+                self.sleep(_PAUSE_S * attempt)
+        now = self.clock()
+        if not is_new and all(since >= now - self.grace_s for since in state.superseded.values()):
+            return Round(held.dumps_serial, 0, 0, 0, held.unknown_datasets), dict(state.superseded)
+        superseded = superseded_since(self.storage, held, state.superseded, now)
+        deleted = delete_unnamed(self.storage, held, superseded, now - self.grace_s)
+        gone = {stored.path for stored in deleted}
+        left = {root: since for root, since in superseded.items() if root not in gone}
+        return Round(held.dumps_serial, self._files, self._size, len(deleted), held.unknown_datasets), left
+
+    def _published(self) -> bytes:
+        try:
+            return small_file(self.source, PUBLISHED, MOST_PUBLISHED_BYTES)
+        except VanishedError as error:
+            raise SourceError(
+                f"nothing is published at {self.source.name}: it has no {PUBLISHED}, which each publication of a dump,"
+                " of a LevelDB version or of the journal writes"
+            ) from error
+
+    def _follow(self, content: bytes) -> tuple[PublishedState, bool]:
+        """Copies what a published.json names, and puts it last. Returns what is held then, and whether it is new."""
+        wanted = read_state(content, f"{self.source.name}/{PUBLISHED}")
+        held = self._held()
+        if held is not None and held.content == content and not self.verify:
+            return wanted, False
+        require_owner(self.storage, wanted.index_url)
+        if held is not None and wanted.dumps_serial < held.dumps_serial:
+            raise BehindError(
+                f"{self.source.name} has dumps up to serial {wanted.dumps_serial}, and up to {held.dumps_serial} are"
+                " held: it was set back, or is a mirror that lags"
+            )
+        plans = [plan_stream(self.source, self.storage, head, at_once=self.at_once) for head in wanted.heads.values()]
+        versions = [
+            fetch_version(self.source, dataset, named)
+            for dataset, entries in wanted.leveldbs.items()
+            for named in entries
+        ]
+        dumps = [fetch_dump(self.source, named) for named in wanted.dumps]
+        self._copy(versions, dumps, plans, held)
+        self.storage.put(PUBLISHED, content)
+        return wanted, True
+
+    def _held(self) -> PublishedState | None:
+        try:
+            return read_state(self.storage.get(PUBLISHED), self.storage.uri(PUBLISHED))
+        except (NotFoundError, RefusedSourceError):
+            return None
+
+    def _copy(
+        self,
+        versions: list[Publication],
+        dumps: list[Publication],
+        plans: list[StreamPlan],
+        held: PublishedState | None,
+    ) -> None:
+        copying = Copying(self.source, self.storage, self.at_once, self._copied, self.sleep)
+        known = self._known(held)
+        missing = {one.root: self._missing(copying, one, known) for one in (*versions, *dumps)}
+        self._require_space(
+            sum({file.path: file.size for files in missing.values() for file in files}.values())
+            + sum(manifest.content_bytes // 8 for plan in plans for manifest in plan.manifests)
+        )
+        copied: set[str] = set()
+        for publication in (*versions, *dumps):
+            files = [file for file in missing[publication.root] if file.path not in copied]
+            copying.files(files)
+            copied.update(file.path for file in files)
+            for path, content in publication.objects:
+                self._put_object(path, content)
+        for plan in plans:
+            copy_stream(copying, plan, holds=self._holds_segment)
+
+    def _known(self, held: PublishedState | None) -> set[WantedFile]:
+        """The files of what is held, which were checked when they were copied."""
+        if held is None or self.verify:
+            return set()
+        found = (held_publication(self.storage, root) for root in held.roots)
+        return {file for publication in found if publication is not None for file in publication.files}
+
+    def _missing(self, copying: Copying, publication: Publication, known: set[WantedFile]) -> list[WantedFile]:
+        """The files of a publication that are not there, by their sizes, and by their hashes where they are new."""
+        folders = {file.path.rpartition("/")[0] for file in publication.files}
+        sizes = {stored.path: stored.size for folder in folders for stored in self.storage.list(folder)}
+        return [
+            file
+            for file in publication.files
+            if sizes.get(file.path) != file.size or (file not in known and not copying.holds(file))
+        ]
+
+    def _holds_segment(self, segment: Manifest) -> bool:
+        """Whether a segment was copied before: its manifest was put after it, or it is open and of this hash."""
+        own = held_manifest(self.storage, segment.stream, segment.generation, segment.number)
+        is_held = own == segment or segment.name.startswith("open-")
+        return is_held and self.storage.exists(segment_path(segment))
+
+    def _put_object(self, path: str, content: bytes) -> None:
+        """Puts a manifest or an input list. One that is there already never becomes another one."""
+        try:
+            if (own := self.storage.get(path)) == content:
+                return
+        except NotFoundError:
+            own = None
+        if own is not None:
+            raise ForkError(
+                f"{self.source.name}/{path} is not the one that is held, though none is ever replaced: the source began"
+                " again, or what is held is damaged. It stays; use an empty storage for this source, or delete the file"
+            )
+        self.storage.put(path, content)
+
+    def _require_space(self, size: int) -> None:
+        if self.storage.root is None:
+            return
+        free = shutil.disk_usage(self.storage.root).free
+        if size > free:
+            raise MirrorError(f"{size:,} bytes are to be copied, and {free:,} are free at {self.storage.root}")
+
+    def _copied(self, size: int) -> None:
+        self._files += 1
+        self._size += size
+        self.progress(self._files)
+
+
+def follow(
+    mirror: Mirror,
+    interval_s: float,
+    *,
+    stop: threading.Event,
+    done: Callable[[Round], None],
+    failed: Callable[[Exception, float], None],
+) -> None:
+    """Performs rounds, `interval_s` apart, until `stop` is set. `done` receives each round.
+
+    After errors the pauses grow, to an hour at most; `failed` receives the error and the pause in seconds.
+    """
+    failures = 0
+    while not stop.is_set():
+        try:
+            done(mirror.run())
+            failures, pause_s = 0, interval_s
+        except (MirrorError, StorageError) as error:
+            failures += 1
+            pause_s = min(interval_s * 2 ** min(failures, 16), max(LONGEST_PAUSE_S, interval_s))
+            pause_s *= random.uniform(0.75, 1.0)
+            failed(error, pause_s)
+        stop.wait(pause_s)

@@ -1,0 +1,99 @@
+"""What a mirror remembers: the object `mirror.json` of its storage. It also marks the storage as a mirror's.
+
+It names the source without credentials, when the source was last followed to its end, since when it fails and why,
+and since when what lies in the storage is not named by published.json any more.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+
+import orjson
+
+from pypi_assets.mirror.errors import MirrorError
+from pypi_assets.mirror.wanted import read_state
+from pypi_assets.storage.published import PUBLISHED
+from pypi_assets.storage.store import NotFoundError, Storage
+
+MIRROR = "mirror.json"
+FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class MirrorState:
+    """Times are in unix seconds. `checked_at` is when the source was last looked at; `synced_at` when all that it
+    named was there. `superseded` has since when, by the path of what it begins with."""
+
+    source: str
+    checked_at: float | None = None
+    synced_at: float | None = None
+    failing_since: float | None = None
+    error: str | None = None
+    is_refused: bool = False
+    superseded: Mapping[str, float] = field(default_factory=dict)
+
+    def encode(self) -> bytes:
+        """As it is stored."""
+        return orjson.dumps({"format": FORMAT, **asdict(self)}, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+
+
+@dataclass(frozen=True, slots=True)
+class MirrorStatus:
+    """What a mirror holds and how it follows. `state` is `following`, `failing`, `refused` or `empty`."""
+
+    state: str
+    source: str | None
+    index_url: str | None
+    checked_at: float | None
+    synced_at: float | None
+    failing_since: float | None
+    error: str | None
+    dumps_serial: int | None
+    leveldbs: Mapping[str, int]
+    journal: Mapping[str, int]
+
+
+def read_mirror(storage: Storage) -> MirrorState | None:
+    """What a mirror remembers; None where the storage is no mirror's. Raises MirrorError where it is damaged."""
+    try:
+        fields = orjson.loads(storage.get(MIRROR))
+        if fields.pop("format") != FORMAT:
+            raise ValueError("another format")
+        return MirrorState(**fields)
+    except NotFoundError:
+        return None
+    except (orjson.JSONDecodeError, AttributeError, KeyError, TypeError, ValueError) as error:
+        raise MirrorError(f"{storage.uri(MIRROR)} is damaged ({error}): delete it and run the mirror again") from error
+
+
+def write_mirror(storage: Storage, state: MirrorState) -> None:
+    """Replaces what the mirror remembers."""
+    storage.put(MIRROR, state.encode())
+
+
+def mirror_status(storage: Storage) -> MirrorStatus:
+    """What the mirror in a storage holds. Raises MirrorError where the storage is no mirror's."""
+    state = read_mirror(storage)
+    if state is None:
+        raise MirrorError(f"{storage.url} is not the storage of a mirror: run `pypi-assets mirror run --from URL`")
+    try:
+        held = read_state(storage.get(PUBLISHED), storage.uri(PUBLISHED))
+    except NotFoundError:
+        held = None
+    following = "following" if held is not None else "empty"
+    failing = "refused" if state.is_refused else "failing"
+    return MirrorStatus(
+        state=following if state.error is None else failing,
+        source=state.source,
+        index_url=held.index_url if held else None,
+        checked_at=state.checked_at,
+        synced_at=state.synced_at,
+        failing_since=state.failing_since,
+        error=state.error,
+        dumps_serial=held.dumps_serial if held else None,
+        leveldbs={
+            dataset: int(entries[-1].path.rpartition("/")[2])
+            for dataset, entries in (held.leveldbs.items() if held else ())
+            if entries
+        },
+        journal={stream: head.through for stream, head in (held.heads.items() if held else ())},
+    )

@@ -1,0 +1,111 @@
+"""The clean-up of a mirror: what published.json has not named for the grace time is deleted.
+
+A reader of the mirror, or a mirror of it, may still follow what was named before. It needs no catalog.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+
+from pypi_assets.dumps.dump_paths import DUMPS
+from pypi_assets.dumps.dump_paths import MANIFEST_NAME as DUMP_MANIFEST
+from pypi_assets.journal.publishing import OPEN_PREFIX
+from pypi_assets.journal.segment_files import JOURNAL, segment_path, stream_path
+from pypi_assets.leveldbs.datasets.registry import DATASETS
+from pypi_assets.leveldbs.versions.input_lists import stored_input_lists
+from pypi_assets.leveldbs.versions.leveldb_paths import input_list_path, leveldbs_path
+from pypi_assets.mirror.chains import open_segment
+from pypi_assets.mirror.wanted import PublishedState, held_publication
+from pypi_assets.storage.store import Storage, StoredObject
+
+
+def superseded_since(
+    storage: Storage, held: PublishedState, before: Mapping[str, float], now: float
+) -> dict[str, float]:
+    """Since when each dump, version, generation and open segment in the storage is not named any more, by its path.
+
+    Times are in unix seconds.
+
+    `before` is what this returned the last time: what is new in it counts from `now` on.
+    """
+    heads = held.heads.values()
+    named = held.roots | {stream_path(head.stream, head.generation) for head in heads}
+    named |= {segment_path(segment) for head in heads if (segment := open_segment(head)) is not None}
+    return {root: before.get(root, now) for root in _roots(storage) if root not in named}
+
+
+def delete_unnamed(
+    storage: Storage, held: PublishedState, superseded: Mapping[str, float], before: float
+) -> list[StoredObject]:
+    """Deletes what was superseded before `before` (unix seconds), and older files that nothing names; returns them.
+
+    Input lists and manifests go before the files that they name. Where something that stays cannot be read, nothing of
+    its dataset is deleted.
+    """
+    list(storage.delete_unfinished(before))
+    found = [
+        *_of_publications(storage, DUMPS, held, superseded, before),
+        *(one for dataset in DATASETS for one in _of_publications(storage, dataset, held, superseded, before)),
+        *_of_journal(storage, held, superseded, before),
+    ]
+    for stored in sorted(found, key=lambda one: not _is_root(one.path)):
+        storage.delete(stored.path)
+    for folder in sorted({one.path.rpartition("/")[0] for one in found}, reverse=True):
+        if (path := storage.local_path(folder)) is not None:
+            with suppress(OSError):  # not empty
+                path.rmdir()
+    return found
+
+
+def _roots(storage: Storage) -> Iterator[str]:
+    for stored in storage.list(DUMPS):
+        if stored.path.endswith(f"/{DUMP_MANIFEST}"):
+            yield stored.path
+    for dataset in DATASETS:
+        for version in stored_input_lists(storage, dataset):
+            yield input_list_path(dataset, version)
+    of_journal = [stored.path for stored in storage.list(JOURNAL) if stored.path.count("/") > 2]
+    yield from {_generation(path) for path in of_journal}
+    yield from (path for path in of_journal if _is_open(path))
+
+
+def _is_root(path: str) -> bool:
+    return "/input_lists/" in path or path.endswith(f"/{DUMP_MANIFEST}")
+
+
+def _of_publications(
+    storage: Storage, folder: str, held: PublishedState, superseded: Mapping[str, float], before: float
+) -> Iterator[StoredObject]:
+    over = {root for root, since in superseded.items() if since < before}
+    kept = {root for root in (held.roots | superseded.keys()) - over if root.startswith(f"{folder}/")}
+    named: set[str] = set()
+    for root in kept:
+        publication = held_publication(storage, root)
+        if publication is None:
+            return
+        named.update((root, *(file.path for file in publication.files), *(path for path, _ in publication.objects)))
+    prefixes = [DUMPS] if folder == DUMPS else [f"{folder}/input_lists", leveldbs_path(folder)]
+    for prefix in prefixes:
+        for stored in storage.list(prefix):
+            if stored.path not in named and (stored.path in over or stored.last_modified.timestamp() < before):
+                yield stored
+
+
+def _of_journal(
+    storage: Storage, held: PublishedState, superseded: Mapping[str, float], before: float
+) -> Iterator[StoredObject]:
+    """Other segments of a generation that is named stay: the journal of a mirror has no end of its own."""
+    named = {stream_path(head.stream, head.generation) for head in held.heads.values()}
+    for stored in storage.list(JOURNAL):
+        if stored.path.count("/") > 2:
+            root = _generation(stored.path)
+            root = stored.path if root in named and _is_open(stored.path) else root
+            if superseded.get(root, before) < before:
+                yield stored
+
+
+def _generation(path: str) -> str:
+    return "/".join(path.split("/")[:3])
+
+
+def _is_open(path: str) -> bool:
+    return path.rpartition("/")[2].startswith(OPEN_PREFIX)

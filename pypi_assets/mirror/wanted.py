@@ -1,0 +1,276 @@
+"""What a source's `published.json` names, read and checked: nothing of it is trusted before its hash is compared.
+
+Manifests are read by the code that reads one's own, from a storage in memory. Here is what that code takes for granted
+of files that this project wrote: names that lead nowhere else, sizes that can be, JSON that fits into memory.
+"""
+
+import hashlib
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import orjson
+
+from pypi_assets.catalog.reports.journal_records import Stream
+from pypi_assets.dumps.dump_format import DumpDamagedError
+from pypi_assets.dumps.dump_manifest import read_manifest
+from pypi_assets.dumps.dump_paths import DUMPS, file_path
+from pypi_assets.dumps.dump_paths import manifest_path as dump_manifest_path
+from pypi_assets.journal.segment_files import Head, JournalDamagedError, head_path, read_head
+from pypi_assets.leveldbs.datasets.registry import DATASETS
+from pypi_assets.leveldbs.format.errors import LeveldbError
+from pypi_assets.leveldbs.versions.input_lists import read_input_list
+from pypi_assets.leveldbs.versions.leveldb_manifest import read_published
+from pypi_assets.leveldbs.versions.leveldb_paths import MANIFEST_NAME, input_list_path, leveldb_path
+from pypi_assets.mirror.errors import MirrorError, RefusedSourceError, WrongContentError
+from pypi_assets.mirror.sources import Source, StoredSource, small_file
+from pypi_assets.storage.published import FORMAT, PARTS, Named
+from pypi_assets.storage.store import NotFoundError, Storage, open_storage
+
+MOST_PUBLISHED_BYTES = 1024**2
+MOST_DUMP_MANIFEST_BYTES = 256 * 1024
+MOST_MANIFEST_BYTES = 16 * 1024**2
+MOST_DUMPS = 512
+MOST_VERSIONS = 4
+"""Of a dataset, at once."""
+MOST_SEGMENTS = 5_000_000
+MOST_FILE_BYTES = 64 * 1024**3
+MOST_VALUES = 500_000
+"""Of one manifest: a parser needs some hundred bytes of memory for each."""
+_T = TypeVar("_T")
+_MOST_NUMBER = 2**53
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_DUMP_DIRECTORY = re.compile(r"[0-9]{1,18}-[0-9]{1,18}(?:\.[0-9]{1,9})?")
+_DUMP_FILE = re.compile(r"python_distribution_data[0-9]{4}(?:\.[0-9]{1,9})?\.json\.gz")
+_DUMP_PATH = re.compile(rf"{DUMPS}/{_DUMP_DIRECTORY.pattern}/{_DUMP_FILE.pattern}")
+_VERSION_DIRECTORY = re.compile(r"[0-9]{5,18}(?:\.[0-9]{1,9})?")
+_LEVELDB_FILE = re.compile(r"[0-9]{6,18}\.(?:ldb|log)|MANIFEST-[0-9]{6,18}|CURRENT")
+_SEGMENT_NAME = re.compile(r"(?:open-)?[0-9]{1,18}-[0-9]{1,18}\.[0-9a-f]{16}\.jsonl\.zst")
+
+
+@dataclass(frozen=True, slots=True)
+class WantedFile:
+    """A file that a manifest names, with its size in bytes and its hash."""
+
+    path: str
+    size: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """A dump or a LevelDB version: its `files`, then the small `objects` that make it exist, in this order.
+
+    `root` is the path of the object that published.json names.
+    """
+
+    root: str
+    files: tuple[WantedFile, ...]
+    objects: tuple[tuple[str, bytes], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedState:
+    """What `content`, a published.json, names."""
+
+    content: bytes
+    index_url: str
+    dumps_serial: int
+    dumps: tuple[Named, ...]
+    leveldbs: Mapping[str, tuple[Named, ...]]
+    heads: Mapping[str, Head]
+    unknown_datasets: tuple[str, ...] = ()
+
+    @property
+    def roots(self) -> set[str]:
+        """The paths of the objects that dumps and versions begin with."""
+        return {named.path for named in (*self.dumps, *(one for of in self.leveldbs.values() for one in of))}
+
+
+def read_state(content: bytes, name: str) -> PublishedState:
+    """The state that a published.json describes; `name` is what errors call it. Raises RefusedSourceError."""
+    fields = _object(_parsed(content, name), name)
+    if fields.get("format") != FORMAT:
+        raise RefusedSourceError(f"{name} is in a format that this version of pypi-assets does not know: upgrade it")
+    index_url = fields.get("index_url")
+    if not isinstance(index_url, str) or not 0 < len(index_url) < 2_000:
+        raise RefusedSourceError(f"{name} names no index: the source has to write to its storage once more")
+    dumps, leveldbs, heads = (_part(fields, part, name) for part in PARTS)
+    known = {dataset: leveldbs[dataset] for dataset in DATASETS if dataset in leveldbs}
+    return PublishedState(
+        content=content,
+        index_url=index_url,
+        dumps_serial=_number(dumps.get("serial", 0), name),
+        dumps=_named(dumps.get("manifests", []), MOST_DUMPS, name),
+        leveldbs={dataset: _named(entries, MOST_VERSIONS, name) for dataset, entries in known.items()},
+        heads={stream.value: _head(stream, heads[stream], name) for stream in Stream if stream in heads},
+        unknown_datasets=tuple(sorted(leveldbs.keys() - DATASETS.keys())),
+    )
+
+
+def fetch_dump(source: Source, named: Named) -> Publication:
+    """A dump of which the source names the manifest. Raises RefusedSourceError, SourceError."""
+    directory = named.path.removeprefix(f"{DUMPS}/").partition("/")[0]
+    if _DUMP_DIRECTORY.fullmatch(directory) is None or named.path != dump_manifest_path(directory):
+        raise RefusedSourceError(f"{source.name} names {named.path!r}, which is not the path of a dump's manifest")
+    content = _fetch_named(source, named, MOST_DUMP_MANIFEST_BYTES)
+    staged = open_storage("memory:///")
+    staged.put(named.path, content)
+    name = f"{source.name}/{named.path}"
+    manifest = _checked(name, lambda: read_manifest(staged, directory))
+    files = tuple(
+        _wanted(file_path(directory, _plain(file.name, _DUMP_FILE, name)), file.size, file.sha256, name)
+        for file in manifest.files
+    )
+    return Publication(named.path, files, ((named.path, content),))
+
+
+def fetch_version(source: Source, dataset: str, named: Named) -> Publication:
+    """A LevelDB version of which the source names the input list. Raises RefusedSourceError, SourceError."""
+    number = named.path.rpartition("/")[2]
+    if re.fullmatch(r"[0-9]{5,18}", number) is None or named.path != input_list_path(dataset, int(number)):
+        raise RefusedSourceError(f"{source.name} names {named.path!r}, which is not the path of an input list")
+    listed = _fetch_named(source, named, MOST_MANIFEST_BYTES)
+    staged = open_storage("memory:///")
+    staged.put(named.path, listed)
+    name = f"{source.name}/{named.path}"
+    inputs = _checked(name, lambda: read_input_list(staged, dataset, int(number)))
+    if _VERSION_DIRECTORY.fullmatch(inputs.directory) is None or not all(map(_DUMP_PATH.fullmatch, inputs.inputs)):
+        raise RefusedSourceError(f"{name} names files that are not where dumps and LevelDBs lie")
+    path = f"{leveldb_path(dataset, inputs.directory)}/{MANIFEST_NAME}"
+    content = small_file(source, path, MOST_MANIFEST_BYTES)
+    if hashlib.sha256(content).hexdigest() != inputs.manifest_sha256:
+        raise WrongContentError(f"{source.name}/{path} is not the manifest that {named.path} names: its sha256 differs")
+    _parsed(content, name)
+    staged.put(path, content)
+    name = f"{source.name}/{path}"
+    manifest = _checked(name, lambda: read_published(staged, dataset, int(number))).manifest
+    if (manifest.dataset, manifest.version, manifest.directory) != (dataset, int(number), inputs.directory):
+        raise RefusedSourceError(f"{name} is the manifest of another version")
+    files = tuple(
+        _wanted(
+            f"{leveldb_path(dataset, _plain(file.directory, _VERSION_DIRECTORY, name))}"
+            f"/{_plain(file.name, _LEVELDB_FILE, name)}",
+            file.size,
+            file.sha256,
+            name,
+        )
+        for file in manifest.files
+    )
+    return Publication(named.path, files, ((path, content), (named.path, listed)))
+
+
+def held_publication(storage: Storage, path: str) -> Publication | None:
+    """A publication that is held, by the path of what it begins with; None where it is not there whole."""
+    source = StoredSource(storage)
+    try:
+        named = Named.of(path, storage.get(path))
+        if path.startswith(f"{DUMPS}/"):
+            return fetch_dump(source, named)
+        return fetch_version(source, path.partition("/")[0], named)
+    except (MirrorError, NotFoundError):
+        return None
+
+
+def is_segment_name(name: str) -> bool:
+    """Whether a segment of a journal can have this name."""
+    return _SEGMENT_NAME.fullmatch(name) is not None
+
+
+def _fetch_named(source: Source, named: Named, most_bytes: int) -> bytes:
+    content = small_file(source, named.path, most_bytes)
+    if Named.of(named.path, content) != named:
+        raise WrongContentError(
+            f"{source.name}/{named.path} is not what published.json names: its size or its sha256 differs"
+        )
+    if named.path.endswith(".json"):
+        _parsed(content, f"{source.name}/{named.path}")
+    return content
+
+
+def _parsed(content: bytes, name: str) -> Any:
+    if sum(map(content.count, (b",", b"[", b"{"))) > MOST_VALUES:
+        raise RefusedSourceError(f"{name} has more than {MOST_VALUES:,} values")
+    try:
+        return orjson.loads(content)
+    except orjson.JSONDecodeError as error:
+        raise RefusedSourceError(f"{name} is not JSON: {error}") from error
+
+
+def _checked(name: str, read: Callable[[], _T]) -> _T:
+    try:
+        return read()
+    except (DumpDamagedError, LeveldbError, JournalDamagedError, TypeError, ValueError, AttributeError) as error:
+        raise RefusedSourceError(f"{name} cannot be read: {str(error)[:500]}") from error
+
+
+def _head(stream: Stream, fields: object, name: str) -> Head:
+    staged = open_storage("memory:///")
+    staged.put(head_path(stream), orjson.dumps(fields))
+    head = _checked(name, lambda: read_head(staged, stream))
+    if head is None or head.stream != stream.value:
+        raise RefusedSourceError(f"{name} has no head of the stream {stream.value}")
+    for value in (head.generation, head.start, head.end, head.number):
+        _number(value, name)
+    if not 0 < head.generation < 10_000 or head.number > MOST_SEGMENTS or (head.digest is None) != (head.number == 0):
+        raise RefusedSourceError(f"{name} has a head of the stream {stream.value} that cannot be")
+    if head.digest is not None:
+        _hash(head.digest, name)
+    if head.open is not None:
+        if head.open.serials.start != head.end:
+            raise RefusedSourceError(f"{name} has an open segment of the stream {stream.value} after a gap")
+        _plain(head.open.name, _SEGMENT_NAME, name)
+        _number(head.open.content_bytes, name)
+        _hash(head.open.sha256, name)
+    return head
+
+
+def _named(entries: object, most: int, name: str) -> tuple[Named, ...]:
+    if not isinstance(entries, list) or len(entries) > most:
+        raise RefusedSourceError(f"{name} has something else where a list of at most {most} belongs")
+    found = []
+    for entry in entries:
+        fields = _object(entry, name)
+        path = fields.get("path")
+        if not isinstance(path, str):
+            raise RefusedSourceError(f"{name} names something without a path")
+        found.append(Named(path, _number(fields.get("size"), name), _hash(fields.get("sha256"), name)))
+    return tuple(found)
+
+
+def _wanted(path: str, size: object, sha256: object, name: str) -> WantedFile:
+    bytes_of_file = _number(size, name)
+    if bytes_of_file > MOST_FILE_BYTES:
+        raise RefusedSourceError(f"{name} names {path} with {bytes_of_file:,} bytes, more than a file may have")
+    return WantedFile(path, bytes_of_file, _hash(sha256, name))
+
+
+def _plain(text: object, pattern: re.Pattern[str], name: str) -> str:
+    if not isinstance(text, str) or pattern.fullmatch(text) is None:
+        raise RefusedSourceError(f"{name} names {str(text)[:200]!r}, which no file there is called")
+    return text
+
+
+def _hash(value: object, name: str) -> str:
+    if not isinstance(value, str) or _SHA256.fullmatch(value) is None:
+        raise RefusedSourceError(f"{name} has {str(value)[:80]!r} where a sha256 belongs")
+    return value
+
+
+def _number(value: object, name: str) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < _MOST_NUMBER:
+        raise RefusedSourceError(f"{name} has {str(value)[:80]!r} where a number belongs")
+    return value
+
+
+def _part(fields: Mapping[str, Any], part: str, name: str) -> Mapping[str, Any]:
+    """A part of published.json; nothing of it may be published yet."""
+    found = fields.get(part)
+    return {} if found is None else _object(found, name)
+
+
+def _object(value: object, name: str) -> Mapping[str, Any]:
+    if not isinstance(value, dict):
+        raise RefusedSourceError(f"{name} has something else where an object belongs")
+    return value

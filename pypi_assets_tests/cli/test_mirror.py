@@ -1,0 +1,104 @@
+"""The commands `mirror ...`, and what answers over a mirror, which has neither a catalog nor an index."""
+
+import fcntl
+import json
+import os
+import signal
+import subprocess
+import time
+
+from pypi_assets.mirror.mirror_state import mirror_status
+from pypi_assets.service.service import open_service
+from pypi_assets.settings import load_settings
+from pypi_assets.storage.store import open_storage
+from pypi_assets_tests.cli.commands import PROCESS, Commands
+from pypi_assets_tests.mirror.conftest import Origin, assert_whole
+from pypi_assets_tests.mirror.conftest import origin as origin
+from pypi_assets_tests.service.published import client_of
+
+PATHS = ("simple/", "simple/demo/", "v1/modules/yaml", "v1/projects/demo", "project/demo", "module/yaml")
+
+
+def test_a_mirror_answers_look_ups_pages_and_the_simple_index_without_a_catalog(
+    commands: Commands, origin: Origin
+) -> None:
+    message = commands.done("mirror", "run", "--from", origin.files.url).stderr
+    assert "files (" in message
+    assert "copied; dumps reach serial 27" in message
+    assert (
+        commands.done("mirror", "run", "--from", origin.files.url).stderr == "nothing is new; dumps reach serial 27\n"
+    )
+    assert not (commands.home / "catalog.sqlite").exists()
+
+    found = commands.json("lookup", "module", "yaml")
+    assert {one["project"] for one in found["results"]} == {"PyYAML", "yaml-copy"}
+    assert commands.json("lookup", "dependents", "pyyaml")["results"]
+    assert "no catalog" in commands.refused("lookup", "module", "yaml", "--at-serial", "5")
+
+    with origin.published.client() as first:
+        service = open_service(load_settings(service_refresh_s=3600))
+        try:
+            with client_of(service) as last:
+                for path in (
+                    "simple/",
+                    "simple/demo/",
+                    "v1/modules/yaml",
+                    "v1/projects/demo",
+                    "project/demo",
+                    "module/yaml",
+                ):
+                    accepts = {"Accept": "application/vnd.pypi.simple.v1+json"} if "simple" in path else {}
+                    here, there = (client.get(path, headers=accepts) for client in (last, first))
+                    assert (path, here.status_code) == (path, there.status_code)
+                    if "simple" in path:
+                        assert here.json() == there.json()
+                past = last.get("at/5/simple/demo/")
+                assert past.status_code == 503
+                assert int(past.headers["Retry-After"]) > 0
+                assert past.json()["type"].endswith("#no-catalog")
+        finally:
+            service.close()
+
+
+def test_the_status_is_for_people_and_programs(commands: Commands, origin: Origin) -> None:
+    open_storage((commands.home / "storage").as_uri())
+    assert "not the storage of a mirror" in commands.refused("mirror", "status")
+    done = json.loads(commands.done("mirror", "run", "--from", origin.files.url, "--json").stdout)
+    assert done["files"] > 0
+    assert (done["dumps_serial"], done["deleted"], done["unknown_datasets"]) == (27, 0, [])
+    status = commands.json("mirror", "status")
+    assert (status["state"], status["dumps_serial"], status["source"]) == ("following", 27, origin.files.url)
+    commands.refused("mirror", "run", "--from", "http://127.0.0.1:9")
+    text = commands.done("mirror", "status").stderr
+    assert "failing: http://127.0.0.1:9" in text
+    assert "dumps: up to serial 27" in text
+    assert "fails since" in text
+
+
+def test_a_url_that_is_none_and_a_second_run_are_refused(commands: Commands, origin: Origin) -> None:
+    assert "not the URL of a source" in commands.refused("mirror", "run", "--from", "rsync://x/y")
+    commands.home.mkdir(exist_ok=True)
+    with (commands.home / "mirror.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        message = commands.refused("mirror", "run", "--from", origin.files.url)
+        assert "another process runs the mirror" in message
+
+
+def test_it_follows_until_it_is_stopped_and_can_be_killed(commands: Commands, origin: Origin) -> None:
+    storage = open_storage((commands.home / "storage").as_uri())
+    command = [*PROCESS, "mirror", "run", "--from", origin.files.url, "--follow", "--interval", "1", "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=os.environ) as killed:
+        assert killed.stdout is not None
+        assert json.loads(killed.stdout.readline())["files"] > 0
+        killed.kill()
+    assert_whole(storage)
+    with subprocess.Popen(command, stderr=subprocess.PIPE, env=os.environ) as stopped:
+        checked_at = mirror_status(storage).checked_at
+        while mirror_status(storage).checked_at == checked_at:
+            assert stopped.poll() is None
+            time.sleep(0.05)
+        stopped.send_signal(signal.SIGINT)
+        _, errors = stopped.communicate()
+    assert stopped.returncode == 130
+    assert b"Stopped." in errors
+    assert_whole(storage)

@@ -1,0 +1,134 @@
+"""A source's chain goes on with what is held, or the first difference is named."""
+
+import hashlib
+from collections.abc import Sequence
+
+import pytest
+import zstandard
+
+from pypi_assets.catalog.ledger.serial_range import SerialRange
+from pypi_assets.journal.segment_files import (
+    Head,
+    Manifest,
+    OpenSegment,
+    manifest_path,
+    read_head,
+    segment_path,
+    write_head,
+    write_manifest,
+)
+from pypi_assets.mirror.chains import copy_stream, open_segment, plan_stream
+from pypi_assets.mirror.copying import Copying
+from pypi_assets.mirror.errors import BehindError, ForkError, RefusedSourceError, VanishedError
+from pypi_assets.mirror.sources import StoredSource
+from pypi_assets.storage.store import Storage, open_storage
+
+WIDTH = 10
+
+
+def chain(texts: Sequence[str], *, generation: int = 1, opened: str = "", start: int = 0) -> tuple[Storage, Head]:
+    """A storage with a stream that has a segment for each text, and its head."""
+    storage = open_storage("memory:///")
+    previous, end = None, start
+    for number, text in enumerate(texts, 1):
+        serials = SerialRange(end, end + WIDTH)
+        manifest = Manifest("index", generation, number, serials, *described(serials, text), previous)
+        storage.put(segment_path(manifest), zstandard.compress(text.encode()))
+        write_manifest(storage, manifest)
+        previous, end = manifest.digest, end + WIDTH
+    last = None
+    if opened:
+        serials = SerialRange(end, end + 3)
+        name, records, size, sha256 = described(serials, opened)
+        last = OpenSegment(serials, f"open-{name}", records, size, sha256)
+    head = Head("index", generation, start, end, len(texts), previous, last)
+    if (found := open_segment(head)) is not None:
+        storage.put(segment_path(found), zstandard.compress(opened.encode()))
+    write_head(storage, head)
+    return storage, head
+
+
+def described(serials: SerialRange, text: str) -> tuple[str, int, int, str]:
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    return f"{serials.key}.{digest[:16]}.jsonl.zst", text.count("\n"), len(text), digest
+
+
+def texts(count: int, other_from: int | None = None) -> list[str]:
+    return [
+        f"{number}{'x' if other_from is not None and number >= other_from else ''}\n" for number in range(1, count + 1)
+    ]
+
+
+def follow(source: Storage, head: Head, held: Storage) -> None:
+    plan = plan_stream(StoredSource(source), held, head)
+    copy_stream(Copying(StoredSource(source), held), plan, holds=lambda _segment: False)
+
+
+def test_a_stream_is_followed_and_goes_on() -> None:
+    held = open_storage("memory:///")
+    for count in (0, 1, 1, 3, 200):
+        source, head = chain(texts(count), opened="open\n")
+        follow(source, head, held)
+        assert read_head(held, "index") == head
+        published = {one.path: source.get(one.path) for one in source.list()}
+        assert published.items() <= {one.path: held.get(one.path) for one in held.list()}.items()
+
+
+@pytest.mark.parametrize(("held_count", "count"), [(9, 9), (9, 12), (9, 4), (1, 1), (1, 3)])
+@pytest.mark.parametrize("first", [1, 2, 3, 4, 9])
+def test_the_first_difference_of_a_fork_is_named(held_count: int, count: int, first: int) -> None:
+    if first > min(held_count, count):
+        return
+    held, _ = chain(texts(held_count))
+    before = {one.path: held.get(one.path) for one in held.list()}
+    source, head = chain(texts(count, other_from=first))
+    with pytest.raises(ForkError, match=rf"stream index .*: segment {first}, after serial {(first - 1) * WIDTH}, is"):
+        follow(source, head, held)
+    assert {one.path: held.get(one.path) for one in held.list()} == before
+
+
+def test_less_of_the_same_chain_is_behind_and_no_fork() -> None:
+    held, _ = chain(texts(9))
+    for count in (0, 1, 8):
+        with pytest.raises(BehindError, match=f"ends at serial {count * WIDTH}, and what is held at 90"):
+            follow(*chain(texts(count)), held)
+
+
+def test_a_new_generation_begins_again_and_an_older_one_is_refused() -> None:
+    held, _ = chain(texts(3))
+    source, head = chain(texts(5, other_from=1), generation=2)
+    follow(source, head, held)
+    assert read_head(held, "index") == head
+    with pytest.raises(ForkError, match="is at generation 1, and generation 2 is held"):
+        follow(*chain(texts(9)), held)
+
+
+def test_a_chain_that_does_not_lead_to_its_head_is_refused_before_anything_is_copied() -> None:
+    source, head = chain(texts(4))
+    held = open_storage("memory:///")
+    wrong = Head("index", 1, 0, 40, 4, "0" * 64)
+    with pytest.raises(RefusedSourceError, match="does not end as its head names it"):
+        follow(source, wrong, held)
+    path = manifest_path("index", 1, 2)
+    content = source.get(path)
+    source.put(path, content.replace(b'"records":1', b'"records":2'))
+    with pytest.raises(RefusedSourceError, match=r"segment 3 .* does not follow"):
+        follow(source, head, held)
+    for broken in (b"", b"{}", content.replace(b"10-20", b"../../x"), content.replace(b"index", b"content")):
+        source.put(path, broken)
+        with pytest.raises(RefusedSourceError):
+            follow(source, head, held)
+    source.delete(path)
+    with pytest.raises(VanishedError):
+        follow(source, head, held)
+    assert [*held.list()] == []
+
+
+def test_a_chain_that_does_not_go_on_with_the_same_one_is_no_fork() -> None:
+    held, _ = chain(texts(2))
+    source, head = chain(texts(4))
+    path = manifest_path("index", 1, 3)
+    fields = source.get(path)
+    source.put(path, fields.replace(fields.split(b'"previous":"')[1][:64], b"0" * 64))
+    with pytest.raises(RefusedSourceError, match=r"segment 3 .* does not follow"):
+        follow(source, head, held)

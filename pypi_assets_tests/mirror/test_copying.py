@@ -1,0 +1,110 @@
+"""Files have their names once they are right; whatever else a source sends leaves nothing behind."""
+
+import hashlib
+import io
+from pathlib import Path
+
+import pytest
+import zstandard
+
+from pypi_assets.catalog.ledger.serial_range import SerialRange
+from pypi_assets.journal.segment_files import Manifest, segment_path
+from pypi_assets.mirror.copying import ATTEMPTS, Copying, check_segment
+from pypi_assets.mirror.errors import SourceError, VanishedError, WrongContentError
+from pypi_assets.mirror.sources import open_source
+from pypi_assets.mirror.wanted import WantedFile
+from pypi_assets.storage.store import open_storage
+from pypi_assets_tests.mirror.static_files import StaticFiles, send, send_endlessly, static_files
+
+
+def wanted(path: str, content: bytes) -> WantedFile:
+    return WantedFile(path, len(content), hashlib.sha256(content).hexdigest())
+
+
+@pytest.fixture
+def served(tmp_path: Path):
+    folder = tmp_path / "served"
+    folder.mkdir()
+    with static_files(folder) as files:
+        yield files
+
+
+def copying(served: StaticFiles, tmp_path: Path) -> Copying:
+    storage = open_storage((tmp_path / "storage").as_uri())
+    return Copying(open_source(served.url), storage, sleep=lambda _seconds: None)
+
+
+def test_files_are_copied_a_few_at_once(served: StaticFiles, tmp_path: Path) -> None:
+    files = {f"f{number}": bytes([number]) * 1000 * number for number in range(20)}
+    for name, content in files.items():
+        (served.folder / name).write_bytes(content)
+    one = copying(served, tmp_path)
+    one.files(wanted(name, content) for name, content in files.items())
+    assert {found.path: one.storage.get(found.path) for found in one.storage.list()} == files
+    assert one.holds(wanted("f3", files["f3"]))
+    assert not one.holds(wanted("f3", files["f4"]))
+    assert not one.holds(wanted("gone", b""))
+
+
+@pytest.mark.parametrize("answer", [send(b"good!"), send(b"god"), send(b"evil"), send(b""), send_endlessly])
+def test_what_is_not_the_file_is_refused_and_not_kept(answer, served: StaticFiles, tmp_path: Path) -> None:
+    served.answers["x"] = answer
+    one = copying(served, tmp_path)
+    with pytest.raises(WrongContentError, match="/x has"):
+        one.files([wanted("x", b"good")])
+    assert [*one.storage.list()] == []
+    assert served.requested == ["x"]  # it is not requested again
+
+
+def test_what_does_not_answer_is_requested_again(served: StaticFiles, tmp_path: Path) -> None:
+    (served.folder / "x").write_bytes(b"good")
+    one = copying(served, tmp_path)
+
+    def once(request) -> None:
+        del served.answers["x"]
+        send(b"", status=503)(request)
+
+    served.answers["x"] = once
+    one.files([wanted("x", b"good")])
+    assert one.storage.get("x") == b"good"
+    served.answers["y"] = send(b"", status=500)
+    with pytest.raises(SourceError):
+        one.files([wanted("y", b"good")])
+    assert served.requested.count("y") == ATTEMPTS
+    with pytest.raises(VanishedError):
+        one.files([wanted("z", b"good")])
+    assert served.requested.count("z") == 1
+
+
+def test_what_refuses_the_source_counts_more_than_what_is_transient(served: StaticFiles, tmp_path: Path) -> None:
+    served.answers.update({"bad": send(b"evil"), "gone": send(b"", status=404)})
+    with pytest.raises((WrongContentError, VanishedError)):
+        copying(served, tmp_path).files([wanted("gone", b"good"), wanted("bad", b"good")])
+
+
+LINES = b'{"serial":1}\n{"serial":2}\n'
+
+
+def segment(content: bytes = LINES, records: int = 2) -> Manifest:
+    name = f"0-9.{'a' * 16}.jsonl.zst"
+    sha256 = hashlib.sha256(content).hexdigest()
+    return Manifest("index", 1, 1, SerialRange(0, 9), name, records, len(content), sha256, None)
+
+
+def test_a_segment_is_compared_with_the_hash_of_its_records(served: StaticFiles, tmp_path: Path) -> None:
+    one, path = copying(served, tmp_path), segment_path(segment())
+    (served.folder / path).parent.mkdir(parents=True)
+    (served.folder / path).write_bytes(zstandard.compress(LINES, 19))
+    one.segments([segment()])
+    assert zstandard.decompress(one.storage.get(path)) == LINES
+    bomb = zstandard.compress(bytes(300 * 1024**2))
+    for content in (b"", b"x", zstandard.compress(LINES[:-1]), zstandard.compress(LINES + b"x"), bomb):
+        with pytest.raises(WrongContentError):
+            check_segment(io.BytesIO(content), segment(), "it")
+    with pytest.raises(WrongContentError):
+        check_segment(io.BytesIO(zstandard.compress(LINES)), segment(records=3), "it")
+    wide = zstandard.ZstdCompressor(
+        compression_params=zstandard.ZstdCompressionParameters(window_log=27, compression_level=1)
+    ).compressobj()
+    with pytest.raises(WrongContentError, match="no segment"):
+        check_segment(io.BytesIO(wide.compress(LINES) + wide.flush()), segment(), "it")

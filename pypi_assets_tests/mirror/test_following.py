@@ -1,0 +1,326 @@
+"""A mirror follows its source through kills, clean-ups, disappearance and hostility, and is whole at every moment."""
+
+import threading
+from pathlib import Path
+
+import orjson
+import pytest
+
+from pypi_assets.catalog.reports.journal_records import Stream
+from pypi_assets.dumps.full_dump import full_dump
+from pypi_assets.journal.publishing import begin_generation
+from pypi_assets.mirror.errors import BehindError, ForkError, MirrorError, RefusedSourceError, SourceError
+from pypi_assets.mirror.following import LONGEST_PAUSE_S, Mirror, Round, follow
+from pypi_assets.mirror.mirror_state import mirror_status, read_mirror
+from pypi_assets.mirror.sources import open_source
+from pypi_assets.storage.published import PUBLISHED
+from pypi_assets.storage.store import Storage, StorageError, open_storage
+from pypi_assets.upkeep.deletion import clean_versions_and_dumps
+from pypi_assets_tests.mirror.conftest import DAY_S, Mirrors, Origin, assert_whole, contents
+from pypi_assets_tests.mirror.static_files import send, static_files
+
+
+class KilledError(BaseException):
+    """The process is gone."""
+
+
+def test_a_mirror_has_what_its_source_names(origin: Origin, mirrors: Mirrors, tmp_path: Path) -> None:
+    for number, url in enumerate((origin.files.url, origin.storage.url)):
+        mirror = mirrors.of(url, f"m{number}")
+        done = mirror.run()
+        assert done.files > 15
+        assert contents(mirror.storage) == contents(origin.storage)
+        assert mirror.storage.get(PUBLISHED) == origin.storage.get(PUBLISHED)
+        assert mirror.storage.get("index.json") == origin.storage.get("index.json")
+        assert_whole(mirror.storage)
+        assert mirror.run() == Round(done.dumps_serial, 0, 0, 0)
+    assert not [path for path in origin.files.requested if path.endswith("/")]  # nothing is listed
+
+
+def test_only_what_is_new_is_copied(changing_origin: Origin, mirrors: Mirrors) -> None:
+    origin, mirror = changing_origin, mirrors.of(changing_origin.files.url)
+    mirror.run()
+    before = contents(mirror.storage)
+    for _ in range(2):
+        origin.publish()
+        origin.files.requested.clear()
+        mirror.run()
+        held = {path for path in before if path.endswith((".ldb", ".gz", ".zst")) or "/manifests/" in path}
+        assert not held & set(origin.files.requested)
+        before = contents(mirror.storage)
+        assert_whole(mirror.storage)
+    begin_generation(origin.published.catalog, origin.storage, Stream.OBSERVED)
+    mirror.run()
+    assert mirror.storage.exists("journal/observed/0002/manifests/00000001.json")
+    assert_whole(mirror.storage)
+
+
+def test_a_kill_at_any_write_leaves_a_whole_state_and_is_resumed(
+    origin: Origin, mirrors: Mirrors, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put = Storage.put
+    writes = 0
+
+    def counted(self: Storage, path: str, content: object) -> None:
+        nonlocal writes
+        writes += self.root is not None  # what is staged in memory is no write
+        if self.root is not None and writes == last:
+            raise KilledError
+        put(self, path, content)
+
+    monkeypatch.setattr(Storage, "put", counted)
+    last, runs = 0, 0
+    copied: list[int] = []
+    while True:
+        mirror = mirrors.of(origin.storage.url)
+        mirror.progress = lambda _files: copied.append(1)
+        writes, last, runs = 0, runs % 11 + 3, runs + 1
+        mirror.at_once = 1
+        try:
+            done = mirror.run()
+        except KilledError:
+            last = -1
+            assert_whole(mirror.storage)
+            assert runs < 60
+            continue
+        break
+    last = -1
+    assert runs > 5
+    assert contents(mirror.storage) == contents(origin.storage)
+    assert len(copied) == len([path for path in contents(origin.storage) if path.endswith(_FILES)])
+    assert done.dumps_serial == mirror_status(mirror.storage).dumps_serial
+
+
+_FILES = (".ldb", ".gz", ".zst", "CURRENT", "MANIFEST-000004")
+
+
+def test_what_vanishes_leads_to_published_json_again(changing_origin: Origin, mirrors: Mirrors) -> None:
+    origin = changing_origin
+
+    def publish_and_clean(path: str) -> None:
+        if path.endswith(".json.gz"):  # the round knows the former state by now
+            origin.files.before = lambda _path: None
+            full_dump(origin.published.catalog, origin.storage, 1, since=origin.published.catalog.clock())
+            origin.publish()
+            list(clean_versions_and_dumps(origin.published.catalog, origin.storage, grace_s=-60.0, versions_kept=1))
+
+    origin.files.before = publish_and_clean
+    mirror = mirrors.of(origin.files.url)
+    mirror.run()
+    assert origin.files.requested.count(PUBLISHED) > 1
+    assert mirror.storage.get(PUBLISHED) == origin.storage.get(PUBLISHED)
+    assert_whole(mirror.storage)
+
+
+def test_a_source_that_lacks_what_it_names_is_described(origin: Origin, mirrors: Mirrors) -> None:
+    path = "hashes/leveldbs/00004/CURRENT"
+    origin.files.answers[path] = send(b"", status=404)
+    mirror = mirrors.of(origin.files.url)
+    with pytest.raises(MirrorError, match=r"names what it does not have: .*hashes/leveldbs/00004/CURRENT"):
+        mirror.run()
+    assert mirror_status(mirror.storage).state == "failing"
+    assert_whole(mirror.storage)
+    del origin.files.answers[path]
+    mirror.run()
+    assert mirror_status(mirror.storage).state == "following"
+    assert contents(mirror.storage) == contents(origin.storage)
+
+
+def test_a_source_that_is_gone_leaves_all_and_the_status_has_since_when(
+    origin: Origin, mirrors: Mirrors, tmp_path: Path
+) -> None:
+    mirror = mirrors.of(origin.files.url)
+    mirror.run()
+    before = contents(mirror.storage)
+    (tmp_path / "empty").mkdir()
+    with static_files(tmp_path / "empty") as empty:
+        gone = mirrors.of(empty.url)
+        for _ in range(3):
+            mirrors.clock.now += 10
+            with pytest.raises(SourceError, match="nothing is published at"):
+                gone.run()
+    mirrors.clock.now += 10
+    with pytest.raises(SourceError, match="does not answer"):
+        gone.run()
+    status = mirror_status(mirror.storage)
+    assert (status.state, status.synced_at, status.failing_since, status.checked_at) == (
+        "failing",
+        mirrors.clock.now - 40,
+        mirrors.clock.now - 30,
+        mirrors.clock.now,
+    )
+    assert contents(mirror.storage) == before
+    assert mirrors.of(origin.files.url).run().files == 0
+    assert read_mirror(mirror.storage).error is None
+
+
+def test_a_fork_is_refused_with_stream_number_and_serial_and_what_is_held_stays(
+    origin: Origin, mirrors: Mirrors, changing_origin: Origin
+) -> None:
+    """Two operators follow indexes of their own, with the same name."""
+    mirror = mirrors.of(origin.files.url)
+    mirror.run()
+    before = contents(mirror.storage)
+    published = orjson.loads(changing_origin.storage.get(PUBLISHED)) | {"index_url": origin.published.index.url}
+    changing_origin.files.answers[PUBLISHED] = send(orjson.dumps(published))
+    other = mirrors.of(changing_origin.files.url)
+    with pytest.raises(ForkError, match=r"the stream (observed|content) of .* segment 1, after serial 0, is another"):
+        other.run()
+    assert contents(mirror.storage) == before
+    assert mirror_status(mirror.storage).state == "refused"
+    published["journal"] = None
+    changing_origin.files.answers[PUBLISHED] = send(orjson.dumps(published))
+    with pytest.raises(ForkError, match="is not the one that is held"):
+        other.run()
+    assert contents(mirror.storage) == before
+    assert mirror.run().files == 0
+
+
+def test_a_source_that_was_set_back_is_behind(changing_origin: Origin, mirrors: Mirrors) -> None:
+    origin = changing_origin
+    former = origin.storage.get(PUBLISHED)
+    origin.publish()
+    mirror = mirrors.of(origin.files.url)
+    mirror.run()
+    held = mirror.storage.get(PUBLISHED)
+    origin.files.answers[PUBLISHED] = send(former)
+    with pytest.raises(BehindError, match="set back"):
+        mirror.run()
+    assert mirror.storage.get(PUBLISHED) == held
+    assert mirror_status(mirror.storage).state == "failing"
+
+
+@pytest.mark.parametrize(
+    ("path", "answer"),
+    [
+        (PUBLISHED, send(b"[" * 2_000_000)),
+        (PUBLISHED, send(b"[" * 900_000)),
+        (PUBLISHED, send(b"<html>")),
+        ("modules/input_lists/00001", send(b"# leveldb: ../../x\n")),
+        ("modules/leveldbs/00001/_MANIFEST.json", send(b"{}")),
+        ("modules/leveldbs/00001/CURRENT", send(b"MANIFEST-000005\n")),
+        ("journal/content/0001/manifests/00000001.json", send(b"{}")),
+        (PUBLISHED, send(b"", status=302, Location="ftp://one.example/")),
+    ],
+)
+def test_what_a_hostile_source_sends_is_refused_and_nothing_is_taken_over(
+    path: str, answer, origin: Origin, mirrors: Mirrors
+) -> None:
+    mirror = mirrors.of(origin.files.url)
+    mirror.at_once = 1
+    origin.files.answers[path] = answer
+    try:
+        with pytest.raises(RefusedSourceError):
+            mirror.run()
+    finally:
+        origin.files.answers.clear()
+    assert mirror_status(mirror.storage).state == "refused"
+    assert not mirror.storage.exists(PUBLISHED)
+    assert not mirror.storage.exists("modules/input_lists/00001")
+    assert_whole(mirror.storage)
+
+
+def test_a_storage_of_a_catalog_or_of_another_index_is_refused(origin: Origin, mirrors: Mirrors) -> None:
+    mirror = Mirror(open_source(origin.files.url), origin.storage, grace_s=DAY_S)
+    with pytest.raises(MirrorError, match="written by a catalog of its own"):
+        mirror.run()
+    assert not origin.storage.exists("mirror.json")
+    other = mirrors.of(origin.files.url)
+    other.storage.put("index.json", b'{"index_url": "https://other.example/simple/"}')
+    with pytest.raises(StorageError, match="belongs to the index"):
+        other.run()
+    assert mirror_status(other.storage).error
+
+
+def test_no_space_is_an_error_before_anything_is_copied(
+    origin: Origin, mirrors: Mirrors, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Usage:
+        free = 100
+
+    monkeypatch.setattr("shutil.disk_usage", lambda _root: Usage)
+    mirror = mirrors.of(origin.files.url)
+    with pytest.raises(MirrorError, match="bytes are to be copied, and 100 are free"):
+        mirror.run()
+    assert contents(mirror.storage) == {}
+
+
+def test_verify_copies_what_is_damaged_again(origin: Origin, mirrors: Mirrors) -> None:
+    mirror = mirrors.of(origin.files.url)
+    mirror.run()
+    for path in ("modules/leveldbs/00001/CURRENT", "modules/leveldbs/00001/000005.ldb"):
+        content = bytearray(mirror.storage.get(path))
+        content[3] ^= 1
+        mirror.storage.put(path, bytes(content))
+    assert mirror.run().files == 0
+    done = mirrors.of(origin.files.url, verify=True).run()
+    assert done.files == 2
+    assert contents(mirror.storage) == contents(origin.storage)
+
+
+def test_a_chain_of_three_with_the_middle_one_killed_and_wiped(
+    changing_origin: Origin, mirrors: Mirrors, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    origin = changing_origin
+    middle = mirrors.of(origin.files.url, "middle")
+    middle.run()
+    assert middle.storage.root
+    with static_files(middle.storage.root) as files:
+        last = mirrors.of(files.url, "last")
+        last.run()
+        assert contents(last.storage) == contents(origin.storage)
+        origin.publish()
+        put = Storage.put
+
+        def killed(self: Storage, path: str, content: object) -> None:
+            if path.startswith("depgraph/input_lists"):
+                raise KilledError
+            put(self, path, content)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(Storage, "put", killed)
+            with pytest.raises(KilledError):
+                middle.run()
+        assert last.run().files == 0  # the middle one has still its former state
+        for stored in list(middle.storage.list()):
+            middle.storage.delete(stored.path)
+        with pytest.raises(SourceError, match="nothing is published"):
+            last.run()
+        assert_whole(last.storage)
+        again = mirrors.of(origin.files.url, "middle")
+        again.run()
+        last.run()
+        assert_whole(last.storage)
+        assert last.storage.get(PUBLISHED) == origin.storage.get(PUBLISHED)
+
+
+def test_following_goes_on_after_errors_with_growing_pauses(
+    origin: Origin, mirrors: Mirrors, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mirror = mirrors.of(origin.files.url)
+    stop, pauses, rounds, waited = threading.Event(), [], [], []
+    origin.files.answers[PUBLISHED] = send(b"", status=503)
+
+    def wait(seconds: float) -> bool:
+        waited.append(seconds)
+        if len(waited) == 15:
+            origin.files.answers.clear()
+        if len(waited) == 17:
+            stop.set()
+        return stop.is_set()
+
+    monkeypatch.setattr(stop, "wait", wait)
+    follow(mirror, 10.0, stop=stop, done=rounds.append, failed=lambda _error, pause_s: pauses.append(pause_s))
+    assert len(pauses) == 15
+    assert 15 <= pauses[0] <= 20
+    assert all(pause <= LONGEST_PAUSE_S for pause in pauses)
+    assert pauses[-1] >= LONGEST_PAUSE_S * 0.75
+    assert [one.files > 0 for one in rounds] == [True, False]
+    assert waited[15:] == [10.0, 10.0]
+
+
+def test_a_mirror_can_be_in_a_store_without_folders(origin: Origin) -> None:
+    storage = open_storage("memory:///")
+    Mirror(open_source(origin.files.url), storage, grace_s=DAY_S).run()
+    assert contents(storage) == contents(origin.storage)
+    assert_whole(storage)

@@ -1,0 +1,151 @@
+"""Sources answer with whole bodies or with typed errors, and lead nowhere else."""
+
+import socket
+from pathlib import Path
+
+import pytest
+
+from pypi_assets.mirror import sources
+from pypi_assets.mirror.errors import RefusedSourceError, SourceError, VanishedError
+from pypi_assets.mirror.sources import HttpSource, open_source, small_file
+from pypi_assets_tests.mirror.static_files import StaticFiles, send, send_endlessly, static_files
+
+
+@pytest.fixture
+def served(tmp_path: Path):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "b c.json").write_bytes(b"[1]")
+    with static_files(tmp_path) as files:
+        yield files
+
+
+def read(url: str, path: str = "x", most: int = 100) -> bytes:
+    source = open_source(url)
+    try:
+        return small_file(source, path, most)
+    finally:
+        source.close()
+
+
+def test_a_file_of_each_kind_of_source(served: StaticFiles) -> None:
+    for url in (served.url, served.folder.as_uri(), f"{served.url}/"):
+        assert read(url, "a/b c.json") == b"[1]"
+        with pytest.raises(VanishedError, match="the source has no"):
+            read(url, "a/other")
+        with pytest.raises(RefusedSourceError, match="more than the 2 bytes that it may have"):
+            read(url, "a/b c.json", 2)
+
+
+@pytest.mark.parametrize(
+    "url", ["ftp://x/y", "nothing", "https://", "https://a.example/x?y", "https://a b/", "http://user@/x"]
+)
+def test_what_is_no_source_is_refused(url: str) -> None:
+    with pytest.raises(RefusedSourceError, match="URL of a source"):
+        open_source(url)
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        (403, VanishedError),
+        (404, VanishedError),
+        (410, VanishedError),
+        (429, SourceError),
+        (500, SourceError),
+        (503, SourceError),
+        (204, RefusedSourceError),
+        (206, RefusedSourceError),
+        (401, RefusedSourceError),
+    ],
+)
+def test_each_status_has_its_error(status: int, kind: type[Exception], served: StaticFiles) -> None:
+    served.answers["x"] = send(b"", status=status)
+    with pytest.raises(kind) as caught:
+        read(served.url)
+    assert type(caught.value) is kind
+
+
+def test_redirects_are_followed_within_bounds(served: StaticFiles) -> None:
+    served.answers["x"] = send(b"", status=302, Location="/a/b%20c.json")
+    assert read(served.url) == b"[1]"
+    served.answers["x"] = send(b"", status=301, Location=f"{served.url}/x")
+    with pytest.raises(RefusedSourceError, match="more than 5 times"):
+        read(served.url)
+    for location in ("ftp://one.example/", "file:///etc/passwd", "http://a\\@b/"):
+        served.answers["x"] = send(b"", status=302, Location=location)
+        with pytest.raises(RefusedSourceError, match="no http"):
+            read(served.url)
+
+
+def test_a_public_source_leads_to_no_private_address_and_not_away_from_https(
+    served: StaticFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As if the source were at a public address: its own host resolves to one, and the redirect's to this machine."""
+
+    def resolved(host: str, _port: object) -> list[tuple[object, tuple[str, int]]]:
+        address = "93.184.216.34" if host == "source.example" else "127.0.0.1"
+        return [(socket.AF_INET, (address, 80))]
+
+    monkeypatch.setattr("pypi_assets.index.addresses.resolve", resolved)
+    monkeypatch.setattr("pypi_assets.index.connections.resolve", resolved)
+    source = HttpSource("http://source.example", connections=1, network=sources.Network())
+    with pytest.raises(RefusedSourceError, match=r"leads away from the source: .*127.0.0.1"):
+        source._requested("http://inside.example/secret")
+    source = HttpSource("https://source.example", connections=1, network=sources.Network())
+    with pytest.raises(RefusedSourceError, match="not over https"):
+        source._next("https://source.example/x", "http://source.example/x")
+    assert not served.requested
+
+
+def test_credentials_go_to_the_own_origin_alone(served: StaticFiles, tmp_path: Path) -> None:
+    headers: list[str | None] = []
+    with static_files(tmp_path) as other:
+        for files, answer in ((served, send(b"", status=302, Location=f"{other.url}/x")), (other, send(b"ok"))):
+            files.answers["x"] = lambda request, answer=answer: (
+                headers.append(request.headers["Authorization"]),
+                answer(request),
+            )
+        assert read(served.url.replace("//", "//me:s3cret@")) == b"ok"
+    assert headers == ["Basic bWU6czNjcmV0", None]
+    source = open_source("https://me:s3cret@one.example/x")
+    assert source.name == "https://one.example/x"
+
+
+def test_an_endless_body_ends_and_a_dripping_one_too(served: StaticFiles, monkeypatch: pytest.MonkeyPatch) -> None:
+    served.answers["x"] = send_endlessly
+    with pytest.raises(RefusedSourceError, match="more than"):
+        read(served.url, most=1_000_000)
+
+    def drip(request) -> None:
+        request.send_response(200)
+        request.send_header("Content-Length", "1000")
+        request.end_headers()
+        for _ in range(20):
+            request.wfile.write(b"x")
+            request.wfile.flush()
+            if stopped.wait(0.05):
+                return
+        request.close_connection = True
+
+    import threading
+
+    stopped = threading.Event()
+    served.answers["x"] = drip
+    monkeypatch.setattr(sources, "_CHUNK_S", 0.3)
+    with pytest.raises(SourceError, match="does not answer"):
+        read(served.url, most=2_000)
+    stopped.set()
+
+
+def test_a_body_that_is_cut_off_and_a_server_that_is_gone_are_transient(served: StaticFiles) -> None:
+    def cut(request) -> None:
+        send(b"12345", **{"Content-Length": "10"})(request)
+        request.close_connection = True
+
+    served.answers["x"] = cut
+    with pytest.raises(SourceError, match="does not answer"):
+        read(served.url)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    with pytest.raises(SourceError, match="does not answer"):
+        read(f"http://127.0.0.1:{port}")

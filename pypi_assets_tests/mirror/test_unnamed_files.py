@@ -1,0 +1,53 @@
+"""The clean-up of a mirror deletes what has not been named for the grace time, and nothing else."""
+
+import os
+
+from pypi_assets.dumps.dump_paths import DUMPS
+from pypi_assets.dumps.full_dump import full_dump
+from pypi_assets.mirror.mirror_state import read_mirror
+from pypi_assets.storage.published import PUBLISHED
+from pypi_assets.storage.store import Storage
+from pypi_assets_tests.mirror.conftest import DAY_S, Mirrors, Origin, assert_whole
+
+
+def age(storage: Storage, seconds: float, now: float) -> None:
+    """Makes all files this old."""
+    for stored in storage.list():
+        assert storage.root
+        os.utime(storage.root / stored.path, (now - seconds, now - seconds))
+
+
+def paths(storage: Storage) -> set[str]:
+    return {stored.path for stored in storage.list()}
+
+
+def test_what_is_superseded_stays_for_the_grace_time(changing_origin: Origin, mirrors: Mirrors) -> None:
+    origin, mirror = changing_origin, mirrors.of(changing_origin.files.url)
+    storage = mirror.storage
+    mirror.run()
+    age(storage, 10 * DAY_S, mirrors.clock.now)
+    storage.put(f"{DUMPS}/9-10/python_distribution_data0000.json.gz", b"left over")
+    storage.put("other/file", b"of a person")
+    age(storage, 10 * DAY_S, mirrors.clock.now)
+    first = paths(storage)
+    origin.publish()
+    full_dump(origin.published.catalog, origin.storage, 1, since=origin.published.catalog.clock())
+    done = mirror.run()
+    assert done.deleted == 1
+    assert first - paths(storage) == {f"{DUMPS}/9-10/python_distribution_data0000.json.gz"}
+    superseded = read_mirror(storage).superseded
+    assert f"{DUMPS}/0-27/_MANIFEST.json" in superseded
+    assert "modules/input_lists/00001" in superseded
+    assert any("open-" in path for path in superseded)
+    age(storage, 10 * DAY_S, mirrors.clock.now)
+    assert mirror.run().deleted == 0
+    mirrors.clock.now += DAY_S + 1
+    age(storage, 10 * DAY_S, mirrors.clock.now)
+    deleted = mirror.run().deleted
+    gone = first - paths(storage)
+    assert deleted == len(gone) - 1 > 5
+    assert gone >= {path for path in first if path.startswith((f"{DUMPS}/0-27/", "modules/input_lists/00001"))}
+    assert not [path for path in gone if path.startswith("other/")]
+    assert_whole(storage)
+    assert read_mirror(storage).superseded == {}
+    assert storage.get(PUBLISHED) == origin.storage.get(PUBLISHED)

@@ -1,0 +1,231 @@
+"""What a hostile published.json, or a manifest, can name is refused with a sentence, and takes little memory."""
+
+import hashlib
+from collections.abc import Callable
+from typing import Any
+
+import orjson
+import pytest
+
+from pypi_assets.mirror.errors import RefusedSourceError, VanishedError, WrongContentError
+from pypi_assets.mirror.sources import StoredSource
+from pypi_assets.mirror.wanted import fetch_dump, fetch_version, held_publication, read_state
+from pypi_assets.storage.published import PUBLISHED, Named
+from pypi_assets.storage.store import Storage, open_storage
+from pypi_assets_tests.mirror.conftest import Origin
+
+SHA = "0" * 64
+GOOD = {"format": 1, "index_url": "https://one.example/simple/", "dumps": None, "leveldbs": None, "journal": None}
+HEAD = {
+    "format": 1,
+    "stream": "index",
+    "generation": 1,
+    "start": 0,
+    "end": 0,
+    "number": 0,
+    "digest": None,
+    "open": None,
+}
+OPEN = {"start": 0, "end": 9, "name": f"open-0-9.{'a' * 16}.jsonl.zst", "records": 1, "bytes": 1, "sha256": SHA}
+
+
+def test_the_state_of_a_storage_is_read(origin: Origin) -> None:
+    state = read_state(origin.storage.get(PUBLISHED), "here")
+    assert state.index_url == origin.published.index.url
+    assert set(state.leveldbs) == {"modules", "depgraph", "commands", "hashes", "simple"}
+    assert set(state.heads) == {"index", "observed", "content"}
+    assert all(held_publication(origin.storage, root) for root in state.roots)
+    assert held_publication(origin.storage, "modules/input_lists/99999") is None
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"1",
+        b"\xff",
+        b"[" * 100_000,
+        b"[" * 600_000,
+        b'{"format": 2}',
+        b'{"format": 1}',
+        orjson.dumps(GOOD | {"index_url": ""}),
+        orjson.dumps(GOOD | {"index_url": 1}),
+        *(orjson.dumps(GOOD | {"dumps": value}) for value in (1, [], "x", {"serial": -1}, {"serial": "1"})),
+        *(
+            orjson.dumps(GOOD | {"dumps": {"serial": 1, "manifests": value}})
+            for value in (1, [1], [{}], [{"path": "x"}], [{"path": "x", "size": 1.5, "sha256": SHA}])
+        ),
+        orjson.dumps(GOOD | {"dumps": {"serial": 1, "manifests": [{"path": "x", "size": 1, "sha256": SHA}] * 600}}),
+        orjson.dumps(GOOD | {"dumps": {"serial": 1, "manifests": [{"path": "x", "size": 1, "sha256": "X"}]}}),
+        orjson.dumps(GOOD | {"leveldbs": {"modules": {}}}),
+        *(
+            orjson.dumps(GOOD | {"journal": {"index": HEAD | change}})
+            for change in (
+                {"stream": "content"},
+                {"stream": "x"},
+                {"generation": 0},
+                {"generation": -1},
+                {"number": 10**9, "digest": SHA},
+                {"number": 1},
+                {"digest": "x", "number": 1},
+                {"open": 1},
+                {"open": OPEN | {"name": "../../etc/passwd"}},
+                {"open": OPEN | {"name": "head.json"}},
+                {"open": OPEN | {"bytes": -1}},
+                {"open": OPEN | {"start": 3}},
+                {"open": OPEN | {"sha256": None}},
+                {"format": 9},
+            )
+        ),
+    ],
+)
+def test_what_is_no_state_is_refused(content: bytes) -> None:
+    with pytest.raises(RefusedSourceError, match="here"):
+        read_state(content, "here")
+
+
+def test_datasets_that_are_not_known_are_left_out_and_named() -> None:
+    state = read_state(orjson.dumps(GOOD | {"leveldbs": {"journal": [], "../x": [], "modules": []}}), "here")
+    assert state.unknown_datasets == ("../x", "journal")
+    assert state.leveldbs == {"modules": ()}
+
+
+def changed(origin: Origin, path: str, change: Callable[[dict[str, Any]], object]) -> tuple[StoredSource, Named]:
+    """A copy of the small files of a source in which one has other fields, and its name."""
+    copy = open_storage("memory:///")
+    for root in read_state(origin.storage.get(PUBLISHED), "here").roots:
+        publication = held_publication(origin.storage, root)
+        assert publication is not None
+        for name, content in publication.objects:
+            copy.put(name, content)
+    fields = orjson.loads(copy.get(path))
+    change(fields)
+    copy.put(path, orjson.dumps(fields))
+    return StoredSource(copy), Named.of(path, copy.get(path))
+
+
+def dump_manifest(origin: Origin) -> str:
+    return read_state(origin.storage.get(PUBLISHED), "here").dumps[0].path
+
+
+def of_file(**fields: object) -> Callable[[dict[str, Any]], object]:
+    return lambda manifest: manifest["files"][0].update(fields)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        of_file(name="../../../../etc/passwd"),
+        of_file(name="/etc/passwd"),
+        of_file(name="_MANIFEST.json"),
+        of_file(name=1),
+        of_file(bytes=-1),
+        of_file(bytes="1"),
+        of_file(bytes=10**13),
+        of_file(sha256="x"),
+        of_file(shard=7),
+        lambda manifest: manifest.update(directory=".."),
+        lambda manifest: manifest.update(files={}),
+        lambda manifest: manifest.update(files=[1]),
+        lambda manifest: manifest.update(format=7),
+        lambda manifest: manifest.update(leaves=1),
+        lambda manifest: manifest.update(notes="x" * 300_000),
+    ],
+)
+def test_a_manifest_of_a_dump_that_names_what_cannot_be_is_refused(
+    change: Callable[[dict[str, Any]], object], origin: Origin
+) -> None:
+    source, named = changed(origin, dump_manifest(origin), change)
+    with pytest.raises(RefusedSourceError):
+        fetch_dump(source, named)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "../_MANIFEST.json",
+        "/etc/passwd",
+        "data_dumps/python_distribution_data/../_MANIFEST.json",
+        "modules/leveldbs/x",
+        "data_dumps/python_distribution_data/0-1/x/_MANIFEST.json",
+        "published.json",
+    ],
+)
+def test_a_path_that_is_none_of_a_manifest_is_never_requested(path: str, origin: Origin) -> None:
+    source = StoredSource(origin.storage)
+    with pytest.raises(RefusedSourceError, match="not the path"):
+        fetch_dump(source, Named(path, 1, SHA))
+    with pytest.raises(RefusedSourceError, match="not the path"):
+        fetch_version(source, "modules", Named(path, 1, SHA))
+
+
+def version_with(origin: Origin, change: Callable[[dict[str, Any]], object]) -> tuple[Storage, Named]:
+    """A source whose version of `modules` has a manifest with other fields, and an input list that vouches for it."""
+    [named] = read_state(origin.storage.get(PUBLISHED), "here").leveldbs["modules"]
+    publication = held_publication(origin.storage, named.path)
+    assert publication is not None
+    (path, manifest), (_, listed) = publication.objects
+    fields = orjson.loads(manifest)
+    change(fields)
+    content = orjson.dumps(fields)
+    listed = listed.replace(hashlib.sha256(manifest).hexdigest().encode(), hashlib.sha256(content).hexdigest().encode())
+    copy = open_storage("memory:///")
+    copy.put(path, content)
+    copy.put(named.path, listed)
+    return copy, Named.of(named.path, listed)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        of_file(name="../../x.ldb"),
+        of_file(name="_MANIFEST.json"),
+        of_file(name="LOCK"),
+        of_file(directory="../../.."),
+        of_file(directory="/etc"),
+        of_file(size=True),
+        of_file(size=2**60),
+        of_file(sha256=None),
+        of_file(more=1),
+        lambda manifest: manifest.update(dataset="hashes"),
+        lambda manifest: manifest.update(version=7),
+        lambda manifest: manifest.update(directory="00009"),
+        lambda manifest: manifest.update(format=9),
+        lambda manifest: manifest.update(files=1),
+        lambda manifest: manifest.update(held=[0] * 500_001),
+    ],
+)
+def test_a_manifest_of_a_leveldb_that_names_what_cannot_be_is_refused(
+    change: Callable[[dict[str, Any]], object], origin: Origin
+) -> None:
+    copy, named = version_with(origin, change)
+    with pytest.raises(RefusedSourceError):
+        fetch_version(StoredSource(copy), "modules", named)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b"# leveldb: 00001", b"# leveldb: ../../../x"),
+        (b"data_dumps/python_distribution_data/", b"../../"),
+        (b"# serial: ", b"# serial: x"),
+        (b"# manifest sha256: ", b"# manifest sha256: 0"),
+    ],
+)
+def test_an_input_list_that_names_what_cannot_be_is_refused(old: bytes, new: bytes, origin: Origin) -> None:
+    copy, named = version_with(origin, lambda _manifest: None)
+    content = copy.get(named.path)
+    assert old in content
+    copy.put(named.path, content.replace(old, new))
+    with pytest.raises(RefusedSourceError):
+        fetch_version(StoredSource(copy), "modules", Named.of(named.path, copy.get(named.path)))
+
+
+def test_what_is_not_what_published_json_names_is_wrong_and_what_is_gone_has_vanished(origin: Origin) -> None:
+    path = dump_manifest(origin)
+    with pytest.raises(WrongContentError, match=r"not what published\.json names"):
+        fetch_dump(StoredSource(origin.storage), Named(path, 1, SHA))
+    with pytest.raises(VanishedError):
+        fetch_dump(StoredSource(open_storage("memory:///")), Named(path, 1, SHA))
