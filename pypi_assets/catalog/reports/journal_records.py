@@ -284,8 +284,8 @@ def _files(connection: Connection, serials: SerialRange) -> Iterator[Record]:
             record |= shown
             record |= {"live": _pairs(of_live), "yanked": _pairs(of_yanked)}
             if not is_all:
-                of_project = followed.get(file.project_id, ())
-                record["followed"] = [list(one) for one in of_project if one[0] <= file.logged_serial]
+                # all of them: that a project is followed is not logged where the first dump has its files anyway
+                record["followed"] = [list(one) for one in followed.get(file.project_id, ())]
             yield record
 
 

@@ -1,0 +1,114 @@
+"""Signed checkpoints: the head of a chain with an Ed25519 signature, by which others trust a journal they copy.
+
+A chain that has the signed manifest in it is the one that was signed, up to there. Without the extra `journal` nothing
+can be signed or checked.
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from pypi_assets.catalog.reports.journal_records import Stream
+from pypi_assets.errors import ExpectedError
+from pypi_assets.journal.segment_files import JOURNAL, Head, JournalDamagedError, read_head, read_manifest
+from pypi_assets.storage.store import NotFoundError, Storage
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+
+FORMAT = 1
+_NO_LIBRARY = "signing needs the library cryptography: install pypi-assets[journal]"
+_PURPOSE = b"pypi-assets journal checkpoint\n"
+"""Comes before what is signed, so that no signature of the key for another purpose counts."""
+
+
+class CheckpointError(ExpectedError):
+    """A checkpoint cannot be written, or does not vouch for the journal; the text has why."""
+
+
+def checkpoint_path(stream: str) -> str:
+    """Where the checkpoint of a stream is."""
+    return f"{JOURNAL}/{stream}/checkpoint.json"
+
+
+def load_private_key(path: Path) -> "Ed25519PrivateKey":
+    """The key in a PEM file, as `openssl genpkey -algorithm ed25519` writes it. Raises CheckpointError."""
+    try:
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+        from cryptography.hazmat.primitives.serialization import load_pem_private_key
+    except ImportError as error:
+        raise CheckpointError(_NO_LIBRARY) from error
+    try:
+        key = load_pem_private_key(path.read_bytes(), None)
+    except (OSError, ValueError, TypeError) as error:
+        raise CheckpointError(f"{path} is no private key without a password, in PEM: {error}") from error
+    if not isinstance(key, Ed25519PrivateKey):
+        raise CheckpointError(f"{path} is no Ed25519 key: `openssl genpkey -algorithm ed25519` makes one")
+    return key
+
+
+def load_public_key(path: Path) -> "Ed25519PublicKey":
+    """The key in a PEM file, as `openssl pkey -pubout` writes it. Raises CheckpointError."""
+    try:
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+        from cryptography.hazmat.primitives.serialization import load_pem_public_key
+    except ImportError as error:
+        raise CheckpointError(_NO_LIBRARY) from error
+    try:
+        key = load_pem_public_key(path.read_bytes())
+    except (OSError, ValueError, TypeError) as error:
+        raise CheckpointError(f"{path} is no public key in PEM: {error}") from error
+    if not isinstance(key, Ed25519PublicKey):
+        raise CheckpointError(f"{path} is no Ed25519 key")
+    return key
+
+
+def sign_checkpoint(storage: Storage, stream: Stream, key: "Ed25519PrivateKey") -> Head:
+    """Signs the last manifest of a chain, and replaces the checkpoint. Returns the head. Raises CheckpointError where
+    the stream has no manifest yet."""
+    head = read_head(storage, stream.value)
+    if head is None or head.digest is None:
+        raise CheckpointError(f"the stream {stream.value} has no whole segment yet: there is nothing to sign")
+    fields = _signed_fields(head)
+    signature = key.sign(_message(fields)).hex()
+    content = orjson.dumps(fields | {"signature": signature}, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+    storage.put(checkpoint_path(stream.value), content)
+    return head
+
+
+def verify_checkpoint(storage: Storage, stream: Stream, key: "Ed25519PublicKey") -> int:
+    """The serial up to which the chain of a stream is the one that was signed. Raises CheckpointError."""
+    from cryptography.exceptions import InvalidSignature
+
+    path = checkpoint_path(stream.value)
+    try:
+        fields: dict[str, Any] = orjson.loads(storage.get(path))
+        signature = bytes.fromhex(fields.pop("signature"))
+        generation, number, end = int(fields["generation"]), int(fields["number"]), int(fields["end"])
+    except NotFoundError as error:
+        raise CheckpointError(f"the stream {stream.value} is not signed: {error}") from error
+    except (orjson.JSONDecodeError, KeyError, TypeError, ValueError) as error:
+        raise CheckpointError(f"{storage.uri(path)} is no checkpoint: {error!r}") from error
+    try:
+        key.verify(signature, _message(fields))
+    except InvalidSignature as error:
+        raise CheckpointError(f"{storage.uri(path)} is not signed by this key, or was changed since") from error
+    if (fields.get("format"), fields.get("stream")) != (FORMAT, stream.value):
+        raise CheckpointError(f"{storage.uri(path)} is a checkpoint of another stream or format")
+    try:
+        manifest = read_manifest(storage, stream.value, generation, number)
+    except JournalDamagedError as error:
+        raise CheckpointError(f"the signed segment {number} of the stream {stream.value} is gone: {error}") from error
+    if (manifest.digest, manifest.serials.end) != (fields.get("digest"), end):
+        raise CheckpointError(f"segment {number} of the stream {stream.value} is not the one that was signed")
+    return end
+
+
+def _signed_fields(head: Head) -> dict[str, Any]:
+    names = ("stream", "generation", "start", "end", "number", "digest")
+    return {"format": FORMAT} | {name: getattr(head, name) for name in names}
+
+
+def _message(fields: dict[str, Any]) -> bytes:
+    return _PURPOSE + orjson.dumps(fields, option=orjson.OPT_SORT_KEYS)

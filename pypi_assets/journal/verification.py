@@ -1,0 +1,209 @@
+"""Verifies the journal in a storage: walks the chain of each stream, and names the first fault of each.
+
+Everything is read as a stream: it takes as much memory as one record. It compares two journals in comparing.py.
+"""
+
+import hashlib
+import io
+import re
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+
+import orjson
+import zstandard
+
+from pypi_assets.catalog.reports.journal_records import Record, Stream
+from pypi_assets.journal.segment_files import (
+    MOST_LINE_BYTES,
+    Head,
+    JournalDamagedError,
+    Manifest,
+    OpenSegment,
+    head_path,
+    manifest_path,
+    read_head,
+    read_manifest,
+    segment_path,
+)
+from pypi_assets.storage.store import NotFoundError, Storage
+
+Progress = Callable[[int], None]
+_PLACE = re.compile(rb'\{"serial":([0-9]+),"of_serial":([0-9]+),"ordinal":([0-9]+),"stream":"([a-z]+)",')
+"""What each record begins with."""
+_BUFFER_BYTES = 1024**2
+_PROGRESS_RECORDS = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Something that is not as it was written: the file, the number of the record from 1, and the offset of its first
+    byte before compression; None where the fault is not in one record."""
+
+    file: str
+    problem: str
+    record: int | None = None
+    offset: int | None = None
+
+    def __str__(self) -> str:
+        place = "" if self.record is None else f", record {self.record}"
+        place += "" if self.offset is None else f" at byte {self.offset}"
+        return f"{self.file}{place}: {self.problem}"
+
+
+@dataclass(frozen=True, slots=True)
+class VerifiedStream:
+    """What was found of a stream: its head, how much of it is sound, and its first fault. `head` is None where there is
+    no journal, or its head cannot be read."""
+
+    stream: str
+    head: Head | None
+    segments: int
+    records: int
+    fault: Fault | None
+
+    @property
+    def is_sound(self) -> bool:
+        return self.fault is None
+
+
+class _FaultError(Exception):
+    def __init__(self, fault: Fault) -> None:
+        self.fault = fault
+
+
+def verify_stream(storage: Storage, stream: Stream, progress: Progress | None = None) -> VerifiedStream:
+    """Walks the chain of a stream, up to its first fault. `progress` receives the number of records."""
+    segments = records = 0
+    try:
+        head = read_head(storage, stream.value)
+    except JournalDamagedError as error:
+        return VerifiedStream(stream.value, None, 0, 0, Fault(head_path(stream.value), str(error)))
+    if head is None:
+        return VerifiedStream(stream.value, None, 0, 0, Fault(head_path(stream.value), "there is no such file"))
+    try:
+        for segment in _chain(storage, head):
+            for _ in checked_lines(storage, segment):
+                records += 1
+                if progress is not None and records % _PROGRESS_RECORDS == 0:
+                    progress(records)
+            segments += 1
+    except _FaultError as error:
+        return VerifiedStream(stream.value, head, segments, records, error.fault)
+    return VerifiedStream(stream.value, head, segments, records, None)
+
+
+def _chain(storage: Storage, head: Head) -> Iterator[Manifest]:
+    """The segments of a chain, each of whose manifests continues the one before; last the open one."""
+    end, digest = head.start, None
+    for number in range(1, head.number + 1):
+        path = manifest_path(head.stream, head.generation, number)
+        try:
+            manifest = read_manifest(storage, head.stream, head.generation, number)
+        except JournalDamagedError as error:
+            raise _FaultError(Fault(path, str(error))) from error
+        if manifest.previous != digest:
+            raise _FaultError(Fault(path, f"the manifest before it has the hash {digest}, not {manifest.previous}"))
+        if manifest.serials.start != end:
+            what = "leaves out" if manifest.serials.start > end else "repeats"
+            raise _FaultError(Fault(path, f"it begins after serial {manifest.serials.start} and {what} some: {end}"))
+        end, digest = manifest.serials.end, manifest.digest
+        yield manifest
+    if (head.end, head.digest) != (end, digest):
+        found = f"the chain ends at serial {end} with the hash {digest}"
+        raise _FaultError(Fault(head_path(head.stream), f"{found}, not at {head.end} with {head.digest}"))
+    if head.open is not None:
+        if head.open.serials.start != end:
+            raise _FaultError(Fault(head_path(head.stream), f"its open segment does not begin after serial {end}"))
+        yield open_manifest(head, head.open)
+
+
+def open_manifest(head: Head, found: OpenSegment) -> Manifest:
+    """What follows the chain of `head`, in the form of a manifest."""
+    return Manifest(
+        head.stream,
+        head.generation,
+        head.number + 1,
+        found.serials,
+        found.name,
+        found.records,
+        found.content_bytes,
+        found.sha256,
+        head.digest,
+    )
+
+
+def checked_lines(storage: Storage, segment: Manifest) -> Iterator[bytes]:
+    """The records of a segment as lines, each once it is known to be in its place. Raises _FaultError with its first
+    fault: where the whole has another hash, and all records are in their places, it is after the last one."""
+    path = segment_path(segment)
+    digest, number, offset = hashlib.sha256(), 0, 0
+    place = (segment.serials.start, 0)
+    try:
+        with storage.open(path) as source:
+            reader = zstandard.ZstdDecompressor().stream_reader(source, read_across_frames=True)
+            lines = io.BufferedReader(reader, _BUFFER_BYTES)
+            while line := lines.readline(MOST_LINE_BYTES):
+                number += 1
+                problem, place = _next_place(segment, place, line)
+                if problem is not None:
+                    raise _FaultError(Fault(path, problem, number, offset))
+                digest.update(line)
+                offset += len(line)
+                yield line
+    except NotFoundError as error:
+        raise _FaultError(Fault(path, "there is no such file")) from error
+    except zstandard.ZstdError as error:
+        problem = f"it cannot be decompressed from there on: {error}"
+        place = _first_unparsable(storage, segment) or (number + 1, offset)
+        raise _FaultError(Fault(path, problem, *place)) from error
+    if digest.hexdigest() != segment.sha256:
+        problem = f"its records have the sha256 {digest.hexdigest()}, not {segment.sha256}"
+        raise _FaultError(Fault(path, problem, *(_first_unparsable(storage, segment) or (None, None))))
+    if (number, offset) != (segment.records, segment.content_bytes):
+        found = f"it has {number} records of {offset} bytes"
+        raise _FaultError(Fault(path, f"{found}, not {segment.records} of {segment.content_bytes}"))
+
+
+def _next_place(segment: Manifest, last: tuple[int, int], line: bytes) -> tuple[str | None, tuple[int, int]]:
+    """What is wrong with a line that follows a record at the place `last` (None: nothing), and its place: its serial,
+    and the ordinal of the next record at that serial."""
+    match = _PLACE.match(line)
+    if match is None or not line.endswith(b"}\n"):
+        return "it is no record", last
+    serial, of_serial, ordinal = int(match[1]), int(match[2]), int(match[3])
+    stream = match[4].decode()
+    if stream != segment.stream:
+        return f"it is of the stream {stream}", last
+    if serial not in segment.serials:
+        return f"its serial {serial} is not in {segment.serials}", last
+    if serial < last[0]:
+        return f"its serial {serial} comes after {last[0]}", last
+    expected = last[1] if serial == last[0] else 0
+    if ordinal != expected:
+        return f"its ordinal is {ordinal}, not {expected}", last
+    if of_serial > serial:
+        return f"it happened at serial {of_serial}, after it was published at {serial}", last
+    return None, (serial, ordinal + 1)
+
+
+def _first_unparsable(storage: Storage, segment: Manifest) -> tuple[int, int] | None:
+    """The number of the first record that is no JSON, and the offset of the byte where that shows; None: all are."""
+    offset = 0
+    with storage.open(segment_path(segment)) as source:
+        reader = zstandard.ZstdDecompressor().stream_reader(source, read_across_frames=True)
+        lines = io.BufferedReader(reader, _BUFFER_BYTES)
+        with suppress(zstandard.ZstdError):
+            for number, line in enumerate(iter(lambda: lines.readline(MOST_LINE_BYTES), b""), 1):
+                try:
+                    orjson.loads(line)
+                except orjson.JSONDecodeError as error:
+                    return number, offset + error.pos
+                offset += len(line)
+    return None
+
+
+def decoded(line: bytes) -> Record:
+    """A line as a record."""
+    record: Record = orjson.loads(line)
+    return record

@@ -1,0 +1,51 @@
+"""Writing the journal is killed with SIGKILL before and after each of its puts; done again, it is the same chain."""
+
+from pathlib import Path
+
+import pytest
+
+from pypi_assets.catalog.reports.journal_records import Stream
+from pypi_assets.catalog.tables import leases
+from pypi_assets.journal.publishing import write_missing
+from pypi_assets.journal.verification import verify_stream
+from pypi_assets.storage.store import Storage, open_storage
+from pypi_assets_tests.demo_catalog import demo_catalog
+from pypi_assets_tests.killed_puts import run_and_kill
+
+_PROGRAM = """
+from pypi_assets.journal.publishing import write_missing
+
+list(write_missing(catalog, storage))
+print("whole", flush=True)
+"""
+
+
+def published(storage: Storage) -> dict[str, bytes]:
+    return {one.path: storage.get(one.path) for one in storage.list("journal") if "open-" not in one.path}
+
+
+# Two moments a put: two segments, the open one of the index and its head, and a manifest and a head of the others; then
+# the same for the second range.
+@pytest.mark.parametrize("step", [1, 4, 8, 10, 11, 14, 20])
+def test_a_kill_at_any_write_ends_in_the_same_chain(tmp_path: Path, step: int) -> None:
+    small = demo_catalog(tmp_path)
+    small.add(120, "new", "1", "new-1.tar.gz")
+    small.complete(150)
+    storage = open_storage((tmp_path / "storage").as_uri())
+    reached = run_and_kill(_PROGRAM, small.catalog, storage, step)
+    assert reached.startswith("after" if step % 2 == 0 else "before")
+    for stream in Stream:  # what is there is sound at each moment
+        found = verify_stream(storage, stream)
+        assert found.is_sound or found.head is None, found.fault
+    with small.catalog.write() as connection:
+        connection.execute(leases.delete())  # that of the killed process, which would end by itself in time
+    list(write_missing(small.catalog, storage))
+    undisturbed = open_storage((tmp_path / "undisturbed").as_uri())
+    other = demo_catalog(tmp_path / "other")
+    other.add(120, "new", "1", "new-1.tar.gz")
+    other.complete(150)
+    list(write_missing(other.catalog, undisturbed))
+    assert published(storage) == published(undisturbed)
+    assert all(verify_stream(storage, stream).is_sound for stream in Stream)
+    small.catalog.close()
+    other.catalog.close()

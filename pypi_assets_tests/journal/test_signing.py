@@ -1,0 +1,90 @@
+"""A signed checkpoint vouches for a chain up to a serial, and for no other chain."""
+
+from pathlib import Path
+
+import orjson
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
+
+from pypi_assets.catalog.reports.journal_records import Stream
+from pypi_assets.journal.segment_files import manifest_path
+from pypi_assets.journal.signing import (
+    CheckpointError,
+    checkpoint_path,
+    load_private_key,
+    load_public_key,
+    sign_checkpoint,
+    verify_checkpoint,
+)
+from pypi_assets.storage.store import Storage
+from pypi_assets_tests.journal.written import simple_record, write_streams
+
+KEY = Ed25519PrivateKey.generate()
+
+
+def write(storage: Storage, project: str, through: int) -> None:
+    records = [simple_record(serial, "unknown", project) for serial in range(1, through + 1)]
+    write_streams(storage, {Stream.INDEX: records}, through, cuts=range(10, through, 10))
+
+
+def test_a_chain_is_trusted_up_to_where_it_is_signed(storage: Storage) -> None:
+    write(storage, "demo", 20)
+    assert sign_checkpoint(storage, Stream.INDEX, KEY).end == 20
+    write(storage, "demo", 30)  # it goes on
+    assert verify_checkpoint(storage, Stream.INDEX, KEY.public_key()) == 20
+
+
+def test_another_chain_is_refused(storage: Storage) -> None:
+    write(storage, "demo", 20)
+    sign_checkpoint(storage, Stream.INDEX, KEY)
+    write(storage, "forged", 20)
+    with pytest.raises(CheckpointError, match="not the one that was signed"):
+        verify_checkpoint(storage, Stream.INDEX, KEY.public_key())
+    storage.delete(manifest_path("index", 1, 2))
+    with pytest.raises(CheckpointError, match="is gone"):
+        verify_checkpoint(storage, Stream.INDEX, KEY.public_key())
+
+
+def test_another_key_or_a_changed_checkpoint_is_refused(storage: Storage) -> None:
+    write(storage, "demo", 20)
+    sign_checkpoint(storage, Stream.INDEX, KEY)
+    with pytest.raises(CheckpointError, match="not signed by this key"):
+        verify_checkpoint(storage, Stream.INDEX, Ed25519PrivateKey.generate().public_key())
+    path = checkpoint_path("index")
+    fields = orjson.loads(storage.get(path))
+    for name, value in (("end", 10), ("number", 1), ("digest", "0" * 64), ("generation", 2), ("stream", "content")):
+        storage.put(path, orjson.dumps(fields | {name: value}))
+        with pytest.raises(CheckpointError, match="was changed since"):
+            verify_checkpoint(storage, Stream.INDEX, KEY.public_key())
+    storage.put(checkpoint_path("content"), orjson.dumps(fields))
+    with pytest.raises(CheckpointError, match="of another stream"):
+        verify_checkpoint(storage, Stream.CONTENT, KEY.public_key())
+    for content in (b"no JSON", b"{}", orjson.dumps(fields | {"signature": "xyz"})):
+        storage.put(path, content)
+        with pytest.raises(CheckpointError, match="no checkpoint"):
+            verify_checkpoint(storage, Stream.INDEX, KEY.public_key())
+
+
+def test_what_is_not_there_is_named(storage: Storage) -> None:
+    with pytest.raises(CheckpointError, match="nothing to sign"):
+        sign_checkpoint(storage, Stream.INDEX, KEY)
+    with pytest.raises(CheckpointError, match="is not signed"):
+        verify_checkpoint(storage, Stream.INDEX, KEY.public_key())
+
+
+def test_keys_are_read_from_pem(tmp_path: Path) -> None:
+    private, public, other = tmp_path / "key.pem", tmp_path / "public.pem", tmp_path / "other.pem"
+    plain = (Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    private.write_bytes(KEY.private_bytes(*plain))
+    public.write_bytes(KEY.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
+    signature = load_private_key(private).sign(b"message")
+    load_public_key(public).verify(signature, b"message")
+    other.write_bytes(X25519PrivateKey.generate().private_bytes(*plain))
+    with pytest.raises(CheckpointError, match="no Ed25519 key"):
+        load_private_key(other)
+    with pytest.raises(CheckpointError, match="no private key"):
+        load_private_key(public)
+    with pytest.raises(CheckpointError, match="no public key"):
+        load_public_key(tmp_path / "missing.pem")

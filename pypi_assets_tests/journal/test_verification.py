@@ -1,0 +1,176 @@
+"""The first fault of a stream is found and named: the file, the record, and where it can be told the byte."""
+
+from collections.abc import Callable
+
+import pytest
+import zstandard
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pypi_assets.catalog.reports.journal_records import Stream
+from pypi_assets.journal.reading import Journal
+from pypi_assets.journal.segment_files import (
+    Head,
+    Manifest,
+    head_path,
+    manifest_path,
+    read_head,
+    read_manifest,
+    segment_path,
+    write_head,
+)
+from pypi_assets.journal.verification import Fault, verify_stream
+from pypi_assets.storage.store import Storage, open_storage
+from pypi_assets_tests.journal.written import simple_record, write_streams
+
+
+def written(storage: Storage) -> Journal:
+    records = [simple_record(serial, "unknown", f"project-{serial}") for serial in range(1, 31) for _ in range(2)]
+    return write_streams(storage, {Stream.INDEX: records}, 30, cuts=(10, 20))
+
+
+def manifest(storage: Storage, number: int = 2) -> Manifest:
+    return read_manifest(storage, "index", 1, number)
+
+
+def lines_of(storage: Storage, segment: Manifest) -> bytes:
+    return zstandard.ZstdDecompressor().decompressobj().decompress(storage.get(segment_path(segment)))
+
+
+def rewritten(storage: Storage, change: Callable[[bytes], bytes]) -> Fault:
+    """The fault where the records of the second segment are others."""
+    written(storage)
+    segment = manifest(storage)
+    content = change(lines_of(storage, segment))
+    storage.put(segment_path(segment), zstandard.ZstdCompressor(write_checksum=True).compress(content))
+    found = verify_stream(storage, Stream.INDEX)
+    assert not found.is_sound
+    assert found.fault is not None
+    assert found.fault.file == segment_path(segment)
+    assert found.segments == 1
+    return found.fault
+
+
+def test_a_sound_stream_has_no_fault(storage: Storage) -> None:
+    written(storage)
+    found = verify_stream(storage, Stream.INDEX)
+    assert (found.fault, found.segments, found.records) == (None, 3, 60)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        (b'"ordinal":1', b'"ordinal":2', "its ordinal is 2, not 1"),
+        (b'"serial":14', b'"serial":13', "its ordinal is 0, not 2"),
+        (b'{"serial":14', b'{"serial":12', "its serial 12 comes after 13"),
+        (b'{"serial":14', b'{"serial":21', "its serial 21 is not in 10-20"),
+        (b'"stream":"index"', b'"stream":"observed"', "it is of the stream observed"),
+        (b'"of_serial":14', b'"of_serial":99', "it happened at serial 99"),
+        (b'{"serial":14', b'["serial":14', "it is no record"),
+    ],
+)
+def test_a_record_that_is_not_in_its_place_is_named(storage: Storage, old: bytes, new: bytes, problem: str) -> None:
+    def change(content: bytes) -> bytes:
+        place = content.index(old, content.index(b'{"serial":14') if b"14" not in old else 0)
+        changed.append(content.rindex(b"\n", 0, place + 1) + 1 if b"\n" in content[:place] else 0)
+        return content[:place] + new + content[place + len(old) :]
+
+    changed: list[int] = []
+    fault = rewritten(storage, change)
+    assert problem in fault.problem
+    assert fault.record in {7, 8}
+    assert fault.offset == changed[0]
+
+
+def test_a_changed_letter_is_known_by_the_hash(storage: Storage) -> None:
+    fault = rewritten(storage, lambda content: content.replace(b"project-14", b"project-24", 1))
+    assert "sha256" in fault.problem
+    assert (fault.record, fault.offset) == (None, None)
+
+
+def test_a_byte_that_makes_a_record_no_json_is_named(storage: Storage) -> None:
+    fault = rewritten(storage, lambda content: content.replace(b'"project":"project-14"', b'"project":=project-14"', 1))
+    assert fault.record == 7
+    assert fault.offset is not None
+
+
+def test_records_that_are_missing_or_too_many(storage: Storage) -> None:
+    fault = rewritten(storage, lambda content: content[: content.rindex(b'{"serial"')])
+    assert "sha256" in fault.problem
+
+
+@settings(max_examples=30)
+@given(number=st.integers(1, 3), place=st.integers(0, 10_000), bit=st.integers(0, 7))
+def test_any_flipped_bit_of_a_segment_is_found_in_its_file(number: int, place: int, bit: int) -> None:
+    storage = open_storage("memory:///")
+    written(storage)
+    path = segment_path(manifest(storage, number))
+    content = bytearray(storage.get(path))
+    content[place % len(content)] ^= 1 << bit
+    storage.put(path, bytes(content))
+    found = verify_stream(storage, Stream.INDEX)
+    if found.is_sound:
+        assert place % len(content) < 18  # of the frame's header, bits can change without any effect
+    else:
+        assert found.fault is not None
+        assert (found.fault.file, found.segments) == (path, number - 1)
+
+
+@settings(max_examples=30)
+@given(number=st.integers(1, 3), place=st.integers(0, 10_000), bit=st.integers(0, 7))
+def test_any_flipped_bit_of_a_manifest_is_found(number: int, place: int, bit: int) -> None:
+    storage = open_storage("memory:///")
+    written(storage)
+    path = manifest_path("index", 1, number)
+    content = bytearray(storage.get(path))
+    content[place % len(content)] ^= 1 << bit
+    storage.put(path, bytes(content))
+    found = verify_stream(storage, Stream.INDEX)
+    assert found.fault is not None
+    following = manifest_path("index", 1, number + 1)
+    segment = "index/0001/"
+    assert found.fault.file in {path, following, head_path("index")} or segment in found.fault.file
+    assert found.segments >= number - 1
+
+
+def test_a_manifest_that_another_chain_has_is_found(storage: Storage) -> None:
+    written(storage)
+    other = open_storage("memory:///")
+    records = [simple_record(serial, "unknown", "other") for serial in range(1, 31)]
+    write_streams(other, {Stream.INDEX: records}, 30, cuts=(10, 20))
+    for path in (manifest_path("index", 1, 2), segment_path(manifest(other))):
+        storage.put(path, other.get(path))
+    found = verify_stream(storage, Stream.INDEX)
+    assert found.fault is not None
+    assert found.fault.file == manifest_path("index", 1, 2)
+    assert "the manifest before it has the hash" in found.fault.problem
+
+
+def test_a_head_that_does_not_fit_its_chain_is_found(storage: Storage) -> None:
+    written(storage)
+    head = read_head(storage, "index")
+    assert head is not None
+    for changed in (Head("index", 1, 0, 29, 3, head.digest), Head("index", 1, 0, 20, 2, head.digest)):
+        write_head(storage, changed)
+        found = verify_stream(storage, Stream.INDEX)
+        assert found.fault is not None
+        assert found.fault.file == head_path("index")
+    write_head(storage, Head("index", 1, 5, 30, 3, head.digest))
+    found = verify_stream(storage, Stream.INDEX)
+    assert found.fault is not None
+    assert "repeats some" in found.fault.problem
+    storage.delete(head_path("index"))
+    found = verify_stream(storage, Stream.INDEX)
+    assert found.head is None
+    assert not found.is_sound
+
+
+def test_missing_files_are_named(storage: Storage) -> None:
+    written(storage)
+    segment = manifest(storage)
+    storage.delete(segment_path(segment))
+    assert "there is no such file" in str(verify_stream(storage, Stream.INDEX).fault)
+    storage.delete(manifest_path("index", 1, 2))
+    found = verify_stream(storage, Stream.INDEX)
+    assert found.fault is not None
+    assert found.fault.file == manifest_path("index", 1, 2)
