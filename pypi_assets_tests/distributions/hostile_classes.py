@@ -3,7 +3,7 @@
     python -m pypi_assets_tests.distributions.hostile_classes [PYTHON...]
 
 The pip of each PYTHON, by default this one, installs the wheels and unpacks the sdists in scratch folders. An error or
-a doubt counts as "here" where pip installs or unpacks the file all the same.
+a doubt counts as "here" where pip installs or unpacks the file all the same. Each such error is printed with its text.
 """
 
 # ruff: noqa: T201 - it prints tables
@@ -39,13 +39,16 @@ class Outcome:
     name: str
     is_silent: bool
     is_refused: bool
-    is_error: bool
+    error: str | None
     is_doubt: bool
 
+    @property
+    def is_error_here(self) -> bool:
+        return self.error is not None and not self.is_refused
+
     def counts(self) -> Counter[str]:
-        here = self.is_error and not self.is_refused
-        doubt = self.is_doubt and not self.is_error and not self.is_refused
-        return Counter(dict(zip(COLUMNS, (1, self.is_silent, self.is_refused, here, doubt), strict=True)))
+        doubt = self.is_doubt and self.error is None and not self.is_refused
+        return Counter(dict(zip(COLUMNS, (1, self.is_silent, self.is_refused, self.is_error_here, doubt), strict=True)))
 
 
 def wheel_outcomes(python: str) -> list[Outcome]:
@@ -58,7 +61,7 @@ def wheel_outcomes(python: str) -> list[Outcome]:
         is_refused = views[name]["refusal"] is not None
         differs = is_refused or any(differences_from(record, views[name]))
         silent = differs and not has_doubt(record)
-        found.append(Outcome(name, silent, is_refused, record.error is not None, has_doubt(record)))
+        found.append(Outcome(name, silent, is_refused, record.error and record.error.text, has_doubt(record)))
     return found
 
 
@@ -72,7 +75,7 @@ def sdist_outcomes(python: str) -> list[Outcome]:
         record = make_record(extract, filename)
         silent = not has_doubt(record) and bool(differences(extract, trees[name]))
         is_refused = trees[name].refusal is not None
-        found.append(Outcome(name, silent, is_refused, record.error is not None, has_doubt(record)))
+        found.append(Outcome(name, silent, is_refused, record.error and record.error.text, has_doubt(record)))
     return found
 
 
@@ -82,6 +85,8 @@ def print_table(title: str, outcomes: Iterable[Outcome]) -> None:
         classes.setdefault(outcome.name.partition(":")[0], Counter()).update(outcome.counts())
         if outcome.is_silent:
             print(f"silent: {outcome.name}")
+        if outcome.is_error_here:
+            print(f"an error here: {outcome.name}: {outcome.error}")
     print(f"| {title} | {' | '.join(COLUMNS)} |\n|{'---|' * (len(COLUMNS) + 1)}")
     for name, counts in (*classes.items(), ("all", sum(classes.values(), Counter()))):
         print(f"| {name} | {' | '.join(str(counts[column]) for column in COLUMNS)} |")
