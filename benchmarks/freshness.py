@@ -3,13 +3,21 @@
     make demo
     make ui                                             # and in another terminal:
     . demo/env && python -m benchmarks.freshness [--uploads 20]
+    python -m benchmarks.freshness --follower [--uploads 20]   # needs neither
 
 Uploads wheels to the demo's index, one after the other, and looks each up in the newest LevelDBs until `modules` and
 `depgraph` have it. The times of the steps in between come from the catalog, Dagster's runs and the storage. Seconds
 are by the clock.
+
+With `--follower`, an index of its own is followed by `pypi-assets follow`, with the default intervals: until the index
+record and the content record of each upload are in the journal, and until it is answered.
 """
 
 import argparse
+import os
+import random
+import subprocess
+import sys
 import tempfile
 import time
 import zipfile
@@ -27,12 +35,14 @@ from pypi_assets.catalog.publications.dump_registry import committed_dumps
 from pypi_assets.catalog.publications.leveldb_versions import allocated_versions
 from pypi_assets.defs.partitions import PARTITION_TAG
 from pypi_assets.devindex.history import History
+from pypi_assets.devindex.server import running
+from pypi_assets.journal.reading import Journal
 from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.leveldbs.versions.input_lists import published_versions
 from pypi_assets.leveldbs.versions.leveldb_paths import input_list_path, version_name
 from pypi_assets.lookup.latest import open_latest
 from pypi_assets.settings import load_settings
-from pypi_assets.storage.store import Storage
+from pypi_assets.storage.store import Storage, open_storage
 
 INDEX = Path(__file__).parent.parent / ".demo" / "index"
 LOOK_EVERY_S = 0.2
@@ -47,6 +57,8 @@ STEPS = (
     "all datasets are published",
     "it is answered",
 )
+FOLLOWED = ("its index record", "its content record", "it is answered")
+PROGRAM = (sys.executable, "-c", "from pypi_assets.cli import main; main()")
 
 
 @dataclass(frozen=True)
@@ -62,7 +74,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--uploads", type=int, default=20)
     parser.add_argument("--index", type=Path, default=INDEX, help="the folder of the index that is followed")
+    parser.add_argument("--follower", action="store_true", help="measure `pypi-assets follow`, on an index of its own")
     arguments = parser.parse_args()
+    if arguments.follower:
+        measure_follower(arguments.uploads)
+        return
     settings = load_settings()
     catalog, storage, history = catalog_from(settings), storage_from(settings), History(arguments.index)
     uploads = [upload(history, storage, number) for number in range(arguments.uploads)]
@@ -74,6 +90,51 @@ def main() -> None:
     print("| until | median s | worst s |\n|---|---|---|")
     for step, seconds in zip(STEPS, zip(*moments, strict=True), strict=True):
         print(f"| {step} | {median(seconds):.1f} | {max(seconds):.1f} |")
+
+
+def measure_follower(uploads: int) -> None:
+    """Prints the percentiles of what FOLLOWED names, over uploads at random moments."""
+    with tempfile.TemporaryDirectory() as folder, running(Path(folder, "index")) as url:
+        root, history = Path(folder), History(Path(folder, "index"))
+        history.add(make_wheel(root, "first"))
+        environment = os.environ | {"PYPI_ASSETS_HOME": str(root / "home"), "PYPI_ASSETS_INDEX_URL": url}
+        environment |= {"PYPI_ASSETS_ENV_FILE": os.devnull}
+        for work in (("crawl", "full"), ("dump", "full", "--shards", "1"), ("leveldb", "update")):
+            subprocess.run([*PROGRAM, *work], env=environment, check=True, capture_output=True)
+        storage = open_storage((root / "home" / "storage").as_uri(), read_only=True)
+        with subprocess.Popen([*PROGRAM, "follow"], env=environment, stdout=subprocess.DEVNULL) as process:
+            try:
+                upload_and_wait(history, storage, root, 0)  # once it has started
+                waited = [upload_and_wait(history, storage, root, number) for number in range(1, uploads + 1)]
+            finally:
+                process.terminate()
+    print(f"{uploads} uploads, seconds\n\n| until | median | 90 % | 95 % | worst |\n|---|---|---|---|---|")
+    for what, seconds in zip(FOLLOWED, zip(*waited, strict=True), strict=True):
+        ordered = sorted(seconds)
+        shares = [ordered[min(int(share * len(ordered)), len(ordered) - 1)] for share in (0.9, 0.95)]
+        print(f"| {what} | {median(ordered):.1f} | {shares[0]:.1f} | {shares[1]:.1f} | {ordered[-1]:.1f} |")
+
+
+def upload_and_wait(history: History, storage: Storage, folder: Path, number: int) -> list[float]:
+    """Uploads a wheel, and returns after how many seconds each of FOLLOWED was true."""
+    time.sleep(random.uniform(0.0, 4.0))
+    name = f"fresh_{time.time_ns():x}_{number}"
+    history.add(make_wheel(folder, name))
+    uploaded_at, serial, journal = time.monotonic(), history.state().last_serial or 0, Journal(storage)
+    found: dict[str, float] = {}
+    checks = (
+        lambda: number == 0 or journal.through(("index",)) >= serial,
+        lambda: number == 0 or journal.through(("content",)) >= serial,
+        lambda: is_answered(storage, name),
+    )
+    while len(found) < len(FOLLOWED):
+        for what, is_true in zip(FOLLOWED, checks, strict=True):
+            if what not in found and is_true():
+                found[what] = time.monotonic() - uploaded_at
+        if time.monotonic() - uploaded_at > DEADLINE_S:
+            raise SystemExit(f"{name} is not answered after {DEADLINE_S:.0f} s")
+        time.sleep(0.1)
+    return [found[what] for what in FOLLOWED]
 
 
 def upload(history: History, storage: Storage, number: int) -> Upload:

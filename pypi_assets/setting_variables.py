@@ -42,6 +42,8 @@ SETTING_NAMES = frozenset(
         "database_url",
         "dump_concurrency",
         "env_file",
+        "follow_interval_s",
+        "follow_leveldb_interval_s",
         "given_up_fail_percent",
         "given_up_warn_percent",
         "home",
@@ -49,6 +51,9 @@ SETTING_NAMES = frozenset(
         "index",
         "index_url",
         "indexes",
+        "kafka_bootstrap_servers",
+        "kafka_properties",
+        "kafka_topic_prefix",
         "lag_fail_s",
         "lag_warn_s",
         "leveldb_memory_bytes",
@@ -98,6 +103,8 @@ SETTING_NAMES = frozenset(
         "storage_url",
         "superseded_kept_hours",
         "visits_kept_days",
+        "webhooks",
+        "webhooks_private",
     }
 )
 """The fields of `settings.Settings`; a test compares the two."""

@@ -170,6 +170,28 @@ class Settings(BaseSettings):
     range_min_events: Annotated[
         int, Field(ge=1, description="new events for which a sensor allocates a range earlier, 1 or more")
     ] = 500
+    follow_interval_s: Annotated[
+        float,
+        Field(ge=0.5, le=3600, description="seconds between two looks of `follow` at the index, 0.5 to 3600"),
+    ] = 2.0
+    follow_leveldb_interval_s: Annotated[
+        float,
+        Field(ge=0, le=86_400, description="seconds between two LevelDB versions that `follow` builds, 0 to 86400"),
+    ] = 5.0
+    kafka_bootstrap_servers: Annotated[
+        str | None, Field(description="Kafka's brokers, HOST:PORT separated by commas", pattern=r"^[^\s,]+(,[^\s,]+)*$")
+    ] = None
+    kafka_topic_prefix: Annotated[
+        str,
+        Field(
+            description="what the names of Kafka's topics begin with: 1 to 200 of A-Z a-z 0-9 . _ -",
+            pattern=r"^[A-Za-z0-9._-]{1,200}$",
+        ),
+    ] = "pypi-assets"
+    kafka_properties: Annotated[
+        Path | None,
+        Field(description="a file with properties of Kafka's client, a line NAME=VALUE each, such as those of TLS"),
+    ] = None
     revisit_share: Annotated[
         float,
         Field(
@@ -314,6 +336,13 @@ class Settings(BaseSettings):
         bool, Field(description="whether the service leads to the bytes of files that are quarantined on the index now")
     ] = False
 
+    webhooks: Annotated[
+        str, Field(description="a JSON list of webhooks, whose fields docs/changes.md has", repr=False)
+    ] = ""
+    webhooks_private: Annotated[
+        bool, Field(description="whether webhooks may be at addresses that are not of the public internet")
+    ] = False
+
     @field_validator("projects", mode="before")
     @classmethod
     def _read_projects(cls, value: object) -> object:
@@ -349,6 +378,17 @@ class Settings(BaseSettings):
     def _check_notify_urls(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         if any("://" not in url for url in value):  # without its value, which can contain a password
             raise ValueError("not all of them are URLs")
+        return value
+
+    @field_validator("webhooks")
+    @classmethod
+    def _check_webhooks(cls, value: str) -> str:
+        try:
+            found = json.loads(value or "[]")
+        except json.JSONDecodeError:
+            raise ValueError("not JSON") from None
+        if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
+            raise ValueError("not a list of objects")
         return value
 
     @field_validator("owners", mode="before")

@@ -22,6 +22,7 @@ from pypi_assets.cli.serve import serve_command
 from pypi_assets.dagster_instance.celery_launcher import WatchedCeleryRunLauncher
 from pypi_assets.dagster_instance.run_launcher import WatchedRunLauncher
 from pypi_assets.defs.pruning import prune_runs
+from pypi_assets.following.follower import GRACE_S
 from pypi_assets.service import server, status
 from pypi_assets.settings import ENV_PREFIX, Settings, load_settings
 from pypi_assets.storage.store import open_storage
@@ -121,13 +122,24 @@ def test_the_example_names_all_that_is_read_and_its_settings_are_right(monkeypat
 
 def test_services_of_compose_have_the_addresses_of_each_other():
     services = compose_services(EXAMPLE, DEPLOY / "compose.yaml")
-    assert set(services) == {"postgres", "s3", "code", "daemon", "webserver", "metrics"}
+    assert set(services) == {"postgres", "s3", "code", "daemon", "webserver", "metrics", "follower"}
     assert EXAMPLE["DAGSTER_CODE_HOST"] in services
     assert EXAMPLE["AWS_ENDPOINT_URL"] == f"http://s3{EXAMPLE['S3_ADDRESS']}"
     assert services["s3"]["entrypoint"][-1] == "rclone"
-    for name in ("code", "daemon", "webserver", "metrics"):
+    for name in ("code", "daemon", "webserver", "metrics", "follower"):
         assert services[name]["env_file"] == ".env"
         assert services[name]["image"] == services["code"]["image"]
+
+
+def test_the_follower_is_started_on_request_and_has_time_to_stop():
+    services = load("compose.yaml")["services"]
+    follower, code = services["follower"], services["code"]
+    assert follower["command"] == ["pypi-assets", "follow"]
+    assert follower["profiles"] == ["follow"]
+    assert follower["volumes"] == code["volumes"]
+    assert follower["init"] is True
+    assert int(follower["stop_grace_period"].removesuffix("s")) > GRACE_S
+    assert [name for name, service in services.items() if "profiles" in service] == ["follower"]
 
 
 def test_the_service_is_started_with_options_settings_and_paths_that_it_has():
@@ -241,7 +253,7 @@ def test_without_docker_the_same_processes_find_each_other_on_this_machine(tmp_p
 
 def test_with_celery_the_same_services_have_the_address_of_the_broker(secrets: Path):
     services = compose_services(EXAMPLE, DEPLOY / "compose.yaml", DEPLOY / "compose.celery.yaml")
-    assert set(services) == {"postgres", "s3", "code", "daemon", "webserver", "metrics", "redis", "worker"}
+    assert set(services) == {"postgres", "s3", "code", "daemon", "webserver", "metrics", "follower", "redis", "worker"}
     password = (secrets / "redis_password").read_text()
     assert (secrets / "celery_broker_url").read_text() == f"redis://:{password}@redis:6379/0"
     assert (secrets / "celery_result_backend").read_text() == f"redis://:{password}@redis:6379/1"

@@ -59,6 +59,10 @@ WRONG = {
     "range_events": ["0", "all"],
     "range_min_age_s": ["-1", "soon"],
     "range_min_events": ["0", "many"],
+    "follow_interval_s": ["0.4", "3601"],
+    "kafka_bootstrap_servers": ["one:9092, two:9092", ","],
+    "kafka_topic_prefix": ["a topic", "a/b"],
+    "follow_leveldb_interval_s": ["-1", "soon"],
     "revisit_share": ["-1", "101", "nan", "some"],
     "max_attempts": ["0", "10001"],
     "in_flight": ["0", "10001"],
@@ -98,6 +102,8 @@ WRONG = {
     "solvability_kept_days": ["0", "nan", "36501"],
     "leveldb_write_buffer_bytes": ["1000"],
     "leveldb_memory_bytes": ["1000000"],
+    "webhooks": ["http://example.org/", '{"url": "http://example.org/"}', '["http://example.org/"]'],
+    "webhooks_private": ["perhaps"],
 }
 RIGHT = {
     "env_file": (os.devnull, Path(os.devnull)),
@@ -132,6 +138,11 @@ RIGHT = {
     "range_events": ("50000", 50_000),
     "range_min_age_s": ("600", 600.0),
     "range_min_events": ("1", 1),
+    "follow_interval_s": ("10", 10.0),
+    "kafka_bootstrap_servers": ("one:9092,two:9092", "one:9092,two:9092"),
+    "kafka_topic_prefix": ("pypi.changes", "pypi.changes"),
+    "kafka_properties": ("/etc/kafka.properties", Path("/etc/kafka.properties")),
+    "follow_leveldb_interval_s": ("60", 60.0),
     "revisit_share": ("0.5", 0.5),
     "max_attempts": ("1", 1),
     "in_flight": ("1", 1),
@@ -174,6 +185,8 @@ RIGHT = {
     "solvability_kept_days": ("30", 30.0),
     "leveldb_write_buffer_bytes": ("1048576", 1024**2),
     "leveldb_memory_bytes": ("536870912", 512 * 1024**2),
+    "webhooks": ('[{"url": "http://example.org/"}]', '[{"url": "http://example.org/"}]'),
+    "webhooks_private": ("1", True),
 }
 
 

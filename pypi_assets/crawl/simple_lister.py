@@ -27,6 +27,8 @@ from pypi_assets.index.errors import RefusedError
 from pypi_assets.index.models import BrokenEntry, ListedProject
 from pypi_assets.progress import Progress
 
+LIST_PAUSE_S = 1_800.0
+"""The pause between two requests of the list of projects, in seconds: it is large, and cached for about as long."""
 _PROJECTS_A_PAGE = 5_000
 
 

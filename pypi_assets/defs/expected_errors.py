@@ -7,22 +7,19 @@ import dagster as dg
 from dagster._core.errors import DagsterUserCodeProcessError
 from dagster._core.execution.context.compute import current_execution_context
 from dagster_shared.error import SerializableErrorInfo
-from sqlalchemy.exc import InterfaceError, OperationalError
 
-from pypi_assets.catalog.coordination.leases import LeaseTakenError
 from pypi_assets.catalog.database import CatalogError
 from pypi_assets.catalog.ledger.serial_range import RangeError
 from pypi_assets.distributions.reader_pool import ReaderStartError
 from pypi_assets.dumps.dump_format import DumpDamagedError
-from pypi_assets.index.errors import PackageIndexError, TransientError
+from pypi_assets.index.errors import PackageIndexError
 from pypi_assets.inert import inert_lines
 from pypi_assets.leveldbs.format.errors import LeveldbError
 from pypi_assets.parquet.export_manifest import ParquetError
 from pypi_assets.settings import SettingsError
 from pypi_assets.storage.store import StorageError
+from pypi_assets.upkeep.transient import DATABASE, is_transient
 
-_DATABASE = (OperationalError, InterfaceError)
-_TRANSIENT = (TransientError, StorageError, LeaseTakenError, ReaderStartError)
 _ERRORS = (
     SettingsError,
     CatalogError,
@@ -34,7 +31,7 @@ _ERRORS = (
     LeveldbError,
     ParquetError,
 )
-EXPECTED = (*_DATABASE, *_ERRORS)
+EXPECTED = (*DATABASE, *_ERRORS)
 _UNTIL_CORRECTED = "each tick fails until that is corrected"
 _UNTIL_RELOADED = "each tick fails until the setting is corrected and the code location is reloaded"
 
@@ -100,14 +97,9 @@ def _next_attempt(text: str) -> ExpectedRetryError | None:
     return ExpectedRetryError(text, max_retries=policy.max_retries, pause_s=policy.calculate_delay(made + 1))
 
 
-def is_transient(error: BaseException) -> bool:
-    """Whether an error can disappear by itself. Whatever else needs the same database or service meets it too."""
-    return isinstance(error, (*_TRANSIENT, *_DATABASE)) or isinstance(error.__cause__, (*_TRANSIENT, *_DATABASE))
-
-
 def describe_error(error: BaseException) -> str:
     """An error as a sentence for people, in which text of an index or a file is inert."""
-    if isinstance(error, _DATABASE):
+    if isinstance(error, DATABASE):
         text = f"the database failed: {error.orig}"
     else:
         text = str(error) if isinstance(error, _ERRORS) else f"{type(error).__name__}: {error}"

@@ -10,7 +10,7 @@ from pypi_assets.catalog.reports.failures import VISIT
 from pypi_assets.crawl.index_audit import audit_index
 from pypi_assets.crawl.retry_failures import retry
 from pypi_assets.defs.confusion import confusion_job
-from pypi_assets.defs.expected_errors import describe_error, expected_errors_as_failures, is_transient
+from pypi_assets.defs.expected_errors import describe_error, expected_errors_as_failures
 from pypi_assets.defs.health import (
     check_drift,
     check_exhausted,
@@ -39,6 +39,7 @@ from pypi_assets.leveldbs.versions.input_lists import published_versions
 from pypi_assets.leveldbs.versions.verify import verify
 from pypi_assets.upkeep.deletion import DeletionChain, kept_from
 from pypi_assets.upkeep.live_totals import recount
+from pypi_assets.upkeep.transient import is_transient
 
 
 @dg.op

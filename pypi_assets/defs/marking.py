@@ -21,9 +21,9 @@ from pypi_assets.defs.expected_errors import (
     ExpectedError,
     describe_error,
     expected_errors_as_failures,
-    is_transient,
 )
 from pypi_assets.progress import Progress
+from pypi_assets.upkeep.transient import is_transient
 
 PROGRESS_EVERY_S = 30.0
 _SHOWN_FAILURES = 10

@@ -14,11 +14,13 @@ from collections.abc import Mapping, Sequence
 
 import dagster as dg
 
+from pypi_assets.catalog.coordination.claims import FOLLOWER, workloads_at_work
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.ledger.range_ledger import last_allocated_serial
 from pypi_assets.catalog.observed.events import events_through
 from pypi_assets.catalog.publications.leveldb_versions import allocate_version, last_allocated_version
 from pypi_assets.crawl.incremental_crawl import allocate_next_ranges
+from pypi_assets.crawl.simple_lister import LIST_PAUSE_S
 from pypi_assets.defs.attempts import attempts, failures_in_a_row
 from pypi_assets.defs.expected_errors import expected_errors_of_ticks
 from pypi_assets.defs.jobs import full_crawl_job, full_dump_job, incremental_crawl_job, update_leveldbs_job
@@ -35,9 +37,11 @@ from pypi_assets.upkeep.old_partitions import shown_ranges, shown_versions
 RUNS_A_TICK = 20
 CHANGELOG_PAGES_A_TICK = 5
 """Events are stored before their ranges are allocated; later ticks continue with a longer backlog."""
-LIST_PAUSE_S = 1_800.0
-"""The pause between two requests of the list of projects, in seconds: it is large, and cached for about as long."""
 KEYS_A_TICK = 20_000  # Dagster takes 25,000
+_LEFT = (
+    "a follower (`pypi-assets follow`) is at work, so ranges and versions are left to it; they do not become"
+    " partitions, since it makes one every few seconds"
+)
 
 
 def new_serial_range_sensor(naming: Naming, interval_s: int, status: dg.DefaultSensorStatus) -> dg.SensorDefinition:
@@ -61,6 +65,9 @@ def new_serial_range_sensor(naming: Naming, interval_s: int, status: dg.DefaultS
             opened, limits = catalog.get(), settings.get()
             if reason := not_followable(opened):
                 return dg.SkipReason(reason)
+            if _is_left_to_a_follower(opened):
+                with opened.read() as connection:
+                    return dg.SensorResult(skip_reason=_LEFT, cursor=str(last_allocated_serial(connection)))
             least = limits.range_min_age_s, limits.range_min_events
             allocate_next_ranges(crawler.for_tick(context.log.warning), CHANGELOG_PAGES_A_TICK, LIST_PAUSE_S, *least)
             unfinished = due_ranges(opened).all
@@ -157,11 +164,14 @@ def new_leveldb_version_sensor(naming: Naming, interval_s: int, status: dg.Defau
     ) -> dg.SensorResult | dg.SkipReason:
         with expected_errors_of_ticks(interval_s):
             opened = catalog.get()
+            newest = last_allocated_version(opened)
+            if _is_left_to_a_follower(opened):
+                passed = str(newest.version) if newest else context.cursor
+                return dg.SensorResult(skip_reason=_LEFT, cursor=passed)
             reached = cover(opened)
             needs = [one.need for one in due_datasets(opened, storage.get(), reached).values()]
             if reason := _no_version_due(needs, reached):
                 return dg.SkipReason(reason)
-            newest = last_allocated_version(opened)
             if newest and attempts(context.instance, job.name, version_name(newest.version)).running:
                 return dg.SkipReason(f"version {version_name(newest.version)} is being built")
             if not newest or newest.serial < reached.serial or _is_published(newest.version, needs):
@@ -190,6 +200,12 @@ def not_followable(catalog: Catalog) -> str | None:
     if crawl.unfollowable is None:
         return None
     return f"{crawl.unfollowable}: run the job {crawl.first_job} {'first' if crawl.open is None else 'to continue it'}"
+
+
+def _is_left_to_a_follower(catalog: Catalog) -> bool:
+    """Whether a follower is at work: the cursor passes what it does; what it leaves is requested once it is gone."""
+    with catalog.read() as connection:
+        return FOLLOWER in workloads_at_work(connection, catalog.clock())
 
 
 def _nothing_due(catalog: Catalog) -> str:

@@ -8,12 +8,14 @@ import dagster as dg
 import pytest
 from sqlalchemy import update
 
+from pypi_assets.catalog.coordination.claims import FOLLOWER
 from pypi_assets.catalog.ledger.range_ledger import SIMPLE, complete_serial, ledger
 from pypi_assets.catalog.observed.lister_states import changelog_trouble
 from pypi_assets.catalog.publications.leveldb_versions import allocated_versions
 from pypi_assets.catalog.tables import rates
+from pypi_assets.crawl.draining import claiming
 from pypi_assets.crawl.full_crawl import crawl_full, list_index
-from pypi_assets.crawl.incremental_crawl import crawl_incremental
+from pypi_assets.crawl.incremental_crawl import allocate_next_ranges, crawl_incremental
 from pypi_assets.defs import resources, sensors
 from pypi_assets.defs.partitions import PARTITION_TAG, RANGE_END_TAG, RANGE_START_TAG
 from pypi_assets.devindex.faults import FaultPlan
@@ -128,6 +130,23 @@ def test_ranges_of_the_command_line_get_their_partitions(index: ServedIndex, pip
     list(write_missing_ranges(pipeline.catalog, pipeline.storage))
     assert "nothing is new" in pipeline.skipped("new_serial_range")
     assert pipeline.instance.get_dynamic_partitions("serial_ranges") == [result.serials.key]
+
+
+def test_what_a_follower_does_is_left_to_it_and_becomes_no_partition(index: ServedIndex, pipeline: Pipeline) -> None:
+    pipeline.crawled()
+    sensors_of_it = ("new_serial_range", "new_leveldb_version")
+    with claiming(pipeline.crawler, FOLLOWER):
+        for number in range(2):
+            index.wheel(f"newcomer{number}", "1.0")
+            crawl_incremental(pipeline.crawler)
+            list(write_missing_ranges(pipeline.catalog, pipeline.storage))
+        for name in sensors_of_it:
+            assert "is at work" in pipeline.skipped(name)
+        index.wheel("left", "1.0")
+        [left] = allocate_next_ranges(pipeline.crawler)
+    assert pipeline.requested("new_serial_range") == [left.key]
+    assert len(pipeline.requested("new_leveldb_version")) == 1
+    assert pipeline.instance.get_dynamic_partitions("serial_ranges") == [left.key]
 
 
 def test_partitions_that_were_removed_manually_come_back_once_the_cursors_are_lost(

@@ -17,6 +17,8 @@ from pypi_assets.catalog.database import lock_rows, storable, upsert
 from pypi_assets.catalog.tables import read_queue, visit_queue, workload_claims
 
 WORKER_DIED = "worker died"
+FOLLOWER = "follower"
+"""The workload on which a resident follower is active for as long as it runs."""
 RELEASED: dict[str, Any] = {"claimed_by": None, "claimed_until": 0.0}
 _CLAIMING = union(  # built once, since each worker that waits runs it again and again
     *(

@@ -1,0 +1,60 @@
+"""The command that follows an index within seconds, until stopped."""
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from types import FrameType
+
+from pypi_assets.cli.opening import opened_crawler, private_folder
+from pypi_assets.cli.options import command
+from pypi_assets.terminal import print_json_line, utc_time
+
+
+@command("follow")
+def follow_command() -> None:
+    """Follow the index within seconds, until stopped.
+
+    It looks at the index every PYPI_ASSETS_FOLLOW_INTERVAL_S seconds. What is new is crawled, written to the journal,
+    dumped and in the LevelDBs at once. Other processes, such as Dagster, can do the same work meanwhile. Run a full
+    crawl, `pypi-assets dump full` and `pypi-assets leveldb update` before.
+
+    Prints a line of JSON for each step. Errors that can disappear by themselves are tried again; any other one ends the
+    command with exit code 1.
+    """
+    from pypi_assets.declared_scopes import declared_scopes
+    from pypi_assets.following.follower import Builds, Pace, follow
+    from pypi_assets.settings import load_settings
+
+    settings = load_settings()
+    declared = declared_scopes(settings)
+    pace = Pace(settings.follow_interval_s, settings.follow_leveldb_interval_s)
+    builds = Builds(private_folder(settings), settings.leveldb_write_buffer_bytes, settings.leveldb_memory_bytes)
+    with opened_crawler() as crawler, stop_by_signals() as stopping:
+        if not follow(crawler, builds, pace, print_step, stopping, declared):
+            os._exit(0)  # safe at any moment; an ordinary exit would wait for the threads
+
+
+def print_step(step: Mapping[str, object]) -> None:
+    """Prints a step with its time as a line of JSON."""
+    print_json_line({"at": utc_time(time.time()), **step})
+
+
+@contextmanager
+def stop_by_signals() -> Iterator[threading.Event]:
+    """Yields what SIGTERM and SIGINT set. The second signal ends the process at once: that is safe at any moment."""
+    stopping = threading.Event()
+
+    def stop(number: int, _frame: FrameType | None) -> None:
+        if stopping.is_set():
+            os._exit(128 + number)
+        stopping.set()
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield stopping
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,42 @@
+"""The command `follow`: what it requires, prints, and how signals end it. `following/` follows with it."""
+
+import os
+import signal
+import subprocess
+
+import pytest
+
+from pypi_assets.cli.follow import stop_by_signals
+from pypi_assets_tests.cli.commands import PROCESS, Commands
+
+
+def test_it_requires_a_catalog(commands: Commands):
+    assert "there is no catalog" in commands.refused("follow")
+
+
+@pytest.mark.parametrize("value", ["0.1", "4000", "soon"])
+def test_a_wrong_interval_is_an_error_of_usage(commands: Commands, monkeypatch: pytest.MonkeyPatch, value: str):
+    monkeypatch.setenv("PYPI_ASSETS_FOLLOW_INTERVAL_S", value)
+    assert "PYPI_ASSETS_FOLLOW_INTERVAL_S" in commands.refused("follow", exit_code=2)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_the_first_signal_requests_a_stop_and_handlers_are_restored(number: signal.Signals):
+    before = signal.getsignal(number)
+    with stop_by_signals() as stopping:
+        assert not stopping.is_set()
+        os.kill(os.getpid(), number)
+        assert stopping.wait(10)
+    assert signal.getsignal(number) is before
+
+
+def test_the_second_signal_ends_the_process_at_once():
+    program = (
+        "import os, signal\n"
+        "from pypi_assets.cli.follow import stop_by_signals\n"
+        "with stop_by_signals():\n"
+        "    [os.kill(os.getpid(), signal.SIGTERM) for _ in range(2)]\n"
+        "    signal.pause()\n"
+    )
+    done = subprocess.run([PROCESS[0], "-c", program], timeout=60, check=False)
+    assert done.returncode == 128 + signal.SIGTERM
