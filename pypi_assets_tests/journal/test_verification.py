@@ -1,4 +1,4 @@
-"""The first fault of a stream is found and named: the file, the record, and where it can be told the byte."""
+"""The first fault of a stream is found and named: the file, the record, and where that shows the byte."""
 
 from collections.abc import Callable
 

@@ -69,7 +69,7 @@ def _records(connection: Connection, serials: SerialRange) -> Iterator[Record]:
         bearing = _bearing(connection, partition)
         times = Times.of(connection, {file.serial for file in (*waiting, *bearing)})
         compared = _Comparison(connection)
-        compared.load({file.project_id for file in (*waiting, *bearing) if file.cause in _COMPARED})
+        compared.load([file for file in (*waiting, *bearing) if file.cause in _COMPARED])
         contents = _contents(connection, bearing, has_past=has_past)
         for file in bearing:
             if file.logged_serial != last:
@@ -85,7 +85,7 @@ def _records(connection: Connection, serials: SerialRange) -> Iterator[Record]:
             if file.cause in _COMPARED:
                 waiting.append(file)
     compared = _Comparison(connection)
-    compared.load({file.project_id for file in waiting})
+    compared.load(waiting)
     yield from _compared(compared, waiting, Times.of(connection, {file.serial for file in waiting}))
 
 
@@ -154,11 +154,26 @@ class _Comparison:
 
     connection: Connection
     files: dict[int, list[_File]] = field(default_factory=dict)
-    _facts: dict[int, dict[str, frozenset[str]]] = field(default_factory=dict)
+    _facts: dict[tuple[object, ...], dict[str, frozenset[str]]] = field(default_factory=dict)
     _roots: dict[int, frozenset[str]] = field(default_factory=dict)
 
-    def load(self, project_ids: Collection[int]) -> None:
-        """Reads the files of these projects whose content is known."""
+    def load(self, new: Iterable[LoggedFile]) -> None:
+        """Reads what comparing the releases of these files takes: some at a time cost far less than each by itself."""
+        groups: dict[tuple[int, int, str], list[LoggedFile]] = {}
+        for file in new:
+            groups.setdefault((file.logged_serial, file.project_id, file.version), []).append(file)
+        self._load_files({project_id for _, project_id, _ in groups})
+        facts: dict[tuple[object, ...], int] = {}
+        lists: set[int | None] = set()
+        for (serial, _, _), files in groups.items():
+            of_release, before, _, against, live = self._parts(files, serial)
+            if {file.key for file in of_release} != {file.key for file in before}:
+                facts |= {file.key: file.id for file in (*of_release, *against)}
+                lists |= {file.modules_id for file in live}
+        self._load_facts(facts)
+        self._load_roots(lists)
+
+    def _load_files(self, project_ids: Collection[int]) -> None:
         data = distribution_data.c
         query = (
             select(
@@ -185,21 +200,29 @@ class _Comparison:
 
     def changes(self, new: Sequence[LoggedFile], serial: int) -> Iterator[tuple[str, dict[str, Any]]]:
         """What the files `new` of a release change, compared with the release before it: kinds and facts."""
-        version, project_id = new[0].version, new[0].project_id
-        live = [file for file in self.files.get(project_id, ()) if file.is_live(serial)]
-        of_release = [file for file in live if file.version == version]
-        ids = {file.distribution_id for file in new}
-        before = [file for file in of_release if file.id not in ids]
+        project_id = new[0].project_id
+        of_release, before, base, against, live = self._parts(new, serial)
         if {file.key for file in of_release} == {file.key for file in before}:
-            return  # files that say nothing new, or of which nothing is known
-        base = _release_before(version, live)
-        against = [file for file in live if file.version == base]
+            return  # files without anything new, or of which nothing is known
         difference = self._difference(of_release, against)
         if base is not None and any(difference) and (not before or difference != self._difference(before, against)):
             yield RELEASE_COMPARED, {"against": base, "gained": difference[0], "lost": difference[1]}
+        ids = {file.distribution_id for file in new}
         roots = self._roots_of(of_release) - self._roots_of([file for file in live if file.id not in ids])
         for root in sorted(roots)[:MOST_ROOTS]:
             yield NEW_PROVIDER, {"module": root, "is_first": not self._has_others(root, project_id, serial)}
+
+    def _parts(
+        self, new: Sequence[LoggedFile], serial: int
+    ) -> tuple[list[_File], list[_File], str | None, list[_File], list[_File]]:
+        """Of the release of the files `new` what is live at `serial`, and that without them; the release before it, and
+        what is live of it; and what is live of the project."""
+        live = [file for file in self.files.get(new[0].project_id, ()) if file.is_live(serial)]
+        of_release = [file for file in live if file.version == new[0].version]
+        ids = {file.distribution_id for file in new}
+        before = [file for file in of_release if file.id not in ids]
+        base = _release_before(new[0].version, live)
+        return of_release, before, base, [file for file in live if file.version == base], live
 
     def _difference(
         self, files: Sequence[_File], against: Sequence[_File]
@@ -211,23 +234,30 @@ class _Comparison:
 
     def _facts_of(self, files: Iterable[_File]) -> dict[str, frozenset[str]]:
         """Those of all `files` together; files with an equal key are read once."""
-        wanted = {file.key: file.id for file in files}.values()
-        if missing := [id_ for id_ in wanted if id_ not in self._facts]:
-            rows = content_rows(self.connection, missing, None)
-            self._facts.update((id_, _facts(rows[id_])) for id_ in missing)
-        return {name: frozenset().union(*(self._facts[id_][name] for id_ in wanted)) for name in _COMPARED_FACTS}
+        wanted = {file.key: file.id for file in files}
+        self._load_facts(wanted)
+        return {name: frozenset().union(*(self._facts[key][name] for key in wanted)) for name in _COMPARED_FACTS}
+
+    def _load_facts(self, wanted: Mapping[tuple[object, ...], int]) -> None:
+        missing = {key: id_ for key, id_ in wanted.items() if key not in self._facts}
+        if missing:
+            rows = content_rows(self.connection, missing.values(), None)
+            self._facts.update((key, _facts(rows[id_])) for key, id_ in missing.items())
 
     def _roots_of(self, files: Iterable[_File]) -> frozenset[str]:
         """The top-level names of the modules of `files`."""
         lists = {file.modules_id for file in files if file.modules_id is not None}
-        missing = sorted(lists - self._roots.keys())
+        self._load_roots(lists)
+        return frozenset().union(*(self._roots[list_id] for list_id in lists))
+
+    def _load_roots(self, lists: Iterable[int | None]) -> None:
+        missing = sorted({list_id for list_id in lists if list_id is not None} - self._roots.keys())
         found: dict[int, set[str]] = {list_id: set() for list_id in missing}
         for some in at_a_time(missing):
             query = select(module_roots.c.list_id, module_roots.c.name).where(module_roots.c.list_id.in_(some))
             for list_id, name in self.connection.execute(query):
                 found[list_id].add(name)
         self._roots.update((list_id, frozenset(names)) for list_id, names in found.items())
-        return frozenset().union(*(self._roots[list_id] for list_id in lists))
 
     def _has_others(self, root: str, project_id: int, serial: int) -> bool:
         """Whether a file of another project that is live at `serial` has a module of that top-level name."""
