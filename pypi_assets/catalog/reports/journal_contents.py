@@ -5,9 +5,11 @@ release is compared with the one before it, by PEP 440, of those with a live fil
 is known of the catalog alone.
 """
 
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import orjson
@@ -149,11 +151,43 @@ class _File(NamedTuple):
 
 
 @dataclass
+class _Project:
+    """The files of a project whose content is known, by version and by their list of modules; and the versions in
+    order."""
+
+    by_version: dict[str, list[_File]] = field(default_factory=dict)
+    by_list: dict[int, list[_File]] = field(default_factory=dict)
+    versions: list[str] = field(default_factory=list)
+
+    def add(self, file: _File) -> None:
+        self.by_version.setdefault(file.version, []).append(file)
+        if file.modules_id is not None:
+            self.by_list.setdefault(file.modules_id, []).append(file)
+
+    def live(self, version: str | None, serial: int) -> list[_File]:
+        """The files of a release that are live at `serial`."""
+        return [file for file in self.by_version.get(version or "", ()) if file.is_live(serial)]
+
+    def release_before(self, version: str, serial: int) -> str | None:
+        """The greatest version below `version` that has a file which is live at `serial`."""
+        lower = bisect_left(self.versions, _key(version), key=_key)
+        return next((one for one in reversed(self.versions[:lower]) if self.live(one, serial)), None)
+
+    def other_lists(self, ids: Collection[int], serial: int) -> set[int]:
+        """The lists of modules of live files other than these."""
+        return {
+            list_id
+            for list_id, files in self.by_list.items()
+            if any(file.id not in ids and file.is_live(serial) for file in files)
+        }
+
+
+@dataclass
 class _Comparison:
     """Compares releases with those before them. What it reads of a project costs by its files."""
 
     connection: Connection
-    files: dict[int, list[_File]] = field(default_factory=dict)
+    projects: dict[int, _Project] = field(default_factory=dict)
     _facts: dict[tuple[object, ...], dict[str, frozenset[str]]] = field(default_factory=dict)
     _roots: dict[int, frozenset[str]] = field(default_factory=dict)
 
@@ -164,12 +198,12 @@ class _Comparison:
             groups.setdefault((file.logged_serial, file.project_id, file.version), []).append(file)
         self._load_files({project_id for _, project_id, _ in groups})
         facts: dict[tuple[object, ...], int] = {}
-        lists: set[int | None] = set()
-        for (serial, _, _), files in groups.items():
-            of_release, before, _, against, live = self._parts(files, serial)
+        lists: set[int] = set()
+        for (serial, project_id, _), files in groups.items():
+            of_release, before, _, against = self._parts(files, serial)
             if {file.key for file in of_release} != {file.key for file in before}:
                 facts |= {file.key: file.id for file in (*of_release, *against)}
-                lists |= {file.modules_id for file in live}
+                lists |= self.projects[project_id].by_list.keys()
         self._load_facts(facts)
         self._load_roots(lists)
 
@@ -196,33 +230,38 @@ class _Comparison:
                 query.where(distributions.c.project_id.in_(some))
             ):
                 file = _File(id_, version, modules_id, (modules_id, *key), live.get(id_, ()))
-                self.files.setdefault(project_id, []).append(file)
+                self.projects.setdefault(project_id, _Project()).add(file)
+        for project in self.projects.values():
+            project.versions = sorted(project.by_version, key=_key)
 
     def changes(self, new: Sequence[LoggedFile], serial: int) -> Iterator[tuple[str, dict[str, Any]]]:
         """What the files `new` of a release change, compared with the release before it: kinds and facts."""
         project_id = new[0].project_id
-        of_release, before, base, against, live = self._parts(new, serial)
+        of_release, before, base, against = self._parts(new, serial)
         if {file.key for file in of_release} == {file.key for file in before}:
             return  # files without anything new, or of which nothing is known
         difference = self._difference(of_release, against)
         if base is not None and any(difference) and (not before or difference != self._difference(before, against)):
             yield RELEASE_COMPARED, {"against": base, "gained": difference[0], "lost": difference[1]}
         ids = {file.distribution_id for file in new}
-        roots = self._roots_of(of_release) - self._roots_of([file for file in live if file.id not in ids])
+        others = self.projects[project_id].other_lists(ids, serial)
+        roots = self._roots_of({file.modules_id for file in of_release}) - self._roots_of(others)
         for root in sorted(roots)[:MOST_ROOTS]:
             yield NEW_PROVIDER, {"module": root, "is_first": not self._has_others(root, project_id, serial)}
 
     def _parts(
         self, new: Sequence[LoggedFile], serial: int
-    ) -> tuple[list[_File], list[_File], str | None, list[_File], list[_File]]:
+    ) -> tuple[list[_File], list[_File], str | None, list[_File]]:
         """Of the release of the files `new` what is live at `serial`, and that without them; the release before it, and
-        what is live of it; and what is live of the project."""
-        live = [file for file in self.files.get(new[0].project_id, ()) if file.is_live(serial)]
-        of_release = [file for file in live if file.version == new[0].version]
+        what is live of that."""
+        project = self.projects.get(new[0].project_id)
+        if project is None:
+            return [], [], None, []
+        of_release = project.live(new[0].version, serial)
         ids = {file.distribution_id for file in new}
         before = [file for file in of_release if file.id not in ids]
-        base = _release_before(new[0].version, live)
-        return of_release, before, base, [file for file in live if file.version == base], live
+        base = project.release_before(new[0].version, serial)
+        return of_release, before, base, project.live(base, serial) if base is not None else []
 
     def _difference(
         self, files: Sequence[_File], against: Sequence[_File]
@@ -244,14 +283,14 @@ class _Comparison:
             rows = content_rows(self.connection, missing.values(), None)
             self._facts.update((key, _facts(rows[id_])) for key, id_ in missing.items())
 
-    def _roots_of(self, files: Iterable[_File]) -> frozenset[str]:
-        """The top-level names of the modules of `files`."""
-        lists = {file.modules_id for file in files if file.modules_id is not None}
+    def _roots_of(self, list_ids: Iterable[int | None]) -> frozenset[str]:
+        """The top-level names in these lists of modules."""
+        lists = {list_id for list_id in list_ids if list_id is not None}
         self._load_roots(lists)
         return frozenset().union(*(self._roots[list_id] for list_id in lists))
 
-    def _load_roots(self, lists: Iterable[int | None]) -> None:
-        missing = sorted({list_id for list_id in lists if list_id is not None} - self._roots.keys())
+    def _load_roots(self, lists: Collection[int]) -> None:
+        missing = sorted(set(lists) - self._roots.keys())
         found: dict[int, set[str]] = {list_id: set() for list_id in missing}
         for some in at_a_time(missing):
             query = select(module_roots.c.list_id, module_roots.c.name).where(module_roots.c.list_id.in_(some))
@@ -296,13 +335,7 @@ def _names(column: Any) -> list[str]:
     return names
 
 
-def _release_before(version: str, live: Iterable[_File]) -> str | None:
-    """The greatest version below `version` of these files."""
-    own = _key(version)
-    lower = {file.version for file in live if _key(file.version) < own}
-    return max(lower, key=_key, default=None)
-
-
+@lru_cache(65_536)
 def _key(version: str) -> tuple[bool, Any, str]:
     """By PEP 440; what is none of its versions comes first."""
     try:

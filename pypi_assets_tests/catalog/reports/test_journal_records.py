@@ -1,0 +1,225 @@
+"""The records of the journal: complete, the same however they are cut, and each with its cause.
+
+JOURNAL_HISTORIES sets how many drawn histories are followed on SQLite; on PostgreSQL it is one.
+"""
+
+import os
+import random
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from sqlalchemy import Connection
+
+from pypi_assets.catalog.database import Catalog
+from pypi_assets.catalog.ledger.range_ledger import complete_serial, read_state
+from pypi_assets.catalog.ledger.serial_range import SerialRange
+from pypi_assets.catalog.reads.stored_json import to_utf8_json
+from pypi_assets.catalog.reports.journal_contents import content_records
+from pypi_assets.catalog.reports.journal_records import Record, index_records, observed_records
+from pypi_assets.crawl.full_crawl import crawl_full
+from pypi_assets.crawl.incremental_crawl import crawl_incremental
+from pypi_assets_tests.crawl.followers import REFUSED, Follower, SilentIndex, add
+from pypi_assets_tests.crawl.model_dumps import full_dump_of
+from pypi_assets_tests.crawl.model_following import draining_in_place
+from pypi_assets_tests.crawl.model_steps import draw_history
+from pypi_assets_tests.journal.model_journal import (
+    JournalReader,
+    compared,
+    follow_with_journal,
+    journal_of,
+    seal_complete,
+)
+from pypi_assets_tests.journal.overwritten import follow_overwritten
+from pypi_assets_tests.scoped_index import ScopedFollower, ScopedIndex
+
+HISTORIES = int(os.environ.get("JOURNAL_HISTORIES", "3"))
+
+
+@pytest.fixture
+def follower(catalog: Catalog) -> Iterator[Follower]:
+    with draining_in_place():
+        yield Follower(SilentIndex(), catalog)
+
+
+def journal(catalog: Catalog, start: int = 0) -> list[Record]:
+    """All records of observed and content above the serial `start`."""
+    with catalog.read() as connection:
+        return journal_of(catalog, SerialRange(start, complete_serial(connection)))
+
+
+def of_files(records: list[Record], *names: str) -> list[tuple[Any, ...]]:
+    """The filenames of the observed records, with their kinds and these fields."""
+    observed = (one for one in records if one["stream"] == "observed" and "filename" in one)
+    return [(one["filename"], one["kind"], *(one.get(name) for name in names)) for one in observed]
+
+
+def test_a_reader_of_the_journal_has_what_readers_of_dumps_have(catalog: Catalog) -> None:
+    """The last observed record of a file, and the last one of what was read of it, are its row in the dumps."""
+    first = 0 if "CI" in os.environ else random.SystemRandom().randrange(2**32)
+    for seed in range(first, first + (HISTORIES if catalog.is_sqlite else 1)):
+        try:
+            follow_with_journal(catalog, draw_history(seed))
+        except AssertionError as error:
+            raise AssertionError(f"seed {seed}: {error}") from error
+
+
+def test_records_are_the_same_however_serials_are_cut_and_repeated(catalog: Catalog) -> None:
+    for seed in (3, 11):
+        following = follow_with_journal(catalog, draw_history(seed))
+        with catalog.read() as connection:
+            end = complete_serial(connection)
+        seal_complete(following.catalog)
+        for records in (index_records, observed_records, content_records):
+            whole = cut(following.catalog, records, [0, end])
+            assert cut(following.catalog, records, range(end + 1)) == whole
+            ends = sorted({0, end, *random.Random(seed).sample(range(1, end + 1), min(4, end))})
+            assert cut(following.catalog, records, ends) == whole
+            assert cut(following.catalog, records, [0, end]) == whole
+            ordinals: dict[int, int] = {}
+            for record in whole:
+                assert record["ordinal"] == ordinals.get(record["serial"], 0)
+                ordinals[record["serial"]] = record["ordinal"] + 1
+            assert list(ordinals) == sorted(ordinals)
+
+
+def cut(catalog: Catalog, records: Callable[[Connection, SerialRange], Iterator[Record]], ends: Any) -> list[Record]:
+    found: list[Record] = []
+    for start, end in pairwise(ends):
+        with catalog.read_once() as connection:
+            found += (orjson.loads(to_utf8_json(one)) for one in records(connection, SerialRange(start, end)))
+    return found
+
+
+def test_many_files_at_one_serial_are_cut_alike(follower: Follower) -> None:
+    """They come from the database in several parts, whose ends depend on where a range begins."""
+    index = follower.index
+    add(index, "demo")
+    crawl_full(follower.crawler)
+    index.page_rows = 1_500
+    index.add_many("demo", "2.0", 1_050)
+    index.do("yank", "demo", "2.0")
+    index.do("remove-release", "demo", "2.0")
+    crawl_incremental(follower.crawler)
+    seal_complete(follower.catalog)
+    for records in (observed_records, content_records):
+        whole = cut(follower.catalog, records, [0, index.serial])
+        assert len({(one["serial"], one["ordinal"]) for one in whole}) == len(whole)
+        assert cut(follower.catalog, records, [0, 1, index.serial - 1, index.serial]) == whole
+        assert cut(follower.catalog, records, [0, index.serial - 2, index.serial]) == whole
+
+
+def test_the_removal_of_a_project_is_a_record_for_each_file_that_names_the_event(follower: Follower) -> None:
+    index = follower.index
+    first, second = add(index, "demo"), add(index, "demo", "2.0")
+    add(index, "other")
+    crawl_full(follower.crawler)
+    start = index.serial
+    index.do("remove-project", "demo")
+    crawl_incremental(follower.crawler)
+    event = {"serial": start + 1, "action": "remove project"}
+    assert of_files(journal(follower.catalog, start), "cause", "event") == [
+        (name, "file removed", "remove project", event) for name in sorted([first, second])
+    ]
+
+
+def test_a_quarantine_hides_and_shows_and_a_yank_yanks(follower: Follower) -> None:
+    index = follower.index
+    name = add(index, "demo")
+    crawl_full(follower.crawler)
+    start = index.serial
+    for kind, version in (("quarantine", None), ("unquarantine", None), ("yank", "1.0"), ("unyank", "1.0")):
+        index.do(kind, "demo", version)
+    crawl_incremental(follower.crawler)
+    records = journal(follower.catalog, start)
+    assert of_files(records, "cause", "live", "yanked") == [
+        (name, "file hidden", "quarantine project", [[start, start + 1]], []),
+        (name, "file shown", "unquarantine project", [[start, start + 1], [start + 2, None]], []),
+        (name, "file yanked", "yank release", [[start, start + 1], [start + 2, None]], [[start + 3, None]]),
+        (name, "file unyanked", "unyank release", [[start, start + 1], [start + 2, None]], [[start + 3, start + 4]]),
+    ]
+    read = [record for record in records if record["kind"] == "file read"]
+    assert [(record["serial"], record["cause"]) for record in read] == [(start + 2, "unquarantine project")]
+
+
+def test_what_is_corrected_later_refers_to_what_it_corrects(follower: Follower) -> None:
+    """A file vanishes without an event, after its range was sealed."""
+    index = follower.index
+    name = add(index, "demo")
+    add(index, "demo", "2.0")
+    crawl_full(follower.crawler)
+    journal(follower.catalog)
+    start = index.serial
+    index.drift("demo", "1.0", name)
+    index.record_event("demo", None, "docupdate")
+    crawl_full(follower.crawler)
+    crawl_incremental(follower.crawler)
+    [found] = [one for one in of_files(journal(follower.catalog, start), "cause", "of_serial") if one[0] == name]
+    assert found[1:3] == ("file removed", "unexplained")
+
+
+def test_serials_without_events_are_a_gap(follower: Follower) -> None:
+    index = follower.index
+    add(index, "demo")
+    crawl_full(follower.crawler)
+    start = index.serial
+    index.trouble = REFUSED
+    index.record_event("demo", None, "docupdate")
+    add(index, "demo", "2.0")
+    crawl_incremental(follower.crawler)
+    with follower.catalog.read() as connection:
+        serials = SerialRange(start, complete_serial(connection))
+        for records in (index_records, observed_records):
+            [gap] = [one for one in records(connection, serials) if one["kind"] == "gap"]
+            assert (gap["serial"], gap["of_serial"], gap["until"]) == (start + 1, start + 1, index.serial)
+
+
+def test_what_the_first_crawl_leaves_unknown_is_a_gap(follower: Follower) -> None:
+    for version in ("1.0", "2.0", "3.0"):
+        add(follower.index, "demo", version)
+    crawl_full(follower.crawler)
+    with follower.catalog.read() as connection:
+        exact_from = read_state(connection)["exact_from"]
+    assert [(one["serial"], one["until"]) for one in journal(follower.catalog) if one["kind"] == "gap"] == [
+        (1, exact_from)
+    ]
+
+
+@pytest.mark.parametrize("is_sealed", [False, True])
+def test_what_is_followed_and_no_longer_followed(catalog: Catalog, is_sealed: bool) -> None:
+    scoped = ScopedFollower(ScopedIndex(), catalog)
+    base = scoped.index.upload("base", "1.0")
+    scoped.index.upload("root", "1.0")
+    scoped.start("root")
+    if is_sealed:
+        journal(catalog)
+    scoped.index.upload("root", "2.0", "base")
+    scoped.crawl()
+    scoped.index.record_event("root", None, "docupdate")
+    scoped.crawl()
+    records = journal(catalog)
+    seen = of_files(records, "cause", "followed")
+    assert all(followed for *_, followed in seen)
+    assert ((base, "file followed") in {one[:2] for one in seen}) == is_sealed
+    reader = JournalReader()
+    with catalog.read() as connection:
+        reader.take(records, complete_serial(connection))
+    assert {name: compared(row) for name, row in reader.rows().items()} == {
+        name: compared(row) for name, row in full_dump_of(catalog).items()
+    }
+
+
+def test_a_replaced_file_has_a_record_of_each_content(catalog: Catalog, tmp_path: Path) -> None:
+    """Only indexes without serials let that be seen."""
+    name = follow_overwritten(catalog, tmp_path)
+    records = [one for one in journal(catalog) if one.get("filename") == name]
+    replaced = [one for one in records if one["kind"] == "file replaced"]
+    assert [(one["generation"], one["cause"]) for one in replaced] == [(2, "replaced"), (3, "replaced")]
+    read = {one["sha256"]: one["modules"] for one in records if one["kind"] == "file read"}
+    assert len(read) == 3
+    for one in replaced:
+        assert one["sha256"] in read
+    assert [modules for modules in read.values() if "second" in modules] != []
