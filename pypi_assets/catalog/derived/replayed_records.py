@@ -1,0 +1,394 @@
+"""Enters what the journal's records have into a catalog that nothing else writes: docs/journal.md has their fields.
+
+A record of a file has its whole past, so the last one counts: records can be entered again, and some at a time. What is
+entered counts once `finish_replay` has moved the complete serial.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+from sqlalchemy import Connection, bindparam, delete, exists, func, insert, select, update
+
+from pypi_assets.catalog.counters import add_counts, read_counts
+from pypi_assets.catalog.database import at_a_time, insert_missing, lock_rows, sent_rows, upsert
+from pypi_assets.catalog.derived.file_history import UNEXPLAINED
+from pypi_assets.catalog.derived.file_updates import REPLACED
+from pypi_assets.catalog.derived.recompute import UNEXPLAINED_CHANGES
+from pypi_assets.catalog.ledger.range_ledger import RangeState
+from pypi_assets.catalog.observed.kept_aside import Source
+from pypi_assets.catalog.observed.projects import enter_projects, project_ids
+from pypi_assets.catalog.reads.file_counts import recount_files
+from pypi_assets.catalog.reads.name_lists import store_lists
+from pypi_assets.catalog.reads.past_generations import keep_past_generations
+from pypi_assets.catalog.reads.read_outcomes import READ_LATE, Outcome
+from pypi_assets.catalog.reads.shared_details import RecordDetails, store_shared_details
+from pypi_assets.catalog.reads.stored_json import to_json
+from pypi_assets.catalog.tables import (
+    broken_entries,
+    catalog_state,
+    changes,
+    distribution_data,
+    distributions,
+    events,
+    followed_intervals,
+    full_crawls,
+    live_intervals,
+    projects,
+    releases,
+    serial_ranges,
+    yanked_intervals,
+)
+from pypi_assets.distributions.record import DistributionKind, ModulesGrade
+from pypi_assets.index.actions import file_change
+from pypi_assets.index.models import ChangelogEvent
+
+Record = Mapping[str, Any]
+Key = tuple[str, str]
+"""The normalized name of a project, and a filename."""
+_FACTS = ("url", "sha256", "size", "uploaded_at", "requires_python", "yanked_reason", "core_metadata_sha256")
+_SHARED = (
+    *("summary", "provides_extra", "entry_points", "license_expression", "license", "license_classifiers"),
+    *("project_urls", "import_names"),
+)
+_OWN = ("modules_by", "requires_by", "stubs", "left_out", "notes", "start_up_paths")
+_DATA = (
+    *("outcome", "error_kind", "extractor_version", "metadata_version", "requires_python", "requires_dist_id"),
+    *("modules_id", "details", "shared_details_id"),
+)
+
+
+@dataclass
+class ReplayedRecords:
+    """Records that are entered together: of each file the last ones. `log` has all changes of files, each with its
+    serial, its cause, and where it is logged."""
+
+    observed: dict[Key, Record] = field(default_factory=dict)
+    content: dict[Key, Record] = field(default_factory=dict)
+    log: list[tuple[Key, int, str, int]] = field(default_factory=list)
+    events: list[Record] = field(default_factory=list)
+    unreadable: list[Record] = field(default_factory=list)
+    names: dict[str, str] = field(default_factory=dict)
+    replaced_at: dict[Key, int] = field(default_factory=dict)
+    followed: dict[str, Sequence[Sequence[int | None]]] = field(default_factory=dict)
+
+    def is_full_for(self, record: Record) -> bool:
+        """Whether the records so far are to be entered before this one, since it is of another content of its file."""
+        if record["stream"] != "observed" or "filename" not in record:
+            return False
+        before = self.observed.get((record["normalized"], record["filename"]))
+        return before is not None and before["generation"] != record["generation"]
+
+    def add(self, record: Record) -> None:
+        """Adds a record; they come in the order of the journal."""
+        match record["stream"]:
+            case "index" if "action" in record:
+                self.events.append(record)
+                self.names.setdefault(record["normalized"], record["project"])
+            case "index" if "problem" in record:
+                self.unreadable.append(record)
+            case "observed" if "filename" in record:
+                key = record["normalized"], record["filename"]
+                self.observed[key] = record
+                self.log.append((key, record["of_serial"], record["cause"], record["serial"]))
+                if record["cause"] == REPLACED:
+                    self.replaced_at.setdefault(key, record["of_serial"])
+                if "followed" in record:
+                    self.followed[record["normalized"]] = record["followed"]
+            case "content" if "outcome" in record:
+                key = record["normalized"], record["filename"]
+                self.content[key] = record
+                if record["cause"] == READ_LATE:
+                    self.log.append((key, record["of_serial"], READ_LATE, record["serial"]))
+
+
+def enter_records(connection: Connection, records: ReplayedRecords, known_since: int) -> None:
+    """Enters these records. All events of new projects above `known_since` are in the journal."""
+    shown = {record["normalized"]: record for record in records.observed.values()}
+    named = records.names | {name: record["project"] for name, record in shown.items()}
+    named |= {key[0]: record["project"] for key, record in records.content.items() if key[0] not in named}
+    enter_projects(connection, [(name, known_since) for name in named.values()])
+    ids = project_ids(connection, sorted(named))
+    _name_projects(connection, shown.values(), ids)
+    unread = _enter_files(connection, records.observed, records.replaced_at, ids)
+    files = _stored_files(connection, records.observed.keys() | records.content.keys(), ids)
+    _enter_contents(connection, records.content, files, unread)
+    rows = [
+        {"distribution_id": files[key].id, "serial": serial, "cause": cause, "logged_serial": logged}
+        for key, serial, cause, logged in records.log
+    ]
+    insert_missing(connection, changes, rows)
+    _enter_intervals(connection, records.observed, files)
+    _enter_followed(connection, {ids[name]: spans for name, spans in records.followed.items()})
+    _enter_events(connection, records, ids)
+
+
+def _name_projects(connection: Connection, shown: Iterable[Record], ids: Mapping[str, int]) -> None:
+    rows = [
+        {"of_id": ids[record["normalized"]], "shown_name": record["project"], "shown_status": record["project_status"]}
+        for record in shown
+    ]
+    if rows:
+        of = projects.c
+        new: dict[str, Any] = {"name": bindparam("shown_name"), "status": bindparam("shown_status")}
+        connection.execute(update(projects).where(of.id == bindparam("of_id")).values(new), rows)
+
+
+def _enter_events(connection: Connection, records: ReplayedRecords, ids: Mapping[str, int]) -> None:
+    rows = []
+    for record in records.events:
+        event = ChangelogEvent(
+            record["project"], record.get("version"), record["at"], record["action"], record["serial"]
+        )
+        rows.append(
+            {
+                "serial": event.serial,
+                "project_id": ids[record["normalized"]],
+                "name": event.name,
+                "version": event.version,
+                "timestamp": event.timestamp,
+                "action": event.action,
+                "kind": file_change(event).action,
+            }
+        )
+    insert_missing(connection, events, rows)
+    unreadable = [
+        {
+            "source": Source.CHANGELOG,
+            "digest": record["digest"],
+            "after_serial": record["serial"],
+            "problem": record["problem"],
+            "content": record["content"],
+            "seen_at": 0.0,
+        }
+        for record in records.unreadable
+    ]
+    insert_missing(connection, broken_entries, unreadable)
+
+
+def _enter_followed(connection: Connection, spans: Mapping[int, Sequence[Sequence[int | None]]]) -> None:
+    for some in at_a_time(sorted(spans)):
+        connection.execute(delete(followed_intervals).where(followed_intervals.c.project_id.in_(some)))
+    rows = [
+        {"project_id": id_, "start": start, "end": end, "exact_from": exact_from}
+        for id_, of_project in spans.items()
+        for start, end, exact_from in of_project
+    ]
+    insert_missing(connection, followed_intervals, rows)
+
+
+def _enter_files(
+    connection: Connection, observed: Mapping[Key, Record], replaced_at: Mapping[Key, int], ids: Mapping[str, int]
+) -> set[Key]:
+    """Brings the rows of these files up to their last records. Contents that were replaced are kept. Returns the files
+    that are new, or have another content than before."""
+    wanted = sorted({(ids[key[0]], record["version"]) for key, record in observed.items()})
+    insert_missing(connection, releases, [{"project_id": id_, "version": version} for id_, version in wanted])
+    sent, is_sent = sent_rows(connection, (releases.c.project_id, releases.c.version), wanted)
+    found_releases = connection.execute(select(releases).select_from(sent).join(releases, is_sent))
+    release_ids = {(row.project_id, row.version): row.id for row in found_releases}
+    before = _stored_files(connection, observed.keys(), ids)
+    replaced = {
+        row.id: replaced_at.get(key, observed[key]["of_serial"])
+        for key, row in before.items()
+        if observed[key]["generation"] > row.generation
+    }
+    for some in at_a_time(sorted(row.id for row in before.values())):
+        lock_rows(connection, distribution_data, distribution_data.c.distribution_id.in_(some))
+    keep_past_generations(connection, replaced)
+    rows = {
+        key: {
+            "project_id": ids[key[0]],
+            "release_id": release_ids[ids[key[0]], record["version"]],
+            "filename": key[1],
+            "kind": record["distribution_kind"],
+            "generation": record["generation"],
+            **{name: record[name] for name in _FACTS},
+        }
+        for key, record in observed.items()
+    }
+    insert_missing(connection, distributions, [row for key, row in rows.items() if key not in before])
+    known = []
+    for key, old in before.items():
+        row = rows[key]
+        new = {f"new_{name}": row[name] for name in ("release_id", "generation", *_FACTS)}
+        if row["sha256"] is None and old.id not in replaced:
+            new["new_sha256"] = old.sha256  # that of the bytes that were read
+        known.append({"of_id": old.id} | new)
+    if known:
+        values: dict[str, Any] = {name: bindparam(f"new_{name}") for name in ("release_id", "generation", *_FACTS)}
+        connection.execute(update(distributions).where(distributions.c.id == bindparam("of_id")).values(values), known)
+    return {key for key in observed if key not in before or before[key].id in replaced}
+
+
+def _stored_files(connection: Connection, keys: Collection[Key], ids: Mapping[str, int]) -> dict[Key, Any]:
+    """The rows of these files that are there, by project and name."""
+    if not keys:
+        return {}
+    of = distributions.c
+    by_id = {(ids[normalized], filename): (normalized, filename) for normalized, filename in keys}
+    sent, is_sent = sent_rows(connection, (of.project_id, of.filename), sorted(by_id))
+    query = select(of.id, of.project_id, of.filename, of.kind, of.sha256, of.generation)
+    rows = connection.execute(query.select_from(sent).join(distributions, is_sent))
+    return {by_id[row.project_id, row.filename]: row for row in rows}
+
+
+def _enter_intervals(connection: Connection, observed: Mapping[Key, Record], files: Mapping[Key, Any]) -> None:
+    ids = sorted(files[key].id for key in observed)
+    for name, table in (("live", live_intervals), ("yanked", yanked_intervals)):
+        for some in at_a_time(ids):
+            connection.execute(delete(table).where(table.c.distribution_id.in_(some)))
+        rows = [
+            {"distribution_id": files[key].id, "start": start, "end": end}
+            for key, record in observed.items()
+            for start, end in record[name]
+        ]
+        insert_missing(connection, table, rows)
+
+
+def _enter_contents(
+    connection: Connection, contents: Mapping[Key, Record], files: Mapping[Key, Any], unread: Collection[Key]
+) -> None:
+    """Enters what was read of files; what is `unread` and has no content here waits for it."""
+    read = {
+        key: content
+        for key, content in contents.items()
+        if content["sha256"] == files[key].sha256 or None in {content["sha256"], files[key].sha256}
+    }
+    hashes = [
+        {"of_id": files[key].id, "read_sha256": content["sha256"]}
+        for key, content in read.items()
+        if files[key].sha256 is None and content["sha256"] is not None
+    ]
+    if hashes:
+        of_file = update(distributions).where(distributions.c.id == bindparam("of_id"))
+        connection.execute(of_file.values(sha256=bindparam("read_sha256")), hashes)
+    lists = store_lists(
+        connection,
+        [one["requires_dist"] for one in read.values() if one["requires_dist"] is not None],
+        [one["modules"] for one in read.values() if one["modules"] is not None],
+    )
+    details = {key: _details(content, files[key].kind) for key, content in read.items()}
+    shared = store_shared_details(connection, [one.shared for one in details.values() if one.shared is not None])
+    rows: list[dict[str, Any]] = [
+        dict.fromkeys(_DATA) | {"distribution_id": files[key].id, "outcome": Outcome.PENDING}
+        for key in unread
+        if key not in read
+    ]
+    for key, content in read.items():
+        requires, modules, of_release = content["requires_dist"], content["modules"], details[key].shared
+        rows.append(
+            {
+                "distribution_id": files[key].id,
+                "outcome": content["outcome"],
+                "error_kind": content["error_kind"],
+                "extractor_version": content["extractor_version"],
+                "metadata_version": content["metadata_version"],
+                "requires_python": content["requires_python"],
+                "requires_dist_id": None if requires is None else lists[tuple(requires)],
+                "modules_id": None if modules is None else lists[tuple(modules)],
+                "details": details[key].own,
+                "shared_details_id": None if of_release is None else shared[of_release],
+            }
+        )
+    upsert(connection, distribution_data, rows, key=("distribution_id",), update=_DATA)
+
+
+def _details(content: Record, kind: str) -> RecordDetails:
+    """The details of a record whose columns these are: without what readers take for granted where it is missing."""
+    version = (content["extractor_version"] or 0) if content["outcome"] == Outcome.DATA else 0
+    is_sdist = kind == DistributionKind.SDIST
+    in_2: list[str] | None = [] if version >= 2 else None
+    in_3: list[str] | None = [] if version >= 3 else None
+    granted: dict[str, Any] = {
+        "stubs": [],
+        "left_out": 0,
+        "provides_extra": [],
+        "license_classifiers": in_3,
+        "project_urls": in_3,
+        "notes": in_2,
+        "start_up_paths": None if is_sdist else in_3,
+        "entry_points": {} if (in_3 if is_sdist else in_2) is not None else None,
+    }
+    facts = {**content, "entry_points": _entry_points(content)}
+    own = {name: facts[name] for name in _OWN if facts[name] != granted.get(name)}
+    shared = {name: facts[name] for name in _SHARED if facts[name] != granted.get(name)}
+    if shared.get("entry_points", {}) is None:
+        own["entry_points"] = shared.pop("entry_points")
+    has_grade = (content["extractor_version"] or 0) >= 4 and "modules_by" in own
+    grade = ModulesGrade.EXACT.value if has_grade else None
+    if content["modules_grade"] != grade:
+        own["modules_grade"] = content["modules_grade"]
+    return RecordDetails(to_json(own).decode(), to_json(shared) if shared else None)
+
+
+def _entry_points(content: Record) -> dict[str, dict[str, str]] | None:
+    """Its entry points, as far as they are published: of other groups than commands there are the names alone."""
+    if content["entry_point_groups"] is None:
+        return None
+    found: dict[str, dict[str, str]] = {group: {} for group in content["entry_point_groups"]}
+    for group in ("console_scripts", "gui_scripts"):
+        for line in content[group] or ():
+            name, _, reference = line.partition(" = ")
+            found.setdefault(group, {})[name] = reference
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayedSpan:
+    """What is replayed: the serials up to `through`. Events are known above `events_since`, and answers exact from
+    `exact_from` on, except in the `gaps`, each from its first serial up to, and without, its last one."""
+
+    index_url: str
+    events_since: int
+    exact_from: int
+    through: int
+    follows_all: bool
+    gaps: tuple[tuple[int, int], ...] = ()
+
+
+def finish_replay(connection: Connection, span: ReplayedSpan, now: float) -> None:
+    """What was entered counts from now on: the ledger has it as complete and sealed ranges, one for all of it and one
+    more for each gap. It stands for a full crawl."""
+    state = {
+        "id": 1,
+        "index_url": span.index_url,
+        "events_since": span.events_since,
+        "events_through": span.events_since,
+        "exact_from": span.exact_from,
+        "next_dump_sequence": 1,
+        "follows_all": span.follows_all,
+    }
+    insert_missing(connection, catalog_state, [state])
+    connection.execute(update(catalog_state).values(events_through=span.through, follows_all=span.follows_all))
+    begun = int(connection.scalar(select(func.max(serial_ranges.c.end))) or 0)
+    gaps = {start - 1: until for start, until in span.gaps if begun <= start - 1 < span.through}
+    edges = sorted({begun, *gaps, span.through})
+    for start, end in pairwise(edges):
+        row = {"start": start, "end": end, "state": RangeState.COMPLETE, "sealed": True, "requested_at": now}
+        connection.execute(insert(serial_ranges).values(**row, completed_at=now, exact_from=gaps.get(start)))
+    if span.follows_all and not connection.scalar(select(exists(select(full_crawls.c.id)))):
+        row = {"serial": edges[-1], "selection": "[]", "opened_at": now, "listed_at": now, "completed_at": now}
+        connection.execute(insert(full_crawls).values(**row, with_history=span.exact_from == 0 == span.events_since))
+    _count_again(connection)
+
+
+def _count_again(connection: Connection) -> None:
+    counted = recount_files(connection)
+    unexplained = select(func.count()).select_from(changes).where(changes.c.cause == UNEXPLAINED)
+    counted[UNEXPLAINED_CHANGES] = connection.scalar(unexplained) or 0
+    kept = read_counts(connection)
+    add_counts(connection, {name: counted.get(name, 0) - kept.get(name, 0) for name in kept.keys() | counted.keys()})
+
+
+def has_rows(connection: Connection) -> bool:
+    """Whether there is anything in the catalog."""
+    return any(
+        connection.scalar(select(exists(select(one)))) for one in (catalog_state.c.id, projects.c.id, events.c.serial)
+    )
+
+
+def follows_some(connection: Connection) -> bool:
+    """Whether scopes decide which projects are followed, as far as records have it."""
+    return bool(connection.scalar(select(exists(select(followed_intervals.c.project_id)))))

@@ -1,0 +1,238 @@
+"""Compares the journals of two operators that follow one index, up to where both have come.
+
+The stream `index` is equal byte by byte from the later of both beginnings on. What was read of a file is equal where
+its sha256, its name and the extractor's version are. What was observed can differ: each sees pages at other times. So
+the last records of each file are compared, and the first file at which they differ is named.
+
+Both journals are read as streams. What has to be found again lies in temporary files, in parts of which one at a time
+is in memory.
+"""
+
+import hashlib
+import struct
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
+
+import obstore
+import obstore.store
+import orjson
+
+from pypi_assets.catalog.reports.journal_records import Record, Stream
+from pypi_assets.journal.cursors import RANKS, Cursor
+from pypi_assets.journal.reading import Journal
+from pypi_assets.storage.store import Storage, open_storage
+
+if TYPE_CHECKING:
+    from obstore.store import ClientConfig
+
+_PARTS = 32
+_ENTRY = struct.Struct("<16s16sqq")
+_PLACE_FIELDS = frozenset(
+    {"serial", "of_serial", "ordinal", "stream", "at", "project", "normalized", "version", "filename", "cause"}
+)
+"""What a *file read* record has of the place of its file; all else follows from its bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Where two journals differ first: which file (None: not in a record of one), the fields that differ, and both
+    records; None where one journal lacks it."""
+
+    serial: int
+    filename: str | None
+    fields: tuple[str, ...]
+    ours: Record | None
+    theirs: Record | None
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedStream:
+    """What a comparison of the serials above `start` up to `end` found: how many records (of the stream index) or files
+    (of the others) are equal, how many differ, and how many only one of the journals has."""
+
+    stream: str
+    start: int
+    end: int
+    equal: int
+    differing: int
+    only_ours: int
+    only_theirs: int
+    first: Difference | None
+
+
+class _WebStorage(Storage):
+    """The files of a web server. Not every one answers requests for a part of a file, so each is read at once."""
+
+    __slots__ = ()
+
+    def open(self, path: str) -> BinaryIO:
+        """The file, in a temporary one; to be closed. Raises NotFoundError."""
+        copy = tempfile.TemporaryFile()  # noqa: SIM115 - the caller closes it
+        with self._translated(path):
+            for chunk in obstore.get(self.objects, path).stream():
+                copy.write(chunk)
+        copy.seek(0)
+        return cast("BinaryIO", copy)
+
+
+def open_other(url: str) -> Storage:
+    """The storage of another operator: a URL as of all storages, or that of a web server that shows its files."""
+    if url.startswith(("http://", "https://")):
+        options: ClientConfig = {"allow_http": url.startswith("http://")}
+        return _WebStorage(url, obstore.store.HTTPStore.from_url(url, client_options=options))
+    return open_storage(url, read_only=True)
+
+
+def compare_stream(ours: Journal, theirs: Journal, stream: Stream) -> ComparedStream:
+    """Compares a stream of both journals. Raises NoJournalError, JournalDamagedError."""
+    heads = ours.head(stream.value), theirs.head(stream.value)
+    start, end = max(head.start for head in heads), min(head.through for head in heads)
+    if stream == Stream.INDEX:
+        return _compare_index(ours, theirs, start, end)
+    with _Found.of(ours, stream, start, end) as own, _Found.of(theirs, stream, start, end) as other:
+        return _compare_found(ours, theirs, stream, start, end, own, other)
+
+
+def _compare_index(ours: Journal, theirs: Journal, start: int, end: int) -> ComparedStream:
+    equal, first = 0, None
+    pairs = zip_longest(_lines(ours, Stream.INDEX, start, end), _lines(theirs, Stream.INDEX, start, end))
+    for own, other in pairs:
+        if own == other:
+            equal += 1
+            continue
+        records = [None if line is None else orjson.loads(line) for line in (own, other)]
+        serial = min(record["serial"] for record in records if record is not None)
+        shown = [record if record is not None and record["serial"] == serial else None for record in records]
+        first = Difference(serial, None, _differing(*shown), *shown)
+        break
+    return ComparedStream(Stream.INDEX.value, start, end, equal, 0 if first is None else 1, 0, 0, first)
+
+
+def _lines(journal: Journal, stream: Stream, start: int, end: int) -> Iterator[bytes]:
+    if start >= end:
+        return
+    for _, line in journal.lines(Cursor.after_serial(start), [journal.head(stream.value)], end):
+        yield line
+
+
+def _differing(ours: Record | None, theirs: Record | None) -> tuple[str, ...]:
+    if ours is None or theirs is None:
+        return ()
+    return tuple(name for name in {**ours, **theirs} if ours.get(name) != theirs.get(name))
+
+
+def read_facts(record: Record) -> Record:
+    """What a *file read* record has of the bytes of its file."""
+    return {name: value for name, value in record.items() if name not in _PLACE_FIELDS}
+
+
+def observed_facts(record: Record, start: int) -> Record:
+    """What a record has of its file from the serial `start` on, apart from when that was learnt."""
+    facts: Record = {name: record[name] for name in ("version", "sha256")}
+    for name in ("live", "yanked"):
+        known = (span for span in record[name] if span[1] is None or span[1] > start)
+        facts[name] = [[max(span[0], start), span[1]] for span in known]
+    return facts
+
+
+class _Found:
+    """Where the records that are compared are, by the hash of what they are about, in parts of that hash."""
+
+    def __init__(self) -> None:
+        self._stack = ExitStack()
+        self._parts = [self._stack.enter_context(tempfile.TemporaryFile()) for _ in range(_PARTS)]  # noqa: SIM115
+
+    @classmethod
+    def of(cls, journal: Journal, stream: Stream, start: int, end: int) -> "_Found":
+        """Those of a stream that are published above the serial `start`, up to `end`."""
+        found = cls()
+        for line in _lines(journal, stream, start, end):
+            record = orjson.loads(line)
+            if stream == Stream.CONTENT:
+                if record["kind"] != "file read":
+                    continue
+                about: Any = [record["sha256"], record["extractor_version"], record["filename"]]
+                facts = read_facts(record)
+            else:
+                if "filename" not in record:
+                    continue
+                about, facts = [record["normalized"], record["filename"]], observed_facts(record, start)
+            key = _digest(about)
+            entry = _ENTRY.pack(key, _digest(facts), record["serial"], record["ordinal"])
+            found._parts[key[0] % _PARTS].write(entry)
+        return found
+
+    def part(self, number: int) -> dict[bytes, tuple[bytes, int, int]]:
+        """The last record about each thing: the hash of its facts, its serial and its ordinal."""
+        file = self._parts[number]
+        file.seek(0)
+        return {key: place for key, *place in _ENTRY.iter_unpack(file.read())}  # type: ignore[misc]
+
+    def __enter__(self) -> "_Found":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+
+def _digest(value: object) -> bytes:
+    return hashlib.blake2b(orjson.dumps(value, option=orjson.OPT_SORT_KEYS), digest_size=16).digest()
+
+
+def _compare_found(
+    ours: Journal, theirs: Journal, stream: Stream, start: int, end: int, own: _Found, other: _Found
+) -> ComparedStream:
+    equal = differing = only_ours = only_theirs = 0
+    first: tuple[int, int, Any, Any] | None = None
+    for number in range(_PARTS):
+        mine, yours = own.part(number), other.part(number)
+        for key in mine.keys() | yours.keys():
+            a, b = mine.get(key), yours.get(key)
+            if a is not None and b is not None and a[0] == b[0]:
+                equal += 1
+                continue
+            differing += a is not None and b is not None
+            only_ours += b is None
+            only_theirs += a is None
+            if stream == Stream.CONTENT and (a is None or b is None):
+                continue  # each reads other files
+            serial, ordinal = min((one[1], one[2]) for one in (a, b) if one is not None)
+            if first is None or (serial, ordinal) < first[:2]:
+                first = serial, ordinal, a, b
+    shown = None
+    if first is not None:
+        records = (_record(ours, stream, first[2]), _record(theirs, stream, first[3]))
+        named = next(record for record in records if record is not None)
+        facts = [None if one is None else _facts(stream, one, start) for one in records]
+        shown = Difference(named["serial"], named["filename"], _differing(*facts), *records)
+    return ComparedStream(stream.value, start, end, equal, differing, only_ours, only_theirs, shown)
+
+
+def _facts(stream: Stream, record: Record, start: int) -> Record:
+    return read_facts(record) if stream == Stream.CONTENT else observed_facts(record, start)
+
+
+def _record(journal: Journal, stream: Stream, place: tuple[bytes, int, int] | None) -> Record | None:
+    if place is None:
+        return None
+    _, serial, ordinal = place
+    before = Cursor(serial, RANKS[stream.value], ordinal - 1)
+    line = next(line for _, line in journal.lines(before, [journal.head(stream.value)], serial))
+    record: Record = orjson.loads(line)
+    return record
+
+
+def as_json(compared: ComparedStream) -> Mapping[str, Any]:
+    """The result as a JSON object."""
+    first = compared.first
+    return {
+        **{
+            name: getattr(compared, name)
+            for name in ("stream", "start", "end", "equal", "differing", "only_ours", "only_theirs")
+        },
+        "first": first and {name: getattr(first, name) for name in ("serial", "filename", "fields", "ours", "theirs")},
+    }

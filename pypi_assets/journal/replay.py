@@ -1,0 +1,248 @@
+"""Replays the journal into a catalog of its own, from its begin or from a full dump, up to a serial.
+
+The catalog is equal to the one that wrote the journal in what is live, yanked and followed, in what was read, in
+events, and in the log of changes. What is known of visits and pages is not in the journal.
+
+Records are entered some at a time, each time with the place that was reached. So a replay that was stopped goes on
+there; one that was stopped while it read the dump reads that again.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+
+import orjson
+from sqlalchemy import Connection
+
+from pypi_assets.catalog.database import Catalog
+from pypi_assets.catalog.derived.replayed_records import (
+    ReplayedRecords,
+    ReplayedSpan,
+    enter_records,
+    finish_replay,
+    follows_some,
+    has_rows,
+)
+from pypi_assets.catalog.publications.dump_files import DumpKind
+from pypi_assets.catalog.publications.dump_rows import CONTENT
+from pypi_assets.catalog.publications.journal_consumers import find_consumer, put_consumer
+from pypi_assets.catalog.reports.journal_records import GAP, Record, Stream
+from pypi_assets.dumps.dump_manifest import Manifest, committed_directories, read_manifest
+from pypi_assets.dumps.dump_reader import iter_dump
+from pypi_assets.errors import ExpectedError
+from pypi_assets.journal.cursors import Cursor
+from pypi_assets.journal.reading import Journal
+from pypi_assets.storage.root_owner import OWNER
+from pypi_assets.storage.store import Storage
+
+CONSUMER = "replay"
+BATCH_RECORDS = 10_000
+Progress = Callable[[int], None]
+_CONTENT_DEFAULTS = {"provides_extra": [], "stubs": [], "left_out": 0}
+
+
+class ReplayError(ExpectedError):
+    """The journal cannot be replayed so; the text has why, and what can be done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """What a replay did: the serial that it reached, from which serial on there are answers, how many records it
+    entered now, the dump that it began with, and how it began: `from nothing`, `where it was stopped` (or had ended),
+    or `with the dump again`."""
+
+    through: int
+    exact_from: int
+    records: int
+    dump: str | None
+    began: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Position:
+    """How far a replay is: the place of the last record; the dump that it begins with, and whether that is read."""
+
+    after: Cursor
+    dump: str | None = None
+    is_dump_read: bool = True
+    events_since: int = 0
+    exact_from: int = 0
+    gaps: tuple[tuple[int, int], ...] = field(default=())
+
+    def encode(self) -> str:
+        return orjson.dumps(
+            {
+                "after": str(self.after),
+                "dump": self.dump,
+                "is_dump_read": self.is_dump_read,
+                "events_since": self.events_since,
+                "exact_from": self.exact_from,
+                "gaps": self.gaps,
+            }
+        ).decode()
+
+    @classmethod
+    def decode(cls, text: str) -> "_Position":
+        fields = orjson.loads(text)
+        gaps = tuple((start, until) for start, until in fields.pop("gaps"))
+        return cls(Cursor.parse(fields.pop("after")), gaps=gaps, **fields)
+
+
+def replay(
+    storage: Storage,
+    catalog: Catalog,
+    to: int | None = None,
+    *,
+    from_dump: bool = False,
+    progress: Progress | None = None,
+) -> Replayed:
+    """Brings an empty catalog, or one that was replayed before, up to the serial `to` (None: as far as the journal is
+    written). With `from_dump`, or where the journal begins later than at 0, it begins with the newest full dump.
+
+    `progress` receives the number of records so far. Raises ReplayError, NoJournalError, JournalDamagedError.
+    """
+    journal = Journal(storage)
+    heads = journal.heads()
+    end = min(head.through for head in heads)
+    through = end if to is None else to
+    if not 0 < through <= end:
+        raise ReplayError(f"the journal in {storage.url} cannot be replayed up to serial {through}: it ends at {end}")
+    position, began = _begin(storage, catalog, through, from_dump=from_dump)
+    if position.after.serial > through:
+        raise ReplayError(f"the catalog has been replayed beyond serial {through} already; begin with a new one")
+    replaying = _Replaying(catalog, position, progress)
+    if not position.is_dump_read:
+        replaying.take_dump(storage)
+    begin = replaying.position.after
+    late = [head.stream for head in heads if head.stream != Stream.INDEX and head.start > begin.serial]
+    if late:
+        raise ReplayError(f"the journal begins after serial {begin.serial}: {', '.join(late)}")
+    index = next(head for head in heads if head.stream == Stream.INDEX)
+    if replaying.position.dump is None and not begin.serial:
+        replaying.position = replace(replaying.position, events_since=index.start)
+    for _, line in journal.lines(begin, heads, through):
+        replaying.take(orjson.loads(line))
+    replaying.finish(through, orjson.loads(storage.get(OWNER))["index_url"])
+    last = replaying.position
+    return Replayed(through, last.exact_from, replaying.count, last.dump, began)
+
+
+def _begin(storage: Storage, catalog: Catalog, through: int, *, from_dump: bool) -> tuple[_Position, str]:
+    with catalog.read() as connection:
+        consumer, is_used = find_consumer(connection, CONSUMER), has_rows(connection)
+    if consumer is not None:
+        position = _Position.decode(consumer.cursor)
+        return position, "where it was stopped" if position.is_dump_read else "with the dump again"
+    if is_used:
+        raise ReplayError("the catalog is not empty, and it is no replayed one: name another database")
+    journal = Journal(storage)
+    begins_late = any(head.start > 0 for head in journal.heads() if head.stream != Stream.INDEX)
+    if not (from_dump or begins_late):
+        return _Position(Cursor.after_serial(0)), "from nothing"
+    dump = _newest_full_dump(storage, through)
+    if dump is None:
+        raise ReplayError(f"there is no full dump at serial {through} or before in {storage.url} to begin with")
+    serial = dump.serials.end
+    position = _Position(
+        Cursor.after_serial(serial), dump.directory, is_dump_read=False, events_since=serial, exact_from=serial
+    )
+    return position, "from nothing"
+
+
+def _newest_full_dump(storage: Storage, through: int) -> Manifest | None:
+    """Of the full dumps that end at `through` or before, the one that ends last and began to read last."""
+    manifests = (read_manifest(storage, directory) for directory in committed_directories(storage))
+    full = [one for one in manifests if one.kind == DumpKind.FULL and one.serials.end <= through]
+    return max(full, key=lambda one: (one.serials.end, one.sequence), default=None)
+
+
+@dataclass
+class _Replaying:
+    """Enters records into `catalog`, and knows how far it is."""
+
+    catalog: Catalog
+    position: _Position
+    progress: Progress | None
+    count: int = 0
+    _waiting: ReplayedRecords = field(default_factory=ReplayedRecords)
+    _waiting_count: int = 0
+
+    def take_dump(self, storage: Storage) -> None:
+        """Enters the rows of the dump that it begins with."""
+        directory = self.position.dump or ""
+        is_of_scopes = read_manifest(storage, directory).followed_projects is not None
+        serial = self.position.after.serial
+        for row in iter_dump(storage, directory):
+            for record in _records_of(row, serial, is_of_scopes=is_of_scopes):
+                self._waiting.add(record)
+            self._waiting.log.clear()  # what led to them is not known
+            self._waiting_count += 1
+            if self._waiting_count >= BATCH_RECORDS:
+                self._enter()
+        self.position = replace(self.position, is_dump_read=True)
+        self._enter()
+
+    def take(self, record: Record) -> None:
+        """Takes the next record of the journal."""
+        if self._waiting_count >= BATCH_RECORDS or self._waiting.is_full_for(record):
+            self._enter()
+        self._waiting.add(record)
+        self._waiting_count += 1
+        position = self.position
+        if record["kind"] == GAP:
+            span = (record["serial"], record["until"])
+            if span[0] == 1 and not position.dump:
+                position = replace(position, exact_from=max(position.exact_from, span[1]))
+            elif span not in position.gaps:
+                position = replace(position, gaps=(*position.gaps, span))
+        self.position = replace(position, after=Cursor.of(record))
+
+    def finish(self, through: int, index_url: str) -> None:
+        """Enters what waits. From now on the catalog answers up to the serial `through`."""
+        self._enter()
+        done = replace(self.position, after=Cursor.after_serial(through))
+
+        def work(connection: Connection) -> None:
+            span = ReplayedSpan(
+                index_url,
+                done.events_since,
+                done.exact_from,
+                through,
+                follows_all=not follows_some(connection),
+                gaps=done.gaps,
+            )
+            finish_replay(connection, span, self.catalog.clock())
+            self._keep(connection, replace(done, gaps=()))
+
+        self.catalog.transact(work)
+        self.position = done
+
+    def _enter(self) -> None:
+        records, count = self._waiting, self._waiting_count
+        self._waiting, self._waiting_count = ReplayedRecords(), 0
+
+        def work(connection: Connection) -> None:
+            enter_records(connection, records, self.position.events_since)
+            self._keep(connection, self.position)
+
+        self.catalog.transact(work)
+        self.count += count
+        if self.progress is not None:
+            self.progress(self.count)
+
+    def _keep(self, connection: Connection, position: _Position) -> None:
+        put_consumer(connection, CONSUMER, position.encode(), position.after.serial, self.catalog.clock())
+
+
+def _records_of(row: Record, serial: int, *, is_of_scopes: bool) -> Iterator[Record]:
+    """A row of a full dump that ends at `serial` as records: of what was before the dump, only since when the file is
+    live without a break is known."""
+    place = {name: row[name] for name in ("project", "normalized", "version", "filename")}
+    facts = ("url", "sha256", "size", "uploaded_at", "requires_python", "yanked_reason", "core_metadata_sha256")
+    observed = place | {name: row.get(name) for name in facts} | {"stream": "observed", "serial": serial}
+    observed |= {"of_serial": serial, "cause": "", "generation": 1, "distribution_kind": row["kind"]}
+    observed |= {"live": [[row["live_since"], None]], "yanked": [[serial, None]] if row["yanked"] else []}
+    if is_of_scopes:
+        observed["followed"] = [[serial, None, serial]]
+    yield observed | {"project_status": row.get("project_status")}
+    if row["outcome"] != "pending":
+        yield {name: _CONTENT_DEFAULTS.get(name) for name in CONTENT} | row | {"stream": "content", "cause": ""}

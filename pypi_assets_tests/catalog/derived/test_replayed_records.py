@@ -1,0 +1,197 @@
+"""Records become rows that read as the rows that they were made of."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sqlalchemy import select
+
+from pypi_assets.catalog.database import Catalog, open_catalog
+from pypi_assets.catalog.derived.replayed_records import (
+    ReplayedRecords,
+    ReplayedSpan,
+    enter_records,
+    finish_replay,
+    follows_some,
+    has_rows,
+)
+from pypi_assets.catalog.ledger.range_ledger import complete_serial, inexact_spans, read_state, sealed_end
+from pypi_assets.catalog.ledger.serial_range import SerialRange
+from pypi_assets.catalog.publications.dump_rows import CONTENT, content_rows
+from pypi_assets.catalog.reports.recounts import count_differences
+from pypi_assets.catalog.tables import changes, distributions, events, live_intervals
+from pypi_assets_tests.crawl.followers import empty_catalog
+
+texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=8)
+lists = st.lists(texts, max_size=3)
+some_lists = st.none() | lists
+scripts = st.dictionaries(st.sampled_from(["run", "go"]), st.just("demo:main"), max_size=2)
+
+
+@st.composite
+def contents(draw: st.DrawFn) -> dict[str, Any]:
+    """The columns of a file that was read, or not, by some extractor version."""
+    groups = draw(st.none() | st.dictionaries(st.sampled_from(["console_scripts", "gui_scripts", "own"]), scripts))
+    version = draw(st.integers(1, 5))
+    lines = {
+        group: None if groups is None else [f"{name} = {to}" for name, to in groups.get(group, {}).items()]
+        for group in ("console_scripts", "gui_scripts")
+    }
+    found = {name: draw(texts | st.none()) for name in CONTENT}
+    found |= {name: draw(some_lists) for name in ("requires_dist", "modules", "license_classifiers", "project_urls")}
+    found |= {name: draw(some_lists) for name in ("import_names", "notes", "start_up_paths")}
+    found |= {name: draw(lists) for name in ("provides_extra", "stubs")}
+    found |= lines | {"entry_point_groups": None if groups is None else sorted(groups)}
+    grade = draw(st.sampled_from([None, "exact", "derived", "guessed"]))
+    return found | {
+        "outcome": draw(st.sampled_from(["data", "data", "error", "vanished", "gave up"])),
+        "extractor_version": version,
+        "left_out": draw(st.integers(0, 3)),
+        "modules_grade": grade,
+    }
+
+
+@pytest.fixture(scope="module")
+def scratch(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    catalog = open_catalog(f"sqlite:///{tmp_path_factory.mktemp('replayed')}/catalog.sqlite")
+    yield catalog
+    catalog.close()
+
+
+def observed(serial: int, filename: str = "demo-1.tar.gz", **fields: Any) -> dict[str, Any]:
+    record = {
+        **dict.fromkeys(("url", "size", "uploaded_at", "requires_python", "yanked_reason", "core_metadata_sha256")),
+        "serial": serial,
+        "of_serial": serial,
+        "stream": "observed",
+        "kind": "file added",
+        "cause": "add file",
+        "project": "Demo",
+        "normalized": "demo",
+        "version": "1",
+        "filename": filename,
+        "sha256": "a" * 64,
+        "distribution_kind": "sdist",
+        "generation": 1,
+        "live": [[serial, None]],
+        "yanked": [],
+        "project_status": None,
+    }
+    return record | fields
+
+
+def content(serial: int, found: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    place = {"serial": serial, "of_serial": serial, "stream": "content", "cause": "add file", "project": "Demo"}
+    return found | place | {"normalized": "demo", "filename": "demo-1.tar.gz", "sha256": "a" * 64} | fields
+
+
+def enter(catalog: Catalog, *records: dict[str, Any]) -> None:
+    entered = ReplayedRecords()
+    for record in records:
+        entered.add(record)
+    with catalog.write() as connection:
+        enter_records(connection, entered, 0)
+
+
+@settings(max_examples=25)
+@given(contents(), st.sampled_from(["sdist", "wheel"]))
+def test_what_was_read_is_read_again(scratch: Catalog, found: dict[str, Any], kind: str) -> None:
+    empty_catalog(scratch)
+    enter(scratch, observed(3, distribution_kind=kind), content(3, found))
+    with scratch.read_once() as connection:
+        [row] = content_rows(connection, connection.scalars(select(distributions.c.id)).all(), None).values()
+    got = {name: plain(row[name]) for name in CONTENT}
+    for name in CONTENT:
+        assert got[name] == found[name], name
+
+
+def plain(value: Any) -> Any:
+    import orjson
+
+    return orjson.loads(orjson.dumps(value))
+
+
+PLAIN = dict.fromkeys(CONTENT) | {"outcome": "data", "extractor_version": 1, "provides_extra": [], "stubs": []}
+READ = PLAIN | {"left_out": 0, "modules": ["demo"]}
+
+
+def test_of_a_file_the_last_record_counts_and_each_change_stays(catalog: Catalog) -> None:
+    enter(catalog, observed(3), content(3, READ), observed(5, of_serial=4, cause="corrected", live=[[4, 5]]))
+    enter(catalog, observed(7, live=[[4, 5], [7, None]], cause="unquarantine project"))
+    with catalog.read() as connection:
+        intervals = connection.execute(select(live_intervals.c.start, live_intervals.c.end)).all()
+        assert [tuple(one) for one in intervals] == [(4, 5), (7, None)]
+        logged = connection.execute(select(changes.c.serial, changes.c.cause, changes.c.logged_serial))
+        assert sorted(tuple(one) for one in logged) == [
+            (3, "add file", 3),
+            (4, "corrected", 5),
+            (7, "unquarantine project", 7),
+        ]
+
+
+def test_entering_again_changes_nothing(catalog: Catalog) -> None:
+    event = {"serial": 3, "stream": "index", "project": "Demo", "normalized": "demo", "at": 5, "version": "1"}
+    records = (event | {"action": "add source file demo-1.tar.gz"}, observed(3), content(3, READ))
+    for _ in range(2):
+        enter(catalog, *records)
+        with catalog.read() as connection:
+            assert connection.scalars(select(events.c.kind)).all() == ["add file"]
+            assert len(connection.execute(select(changes)).all()) == 1
+            assert connection.scalars(select(distributions.c.filename)).all() == ["demo-1.tar.gz"]
+
+
+def test_a_late_read_is_logged_as_such(catalog: Catalog) -> None:
+    enter(catalog, observed(3))
+    enter(catalog, content(9, READ, of_serial=3, cause="read late"))
+    with catalog.read() as connection:
+        logged = connection.execute(select(changes.c.serial, changes.c.cause, changes.c.logged_serial))
+        assert {tuple(one) for one in logged} == {(3, "add file", 3), (3, "read late", 9)}
+
+
+def test_what_was_read_of_other_bytes_does_not_count(catalog: Catalog) -> None:
+    enter(catalog, observed(3, sha256="b" * 64), content(3, READ))
+    with catalog.read_once() as connection:
+        assert content_rows(connection, connection.scalars(select(distributions.c.id)).all(), None) == {}
+
+
+def test_records_of_another_content_are_entered_apart() -> None:
+    records = ReplayedRecords()
+    records.add(observed(3))
+    assert not records.is_full_for(observed(4))
+    assert not records.is_full_for(observed(4, "other.zip", generation=2))
+    assert records.is_full_for(observed(4, generation=2))
+
+
+def test_it_counts_once_it_is_finished(catalog: Catalog) -> None:
+    with catalog.read() as connection:
+        assert not has_rows(connection)
+    enter(catalog, observed(3), content(3, READ))
+    with catalog.write() as connection:
+        assert has_rows(connection)
+        assert complete_serial(connection) == 0
+        span = ReplayedSpan("https://index.example.org/simple/", 2, 1, 10, follows_all=True, gaps=((5, 8),))
+        finish_replay(connection, span, 1.0)
+        assert (complete_serial(connection), sealed_end(connection)) == (10, 10)
+        assert inexact_spans(connection) == [SerialRange(4, 8)]
+        state = read_state(connection)
+        assert (state["events_since"], state["events_through"], state["exact_from"]) == (2, 10, 1)
+        finish_replay(connection, ReplayedSpan(span.index_url, 2, 1, 20, follows_all=True), 2.0)
+        assert complete_serial(connection) == 20
+        assert count_differences(connection) == {}
+        assert not follows_some(connection)
+
+
+def test_many_files_take_a_bounded_number_of_statements(tmp_path: Path) -> None:
+    from sqlalchemy import event
+
+    counts = []
+    for number in (5, 400):
+        catalog = open_catalog(f"sqlite:///{tmp_path}/{number}.sqlite")
+        statements: list[str] = []
+        event.listen(catalog.engine, "before_cursor_execute", lambda *found, to=statements: to.append(found[2]))
+        enter(catalog, *(observed(3, f"demo-{n}.zip") for n in range(number)))
+        counts.append(len(statements))
+        catalog.close()
+    assert counts[0] == counts[1]

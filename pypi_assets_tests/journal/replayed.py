@@ -1,0 +1,52 @@
+"""Compares a catalog with one that its journal was replayed into."""
+
+from typing import Any
+
+from sqlalchemy import select
+
+from pypi_assets.catalog.database import Catalog, CatalogError
+from pypi_assets.catalog.observed.projects import PROJECT_COLUMNS, Project
+from pypi_assets.catalog.publications.dump_rows import rows_at, stream_rows
+from pypi_assets.catalog.reports.answerable_serials import answerable_serial
+from pypi_assets.catalog.reports.project_history import VISIT, read_history
+from pypi_assets.catalog.tables import projects
+from pypi_assets.dumps.dump_format import as_dumped
+from pypi_assets_tests.journal.model_journal import compared
+
+_SHOWN = (
+    *("serial", "at", "kind", "text", "version", "filenames", "outcome", "error", "live", "away", "yanked", "unyanked"),
+)
+
+
+def answers_at(catalog: Catalog, serial: int) -> list[dict[str, Any]] | None:
+    """What is live at a serial; None where there is no answer."""
+    try:
+        answerable_serial(catalog, serial)
+    except CatalogError:
+        return None
+    rows = map(as_dumped, stream_rows(catalog, rows_at(catalog, serial), serial))
+    return [compared(row) for row in rows if not row["tombstone"]]
+
+
+def histories(catalog: Catalog, since: int = 0) -> dict[str, list[Any]]:
+    """The history of each project that has any, after the serial `since`, without visits and epochs: those are of the
+    catalog itself."""
+    found = {}
+    with catalog.read() as connection:
+        for row in connection.execute(select(*PROJECT_COLUMNS).order_by(projects.c.normalized)).all():
+            project = Project(*row)
+            entries = read_history(connection, project)
+            own = [_plain(entry) for entry in entries if entry.kind != VISIT and entry.serial > since]
+            if own:
+                found[project.normalized] = own
+    return found
+
+
+def _plain(entry: Any) -> tuple[Any, ...]:
+    return tuple(getattr(entry, name) for name in _SHOWN)
+
+
+def require_equal(original: Catalog, replayed: Catalog, first: int, through: int) -> None:
+    """All answers from the serial `first` on are equal, and where there is none, neither has one."""
+    for serial in range(first, through + 1):
+        assert answers_at(replayed, serial) == answers_at(original, serial), f"at serial {serial}"

@@ -1,0 +1,171 @@
+"""Two operators that follow one index have the same index stream, and equal records of equal files."""
+
+import threading
+from contextlib import suppress
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pypi_assets.catalog.database import Catalog
+from pypi_assets.catalog.reports.journal_records import Record, Stream
+from pypi_assets.crawl.full_crawl import crawl_full
+from pypi_assets.crawl.incremental_crawl import allocate_next_ranges, crawl_incremental, crawl_range, open_ranges
+from pypi_assets.index.errors import TransientError
+from pypi_assets.journal import publishing
+from pypi_assets.journal.comparing import as_json, compare_stream, open_other
+from pypi_assets.journal.publishing import write_missing
+from pypi_assets.journal.reading import Journal
+from pypi_assets.storage.store import StorageError, open_storage
+from pypi_assets_tests.crawl.followers import Follower, SilentIndex, add, empty_catalog, operations
+from pypi_assets_tests.crawl.model_following import draining_in_place
+from pypi_assets_tests.databases import sqlite_database
+from pypi_assets_tests.drawn import drawn
+from pypi_assets_tests.journal.written import simple_record, write_streams
+
+
+@pytest.fixture(scope="module")
+def two_catalogs(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    from pypi_assets.catalog.database import open_catalog
+
+    folder = tmp_path_factory.mktemp("operators")
+    catalogs = [open_catalog(sqlite_database(folder / f"{name}.sqlite")) for name in ("first", "second")]
+    yield catalogs
+    for catalog in catalogs:
+        catalog.close()
+
+
+@pytest.mark.parametrize("begins_late", [False, True])
+@settings(max_examples=drawn(2))
+@given(happening=st.lists(operations, min_size=5, max_size=25), seed=st.integers(0, 2**16))
+def test_two_crawls_of_one_history_have_equal_journals(
+    two_catalogs: list[Catalog], begins_late: bool, happening: list[Any], seed: int
+) -> None:
+    """With other cuts, in another order, with faults, one begun later."""
+    random = Random(seed)
+    for catalog in two_catalogs:
+        empty_catalog(catalog)
+    index = SilentIndex()
+    first, second = (Follower(index, catalog) for catalog in two_catalogs)
+    begins_at = random.randrange(len(happening)) if begins_late else 0
+    with draining_in_place(), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(publishing, "GRID", 5)
+        add(index, "first")
+        crawl_full(first.crawler)
+        for number, operation in enumerate(happening):
+            index.happen(*operation)
+            if number == begins_at:
+                crawl_full(second.crawler)
+            if random.random() < 0.3:
+                crawl_incremental(first.crawler)
+            if random.random() < 0.3 and number > begins_at:
+                index.failing = 0.2
+                with suppress(TransientError):
+                    allocate_next_ranges(second.crawler)
+                    for serials in reversed(open_ranges(second.crawler)):
+                        crawl_range(second.crawler, serials)
+                index.failing = 0.0
+        add(index, "last", str(seed))
+        journals = []
+        for one in (first, second):
+            one.now += 200_000.0
+            crawl_incremental(one.crawler)
+            storage = open_storage("memory:///")
+            list(write_missing(one.catalog, storage))
+            journals.append(Journal(storage))
+    of_index = compare_stream(*journals, Stream.INDEX)
+    assert of_index.first is None
+    assert of_index.equal == index.serial - of_index.start
+    assert of_index.end == index.serial
+    of_content = compare_stream(*journals, Stream.CONTENT)
+    assert (of_content.differing, of_content.first) == (0, None)
+    live = {name for name, _ in index.shown[index.serial] if not name.endswith(".exe")}
+    assert of_content.equal >= 1 or not live
+
+
+def journals_of(ours: dict[Stream, list[Record]], theirs: dict[Stream, list[Record]]) -> tuple[Journal, Journal]:
+    first = write_streams(open_storage("memory:///"), ours, 30, cuts=(10,))
+    return first, write_streams(open_storage("memory:///"), theirs, 30, start=5, cuts=(20,))
+
+
+def file_record(serial: int, kind: str, filename: str, **fields: Any) -> Record:
+    observed = {"sha256": filename, "live": [[serial, None]], "yanked": []}
+    return simple_record(serial, kind, "demo", version="1.0", filename=filename, **(observed | fields))
+
+
+def test_the_first_difference_of_the_index_stream_is_named() -> None:
+    ours = [simple_record(serial, "unknown", "demo") for serial in range(1, 31)]
+    theirs = [dict(record) for record in ours[5:]]
+    found = compare_stream(*journals_of({Stream.INDEX: ours}, {Stream.INDEX: theirs}), Stream.INDEX)
+    assert (found.start, found.end, found.equal, found.first) == (5, 30, 25, None)
+    theirs[10]["project"] = "other"
+    found = compare_stream(*journals_of({Stream.INDEX: ours}, {Stream.INDEX: theirs}), Stream.INDEX)
+    assert found.first is not None
+    assert (found.equal, found.first.serial, found.first.fields) == (10, 16, ("project",))
+    del theirs[10]
+    found = compare_stream(*journals_of({Stream.INDEX: ours}, {Stream.INDEX: theirs}), Stream.INDEX)
+    assert found.first is not None
+    assert (found.first.serial, found.first.theirs) == (16, None)
+    assert found.first.ours is not None
+    assert as_json(found)["first"]["serial"] == 16
+
+
+def test_records_of_equal_files_are_compared_wherever_they_are() -> None:
+    read = {"outcome": "data", "extractor_version": 4, "modules": ["demo"], "live": None}
+    ours = [file_record(8, "file read", "one", **read), file_record(9, "file read", "two", **read)]
+    theirs = [
+        file_record(12, "file read", "one", **read) | {"cause": "read late", "project": "Demo"},
+        file_record(13, "file read", "two", **read | {"extractor_version": 5, "modules": ["newer"]}),
+    ]
+    found = compare_stream(*journals_of({Stream.CONTENT: ours}, {Stream.CONTENT: theirs}), Stream.CONTENT)
+    assert (found.equal, found.differing, found.only_ours, found.only_theirs) == (1, 0, 1, 1)
+    assert found.first is None
+    theirs[0]["modules"] = ["forged"]
+    found = compare_stream(*journals_of({Stream.CONTENT: ours}, {Stream.CONTENT: theirs}), Stream.CONTENT)
+    assert found.first is not None
+    assert (found.first.filename, found.first.fields, found.differing) == ("one", ("modules",), 1)
+
+
+def test_the_first_file_that_was_observed_otherwise_is_explained() -> None:
+    ours = [file_record(8, "file added", "one"), file_record(9, "file added", "two")]
+    theirs = [
+        file_record(11, "file added", "one") | {"live": [[8, None]]},
+        file_record(12, "file corrected", "two") | {"live": [[9, 12]]},
+    ]
+    found = compare_stream(*journals_of({Stream.OBSERVED: ours}, {Stream.OBSERVED: theirs}), Stream.OBSERVED)
+    assert (found.equal, found.differing) == (1, 1)
+    assert found.first is not None
+    assert (found.first.filename, found.first.fields) == ("two", ("live",))
+    assert found.first.ours is not None
+    assert found.first.theirs is not None
+    assert (found.first.ours["serial"], found.first.theirs["serial"]) == (9, 12)
+
+
+def test_what_is_before_the_later_beginning_does_not_count() -> None:
+    ours = [file_record(3, "file added", "one"), file_record(8, "file yanked", "one", live=[[3, None]])]
+    theirs = [file_record(8, "file yanked", "one", live=[[5, None]])]
+    found = compare_stream(*journals_of({Stream.OBSERVED: ours}, {Stream.OBSERVED: theirs}), Stream.OBSERVED)
+    assert (found.equal, found.first) == (1, None)
+
+
+def test_a_journal_on_a_web_server_is_read(tmp_path: Any) -> None:
+    storage = open_storage(tmp_path.as_uri())
+    ours = write_streams(
+        storage, {Stream.INDEX: [simple_record(serial, "unknown", "demo") for serial in range(1, 31)]}, 30
+    )
+    handler = partial(SimpleHTTPRequestHandler, directory=str(tmp_path))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        theirs = Journal(open_other(f"http://127.0.0.1:{server.server_port}"))
+        found = compare_stream(ours, theirs, Stream.INDEX)
+        server.shutdown()
+    assert (found.equal, found.first) == (30, None)
+
+
+def test_a_folder_that_is_not_there_is_refused(tmp_path: Any) -> None:
+    with pytest.raises(StorageError):
+        open_other((tmp_path / "missing").as_uri())

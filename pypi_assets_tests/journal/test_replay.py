@@ -1,0 +1,293 @@
+"""A catalog that was replayed from the journal answers as the one that wrote it.
+
+JOURNAL_HISTORIES sets how many drawn histories are replayed.
+"""
+
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import func, select
+
+from pypi_assets.catalog.database import Catalog, open_catalog
+from pypi_assets.catalog.ledger.range_ledger import complete_serial, inexact_spans, read_state
+from pypi_assets.catalog.observed.followed import follows_all
+from pypi_assets.catalog.publications.journal_consumers import find_consumer
+from pypi_assets.catalog.reads.past_generations import past_generations_of
+from pypi_assets.catalog.reports.recounts import count_differences
+from pypi_assets.catalog.tables import distributions, events, followed_intervals, projects
+from pypi_assets.crawl.full_crawl import crawl_full
+from pypi_assets.crawl.incremental_crawl import crawl_incremental
+from pypi_assets.dumps.full_dump import full_dump
+from pypi_assets.journal import replay as replay_module
+from pypi_assets.journal.publishing import write_missing
+from pypi_assets.journal.replay import CONSUMER, ReplayError, replay
+from pypi_assets.storage.root_owner import require_owner
+from pypi_assets.storage.store import Storage, open_storage
+from pypi_assets_tests.crawl.followers import REFUSED, Follower, SilentIndex, add, empty_catalog
+from pypi_assets_tests.crawl.model_following import draining_in_place
+from pypi_assets_tests.crawl.model_steps import draw_history
+from pypi_assets_tests.databases import sqlite_database
+from pypi_assets_tests.journal.model_journal import follow_with_journal
+from pypi_assets_tests.journal.overwritten import follow_overwritten
+from pypi_assets_tests.journal.replayed import answers_at, histories, require_equal
+from pypi_assets_tests.scoped_index import ScopedFollower, ScopedIndex
+
+HISTORIES = int(os.environ.get("JOURNAL_HISTORIES", "2"))
+INDEX_URL = "https://index.example.org/simple/"
+
+
+@pytest.fixture
+def replayed(tmp_path: Path) -> Iterator[Catalog]:
+    """An empty catalog."""
+    catalog = open_catalog(sqlite_database(tmp_path / "replayed.sqlite"))
+    yield catalog
+    catalog.close()
+
+
+@pytest.fixture
+def follower(tmp_path: Path) -> Iterator[Follower]:
+    catalog = open_catalog(sqlite_database(tmp_path / "catalog.sqlite"))
+    with draining_in_place():
+        yield Follower(SilentIndex(), catalog)
+    catalog.close()
+
+
+def journaled(catalog: Catalog) -> Storage:
+    """A storage with the journal of a catalog."""
+    storage = open_storage("memory:///")
+    require_owner(storage, INDEX_URL)
+    list(write_missing(catalog, storage))
+    return storage
+
+
+def complete(catalog: Catalog) -> int:
+    with catalog.read() as connection:
+        return complete_serial(connection)
+
+
+def followed(follower: Follower) -> int:
+    """Fills the catalog of a follower with a history in several ranges; returns the serial in the middle of it."""
+    index = follower.index
+    for version in ("1.0", "2.0", "3.0"):
+        add(index, "demo", version)
+        add(index, "other", version)
+    crawl_full(follower.crawler)
+    index.do("yank", "demo", "2.0")
+    index.do("remove-release", "other", "1.0")
+    crawl_incremental(follower.crawler)
+    middle = index.serial
+    index.do("unyank", "demo", "2.0")
+    index.do("quarantine", "other")
+    add(index, "third")
+    crawl_incremental(follower.crawler)
+    index.do("unquarantine", "other")
+    index.do("remove-project", "third")
+    index.record_event("demo", None, "docupdate")
+    crawl_incremental(follower.crawler)
+    return middle
+
+
+def test_each_history_is_replayed(catalog: Catalog, replayed: Catalog) -> None:
+    """With corrections, late reads, kills and odd rows: all answers and the history of each project are equal."""
+    first = 0 if "CI" in os.environ else random.SystemRandom().randrange(2**32)
+    for seed in range(first, first + (HISTORIES if catalog.is_sqlite else 1)):
+        following = follow_with_journal(catalog, draw_history(seed))
+        if following.index.serial == 0:
+            continue
+        storage = journaled(following.catalog)
+        empty_catalog(replayed)
+        done = replay(storage, replayed)
+        with catalog.read() as connection:
+            exact_from = read_state(connection)["exact_from"]
+        assert (done.through, done.exact_from) == (complete(catalog), exact_from), f"seed {seed}"
+        try:
+            require_equal(catalog, replayed, 0, done.through)
+            assert histories(catalog) == histories(replayed)
+        except AssertionError as error:
+            raise AssertionError(f"seed {seed}: {error}") from error
+        with replayed.read() as connection:
+            assert count_differences(connection) == {}
+
+
+def test_from_a_dump_all_is_equal_from_its_serial_on(follower: Follower, replayed: Catalog) -> None:
+    middle = 0
+    storage = open_storage("memory:///")
+    require_owner(storage, INDEX_URL)
+    index = follower.index
+    for version in ("1.0", "2.0"):
+        add(index, "demo", version)
+    index.do("yank", "demo", "1.0")
+    crawl_full(follower.crawler)
+    full_dump(follower.catalog, storage, 16)
+    middle = index.serial
+    add(index, "demo", "3.0")
+    index.do("unyank", "demo", "1.0")
+    index.do("remove-release", "demo", "2.0")
+    crawl_incremental(follower.crawler)
+    list(write_missing(follower.catalog, storage))
+    done = replay(storage, replayed, from_dump=True)
+    assert (done.exact_from, done.dump) == (middle, f"0-{middle}")
+    require_equal(follower.catalog, replayed, middle, done.through)
+    assert answers_at(replayed, middle - 1) is None
+    assert histories(replayed, middle) == histories(follower.catalog, middle)
+    with replayed.read() as connection:
+        assert count_differences(connection) == {}
+
+
+def test_up_to_a_serial_and_then_on(follower: Follower, replayed: Catalog) -> None:
+    middle = followed(follower)
+    storage = journaled(follower.catalog)
+    done = replay(storage, replayed, middle)
+    assert (done.through, done.began) == (middle, "from nothing")
+    require_equal(follower.catalog, replayed, 0, middle)
+    assert answers_at(replayed, middle + 1) is None
+    further = replay(storage, replayed)
+    assert (further.through, further.began) == (follower.index.serial, "where it was stopped")
+    require_equal(follower.catalog, replayed, 0, further.through)
+    assert histories(replayed) == histories(follower.catalog)
+    again = replay(storage, replayed)
+    assert (again.records, again.through) == (0, further.through)
+    with pytest.raises(ReplayError, match="beyond"):
+        replay(storage, replayed, middle)
+    with pytest.raises(ReplayError, match="ends at"):
+        replay(storage, replayed, further.through + 1)
+
+
+def test_a_catalog_with_something_else_in_it_is_refused(follower: Follower) -> None:
+    followed(follower)
+    with pytest.raises(ReplayError, match="not empty"):
+        replay(journaled(follower.catalog), follower.catalog)
+
+
+def test_serials_without_events_have_no_answer(follower: Follower, replayed: Catalog) -> None:
+    index = follower.index
+    add(index, "demo")
+    crawl_full(follower.crawler)
+    index.trouble = REFUSED
+    index.record_event("demo", None, "docupdate")
+    add(index, "demo", "2.0")
+    index.record_event("demo", None, "docupdate")
+    crawl_incremental(follower.crawler)
+    done = replay(journaled(follower.catalog), replayed)
+    with follower.catalog.read() as ours, replayed.read() as theirs:
+        assert inexact_spans(ours) == inexact_spans(theirs) != []
+    require_equal(follower.catalog, replayed, 0, done.through)
+
+
+def test_what_scopes_follow_is_replayed(catalog: Catalog, replayed: Catalog) -> None:
+    scoped = ScopedFollower(ScopedIndex(), catalog)
+    scoped.index.upload("base", "1.0")
+    scoped.index.upload("root", "1.0")
+    scoped.start("root")
+    scoped.index.upload("root", "2.0", "base")
+    scoped.crawl()
+    scoped.index.record_event("root", None, "docupdate")
+    scoped.crawl()
+    done = replay(journaled(catalog), replayed)
+    require_equal(catalog, replayed, 0, done.through)
+    with catalog.read() as ours, replayed.read() as theirs:
+        assert not follows_all(theirs)
+        assert spans(ours) == spans(theirs) != []
+
+
+def spans(connection: Any) -> list[tuple[Any, ...]]:
+    of = followed_intervals.c
+    query = select(projects.c.normalized, of.start, of.end, of.exact_from).join(
+        projects, projects.c.id == of.project_id
+    )
+    return [tuple(row) for row in connection.execute(query.order_by(projects.c.normalized, of.start))]
+
+
+def test_contents_that_were_replaced_are_kept(tmp_path: Path, replayed: Catalog) -> None:
+    catalog = open_catalog(sqlite_database(tmp_path / "catalog.sqlite"))
+    follow_overwritten(catalog, tmp_path)
+    done = replay(journaled(catalog), replayed)
+    require_equal(catalog, replayed, 0, done.through)
+    with catalog.read() as ours, replayed.read() as theirs:
+        assert generations(ours) == generations(theirs)
+        known = [past_generations_of(one, one.scalar(select(projects.c.id)) or 0) for one in (ours, theirs)]
+        assert [place(one) for one in known[0]] == [place(one) for one in known[1]]
+        assert [one.generation for one in known[0]] == [1, 2]
+    catalog.close()
+
+
+def generations(connection: Any) -> list[tuple[str, int]]:
+    query = select(distributions.c.filename, distributions.c.generation).order_by(distributions.c.filename)
+    return [tuple(row) for row in connection.execute(query)]
+
+
+def place(one: Any) -> tuple[Any, ...]:
+    return one.filename, one.generation, one.until, one.sha256
+
+
+_PROGRAM = """
+import os, signal, sys
+from pypi_assets.catalog.database import open_catalog
+from pypi_assets.journal import replay as module
+from pypi_assets.storage.store import open_storage
+
+module.BATCH_RECORDS = 5
+left = int(sys.argv[3])
+entered = module.enter_records
+
+def enter(connection, records, known_since):
+    global left
+    entered(connection, records, known_since)
+    left -= 1
+    if left == 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+module.enter_records = enter
+module.replay(open_storage(sys.argv[1]), open_catalog(sys.argv[2]), from_dump=sys.argv[4] == "dump")
+"""
+
+
+@pytest.mark.parametrize("begin", ["journal", "dump"])
+def test_a_kill_at_any_transaction_is_gone_on_from(tmp_path: Path, follower: Follower, begin: str) -> None:
+    storage = open_storage((tmp_path / "storage").as_uri())
+    require_owner(storage, INDEX_URL)
+    for number in range(12):
+        add(follower.index, f"early{number}")
+    crawl_full(follower.crawler)
+    full_dump(follower.catalog, storage, 16)
+    middle = follower.index.serial
+    followed_on = followed_again(follower)
+    list(write_missing(follower.catalog, storage))
+    url = sqlite_database(tmp_path / "killed.sqlite")
+    for left in (1, 2, 1):
+        command = [sys.executable, "-c", _PROGRAM, storage.url, url, str(left), begin]
+        assert subprocess.run(command, check=False).returncode == -9
+    catalog = open_catalog(url)
+    with catalog.read() as connection:
+        assert connection.scalar(select(func.count()).select_from(events)) is not None
+        assert (find_consumer(connection, CONSUMER) is None) == False  # noqa: E712
+    done = replay(storage, catalog, from_dump=begin == "dump")
+    assert done.began == ("where it was stopped" if begin == "journal" else "with the dump again")
+    require_equal(follower.catalog, catalog, middle if begin == "dump" else 0, followed_on)
+    catalog.close()
+
+
+def followed_again(follower: Follower) -> int:
+    index = follower.index
+    for number in range(3):
+        index.do("yank", f"early{number}", "1.0")
+        add(index, f"early{number}", "2.0")
+    index.do("remove-project", "early5")
+    crawl_incremental(follower.crawler)
+    return index.serial
+
+
+def test_records_are_entered_some_at_a_time(
+    follower: Follower, replayed: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replay_module, "BATCH_RECORDS", 2)
+    followed(follower)
+    done = replay(journaled(follower.catalog), replayed)
+    require_equal(follower.catalog, replayed, 0, done.through)
+    assert histories(replayed) == histories(follower.catalog)
