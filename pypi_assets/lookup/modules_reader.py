@@ -33,6 +33,18 @@ class ModulesReader(NamesReader):
         require_text("module", name)
         return self._answer(ModuleResult, lambda db: map(_result, providers(db, name)))
 
+    def module_of_few(self, name: str, most: int) -> Answer[ModuleResult] | None:
+        """The same where at most `most` projects provide it, by as few reads; None where more do.
+
+        Damage is an error, where `module` looks for a version that can be read.
+        """
+        found = self._few(require_text("module_of_few", name), most)
+        if found is None:
+            return None
+        opened, few = found
+        results = tuple(map(_result, few))
+        return Answer(opened.version, opened.serial, results, ModuleResult, None, opened.followed_projects)
+
     def modules(self, prefix: str = "", after: tuple[str, str] | None = None) -> Stream[ModuleResult]:
         """All modules whose name begins with `prefix`, by name, and of each the projects that provide it; with `after`,
         those that come after this module and project (normalized).

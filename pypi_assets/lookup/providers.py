@@ -11,9 +11,9 @@ from packaging.utils import canonicalize_name
 from pypi_assets.leveldbs.datasets import provided_names
 from pypi_assets.leveldbs.datasets.provided_names import FileNames
 from pypi_assets.leveldbs.format.leveldb_binding import Database
-from pypi_assets.leveldbs.format.records import records_of, scan, scan_after
+from pypi_assets.leveldbs.format.records import first_records, records_of, scan, scan_after
 from pypi_assets.leveldbs.format.version_order import version_key
-from pypi_assets.lookup.reader import Reader, require_text
+from pypi_assets.lookup.reader import OpenVersion, Reader, require_text
 
 _REMEMBERED_ANSWERS = 256  # most names that follow each other have the same one
 
@@ -43,6 +43,15 @@ class NamesReader(Reader):
             return list(_providers(db, islice(records, most)))
 
         return self._read(found)[1]
+
+    def _few(self, name: str, most: int) -> tuple[OpenVersion, list[Provider]] | None:
+        """All projects that provide `name`, and the version that is read now; None where they are more than `most`.
+
+        It reads a record for each and one more, and never looks which files of a damaged version can be read.
+        """
+        opened = self._current()
+        records = first_records(opened.db, provided_names.name_prefix(name), most + 1)
+        return None if len(records) > most else (opened, list(_providers(opened.db, records)))
 
     def names_of(self, project: str, most: int) -> list[str]:
         """The names that a project provides, in any of its versions, and not more than `most`. They come in no

@@ -34,6 +34,7 @@ from pypi_assets.service import (
     status,
 )
 from pypi_assets.service.access_log import AccessLog
+from pypi_assets.service.at_once import AtOnce
 from pypi_assets.service.connections import ServiceConnection
 from pypi_assets.service.front import Front
 from pypi_assets.service.measures import note_state
@@ -79,7 +80,8 @@ def create_app(service: Service | None = None) -> Front:
     ServiceConnection.most = service.settings.service_max_connections
     found: list[BaseRoute] = [route for routes in ROUTES for route in routes(service)]
     found += openapi.routes(service, lambda: found)
-    return Front(service, Router(found, redirect_slashes=False, lifespan=partial(_following, service)), log)
+    router = Router(found, redirect_slashes=False, lifespan=partial(_following, service))
+    return Front(service, router, log, AtOnce(service, found, log))
 
 
 @asynccontextmanager

@@ -1,10 +1,12 @@
 """Connections of clients: how many there may be, how long a request may take to arrive, and what is no HTTP."""
 
 import asyncio
+from types import SimpleNamespace
 from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
+from pypi_assets.service.at_once import AtOnce
 from pypi_assets.service.problems import MEDIA_TYPE, ProblemError, problem_answer
 
 HEAD_S = 10.0
@@ -12,6 +14,10 @@ HEAD_S = 10.0
 BODY_S = 30.0
 """For how long its body may."""
 _LINGER_S = 0.5
+_MOST_AT_ONCE = 16
+"""How many requests that arrive together are answered before those of other connections."""
+_ANSWERED: Any = SimpleNamespace(response_complete=True, message_event=asyncio.Event())
+"""What the server sees of a request that was answered at once."""
 
 
 class ServiceConnection(HttpToolsProtocol):
@@ -22,9 +28,13 @@ class ServiceConnection(HttpToolsProtocol):
     """How long the rest of the request may take that has begun to arrive."""
     _deadline: asyncio.TimerHandle | None = None
     _is_refused = False
+    _at_once: AtOnce | None = None
+    _left_at_once = 0
+    """How many requests may still be answered at once of what was received last."""
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
+        self._at_once = getattr(self.app, "at_once", None)
         if len(self.connections) > self.most:
             self._refuse(ProblemError(503, "busy", "there are too many connections", headers=[("Retry-After", "1")]))
         else:
@@ -44,6 +54,7 @@ class ServiceConnection(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         if not self._is_refused:
+            self._left_at_once = _MOST_AT_ONCE
             super().data_received(data)
             if self._rest_s is not None and self._deadline is None:  # most requests arrive whole, and need no timer
                 self._expect(self._rest_s)
@@ -53,9 +64,10 @@ class ServiceConnection(HttpToolsProtocol):
         self._rest_s = HEAD_S
 
     def on_headers_complete(self) -> None:
-        super().on_headers_complete()
         self._expect(None)
         self._rest_s = BODY_S
+        if not self._is_answered_at_once():
+            super().on_headers_complete()
 
     def on_message_complete(self) -> None:
         self._expect(None)
@@ -66,6 +78,24 @@ class ServiceConnection(HttpToolsProtocol):
         """Answers what is no HTTP request."""
         self._refuse(ProblemError(400, "bad-request", "this is no HTTP request that can be read"))
         del msg
+
+    def _is_answered_at_once(self) -> bool:
+        """Answers a plain request, if nothing that came before it is still to be answered or taken by the client."""
+        parser, is_first = self.parser, self.cycle is None or self.cycle.response_complete
+        if self._at_once is None or not self._left_at_once or not is_first or self.flow.write_paused:
+            return False
+        if parser.get_method() != b"GET" or parser.get_http_version() != "1.1":
+            return False
+        if not parser.should_keep_alive() or parser.should_upgrade():
+            return False
+        answer = self._at_once.answer(self.url, self.headers, self.server_state.default_headers, self.client)
+        if answer is None:
+            return False
+        self._left_at_once -= 1
+        self.transport.write(answer)
+        self.cycle = _ANSWERED
+        self.on_response_complete()
+        return True
 
     def _expect(self, seconds: float | None) -> None:
         """What is expected next must be there within these seconds; None: nothing is."""

@@ -12,6 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from pypi_assets.service import measures
 from pypi_assets.service.access_log import AccessLog
 from pypi_assets.service.answers import CROSS_ORIGIN, serial_header
+from pypi_assets.service.at_once import AtOnce
 from pypi_assets.service.pages.problems import answer_problem
 from pypi_assets.service.problems import ProblemError, defect, problem_of
 from pypi_assets.service.responses import ClientTooSlowError, respond
@@ -31,10 +32,12 @@ _OTHER_ROUTE = "other"
 
 
 class Front:
-    """The outermost ASGI application."""
+    """The outermost ASGI application. Connections of `at_once` give it what that does not answer."""
 
-    def __init__(self, service: Service, app: ASGIApp, log: AccessLog | None = None) -> None:
-        self.service, self.app, self.log = service, app, log
+    def __init__(
+        self, service: Service, app: ASGIApp, log: AccessLog | None = None, at_once: AtOnce | None = None
+    ) -> None:
+        self.service, self.app, self.log, self.at_once = service, app, log, at_once
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         scope["app"] = self  # so that the router raises what it does not find

@@ -18,6 +18,8 @@ from pypi_assets.service.problems import conflict
 from pypi_assets.service.service import Service
 
 _LIMIT = 1_000
+_FEW = 8
+"""Most modules have one provider; each costs two reads."""
 [_COMMAND] = COMMANDS
 
 
@@ -54,6 +56,12 @@ def _module(service: Service, call: Call[ModuleParameters]) -> Answer:
     return published_answer(datasets, results_of(datasets, found, hints))
 
 
+def _latest(service: Service, module: str) -> Answer | None:
+    datasets = service.datasets()
+    found = datasets.reader(ModulesReader).module_of_few(module, _FEW)
+    return published_answer(datasets, results_of(datasets, found)) if found and found.results else None
+
+
 def _modules(service: Service, given: ModuleParameters) -> Answer:
     wanted = question("modules", given.module)
     cursor = read_cursor(given.cursor, wanted) if given.cursor else None
@@ -78,4 +86,5 @@ MODULE = Operation(
     parameters=ModuleParameters,
     answer=Results[ModuleResult],
     problems=(404, 409, 410),
+    latest=_latest,
 )

@@ -60,6 +60,7 @@ class Call(msgspec.Struct, Generic[AnyParameters], frozen=True):
 
 
 Handler = Callable[[Service, Call[Any]], Answer | StreamedAnswer]
+LatestLookup = Callable[[Service, str], Answer | None]
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,9 @@ class Operation:
     `at_serial`: it is also there below `/at/{at}`, where its handler gets a `pinned` serial; `options` are those
     that may follow the serial after commas. `media_types` are the forms of an answer that is not JSON. `problems` are
     the statuses that it can have next to those that each can.
+
+    `latest` answers for the name at the end of the path as the handler does, where a few reads of LevelDBs are enough,
+    and returns None for all else: the event loop calls it (`at_once.py`).
     """
 
     path: str
@@ -86,6 +90,7 @@ class Operation:
     tag: str = "lookup"
     at_serial: bool = True
     options: tuple[str, ...] = ()
+    latest: LatestLookup | None = None
 
     @cached_property
     def path_parameters(self) -> frozenset[str]:

@@ -26,6 +26,20 @@ def scan_after(db: Database, start: bytes, after: bytes) -> Iterator[tuple[bytes
             yield record_key, value
 
 
+def first_records(db: Database, start: bytes, most: int) -> list[tuple[bytes, bytes]]:
+    """The first `most` of them at once, which is the fastest where one or two are expected."""
+    found: list[tuple[bytes, bytes]] = []
+    records = db.raw_iterator(verify_checksums=True)
+    try:
+        records.seek(start)
+        while len(found) < most and records.valid() and (record_key := records.key()).startswith(start):
+            found.append((record_key, records.value()))
+            records.next()
+    finally:
+        records.close()
+    return found
+
+
 def records_of(db: Database, start: bytes) -> list[tuple[bytes, bytes]]:
     """The same at once, which is faster where they are few."""
     with db.iterator(prefix=start, verify_checksums=True) as records:
