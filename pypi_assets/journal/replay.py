@@ -165,6 +165,7 @@ class _Replaying:
     count: int = 0
     _waiting: ReplayedRecords = field(default_factory=ReplayedRecords)
     _waiting_count: int = 0
+    _last: Record | None = None
 
     def take_dump(self, storage: Storage) -> None:
         """Enters the rows of the dump that it begins with."""
@@ -187,14 +188,13 @@ class _Replaying:
             self._enter()
         self._waiting.add(record)
         self._waiting_count += 1
-        position = self.position
+        self._last = record
         if record["kind"] == GAP:
-            span = (record["serial"], record["until"])
+            position, span = self.position, (record["serial"], record["until"])
             if span[0] == 1 and not position.dump:
-                position = replace(position, exact_from=max(position.exact_from, span[1]))
+                self.position = replace(position, exact_from=max(position.exact_from, span[1]))
             elif span not in position.gaps:
-                position = replace(position, gaps=(*position.gaps, span))
-        self.position = replace(position, after=Cursor.of(record))
+                self.position = replace(position, gaps=(*position.gaps, span))
 
     def finish(self, through: int, index_url: str) -> None:
         """Enters what waits. From now on the catalog answers up to the serial `through`."""
@@ -219,6 +219,8 @@ class _Replaying:
     def _enter(self) -> None:
         records, count = self._waiting, self._waiting_count
         self._waiting, self._waiting_count = ReplayedRecords(), 0
+        if self._last is not None:
+            self.position = replace(self.position, after=Cursor.of(self._last))
 
         def work(connection: Connection) -> None:
             enter_records(connection, records, self.position.events_since)

@@ -147,7 +147,7 @@ class _File(NamedTuple):
     live: tuple[Interval, ...]
 
     def is_live(self, serial: int) -> bool:
-        return any(serial in interval for interval in self.live)
+        return any(one.start <= serial and (one.end is None or serial < one.end) for one in self.live)
 
 
 @dataclass
@@ -173,13 +173,9 @@ class _Project:
         lower = bisect_left(self.versions, _key(version), key=_key)
         return next((one for one in reversed(self.versions[:lower]) if self.live(one, serial)), None)
 
-    def other_lists(self, ids: Collection[int], serial: int) -> set[int]:
-        """The lists of modules of live files other than these."""
-        return {
-            list_id
-            for list_id, files in self.by_list.items()
-            if any(file.id not in ids and file.is_live(serial) for file in files)
-        }
+    def has_list(self, list_id: int, without: Collection[int], serial: int) -> bool:
+        """Whether a live file other than these has that list of modules."""
+        return any(file.id not in without and file.is_live(serial) for file in self.by_list[list_id])
 
 
 @dataclass
@@ -244,8 +240,14 @@ class _Comparison:
         if base is not None and any(difference) and (not before or difference != self._difference(before, against)):
             yield RELEASE_COMPARED, {"against": base, "gained": difference[0], "lost": difference[1]}
         ids = {file.distribution_id for file in new}
-        others = self.projects[project_id].other_lists(ids, serial)
-        roots = self._roots_of({file.modules_id for file in of_release}) - self._roots_of(others)
+        roots = self._roots_of({file.modules_id for file in of_release})
+        project = self.projects[project_id]
+        for list_id in project.by_list if roots else ():
+            of_list = self._roots_of([list_id])
+            if not roots.isdisjoint(of_list) and project.has_list(list_id, ids, serial):
+                roots -= of_list
+            if not roots:
+                break
         for root in sorted(roots)[:MOST_ROOTS]:
             yield NEW_PROVIDER, {"module": root, "is_first": not self._has_others(root, project_id, serial)}
 
