@@ -458,9 +458,9 @@ class Settings(BaseSettings):
             raise ValueError("has a path")
         return value
 
-    @field_validator("ca_file", "client_cert")
+    @field_validator("ca_file", "client_cert", "kafka_properties")
     @classmethod
-    def _check_certificates(cls, value: Path | None) -> Path | None:
+    def _check_files(cls, value: Path | None) -> Path | None:
         if value is None:
             return None
         path = value.expanduser()
