@@ -21,6 +21,9 @@ _BACKLOG = 2_048
 _KEEP_ALIVE_S = 15
 _GRACE_S = 30
 """For how long answers that have begun are completed when the service stops."""
+_START_S = 30
+"""For how long a worker may answer its supervisor nothing, which then replaces it: also while it starts. On a machine
+with much else at work that takes longer than the server's own 5 seconds."""
 
 
 def serve(host: str, port: int, workers: int, *, ready: Callable[[str], None]) -> None:
@@ -64,6 +67,7 @@ def _config(app: Any, **options: Any) -> uvicorn.Config:
         ws="none",
         timeout_keep_alive=_KEEP_ALIVE_S,
         timeout_graceful_shutdown=_GRACE_S,
+        timeout_worker_healthcheck=_START_S,
         **options,
     )
 
