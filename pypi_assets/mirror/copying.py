@@ -130,6 +130,15 @@ def check_segment(local: BinaryIO, segment: Segment, name: str) -> None:
         raise WrongContentError(f"{name} is not what its manifest names: its records have another size or sha256")
 
 
+def is_segment(stored: BinaryIO, segment: Segment) -> bool:
+    """Whether what is stored is the compressed segment."""
+    try:
+        check_segment(stored, segment, segment.name)
+    except WrongContentError:
+        return False
+    return True
+
+
 def _hash_of(storage: Storage, path: str) -> tuple[str, int]:
     digest, size = hashlib.sha256(), 0
     try:

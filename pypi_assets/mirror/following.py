@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from pypi_assets.journal.segment_files import Manifest, segment_path
 from pypi_assets.mirror.chains import StreamPlan, copy_stream, held_manifest, plan_stream
-from pypi_assets.mirror.copying import Copying
+from pypi_assets.mirror.copying import Copying, is_segment
 from pypi_assets.mirror.errors import (
     BehindError,
     ForkError,
@@ -215,10 +215,14 @@ class Mirror:
         ]
 
     def _holds_segment(self, segment: Manifest) -> bool:
-        """Whether a segment was copied before: its manifest was put after it, or it is open and of this hash."""
-        own = held_manifest(self.storage, segment.stream, segment.generation, segment.number)
-        is_held = own == segment or segment.name.startswith("open-")
-        return is_held and self.storage.exists(segment_path(segment))
+        """Whether a segment was copied before. Its manifest was put after it, so what has none yet is read through."""
+        path = segment_path(segment)
+        if not self.storage.exists(path):
+            return False
+        if held_manifest(self.storage, segment.stream, segment.generation, segment.number) == segment:
+            return True
+        with self.storage.open(path) as stored:
+            return is_segment(stored, segment)
 
     def _put_object(self, path: str, content: bytes) -> None:
         """Puts a manifest or an input list. One that is there already never becomes another one."""

