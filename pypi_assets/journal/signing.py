@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 _NO_LIBRARY = "signing needs the library cryptography: install pypi-assets[journal]"
-_PURPOSE = b"pypi-assets journal checkpoint\n"
+_PURPOSE = b"checkpoint of a journal\n"
 """Comes before what is signed, so that no signature of the key for another purpose counts."""
 
 

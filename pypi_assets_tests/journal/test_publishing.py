@@ -64,8 +64,8 @@ def fill(small: SmallCatalog) -> None:
             }
             for serial in range(1, ENDS[-1] + 1)
         ]
-        connection.execute(events.insert(), rows)
         connection.execute(update(catalog_state).values(events_through=ENDS[-1]))
+        connection.execute(events.insert(), rows)
 
 
 def published(storage: Storage) -> dict[str, bytes]:
@@ -170,8 +170,8 @@ def test_a_catalog_that_begins_later_has_the_same_index_stream_from_there(
     ours = Journal(storage)
     forget(small)
     with small.catalog.write() as connection:
-        connection.execute(delete(events).where(events.c.serial <= 13))
         connection.execute(update(catalog_state).values(events_since=13))
+        connection.execute(delete(events).where(events.c.serial <= 13))
     other = open_storage("memory:///")
     list(write_missing(small.catalog, other))
     theirs = Journal(other)
