@@ -14,7 +14,7 @@ from resolvelib.structs import RequirementInformation
 
 from pypi_assets.resolve.proofs import NoInstallerSolutionError, Proof
 from pypi_assets.resolve.provider import Provider, ResolutionLimitError, Watch
-from pypi_assets.resolve.questions import ResolveError, Wanted, parse_wanted
+from pypi_assets.resolve.questions import Wanted
 from pypi_assets.resolve.version_sets import Notes, VersionSet
 
 _CONFLICTS = 5
@@ -81,10 +81,10 @@ class _Reporter(BaseReporter[_Requirement, _Candidate, str]):
         self._watch, self._in_doubt, self._conflicts = watch, in_doubt, 0
 
     def pinning(self, candidate: _Candidate) -> None:
-        self._watch.on_decision(candidate.project, candidate.number, 0)
+        self._watch.decided(candidate.project)
 
     def rejecting_candidate(self, criterion: object, candidate: _Candidate) -> None:  # noqa: ARG002
-        self._watch.on_conflict(candidate)
+        self._watch.look()
         self._conflicts += 1
         if self._conflicts == CONFLICTS_IN_DOUBT:
             self._in_doubt()
@@ -97,6 +97,7 @@ class _PipRules(AbstractProvider[_Requirement, _Candidate, str]):
         self._provider, self._question = provider, provider.question
         self._requested: dict[str, int] = {}
         self._conflicts: Counter[str] = Counter()
+        self._sets: dict[str, VersionSet] = {}
         self._made: dict[_Candidate, _Candidate] = {}
 
     def of_question(self) -> list[_Requirement]:
@@ -186,20 +187,17 @@ class _PipRules(AbstractProvider[_Requirement, _Candidate, str]):
     def get_dependencies(self, candidate: _Candidate) -> Iterable[_Requirement]:
         project, extras, number = candidate
         found = [_Requirement(project, number=number)] if extras else []
-        for text in self._provider.requirements(project, number):
-            try:
-                wanted = parse_wanted(text)
-            except ResolveError as error:
-                return [_Requirement("", impossible=str(error))]
-            if not any(self._provider.holds(wanted, extra) for extra in extras or [""]):
-                continue
+        required = self._provider.required(project, number)
+        for error in required.errors:
+            return [_Requirement("", impossible=str(error))]
+        for wanted in required.held_with(extras):
             if wanted.url is not None:
                 return [_Requirement("", impossible=f"{wanted.project} from a URL")]
             for one in _divided(wanted):
                 if one.identifier != candidate.identifier:
                     found.append(one)
                 elif number not in self._matching(wanted):
-                    return [_Requirement("", impossible=f"another version of itself: {text}")]
+                    return [_Requirement("", impossible=f"another version of itself: {wanted.text}")]
         return found
 
     def _candidate(self, project: str, extras: tuple[str, ...], number: int) -> _Candidate:
@@ -211,7 +209,10 @@ class _PipRules(AbstractProvider[_Requirement, _Candidate, str]):
         return self._conflicts[identifier] >= _CONFLICTS
 
     def _matching(self, wanted: Wanted) -> VersionSet:
-        return self._provider.table(wanted.project).matching(wanted.specifier)
+        found = self._sets.get(wanted.text)
+        if found is None:
+            found = self._sets[wanted.text] = self._provider.table(wanted.project).matching(wanted.specifier)
+        return found
 
     def _ordered(self, project: str, among: VersionSet) -> Iterator[int]:
         """Those that may be chosen, the preferred one first."""

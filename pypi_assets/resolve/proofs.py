@@ -1,21 +1,19 @@
 """Explains why requirements have no solution, step by step, from facts of the index."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any, cast
-
-from nab_resolver.types import Incompatibility, IncompatibilityCause, Term
+from typing import cast
 
 from pypi_assets.resolve.candidates import Candidates
+from pypi_assets.resolve.complete_solver import ROOT, Constrained
 from pypi_assets.resolve.provider import IMPOSSIBLE, Provider
+from pypi_assets.resolve.pubgrub import Incompatibility
 from pypi_assets.resolve.questions import Wanted
 from pypi_assets.resolve.releases import ReleaseIndex
-from pypi_assets.resolve.version_sets import VersionSet
 
-_Fact = Incompatibility[Any, Any]
-_Term = Term[Any, Any]
+_Fact = Incompatibility[str]
 _MOST_RUNS = 4
 _MOST_REASONS = 3
 
@@ -57,7 +55,7 @@ def prove_alone(wanted: Wanted, provider: Provider, index: ReleaseIndex) -> Proo
     if next(table.newest_first(found.bits), None) is not None:
         return None
     words = _Words(provider, index)
-    why = words.no_versions(Term(wanted.project, found))
+    why = words.no_versions(wanted.project, found.bits)
     return Proof((f"Because {why} and you require {wanted.text}, there is no solution.",), tuple(words.projects))
 
 
@@ -75,9 +73,6 @@ class _Steps:
         self._uses: Counter[int] = Counter()
 
     def tell(self, conflict: _Fact) -> None:
-        if conflict.cause is not IncompatibilityCause.DERIVED:
-            self.lines.append(f"There is no solution: {self._words.fact(conflict)}.")
-            return
         order = _conclusions(conflict)
         for one in order:
             self._uses.update(id(cause) for cause in _causes(one))
@@ -86,10 +81,8 @@ class _Steps:
 
     def _conclude(self, one: _Fact, *, is_last: bool) -> None:
         causes = _causes(one)
-        missing = {cause.terms[0].package for cause in causes if cause.cause is IncompatibilityCause.NO_VERSIONS}
-        external = [cause for cause in causes if cause.cause is not IncompatibilityCause.DERIVED]
-        facts = [self._words.fact(cause, missing) for cause in external]
-        derived = [cause for cause in causes if cause.cause is IncompatibilityCause.DERIVED]
+        facts = [self._words.fact(cause) for cause in causes if cause.causes is None]
+        derived = [cause for cause in causes if cause.causes is not None]
         previous = len(self.lines) - 1
         because = list(dict.fromkeys(filter(None, facts)))
         follows = False
@@ -114,8 +107,17 @@ class _Steps:
         return f"{self._words.conclusion(cause)} ({number})"
 
 
-def _causes(one: _Fact) -> list[_Fact]:
-    return [cause for cause in (one.cause_left, one.cause_right) if cause is not None]
+def _causes(one: _Fact) -> tuple[_Fact, ...]:
+    """What one follows from: what was decided earlier first."""
+    return tuple(map(_simplified, reversed(one.causes or ())))
+
+
+def _simplified(one: _Fact) -> _Fact:
+    """That versions require what is impossible, where that alone leads to one."""
+    for cause in one.causes or ():
+        if cause.dependency is not None and cause.dependency[1].startswith(IMPOSSIBLE):
+            return cause
+    return one
 
 
 def _conclusions(last: _Fact) -> list[_Fact]:
@@ -133,8 +135,7 @@ def _conclusions(last: _Fact) -> list[_Fact]:
             found[id(one)] = one
             continue
         waiting.append((one, True))
-        derived = [cause for cause in _causes(one) if cause.cause is IncompatibilityCause.DERIVED]
-        waiting += [(cause, False) for cause in derived]
+        waiting += [(cause, False) for cause in _causes(one) if cause.causes is not None]
     return list(found.values())
 
 
@@ -145,73 +146,53 @@ class _Words:
         self._provider, self._index = provider, index
         self.projects: set[str] = set()
 
-    def fact(self, one: _Fact, missing: Collection[str] = ()) -> str:
-        """A fact of the index or of the question; empty for one that is obvious. Of the `missing` packages it stands
-        next to it that they have no such version.
-        """
-        terms = [term for term in one.terms if isinstance(term.package, str)]
-        if one.cause is IncompatibilityCause.ROOT:
-            wanted = one.origin
-            self.projects.add(wanted.project)
-            return f"you require {wanted.text}"
-        if one.cause is IncompatibilityCause.DEPENDENCY:
-            if len(terms) == 2 and terms[0].package.startswith(f"{terms[1].package}["):
-                return ""  # what has an extra is a part of the project
-            return self._dependency(terms, missing)
-        if one.cause is IncompatibilityCause.CONSTRAINT:
-            return f"a constraint leaves no version of {self._named(terms[0])}"
-        return self.no_versions(terms[0])
+    def fact(self, one: _Fact) -> str:
+        """A fact of the index or of the question; empty for one that is obvious."""
+        if one.dependency is not None:
+            return self._dependency(one, *one.dependency)
+        [(package, term)] = one.terms.items()
+        if isinstance(one.origin, Constrained):
+            self.projects.add(package)
+            return f"a constraint is {one.origin.wanted.text}"
+        return "" if package.startswith(IMPOSSIBLE) else self.no_versions(package, term.bits)
 
     def conclusion(self, one: _Fact) -> str:
         """What follows from other facts."""
-        terms = [term for term in one.terms if isinstance(term.package, str)]
-        positive = [term for term in terms if term.is_positive()]
-        negative = [term for term in terms if not term.is_positive()]
-        if not terms:
+        terms = [(name, term) for name, term in list(one.terms.items())[::-1] if name != ROOT]
+        positive = [self._named(name, term.bits) for name, term in terms if term.is_positive]
+        negative = [self._named(name, term.bits) for name, term in terms if not term.is_positive]
+        if not positive and not negative:
             return "there is no solution"
         if not negative:
-            names = " and ".join(self._named(term) for term in positive)
-            return f"{names} cannot be installed{' together' if len(positive) > 1 else ''}"
-        required = " or ".join(self._named(term) for term in negative)
-        if not positive:
-            return f"{required} is needed"
-        return f"{' and '.join(self._named(term) for term in positive)} needs {required}"
+            return f"{' and '.join(positive)} cannot be installed{' together' if len(positive) > 1 else ''}"
+        required = " or ".join(negative)
+        return f"{' and '.join(positive)} needs {required}" if positive else f"{required} is needed"
 
-    def _dependency(self, terms: list[_Term], missing: Collection[str]) -> str:
-        parent = terms[0]
-        name = self._named(parent)
-        if len(terms) == 1:
-            return f"{name} requires another version of itself"
-        child = terms[1]
-        if child.package.startswith(IMPOSSIBLE):
-            return f"{name} cannot be installed ({child.package.removeprefix(IMPOSSIBLE)})"
-        wanted = self._wanted(parent, child) or self._named(child)
-        table = self._provider.table(child.package)
-        is_met = _bits(child) & table.known or not table.known or child.package in missing
-        nothing = "" if is_met else ", which no version is"
-        return f"{name} requires {wanted}{nothing}"
+    def _dependency(self, one: _Fact, package: str, required: str) -> str:
+        if package == ROOT:
+            wanted = cast("Wanted", one.origin)
+            self.projects.add(wanted.project)
+            return f"you require {wanted.text}"
+        name = self._named(package, one.terms[package].bits)
+        if required.startswith(IMPOSSIBLE):
+            return f"{name} cannot be installed ({required.removeprefix(IMPOSSIBLE)})"
+        if one.origin is None:
+            return ""  # what has an extra is a part of the project
+        self.projects.add(required.partition("[")[0])
+        return f"{name} requires {required}{cast('Wanted', one.origin).specifier}"
 
-    def _wanted(self, parent: _Term, child: _Term) -> str:
-        """The requirements as the first of the versions writes them."""
-        for number in _numbers(_bits(parent) & self._provider.table(parent.package).known):
-            if self._provider.candidate(parent.package, number).file is not None:
-                found = self._provider.known(parent.package, number).wanted.get(child.package, ())
-                return " and ".join(dict.fromkeys(f"{child.package}{one.specifier}" for one in found))
-        return ""
-
-    def no_versions(self, term: _Term) -> str:
+    def no_versions(self, package: str, wanted_bits: int) -> str:
         """Why none of these versions can be chosen."""
-        table = self._provider.table(term.package)
+        table = self._provider.table(package)
         self.projects.add(table.project)
         newest = next(table.live(table.known), None)
         if newest is None:
             return self._index.absence(table.project) or f"there is no project {table.project} with files"
-        wanted_bits = _bits(term)
         bits = wanted_bits & table.known
-        wanted = self._specified(table, wanted_bits)
         if not bits:
+            wanted = table.names.get(wanted_bits)
             return f"no version of {table.project} is {wanted or 'left'} (the newest is {newest[1].text})"
-        return f"{self._named(term)} cannot be installed ({self._why_not(table, bits)})"
+        return f"{self._named(package, wanted_bits)} cannot be installed ({self._why_not(table, bits)})"
 
     def _why_not(self, table: Candidates, bits: int) -> str:
         counts = table.reasons(bits)
@@ -227,31 +208,21 @@ class _Words:
             return f"{'it is' if count == 1 else f'all {count} are'} {some[0][0]}"
         return ", ".join(f"{count} {'is' if count == 1 else 'are'} {reason}" for reason, count in some)
 
-    def _named(self, term: _Term) -> str:
+    def _named(self, package: str, bits: int) -> str:
         """A package with versions of it: by a specifier that allows just these, else by the versions."""
-        table = self._provider.table(term.package)
-        if term.package.startswith(IMPOSSIBLE):
-            return str(term.package.removeprefix(IMPOSSIBLE))
+        if package.startswith(IMPOSSIBLE):
+            return package.removeprefix(IMPOSSIBLE)
+        table = self._provider.table(package)
         self.projects.add(table.project)
-        bits = _bits(term)
-        specified = self._specified(table, bits)
-        if specified is not None:
-            return f"{term.package}{specified}"
+        if table.names.get(bits):
+            return f"{package}{table.names[bits]}"
         fitting = bits & table.fitting
         if table.fitting and fitting == table.fitting:
-            return str(term.package)
+            return package
         for named, text in table.names.items():
             if fitting and named & table.fitting == fitting:
-                return f"{term.package}{text}"
-        return f"{term.package} {_versions(table, fitting or bits & table.known)}"
-
-    def _specified(self, table: Candidates, bits: int) -> str | None:
-        """The text of a specifier that allows just these versions; None where there is none."""
-        return table.names.get(bits) or None
-
-
-def _bits(term: _Term) -> int:
-    return cast("VersionSet", term.constraint).bits
+                return f"{package}{text}"
+        return f"{package} {_versions(table, fitting or bits & table.known)}"
 
 
 def _numbers(bits: int) -> Iterable[int]:

@@ -1,27 +1,28 @@
-"""What the solver needs to know: which version to try next, what it requires, and which project to decide first.
+"""What solvers need to know: which versions there are, which one may be chosen, and what it requires.
 
-A project is a package of the solver, named as it is, and each of its extras another one: `name[extra]`. A package with
+A project is a package of a solver, named as it is, and each of its extras another one: `name[extra]`. A package with
 an extra requires the project in the same version, and what the extra adds.
 """
 
 import time
 from collections.abc import Iterable, Mapping
-from math import inf
+from dataclasses import replace
 from typing import Any, NamedTuple, cast
-
-from nab_resolver.resolver import BaseProvider, ResolverObserver
 
 from pypi_assets.errors import ExpectedError
 from pypi_assets.locks.environments import Environment
 from pypi_assets.resolve.candidates import Candidate, Candidates
-from pypi_assets.resolve.questions import Question, ResolveError, Semantics, Unknown, Wanted, parse_wanted
+from pypi_assets.resolve.questions import Question, ResolveError, Semantics, Unknown, Wanted
+from pypi_assets.resolve.release_requirements import ReleaseRequirements
 from pypi_assets.resolve.releases import ReadReleases, ReleaseIndex
 from pypi_assets.resolve.version_sets import Notes, VersionSet
 
-_CONFLICTS = 5
-"""From how many conflicts on uv changes the order of a project."""
 IMPOSSIBLE = "!"
 """Begins the name of a package without versions; the reason follows for which a version cannot be installed."""
+
+
+_OF_LOCKS: Mapping[str, Any] = {"extras": frozenset(), "dependency_groups": frozenset()}
+"""The variables of markers that lock files alone have. In requirements they are empty, as for uv."""
 
 
 class UnknownRequirementsError(ResolveError):
@@ -45,19 +46,17 @@ class Known(NamedTuple):
     wanted: dict[str, list[Wanted]]
 
 
-class Provider(BaseProvider[str, int]):
-    """Answers the solver for one question."""
+class Provider:
+    """Answers a solver about one question."""
 
     def __init__(self, index: ReleaseIndex, question: Question, pinned_yanked: Mapping[str, int]) -> None:
         self.question, self._index = question, index
         self._environments: dict[str, Environment] = {}
         self._tables: dict[str, Candidates] = {}
         self._known: dict[tuple[str, int], Known] = {}
-        self._ranks = _UvRanks() if question.semantics is Semantics.UV else _PipRanks()
+        self._required: dict[tuple[str, int], ReleaseRequirements] = {}
         self.allowed = dict(pinned_yanked)
         self.late_pins: dict[str, int] = {}
-        self._decided: Mapping[str, int] = {}
-        self._ranges: Mapping[str, VersionSet] = {}
         self.constraints = self._constraints()
         """The versions that the constraints that hold in the environment leave, by project."""
 
@@ -92,7 +91,6 @@ class Provider(BaseProvider[str, int]):
                 self._refuse_url(wanted)
                 self._note_root(wanted)
                 sets = {package: self.table(wanted.project).matching(wanted.specifier) for package in _packages(wanted)}
-                self._ranks.see(wanted.project, is_pinned=bool(next(iter(sets.values())).notes & Notes.PINNED))
                 found.append((wanted, sets))
         return found
 
@@ -140,7 +138,9 @@ class Provider(BaseProvider[str, int]):
             return True
         environment = self._environments.get(extra)
         if environment is None:
-            environment = self._environments[extra] = self.question.environment.with_extra(extra)
+            known = self.question.environment.with_extra(extra)
+            environment = replace(known, variables={**known.variables, **_OF_LOCKS})
+            self._environments[extra] = environment
         return environment.holds(str(wanted.marker)) is not False
 
     def preferred(self, project: str) -> int | None:
@@ -150,27 +150,12 @@ class Provider(BaseProvider[str, int]):
         number = None if text is None else table.number_of(text)
         return None if number is None or table[number].file is None else number
 
-    def receive_partial_solution_hint(self, positive_ranges: Mapping[str, Any], decisions: Mapping[str, int]) -> None:
-        self._decided, self._ranges = decisions, positive_ranges
-
-    def choose_version(self, package: str, version_range: Any) -> int | None:
-        if package.endswith("]"):
-            project = package.partition("[")[0]
-            decided = self._decided.get(project)
-            if decided is not None and decided in version_range:
-                return decided
-            of_project = self._ranges.get(project)
-            if of_project is not None:
-                found = self._choose(package, version_range & of_project)
-                if found is not None:
-                    return found
-        return self._choose(package, version_range)
-
-    def has_satisfying_version(self, package: str, version_range: Any) -> bool:
-        return self._choose(package, version_range) is not None
-
-    def _choose(self, package: str, wanted: VersionSet) -> int | None:
+    def choose(self, package: str, wanted: VersionSet) -> int | None:
+        """The version among those that are wanted which is tried first; None where none of them can be chosen."""
         table = self.table(package)
+        preferred = self.preferred(table.project)
+        if preferred is not None and preferred in wanted and not table[preferred].is_yanked:
+            return preferred
         allowed = self.allowed.get(table.project, 0)
         if self.question.semantics is Semantics.UV:
             return self._choose_as_uv(table, wanted.bits, allowed)
@@ -203,9 +188,6 @@ class Provider(BaseProvider[str, int]):
                 return next((number for number in yanked if allowed >> number & 1), None)
         return None
 
-    def get_dependencies(self, package: str, version: int) -> Mapping[str, Any]:
-        return self.known(package, version).sets
-
     def known(self, package: str, version: int) -> Known:
         """What a version of a package requires."""
         key = package, version
@@ -219,26 +201,20 @@ class Provider(BaseProvider[str, int]):
         known = Known({}, {})
         if extra:
             known.sets[project] = VersionSet.singleton(version)
-        texts = self.requirements(project, version)
-        for text in texts:
-            try:
-                wanted = parse_wanted(text)
-            except ResolveError as error:
-                self._add_impossible(known, str(error))
-                continue
-            if (extra and self.holds(wanted, "")) or not self.holds(wanted, extra):
-                continue
+        found = self.required(project, version)
+        for error in found.errors:
+            self._add_impossible(known, str(error))
+        for wanted in found.added(extra) if extra else found.held:
             if wanted.url is not None:
                 self._add_impossible(known, f"it requires {wanted.project} from a URL")
-                continue
-            self._add(known, wanted)
+            else:
+                self._add(known, wanted)
         return known
 
     def _add(self, known: Known, wanted: Wanted) -> None:
         table = self.table(wanted.project)
         found = table.matching(wanted.specifier)
         is_pinned = bool(found.notes & Notes.PINNED)
-        self._ranks.see(wanted.project, is_pinned=is_pinned)
         if is_pinned and self.question.semantics is Semantics.PIP:
             yanked = table.yanked(found.bits) & ~self.allowed.get(wanted.project, 0)
             if yanked:
@@ -251,7 +227,15 @@ class Provider(BaseProvider[str, int]):
     def _add_impossible(self, known: Known, reason: str) -> None:
         known.sets[f"{IMPOSSIBLE}{reason}"] = VersionSet.singleton(0)
 
-    def requirements(self, project: str, version: int) -> Iterable[str]:
+    def required(self, project: str, version: int) -> ReleaseRequirements:
+        """What a version of a project requires. Raises UnknownRequirementsError."""
+        key = project, version
+        found = self._required.get(key)
+        if found is None:
+            found = self._required[key] = ReleaseRequirements(self._texts(project, version), self.holds)
+        return found
+
+    def _texts(self, project: str, version: int) -> Iterable[str]:
         file = self.candidate(project, version).file
         if file is None:  # only versions with a file are chosen
             return ()
@@ -264,97 +248,8 @@ class Provider(BaseProvider[str, int]):
             return ()
         return cast("list[str]", file["requires_dist"])
 
-    def prioritize(
-        self,
-        package: str,
-        version_range: Any,
-        conflict_counts: Mapping[str, int],
-        culprit_counts: Mapping[str, int] | None = None,
-    ) -> tuple[object, ...]:
-        return self._ranks.rank(package, version_range, conflict_counts, culprit_counts or {})
 
-    def widen_decision(self, package: str, version: int) -> None:  # noqa: ARG002
-        return None
-
-    def order_roots(self, requirements: Iterable[Wanted]) -> None:
-        """Sets which projects the question names, and in which order."""
-        self._ranks.requested({wanted.project: place for place, wanted in reversed(list(enumerate(requirements)))})
-
-
-class _Ranks:
-    """Which package is decided first: that of the least rank."""
-
-    def __init__(self) -> None:
-        self._places: dict[str, int] = {}
-        self._pinned: set[str] = set()
-        self._requested: Mapping[str, int] = {}
-
-    def requested(self, places: Mapping[str, int]) -> None:
-        self._requested = places
-
-    def see(self, project: str, *, is_pinned: bool) -> None:
-        """A requirement names a project, maybe for the first time."""
-        self._places.setdefault(project, len(self._places))
-        if is_pinned:
-            self._pinned.add(project)
-
-    def rank(
-        self,
-        package: str,
-        version_range: VersionSet,
-        conflict_counts: Mapping[str, int],
-        culprit_counts: Mapping[str, int],
-    ) -> tuple[object, ...]:
-        raise NotImplementedError
-
-
-class _UvRanks(_Ranks):
-    """Pinned projects first, then those that conflict often, then by when they were first seen."""
-
-    def rank(
-        self,
-        package: str,
-        version_range: VersionSet,  # noqa: ARG002
-        conflict_counts: Mapping[str, int],
-        culprit_counts: Mapping[str, int],
-    ) -> tuple[object, ...]:
-        project = package.partition("[")[0]
-        if project in self._pinned:
-            group = 0
-        elif conflict_counts.get(package, 0) >= _CONFLICTS:
-            group = 1
-        elif culprit_counts.get(package, 0) >= _CONFLICTS:
-            group = 2
-        else:
-            group = 3
-        return group, self._places.get(project, inf), project != package
-
-
-class _PipRanks(_Ranks):
-    """By what is required of a project so far: pinned, bounded, named by the question, conditioned; then by
-    name.
-    """
-
-    def rank(
-        self,
-        package: str,
-        version_range: VersionSet,
-        conflict_counts: Mapping[str, int],
-        culprit_counts: Mapping[str, int],  # noqa: ARG002
-    ) -> tuple[object, ...]:
-        project = package.partition("[")[0]
-        notes = version_range.notes
-        return (
-            conflict_counts.get(package, 0) < _CONFLICTS,
-            not notes & Notes.PINNED,
-            not notes & Notes.BOUNDED,
-            self._requested.get(project, inf),
-            not notes & Notes.CONDITIONED,
-            package,
-        )
-
-
-class Watch(ResolverObserver[str, int]):
+class Watch:
     """Ends a resolution that takes too long, and remembers what was tried last."""
 
     def __init__(self, seconds: float) -> None:
@@ -362,15 +257,14 @@ class Watch(ResolverObserver[str, int]):
         self.decisions = 0
         self.last = ""
 
-    def on_decision(self, package: str, version: int, level: int) -> None:  # noqa: ARG002
+    def decided(self, package: str) -> None:
+        """Notes that a version of a package was chosen. Raises ResolutionLimitError, as `look` does."""
         self.decisions += 1
         self.last = package
-        self._look()
+        self.look()
 
-    def on_conflict(self, incompatibility: object) -> None:  # noqa: ARG002
-        self._look()
-
-    def _look(self) -> None:
+    def look(self) -> None:
+        """Raises ResolutionLimitError once the time is over."""
         if time.monotonic() > self._ends:
             raise ResolutionLimitError(
                 f"the resolution was ended after {self._seconds:g} s and {self.decisions:,} decisions, the last of"

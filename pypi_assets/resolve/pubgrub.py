@@ -1,13 +1,14 @@
-"""The steps of PubGrub, in the order in which uv's implementation takes them: so that it chooses as uv does.
+"""The steps of PubGrub, in the order in which uv's implementation takes them: so that uv's choices can be repeated.
 
-What is chosen next, which version, and what that requires is decided elsewhere. Sets of versions are the bits of
-integers; those of a complement are infinitely many. The names are those of PubGrub's description.
+What is chosen next, which version, and what that requires is decided elsewhere, and so is how a proof reads. Sets of
+versions are the bits of integers; those of a complement are infinitely many. The names are those of PubGrub's
+description.
 """
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 P = TypeVar("P", bound=Hashable)
 """A package."""
@@ -49,20 +50,29 @@ _ANY = Term(False, 0)
 
 @dataclass(eq=False, slots=True)
 class Incompatibility(Generic[P]):
-    """Terms that cannot all hold. `dependency`: that versions of the first package require versions of the second."""
+    """Terms that cannot all hold. `dependency`: that versions of the first package require versions of the second.
+
+    One that was derived has the two `causes` that it follows from. Any other is a fact, with the `origin` that whoever
+    added it has given.
+    """
 
     terms: Mapping[P, Term]
     dependency: tuple[P, P] | None = None
+    causes: "tuple[Incompatibility[P], Incompatibility[P]] | None" = None
+    origin: object = None
 
     @classmethod
-    def of_dependency(cls, package: P, bits: int, required: P, required_bits: int) -> "Incompatibility[P]":
+    def of_dependency(
+        cls, package: P, bits: int, required: P, required_bits: int, origin: object = None
+    ) -> "Incompatibility[P]":
         """That these versions of a package require a version of another among `required_bits`."""
-        return cls({package: Term(True, bits), required: Term(False, required_bits)}, (package, required))
+        terms = {package: Term(True, bits), required: Term(False, required_bits)}
+        return cls(terms, (package, required), origin=origin)
 
     @classmethod
-    def of_versions(cls, package: P, bits: int) -> "Incompatibility[P]":
+    def of_versions(cls, package: P, bits: int, origin: object = None) -> "Incompatibility[P]":
         """That none of these versions can be chosen."""
-        return cls({package: Term(True, bits)})
+        return cls({package: Term(True, bits)}, origin=origin)
 
     def _merged(self, other: "Incompatibility[P]") -> "Incompatibility[P] | None":
         """Both as one, where versions of a package require the same of another: the terms are in this order."""
@@ -70,7 +80,7 @@ class Incompatibility(Generic[P]):
         if self.terms[required] != other.terms[required]:
             return None
         bits = self.terms[package].bits | other.terms[package].bits
-        return Incompatibility.of_dependency(package, bits, required, self.terms[required].bits)
+        return Incompatibility.of_dependency(package, bits, required, self.terms[required].bits, other.origin)
 
 
 class _Relation(Enum):
@@ -114,7 +124,11 @@ class _Assignments(Generic[P]):
 
 
 class NoSolutionError(Exception):
-    """The incompatibilities allow nothing."""
+    """The incompatibilities allow nothing: `conflict` is derived from them, and cannot be met by any choice."""
+
+    def __init__(self, conflict: Incompatibility[Any]) -> None:
+        super().__init__()
+        self.conflict = conflict
 
 
 class PartialSolution(Generic[P]):
@@ -122,11 +136,11 @@ class PartialSolution(Generic[P]):
     which.
 
     Since they were emptied last, `conflicts` has each package and incompatibility of a conflict, and `changed` the
-    undecided packages of which other versions are left.
+    undecided packages of which other versions are left. `look` is called at each conflict, and may raise.
     """
 
-    def __init__(self, root: P) -> None:
-        self._root = root
+    def __init__(self, root: P, look: Callable[[], object] = lambda: None) -> None:
+        self._root, self._look = root, look
         self.conflicts: list[tuple[P, Incompatibility[P]]] = []
         self.undecided: dict[P, int] = {}
         self.changed: set[P] = set()
@@ -142,6 +156,16 @@ class PartialSolution(Generic[P]):
     def decisions(self) -> dict[P, int]:
         """The bits of the versions that are chosen."""
         return {package: one.decision for package, one in self._assigned.items() if one.decision is not None}
+
+    def has_decided(self, package: P, bits: int) -> bool:
+        """Whether this version of a package is chosen."""
+        one = self._assigned.get(package)
+        return one is not None and one.decision == bits
+
+    def left(self, package: P) -> int | None:
+        """The versions that are left of a package which is required; None where it is not."""
+        one = self._assigned.get(package)
+        return one.term.bits if one is not None and one.term.is_positive else None
 
     def add(self, one: Incompatibility[P]) -> None:
         """Adds an incompatibility; one of a dependency is joined with an equal dependency of other versions."""
@@ -165,6 +189,7 @@ class PartialSolution(Generic[P]):
         while changed:
             conflict = self._propagate_one(changed.pop(), changed)
             if conflict is not None:
+                self._look()
                 package, cause = self._resolve(conflict)
                 changed = [package]
                 self._derive(package, cause)
@@ -253,7 +278,7 @@ class PartialSolution(Generic[P]):
         one, is_new = conflict, False
         while True:
             if not one.terms or set(one.terms) == {self._root}:
-                raise NoSolutionError
+                raise NoSolutionError(one)
             satisfiers = {other: self._assigned[other].satisfier(term.negation) for other, term in one.terms.items()}
             package, satisfier = max(satisfiers.items(), key=lambda each: each[1].order)
             satisfiers[package] = self._previous(package, satisfier, one.terms[package])
@@ -296,4 +321,4 @@ def _prior_cause(one: Incompatibility[P], cause: Incompatibility[P], package: P)
     union = one.terms[package].union(cause.terms[package])
     if union != _ANY:
         terms[package] = union
-    return Incompatibility(terms)
+    return Incompatibility(terms, causes=(one, cause))

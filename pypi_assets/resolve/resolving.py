@@ -1,15 +1,12 @@
 """Resolves requirements: chooses a version of each project that they lead to, as an installer would."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
-from nab_resolver.errors import ResolutionError, ResolutionTerminatedError
-from nab_resolver.resolver import Resolver
-from nab_resolver.types import RootRequirement
-
 from pypi_assets.errors import ExpectedError
 from pypi_assets.resolve.candidates import Candidate
+from pypi_assets.resolve.complete_solver import solve_completely
 from pypi_assets.resolve.pip_solver import solve_as_pip
 from pypi_assets.resolve.proofs import NoInstallerSolutionError, Proof, prove, prove_alone
 from pypi_assets.resolve.provider import (
@@ -19,6 +16,7 @@ from pypi_assets.resolve.provider import (
     Watch,
     WrongSolutionError,
 )
+from pypi_assets.resolve.pubgrub import NoSolutionError
 from pypi_assets.resolve.questions import Question, ResolveError, Semantics, Unknown, Wanted, parse_wanted
 from pypi_assets.resolve.releases import PastIndex, PublishedIndex, ReleaseIndex
 from pypi_assets.resolve.uv_solver import solve_as_uv
@@ -132,13 +130,12 @@ def resolve(
 
 def _attempt(index: ReleaseIndex, provider: Provider, watch: Watch, most_steps: int) -> Resolution:
     question = provider.question
-    provider.order_roots(question.requirements)
     roots = provider.roots(question.requirements)
     for wanted, _ in roots:
         alone = prove_alone(wanted, provider, index)
         if alone is not None:
             raise UnsolvableError(alone)
-    any_solution = partial(_any_solution, index, provider, roots, watch, most_steps)
+    any_solution = partial(_any_solution, index, provider, watch, most_steps)
     try:
         if question.semantics is Semantics.UV:
             pins = solve_as_uv(provider, watch, most_steps)
@@ -154,27 +151,12 @@ def _attempt(index: ReleaseIndex, provider: Provider, watch: Watch, most_steps: 
     return _resolution(index, provider, pins, roots, watch.decisions)
 
 
-def _any_solution(
-    index: ReleaseIndex,
-    provider: Provider,
-    roots: Sequence[tuple[Wanted, Mapping[str, VersionSet]]],
-    watch: Watch,
-    most_steps: int,
-) -> dict[str, int]:
-    """Versions that meet the requirements, found by a solver that tries all. Raises UnsolvableError with the proof."""
-    required = [RootRequirement(package, found, wanted) for wanted, sets in roots for package, found in sets.items()]
-    solver: Resolver[str, int] = Resolver(provider, watch, most_steps, range_type=VersionSet, root_version=0)
+def _any_solution(index: ReleaseIndex, provider: Provider, watch: Watch, most_steps: int) -> dict[str, int]:
+    """Versions that meet the requirements, by the solver that tries all. Raises UnsolvableError with the proof."""
     try:
-        return dict(solver.solve(required, provider.constraints).pins)
-    except ResolutionTerminatedError as error:
-        raise ResolutionLimitError(
-            f"the resolution was ended after {most_steps:,} steps, the last of them about {watch.last}: narrow the"
-            f" requirements ({error})"
-        ) from None
-    except ResolutionError as error:
-        if error.incompatibility is None:
-            raise
-        raise UnsolvableError(prove(error.incompatibility, provider, index)) from None
+        return solve_completely(provider, watch, most_steps)
+    except NoSolutionError as error:
+        raise UnsolvableError(prove(error.conflict, provider, index)) from None
 
 
 def _resolution(

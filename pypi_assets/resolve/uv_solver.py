@@ -6,7 +6,7 @@ from pins, and from conflicts.
 """
 
 from collections import Counter, deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from heapq import heappop, heappush
 from typing import Any, Literal, NamedTuple
@@ -18,7 +18,8 @@ from pypi_assets.resolve.candidates import TOO_NEW
 from pypi_assets.resolve.proofs import NoInstallerSolutionError, Proof
 from pypi_assets.resolve.provider import Provider, ResolutionLimitError, Watch
 from pypi_assets.resolve.pubgrub import ROOT_BITS, Incompatibility, NoSolutionError, PartialSolution
-from pypi_assets.resolve.questions import ResolveError, Wanted, parse_wanted
+from pypi_assets.resolve.questions import Wanted
+from pypi_assets.resolve.release_requirements import ReleaseRequirements
 from pypi_assets.resolve.version_sets import Notes
 
 _CONFLICTS = 5
@@ -53,6 +54,10 @@ class _Dependency(NamedTuple):
     is_pin: bool
 
 
+class _UrlRequiredError(Exception):
+    """What is required is at a URL, and so on no index."""
+
+
 def solve_as_uv(provider: Provider, watch: Watch, most_steps: int) -> dict[str, int]:
     """The version of each project, and of each `project[extra]` that is wanted.
 
@@ -68,7 +73,7 @@ class _UvSolver:
     def __init__(self, provider: Provider, watch: Watch) -> None:
         self._provider, self._watch = provider, watch
         self._question = provider.question
-        self._solution = PartialSolution(_ROOT)
+        self._solution = PartialSolution(_ROOT, watch.look)
         self._order = _Order()
         self._known: set[tuple[_Package, int]] = set()
         self._proxies: set[tuple[_Package, int]] = set()
@@ -93,7 +98,7 @@ class _UvSolver:
             if changed == _ROOT:
                 self._decide(_ROOT, ROOT_BITS, self._of_question())
             else:
-                self._watch.on_decision(str(changed), 0, 0)
+                self._watch.decided(str(changed))
                 self._choose(changed, solution.undecided[changed])
         raise ResolutionLimitError(
             f"the resolution was ended after {most_steps:,} steps, the last of them about {self._watch.last}: narrow"
@@ -164,15 +169,15 @@ class _UvSolver:
             markers = dict.fromkeys(["", package.marker])
             extras = dict.fromkeys(["", package.extra])
             return [_Dependency(_Package(project, extra, marker), bits, True) for marker in markers for extra in extras]
+        requirements = self._provider.required(project, version)
+        if requirements.errors:
+            return None
         try:
-            requirements = list(map(parse_wanted, self._provider.requirements(project, version)))
-        except ResolveError:
+            return list(self._flattened(project, package.extra, requirements))
+        except _UrlRequiredError:
             return None
-        if any(wanted.url is not None for wanted in requirements):
-            return None
-        return list(self._flattened(project, package.extra, requirements))
 
-    def _flattened(self, project: str, extra: str, requirements: list[Wanted]) -> Iterator[_Dependency]:
+    def _flattened(self, project: str, extra: str, requirements: ReleaseRequirements) -> Iterator[_Dependency]:
         """Extras of the project itself are replaced by what they require."""
         own, waiting, seen = [], deque[tuple[str, str]](), set[tuple[str, str]]()
         for wanted in self._held(requirements, extra):
@@ -187,6 +192,7 @@ class _UvSolver:
             if (one := waiting.popleft()) in seen:
                 continue
             seen.add(one)
+            self._watch.look()  # markers that are joined with each other can be very many
             for wanted in self._held(requirements, one[0]):
                 marker = _joined(one[1], _shown(wanted.marker))
                 if wanted.project == project:
@@ -195,12 +201,12 @@ class _UvSolver:
                     yield from self._constrained(wanted, marker, one[0])
         yield from own
 
-    def _held(self, requirements: list[Wanted], extra: str) -> list[Wanted]:
-        """Those that hold; with an extra those that it adds."""
-        holds = self._provider.holds
-        if not extra:
-            return [wanted for wanted in requirements if holds(wanted, "")]
-        return [wanted for wanted in requirements if not holds(wanted, "") and holds(wanted, extra)]
+    def _held(self, requirements: ReleaseRequirements, extra: str) -> Sequence[Wanted]:
+        """Those that hold; with an extra those that it adds. Raises _UrlRequiredError."""
+        held = requirements.added(extra) if extra else requirements.held
+        if any(wanted.url is not None for wanted in held):
+            raise _UrlRequiredError
+        return held
 
     def _constrained(self, wanted: Wanted, marker: str, extra: str) -> Iterator[_Dependency]:
         """A requirement, and the constraints of its project."""

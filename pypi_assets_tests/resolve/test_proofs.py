@@ -55,15 +55,18 @@ def test_two_requirements_that_contradict_each_other():
     }
     assert proof(projects, "api", "web<3") == [
         "Because web<3 requires http<2 and api requires http>=2, web<3 and api cannot be installed together.",
-        "And because you require web<3, api cannot be installed.",
-        "And because you require api, there is no solution.",
+        "And because you require api, web<3 cannot be installed.",
+        "And because you require web<3, there is no solution.",
     ]
 
 
 def test_the_constraint_is_named():
     projects: dict[str, dict[str, Release]] = {"app": {"1": ["lib>=2"]}, "lib": {"1": [], "2": []}}
     steps = proof(projects, "app", constraints=["lib<2"])
-    assert steps[0].startswith("Because a constraint leaves no version of lib>=2 and app requires lib>=2, app cannot")
+    assert steps == [
+        "Because app requires lib>=2 and a constraint is lib<2, app cannot be installed.",
+        "And because you require app, there is no solution.",
+    ]
 
 
 def test_a_conclusion_that_is_needed_again_has_a_number():
@@ -78,6 +81,31 @@ def test_a_conclusion_that_is_needed_again_has_a_number():
     for number in numbers:
         assert sum(f"({number})" in step for step in steps) >= 2
     assert steps[-1].endswith("there is no solution.")
+
+
+@pytest.mark.parametrize(
+    ("requires", "why"),
+    [
+        ("lib @ https://files.example/lib.zip", "it requires lib from a URL"),
+        ("-e .", "'-e .' is no requirement: Expected package name at the start of dependency specifier"),
+        ("app>2", "it requires another version of itself"),
+    ],
+)
+def test_what_no_index_can_meet_is_one_fact_of_all_versions(requires, why):
+    projects: dict[str, dict[str, Release]] = {"app": {version: [requires] for version in ("1", "1.1", "2")}}
+    assert proof(projects, "app") == [
+        f"Because you require app and app cannot be installed ({why}), there is no solution.",
+    ]
+
+
+@pytest.mark.parametrize("semantics", Semantics)
+def test_an_extra_that_wants_another_version_of_its_project(semantics):
+    projects: dict[str, dict[str, Release]] = {
+        "app": {"1": ["app>=2; extra == 'new'"], "2": ["app[old]==1; extra == 'new'"]}
+    }
+    assert proof(projects, "app[new]<2", semantics=semantics)[-1].endswith("there is no solution.")
+    for steps in (proof(projects, "app[new]<2"), proof(projects, "app[new]==2")):
+        assert not any("(no version)" in step for step in steps)
 
 
 @settings(max_examples=200, deadline=None)

@@ -69,6 +69,25 @@ def test_markers_and_extras_that_lead_to_extras_of_the_same_project(semantics):
 
 
 @BOTH
+def test_a_url_is_required_where_its_marker_holds_alone(semantics):
+    url = "lib @ https://files.example/lib.zip"
+    requires = [f"{url} ; python_version < '3'", f"{url} ; extra == 'e'", "app[e]; extra == 'all'", "six; extra == 'f'"]
+    projects: dict[str, dict[str, Release]] = {"app": {"1": requires}, "six": {"1": []}}
+    assert pins(projects, "app[f]", semantics=semantics) == {"app": "1", "six": "1"}
+    assert pins(projects, "app[e]", semantics=semantics) is None
+    assert pins(projects, "app[all]", semantics=semantics) is None
+
+
+@BOTH
+@pytest.mark.parametrize("variable", ["extras", "dependency_groups"])
+def test_variables_of_lock_files_are_empty_in_requirements(semantics, variable):
+    projects: dict[str, dict[str, Release]] = {"app": {"1": [f"six; 'x' in {variable}", f"lib; 'x' not in {variable}"]}}
+    projects |= {"six": {"1": []}, "lib": {"1": []}}
+    assert pins(projects, "app", semantics=semantics) == {"app": "1", "lib": "1"}
+    assert pins(projects, f"six; 'x' in {variable}", semantics=semantics) == {}
+
+
+@BOTH
 def test_circles(semantics):
     projects = {"a": {"1": ["b"], "2": ["b>=2"]}, "b": {"1": ["a"], "2": ["a<2", "b"]}}
     assert pins(projects, "a", semantics=semantics) in ({"a": "1", "b": "2"}, {"a": "1", "b": "1"})
