@@ -28,4 +28,4 @@ class ForkError(RefusedSourceError):
 
 
 class BehindError(MirrorError):
-    """The source has less than what is held, of the same history."""
+    """The source lags: it has less than what is held, of the same history."""

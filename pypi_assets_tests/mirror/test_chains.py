@@ -87,7 +87,7 @@ def test_the_first_difference_of_a_fork_is_named(held_count: int, count: int, fi
     assert {one.path: held.get(one.path) for one in held.list()} == before
 
 
-def test_less_of_the_same_chain_is_behind_and_no_fork() -> None:
+def test_less_of_the_same_chain_lags_and_is_no_fork() -> None:
     held, _ = chain(texts(9))
     for count in (0, 1, 8):
         with pytest.raises(BehindError, match=f"ends at serial {count * WIDTH}, and what is held at 90"):

@@ -176,7 +176,7 @@ def test_a_fork_is_refused_with_stream_number_and_serial_and_what_is_held_stays(
     assert mirror.run().files == 0
 
 
-def test_a_source_that_was_set_back_is_behind(changing_origin: Origin, mirrors: Mirrors) -> None:
+def test_a_source_that_was_set_back_lags(changing_origin: Origin, mirrors: Mirrors) -> None:
     origin = changing_origin
     former = origin.storage.get(PUBLISHED)
     origin.publish()
