@@ -1,0 +1,275 @@
+"""Publishes the journal to Kafka: a topic for each stream, each message at least once, and those of a project in order.
+
+A consumer of the journal is moved on only once the brokers have acknowledged all messages before its new place. So a
+kill at any moment repeats messages, and loses none.
+"""
+
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol
+
+import orjson
+
+from pypi_assets.catalog.database import Catalog
+from pypi_assets.catalog.publications.journal_consumers import advance_consumer, find_consumer
+from pypi_assets.catalog.reports.journal_records import Stream
+from pypi_assets.errors import ExpectedError
+from pypi_assets.journal.cursors import Cursor
+from pypi_assets.journal.filters import RecordFilter
+from pypi_assets.journal.reading import Journal
+from pypi_assets.journal.segment_files import FORMAT
+from pypi_assets.journal.tailing import Scan, beginning
+
+CONSUMER = "kafka"
+SCHEMA = "pypi-assets.journal.record"
+MOST_WAITING = 20_000
+"""Messages that were passed to the producer and are not acknowledged yet."""
+STORE_EVERY_S = 1.0
+_MOST_MESSAGE_BYTES = 16 * 1024**2
+_POLL_S = 0.1
+_OURS = {
+    "acks": "all",
+    "enable.idempotence": "true",
+    "partitioner": "murmur2_random",  # as Java's clients, so that they find a project's partition
+    "compression.type": "lz4",
+    "linger.ms": "20",
+    "delivery.timeout.ms": "120000",
+    "message.max.bytes": str(_MOST_MESSAGE_BYTES),
+    "queue.buffering.max.messages": str(MOST_WAITING),
+    "queue.buffering.max.kbytes": "65536",
+}
+_FIXED = frozenset({"acks", "enable.idempotence", "request.required.acks", "bootstrap.servers", "metadata.broker.list"})
+"""What the file of properties may not change: what is promised depends on it, or a setting of its own has it."""
+
+
+class KafkaError(ExpectedError):
+    """The brokers did not take a message, or the properties are wrong."""
+
+
+class KafkaTransientError(KafkaError):
+    """The same, where it can disappear by itself: the brokers were not reached in time."""
+
+
+class OvertakenError(KafkaError):
+    """Another process has moved the consumer meanwhile."""
+
+
+class Fault(Protocol):
+    """An error of Kafka's client."""
+
+    def retriable(self) -> bool: ...
+    def name(self) -> str: ...
+
+
+Header = tuple[str, str | bytes | None]
+
+
+class Producer(Protocol):
+    """What is used of `confluent_kafka.Producer`."""
+
+    def produce(
+        self,
+        topic: str,
+        *,
+        value: bytes,
+        key: bytes,
+        on_delivery: Callable[[Any, Any], None],
+        timestamp: int,
+        headers: list[Header],
+    ) -> None: ...
+    def poll(self, timeout: float) -> int: ...
+    def flush(self, timeout: float) -> int: ...
+    def purge(self) -> None: ...
+
+
+def read_properties(path: Path) -> dict[str, str]:
+    """The properties of a file, a line NAME=VALUE each, as librdkafka names them. Raises KafkaError."""
+    found: dict[str, str] = {}
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise KafkaError(f"cannot read the properties of Kafka's client in {path}: {error}") from error
+    for number, line in enumerate(lines, 1):
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        name, equals, value = (part.strip() for part in line.partition("="))
+        if not equals or not name:
+            raise KafkaError(f"{path}, line {number}: not NAME=VALUE")  # without its text, which can have a password
+        if name in _FIXED:
+            raise KafkaError(f"{path}, line {number}: {name} cannot be changed here")
+        found[name] = value
+    return found
+
+
+def open_producer(servers: str, properties: Mapping[str, str]) -> Producer:
+    """An idempotent producer. Raises KafkaError where the client is not installed, or refuses a property."""
+    try:
+        from confluent_kafka import KafkaException
+        from confluent_kafka import Producer as ConfluentProducer
+    except ImportError as error:
+        raise KafkaError(
+            "Kafka's client is not installed: install the extra kafka (python -m pip install 'pypi-assets[kafka]')"
+        ) from error
+    try:
+        made: Producer = ConfluentProducer({**_OURS, **properties, "bootstrap.servers": servers})
+    except (KafkaException, TypeError, ValueError) as error:
+        raise KafkaError(f"Kafka's client refuses its properties: {error}") from error
+    return made
+
+
+def _client_error() -> type[Exception]:
+    from confluent_kafka import KafkaException
+
+    return KafkaException
+
+
+def topic_of(prefix: str, stream: str) -> str:
+    """The topic of a stream, such as `pypi-assets.index`."""
+    return f"{prefix}.{stream}"
+
+
+@dataclass
+class KafkaPublisher:
+    """Publishes what is after the place of `consumer` in the journal. `progress` receives the number of messages that
+    the brokers have acknowledged, and can raise.
+
+    For example:
+
+        producer = open_producer("localhost:9092", {})
+        KafkaPublisher(catalog, Journal(storage), producer, "pypi-assets").publish()
+    """
+
+    catalog: Catalog
+    journal: Journal
+    producer: Producer
+    prefix: str
+    consumer: str = CONSUMER
+    begin_at: Cursor | None = None
+    """Where a consumer begins that is new; None: at the beginning of the journal."""
+    progress: Callable[[int], None] = lambda _: None
+    clock: Callable[[], float] = time.monotonic
+    acknowledged: int = 0
+    _waiting: "deque[_Sent]" = field(default_factory=deque)
+    _stored: Cursor | None = None
+    _reached: Cursor | None = None
+    _stored_at: float = 0.0
+    _fault: KafkaError | None = None
+    _refusal: type[Exception] = field(default_factory=_client_error)
+
+    def publish(self) -> int:
+        """Publishes all that there is now; returns how many messages that were.
+
+        Raises KafkaError where the brokers refuse a message, KafkaTransientError where they were not reached in time,
+        OvertakenError, and as Scan does.
+        """
+        before = self.acknowledged
+        self._stored = self._reached = self._find()
+        self._waiting.clear()
+        self._fault, self._stored_at = None, self.clock()
+        scan = Scan(self.journal, self._stored or self.begin_at or beginning(self.journal), RecordFilter())
+        try:
+            for place, line in scan:
+                if line is not None:
+                    self._produce(Cursor(*place), line)
+                    self._settle(0.0)
+            while self._waiting:
+                self._settle(_POLL_S)
+        except BaseException:
+            self._abandon()
+            raise
+        self._reached = scan.end
+        self._store()
+        return self.acknowledged - before
+
+    def _find(self) -> Cursor | None:
+        with self.catalog.read() as connection:
+            known = find_consumer(connection, self.consumer)
+        return None if known is None else Cursor.parse(known.cursor)
+
+    def _produce(self, cursor: Cursor, line: bytes) -> None:
+        record = orjson.loads(line)
+        sent = _Sent(cursor)
+        headers: list[Header] = [
+            ("schema", SCHEMA.encode()),
+            ("schema-version", str(FORMAT).encode()),
+            ("serial", str(record["serial"]).encode()),
+            ("ordinal", str(record["ordinal"]).encode()),
+            ("cursor", str(cursor).encode()),
+        ]
+        self._waiting.append(sent)
+        while True:
+            try:
+                self.producer.produce(
+                    topic_of(self.prefix, Stream(record["stream"]).value),
+                    value=line,
+                    key=(record["normalized"] or "").encode(),
+                    on_delivery=partial(self._delivered, sent),
+                    timestamp=int((record["at"] or 0) * 1000),
+                    headers=headers,
+                )
+            except BufferError:  # the queue is full
+                self._settle(_POLL_S)
+            except self._refusal as error:
+                raise KafkaError(f"the record {cursor.serial}/{cursor.ordinal} cannot be published: {error}") from error
+            else:
+                return
+
+    def _delivered(self, sent: "_Sent", fault: Fault | None, _message: object) -> None:
+        if fault is None:
+            sent.is_acknowledged = True
+        elif self._fault is None and not sent.is_dropped:
+            is_transient = fault.retriable() or fault.name() in {"_MSG_TIMED_OUT", "_TRANSPORT", "_ALL_BROKERS_DOWN"}
+            place = f"{sent.cursor.serial}/{sent.cursor.ordinal}"
+            made = KafkaTransientError if is_transient else KafkaError
+            self._fault = made(f"the brokers did not take the record {place}: {fault}")
+
+    def _settle(self, wait_s: float) -> None:
+        """Takes acknowledgements, and stores now and then up to where there is no gap in them."""
+        self.producer.poll(wait_s)
+        if self._fault is not None:
+            raise self._fault
+        while self._waiting and self._waiting[0].is_acknowledged:
+            self._reached = self._waiting.popleft().cursor
+            self.acknowledged += 1
+        if self.clock() - self._stored_at >= STORE_EVERY_S:
+            self._store()
+            self.progress(self.acknowledged)
+
+    def _store(self) -> None:
+        self._stored_at = self.clock()
+        if self._reached is None or self._reached == self._stored:
+            return
+        move = partial(
+            advance_consumer,
+            name=self.consumer,
+            expected=None if self._stored is None else str(self._stored),
+            cursor=str(self._reached),
+            serial=self._reached.serial,
+            now=self.catalog.clock(),
+        )
+        if not self.catalog.transact(move):
+            raise OvertakenError(
+                f"another process publishes as the consumer {self.consumer}: what it has published is published twice"
+            )
+        self._stored = self._reached
+
+    def _abandon(self) -> None:
+        """Drops what waits. What was acknowledged by now counts."""
+        for sent in self._waiting:
+            sent.is_dropped = True  # it may still be reported later, as purged
+        self._waiting.clear()
+        self.producer.purge()
+        self.producer.poll(0.0)
+
+
+@dataclass(slots=True)
+class _Sent:
+    """A message that was passed to the producer, by the cursor after its record."""
+
+    cursor: Cursor
+    is_acknowledged: bool = False
+    is_dropped: bool = False

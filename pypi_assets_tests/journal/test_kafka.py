@@ -1,0 +1,325 @@
+"""Kafka: each record at least once, those of a project in order, and a kill at any moment loses none."""
+
+import json
+import shutil
+import subprocess
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import orjson
+import pytest
+from confluent_kafka import Consumer, Message
+
+from pypi_assets.catalog.database import Catalog, open_catalog
+from pypi_assets.catalog.publications.journal_consumers import find_consumer, move_consumer
+from pypi_assets.catalog.reports.journal_records import Stream
+from pypi_assets.journal import kafka
+from pypi_assets.journal.cursors import Cursor
+from pypi_assets.journal.filters import RecordFilter
+from pypi_assets.journal.kafka import (
+    CONSUMER,
+    KafkaError,
+    KafkaPublisher,
+    KafkaTransientError,
+    OvertakenError,
+    open_producer,
+    read_properties,
+    topic_of,
+)
+from pypi_assets.journal.reading import Journal
+from pypi_assets.journal.tailing import Scan, beginning
+from pypi_assets.storage.store import Storage
+from pypi_assets_tests.databases import sqlite_database
+from pypi_assets_tests.journal.written import simple_record, write_streams
+from pypi_assets_tests.kafka_brokers import mock_brokers
+
+PREFIX = "changes"
+TOPICS = [topic_of(PREFIX, stream) for stream in Stream]
+
+
+@pytest.fixture(scope="module")
+def brokers() -> Iterator[str]:
+    with mock_brokers() as addresses:
+        yield addresses
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> Iterator[Catalog]:
+    opened = open_catalog(sqlite_database(tmp_path / "catalog.sqlite"))
+    yield opened
+    opened.close()
+
+
+def made_journal(storage: Storage, serials: int = 60) -> Journal:
+    """An index record a serial, an observed record of each second serial, a content record of each third one."""
+    names = [f"project-{serial % 7}" for serial in range(serials + 1)]
+    records = {
+        Stream.INDEX: [simple_record(one, "add file", names[one]) for one in range(1, serials + 1)],
+        Stream.OBSERVED: [simple_record(one, "file-added", names[one]) for one in range(2, serials + 1, 2)],
+        Stream.CONTENT: [
+            simple_record(one, "file-read", names[one], modules=["été"]) for one in range(3, serials + 1, 3)
+        ],
+    }
+    return write_streams(storage, records, serials, cuts=(serials // 2,))
+
+
+def lines_of(journal: Journal) -> list[bytes]:
+    return [line for _, line in Scan(journal, beginning(journal), RecordFilter()) if line is not None]
+
+
+def publisher(catalog: Catalog, journal: Journal, brokers: str, prefix: str) -> KafkaPublisher:
+    return KafkaPublisher(catalog, journal, open_producer(brokers, {"log_level": "0"}), prefix)
+
+
+def received(brokers: str, prefix: str, at_least: int) -> list[Message]:
+    """The messages of all three topics, those of a partition in order."""
+    reader = Consumer(
+        {
+            "bootstrap.servers": brokers,
+            "group.id": f"{prefix}-{time.time_ns()}",
+            "auto.offset.reset": "earliest",
+            "topic.metadata.refresh.interval.ms": 200,
+            "log_level": 0,
+        }
+    )
+    reader.subscribe([topic_of(prefix, stream) for stream in Stream])
+    found: list[Message] = []
+    deadline, last = time.monotonic() + 60, time.monotonic()
+    while time.monotonic() < deadline and (len(found) < at_least or time.monotonic() - last < 1.0):
+        for message in reader.consume(500, timeout=0.2):
+            assert message.error() is None
+            found.append(message)
+            last = time.monotonic()
+    reader.close()
+    return found
+
+
+def place(message: Message) -> tuple[str, int, int]:
+    record = orjson.loads(message.value())
+    return record["stream"], record["serial"], record["ordinal"]
+
+
+def test_each_record_is_a_message_of_its_stream_keyed_by_project(catalog: Catalog, storage: Storage, brokers: str):
+    journal, prefix = made_journal(storage), "each"
+    lines = lines_of(journal)
+    assert publisher(catalog, journal, brokers, prefix).publish() == len(lines)
+    messages = received(brokers, prefix, len(lines))
+    assert sorted(one.value() for one in messages) == sorted(lines)
+    partitions = defaultdict(set)
+    by_project = defaultdict(list)
+    for message in messages:
+        record = orjson.loads(message.value())
+        headers = dict(message.headers())
+        assert message.topic() == f"{prefix}.{record['stream']}"
+        assert message.key() == record["normalized"].encode()
+        assert headers["schema"] == b"pypi-assets.journal.record"
+        assert headers["schema-version"] == b"1"
+        assert (int(headers["serial"]), int(headers["ordinal"])) == (record["serial"], record["ordinal"])
+        assert Cursor.parse(headers["cursor"].decode()) == Cursor.of(record)
+        assert message.timestamp()[1] == record["at"] * 1000
+        partitions[message.topic(), message.key()].add(message.partition())
+        by_project[message.topic(), message.key()].append(place(message))
+    assert {len(one) for one in partitions.values()} == {1}
+    assert all(places == sorted(places) for places in by_project.values())
+
+
+@pytest.mark.skipif(shutil.which("kcat") is None, reason="kcat is not installed: apt-get install kcat")
+def test_kcat_reads_the_same(catalog: Catalog, storage: Storage, brokers: str):
+    journal, prefix = made_journal(storage), "cat"
+    publisher(catalog, journal, brokers, prefix).publish()
+    command = ["kcat", "-b", brokers, "-C", "-e", "-q", "-o", "beginning", "-f", "%k %h %s\n"]
+    lines = []
+    for stream in Stream:
+        done = subprocess.run([*command, "-t", topic_of(prefix, stream)], capture_output=True, check=True, timeout=60)
+        lines += done.stdout.splitlines()
+    assert sorted(line.split(b" ", 2)[2] for line in lines) == sorted(lines_of(journal))
+    key, headers, record = lines[0].split(b" ", 2)
+    assert key.decode() == orjson.loads(record)["normalized"]
+    assert b"schema=pypi-assets.journal.record,schema-version=1,serial=" in headers
+
+
+def test_it_goes_on_where_it_stopped(catalog: Catalog, storage: Storage, brokers: str):
+    journal = made_journal(storage, 30)
+    first = publisher(catalog, journal, brokers, "on").publish()
+    assert publisher(catalog, journal, brokers, "on").publish() == 0
+    longer = made_journal(storage, 60)
+    assert publisher(catalog, longer, brokers, "on").publish() == len(lines_of(longer)) - first
+    with catalog.read() as connection:
+        known = find_consumer(connection, CONSUMER)
+    assert known is not None
+    assert Cursor.parse(known.cursor) == Cursor.after_serial(60)
+
+
+_PROGRAM = """
+import sys
+from pypi_assets.catalog.database import open_catalog
+from pypi_assets.journal import kafka
+from pypi_assets.journal.reading import Journal
+from pypi_assets.storage.store import open_storage
+
+database, storage, brokers, prefix = sys.argv[1:]
+kafka.STORE_EVERY_S = 0.01
+producer = kafka.open_producer(brokers, {"linger.ms": "1", "batch.num.messages": "20", "log_level": "0"})
+one = kafka.KafkaPublisher(open_catalog(database), Journal(open_storage(storage)), producer, prefix)
+one.progress = lambda count: print(count, flush=True)
+one.publish()
+"""
+
+
+def test_killed_at_any_moment_it_repeats_and_never_loses(catalog: Catalog, storage: Storage, brokers: str):
+    journal, prefix = made_journal(storage, 600), "killed"
+    lines = lines_of(journal)
+    reached = [0]
+    for at_least in (1, 200):
+        command = [sys.executable, "-c", _PROGRAM, str(catalog.engine.url), storage.url, brokers, prefix]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            for line in process.stdout:
+                if int(line) >= at_least:
+                    break
+            process.kill()
+        with catalog.read() as connection:
+            known = find_consumer(connection, CONSUMER)
+        reached.append(0 if known is None else known.serial)
+    assert reached == sorted(reached)
+    assert 0 < reached[-1] < 600
+    publisher(catalog, journal, brokers, prefix).publish()
+    messages = received(brokers, prefix, len(lines))
+    assert {one.value() for one in messages} == set(lines)
+    first_seen = defaultdict(dict)
+    for message in messages:
+        first_seen[message.topic(), message.key()].setdefault(place(message))
+    assert all(list(places) == sorted(places) for places in first_seen.values())
+
+
+class FakeProducer:
+    """Acknowledges all but those that fail, and takes no more than `room` messages at once."""
+
+    def __init__(self, room: int = 1_000, failing: Sequence[int] = (), fault: object = None) -> None:
+        self.room, self.failing, self.fault = room, failing, fault
+        self.waiting: list[tuple[int, object]] = []
+        self.taken = self.most = 0
+        self.last_first = False
+
+    def produce(self, topic: str, *, on_delivery: object, **_: object) -> None:
+        if len(self.waiting) >= self.room:
+            raise BufferError
+        self.waiting.append((self.taken, on_delivery))
+        self.taken += 1
+        self.most = max(self.most, len(self.waiting))
+
+    def poll(self, timeout: float) -> int:
+        if timeout == 0.0 and len(self.waiting) < self.room:
+            return 0
+        for number, delivered in reversed(self.waiting) if self.last_first else self.waiting:
+            delivered(self.fault if number in self.failing else None, None)
+        self.waiting.clear()
+        return 1
+
+    def flush(self, timeout: float) -> int:
+        return 0
+
+    def purge(self) -> None:
+        self.waiting.clear()
+
+
+class Fault:
+    def __init__(self, name: str, *, retriable: bool = False) -> None:
+        self._name, self._retriable = name, retriable
+
+    def name(self) -> str:
+        return self._name
+
+    def retriable(self) -> bool:
+        return self._retriable
+
+
+def of_fake(catalog: Catalog, storage: Storage, producer: FakeProducer) -> KafkaPublisher:
+    return KafkaPublisher(catalog, made_journal(storage), producer, PREFIX)
+
+
+def test_no_more_waits_than_the_producer_takes(catalog: Catalog, storage: Storage):
+    producer = FakeProducer(room=10)
+    one = of_fake(catalog, storage, producer)
+    assert one.publish() == len(lines_of(one.journal))
+    assert producer.most == 10
+
+
+def test_the_place_is_never_after_what_is_not_acknowledged(
+    catalog: Catalog, storage: Storage, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(kafka, "STORE_EVERY_S", 0.0)
+    producer = FakeProducer(room=10, failing=[25], fault=Fault("MSG_SIZE_TOO_LARGE"))
+    producer.last_first = True
+    one = of_fake(catalog, storage, producer)
+    with pytest.raises(KafkaError, match="did not take the record") as failure:
+        one.publish()
+    assert not isinstance(failure.value, KafkaTransientError)
+    with catalog.read() as connection:
+        known = find_consumer(connection, CONSUMER)
+    assert known is not None
+    lines = lines_of(one.journal)
+    assert Cursor.parse(known.cursor) < Cursor.of(orjson.loads(lines[25]))
+    again = of_fake(catalog, storage, FakeProducer())
+    assert again.publish() >= len(lines) - 25
+
+
+@pytest.mark.parametrize("fault", [Fault("_MSG_TIMED_OUT"), Fault("NOT_LEADER", retriable=True)])
+def test_brokers_that_are_not_reached_are_a_transient_error(catalog: Catalog, storage: Storage, fault: Fault):
+    one = of_fake(catalog, storage, FakeProducer(failing=[3], fault=fault))
+    with pytest.raises(KafkaTransientError):
+        one.publish()
+    one.producer = FakeProducer()
+    assert one.publish() == len(lines_of(one.journal))
+
+
+def test_another_process_with_the_same_name_is_an_error(catalog: Catalog, storage: Storage):
+    one = of_fake(catalog, storage, FakeProducer(room=5))
+    moved = Cursor.after_serial(1)
+    one.journal.head("index")
+    original = one._find
+
+    def find_then_move() -> Cursor | None:
+        found = original()
+        move_consumer(catalog, CONSUMER, str(moved), moved.serial)
+        return found
+
+    one._find = find_then_move
+    with pytest.raises(OvertakenError, match="another process publishes"):
+        one.publish()
+
+
+def test_a_new_consumer_begins_where_it_is_to(catalog: Catalog, storage: Storage):
+    one = of_fake(catalog, storage, FakeProducer())
+    one.begin_at = Cursor.after_serial(50)
+    assert one.publish() == sum(json.loads(line)["serial"] > 50 for line in lines_of(one.journal))
+
+
+def test_properties_are_read_and_what_is_promised_cannot_be_changed(tmp_path: Path):
+    path = tmp_path / "kafka.properties"
+    path.write_text("# TLS\nsecurity.protocol = SSL\n\nssl.ca.location=/ca.pem\n")
+    assert read_properties(path) == {"security.protocol": "SSL", "ssl.ca.location": "/ca.pem"}
+    for text, message in {
+        "sasl.password": "line 1: not NAME=VALUE",
+        "acks=0": "acks cannot be changed",
+        "enable.idempotence=false": "enable.idempotence cannot be changed",
+    }.items():
+        path.write_text(text)
+        with pytest.raises(KafkaError, match=message):
+            read_properties(path)
+    with pytest.raises(KafkaError, match="cannot read"):
+        read_properties(tmp_path / "missing")
+
+
+def test_a_wrong_property_is_an_error_of_its_own():
+    with pytest.raises(KafkaError, match=r"refuses its properties.*no\.such\.property"):
+        open_producer("127.0.0.1:9", {"no.such.property": "1"})
+
+
+def test_without_the_client_the_extra_is_named(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(sys.modules, "confluent_kafka", None)
+    with pytest.raises(KafkaError, match="install the extra kafka"):
+        open_producer("127.0.0.1:9", {})
