@@ -12,8 +12,13 @@ MAX_TOML_CHARACTERS = 512 * 1024
 
 MAX_TOML_DEPTH = 100
 """Ten times what honest files have. Brackets in texts count too, before anything is parsed."""
+MAX_KEY_PARTS = 32
+"""Of a key, and of a table's name: several times what honest files have. In texts, words with dots between count too.
+Parsing takes the product of both for each key."""
 _BRACKET = re.compile(r"[\[\]{}]")
 _DEEPER = {"[": 1, "{": 1, "]": -1, "}": -1}
+_KEY_PART = r"""(?:[\w-]++|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+')[ \t]*+"""
+_LONG_KEY = re.compile(rf"(?<![\w.'\"\\-])(?:{_KEY_PART}\.[ \t]*+){{{MAX_KEY_PARTS}}}", re.ASCII)
 _TOO_DEEP = f"it nests more than {MAX_TOML_DEPTH} levels deep"
 
 
@@ -25,6 +30,8 @@ def parse_toml(text: str, longest: int = MAX_TOML_CHARACTERS) -> dict[str, Any]:
     depth = max(accumulate(steps, _deeper), default=0)
     if depth > MAX_TOML_DEPTH:
         raise ValueError(_TOO_DEEP)
+    if _has_long_key(text):
+        raise ValueError(f"it has a key of more than {MAX_KEY_PARTS} parts")
     try:
         tables = tomli.loads(text)
     except tomli.TOMLDecodeError as error:
@@ -36,6 +43,14 @@ def parse_toml(text: str, longest: int = MAX_TOML_CHARACTERS) -> dict[str, Any]:
     if _depth(tables) > MAX_TOML_DEPTH:
         raise ValueError(_TOO_DEEP)
     return tables
+
+
+def _has_long_key(text: str) -> bool:
+    """Whether a key has more than MAX_KEY_PARTS parts. Few texts have a line with that many dots."""
+    dots = MAX_KEY_PARTS
+    if text.count(".") < dots or max([line.count(".") for line in text.split("\n")]) < dots:
+        return False
+    return _LONG_KEY.search(text) is not None
 
 
 def _deeper(depth: int, step: int) -> int:

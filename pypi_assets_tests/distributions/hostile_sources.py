@@ -240,6 +240,9 @@ PYPROJECTS: dict[str, Callable[[], Content]] = {
     "a key of 40,000 parts": lambda: "a" + ".a" * 2 * MANY + " = 1",
     "a table of 40,000 parts": lambda: f"[a{'.a' * 2 * MANY}]",
     "500 keys of 500 parts": lambda: "".join(f"a{'.a' * 500}.k{n} = 1\n" for n in range(500)),
+    "7,000 keys of 30 parts in a table of 30": lambda: (
+        f"[a{'.a' * 29}]\n" + "".join(f"a{'.a' * 28}.k{n} = 1\n" for n in range(7_000))
+    ),
     "20,000 tables": lambda: "".join(f"[t{n}]\n" for n in range(MANY)),
     "20,000 tables of one array": lambda: "[[t]]\n" * MANY,
     "an int of 20,000 digits": lambda: f"x = {'1' * MANY}",

@@ -2,7 +2,15 @@
 
 import pytest
 
-from pypi_assets.distributions.pyproject import MAX_TOML_CHARACTERS, items, parse_toml, strings, table, text_items
+from pypi_assets.distributions.pyproject import (
+    MAX_KEY_PARTS,
+    MAX_TOML_CHARACTERS,
+    items,
+    parse_toml,
+    strings,
+    table,
+    text_items,
+)
 
 
 def test_tables_are_empty_where_there_is_none():
@@ -29,6 +37,15 @@ def test_what_is_no_toml_or_too_long_is_refused(text):
 def test_what_is_nested_too_deeply_is_refused():
     with pytest.raises((RecursionError, ValueError)):
         parse_toml("a = " + "[" * 100_000)
+
+
+@pytest.mark.parametrize("part", ["a", '"a b"', "'=a'", '"\\"."', "a-1 "])
+def test_keys_of_many_parts_are_refused_before_they_are_parsed(part):
+    allowed, refused = (".".join([part] * count) for count in (MAX_KEY_PARTS, MAX_KEY_PARTS + 1))
+    assert len(parse_toml(f"{allowed} = 1\nb = {{{allowed} = 1}}\n[b1.{part}]\n")) >= 2
+    for text in (f"{refused} = 1", f"[{refused}]", f"[[{refused}]]", f"b = {{c = 1, {refused} = 1}}"):
+        with pytest.raises(ValueError, match=r"it has a key of more than 32 parts"):
+            parse_toml(text)
 
 
 def test_items_are_those_of_tables_alone():
