@@ -63,6 +63,7 @@ LOCK_ORDER = (
     "visit_statuses",
     "visits",
     "pruning_positions",
+    "journal_segments",
     "journal_consumers",
     "journal_letters",
     "leases",
