@@ -1,0 +1,198 @@
+"""How fast is the journal written, read and replayed, and what does writing it add to a range's dump?
+
+    python -m benchmarks.journal [--rows 100000] [--repeats 3] [--profile]
+
+Fills a catalog with generated distributions (see benchmarks/generated.py), each added by an event of its own, in one
+range. Then, in turn and `--repeats` times: writes the dump of the range, and its journal into an empty storage; reads
+the journal from its first record to its last; and replays it into an empty catalog in SQLite. The baselines are of the
+same run: of writing, the dump; of reading, the same files decompressed and cut into lines; of replaying, the bare
+inserts of what a catalog of the same rows has. Prints the medians.
+"""
+
+import argparse
+import cProfile
+import pstats
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import median
+
+from sqlalchemy import delete, text
+
+from benchmarks.filled_catalog import fill_catalog
+from benchmarks.generated import generate_projects, project_rows
+from pypi_assets.catalog.database import Catalog, open_catalog
+from pypi_assets.catalog.ledger.serial_range import SerialRange
+from pypi_assets.catalog.publications.dump_registry import open_range_dump, range_dump_rows
+from pypi_assets.catalog.reports.journal_records import Stream
+from pypi_assets.catalog.tables import journal_segments
+from pypi_assets.dumps.dump_format import Row, write_rows
+from pypi_assets.journal.cursors import Cursor
+from pypi_assets.journal.publishing import publish, write_range
+from pypi_assets.journal.reading import Journal
+from pypi_assets.journal.replay import replay
+from pypi_assets.journal.segment_files import read_lines
+from pypi_assets.storage.root_owner import require_owner
+from pypi_assets.storage.store import Storage, open_storage
+
+URL = "https://index.example.org/simple/"
+_EACH_BY_AN_EVENT = (
+    "UPDATE live_intervals SET start = distribution_id + 1",
+    (
+        "INSERT INTO changes (distribution_id, serial, cause, logged_serial)"
+        " SELECT distribution_id, start, 'add file', start FROM live_intervals"
+    ),
+    (
+        "INSERT INTO events (serial, project_id, name, version, timestamp, action, kind)"
+        " SELECT d.id + 1, d.project_id, p.name, r.version, 1772000000 + d.id, 'add source file ' || d.filename,"
+        " 'add file'"
+        " FROM distributions d JOIN projects p ON p.id = d.project_id JOIN releases r ON r.id = d.release_id"
+    ),
+    "UPDATE catalog_state SET exact_from = 0, events_through = (SELECT max(serial) FROM events)",
+    "DELETE FROM serial_ranges",
+    "INSERT INTO serial_ranges (start, \"end\", state, sealed, asked_at, visited) VALUES (0, 1, 'complete', 1, 0, 0)",
+    (
+        'INSERT INTO serial_ranges (start, "end", state, sealed, asked_at, visited)'
+        " SELECT 1, max(serial), 'complete', 0, 0, 0 FROM events"
+    ),
+    "ANALYZE",
+)
+
+
+def rows_of(count: int) -> list[Row]:
+    found: list[Row] = []
+    for project in generate_projects(count):
+        found += project_rows(project)
+        if len(found) >= count:
+            break
+    return found
+
+
+def filled(folder: Path, rows: list[Row]) -> Catalog:
+    catalog = open_catalog(f"sqlite:///{folder}/catalog.sqlite")
+    fill_catalog(catalog, rows)
+    with catalog.write() as connection:
+        for statement in _EACH_BY_AN_EVENT:
+            connection.execute(text(statement))
+    return catalog
+
+
+class Times:
+    """Seconds by the clock, and of the processor, by step. All is done by one process."""
+
+    def __init__(self) -> None:
+        self.found: dict[str, list[tuple[float, float]]] = defaultdict(list)
+
+    @contextmanager
+    def of(self, step: str) -> Iterator[None]:
+        started = time.perf_counter(), time.process_time()
+        yield
+        self.found[step].append((time.perf_counter() - started[0], time.process_time() - started[1]))
+
+    def clock(self, step: str) -> float:
+        return median(clock for clock, _ in self.found[step])
+
+    def processor(self, step: str) -> float:
+        return median(processor for _, processor in self.found[step])
+
+
+def written_journal(catalog: Catalog, folder: Path, serials: SerialRange, times: Times) -> Storage:
+    """A new storage with the journal of the range."""
+    with catalog.write() as connection:
+        connection.execute(delete(journal_segments))
+    storage = open_storage(folder.as_uri())
+    require_owner(storage, URL)
+    write_range(catalog, storage, SerialRange(0, 1))
+    with times.of("write"):
+        write_range(catalog, storage, serials)
+    publish(catalog, storage)
+    return storage
+
+
+def dump(catalog: Catalog, serials: SerialRange, times: Times) -> None:
+    with times.of("dump"), tempfile.TemporaryFile() as target:
+        write_rows(target, range_dump_rows(catalog, open_range_dump(catalog, serials)))
+
+
+def read(storage: Storage, times: Times) -> int:
+    journal = Journal(storage)
+    with times.of("cut"):
+        for head in journal.heads():
+            for segment in journal.segments(head, 0):
+                for _ in read_lines(storage, segment):
+                    pass
+    with times.of("lines"):
+        count = sum(1 for _ in journal.lines(Cursor.after_serial(0), journal.heads()))
+    with times.of("read"):
+        for _ in journal.records(Cursor.after_serial(0)):
+            pass
+    return count
+
+
+def measure(rows: int, repeats: int, *, with_profile: bool) -> None:
+    times, records, count = Times(), 0, 0
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        generated = rows_of(rows)
+        with times.of("fill"):
+            catalog = filled(folder, generated)
+        count = len(generated)
+        with catalog.read() as connection:
+            end = int(connection.scalar(text("SELECT max(serial) FROM events")) or 0)
+        serials = SerialRange(1, end)
+        for number in range(repeats):
+            dump(catalog, serials, times)
+            storage = written_journal(catalog, folder / f"storage{number}", serials, times)
+            records = read(storage, times)
+            replayed = open_catalog(f"sqlite:///{folder}/replayed{number}.sqlite")
+            with profiled(with_profile), times.of("replay"):
+                replay(storage, replayed)
+            replayed.close()
+        if with_profile:
+            with profiled(True):
+                written_journal(catalog, folder / "profiled", serials, Times())
+        heads = {stream.value: Journal(storage).head(stream.value).number for stream in Stream}
+        catalog.close()
+    print(f"{count:,} files, {records:,} records, segments {heads}; medians of {repeats}")
+    print(f"{'':24}{'seconds':>9}{'processor':>10}")
+    for step, what, of in (
+        ("dump", "dump of the range", count),
+        ("write", "journal of the range", records),
+        ("cut", "decompressed and cut", records),
+        ("lines", "merged lines", records),
+        ("read", "records read", records),
+        ("replay", "replayed", records),
+        ("fill", "bare inserts", count),
+    ):
+        seconds, processor = times.clock(step), times.processor(step)
+        print(f"{what:24}{seconds:9.2f}{processor:10.2f} {of / processor:12,.0f} a second of the processor")
+    added = times.processor("write") / times.processor("dump")
+    print(f"the journal takes {added:.2f} times as long as the dump")
+
+
+@contextmanager
+def profiled(is_on: bool) -> Iterator[None]:
+    if not is_on:
+        yield
+        return
+    profile = cProfile.Profile()
+    profile.enable()
+    yield
+    profile.disable()
+    pstats.Stats(profile).sort_stats("tottime").print_stats(25)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, default=100_000)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--profile", action="store_true", help="show where the time goes, which takes longer")
+    options = parser.parse_args()
+    measure(options.rows, options.repeats, with_profile=options.profile)
+
+
+if __name__ == "__main__":
+    main()
