@@ -8,6 +8,7 @@ import click
 from pypi_assets import terminal
 from pypi_assets.cli.journal_replay import journal_replay_command
 from pypi_assets.cli.journal_publish import journal_publish_command
+from pypi_assets.cli.journal_deliver import journal_deliver_command, journal_letters_command
 from pypi_assets.cli.journal_tail import journal_consumers_command, journal_tail_command
 from pypi_assets.cli.journal_verify import journal_sign_command, journal_verify_command
 from pypi_assets.cli.opening import existing_catalog
@@ -29,6 +30,8 @@ def journal_group() -> None:
 
 journal_group.add_command(journal_tail_command)
 journal_group.add_command(journal_consumers_command)
+journal_group.add_command(journal_deliver_command)
+journal_group.add_command(journal_letters_command)
 journal_group.add_command(journal_publish_command)
 journal_group.add_command(journal_replay_command)
 journal_group.add_command(journal_sign_command)

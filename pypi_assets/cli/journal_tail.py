@@ -1,6 +1,7 @@
 """The commands that read the journal: its records from a place on, and the readers that have a name."""
 
 import json
+import math
 import sys
 import time
 from collections.abc import Iterable, Sequence
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 _POLL_S = 1.0
 """Seconds between two looks for more, with --follow."""
+_SEEN_EVERY_S = 3_600.0
+"""Seconds after which a consumer is recorded as seen, also where nothing came."""
 _RECORDS_AT_A_TIME = 1_000
 """How many records are written before they are flushed, and the cursor of a consumer is stored."""
 _COLUMNS = ("consumer", "serial", "lag_serials", "lag_seconds", "waiting", "dead", "seen")
@@ -132,6 +135,7 @@ class _Tail:
         self._catalog, self._consumer = catalog, consumer
         self._format = _json_line if as_json else _plain_line
         self._printed = 0
+        self._stored_at = -math.inf
 
     def print_all(self, limit: int | None) -> bool:
         """Prints what is published now; returns whether `limit` records were printed in all."""
@@ -160,9 +164,11 @@ class _Tail:
             self._out.write(b"".join(lines))
             self._out.flush()
             self._printed += len(lines)
+        has_moved = cursor != self._cursor or time.monotonic() > self._stored_at + _SEEN_EVERY_S
         self._cursor = cursor
-        if self._catalog is not None and self._consumer is not None:
+        if self._catalog is not None and self._consumer is not None and has_moved:
             move_consumer(self._catalog, self._consumer, str(cursor), cursor.serial)
+            self._stored_at = time.monotonic()
 
 
 def _json_line(line: bytes, cursor: "Cursor") -> bytes:

@@ -1,0 +1,233 @@
+"""Delivers the journal to webhooks: each change at least once, and those of one project in order.
+
+First letters are stored from where a webhook's consumer is, in the transaction that moves it on. Then the first letter
+of each project is posted, and deleted once it was received. One that fails is tried again after growing pauses, and
+waits with all later letters of its project; after the last pause it is dead, and the later ones go on.
+"""
+
+import random
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+
+import orjson
+
+from pypi_assets.catalog.coordination.leases import LeaseTakenError, lease, renewing
+from pypi_assets.catalog.database import Catalog
+from pypi_assets.catalog.publications.journal_consumers import find_consumer
+from pypi_assets.catalog.publications.journal_letters import (
+    Letter,
+    NewLetter,
+    count_letters,
+    delete_letter,
+    due_letters,
+    note_failure,
+    store_letters,
+)
+from pypi_assets.catalog.reports.journal_records import Record
+from pypi_assets.journal.cursors import RANKS, Cursor
+from pypi_assets.journal.reading import Journal
+from pypi_assets.journal.tailing import Scan, beginning
+from pypi_assets.journal.webhooks import Sender, Webhook
+
+PAUSES_S = (5.0, 30.0, 120.0, 600.0, 1_800.0, 3_600.0, 7_200.0, 14_400.0, 28_800.0)
+"""Before each further attempt: a day and a half in all. Each is up to a tenth longer, by chance."""
+MOST_BODY_BYTES = 256 * 1024
+MOST_WAITING = 10_000
+"""Letters of a webhook. While these wait, no more are stored: they are read from the journal later."""
+_RECORDS_AT_A_TIME = 1_000
+_LETTERS_AT_A_TIME = 100
+_FAILURES_IN_A_ROW = 5
+"""After which a receiver counts as away: its other letters wait for the next round."""
+_LEASE_TTL_S = 60.0
+_SEEN_EVERY_S = 3_600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Delivered:
+    """What one round did for a webhook: letters that were received, failed and died, and how many wait."""
+
+    webhook: str
+    received: int
+    failed: int
+    died: int
+    waiting: int
+
+
+def deliver(
+    catalog: Catalog,
+    journal: Journal,
+    webhooks: Sequence[Webhook],
+    sender: Sender,
+    *,
+    pauses_s: Sequence[float] = PAUSES_S,
+) -> list[Delivered]:
+    """One round: stores what is new for each webhook, and posts what is due. One that another process serves is left.
+
+    Each webhook has a thread, so a slow receiver holds up no other one. A webhook begins with what is published after
+    it was first seen. Raises NoJournalError.
+    """
+    if not webhooks:
+        return []
+
+    def serve(webhook: Webhook) -> Delivered | None:
+        return deliver_to(catalog, journal, webhook, sender, pauses_s=pauses_s)
+
+    with ThreadPoolExecutor(len(webhooks), "webhooks") as threads:
+        return [one for one in threads.map(serve, webhooks) if one is not None]
+
+
+def deliver_to(
+    catalog: Catalog, journal: Journal, webhook: Webhook, sender: Sender, *, pauses_s: Sequence[float] = PAUSES_S
+) -> Delivered | None:
+    """The round of one webhook; None where another process serves it. Raises NoJournalError."""
+    if not _has_work(catalog, journal, webhook):
+        with catalog.read() as connection:
+            return Delivered(webhook.name, 0, 0, 0, count_letters(connection, webhook.consumer))
+    try:
+        with lease(catalog, webhook.consumer, _LEASE_TTL_S) as held:
+            return _Round(catalog, journal, webhook, sender, renewing(held), pauses_s).run()
+    except LeaseTakenError:
+        return None
+
+
+def _has_work(catalog: Catalog, journal: Journal, webhook: Webhook) -> bool:
+    """Whether anything is to be stored or posted, or recorded: that the consumer was seen."""
+    now = catalog.clock()
+    with catalog.read() as connection:
+        known = find_consumer(connection, webhook.consumer)
+        is_due = bool(due_letters(connection, webhook.consumer, now, 1))
+    if known is None or is_due or known.seen_at < now - _SEEN_EVERY_S:
+        return True
+    through = journal.through(webhook.wanted.read_streams or tuple(RANKS))
+    return Cursor.after_serial(through) > Cursor.parse(known.cursor)
+
+
+class _Round:
+    def __init__(
+        self,
+        catalog: Catalog,
+        journal: Journal,
+        webhook: Webhook,
+        sender: Sender,
+        renew: Callable[[int], None],
+        pauses_s: Sequence[float],
+    ) -> None:
+        self._catalog, self._journal, self._webhook, self._sender = catalog, journal, webhook, sender
+        self._renew, self._pauses_s = renew, pauses_s
+        self._received = self._failed = self._died = self._in_a_row = 0
+
+    def run(self) -> Delivered:
+        is_more = True
+        while is_more:
+            before = self._received
+            is_more = self._store()
+            self._post_due()
+            is_more = is_more and self._received > before
+        with self._catalog.read() as connection:
+            waiting = count_letters(connection, self._webhook.consumer)
+        return Delivered(self._webhook.name, self._received, self._failed, self._died, waiting)
+
+    def _store(self) -> bool:
+        """Stores letters, unless too many wait; returns whether there can be more to store once these are posted."""
+        consumer = self._webhook.consumer
+        with self._catalog.read() as connection:
+            known, room = find_consumer(connection, consumer), MOST_WAITING - count_letters(connection, consumer)
+        if known is None:
+            through = Cursor.after_serial(min(head.through for head in self._journal.heads()))
+            store_letters(self._catalog, consumer, [], str(through), through.serial, None)
+            return False
+        if room <= 0:
+            return True
+        at = max(Cursor.parse(known.cursor), beginning(self._journal))
+        scan, expected = Scan(self._journal, at, self._webhook.wanted), known.cursor
+        records: list[Record] = []
+        store = partial(store_letters, self._catalog, consumer)
+        for number, (place, line) in enumerate(scan):
+            if number % _RECORDS_AT_A_TIME == 0:
+                self._renew(0)
+            if line is None:
+                continue
+            records.append(orjson.loads(line))
+            if len(records) == _RECORDS_AT_A_TIME:
+                cursor = Cursor(*place)
+                letters = list(letters_of_records(records))
+                if not store(letters, str(cursor), cursor.serial, expected):
+                    return False
+                expected, room = str(cursor), room - len(letters)
+                records.clear()
+                if room <= 0:
+                    return True
+        store(list(letters_of_records(records)), str(scan.end), scan.end.serial, expected)
+        return False
+
+    def _post_due(self) -> None:
+        while self._in_a_row < _FAILURES_IN_A_ROW:
+            with self._catalog.read() as connection:
+                due = due_letters(connection, self._webhook.consumer, self._catalog.clock(), _LETTERS_AT_A_TIME)
+            for letter in due:
+                self._renew(0)
+                self._post(letter)
+                if self._in_a_row >= _FAILURES_IN_A_ROW:
+                    return
+            if not due:
+                return
+
+    def _post(self, letter: Letter) -> None:
+        body = body_of(self._webhook, letter)
+        failure = self._sender.post(self._webhook, body, f"{letter.id}", self._catalog.clock())
+        if failure is None:
+            delete_letter(self._catalog, letter.id)
+            self._received, self._in_a_row = self._received + 1, 0
+            return
+        is_dead = letter.attempts >= len(self._pauses_s)
+        pause = 0.0 if is_dead else self._pauses_s[letter.attempts] * random.uniform(1, 1.1)
+        due_at = self._catalog.clock() + max(pause, failure.retry_after_s)
+        note_failure(self._catalog, letter, due_at, failure.text, is_dead=is_dead)
+        self._failed, self._died = self._failed + 1, self._died + is_dead
+        self._in_a_row += 1
+
+
+def body_of(webhook: Webhook, letter: Letter) -> bytes:
+    """What is posted: the same each time that the letter is sent."""
+    head = orjson.dumps({"webhook": webhook.name, "project": letter.project or None, "cursor": letter.cursor})
+    return head[:-1] + b',"changes":' + letter.content + b"}"
+
+
+def letters_of_records(records: Sequence[Record]) -> Iterator[NewLetter]:
+    """Letters of at most MOST_BODY_BYTES, each of one project, in the order of their first records.
+
+    Of a record that is larger, lists and long texts are left out, and `is_cut` is true: the journal has all of it.
+    """
+    of_projects: dict[str, list[Record]] = defaultdict(list)
+    for record in records:
+        of_projects[record["normalized"] or ""].append(record)
+    for project, some in of_projects.items():
+        lines: list[bytes] = []
+        size, last = 0, some[0]
+        for record in some:
+            line = _bounded(record)
+            if lines and size + len(line) > MOST_BODY_BYTES:
+                yield _letter(project, last, lines)
+                lines, size = [], 0
+            lines.append(line)
+            size, last = size + len(line) + 1, record
+        yield _letter(project, last, lines)
+
+
+def _letter(project: str, last: Record, lines: Sequence[bytes]) -> NewLetter:
+    return NewLetter(project, str(Cursor.of(last)), b"[" + b",".join(lines) + b"]")
+
+
+def _bounded(record: Record) -> bytes:
+    line = orjson.dumps(record)
+    if len(line) <= MOST_BODY_BYTES:
+        return line
+    kept = {
+        name: value
+        for name, value in record.items()
+        if value is None or isinstance(value, int | float) or (isinstance(value, str) and len(value) <= 1_000)
+    }
+    return orjson.dumps({**kept, "is_cut": True})

@@ -1,0 +1,208 @@
+"""Webhooks: where changes are posted to, of which records, and how a receiver knows that they come from here.
+
+The setting PYPI_ASSETS_WEBHOOKS is a JSON list of them. What is posted when is in delivering.py.
+"""
+
+import hashlib
+import hmac
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from pypi_assets.errors import SettingsError
+from pypi_assets.index.addresses import AddressRule, ForbiddenAddressError, is_public
+from pypi_assets.index.connections import Connections, Network
+from pypi_assets.index.deadlines import within
+from pypi_assets.index.errors import RefusedError
+from pypi_assets.journal.filters import FilterError, RecordFilter
+
+SETTING = "PYPI_ASSETS_WEBHOOKS"
+TIMESTAMP_HEADER, SIGNATURE_HEADER = "X-Pypi-Assets-Timestamp", "X-Pypi-Assets-Signature"
+DELIVERY_HEADER = "X-Pypi-Assets-Delivery"
+TIMEOUT_S = 15.0
+WEBHOOKS_ACCEPTS = (
+    'a JSON list of objects with url, secret or secret_file, and where wanted name and filter: {"project": [...],'
+    ' "kind": [...], "stream": [...], "module": [...]}'
+)
+_LEAST_SECRET = 16
+_FIELDS = frozenset({"name", "url", "filter", "secret", "secret_file"})
+_MOST_ANSWER_BYTES = 64 * 1024
+_LONGEST_RETRY_AFTER_S = 3_600.0
+
+
+@dataclass(frozen=True)
+class Webhook:
+    """A receiver of changes. `consumer` is its name in the catalog."""
+
+    name: str
+    url: str
+    wanted: RecordFilter
+    secret: str = field(repr=False)
+
+    @property
+    def consumer(self) -> str:
+        """Its name among the consumers of the journal."""
+        return consumer_of(self.name)
+
+
+def consumer_of(name: str) -> str:
+    """The name among the consumers of the journal of a webhook."""
+    return f"webhook {name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a post was not received; `retry_after_s` is for how long the receiver wants to be left alone."""
+
+    text: str
+    retry_after_s: float = 0.0
+
+
+def parse_webhooks(text: str) -> list[Webhook]:
+    """The webhooks of the setting. Raises SettingsError, which contains no secret."""
+    try:
+        found = json.loads(text) if text.strip() else []
+    except json.JSONDecodeError as error:
+        raise _wrong(f"it is not JSON: {error.msg} in line {error.lineno}") from None
+    if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
+        raise _wrong("it is not a list of objects")
+    webhooks = [_parsed(number, one) for number, one in enumerate(found, 1)]
+    names = [one.name for one in webhooks]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise _wrong(f"two webhooks have the name {twice[0]!r}: give each a name of its own")
+    return webhooks
+
+
+def signature(secret: str, timestamp: str, body: bytes) -> str:
+    """What the header has: HMAC-SHA256 with the secret over the timestamp, a dot and the body.
+
+    A receiver computes the same, compares both with `hmac.compare_digest`, and refuses an old timestamp.
+    """
+    return "sha256=" + hmac.new(secret.encode(), timestamp.encode() + b"." + body, hashlib.sha256).hexdigest()
+
+
+class Sender:
+    """Posts to receivers, over connections to checked addresses alone."""
+
+    def __init__(self, network: Network, *, allows_private: bool, timeout_s: float = TIMEOUT_S) -> None:
+        self._connections = Connections(_PublicAddresses(allows_private=allows_private), network, kept=2)
+        self._timeout_s = timeout_s
+
+    def post(self, webhook: Webhook, body: bytes, delivery: str, now: float) -> Failure | None:
+        """Posts a body; returns None where the receiver answers with 2xx. It follows no redirect."""
+        timestamp = str(int(now))
+        headers = {
+            "Content-Type": "application/json",
+            "User-Agent": "pypi-assets",
+            DELIVERY_HEADER: delivery,
+            TIMESTAMP_HEADER: timestamp,
+            SIGNATURE_HEADER: signature(webhook.secret, timestamp, body),
+        }
+        try:
+            with within(self._timeout_s):
+                return self._post(webhook.url, body, headers)
+        except ForbiddenAddressError as error:
+            return Failure(f"{error}; PYPI_ASSETS_WEBHOOKS_PRIVATE=1 allows such addresses")
+        except RefusedError as error:
+            return Failure(str(error))
+        except Exception as error:  # noqa: BLE001 - whatever a receiver does, it is tried again
+            return Failure(f"no answer: {type(error).__name__}")
+
+    def close(self) -> None:
+        """Closes all connections."""
+        self._connections.close()
+
+    def _post(self, url: str, body: bytes, headers: Mapping[str, str]) -> Failure | None:
+        route = self._connections.route(url)
+        answer = route.pool.urlopen(
+            "POST",
+            route.target(url),
+            body=body,
+            headers=headers,
+            redirect=False,
+            retries=False,
+            timeout=self._timeout_s,
+            preload_content=False,
+            assert_same_host=False,
+        )
+        try:
+            rest = answer.read(_MOST_ANSWER_BYTES, decode_content=False)
+            if len(rest) == _MOST_ANSWER_BYTES:
+                answer.close()
+        finally:
+            answer.release_conn()
+        if 200 <= answer.status < 300:
+            return None
+        return Failure(f"the receiver answers with {answer.status}", _retry_after(answer.headers.get("Retry-After")))
+
+
+class _PublicAddresses(AddressRule):
+    """All receivers must be at public addresses, unless private ones are allowed."""
+
+    def __init__(self, *, allows_private: bool) -> None:
+        super().__init__("", "")
+        self._allows_private = allows_private
+
+    def check(self, host: str, address: str) -> None:
+        if not self._allows_private and not is_public(address):
+            raise ForbiddenAddressError(f"{host} is at {address}, which is no public address")
+
+
+def _retry_after(text: str | None) -> float:
+    return min(float(text), _LONGEST_RETRY_AFTER_S) if text and text.isascii() and text.isdigit() else 0.0
+
+
+def _parsed(number: int, fields: Mapping[str, Any]) -> Webhook:
+    place = f"number {number}"
+    if unknown := sorted(fields.keys() - _FIELDS):
+        raise _wrong(f"{place} has a field {unknown[0]!r:.100}")
+    url = fields.get("url")
+    if not isinstance(url, str) or not _is_http(url):
+        raise _wrong(f"{place} has no url of http or https")
+    name = fields.get("name", _default_name(url))
+    if not isinstance(name, str) or not name.strip() or not name.isprintable() or len(name) > 100:
+        raise _wrong(f"{place} has a name that is not 1 to 100 printable characters")
+    try:
+        wanted = RecordFilter.of_fields(fields.get("filter") or {})
+    except FilterError as error:
+        raise _wrong(f"{place} has a wrong filter: {error}") from None
+    except AttributeError:
+        raise _wrong(f"{place} has a filter that is no object") from None
+    return Webhook(name, url, wanted, _secret(place, fields))
+
+
+def _secret(place: str, fields: Mapping[str, Any]) -> str:
+    secret, path = fields.get("secret"), fields.get("secret_file")
+    if (secret is None) == (path is None):
+        raise _wrong(f"{place} has not one of secret and secret_file")
+    if path is not None:
+        try:
+            secret = Path(str(path)).expanduser().read_text(encoding="utf-8").rstrip("\r\n")
+        except (OSError, UnicodeDecodeError, RuntimeError) as error:
+            reason = getattr(error, "strerror", None) or type(error).__name__
+            raise _wrong(f"{place}: cannot read {path}: {reason}") from None
+    if not isinstance(secret, str) or len(secret) < _LEAST_SECRET:
+        raise _wrong(f"{place} has a secret of fewer than {_LEAST_SECRET} characters")
+    return secret
+
+
+def _default_name(url: str) -> str:
+    """The host, and some digits that differ for several receivers there."""
+    return f"{urlsplit(url).hostname} {hashlib.sha256(url.encode()).hexdigest()[:8]}"
+
+
+def _is_http(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError:
+        return False
+    is_plain = url.isascii() and url.isprintable() and " " not in url
+    return is_plain and parts.scheme in {"http", "https"} and bool(parts.hostname) and "@" not in parts.netloc
+
+
+def _wrong(text: str) -> SettingsError:
+    return SettingsError(f"{SETTING}: {text}; it accepts {WEBHOOKS_ACCEPTS}")

@@ -1,0 +1,134 @@
+"""`pypi-assets journal deliver` and `journal letters`: webhooks of the setting get what changes, also after a kill."""
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
+
+from pypi_assets_tests.cli.commands import PROCESS, Commands
+from pypi_assets_tests.journal.hook_receiver import SECRET, Receiver, receiving
+from pypi_assets_tests.served_index import ServedIndex
+
+
+@pytest.fixture
+def receiver(monkeypatch: pytest.MonkeyPatch) -> Iterator[Receiver]:
+    """A receiver that is a webhook of the settings, for records of the stream index."""
+    with receiving() as one:
+        hook = {"name": "mine", "url": one.url, "secret": SECRET, "filter": {"stream": "index"}}
+        monkeypatch.setenv("PYPI_ASSETS_WEBHOOKS", json.dumps([hook]))
+        monkeypatch.setenv("PYPI_ASSETS_WEBHOOKS_PRIVATE", "1")
+        yield one
+
+
+@pytest.fixture
+def journal(commands: Commands, index: ServedIndex) -> ServedIndex:
+    index.wheel("demo", "1.0")
+    commands.done("crawl", "full", "--with-history")
+    commands.done("journal", "write")
+    return index
+
+
+def publish(commands: Commands, index: ServedIndex, version: str) -> None:
+    index.wheel("demo", version)
+    commands.done("crawl", "incremental")
+    commands.done("journal", "write")
+
+
+def files(receiver: Receiver) -> list[str]:
+    return [one["version"] for body in receiver.letters for one in body["changes"] if one["kind"] == "add file"]
+
+
+def execute(commands: Commands, statement: str) -> None:
+    with closing(sqlite3.connect(commands.home / "catalog.sqlite")) as connection, connection:
+        connection.execute(statement)
+
+
+def test_what_is_published_is_posted(commands: Commands, journal: ServedIndex, receiver: Receiver):
+    assert "mine: 0 letters received, 0 waiting" in commands.done("journal", "deliver").stderr
+    publish(commands, journal, "2.0")
+    assert "mine: 1 letter received, 0 waiting" in commands.done("journal", "deliver").stderr
+    assert files(receiver) == ["2.0"]
+    [consumer] = commands.json("journal", "consumers")
+    assert (consumer["name"], consumer["lag_serials"]) == ("webhook mine", 0)
+    assert "no letter waits" in commands.done("journal", "letters").stderr
+
+
+def test_letters_that_wait_and_dead_ones_are_listed_and_sent_again(
+    commands: Commands, journal: ServedIndex, receiver: Receiver
+):
+    commands.done("journal", "deliver")
+    publish(commands, journal, "2.0")
+    receiver.status = lambda _body: 500
+    printed = commands.done("journal", "deliver").stderr
+    assert "mine: 0 letters received, 1 failed" in printed
+    [letter] = commands.json("journal", "letters")
+    assert (letter["consumer"], letter["project"], letter["attempts"]) == ("webhook mine", "demo", 1)
+    assert letter["error"] == "the receiver answers with 500"
+    assert [one["version"] for one in letter["changes"] if one["kind"] == "add file"] == ["2.0"]
+    assert "no letter is dead" in commands.done("journal", "letters", "--dead", "--webhook", "other").stderr
+    assert commands.done("journal", "letters").stdout.split("\t")[1:4] == ["webhook mine", "demo", "1"]
+    assert not letter["is_dead"]
+    execute(commands, "UPDATE journal_letters SET is_dead = 1")
+    assert "\tdead\t" in commands.done("journal", "letters", "--dead").stdout
+    assert (
+        "0 letters will be sent again" in commands.done("journal", "letters", "--resend", "--webhook", "other").stderr
+    )
+    assert "1 letter will be sent again" in commands.done("journal", "letters", "--resend", "--webhook", "mine").stderr
+    execute(commands, "UPDATE journal_letters SET is_dead = 1")
+    resent = commands.done("journal", "letters", "--resend", "--letter", letter["id"])
+    assert "1 letter will be sent again" in resent.stderr
+    receiver.status = lambda _body: 200
+    commands.done("journal", "deliver")
+    assert files(receiver) == ["2.0"]
+
+
+def test_a_deliverer_that_is_killed_loses_nothing(commands: Commands, journal: ServedIndex, receiver: Receiver):
+    commands.done("journal", "deliver")
+    receiver.delay_s = 0.3
+    for number in (2, 3):
+        started = subprocess.Popen([*PROCESS, "journal", "deliver", "--follow"], stderr=subprocess.DEVNULL)
+        publish(commands, journal, f"{number}.0")
+        ends = time.monotonic() + 20
+        while not receiver.deliveries and time.monotonic() < ends:
+            time.sleep(0.02)
+        os.kill(started.pid, signal.SIGKILL)
+        started.wait()
+        receiver.deliveries.clear()
+        execute(commands, "DELETE FROM leases")  # as it ends after a minute
+    commands.done("journal", "deliver")
+    assert list(dict.fromkeys(files(receiver))) == ["2.0", "3.0"]
+
+
+def test_it_follows_until_it_is_stopped(commands: Commands, journal: ServedIndex, receiver: Receiver):
+    commands.done("journal", "deliver")
+    started = subprocess.Popen([*PROCESS, "journal", "deliver", "--follow"], stderr=subprocess.PIPE, text=True)
+    publish(commands, journal, "2.0")
+    ends = time.monotonic() + 30
+    while not files(receiver) and time.monotonic() < ends:
+        time.sleep(0.05)
+    os.kill(started.pid, signal.SIGINT)
+    _, printed = started.communicate(timeout=30)
+    assert started.returncode == 130
+    assert "mine: 1 letter received" in printed
+    assert files(receiver) == ["2.0"]
+
+
+def test_without_webhooks_or_a_journal_the_message_names_what_is_missing(
+    commands: Commands, index: ServedIndex, monkeypatch: pytest.MonkeyPatch
+):
+    index.wheel("demo", "1.0")
+    commands.done("crawl", "full")
+    assert "PYPI_ASSETS_WEBHOOKS is not set; it accepts a JSON list" in commands.refused(
+        "journal", "deliver", exit_code=2
+    )
+    monkeypatch.setenv("PYPI_ASSETS_WEBHOOKS", json.dumps([{"url": "http://127.0.0.1:9/", "secret": SECRET}]))
+    assert "pypi-assets journal write" in commands.refused("journal", "deliver")
+    monkeypatch.setenv("PYPI_ASSETS_WEBHOOKS", json.dumps([{"url": "http://127.0.0.1:9/"}]))
+    assert "number 1 has not one of secret" in commands.refused("journal", "deliver", exit_code=2)
+    assert "--letter goes with --resend alone" in commands.refused("journal", "letters", "--letter", 1, exit_code=2)

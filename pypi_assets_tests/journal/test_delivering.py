@@ -1,0 +1,281 @@
+"""Delivery to webhooks: at least once, in order for each project, whatever receivers do and whoever is killed."""
+
+import threading
+import time
+from collections.abc import Iterator
+from itertools import pairwise
+
+import orjson
+import pytest
+
+from pypi_assets.catalog.database import Catalog
+from pypi_assets.catalog.publications import journal_letters
+from pypi_assets.catalog.publications.journal_consumers import find_consumer
+from pypi_assets.catalog.publications.journal_letters import letters_of, resend_letters
+from pypi_assets.catalog.reports.journal_records import Stream
+from pypi_assets.index.connections import Network
+from pypi_assets.journal import delivering
+from pypi_assets.journal.delivering import Delivered, deliver, letters_of_records
+from pypi_assets.journal.filters import RecordFilter
+from pypi_assets.journal.reading import Journal
+from pypi_assets.journal.webhooks import Sender, Webhook
+from pypi_assets.storage.store import Storage
+from pypi_assets_tests.journal.hook_receiver import SECRET, Receiver, receiving
+from pypi_assets_tests.journal.written import simple_record, write_streams
+
+AT_ONCE = (0.0,) * 5
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    with receiving() as one:
+        yield one
+
+
+@pytest.fixture
+def sender() -> Iterator[Sender]:
+    one = Sender(Network(), allows_private=True, timeout_s=5)
+    yield one
+    one.close()
+
+
+class Growing:
+    """A journal that grows: three projects take turns, one record a serial."""
+
+    def __init__(self, storage: Storage) -> None:
+        self.storage, self.through, self._cuts = storage, 0, []
+        self.grow(3)
+
+    def grow(self, count: int) -> Journal:
+        self.through += count
+        records = [simple_record(serial, "add file", f"p{serial % 3}") for serial in range(1, self.through + 1)]
+        self.journal = write_streams(self.storage, {Stream.INDEX: records}, self.through, cuts=self._cuts)
+        self._cuts.append(self.through)
+        return self.journal
+
+    def serials(self, project: str, above: int = 3) -> list[int]:
+        return [serial for serial in range(above + 1, self.through + 1) if f"p{serial % 3}" == project]
+
+
+@pytest.fixture
+def growing(storage: Storage) -> Growing:
+    return Growing(storage)
+
+
+def hook(receiver: Receiver, name: str = "one", **parts: list[str]) -> Webhook:
+    return Webhook(name, receiver.url, RecordFilter.parse(**parts), SECRET)
+
+
+def rest(catalog: Catalog) -> list[tuple[str, int, bool]]:
+    with catalog.read() as connection:
+        return [(one.project, one.attempts, one.is_dead) for one in letters_of(connection)]
+
+
+def test_what_is_published_after_it_was_first_seen_is_received_in_order(
+    catalog: Catalog, growing: Growing, receiver: Receiver, sender: Sender
+):
+    hooks = [hook(receiver)]
+    assert deliver(catalog, growing.journal, hooks, sender) == [Delivered("one", 0, 0, 0, 0)]
+    growing.grow(20)
+    assert deliver(catalog, growing.journal, hooks, sender) == [Delivered("one", 3, 0, 0, 0)]
+    for project in ("p0", "p1", "p2"):
+        assert receiver.serials(project) == growing.serials(project)
+    assert {one["webhook"] for one in receiver.letters} == {"one"}
+    assert deliver(catalog, growing.journal, hooks, sender) == [Delivered("one", 0, 0, 0, 0)]
+    with catalog.read() as connection:
+        consumer = find_consumer(connection, "webhook one")
+    assert consumer is not None
+    assert consumer.serial == growing.through
+
+
+def test_only_what_its_filter_wants(catalog: Catalog, growing: Growing, receiver: Receiver, sender: Sender):
+    hooks = [hook(receiver, projects=["p1"])]
+    deliver(catalog, growing.journal, hooks, sender)
+    growing.grow(20)
+    deliver(catalog, growing.journal, hooks, sender)
+    assert {one["project"] for one in receiver.letters} == {"p1"}
+    assert receiver.serials("p1") == growing.serials("p1")
+
+
+def test_a_letter_that_fails_holds_up_its_project_alone(
+    catalog: Catalog, growing: Growing, receiver: Receiver, sender: Sender
+):
+    hooks = [hook(receiver)]
+    deliver(catalog, growing.journal, hooks, sender, pauses_s=(30.0,))
+    receiver.status = lambda body: 500 if body["project"] == "p1" else 200
+    for _ in range(3):
+        growing.grow(5)
+        deliver(catalog, growing.journal, hooks, sender, pauses_s=(30.0,))
+    assert len(receiver.refused) == 1  # its later letters wait with it
+    assert receiver.serials("p0") == growing.serials("p0")
+    assert rest(catalog) == [("p1", 1, False), ("p1", 0, False), ("p1", 0, False)]
+    receiver.status = lambda _body: 200
+    later = time.time() + 60
+    object.__setattr__(catalog, "clock", lambda: later)
+    deliver(catalog, growing.journal, hooks, Sender(Network(), allows_private=True), pauses_s=(30.0,))
+    assert receiver.serials("p1") == growing.serials("p1")
+
+
+def test_after_the_last_pause_a_letter_is_dead_and_can_be_sent_again(
+    catalog: Catalog, growing: Growing, receiver: Receiver, sender: Sender
+):
+    hooks = [hook(receiver)]
+    deliver(catalog, growing.journal, hooks, sender)
+    growing.grow(3)
+    receiver.status = lambda body: 500 if body["project"] == "p1" else 200
+    done = [deliver(catalog, growing.journal, hooks, sender, pauses_s=(0.0, 0.0))[0] for _ in range(2)]
+    assert sum(one.died for one in done) == 1
+    assert rest(catalog) == [("p1", 3, True)]
+    growing.grow(3)
+    receiver.status = lambda _body: 200
+    deliver(catalog, growing.journal, hooks, sender)
+    assert receiver.serials("p1") == growing.serials("p1")[1:]  # what comes after it goes on
+    assert resend_letters(catalog, "webhook other") == 0
+    assert resend_letters(catalog, "webhook one") == 1
+    deliver(catalog, growing.journal, hooks, sender)
+    assert sorted(receiver.serials("p1")) == growing.serials("p1")
+    assert rest(catalog) == []
+
+
+def test_a_receiver_that_is_away_costs_few_attempts_and_loses_nothing(
+    catalog: Catalog, storage: Storage, receiver: Receiver, sender: Sender
+):
+    def written(through: int) -> Journal:
+        records = [simple_record(serial, "add file", f"q{serial}") for serial in range(1, through + 1)]
+        return write_streams(storage, {Stream.INDEX: records}, through)
+
+    hooks = [hook(receiver)]
+    deliver(catalog, written(1), hooks, sender)
+    receiver.status = lambda _body: 503
+    journal = written(40)
+    [done] = deliver(catalog, journal, hooks, sender, pauses_s=(30.0,))
+    assert (done.received, done.failed, done.waiting) == (0, 5, 39)
+    receiver.status = lambda _body: 200
+    later = time.time() + 60
+    object.__setattr__(catalog, "clock", lambda: later)
+    sender_later = Sender(Network(), allows_private=True)
+    receiver.refused.clear()
+    [done] = deliver(catalog, journal, hooks, sender_later, pauses_s=(30.0,))
+    assert (done.received, done.waiting) == (39, 0)
+
+
+def test_a_slow_receiver_holds_up_no_other(catalog: Catalog, growing: Growing, receiver: Receiver, sender: Sender):
+    with receiving() as slow:
+        slow.delay_s = 1.0
+        hooks = [hook(slow, "slow"), hook(receiver, "quick")]
+        deliver(catalog, growing.journal, hooks, sender)
+        growing.grow(3)
+        began = time.monotonic()
+        thread = threading.Thread(target=deliver, args=(catalog, growing.journal, hooks, sender))
+        thread.start()
+        while len(receiver.letters) < 3 and time.monotonic() - began < 20:
+            time.sleep(0.01)
+        assert len(slow.letters) < 3
+        thread.join()
+        assert slow.serials("p1") == receiver.serials("p1") == growing.serials("p1")
+
+
+def test_few_letters_wait_however_much_there_is(
+    catalog: Catalog, growing: Growing, receiver: Receiver, sender: Sender, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(delivering, "MOST_WAITING", 6)
+    monkeypatch.setattr(delivering, "_RECORDS_AT_A_TIME", 5)
+    hooks = [hook(receiver)]
+    deliver(catalog, growing.journal, hooks, sender)
+    growing.grow(60)
+    receiver.status = lambda _body: 500
+    for _ in range(3):
+        [done] = deliver(catalog, growing.journal, hooks, sender, pauses_s=AT_ONCE * 10)
+        assert done.waiting <= 8
+    receiver.status = lambda _body: 200
+    deliver(catalog, growing.journal, hooks, sender)
+    for project in ("p0", "p1", "p2"):
+        assert receiver.serials(project) == growing.serials(project)
+
+
+STEPS = ("store_letters", "delete_letter", "note_failure", "due_letters")
+
+
+@pytest.mark.parametrize("is_done", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("step", STEPS)
+def test_a_kill_at_any_step_repeats_but_loses_nothing(
+    catalog: Catalog,
+    growing: Growing,
+    receiver: Receiver,
+    sender: Sender,
+    monkeypatch: pytest.MonkeyPatch,
+    step: str,
+    is_done: bool,
+):
+    hooks = [hook(receiver)]
+    deliver(catalog, growing.journal, hooks, sender)
+    growing.grow(12)
+    failures = iter([500, 200, 200, 500])
+    receiver.status = lambda _body: next(failures, 200)
+    original, calls = getattr(journal_letters, step), iter(range(100))
+
+    class KilledError(BaseException):
+        pass
+
+    def killed(*arguments: object, **named: object) -> object:
+        if next(calls) == 1 or step == "store_letters":
+            if is_done:
+                original(*arguments, **named)
+            raise KilledError
+        return original(*arguments, **named)
+
+    monkeypatch.setattr(delivering, step, killed)
+    with pytest.raises(KilledError):
+        deliver(catalog, growing.journal, hooks, sender, pauses_s=AT_ONCE)
+    monkeypatch.setattr(delivering, step, original)
+    for _ in range(3):
+        deliver(catalog, growing.journal, hooks, sender, pauses_s=AT_ONCE)
+    assert rest(catalog) == []
+    for project in ("p0", "p1", "p2"):
+        received = list(dict.fromkeys(receiver.serials(project)))
+        assert received == growing.serials(project)
+
+
+def test_letters_are_bounded_and_of_one_project_each():
+    small = [simple_record(serial, "add file", f"p{serial % 2}") for serial in range(1, 9)]
+    large = [simple_record(serial, "file read", "p0", modules=["m" * 1_000] * 150) for serial in range(9, 12)]
+    huge = [simple_record(12, "file read", "p0", modules=["m" * 1_000] * 1_000, summary="x" * 2_000)]
+    for record in small + large + huge:
+        record["stream"] = "index"
+    letters = list(letters_of_records([*small, *large, *huge, *small[:1]]))
+    assert {one.project for one in letters} == {"p0", "p1"}
+    assert all(len(one.content) < delivering.MOST_BODY_BYTES * 1.1 for one in letters)
+    of_p0 = [record for one in letters if one.project == "p0" for record in orjson.loads(one.content)]
+    assert [record["serial"] for record in of_p0] == [2, 4, 6, 8, 9, 10, 11, 12]
+    assert of_p0[-1]["is_cut"]
+    assert "modules" not in of_p0[-1]
+    assert of_p0[-2]["modules"] == large[-1]["modules"]
+    for one, two in pairwise(one.cursor for one in letters if one.project == "p0"):
+        assert one != two
+
+
+def test_two_processes_at_once_deliver_each_letter_in_order(
+    catalog: Catalog, growing: Growing, receiver: Receiver, sender: Sender
+):
+    hooks = [hook(receiver)]
+    deliver(catalog, growing.journal, hooks, sender)
+    is_over = threading.Event()
+
+    def run() -> None:
+        while not is_over.is_set():
+            deliver(catalog, growing.journal, hooks, sender)
+
+    threads = [threading.Thread(target=run) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for _ in range(5):
+        growing.grow(6)
+        time.sleep(0.2)
+    ends = time.monotonic() + 20
+    while time.monotonic() < ends and sum(len(one["changes"]) for one in receiver.letters) < 30:
+        time.sleep(0.05)
+    is_over.set()
+    for thread in threads:
+        thread.join()
+    for project in ("p0", "p1", "p2"):
+        assert receiver.serials(project) == growing.serials(project)

@@ -1,0 +1,154 @@
+"""Webhooks: the setting and its mistakes, signatures, and where nothing is posted to."""
+
+import json
+import re
+import socket
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from pypi_assets.errors import SettingsError
+from pypi_assets.index.connections import Network
+from pypi_assets.journal.filters import RecordFilter
+from pypi_assets.journal.webhooks import Failure, Sender, Webhook, parse_webhooks, signature
+from pypi_assets_tests.journal.hook_receiver import SECRET, receiving
+
+URL = "https://hooks.example.org/one"
+
+
+def parsed(**fields: object) -> list[Webhook]:
+    return parse_webhooks(json.dumps([{"url": URL, "secret": SECRET} | fields]))
+
+
+def test_a_webhook_has_a_url_a_secret_and_perhaps_a_filter_and_a_name(tmp_path: Path):
+    assert parse_webhooks("") == []
+    [plain] = parsed()
+    assert (plain.url, plain.secret, plain.wanted) == (URL, SECRET, RecordFilter())
+    assert re.fullmatch(r"webhook hooks\.example\.org [0-9a-f]{8}", plain.consumer)
+    assert SECRET not in repr(plain)
+    [named] = parsed(name="alerts", filter={"kind": "file-removed", "project": ["Demo"]})
+    assert (named.consumer, named.wanted) == (
+        "webhook alerts",
+        RecordFilter.parse(projects=["demo"], kinds=["file removed"]),
+    )
+    (tmp_path / "secret").write_text(f"{SECRET}\n")
+    [of_file] = parse_webhooks(json.dumps([{"url": URL, "secret_file": str(tmp_path / "secret")}]))
+    assert of_file.secret == SECRET
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "it is not JSON"),
+        ('{"url": "https://a.example/"}', "it is not a list of objects"),
+        ('[{"secret": "0123456789abcdef"}]', "number 1 has no url of http or https"),
+        ('[{"url": "ftp://a.example/", "secret": "0123456789abcdef"}]', "number 1 has no url of http or https"),
+        ('[{"url": "https://me:pw@a.example/", "secret": "0123456789abcdef"}]', "number 1 has no url of http or https"),
+        ('[{"url": "https://a.example/"}]', "number 1 has not one of secret and secret_file"),
+        ('[{"url": "https://a.example/", "secret": "short pw"}]', "a secret of fewer than 16 characters"),
+        ('[{"url": "https://a.example/", "secret_file": "no/such/file"}]', "cannot read no/such/file"),
+        ('[{"url": "https://a.example/", "secret": "0123456789abcdef", "kind": "x"}]', "number 1 has a field 'kind'"),
+        (
+            '[{"url": "https://a.example/", "secret": "0123456789abcdef", "filter": {"kind": "x"}}]',
+            "number 1 has a wrong filter: kind: there are no records of the kind 'x'; it accepts add file",
+        ),
+        ('[{"url": "https://a.example/", "secret": "0123456789abcdef", "filter": []}]', None),
+        ('[{"url": "https://a.example/", "secret": "0123456789abcdef", "filter": [1]}]', "a filter that is no object"),
+        ('[{"url": "https://a.example/", "secret": "0123456789abcdef", "name": ""}]', "has a name that is not"),
+        (
+            json.dumps([{"url": "https://a.example/", "secret": "0123456789abcdef", "name": "a"}] * 2),
+            "two webhooks have the name 'a'",
+        ),
+    ],
+)
+def test_a_mistake_is_named_without_a_secret(text: str, message: str | None):
+    if message is None:
+        assert parse_webhooks(text)[0].wanted == RecordFilter()
+        return
+    with pytest.raises(SettingsError, match=re.escape(message)) as caught:
+        parse_webhooks(text)
+    assert str(caught.value).startswith("PYPI_ASSETS_WEBHOOKS: ")
+    assert "0123456789abcdef" not in str(caught.value)
+    assert "short pw" not in str(caught.value)
+
+
+def test_a_signature_is_an_hmac_over_timestamp_and_body():
+    expected = "sha256=09930d4bcf960e6085a259cd3300f0b85844e9bcbb4472b09b43631efbf0f067"
+    assert signature("key", "1772000000", b"{}") == expected
+    assert signature("key", "1772000000", b"{}") != signature("key", "1772000001", b"{}")
+    assert signature("key", "1772000000", b"{}") != signature("yek", "1772000000", b"{}")
+
+
+def hook(url: str) -> Webhook:
+    return Webhook("one", url, RecordFilter(), SECRET)
+
+
+def posted(url: str, body: bytes = b"{}", *, allows_private: bool = True, timeout_s: float = 5) -> Failure | None:
+    sender = Sender(Network(), allows_private=allows_private, timeout_s=timeout_s)
+    try:
+        return sender.post(hook(url), body, "7", time.time())
+    finally:
+        sender.close()
+
+
+def test_a_receiver_can_check_what_it_gets_and_2xx_is_received():
+    with receiving() as receiver:
+        assert posted(receiver.url, b'{"a":1}') is None
+        assert receiver.letters == [{"a": 1}]
+        assert receiver.deliveries == ["7"]
+
+
+@pytest.mark.parametrize(
+    ("status", "retry_after", "failure"),
+    [
+        (500, None, Failure("the receiver answers with 500")),
+        (429, "120", Failure("the receiver answers with 429", 120.0)),
+        (503, "99999", Failure("the receiver answers with 503", 3_600.0)),
+        (503, "soon", Failure("the receiver answers with 503")),
+        (302, None, Failure("the receiver answers with 302")),
+    ],
+)
+def test_all_else_is_a_failure(status: int, retry_after: str | None, failure: Failure):
+    with receiving() as receiver:
+        receiver.status = lambda _body: status
+        receiver.headers = {"Location": receiver.url} | ({"Retry-After": retry_after} if retry_after else {})
+        assert posted(receiver.url) == failure
+        assert len(receiver.refused) == 1
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]", "10.0.0.1", "169.254.169.254"])
+def test_nothing_is_posted_into_a_private_network_unless_it_is_allowed(host: str):
+    failure = posted(f"http://{host}:9/", allows_private=False)
+    assert failure is not None
+    assert "is no public address" in failure.text or "no answer" in failure.text
+    if host in {"127.0.0.1", "10.0.0.1", "169.254.169.254"}:
+        assert "PYPI_ASSETS_WEBHOOKS_PRIVATE=1 allows such addresses" in failure.text
+
+
+def test_a_receiver_that_answers_nothing_or_drips_costs_the_timeout_alone():
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}/"
+
+        def drip() -> None:
+            connection, _ = listener.accept()
+            with connection:
+                try:
+                    while True:
+                        connection.sendall(b"H")
+                        time.sleep(0.1)
+                except OSError:
+                    pass
+
+        thread = threading.Thread(target=drip)
+        thread.start()
+        began = time.monotonic()
+        failure = posted(url, timeout_s=1)
+        assert failure is not None
+        assert failure.text.startswith("no answer: ")
+        assert time.monotonic() - began < 4
+        thread.join()
+    gone = posted(url, timeout_s=1)
+    assert gone is not None
+    assert gone.text.startswith("no answer: ")
