@@ -102,12 +102,30 @@ def _of_status(status: Status) -> Iterator[Metric]:
     )
     yield _gauge("never_visited_projects", "Projects without a visit.", value=catalog.visited.never_visited)
     yield from _of_scopes(status)
+    yield from _of_consumers(status)
     yield _gauge("dumps", "Committed dumps by kind.", "kind", status.dump_counts)
     yield _gauge("leveldb_version", "The newest published version.", "dataset", versions)
     yield _gauge("due", "Units of work that a run would do now, by kind.", "work", status.due.counts)
     yield _gauge(
         "to_do", "Lines of `pypi-assets status` with something to do; 0: all is well.", value=len(status.to_do())
     )
+
+
+def _of_consumers(status: Status) -> Iterator[Metric]:
+    """None where the journal has no named reader."""
+    consumers = {one.name: one for one in status.catalog.consumers}
+    if not consumers:
+        return
+    serials = {name: one.lag_serials for name, one in consumers.items()}
+    yield _gauge("journal_consumer_lag_serials", "Serials by which a reader lags the catalog.", "consumer", serials)
+    seconds = {name: one.lag_seconds for name, one in consumers.items()}
+    yield _gauge("journal_consumer_lag_seconds", "Age of the first event that a reader lacks.", "consumer", seconds)
+    letters = {
+        (name, state): count
+        for name, one in consumers.items()
+        for state, count in (("waiting", one.waiting), ("dead", one.dead))
+    }
+    yield _gauge("journal_letters", "What webhooks have not received yet.", ("consumer", "state"), letters)
 
 
 def _of_scopes(status: Status) -> Iterator[Metric]:

@@ -150,7 +150,8 @@ class Status:
     def to_do(self) -> list[str]:
         """What is wrong or overdue, a line each with the command that helps; empty where all is well."""
         errors = [error for error in (self.lag.index_error, self.storage_error) if error]
-        return [*errors, *self._of_readers(), *self._of_catalog(), *self._of_dumps(), *self._of_leveldbs()]
+        others = *self._of_dumps(), *self._of_leveldbs(), *self._of_consumers()
+        return [*errors, *self._of_readers(), *self._of_catalog(), *others]
 
     def _of_readers(self) -> list[str]:
         needed = [one.name for one in self.missing_containment if one.is_needed]
@@ -158,6 +159,19 @@ class Status:
             return []
         line = f"no distribution is read here, which lacks {', '.join(needed)}: set PYPI_ASSETS_CONTAINMENT=auto"
         return [f"{line}, or read on another system"]
+
+    def _of_consumers(self) -> list[str]:
+        lines = []
+        for one in self.catalog.consumers:
+            is_worth_a_line = bool(one.lag_seconds) and is_stale(self.settings, one.lag_seconds)
+            if is_worth_a_line and one.is_living(self.lag.measured_at):
+                lines.append(
+                    f"the journal's consumer {one.name} lags by {one.lag_serials} serials: start its reader, or forget"
+                    " it with `pypi-assets journal consumers`"
+                )
+            if one.dead:
+                lines.append(f"{one.name} did not receive {one.dead} letters: see `pypi-assets journal letters`")
+        return lines
 
     def _of_catalog(self) -> list[str]:
         catalog, lines = self.catalog, list[str]()
@@ -385,6 +399,17 @@ def status_to_json(
             "lag_seconds": status.answers.seconds,
         },
         "leveldbs": {name: asdict(newest) for name, newest in status.leveldbs.items()},
+        "consumers": [
+            {
+                "name": one.name,
+                "serial": one.serial,
+                "lag_serials": one.lag_serials,
+                "lag_seconds": one.lag_seconds,
+                "waiting": one.waiting,
+                "dead": one.dead,
+            }
+            for one in catalog.consumers
+        ],
         "storage_error": status.storage_error,
         "due": status.due.counts,
         "to_do": status.to_do(),

@@ -117,3 +117,27 @@ def test_metrics_describe_scopes(index: ServedIndex) -> None:
     assert "scope mine: finished, 2 projects (1 at depth 0, 1 at depth 1)" in shown
     assert "about 2 followed projects" in shown
     assert "crawl full" not in shown
+
+
+def test_metrics_and_status_describe_readers_of_the_journal(
+    index: ServedIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index.wheel("demo", "1.0")
+    run("crawl", "full")
+    assert not [name for name, *_ in samples(run("metrics")) if name.startswith("journal")]
+    run("journal", "write")
+    run("journal", "tail", "--consumer", "mirror", "--stream", "observed")
+    found = samples(run("metrics"))
+    assert (found["journal_consumer_lag_serials", "mirror"], found["journal_consumer_lag_seconds", "mirror"]) == (0, 0)
+    assert (found["journal_letters", "mirror", "dead"], found["journal_letters", "mirror", "waiting"]) == (0, 0)
+    serial = index.serial
+    index.wheel("demo", "2.0")
+    run("crawl", "incremental")
+    found = samples(run("metrics"))
+    assert found["journal_consumer_lag_serials", "mirror"] == index.serial - serial
+    assert found["journal_consumer_lag_seconds", "mirror"] > 0
+    shown = " ".join(run("status").split())
+    assert f"consumer mirror: up to serial {serial}, lags by {index.serial - serial} serials" in shown
+    assert "the journal's consumer mirror" not in shown
+    monkeypatch.setenv("PYPI_ASSETS_LAG_WARN_S", "0.000001")
+    assert "the journal's consumer mirror lags by" in " ".join(run("status").split())

@@ -18,6 +18,7 @@ from pypi_assets.terminal import (
 
 if TYPE_CHECKING:
     from pypi_assets.catalog.reports.catalog_status import OpenCrawl
+    from pypi_assets.catalog.reports.journal_lags import ConsumerLag
     from pypi_assets.catalog.reports.running_work import RunningWork
     from pypi_assets.catalog.reports.scope_status import ScopeStatus
     from pypi_assets.settings import Settings
@@ -120,6 +121,8 @@ def _facts(status: "Status", settings: "Settings") -> Iterator[tuple[str, object
     for name, newest in status.leveldbs.items():
         yield name, _describe_version(newest)
     yield "answers", _describe_answers(status)
+    for consumer in status.catalog.consumers:
+        yield "consumer", _describe_consumer(consumer)
     yield "database", make_url(settings.resolved_database_url).render_as_string(hide_password=True)
     yield "storage", settings.resolved_storage_url
 
@@ -153,6 +156,14 @@ def _describe_scope(one: "ScopeStatus") -> str:
     left = {"entering": one.entering, "visits left": one.visits.todo, "reads left": one.reads_left}
     parts += [f"{count} {what}" for what, count in left.items() if count]
     return ", ".join(parts)
+
+
+def _describe_consumer(one: "ConsumerLag") -> str:
+    text = f"{one.name}: up to serial {one.serial}"
+    if one.lag_serials:
+        text += f", lags by {counted(one.lag_serials, 'serial')}{_describe_age(one.lag_seconds)}"
+    letters = {"waiting": one.waiting, "dead": one.dead}
+    return text + "".join(f", {counted(count, 'letter')} {state}" for state, count in letters.items() if count)
 
 
 def _describe_answers(status: "Status") -> str:

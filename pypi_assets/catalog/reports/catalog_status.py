@@ -17,6 +17,7 @@ from pypi_assets.catalog.reports.catalog_totals import work_done
 from pypi_assets.catalog.reports.exhausted_work import ExhaustedWork, read_exhausted
 from pypi_assets.catalog.reports.failures import VISIT
 from pypi_assets.catalog.reports.followed_index import Followed, read_followed
+from pypi_assets.catalog.reports.journal_lags import ConsumerLag, consumer_lags
 from pypi_assets.catalog.reports.ledger_faults import ledger_faults
 from pypi_assets.catalog.reports.range_changes import count_unexplained
 from pypi_assets.catalog.reports.running_work import RunningWork, running_work
@@ -48,7 +49,8 @@ class CatalogStatus:
     """The status of the catalog. Counts of distributions are of those live now. Serials are None before a full
     crawl. `running` is what workers are at work on. `broken_entries` are counts of what was kept aside, by source.
     `inexact_spans` are the newest, at most `MOST_SPANS`. `scopes` come without counts of their files, and
-    `followed_projects` counts the projects with answers; None: all of the index is followed."""
+    `followed_projects` counts the projects with answers; None: all of the index is followed. `consumers` are the named
+    readers of the journal."""
 
     followed: Followed
     exact_from: int | None
@@ -68,6 +70,7 @@ class CatalogStatus:
     inexact_spans: tuple[SerialRange, ...]
     scopes: tuple[ScopeStatus, ...] = ()
     followed_projects: int | None = None
+    consumers: tuple[ConsumerLag, ...] = ()
 
     @property
     def complete_serial(self) -> int | None:
@@ -107,6 +110,7 @@ def catalog_status(catalog: Catalog) -> CatalogStatus:
             inexact_spans=tuple(newest_inexact_spans(connection, MOST_SPANS)),
             scopes=tuple(scope_status(connection, scope, now, counts_files=False) for scope in all_scopes(connection)),
             followed_projects=count_answered(connection, complete_serial(connection)),
+            consumers=tuple(consumer_lags(connection, now)),
         )
 
 
