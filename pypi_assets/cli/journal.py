@@ -6,9 +6,9 @@ Those that read it are in files of their own, one each.
 import click
 
 from pypi_assets import terminal
-from pypi_assets.cli.journal_replay import journal_replay_command
-from pypi_assets.cli.journal_publish import journal_publish_command
 from pypi_assets.cli.journal_deliver import journal_deliver_command, journal_letters_command
+from pypi_assets.cli.journal_publish import journal_publish_command
+from pypi_assets.cli.journal_replay import journal_replay_command
 from pypi_assets.cli.journal_tail import journal_consumers_command, journal_tail_command
 from pypi_assets.cli.journal_verify import journal_sign_command, journal_verify_command
 from pypi_assets.cli.opening import existing_catalog
@@ -30,12 +30,12 @@ def journal_group() -> None:
 
 journal_group.add_command(journal_tail_command)
 journal_group.add_command(journal_consumers_command)
-journal_group.add_command(journal_deliver_command)
-journal_group.add_command(journal_letters_command)
-journal_group.add_command(journal_publish_command)
 journal_group.add_command(journal_replay_command)
 journal_group.add_command(journal_sign_command)
 journal_group.add_command(journal_verify_command)
+journal_group.add_command(journal_deliver_command)
+journal_group.add_command(journal_letters_command)
+journal_group.add_command(journal_publish_command)
 
 
 @command("write", group=journal_group)
