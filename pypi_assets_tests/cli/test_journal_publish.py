@@ -60,6 +60,7 @@ def test_wrong_usage_names_what_is_accepted(commands: Commands, monkeypatch: pyt
     assert "--since" in commands.refused("journal", "publish", "--since", "soon", exit_code=2)
     monkeypatch.setenv("PYPI_ASSETS_KAFKA_PROPERTIES", "missing.properties")
     assert "missing.properties" in commands.refused("journal", "publish", exit_code=2)
+    monkeypatch.delenv("PYPI_ASSETS_KAFKA_PROPERTIES")
     monkeypatch.delenv("PYPI_ASSETS_KAFKA_BOOTSTRAP_SERVERS")
     assert "PYPI_ASSETS_KAFKA_BOOTSTRAP_SERVERS" in commands.refused("journal", "publish", exit_code=2)
 
