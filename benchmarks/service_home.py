@@ -154,7 +154,7 @@ def wrk(
             own.write(f"function delay() return math.random() * {2_000 * connections / rate:.3f} end\n")
         own.flush()
         pinned = ["taskset", "--cpu-list", str(core)] if core is not None and shutil.which("taskset") else []
-        options = ["-t1", f"-c{connections}", f"-d{seconds}s", "--latency", "-s", own.name]
+        options = ["-t1", f"-c{connections}", f"-d{seconds}s", "--timeout", "10s", "--latency", "-s", own.name]
         text = subprocess.run([*pinned, "wrk", *options, url], check=True, capture_output=True, text=True).stdout
     rps, p99, unit = re.search(r"Requests/sec:\s+([\d.]+)", text), *_p99(text)
     count = re.search(r"(\d+) requests in", text)

@@ -19,7 +19,7 @@ from pypi_assets.service.service import Service
 _MOMENT_S = 0.002
 """For how long reads may hold up all other requests. If they wait longer, threads read for the next `_PAUSE_S`."""
 _PAUSE_S = 1.0
-_WATCHED_READS = 100
+_WATCHED_READS = 10
 _THREAD = getattr(resource, "RUSAGE_THREAD", resource.RUSAGE_SELF)
 _LONGEST_BODY = 16 * 1024
 """To compress a longer one takes more than a moment."""
