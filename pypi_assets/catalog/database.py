@@ -6,7 +6,7 @@ No query belongs here: queries are in the rooms.
 import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -18,6 +18,7 @@ from sqlalchemy import (
     Connection,
     Engine,
     FromClause,
+    Select,
     String,
     Table,
     TableValuedAlias,
@@ -352,6 +353,16 @@ def read_by_index(connection: Connection) -> None:
             "SELECT set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true),"
             " set_config('enable_seqscan', 'off', true), set_config('cursor_tuple_fraction', '1', true)"
         )
+
+
+def bare_rows(connection: Connection, query: Select[Any]) -> Sequence[tuple[Any, ...]]:
+    """The rows of `query` as the driver returns them, in a third less time: for thousands of rows whose columns are
+    texts and numbers, which need no conversion.
+    """
+    result = connection.execute(query)
+    with closing(result):
+        rows: Sequence[tuple[Any, ...]] = result.cursor.fetchall()
+    return rows
 
 
 def sent_values(connection: Connection, column: Column[Any], values: Sequence[Any]) -> TableValuedAlias:

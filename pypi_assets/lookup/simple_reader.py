@@ -1,6 +1,7 @@
 """Looks up what the page of a project in the Simple API shows."""
 
 from collections.abc import Iterable, Sequence
+from operator import itemgetter
 from typing import TYPE_CHECKING, TypedDict
 
 from packaging.utils import canonicalize_name
@@ -74,7 +75,10 @@ class SimpleReader(Reader):
 def in_page_order(files: "Iterable[SimpleFile]") -> "list[SimpleFile]":
     """The files by version, as PEP 440 orders them, then by filename: so PyPI orders them, and installers choose the
     first of equals."""
-    return sorted(files, key=lambda file: (_place(file.version), file.filename))
+    found = sorted(files, key=itemgetter(0))
+    ranks = _ranks({file[1] for file in found})
+    found.sort(key=lambda file: ranks[file[1]])  # numbers compare faster, and there are fewer releases than files
+    return found
 
 
 def page_versions(files: "Iterable[SimpleFile]") -> list[str]:
@@ -101,6 +105,17 @@ def page_results(page: "SimplePage") -> Iterable[PageFileResult]:
         )
         for file in in_page_order(page.files)
     ]
+
+
+def _ranks(versions: Iterable[str]) -> dict[str, int]:
+    """A number for each version; of those that PEP 440 holds equal the same."""
+    places = sorted((_place(version), version) for version in versions)
+    ranks: dict[str, int] = {}
+    rank, before = 0, None
+    for place, version in places:
+        rank += place != before
+        ranks[version], before = rank, place
+    return ranks
 
 
 def _place(version: str) -> VersionKey:

@@ -1,11 +1,13 @@
 """Pages in JSON and HTML: clients read the same in both, and nothing of an index is markup."""
 
 import json
+from urllib.parse import quote
 
 import pytest
 from pypi_simple import ProjectPage
 
 from pypi_assets.catalog.reports.simple_page import SimpleFile, SimplePage
+from pypi_assets.leveldbs.format.version_order import version_key
 from pypi_assets.lookup.simple_reader import in_page_order
 from pypi_assets.service.simple_pages import HTML, V1_HTML, V1_JSON, negotiate, render_page, upload_time
 
@@ -127,3 +129,21 @@ def test_the_form_is_negotiated(accept: str | None, form: str) -> None:
 )
 def test_times_are_in_utc(text: str | None, time: str | None) -> None:
     assert upload_time(text) == time
+
+
+@pytest.mark.parametrize(
+    "text", ['"', "\\", "\n", "\x00", "é", "\u2028", "x" * 70, "ab" * 32 + " ", "\uff11", "</script>"]
+)
+def test_any_text_of_an_index_is_text_in_json(text: str) -> None:
+    """Also where it takes the place of what is nearly always plain."""
+    odd = file(
+        f"demo-{text}.zip", text, sha256=text, requires_python=text, yanked=text, metadata_sha256=text, is_rendered=True
+    )
+    plain = file("demo-1.zip", "1", uploaded_at=f"2026-01-02{text}")
+    page = json.loads(render_page(SimplePage("demo", text, (odd, plain)), V1_JSON))
+    found, other = page["files"]
+    assert page["versions"] == sorted({text, "1"}, key=version_key)
+    assert (found["filename"], found["hashes"]) == (odd.filename, {"sha256": text})
+    assert (found["requires-python"], found["yanked"], found["core-metadata"]) == (text, text, {"sha256": text})
+    assert found["url"] == f"../../files/{text}/{quote(odd.filename, safe='')}"
+    assert other.keys() == found.keys() - {"upload-time", "requires-python"}

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, Select, and_, exists, func, or_, select
 
-from pypi_assets.catalog.database import Catalog, read_by_index, storable
+from pypi_assets.catalog.database import Catalog, bare_rows, read_by_index, storable
 from pypi_assets.catalog.observed.followed import answered_at
 from pypi_assets.catalog.observed.project_statuses import QUARANTINED
 from pypi_assets.catalog.observed.projects import Project, find_project
@@ -60,7 +60,7 @@ class PastFile(NamedTuple):
 
 
 class _Found(NamedTuple):
-    """What is selected of a file that was live at a serial."""
+    """What is selected of a file that was live at a serial. Pages unpack the bare tuples: they can have thousands."""
 
     id: int
     project: str
@@ -83,6 +83,11 @@ class _Found(NamedTuple):
     shared_details_id: int | None
 
 
+_Row = tuple[Any, ...]
+"""The values of a `_Found`."""
+_YANKED_SINCE, _REQUIRES_DIST_ID, _SHARED_DETAILS_ID = map(
+    _Found._fields.index, ("yanked_since", "requires_dist_id", "shared_details_id")
+)
 _COLUMNS: Mapping[str, ColumnElement[Any]] = {
     "id": distributions.c.id,
     "project": projects.c.name,
@@ -126,7 +131,7 @@ def page_at(catalog: Catalog, serial: int, name: str, *, is_safe: bool = False) 
         reasons = yank_reasons(connection, project.id, serial, _yanked(rows))
         described = list(_as_dumped(connection, serial, rows))
         hashes = {id(dumped): metadata_sha256(dumped) for dumped in {id(one): one for _, one in described}.values()}
-        files = tuple(_simple_file(row, hashes[id(dumped)], reasons) for row, dumped in described)
+        files = tuple([_simple_file(row, hashes[id(dumped)], reasons) for row, dumped in described])
         return SimplePage(project.normalized, status, files, last_event_at(connection, project.id, serial))
 
 
@@ -139,18 +144,19 @@ def past_files(catalog: Catalog, serial: int, place: FilePlace) -> list[PastFile
             return []
         is_answered = answered_at(connection, projects.c.id, serial)
         rows = _rows(connection, serial, distributions.c.id.in_(ids), is_answered)
-        hidden = _hidden_now(connection, [row.id for row in rows])
+        hidden = _hidden_now(connection, [row[0] for row in rows])
+        found = ((_Found._make(row), dumped) for row, dumped in _as_dumped(connection, serial, rows))
         return [
             PastFile(
-                project=row.project,
-                filename=row.filename,
-                url=row.url,
+                project=file.project,
+                filename=file.filename,
+                url=file.url,
                 metadata=metadata_of_row(dumped),
-                has_index_metadata=row.core_metadata_sha256 is not None,
-                is_hidden=row.id in hidden,
+                has_index_metadata=file.core_metadata_sha256 is not None,
+                is_hidden=file.id in hidden,
             )
-            for row, dumped in _as_dumped(connection, serial, rows)
-            if place.sha256 is None or row.sha256 == place.sha256
+            for file, dumped in found
+            if place.sha256 is None or file.sha256 == place.sha256
         ]
 
 
@@ -183,64 +189,59 @@ def _query(serial: int) -> Select[Any]:
     )
 
 
-def _rows(connection: Connection, serial: int, *where: ColumnElement[bool], is_safe: bool = False) -> list[_Found]:
+def _rows(connection: Connection, serial: int, *where: ColumnElement[bool], is_safe: bool = False) -> Sequence[_Row]:
     query = _query(serial).where(*where)
     if is_safe:
         now = live_intervals.alias()
         query = query.where(exists().where(now.c.distribution_id == distributions.c.id, now.c.end.is_(None)))
         query = query.where(~counts_later(distributions.c.id, serial))  # its bytes were replaced
-    return list(map(_Found._make, connection.execute(query).all()))
+    return bare_rows(connection, query)
 
 
-def _yanked(rows: Iterable[_Found]) -> list[YankedFile]:
-    return [
-        YankedFile(row.filename, row.yanked_since, row.yanked_until, row.yanked_reason)
-        for row in rows
-        if row.yanked_since is not None
-    ]
+def _yanked(rows: Iterable[_Row]) -> list[YankedFile]:
+    yanked = [_Found._make(row) for row in rows if row[_YANKED_SINCE] is not None]
+    return [YankedFile(row.filename, row.yanked_since or 0, row.yanked_until, row.yanked_reason) for row in yanked]
 
 
-def _as_dumped(connection: Connection, serial: int, rows: Sequence[_Found]) -> Iterator[tuple[_Found, dict[str, Any]]]:
+def _as_dumped(connection: Connection, serial: int, rows: Sequence[_Row]) -> Iterator[tuple[_Row, dict[str, Any]]]:
     """Each row with what metadata are rendered from; of a file that was replaced since, with its content of then.
 
     Files whose metadata follow from the same, as most of a release do, have the same object.
     """
     past: Mapping[int, PastGeneration] = {}
     if has_past_generations(connection):
-        past = contents_at(connection, serial, [row.id for row in rows])
-    lists = StoredLists(connection).load(row.requires_dist_id for row in rows)
-    stored = StoredContents(connection, shared_details).load(row.shared_details_id for row in rows)
+        past = contents_at(connection, serial, [row[0] for row in rows])
+    lists = StoredLists(connection).load({row[_REQUIRES_DIST_ID] for row in rows})
+    stored = StoredContents(connection, shared_details).load({row[_SHARED_DETAILS_ID] for row in rows})
     extras = {id_: from_json(content).get("provides_extra") for id_, content in stored.items()}
     described: dict[tuple[object, ...], dict[str, Any]] = {}
     for row in rows:
-        if row.id in past:
-            yield _replaced(row, past[row.id])
+        id_, project, release, filename, kind, *_, outcome, requires_python, requires_id, own, shared_id = row
+        if past and id_ in past:
+            yield _replaced(_Found._make(row), past[id_])
             continue
-        version = file_version(row.filename, row.version, row.project)
-        requires = row.read_requires_python, row.requires_dist_id
-        same = (row.kind, row.outcome, version, requires, row.shared_details_id, row.details)
+        version = file_version(filename, release, project)
+        same = (kind, outcome, version, requires_python, requires_id, shared_id, own)
         known = described.get(same)
-        if known is not None:
-            yield row, known
-            continue
-        details = from_json(row.details) if row.details else {}
-        shared = None if row.shared_details_id is None else extras[row.shared_details_id]
-        described[same] = {
-            "project": row.project,
-            "version": row.version,
-            "filename": row.filename,
-            "kind": row.kind,
-            "outcome": row.outcome,
-            "requires_python": row.read_requires_python,
-            "requires_dist": None if row.requires_dist_id is None else lists[row.requires_dist_id],
-            "provides_extra": shared or details.get("provides_extra"),
-            "requires_by": details.get("requires_by"),
-            "notes": details.get("notes"),
-        }
-        yield row, described[same]
+        if known is None:
+            details = from_json(own) if own else {}
+            shared = None if shared_id is None else extras[shared_id]
+            known = described[same] = {
+                "project": project,
+                "version": version,
+                "filename": filename,
+                "kind": kind,
+                "outcome": outcome,
+                "requires_python": requires_python,
+                "requires_dist": None if requires_id is None else lists[requires_id],
+                "provides_extra": shared or details.get("provides_extra"),
+                "requires_by": details.get("requires_by"),
+                "notes": details.get("notes"),
+            }
+        yield row, known
 
 
-def _replaced(row: _Found, then: PastGeneration) -> tuple[_Found, dict[str, Any]]:
+def _replaced(row: _Found, then: PastGeneration) -> tuple[_Row, dict[str, Any]]:
     facts = then.facts
     found = row._replace(
         url=facts["url"],
@@ -265,20 +266,13 @@ def _replaced(row: _Found, then: PastGeneration) -> tuple[_Found, dict[str, Any]
     }
 
 
-def _simple_file(row: _Found, rendered: str | None, reasons: Mapping[str, str | None]) -> SimpleFile:
-    return SimpleFile(  # by position, which takes half the time: a page can have thousands
-        row.filename,
-        row.version,
-        row.kind,
-        row.url,
-        row.sha256,
-        row.size,
-        row.shown_requires_python,
-        row.uploaded_at,
-        row.yanked_since is not None and (reasons.get(row.filename) or True),
-        rendered or row.core_metadata_sha256,
-        rendered is not None,
-    )
+def _simple_file(row: _Row, rendered: str | None, reasons: Mapping[str, str | None]) -> SimpleFile:
+    # by position, which takes half the time
+    _, _, version, filename, kind, url, sha256, size, uploaded, requires_python, offered, _, yanked_since, *_ = row
+    yanked = yanked_since is not None and (reasons.get(filename) or True)
+    shown = rendered or offered
+    has_own = rendered is not None
+    return SimpleFile(filename, version, kind, url, sha256, size, requires_python, uploaded, yanked, shown, has_own)
 
 
 def _ids_of(connection: Connection, place: FilePlace) -> list[int]:
