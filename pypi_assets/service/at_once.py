@@ -109,7 +109,7 @@ class _Reading:
     """Whether reads are prompt: the disk answers, and no other thread has the interpreter.
 
     Only waiting counts, and not what other processes take of the processor. So after a slow read the next ones are
-    watched: a thread that waits gives up the processor by itself, and the system counts that.
+    watched: a thread that waits leaves the processor by itself, and the system counts that.
     """
 
     def __init__(self) -> None:

@@ -202,6 +202,10 @@ def test_a_forked_process_must_open_its_own_reader(publisher: Publisher) -> None
         assert len(reader.module("demo").results) == 1
 
 
+_MORE = {"module_of_few": (1,)}
+"""What queries take in addition to a name."""
+
+
 @pytest.mark.parametrize("wrong", [None, b"demo", bytearray(b"demo"), 5, ["demo"]])
 def test_what_is_no_text_is_refused_by_name(publisher: Publisher, wrong: object) -> None:
     for dataset in DATASETS.values():
@@ -213,7 +217,7 @@ def test_what_is_no_text_is_refused_by_name(publisher: Publisher, wrong: object)
             assert queries
             for query in queries | ({"suggest"} if reader.names_start else set()):
                 with pytest.raises(TypeError, match=rf"^{query}\(\) takes a name as str, not {type(wrong).__name__}"):
-                    getattr(reader, query)(wrong)
+                    getattr(reader, query)(wrong, *_MORE.get(query, ()))
     with pytest.raises(TypeError, match="decode it first"):
         require_text("module", b"demo")  # type: ignore[arg-type]
     with open_latest("depgraph", publisher.storage) as depgraph, pytest.raises(TypeError, match="project"):

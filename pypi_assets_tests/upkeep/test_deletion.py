@@ -207,7 +207,15 @@ def test_partitions_and_runs_stop_each_other_no_more_than_packs_stop_them(index:
     assert list(nothing_left.failures) == ["packs", "partitions", "runs"]
     assert [str(error) for error in nothing_left.failures.values()][1:] == ["no partitions", "no runs"]
     assert seen  # partitions were tried after packs had failed
-    assert nothing_left.counts == {"superseded": 0, "abandoned": 0, "files": 0, "bytes": 0, "rows": 0, "days": 0}
+    assert nothing_left.counts == {
+        "superseded": 0,
+        "abandoned": 0,
+        "files": 0,
+        "bytes": 0,
+        "rows": 0,
+        "days": 0,
+        "journal": 0,
+    }
 
 
 def test_days_of_solvability_go_long_after_they_were_made(index: ServedIndex, catalog: Catalog) -> None:

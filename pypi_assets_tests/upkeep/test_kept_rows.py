@@ -22,6 +22,7 @@ from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.observed.followed import mark_projects
 from pypi_assets.catalog.observed.kept_aside import replace_list, replace_pages
 from pypi_assets.catalog.pruning import old_rows
+from pypi_assets.catalog.publications.journal_letters import NewLetter, delete_letter, letters_of, store_letters
 from pypi_assets.catalog.publications.leveldb_versions import allocate_version, begin_build
 from pypi_assets.catalog.reads.read_outcomes import FinishedRead, Outcome
 from pypi_assets.catalog.reads.shared_details import store_shared_details
@@ -328,6 +329,21 @@ def entered(upkeep: Upkeep) -> Iterator[None]:
     remove_old_scope(upkeep)
 
 
+def delivered(upkeep: Upkeep) -> Iterator[None]:
+    def store(cursor: str, expected: str | None) -> None:
+        letters = [NewLetter("a", cursor, b"[]")]
+        assert store_letters(upkeep.catalog, "hook", letters, cursor, 1, expected)
+
+    upkeep.change()
+    store("first", None)
+    yield
+    store("second", "first")
+    yield
+    with upkeep.catalog.read() as connection:
+        first = next(letters_of(connection))
+    delete_letter(upkeep.catalog, first.id)
+
+
 def plan(name: str) -> ScopePlan:
     return ScopePlan(name, {"a": frozenset()})
 
@@ -354,6 +370,7 @@ CASES: dict[str, Case] = {
     "counters": folded,
     "scope_claims": claimed,
     "leases": leased,
+    "journal_letters": delivered,
     "broken_entries": kept_aside,
     "epochs": changed_late,
 }

@@ -136,7 +136,7 @@ def _runs(days: Sequence[_Day]) -> Iterator[list[_Day]]:
 
 
 def _some_days(first: date, last: date, width: int) -> list[date]:
-    """The days that have a date below: both ends, and as many as there is room for in between."""
+    """The days that have a date below: both ends, and those that there is room for in between."""
     span = (last - first).days
     count = min(span, max(int((width - LEFT - RIGHT) / _TICK) - 1, 1))
     return [first + timedelta(days=round(span * number / count)) for number in range(count + 1)] if count else [first]
