@@ -230,6 +230,19 @@ def test_the_commands_are_these() -> None:
         "scope abort",
         "scope resume",
         "scope remove",
+        "follow",
+        "journal write",
+        "journal restart",
+        "journal verify",
+        "journal sign",
+        "journal replay",
+        "journal tail",
+        "journal consumers",
+        "journal deliver",
+        "journal letters",
+        "journal publish",
+        "mirror run",
+        "mirror status",
     }
     assert ("devindex", "serve") in {path for path, _ in every_command()}
 
@@ -451,6 +464,12 @@ NEEDING_A_CATALOG = [
     ("scope", "abort", "tools"),
     ("scope", "resume", "tools"),
     ("scope", "remove", "tools"),
+    ("follow",),
+    ("journal", "write"),
+    ("journal", "restart", "index"),
+    ("journal", "verify"),
+    ("journal", "consumers"),
+    ("journal", "letters"),
 ]
 MAKING_A_CATALOG = [("crawl", "full"), ("scope", "create"), ("migrate",), ("dump", "restore")]
 
@@ -481,6 +500,9 @@ def test_each_command_needs_a_catalog_or_makes_one_or_has_none() -> None:
         ("lookup", "page"),
         ("owners",),
         ("serve",),
+        *(("journal", name) for name in ("tail", "replay", "sign", "deliver", "publish")),
+        ("mirror", "run"),
+        ("mirror", "status"),
         *(("export", name) for name in ("owners", "gazelle", "pants", "deptry", "fawltydeps", "uv-metadata")),
     ]
     every = [path for path, _ in every_command() if path[0] != "devindex"]
