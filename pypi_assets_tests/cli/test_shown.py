@@ -102,6 +102,16 @@ RUNS: dict[str, list[list[str]]] = {
     "scope remove": [["mine"], [XML_TEXT]],
     "indexes": [[]],
     "confusion": [[]],
+    "journal write": [[]],
+    "journal tail": [["--since", "0"], ["--project", XML_TEXT], ["--kind", XML_TEXT]],
+    "journal consumers": [[], ["--forget", XML_TEXT]],
+    "journal verify": [[]],
+    "journal sign": [["--key", BAD]],
+    "journal restart": [["index"], [XML_TEXT]],
+    "journal replay": [["--into", "sqlite:///replayed.sqlite"]],
+    "journal deliver": [[]],
+    "journal letters": [[]],
+    "journal publish": [[]],
 }
 """By command, its arguments; what is written comes before what is read and before what is deleted."""
 LEFT_OUT = {
@@ -111,10 +121,14 @@ LEFT_OUT = {
     "devindex": "serves an index of one's own, for development",
     "serve": "answers over HTTP: the tests of service/",
     "export": "prints data in the formats of other tools",
+    "follow": "goes on until it is stopped: the tests of following/",
+    "mirror": "copies what another instance has published: the tests of mirror/",
     "collisions": "needs a lock: the tests of export/",
 }
 WITH_THE_INDEX = ["crawl full", "crawl incremental", "failures retry", "audit", "status", "metrics"]
 """What sends requests, and shows what comes of them."""
+A_LINE_EACH = {"journal tail"}
+"""What prints an object of JSON a line."""
 FORMATS = {"as_json": "--json", "as_csv": "--csv"}
 
 
@@ -153,7 +167,8 @@ def test_whatever_an_index_names_is_inert_in_the_output(
             if live:
                 found.setdefault(f"{name} {option}", live)
             if option == "--json" and result.stdout:
-                texts.update(texts_of(json.loads(result.stdout)))
+                documents = result.stdout.splitlines() if name in A_LINE_EACH else [result.stdout]
+                texts.update(text for document in documents for text in texts_of(json.loads(document)))
     assert found == {}
     assert shown > 60, "the texts of the index are shown"
     assert {STORED, XML_TEXT, FILENAME} <= texts, "JSON has the exact texts"
