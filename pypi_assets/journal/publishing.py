@@ -38,7 +38,6 @@ from pypi_assets.journal.segment_files import (
     Manifest,
     OpenSegment,
     chained,
-    head_path,
     read_head,
     read_manifest,
     write_head,
@@ -282,7 +281,7 @@ def _chain(catalog: Catalog, storage: Storage, stream: Stream) -> Head:
 
 def _begun_at(storage: Storage, stream: Stream, generation: int, start: int) -> int:
     """The serial after which the generation begins."""
-    head = read_head(storage, stream) if storage.exists(head_path(stream)) else None
+    head = read_head(storage, stream)
     return head.start if head is not None and head.generation == generation and head.number else start
 
 

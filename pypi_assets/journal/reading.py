@@ -18,6 +18,7 @@ from pypi_assets.journal.segment_files import (
     Head,
     JournalDamagedError,
     Manifest,
+    open_manifest,
     read_head,
     read_lines,
     read_manifest,
@@ -74,18 +75,7 @@ class Journal:
         for number in range(low, head.number + 1):
             yield self.manifest(head, number)
         if head.open is not None and head.open.serials.end > after:
-            found = head.open
-            yield Manifest(
-                head.stream,
-                head.generation,
-                head.number + 1,
-                found.serials,
-                found.name,
-                found.records,
-                found.content_bytes,
-                found.sha256,
-                head.digest,
-            )
+            yield open_manifest(head, head.open)
 
     def heads(self, streams: Collection[str] = tuple(RANKS)) -> list[Head]:
         """The present states of these streams, in their order. Raises NoJournalError where there is none of one."""

@@ -333,6 +333,21 @@ def read_head(storage: Storage, stream: str) -> Head | None:
         raise JournalDamagedError(f"{storage.uri(path)} is not a head that this version reads: {error!r}") from error
 
 
+def open_manifest(head: Head, found: OpenSegment) -> Manifest:
+    """What follows the chain of `head`, in the form of a manifest."""
+    return Manifest(
+        head.stream,
+        head.generation,
+        head.number + 1,
+        found.serials,
+        found.name,
+        found.records,
+        found.content_bytes,
+        found.sha256,
+        head.digest,
+    )
+
+
 def chained(manifest: Manifest, size: int = 0) -> ChainedSegment:
     """The segment of a manifest, as the catalog records it."""
     file = SegmentFile(

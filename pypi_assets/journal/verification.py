@@ -19,9 +19,9 @@ from pypi_assets.journal.segment_files import (
     Head,
     JournalDamagedError,
     Manifest,
-    OpenSegment,
     head_path,
     manifest_path,
+    open_manifest,
     read_head,
     read_manifest,
     segment_path,
@@ -116,21 +116,6 @@ def _chain(storage: Storage, head: Head) -> Iterator[Manifest]:
         if head.open.serials.start != end:
             raise _FaultError(Fault(head_path(head.stream), f"its open segment does not begin after serial {end}"))
         yield open_manifest(head, head.open)
-
-
-def open_manifest(head: Head, found: OpenSegment) -> Manifest:
-    """What follows the chain of `head`, in the form of a manifest."""
-    return Manifest(
-        head.stream,
-        head.generation,
-        head.number + 1,
-        found.serials,
-        found.name,
-        found.records,
-        found.content_bytes,
-        found.sha256,
-        head.digest,
-    )
 
 
 def checked_lines(storage: Storage, segment: Manifest) -> Iterator[bytes]:
