@@ -132,13 +132,25 @@ class Network:
     address: str
 
 
+def _delete_abandoned_networks() -> None:
+    """Deletes the network namespaces of tests that were killed."""
+    listed = subprocess.run(["ip", "netns", "list"], check=False, capture_output=True, text=True).stdout
+    for name in re.findall(r"^elsewhere\d+", listed, re.MULTILINE):
+        if not Path("/proc", name.removeprefix("elsewhere")).exists():
+            subprocess.run(["ip", "netns", "delete", name], check=False)
+
+
 @contextmanager
 def own_network() -> Iterator[Network | None]:
     """A network namespace that is joined to this machine by one cable; None where this process may not create one."""
     name = f"elsewhere{os.getpid()}"
-    here, there = "10.231.207.1", "10.231.207.2"
+    # no two of them have the same address: a second cable with it would take what is meant for the first
+    third, fourth = divmod(os.getpid() % (256 * 64), 64)
+    here, there = f"10.231.{third}.{4 * fourth + 1}", f"10.231.{third}.{4 * fourth + 2}"
     within = ("ip", "netns", "exec", name)
     may = os.geteuid() == 0 and shutil.which("ip")
+    if may:
+        _delete_abandoned_networks()
     if not may or subprocess.run(["ip", "netns", "add", name], check=False, capture_output=True).returncode:
         yield None
         return

@@ -13,8 +13,8 @@ from pypi_assets.distributions.pyproject import strings
 from pypi_assets.distributions.record import ModulesGrade
 from pypi_assets.distributions.source_tree import Installed, SourceTree, clean_path, moved
 
-MAX_STEPS = 2_000_000
-"""Tokens and texts that are looked at, at the most: ten times what the largest projects need."""
+MAX_STEPS = 1_000_000
+"""Tokens and texts that are looked at, at the most: five times what the largest projects need, two seconds."""
 MAX_LOOPS = 10
 """How deep loops nest."""
 MAX_FOLDER_PARTS = 100
