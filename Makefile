@@ -36,8 +36,9 @@ types: $(VENV)/.installed-test
 test: style
 	@$(MAKE) --no-print-directory --jobs=2 types tests
 
+# what draws at random draws less than by `pytest` alone, so that ten minutes suffice
 tests: $(VENV)/.installed-test
-	$(BIN)/pytest -n auto --dist worksteal
+	EXAMPLES_TIMES=$${EXAMPLES_TIMES:-0.3} $(BIN)/pytest -n auto --dist worksteal
 
 redis:
 	@command -v redis-server > /dev/null || \
@@ -53,7 +54,7 @@ histories: $(VENV)/.installed-test
 	$(BIN)/python -m pypi_assets_tests.crawl.model_run --histories 20000
 	$(BIN)/python -m pypi_assets_tests.crawl.model_scopes --graphs 5000
 	$(BIN)/python -m pypi_assets_tests.crawl.observed_run --histories 5000
-	DRAWN_TIMES=20 $(BIN)/pytest -n auto --dist worksteal $(shell grep -rl --include='test_*.py' 'drawn import drawn' pypi_assets_tests)
+	EXAMPLES_TIMES=20 $(BIN)/pytest -n auto --dist worksteal $(shell grep -rlE --include='test_*.py' '@given|examples\(' pypi_assets_tests)
 
 # each parser of what an index or a file says, in a process of its own: 20 minutes each
 FUZZ_MINUTES ?= 20

@@ -17,6 +17,7 @@ from hypothesis import settings as hypothesis_settings
 
 from pypi_assets.catalog.database import Catalog, open_catalog
 from pypi_assets_tests.databases import prepare_catalogs, sqlite_database
+from pypi_assets_tests.examples import examples
 from pypi_assets_tests.lock_order import LockOrder, watched_lock_order
 from pypi_assets_tests.waiting_transactions import WaitingTransactions, watched_transactions
 
@@ -24,6 +25,7 @@ from pypi_assets_tests.waiting_transactions import WaitingTransactions, watched_
 # The check for slow examples would measure how busy the machine is: drawing the first text reads all of Unicode once.
 hypothesis_settings.register_profile(
     "suite",
+    max_examples=examples(100),
     deadline=None,
     print_blob=True,
     database=None,

@@ -20,6 +20,7 @@ from pypi_assets.lookup.latest import open_latest
 from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets_tests.crawl.test_exactness import PROJECTS, changes, do
 from pypi_assets_tests.databases import sqlite_database
+from pypi_assets_tests.examples import examples
 from pypi_assets_tests.s3_server import BUCKET, s3_server
 from pypi_assets_tests.served_index import ServedIndex, live, served_index
 
@@ -53,7 +54,7 @@ def assert_exact(index: ServedIndex, catalog: Catalog, storage: Storage) -> None
     }
 
 
-@settings(max_examples=6, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(6), suppress_health_check=[HealthCheck.too_slow])
 @given(batches=st.lists(st.lists(changes, min_size=1, max_size=8), min_size=1, max_size=4), data=st.data())
 def test_lookups_answer_what_the_index_shows(batches, data):
     with tempfile.TemporaryDirectory() as folder, served_index(Path(folder)) as index:

@@ -14,6 +14,7 @@ from pypi_assets.locations import load_locations
 from pypi_assets.setting_variables import ENV_PREFIX, SETTING_NAMES, describe_unknown, read_variables
 from pypi_assets.settings import Settings, load_settings
 from pypi_assets_tests.environment import clear_settings
+from pypi_assets_tests.examples import examples
 
 
 @pytest.fixture(autouse=True)
@@ -138,7 +139,7 @@ def test_two_swapped_letters_lead_back_to_a_setting(name: str, data: st.DataObje
         assert "did you mean PYPI_ASSETS_" in describe_unknown(f"{ENV_PREFIX}{swapped.upper()}")
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(50))
 @given(
     st.dictionaries(st.sampled_from(["HOME", "CONTACT", "LISTER"]), st.sampled_from(["", "auto", "a@b", "simple"])),
     st.dictionaries(st.sampled_from(["HOME", "CONTACT", "LISTER"]), st.sampled_from(["", "auto", "c@d", "xmlrpc"])),

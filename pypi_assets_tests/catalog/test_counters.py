@@ -11,6 +11,7 @@ from pypi_assets.catalog import counters as module
 from pypi_assets.catalog.counters import add_counts, read_counts
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.tables import counters
+from pypi_assets_tests.examples import examples
 
 changes = st.dictionaries(st.sampled_from(["one", "two", "three"]), st.integers(-3, 3), max_size=3)
 
@@ -25,7 +26,7 @@ def often_folded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_FOLDED_EVERY", 8)
 
 
-@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(10), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(added=st.lists(changes, max_size=40))
 def test_a_count_is_the_sum_of_all_changes_in_few_rows(
     catalog: Catalog, often_folded: None, added: list[dict[str, int]]

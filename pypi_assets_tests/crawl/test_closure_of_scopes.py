@@ -1,15 +1,16 @@
 """Rule 11: however ranges are cut, ordered or repeated, a project enters a scope at the serial at which a breadth-first
 search finds it, and from its own serial on answers are those of the index.
 
-CLOSURE_GRAPHS sets how many random graphs are tried. `python -m pypi_assets_tests.crawl.model_scopes` tries 5,000.
+`python -m pypi_assets_tests.crawl.model_scopes` tries 5,000.
 """
 
 import os
 import random
 
 from pypi_assets_tests.crawl.model_scopes import scratch_catalog, try_graph
+from pypi_assets_tests.examples import examples
 
-GRAPHS = int(os.environ.get("CLOSURE_GRAPHS", "40"))
+GRAPHS = examples(40)
 
 
 def test_every_graph() -> None:

@@ -23,6 +23,7 @@ from pypi_assets.dumps.dump_reader import iter_dump
 from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets_tests.crawl.test_exactness import changes, do
 from pypi_assets_tests.databases import sqlite_database
+from pypi_assets_tests.examples import examples
 from pypi_assets_tests.served_index import JSON, ServedIndex, live, served_index
 
 Rows = dict[str, dict[str, object]]
@@ -108,7 +109,7 @@ class Following:
 DRIFT = [("hide a file", "alpha"), ("full crawl", 0), ("heal", "alpha")]
 
 
-@settings(max_examples=5, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(5), suppress_health_check=[HealthCheck.too_slow])
 @given(before=st.lists(changes, max_size=5), happening=st.lists(steps, min_size=4, max_size=16))
 @example(before=[("wheel", "Alpha", "1.0")], happening=DRIFT)
 @example(

@@ -17,7 +17,7 @@ from pypi_assets.crawl.full_crawl import crawl_full, list_index, read_shards, vi
 from pypi_assets.crawl.incremental_crawl import crawl_incremental, crawl_range, open_ranges
 from pypi_assets.devindex.errors import OperationRefusedError
 from pypi_assets_tests.databases import sqlite_database
-from pypi_assets_tests.drawn import drawn
+from pypi_assets_tests.examples import examples
 from pypi_assets_tests.kept_counts import require_right_counts
 from pypi_assets_tests.served_index import ServedIndex, live, served_index
 
@@ -81,7 +81,7 @@ def content(catalog: Catalog) -> dict[str, object]:
         }
 
 
-@settings(max_examples=drawn(8), suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(8), suppress_health_check=[HealthCheck.too_slow])
 @given(batches=st.lists(st.lists(changes, min_size=1, max_size=8), min_size=2, max_size=5), data=st.data())
 def test_the_catalog_equals_the_index_at_each_complete_serial_in_any_order(batches, data):
     with tempfile.TemporaryDirectory() as folder, served_index(Path(folder)) as index:

@@ -28,7 +28,7 @@ from pypi_assets.index.models import ProjectPage
 from pypi_assets.index.urls import HostRule, host_rule
 from pypi_assets.storage.store import open_storage
 from pypi_assets_tests.crawl.followers import follower
-from pypi_assets_tests.drawn import drawn
+from pypi_assets_tests.examples import examples
 from pypi_assets_tests.model_index import URL, ModelIndex, ModelReaders
 from pypi_assets_tests.served_index import JSON, ServedIndex
 
@@ -209,7 +209,7 @@ class HostedIndex(ModelIndex):
         super()._fetch(url)
 
 
-@settings(max_examples=drawn(20), deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(
     st.lists(st.tuples(st.sampled_from(HOSTS), st.booleans(), st.booleans()), min_size=1, max_size=FIRST_PAGES + 4),
     st.booleans(),

@@ -21,7 +21,7 @@ from pypi_assets.index.errors import TransientError
 from pypi_assets_tests.crawl.test_exactness import changes as operations
 from pypi_assets_tests.crawl.test_exactness import do
 from pypi_assets_tests.databases import sqlite_database
-from pypi_assets_tests.drawn import drawn
+from pypi_assets_tests.examples import examples
 from pypi_assets_tests.served_index import ServedIndex, live, served_index
 
 Shown = dict[int, set[tuple[str, bool]]]
@@ -45,7 +45,7 @@ def unexplained(catalog: Catalog) -> int:
         return len(connection.execute(select(changes).where(changes.c.cause == UNEXPLAINED)).all())
 
 
-@settings(max_examples=drawn(8), suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(8), suppress_health_check=[HealthCheck.too_slow])
 @given(
     batches=st.lists(st.lists(operations, min_size=1, max_size=12), min_size=3, max_size=3),
     window=st.sampled_from([1, 3, 50_000]),

@@ -36,6 +36,7 @@ from pypi_assets.crawl.judging import Fetched, _batches, judge
 from pypi_assets.index.errors import GoneError, RefusedError, TransientError
 from pypi_assets.index.models import ChangelogEvent, IndexFile, NotModified, ProjectPage
 from pypi_assets_tests.databases import sqlite_database
+from pypi_assets_tests.examples import examples
 from pypi_assets_tests.simulated_index import SimulatedIndex, operation_names
 
 URL = "https://index.example.org/simple/"
@@ -153,7 +154,7 @@ answers = st.one_of(st.integers(0, 30), st.sampled_from([GoneError, TransientErr
 """What the index answers: the page as of that event of the project, or something else."""
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(25), suppress_health_check=[HealthCheck.too_slow])
 @given(
     histories=st.lists(st.lists(operation_names, max_size=12), min_size=NUMBER, max_size=NUMBER),
     rounds=st.lists(

@@ -1,10 +1,6 @@
-"""Rule 7 at random: processes that follow an index together are killed at any moment, and what is left is done.
-
-KILLED_HISTORIES sets how many histories are tried.
-"""
+"""Rule 7 at random: processes that follow an index together are killed at any moment, and what is left is done."""
 
 import multiprocessing
-import os
 import random
 import signal
 import time
@@ -21,9 +17,10 @@ from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import crawl_incremental
 from pypi_assets.settings import load_settings
 from pypi_assets_tests.crawl.test_exactness import PROJECTS, VERSIONS, do
+from pypi_assets_tests.examples import examples
 from pypi_assets_tests.served_index import ServedIndex, live, served_index
 
-HISTORIES = int(os.environ.get("KILLED_HISTORIES", "3"))
+HISTORIES = examples(3)
 KINDS = (
     *["wheel"] * 8,
     *["sdist"] * 6,

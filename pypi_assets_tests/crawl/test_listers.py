@@ -21,7 +21,7 @@ from pypi_assets.crawl.listers import run_lister
 from pypi_assets.crawl.simple_lister import ComparedList, SimpleLister
 from pypi_assets.index.models import ListedProject
 from pypi_assets_tests.crawl.followers import REFUSED, Follower, add, follower, operations
-from pypi_assets_tests.drawn import drawn
+from pypi_assets_tests.examples import examples
 
 steps = st.lists(
     st.tuples(st.lists(operations, max_size=6), st.booleans(), st.booleans(), st.lists(operations, max_size=2)),
@@ -30,7 +30,7 @@ steps = st.lists(
 """Before each crawl: what happens; whether the changelog is off, whether the list is cached; what happens meanwhile."""
 
 
-@settings(max_examples=drawn(20), suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(20), suppress_health_check=list(HealthCheck))
 @given(before=st.lists(operations, max_size=8), steps=steps, starts_off=st.booleans(), seed=st.integers(0, 99))
 def test_whichever_lister_is_followed_every_answer_is_true(before, steps, starts_off, seed):
     auto = follower(AUTO)
@@ -73,7 +73,7 @@ def test_whichever_lister_is_followed_every_answer_is_true(before, steps, starts
     assert all(auto.answerable(serial) for serial in range(status.exact_from, status.complete_serial + 1))
 
 
-@settings(max_examples=drawn(15), suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(15), suppress_health_check=list(HealthCheck))
 @given(history=st.lists(st.lists(operations, max_size=8), min_size=1, max_size=4))
 def test_both_listers_lead_to_the_same_files_flags_and_data(history):
     one, other = follower(XMLRPC), follower(SIMPLE, REFUSED)

@@ -1,8 +1,7 @@
 """Whatever happens on the index, and in whatever order, with whatever kills and troubles it is followed: the catalog
 equals the index at each complete serial.
 
-MODEL_HISTORIES sets how many histories are tried on SQLite; on PostgreSQL a tenth of them. `make histories` tries
-20,000 in several processes.
+On PostgreSQL a tenth of the histories are tried. `make histories` tries 20,000 in several processes.
 """
 
 import os
@@ -16,8 +15,9 @@ from pypi_assets_tests.crawl.model_following import follow
 from pypi_assets_tests.crawl.model_run import shortened, try_history
 from pypi_assets_tests.crawl.model_shrinking import shrink
 from pypi_assets_tests.crawl.model_steps import Operation, Step, draw_history
+from pypi_assets_tests.examples import examples
 
-HISTORIES = int(os.environ.get("MODEL_HISTORIES", "80"))
+HISTORIES = examples(80)
 SHRINK_S = 120.0
 
 

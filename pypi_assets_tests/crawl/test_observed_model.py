@@ -1,8 +1,8 @@
 """Whatever happens on an index without serials, whoever looks at it when, and whatever caches show: the catalog equals
 what was shown once that is confirmed, and caches that take turns add a bounded number of events.
 
-OBSERVED_HISTORIES sets how many histories are tried on SQLite, and one in 20 of them on PostgreSQL;
-`python -m pypi_assets_tests.crawl.observed_run` tries thousands in several processes.
+One in 20 histories is tried on PostgreSQL. `python -m pypi_assets_tests.crawl.observed_run` tries thousands, in several
+processes.
 """
 
 import os
@@ -14,8 +14,9 @@ from pypi_assets.catalog.database import Catalog
 from pypi_assets.index.observing import comparison, observed_index
 from pypi_assets_tests.crawl.model_following import _InPlace
 from pypi_assets_tests.crawl.observed_model import Observing, observe_history
+from pypi_assets_tests.examples import examples
 
-HISTORIES = int(os.environ.get("OBSERVED_HISTORIES", "40"))
+HISTORIES = examples(40)
 
 
 def test_every_history(catalog: Catalog) -> None:

@@ -13,6 +13,7 @@ from pypi_assets.distributions.limits import Budget, Limits
 from pypi_assets.distributions.wheel_names import WheelNames
 from pypi_assets_tests.builders import core_metadata, tar_bytes, zip_bytes
 from pypi_assets_tests.distributions.small_archives import METADATA, PKG_INFO, SDIST, WHEEL, read
+from pypi_assets_tests.examples import examples
 
 
 @pytest.mark.parametrize("build", [zip_bytes, tar_bytes])
@@ -64,7 +65,7 @@ NAMES = st.lists(st.sampled_from(PARTS), min_size=1, max_size=4).map("/".join)
 
 
 @pytest.mark.parametrize("kind", [SafeNames, WheelNames])
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(names=st.lists(NAMES, max_size=6))
 @example(names=["demo/.hidden/a", "demo/a", "demo/"])
 @example(names=["demo/a", "demo/./a"])

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pypi_assets.distributions.f_strings import Field, NoFStringError, split_f_string
+from pypi_assets_tests.examples import examples
 
 
 def plain(text: str) -> Field:
@@ -71,7 +72,7 @@ def test_what_is_no_f_string(content):
 
 
 @given(st.text("ab{}()[]:!=r's,. ", max_size=12))
-@settings(max_examples=1000)
+@settings(max_examples=examples(1000))
 def test_an_f_string_of_this_python_is_split(content):
     try:
         tree = ast.parse(f'f"{content}"', mode="eval").body

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pypi_assets_tests.distributions.fuzz_targets import KEPT, TARGETS, Target, mutate_bytes
+from pypi_assets_tests.examples import examples
 
 BY_NAME = {target.name: target for target in TARGETS}
 ROUNDS = 4
@@ -24,7 +25,7 @@ def test_seeds_keep_the_rules(target_and_seeds: tuple[Target, list[bytes]]):
         target.check(seed)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(number=st.integers(0, 2**32 - 1))
 def test_mutated_inputs_keep_the_rules(target_and_seeds: tuple[Target, list[bytes]], number: int):
     target, seeds = target_and_seeds

@@ -19,6 +19,7 @@ from pypi_assets_tests.builders import make_sdist
 from pypi_assets_tests.distributions.hostile_sources import SETUP_SCRIPTS
 from pypi_assets_tests.distributions.made_extracts import extract_of
 from pypi_assets_tests.distributions.test_setup_script import ARGUMENTS, BEFORE, CALLS, FRAGMENTS
+from pypi_assets_tests.examples import examples
 
 DIGESTS = {
     4: "2d19c7815457523727fe9f7636784971ed5a052a931dd8e5adfdee0b938e75b0",
@@ -214,7 +215,7 @@ def test_the_arguments_of_a_setup_py_change_only_with_the_version() -> None:
     st.sampled_from(CALLS),
     st.lists(st.sampled_from(ARGUMENTS), max_size=4, unique_by=lambda each: each.partition("=")[0]),
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_a_record_is_the_same_with_and_without_what_is_kept(before, call, arguments) -> None:
     source = START + "\n".join([*before, call.format("\n    ".join(sorted(arguments, key="**x".__eq__)))])
     plain = built(source)

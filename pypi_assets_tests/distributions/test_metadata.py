@@ -20,6 +20,7 @@ from pypi_assets.distributions.metadata import (
     plain_requirement,
     requirement_notes,
 )
+from pypi_assets_tests.examples import examples
 
 
 def test_fields_of_core_metadata():
@@ -216,7 +217,7 @@ def parsed_the_long_way(content):
     return {key: [value for value in each if value] for key, each in values.items()}, bool(message.defects)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(HEADERS)
 @example(b"Name: a\r\nSummary: b\r\n c\r\n\r\nName: no")
 @example(b"Name: a\n \nSummary: b")
@@ -232,7 +233,7 @@ def test_headers_are_those_that_the_standard_library_reads(content):
     assert any("the headers end early" in note for note in metadata.notes) == has_defects
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(HEADERS)
 def test_headers_alone_give_the_same_as_the_whole_file(content):
     headers = headers_of(content)
@@ -260,13 +261,13 @@ def test_headers_of_megabytes_cost_little():
 NEAR_REQUIREMENTS = st.from_regex(plain_requirement()[0], fullmatch=True, alphabet=st.characters(codec="ascii"))
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+@settings(max_examples=examples(60), suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 @given(NEAR_REQUIREMENTS)
 def test_what_passes_as_a_plain_requirement_packaging_accepts(requirement):
     Requirement(requirement)
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(40), suppress_health_check=[HealthCheck.too_slow])
 @given(st.from_regex(plain_requirement()[1], fullmatch=True, alphabet=st.characters(codec="ascii")))
 def test_what_passes_as_plain_specifiers_packaging_accepts(specifiers):
     SpecifierSet(specifiers)

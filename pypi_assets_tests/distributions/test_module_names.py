@@ -12,6 +12,7 @@ from pypi_assets.distributions.members import by_folder
 from pypi_assets.distributions.module_names import ModuleNames, find_modules
 from pypi_assets.distributions.reader import read_path
 from pypi_assets_tests.builders import make_wheel
+from pypi_assets_tests.examples import examples
 
 EXTENSION_SUFFIX = importlib.machinery.EXTENSION_SUFFIXES[0]
 
@@ -140,7 +141,7 @@ def trees(draw):
     )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(trees())
 def test_modules_of_a_wheel_are_those_that_import_finds(paths):
     with tempfile.TemporaryDirectory() as folder:

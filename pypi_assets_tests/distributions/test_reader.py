@@ -16,6 +16,7 @@ from pypi_assets.distributions.reader import read_distribution, read_path
 from pypi_assets.distributions.record import AMBIGUOUS, DistributionRecord, ErrorKind, ReadError
 from pypi_assets_tests.builders import make_egg, make_sdist, make_wheel, tar_bytes, zip_bytes
 from pypi_assets_tests.distributions.small_archives import METADATA, PKG_INFO, SDIST, WHEEL, error_of, read
+from pypi_assets_tests.examples import examples
 
 
 def test_a_zip_is_read_at_its_ends_only_without_a_hash(tmp_path):
@@ -163,7 +164,7 @@ def check(record: DistributionRecord, content: bytes) -> None:
     assert all(text.isprintable() for text in texts)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(data=st.data())
 def test_mutated_archives_never_raise(originals, data):
     filename, content = data.draw(st.sampled_from(originals))
@@ -175,7 +176,7 @@ def test_mutated_archives_never_raise(originals, data):
     check(read_distribution(io.BytesIO(mutated), filename, limits=SMALL).record, bytes(mutated))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.sampled_from([WHEEL, SDIST, "demo-1.0.zip", "demo-1.0-py2.7.egg"]), st.binary(max_size=2000))
 @example(SDIST, b"\x1f\x8b" + bytes(30))
 @example(SDIST, b"\xfd7zXZ\0" + bytes(30))
@@ -187,7 +188,7 @@ def test_random_bytes_never_raise(filename, content):
 TEXT = st.text(max_size=60) | st.sampled_from(["", "[project]", "[[", "name = 1", "a\n[:]\n;\n@", "]\n[x:y"])
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(
     st.dictionaries(
         st.sampled_from(

@@ -16,6 +16,7 @@ from pypi_assets.distributions.script_text import (
     decode_script,
 )
 from pypi_assets.distributions.setup_state import TooLongError
+from pypi_assets_tests.examples import examples
 
 
 @pytest.mark.parametrize(
@@ -221,7 +222,7 @@ PIECES = (
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=25).map("".join))
-@settings(max_examples=2000)
+@settings(max_examples=examples(2000))
 def test_any_text_is_read_or_refused(text):
     try:
         rewritten = common_script(text)

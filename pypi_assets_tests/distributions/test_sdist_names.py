@@ -11,6 +11,7 @@ from pypi_assets.distributions.extract import Extract
 from pypi_assets.distributions.limits import Budget, LimitExceededError, Limits
 from pypi_assets.distributions.sdist_names import SdistNames, are_usual, common_top, readable
 from pypi_assets.distributions.unpacked_tree import Doubts, Member, MemberKind, unpacked_tar
+from pypi_assets_tests.examples import examples
 
 
 @pytest.mark.parametrize(
@@ -66,7 +67,7 @@ PARTS = (
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.lists(st.lists(st.sampled_from(PARTS), min_size=1, max_size=4), min_size=1, max_size=3))
 def test_a_name_with_an_odd_part_is_not_usual(names):
     is_ascii = all(part.isascii() for parts in names for part in parts)

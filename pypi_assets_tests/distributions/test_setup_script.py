@@ -16,6 +16,7 @@ from pypi_assets.distributions.setup_script import (
     read_setup_script,
 )
 from pypi_assets_tests.distributions.setup_scripts import arguments_of
+from pypi_assets_tests.examples import examples
 
 
 def test_literal_arguments():
@@ -145,7 +146,7 @@ FRAGMENTS = st.sampled_from(
 
 
 @given(st.lists(FRAGMENTS, max_size=30))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_any_script_is_read_without_an_error(fragments):
     script = "\n".join([*fragments, "setup(entry_points=x, package_dir=x, ext_modules=x, install_requires=x)"])
     assert isinstance(read_setup_script(script), SetupArguments)
@@ -306,7 +307,7 @@ def as_list(value):
     st.sampled_from(CALLS),
     st.lists(st.sampled_from(ARGUMENTS), max_size=3, unique_by=lambda each: each.partition("=")[0]),
 )
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=examples(600), deadline=None)
 def test_the_arguments_are_those_that_setup_gets(before, call, arguments):
     source = "\n".join(
         [

@@ -32,6 +32,7 @@ from pypi_assets_tests.distributions.raw_archives import (
 )
 from pypi_assets_tests.distributions.small_archives import PKG_INFO, SDIST
 from pypi_assets_tests.distributions.tar_extracts import Dripping, extract
+from pypi_assets_tests.examples import examples
 
 FORMATS = {"ustar": tarfile.USTAR_FORMAT, "gnu": tarfile.GNU_FORMAT, "pax": tarfile.PAX_FORMAT}
 
@@ -107,7 +108,7 @@ def members(draw: st.DrawFn) -> tuple[tarfile.TarInfo, bytes]:
     return info, content
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(
     st.sampled_from(sorted(FORMATS)),
     st.lists(members(), min_size=1, max_size=6, unique_by=lambda member: member[0].name),

@@ -20,6 +20,7 @@ from pypi_assets.distributions.unpacked_tree import (
 )
 from pypi_assets_tests.distributions.pip_trees import unpacked_by_pip
 from pypi_assets_tests.distributions.raw_archives import Entry, raw_zip
+from pypi_assets_tests.examples import examples
 
 FILE, FOLDER = MemberKind.FILE, MemberKind.FOLDER
 SYMBOLIC, HARD = MemberKind.SYMBOLIC_LINK, MemberKind.HARD_LINK
@@ -47,7 +48,7 @@ targets = st.one_of(paths, names)
 drawn = st.lists(st.builds(Member, names, kinds, st.just(0), targets), min_size=1, max_size=6)
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 @given(drawn)
 def test_without_a_doubt_pip_unpacks_the_same_tree(members):
     members = [member._replace(place=number) for number, member in enumerate(members)]
@@ -63,7 +64,7 @@ def test_without_a_doubt_pip_unpacks_the_same_tree(members):
     assert {path.removeprefix(top): b"%d" % place for path, place in tree.files.items()} == theirs.files
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(st.lists(names, min_size=1, max_size=6))
 def test_without_a_doubt_pip_unpacks_the_same_tree_of_a_zip(written):
     doubts = Doubts()

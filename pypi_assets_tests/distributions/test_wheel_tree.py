@@ -8,6 +8,7 @@ from pypi_assets.distributions.extract import Extract
 from pypi_assets.distributions.limits import LimitExceededError
 from pypi_assets.distributions.members import folders_of
 from pypi_assets.distributions.wheel_tree import installed_tree, tree_notes, tree_problems
+from pypi_assets_tests.examples import examples
 
 
 def notes(*paths, modules=(), **files):
@@ -52,7 +53,7 @@ def test_what_is_a_file_and_a_folder(paths, problems):
 PATHS = st.lists(st.sampled_from(("a", "b", "a.py", "c.txt")), min_size=1, max_size=4).map("/".join)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.lists(PATHS, unique=True, max_size=8))
 def test_each_path_that_is_a_file_and_a_folder_is_named(paths):
     folders = {"/".join(path.split("/")[:depth]) for path in paths for depth in range(1, path.count("/") + 1)}

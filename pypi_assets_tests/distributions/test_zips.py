@@ -29,6 +29,7 @@ from pypi_assets_tests.distributions.raw_archives import (
     raw_zip,
     zip64_extra,
 )
+from pypi_assets_tests.examples import examples
 
 METADATA = "demo-1.0.dist-info/METADATA"
 CONTENT = core_metadata("demo", "1.0", requires_dist=["a"], description="x" * 5000).encode()
@@ -176,7 +177,7 @@ def test_what_a_source_raises_comes_up():
 NAMES = st.lists(st.sampled_from("abcé/._-PK\x01\x02 \n\\"), min_size=1, max_size=8).map("".join)
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(
     st.dictionaries(NAMES, st.binary(max_size=300), max_size=12).filter(lambda members: are_distinct(members)),
     st.sampled_from([zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2]),
@@ -391,7 +392,7 @@ def test_a_source_that_is_shorter_than_its_size_is_corrupt():
     assert "bytes instead of" in error_of(extract(source))
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(st.data())
 def test_broken_bytes_never_raise(data):
     content = bytearray(

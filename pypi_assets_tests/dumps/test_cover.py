@@ -13,6 +13,7 @@ from pypi_assets.catalog.publications.dump_files import DumpKind
 from pypi_assets.catalog.publications.dump_registry import Dump, DumpState
 from pypi_assets.dumps import cover as cover_module
 from pypi_assets.dumps.cover import Cover, cover_of, covered_since
+from pypi_assets_tests.examples import examples
 
 
 def dump(number: int, kind: DumpKind, start: int, end: int, sequence: int | None = None) -> Dump:
@@ -62,7 +63,7 @@ def dump_sets(draw: st.DrawFn) -> list[Dump]:
     return dumps
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(dump_sets(), st.randoms())
 def test_the_cover_is_the_best_of_all_chains(dumps: list[Dump], random: object) -> None:
     expected = slow_cover(dumps)
@@ -81,7 +82,7 @@ def slowly_covered_since(dumps: Sequence[Dump], since: float) -> set[str]:
     return {directory for cover in covers for directory in cover.directories}
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(dump_sets(), st.data())
 def test_what_was_covered_since_a_time_was_so_at_some_moment(dumps: list[Dump], data: st.DataObject) -> None:
     committed = [replace(one, committed_at=float(data.draw(st.integers(0, 9)))) for one in dumps]
@@ -89,7 +90,7 @@ def test_what_was_covered_since_a_time_was_so_at_some_moment(dumps: list[Dump], 
     assert covered_since(committed, since) == slowly_covered_since(committed, since)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.randoms(use_true_random=False), st.integers(1, 9))
 def test_what_was_covered_while_ranges_were_joined(random: Random, count: int) -> None:
     """Ranges that follow each other, joined and written again in any order, and full dumps in between."""

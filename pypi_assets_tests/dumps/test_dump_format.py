@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from pypi_assets.catalog.publications.dump_columns import COLUMNS
 from pypi_assets.dumps.dump_format import DumpDamagedError, Row, RowError, read_rows, write_rows
+from pypi_assets_tests.examples import examples
 
 _FIRST = {"project": "Demo", "normalized": "demo", "version": "1.0", "filename": "demo-1.0.tar.gz"}
 
@@ -91,7 +92,7 @@ def test_what_is_no_dump_file_is_refused(tmp_path: Path) -> None:
         read(b"not gzip at all")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(at=st.integers(0, 10_000), flip=st.integers(1, 255), cut=st.booleans())
 def test_any_damage_is_reported(tmp_path_factory: pytest.TempPathFactory, at: int, flip: int, cut: bool) -> None:
     path = tmp_path_factory.getbasetemp() / "damaged"

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pypi_assets_tests.distributions.fuzz_targets import Target, mutate_bytes
+from pypi_assets_tests.examples import examples
 from pypi_assets_tests.fuzz import fuzz_apart
 from pypi_assets_tests.index.fuzz_targets import KEPT, TARGETS
 
@@ -21,7 +22,7 @@ def test_seeds_keep_the_rules(target: Target) -> None:
 
 
 @pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.name)
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(number=st.integers(0, 2**32 - 1))
 def test_mutated_inputs_keep_the_rules(target: Target, number: int) -> None:
     random = Random(number)

@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pypi_assets.index.rate import RateLimit
+from pypi_assets_tests.examples import examples
 
 
 def most_in_a_second(grants: list[float]) -> int:
@@ -32,7 +33,7 @@ class Arrivals:
         return self.now + self.slept.seconds
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     rate=st.floats(0.2, 50),
     burst_s=st.floats(0, 1),

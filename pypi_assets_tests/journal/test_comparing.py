@@ -24,7 +24,7 @@ from pypi_assets.storage.store import StorageError, open_storage
 from pypi_assets_tests.crawl.followers import Follower, SilentIndex, add, empty_catalog, operations
 from pypi_assets_tests.crawl.model_following import draining_in_place
 from pypi_assets_tests.databases import sqlite_database
-from pypi_assets_tests.drawn import drawn
+from pypi_assets_tests.examples import examples
 from pypi_assets_tests.journal.written import simple_record, write_streams
 
 
@@ -40,7 +40,7 @@ def two_catalogs(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 
 @pytest.mark.parametrize("begins_late", [False, True])
-@settings(max_examples=drawn(2))
+@settings(max_examples=examples(2))
 @given(happening=st.lists(operations, min_size=5, max_size=25), seed=st.integers(0, 2**16))
 def test_two_crawls_of_one_history_have_equal_journals(
     two_catalogs: list[Catalog], begins_late: bool, happening: list[Any], seed: int

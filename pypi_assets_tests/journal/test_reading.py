@@ -8,6 +8,7 @@ from pypi_assets.catalog.reports.journal_records import Record, Stream
 from pypi_assets.journal.cursors import RANKS, Cursor
 from pypi_assets.journal.reading import Journal, NoJournalError
 from pypi_assets.storage.store import Storage, open_storage
+from pypi_assets_tests.examples import examples
 from pypi_assets_tests.journal.written import simple_record, write_streams
 
 serials = st.lists(st.integers(1, 30), max_size=12).map(sorted)
@@ -24,7 +25,7 @@ def place(record: Record) -> tuple[int, int, int]:
     return record["serial"], RANKS[record["stream"]], record["ordinal"]
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(st.lists(serials, min_size=3, max_size=3), st.sets(st.integers(1, 29), max_size=4), st.integers(1, 30))
 def test_a_reader_that_goes_on_from_any_cursor_misses_nothing(
     of_streams: list[list[int]], cuts: set[int], through: int

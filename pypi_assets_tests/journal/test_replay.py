@@ -1,7 +1,4 @@
-"""A catalog that was replayed from the journal answers as the one that wrote it.
-
-JOURNAL_HISTORIES sets how many drawn histories are replayed.
-"""
+"""A catalog that was replayed from the journal answers as the one that wrote it."""
 
 import os
 import random
@@ -33,12 +30,13 @@ from pypi_assets_tests.crawl.followers import REFUSED, Follower, SilentIndex, ad
 from pypi_assets_tests.crawl.model_following import draining_in_place
 from pypi_assets_tests.crawl.model_steps import draw_history
 from pypi_assets_tests.databases import sqlite_database
+from pypi_assets_tests.examples import examples
 from pypi_assets_tests.journal.model_journal import follow_with_journal
 from pypi_assets_tests.journal.overwritten import follow_overwritten
 from pypi_assets_tests.journal.replayed import answers_at, histories, require_equal
 from pypi_assets_tests.scoped_index import ScopedFollower, ScopedIndex
 
-HISTORIES = int(os.environ.get("JOURNAL_HISTORIES", "2"))
+HISTORIES = examples(2)
 INDEX_URL = "https://index.example.org/simple/"
 
 

@@ -26,6 +26,7 @@ from pypi_assets.journal.segment_files import (
     write_segment,
 )
 from pypi_assets.storage.store import Storage, open_storage
+from pypi_assets_tests.examples import examples
 
 RECORDS = [new_record(serial, serial, "unknown", serial) | {"project": "é\ud800"} for serial in (1, 1, 5, 9)]
 
@@ -55,7 +56,7 @@ def test_the_file_follows_from_the_records_alone_also_in_another_storage(storage
     assert storage.get(manifest_path("index", 1, 1)) == other.get(manifest_path("index", 1, 1))
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(place=st.integers(0, 10_000), bit=st.integers(0, 7))
 def test_a_flipped_bit_is_noticed_before_the_last_record(place: int, bit: int) -> None:
     storage = open_storage("memory:///")

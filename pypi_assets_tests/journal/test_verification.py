@@ -21,6 +21,7 @@ from pypi_assets.journal.segment_files import (
 )
 from pypi_assets.journal.verification import Fault, verify_stream
 from pypi_assets.storage.store import Storage, open_storage
+from pypi_assets_tests.examples import examples
 from pypi_assets_tests.journal.written import simple_record, write_streams
 
 
@@ -99,7 +100,7 @@ def test_records_that_are_missing_or_too_many(storage: Storage) -> None:
     assert "sha256" in fault.problem
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(number=st.integers(1, 3), place=st.integers(0, 10_000), bit=st.integers(0, 7))
 def test_any_flipped_bit_of_a_segment_is_found_in_its_file(number: int, place: int, bit: int) -> None:
     storage = open_storage("memory:///")
@@ -116,7 +117,7 @@ def test_any_flipped_bit_of_a_segment_is_found_in_its_file(number: int, place: i
         assert (found.fault.file, found.segments) == (path, number - 1)
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(number=st.integers(1, 3), place=st.integers(0, 10_000), bit=st.integers(0, 7))
 def test_any_flipped_bit_of_a_manifest_is_found(number: int, place: int, bit: int) -> None:
     storage = open_storage("memory:///")

@@ -1,11 +1,8 @@
 """However dumps, compactions, redone dumps, reprocesses, updates and clean-ups follow each other: each new version
 equals its rebuild, record by record, and holds what the catalog shows at its serial.
-
-EQUALITY_HISTORIES says how many histories are tried.
 """
 
 import math
-import os
 import tempfile
 import time
 from collections.abc import Iterator
@@ -51,9 +48,10 @@ from pypi_assets.lookup.latest import open_latest
 from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets.upkeep.deletion import clean_versions_and_dumps
 from pypi_assets_tests.demo_catalog import add_range
+from pypi_assets_tests.examples import examples
 from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
 
-HISTORIES = int(os.environ.get("EQUALITY_HISTORIES", "25"))
+HISTORIES = examples(25)
 MEMORY = next((folder for folder in ("/dev/shm",) if Path(folder).is_dir()), None)  # a disk is mostly waited for
 HOUR = 3600.0
 PROJECTS = ("Alpha", "beta.pkg")

@@ -20,6 +20,7 @@ from pypi_assets.lookup.modules_reader import module_answer
 from pypi_assets.lookup.owners import owners
 from pypi_assets.lookup.past_owners import owners_at
 from pypi_assets.storage.store import Storage, open_storage
+from pypi_assets_tests.examples import examples
 from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
 
 PROJECTS = ("Demo.Pkg", "other", "third", "types-demo", "other-stubs")
@@ -108,7 +109,7 @@ def hashes_of(small: SmallCatalog) -> list[str]:
     return [hashlib.sha256(filename.encode()).hexdigest() for filename in small.filenames]
 
 
-@settings(max_examples=15, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(15), suppress_health_check=[HealthCheck.too_slow])
 @given(batches=batches)
 def test_answers_equal_those_of_the_leveldbs_of_that_serial(batches):
     with tempfile.TemporaryDirectory() as folder:

@@ -30,6 +30,7 @@ from pypi_assets.lookup.depgraph_reader import (
 )
 from pypi_assets.storage.store import open_storage
 from pypi_assets_tests.dump_rows import dump_row
+from pypi_assets_tests.examples import examples
 from pypi_assets_tests.lookup.publisher import Publisher
 from pypi_assets_tests.lookup.test_newest import chosen
 from pypi_assets_tests.small_catalog import small_catalog
@@ -106,7 +107,7 @@ def with_newest(depgraph: DepgraphReader, found: Iterable[Dependent]) -> Iterato
             yield {**row, "always": always, "marker": marker, "extra": extra}
 
 
-@settings(max_examples=15, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(15), suppress_health_check=[HealthCheck.too_slow])
 @given(files=_FILES, few=st.sampled_from([2, 20]))
 def test_latest_dependents_are_those_of_a_filter_by_packaging_over_the_files_of_projects(
     files: dict[tuple[str, str, str], tuple[bool, list[str]]], few: int

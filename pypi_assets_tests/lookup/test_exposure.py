@@ -15,6 +15,7 @@ from packaging.version import InvalidVersion, Version
 from pypi_assets.lookup.advisories import Advisories, read_advisories
 from pypi_assets.lookup.exposure import ExposedSolution, Exposure, exposed, exposed_solutions
 from pypi_assets.lookup.newest_requirements import NewestRequirements
+from pypi_assets_tests.examples import examples
 from pypi_assets_tests.lookup.test_advisories import record, stored
 from pypi_assets_tests.lookup.test_impact import Files, Model, files_drawn, published
 from pypi_assets_tests.lookup.test_requirement_filters import environments
@@ -95,7 +96,7 @@ def newest_allowed(requirements: list[Requirement], files: Files) -> str | None:
     return max(found, key=lambda version: parsed[version], default=None)
 
 
-@settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(20), suppress_health_check=[HealthCheck.too_slow])
 @given(files=files_drawn, affected=st.sets(st.sampled_from(["1.0", "2.0", "2.0.post1", "3.0rc1"]), min_size=1))
 def test_it_is_what_a_search_over_all_rows_finds(files: Files, affected: set[str]) -> None:
     model = Model(files)

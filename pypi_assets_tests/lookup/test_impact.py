@@ -21,6 +21,7 @@ from pypi_assets.lookup import DepgraphReader, open_latest
 from pypi_assets.lookup.impact import LONGEST_CHAIN, Break, Impact, Verdict, breaks, impact
 from pypi_assets.lookup.newest_requirements import NewestRequirements, PastRequirements
 from pypi_assets.storage.store import open_storage
+from pypi_assets_tests.examples import examples
 from pypi_assets_tests.lookup.test_newest import chosen
 from pypi_assets_tests.lookup.test_requirement_filters import environments
 from pypi_assets_tests.small_catalog import small_catalog
@@ -127,7 +128,7 @@ def checked_rows(found: list[Any], model: Model, name: str) -> dict[str, int]:
     return depths
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(25), suppress_health_check=[HealthCheck.too_slow])
 @given(files=files_drawn, few=st.sampled_from([2, 20]), version=st.sampled_from([None, "1.0", "2", "3.0rc1", "9"]))
 def test_it_is_what_a_search_over_all_rows_finds(files: Files, few: int, version: str | None) -> None:
     model = Model(files)

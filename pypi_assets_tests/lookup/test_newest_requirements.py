@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, given, settings
 
 from pypi_assets.leveldbs.datasets.depgraph import records
 from pypi_assets.lookup.newest_requirements import NewestRelease, NewestRequirements
+from pypi_assets_tests.examples import examples
 from pypi_assets_tests.lookup.test_impact import PROJECTS, Files, files_drawn, published
 
 FILES: Files = {
@@ -58,7 +59,7 @@ def test_the_newest_release_has_the_lists_of_its_files_and_no_others(
         assert list(depgraph.over_newest(dict, lambda graph: iter([{"right": check(graph)}]))) == [{"right": True}]
 
 
-@settings(max_examples=15, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(15), suppress_health_check=[HealthCheck.too_slow])
 @given(files=files_drawn)
 def test_both_find_the_same(files: Files) -> None:
     with tempfile.TemporaryDirectory() as folder, published(Path(folder), files) as (depgraph, past):

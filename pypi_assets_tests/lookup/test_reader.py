@@ -20,6 +20,7 @@ from pypi_assets.leveldbs.versions.publish import build_version
 from pypi_assets.lookup import DepgraphReader, ModulesReader, latest, open_latest
 from pypi_assets.lookup.reader import require_text
 from pypi_assets.storage.store import Storage, StorageError
+from pypi_assets_tests.examples import examples
 from pypi_assets_tests.lookup.publisher import Publisher
 
 
@@ -225,7 +226,7 @@ def test_what_is_no_text_is_refused_by_name(publisher: Publisher, wrong: object)
 
 
 @given(wanted=st.text("demobthr-_.DEB", max_size=7))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(60), deadline=None)
 def test_suggestions_are_names_of_the_dataset(publisher: Publisher, wanted: str) -> None:
     with (
         open_latest(ModulesReader, publisher.storage) as modules,

@@ -12,6 +12,7 @@ from pypi_assets.parquet import parquet_writer
 from pypi_assets.parquet.export import export_parquet
 from pypi_assets.storage.store import open_storage
 from pypi_assets_tests.dump_rows import dump_row, histories, in_order, write_dump
+from pypi_assets_tests.examples import examples
 from pypi_assets_tests.parquet.exports import exported, rows_of
 from pypi_assets_tests.small_catalog import small_catalog
 
@@ -32,7 +33,7 @@ def drawn_rows(draw: st.DrawFn, file: tuple[str, str, str], serial: int) -> Row:
     )
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(40), suppress_health_check=[HealthCheck.too_slow])
 @given(
     history=histories(_FILES, drawn_rows, most=4),
     shards=st.sampled_from([1, 16]),

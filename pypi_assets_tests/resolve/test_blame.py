@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from pypi_assets.resolve.blame import Outcome, Outcomes, all_changes, blame
 from pypi_assets.resolve.provider import ResolutionLimitError
 from pypi_assets.resolve.questions import Semantics
+from pypi_assets_tests.examples import examples
 from pypi_assets_tests.resolve.made_index import MadeIndex, question
 
 Event = tuple[str, str, object]
@@ -117,7 +118,7 @@ WHAT = st.one_of(
 EVENTS = st.lists(st.tuples(st.sampled_from("abcd"), st.sampled_from("123"), WHAT), min_size=2, max_size=25)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(events=EVENTS, semantics=st.sampled_from(Semantics))
 def test_changes_are_those_of_a_resolution_at_each_serial(events, semantics):
     def fresh() -> Outcomes:

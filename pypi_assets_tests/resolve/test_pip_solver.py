@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from pypi_assets.resolve import pip_solver
 from pypi_assets.resolve.resolving import ResolutionLimitError, UnsolvableError, resolve
+from pypi_assets_tests.examples import examples
 from pypi_assets_tests.resolve.made_index import MadeIndex, question
 from pypi_assets_tests.resolve.test_resolving import PROJECTS, REQUIREMENTS
 
@@ -81,7 +82,7 @@ def test_that_there_is_no_solution_is_found_out_soon_where_pip_would_try_all_cho
         resolve(MadeIndex(projects), question(*names, "app"), most_steps=400)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(projects=PROJECTS, roots=st.lists(REQUIREMENTS, min_size=1, max_size=3))
 def test_looking_whether_there_is_a_solution_changes_nothing(projects: Projects, roots: list[str]) -> None:
     def outcome(conflicts: int) -> dict[str, str] | str:

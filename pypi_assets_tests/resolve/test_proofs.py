@@ -3,6 +3,7 @@ from hypothesis import given, settings
 
 from pypi_assets.resolve.questions import Semantics
 from pypi_assets.resolve.resolving import UnsolvableError, resolve
+from pypi_assets_tests.examples import examples
 from pypi_assets_tests.resolve.made_index import MadeIndex, Release, question
 from pypi_assets_tests.resolve.test_resolving import PROJECTS, REQUIREMENTS, st
 
@@ -108,7 +109,7 @@ def test_an_extra_that_wants_another_version_of_its_project(semantics):
         assert not any("(no version)" in step for step in steps)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(projects=PROJECTS, roots=st.lists(REQUIREMENTS, min_size=1, max_size=3), semantics=st.sampled_from(Semantics))
 def test_each_proof_ends_with_no_solution_and_names_the_question(projects, roots, semantics):
     try:

@@ -16,6 +16,7 @@ from pypi_assets.resolve.resolving import (
     UnsolvableError,
     resolve,
 )
+from pypi_assets_tests.examples import examples
 from pypi_assets_tests.resolve.made_index import LINUX, MadeIndex, Release, question
 
 BOTH = pytest.mark.parametrize("semantics", list(Semantics))
@@ -232,7 +233,7 @@ def has_solution(projects: dict[str, dict[str, list[str]]], roots: list[str]) ->
 
 
 @BOTH
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(projects=PROJECTS, roots=st.lists(REQUIREMENTS, min_size=1, max_size=3))
 def test_it_finds_a_solution_wherever_there_is_one(semantics, projects, roots):
     found = pins(projects, *roots, semantics=semantics)

@@ -1,11 +1,7 @@
-"""What is remembered answers no request otherwise, whatever requests come in which order, while versions change.
-
-SAME_ANSWERS draws more sequences of requests than those of each run.
-"""
+"""What is remembered answers no request otherwise, whatever requests come in which order, while versions change."""
 
 import asyncio
 import json
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -16,6 +12,7 @@ from pypi_assets.service.app import create_app
 from pypi_assets.service.front import Front
 from pypi_assets.service.remembered import PinnedAnswers, Remembered
 from pypi_assets.service.service import Service
+from pypi_assets_tests.examples import examples
 from pypi_assets_tests.service.in_process import Received, Sent, answers
 from pypi_assets_tests.service.published import Published
 
@@ -91,7 +88,7 @@ def test_what_is_remembered_changes_no_answer(published: Published) -> None:
     with both(published) as (service, forgetful):
         app, truth = create_app(service), create_app(forgetful)
 
-        @settings(max_examples=int(os.environ.get("SAME_ANSWERS", "100")))
+        @settings(max_examples=examples(100))
         @given(batches(published.index.serial))
         def check(drawn: list[list[Sent]]) -> None:
             for batch in drawn:

@@ -44,6 +44,7 @@ from pypi_assets.storage.store import Storage
 from pypi_assets.upkeep.deletion import LEASE_NAME, CleanedUp, DeletionChain, Kept, Pruning, kept_from
 from pypi_assets.upkeep.old_partitions import OldPartitions
 from pypi_assets_tests.databases import sqlite_database
+from pypi_assets_tests.examples import examples
 from pypi_assets_tests.served_index import ServedIndex, served_index
 from pypi_assets_tests.upkeep.simulated_upkeep import HOUR, Killed, Upkeep, directories
 
@@ -292,7 +293,7 @@ STEPS = [
 ]
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(st.lists(st.sampled_from(STEPS), max_size=16), st.randoms(use_true_random=False))
 def test_after_any_sequence_all_is_whole_and_nothing_is_left_over(steps: list[str], random: object) -> None:
     choose: Callable[[Sequence[str]], str] = random.choice  # type: ignore[attr-defined]

@@ -22,6 +22,7 @@ from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.reads.read_outcomes import Outcome
 from pypi_assets.catalog.work.read_queue import ABANDONED
 from pypi_assets_tests.catalog.claimed_queues import LEASE_S, Queue, Reads, Visits
+from pypi_assets_tests.examples import examples
 
 WORKERS = ("one", "two", "three")
 
@@ -95,7 +96,7 @@ steps = st.lists(
 
 
 @pytest.mark.parametrize("kind", [Visits, Reads])
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(steps=steps)
 def test_interleaved_workers_do_everything_once(catalog: Catalog, kind: type[Visits | Reads], steps):
     model = Model(kind(catalog, 8))

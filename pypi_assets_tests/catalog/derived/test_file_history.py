@@ -1,6 +1,5 @@
 """Rules 2 and 3: what is live at a serial follows from events and pages, and from them alone."""
 
-import os
 from dataclasses import replace
 
 import pytest
@@ -13,6 +12,7 @@ from pypi_assets.catalog.derived.project_state import Change, Interval
 from pypi_assets.catalog.derived.seen_pages import Sighting
 from pypi_assets.index.actions import file_change
 from pypi_assets.index.models import ChangelogEvent
+from pypi_assets_tests.examples import examples
 from pypi_assets_tests.simulated_index import SimulatedIndex, operation_names, version_of
 
 WHEEL, SDIST = "demo-1.0-py3-none-any.whl", "demo-1.0.tar.gz"
@@ -408,7 +408,7 @@ class Follower:
         return FileHistory(name, new.version, ended[0] + new.live, ended[1] + new.yanked, ())
 
 
-@settings(max_examples=int(os.environ.get("FOLD_HISTORIES", "100")), deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(done=st.lists(steps, min_size=10, max_size=50), is_known_since_0=st.booleans(), data=st.data())
 def test_a_fold_from_a_checkpoint_equals_one_from_scratch(done, is_known_since_0, data):
     """Rule 10: whatever pages show, however old or new they are, and however far events are stored."""

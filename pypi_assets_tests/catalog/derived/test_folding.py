@@ -31,7 +31,7 @@ from pypi_assets.catalog.tables import (
 from pypi_assets.index.models import IndexFile, ProjectPage
 from pypi_assets_tests.conftest import _database as database_on_template
 from pypi_assets_tests.databases import sqlite_database
-from pypi_assets_tests.drawn import drawn
+from pypi_assets_tests.examples import examples
 from pypi_assets_tests.simulated_index import SimulatedIndex, operation_names
 
 ALL = Selection()
@@ -192,7 +192,7 @@ draws = {
 
 
 @settings(
-    max_examples=drawn(20),
+    max_examples=examples(20),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
@@ -207,7 +207,7 @@ def test_with_checkpoints_after_each_visit_the_rows_are_those_of_a_fold_from_scr
             reference.close()
 
 
-@settings(max_examples=3, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(3), deadline=None, suppress_health_check=list(HealthCheck))
 @given(**draws)
 def test_the_same_on_a_server(postgres_url, before, taken, history):
     with database_on_template(postgres_url, "migrated") as url, tempfile.TemporaryDirectory() as folder:

@@ -23,6 +23,7 @@ from pypi_assets.catalog.publications.dump_rows import CONTENT, content_rows
 from pypi_assets.catalog.reports.recounts import count_differences
 from pypi_assets.catalog.tables import changes, distributions, events, live_intervals
 from pypi_assets_tests.crawl.followers import empty_catalog
+from pypi_assets_tests.examples import examples
 
 texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=8)
 lists = st.lists(texts, max_size=3)
@@ -95,7 +96,7 @@ def enter(catalog: Catalog, *records: dict[str, Any]) -> None:
         enter_records(connection, entered, 0)
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(contents(), st.sampled_from(["sdist", "wheel"]))
 def test_what_was_read_is_read_again(scratch: Catalog, found: dict[str, Any], kind: str) -> None:
     empty_catalog(scratch)

@@ -1,9 +1,5 @@
-"""An answer at a serial is the same for as long as its epoch is, whatever is done meanwhile.
+"""An answer at a serial is the same for as long as its epoch is, whatever is done meanwhile."""
 
-EPOCH_HISTORIES draws more histories than the eight of each run.
-"""
-
-import os
 from contextlib import suppress
 from random import Random
 from typing import Any
@@ -26,6 +22,7 @@ from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.index.errors import TransientError
 from pypi_assets.storage.store import open_storage
 from pypi_assets_tests.crawl.followers import Follower, add, follower
+from pypi_assets_tests.examples import examples
 from pypi_assets_tests.small_catalog import small_catalog
 
 
@@ -67,7 +64,7 @@ EVENTS = st.tuples(st.sampled_from(KINDS), st.sampled_from(["a", "b"]), st.sampl
 WORK = st.sampled_from(["ranges", "last range first", "troubled", "retry", "audit", "full crawl", "dump"])
 
 
-@settings(max_examples=int(os.environ.get("EPOCH_HISTORIES", "8")))
+@settings(max_examples=examples(8))
 @given(st.lists(st.tuples(st.lists(EVENTS, max_size=4), WORK), min_size=2, max_size=7), st.integers(0, 2**32))
 def test_equal_epochs_mean_equal_answers(steps: list[tuple[list[tuple[str, str, str]], str]], seed: int) -> None:
     found = follower("xmlrpc")

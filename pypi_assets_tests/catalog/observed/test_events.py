@@ -36,6 +36,7 @@ from pypi_assets.catalog.tables import catalog_state, events, projects
 from pypi_assets.catalog.work.full_crawls import open_crawl
 from pypi_assets.index.models import ChangelogEvent
 from pypi_assets_tests.databases import sqlite_database
+from pypi_assets_tests.examples import examples
 
 EVERYTHING = Selection()
 
@@ -123,7 +124,7 @@ def test_the_end_of_the_history_waits_for_no_visit(opened: Catalog):
         lock_state(visit, exclusive=False)
 
 
-@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(30), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     serials=st.sets(st.integers(11, 60), max_size=30),
     start=st.integers(10, 58),

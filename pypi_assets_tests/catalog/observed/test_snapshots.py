@@ -20,6 +20,7 @@ from pypi_assets.catalog.observed.snapshots import (
 )
 from pypi_assets.catalog.tables import snapshots
 from pypi_assets.index.models import IndexFile
+from pypi_assets_tests.examples import examples
 
 pages = st.dictionaries(
     st.text(min_size=1, max_size=5), st.tuples(st.sampled_from(["a" * 64, "b" * 64, None]), st.booleans()), max_size=4
@@ -33,7 +34,7 @@ def files(page: dict[str, tuple[str | None, bool]]) -> list[IndexFile]:
     ]
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(shown=st.lists(pages, max_size=6), data=st.data())
 def test_what_pages_show_alike_is_one_snapshot_in_whatever_order(catalog: Catalog, shown, data):
     contents = [snapshot_content(data.draw(st.permutations(files(page)))) for page in shown]

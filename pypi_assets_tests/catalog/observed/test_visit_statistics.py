@@ -17,6 +17,7 @@ from pypi_assets.catalog.tables import projects
 from pypi_assets.index.models import ChangelogEvent
 from pypi_assets_tests.catalog.ended_visits import enter, visit
 from pypi_assets_tests.derived_statistics import derived_statistics, find_visit_statistics, kept_statistics
+from pypi_assets_tests.examples import examples
 
 endings = st.sampled_from(["page", "no page", "old page", "put off", "exhausted", "abandoned"])
 
@@ -24,7 +25,7 @@ endings = st.sampled_from(["page", "no page", "old page", "put off", "exhausted"
 steps = st.lists(st.tuples(endings, st.sets(st.integers(0, 3), min_size=1), st.sampled_from(["crawl:1", "range:1-2"])))
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=steps)
 def test_the_statistics_follow_from_the_visits(catalog: Catalog, steps: list[tuple[str, set[int], str]]):
     with catalog.write() as connection:

@@ -27,6 +27,7 @@ from pypi_assets.distributions.record import DistributionKind, DistributionRecor
 from pypi_assets.dumps.dump_format import write_rows
 from pypi_assets.dumps.dump_paths import shard_of
 from pypi_assets.lookup.newest_requirements import NewestRelease, PastRequirements
+from pypi_assets_tests.examples import examples
 from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
 
 LINE = (
@@ -122,7 +123,7 @@ def test_a_row_is_this_line(small: SmallCatalog) -> None:
     assert dumped(stream_rows(small.catalog, rows_at(small.catalog, 1))) == b"[\n" + LINE + b"\n]\n"
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(modules=st.none() | names, requires_dist=st.none() | names, stubs=names)
 def test_stored_lists_are_dumped_as_if_decoded(
     small: SmallCatalog, modules: list[str] | None, requires_dist: list[str] | None, stubs: list[str]

@@ -1,7 +1,4 @@
-"""The records of the journal: complete, the same however they are cut, and each with its cause.
-
-JOURNAL_HISTORIES sets how many drawn histories are followed on SQLite; on PostgreSQL it is one.
-"""
+"""The records of the journal: complete, the same however they are cut, and each with its cause."""
 
 import os
 import random
@@ -26,6 +23,7 @@ from pypi_assets_tests.crawl.followers import REFUSED, Follower, SilentIndex, ad
 from pypi_assets_tests.crawl.model_dumps import full_dump_of
 from pypi_assets_tests.crawl.model_following import draining_in_place
 from pypi_assets_tests.crawl.model_steps import draw_history
+from pypi_assets_tests.examples import examples
 from pypi_assets_tests.journal.model_journal import (
     JournalReader,
     compared,
@@ -36,7 +34,7 @@ from pypi_assets_tests.journal.model_journal import (
 from pypi_assets_tests.journal.overwritten import follow_overwritten
 from pypi_assets_tests.scoped_index import ScopedFollower, ScopedIndex
 
-HISTORIES = int(os.environ.get("JOURNAL_HISTORIES", "3"))
+HISTORIES = examples(3)
 
 
 @pytest.fixture

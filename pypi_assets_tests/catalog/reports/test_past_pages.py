@@ -13,6 +13,7 @@ from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import crawl_incremental
 from pypi_assets.devindex.errors import OperationRefusedError
 from pypi_assets_tests.databases import sqlite_database
+from pypi_assets_tests.examples import examples
 from pypi_assets_tests.served_index import ServedIndex, served_index
 
 PROJECTS = ("Alpha", "beta.pkg")
@@ -77,7 +78,7 @@ def answered(page: SimplePage | None) -> object:
     }
 
 
-@settings(max_examples=10, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(10), suppress_health_check=[HealthCheck.too_slow])
 @given(batches=st.lists(st.lists(steps, min_size=1, max_size=6), min_size=2, max_size=4))
 def test_each_page_is_what_the_index_showed_at_its_serial(batches):
     with tempfile.TemporaryDirectory() as folder, served_index(Path(folder)) as index:

@@ -9,6 +9,7 @@ from pypi_assets.catalog.derived.visits import Verdict, VisitStatus, begin_visit
 from pypi_assets.catalog.observed.projects import enter_projects, find_project
 from pypi_assets.catalog.reports.past_visits import compare_visits, past_visits
 from pypi_assets.index.models import IndexFile, ProjectPage
+from pypi_assets_tests.examples import examples
 from pypi_assets_tests.small_catalog import small_catalog
 
 shown_files = st.dictionaries(
@@ -29,7 +30,7 @@ def page(serial: int, files: dict[str, tuple[str | None, bool]]) -> ProjectPage:
     )
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(25), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(was=shown_files, now=shown_files)
 def test_what_differs_leads_from_one_visit_to_the_other(tmp_path_factory, was, now):
     catalog = small_catalog(Path(tmp_path_factory.mktemp("catalog"))).catalog

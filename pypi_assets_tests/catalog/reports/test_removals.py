@@ -13,6 +13,7 @@ from sqlalchemy import insert
 
 from pypi_assets.catalog.reports.removals import DAY_S, Removals, Window, count_removals
 from pypi_assets.catalog.tables import changes, events, live_intervals
+from pypi_assets_tests.examples import examples
 from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
 
 START = 1_770_000_000
@@ -123,7 +124,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(40), suppress_health_check=[HealthCheck.too_slow])
 @given(steps=STEPS)
 def test_it_is_what_a_search_over_all_steps_finds(steps: list[tuple[float, str, str]]) -> None:
     with tempfile.TemporaryDirectory() as folder:

@@ -21,6 +21,7 @@ from pypi_assets.catalog.work.visit_queue import (
     workload_progress,
 )
 from pypi_assets_tests.catalog.ended_visits import enter, visit
+from pypi_assets_tests.examples import examples
 
 
 def test_visits_are_claimed_in_the_order_of_the_policy(catalog: Catalog):
@@ -41,7 +42,7 @@ def test_visits_are_claimed_in_the_order_of_the_policy(catalog: Catalog):
         assert claimed(30.0) == [paused.id]
 
 
-@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(20), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(times=st.lists(st.one_of(st.none(), st.integers(0, 3)), min_size=1, max_size=6), count=st.integers(0, 7))
 def test_the_longest_unvisited_are_found_in_order(catalog: Catalog, times: list[int | None], count: int):
     with catalog.write() as connection:

@@ -15,11 +15,12 @@ from pypi_assets.leveldbs.format.content_hash import ContentHash
 from pypi_assets.leveldbs.format.errors import LeveldbError
 from pypi_assets.leveldbs.format.open_leveldb import open_leveldb
 from pypi_assets_tests.dump_rows import dump_row, histories
+from pypi_assets_tests.examples import examples
 from pypi_assets_tests.leveldbs.built_records import FILES, build, content, rows_of
 
 
 @pytest.mark.parametrize("dataset", DATASETS)
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(30), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(history=histories(FILES, rows_of, most=8), cut=st.integers(0, 5), few=st.sampled_from([0, 1, 2, 3, 100]))
 def test_incremental_equals_rebuilt(
     tmp_path_factory: pytest.TempPathFactory,

@@ -27,6 +27,7 @@ from pypi_assets.leveldbs.versions.publish import apply_dumps, build_version
 from pypi_assets.leveldbs.versions.verify import verify
 from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets_tests.dump_rows import dump_row, histories, in_order
+from pypi_assets_tests.examples import examples
 from pypi_assets_tests.leveldbs.built_records import FILES, Records, build, rows_of
 from pypi_assets_tests.small_catalog import small_catalog
 
@@ -56,7 +57,7 @@ def load(folder: Path, dataset: Dataset, shards: Sequence[list[Row]], ranges: in
 
 
 @pytest.mark.parametrize("dataset", DATASETS.values(), ids=DATASETS)
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(30), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(history=histories(FILES, rows_of, most=8), ranges=st.integers(1, 20), shards=st.integers(1, 3))
 def test_loading_equals_applying(
     tmp_path_factory: pytest.TempPathFactory,

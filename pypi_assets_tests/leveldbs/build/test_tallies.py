@@ -11,6 +11,7 @@ from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.leveldbs.format.errors import LeveldbDamagedError
 from pypi_assets.leveldbs.format.open_leveldb import open_leveldb
 from pypi_assets_tests.dump_rows import dump_row, histories, tombstone_of
+from pypi_assets_tests.examples import examples
 from pypi_assets_tests.leveldbs.built_records import FILES, Records, build, rows_of
 
 
@@ -27,7 +28,7 @@ def counted(records: Records) -> dict[str, int]:
     return found
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(30), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(history=histories(FILES, rows_of, most=8))
 def test_each_project_has_the_count_of_its_dependents(
     tmp_path_factory: pytest.TempPathFactory, history: tuple[list[list[Row]], list[Row]]

@@ -17,6 +17,7 @@ from pypi_assets.leveldbs.format.keys import as_part, key
 from pypi_assets.leveldbs.format.open_leveldb import open_leveldb
 from pypi_assets.leveldbs.format.version_order import version_key
 from pypi_assets_tests.dump_rows import dump_row, histories, tombstone_of
+from pypi_assets_tests.examples import examples
 from pypi_assets_tests.leveldbs.built_records import FILES, Records, build, content, decoded, rows_of
 
 
@@ -103,7 +104,7 @@ def test_odd_versions_and_names_lead_to_the_same_answers_one_by_one(tmp_path: Pa
     assert content(one_by_one) == content(build(tmp_path / "all", "modules", [rows[1:-1]]))
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(100), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(history=histories(FILES, rows_of, most=8))
 def test_every_module_has_the_providers_of_its_files(
     tmp_path_factory: pytest.TempPathFactory, history: tuple[list[list[Row]], list[Row]]

@@ -16,6 +16,7 @@ from pypi_assets.leveldbs.format.keys import key
 from pypi_assets.leveldbs.format.leveldb_binding import Database
 from pypi_assets.leveldbs.format.open_leveldb import open_leveldb
 from pypi_assets_tests.dump_rows import dump_row, histories, tombstone_of
+from pypi_assets_tests.examples import examples
 from pypi_assets_tests.leveldbs.built_records import FILES, PROJECTS, Records, build, content, decoded, rows_of
 
 ODD_FILES = [
@@ -149,7 +150,7 @@ def test_a_file_that_moves_to_another_release_leaves_nothing_behind(
     assert content(build(tmp_path / "db", "depgraph", [[tombstone_of(row)]], create=False)) == {}
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(history=histories(FILES, rows_of, most=8), few=st.sampled_from([0, 2, 4, 100]))
 def test_answers_follow_from_the_live_rows(
     tmp_path_factory: pytest.TempPathFactory, history: tuple[list[list[Row]], list[Row]], few: int

@@ -19,6 +19,7 @@ from pypi_assets.leveldbs.format.errors import LeveldbDamagedError
 from pypi_assets.leveldbs.format.keys import as_part, key
 from pypi_assets.leveldbs.format.open_leveldb import open_leveldb
 from pypi_assets_tests.dump_rows import dump_row, histories, tombstone_of
+from pypi_assets_tests.examples import examples
 from pypi_assets_tests.leveldbs.built_records import FILES, Records, build, content, rows_of
 
 SHA256 = "ab" * 32
@@ -66,7 +67,7 @@ def test_of_several_rows_of_a_file_the_last_one_counts() -> None:
     assert change(None, "demo", [DEMO, tombstone_of(DEMO)]) == ({}, {})
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(50), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(history=histories(FILES, rows_of, most=8))
 def test_hashes_lead_to_the_live_files(
     tmp_path_factory: pytest.TempPathFactory, history: tuple[list[list[Row]], list[Row]]

@@ -16,6 +16,7 @@ from pypi_assets.leveldbs.datasets.modules.overview import (
 )
 from pypi_assets.leveldbs.format.newest_release import newest_release
 from pypi_assets_tests.dump_rows import dump_row, histories, tombstone_of
+from pypi_assets_tests.examples import examples
 from pypi_assets_tests.leveldbs.built_records import FILES, build, content, decoded, rows_of
 
 ROWS = [
@@ -64,7 +65,7 @@ def test_stubs_are_names_apart_from_modules(tmp_path: Path) -> None:
     assert content(build(tmp_path / "db", "modules", [[tombstone_of(row)]], create=False)) == {}
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(30), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(history=histories(FILES, rows_of, most=8))
 def test_each_overview_follows_from_what_is_live(
     tmp_path_factory: pytest.TempPathFactory, history: tuple[list[list[Row]], list[Row]]

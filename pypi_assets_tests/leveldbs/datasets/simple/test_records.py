@@ -18,6 +18,7 @@ from pypi_assets.leveldbs.datasets.simple.records import (
     split_file_key,
 )
 from pypi_assets_tests.dump_rows import dump_row, histories, tombstone_of
+from pypi_assets_tests.examples import examples
 from pypi_assets_tests.leveldbs.built_records import FILES, Records, build, content, rows_of
 
 assert set(METADATA_COLUMNS) <= set(COLUMNS)
@@ -106,7 +107,7 @@ def test_of_several_rows_of_a_file_the_last_one_counts() -> None:
     assert change(None, "demo", [DEMO, tombstone_of(DEMO)]) == ({}, {})
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(30), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(history=histories(FILES, rows_of, most=8))
 def test_records_are_of_the_live_rows(
     tmp_path_factory: pytest.TempPathFactory, history: tuple[list[list[Row]], list[Row]]
