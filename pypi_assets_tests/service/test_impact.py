@@ -2,12 +2,13 @@
 
 import json
 from contextlib import ExitStack
+from multiprocessing.connection import Connection
 
 import pytest
 from packaging.version import Version
 
 from pypi_assets.resolve.solutions import Allowance, with_version
-from pypi_assets.service import impact, resolver
+from pypi_assets.service import impact
 from pypi_assets.service.walks import MOST_WALKS, counted_walk
 from pypi_assets_tests.service.published import Client, Published
 
@@ -128,7 +129,7 @@ def test_what_has_no_solution_with_a_version_is_streamed(
         patch.setattr(impact, "Allowance", lambda _: Allowance(0.0))
         assert reasons(client, SOLVED)["demo"] == ("undecided", "not resolved: the 0 s for all projects were over")
     with monkeypatch.context() as patch:
-        patch.setattr(resolver, "_GRACE_S", -100.0)
+        patch.setattr(Connection, "poll", lambda *_: False)  # as if its process did not answer
         reason, proof = reasons(client, SOLVED)["demo"]
         assert (reason, "took longer" in (proof or "")) == ("undecided", True)
 
