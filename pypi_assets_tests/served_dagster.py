@@ -124,7 +124,7 @@ def served_dagster(
         )
     try:
         served = ServedDagster(folder, f"http://127.0.0.1:{port}/graphql", process.pid)
-        served.until(lambda: served.try_query("{version}"), 120)
+        served.until(lambda: served.try_query("{version}"), 300)
         yield served
     finally:
         for number in (signal.SIGINT, signal.SIGKILL):

@@ -1,6 +1,6 @@
 """No record is lost or out of order, however often the journal's writer and its readers are killed.
 
-    python -m pypi_assets_tests.journal.killed_consumers [--records 1000000] [--seed 1]
+    python -m pypi_assets_tests.journal.killed_consumers [--records 1000000] [--kills 30] [--seed 1]
 
 A generated catalog of that many records is cut into ranges. A process writes their journal and is killed with SIGKILL
 at random moments, while others read it from their last cursor, which each keeps in a file, and are killed as well. At
@@ -35,8 +35,8 @@ from pypi_assets.storage.store import Storage, open_storage
 
 # ruff: noqa: T201 - it prints what it finds
 
-RECORDS_A_ROW = 4
-"""About: an event, an observed record, what was read, what the release gained."""
+RECORDS_A_ROW = 3
+"""About: an event, an observed record, and what was read."""
 RANGES, READERS, CURSORS = 60, 3, 200
 KEPT_EVERY, FOLLOWED = 1_000, 100
 _KILLED_AFTER_S = (0.5, 8.0)
@@ -137,7 +137,7 @@ def seen_by(folder: Path) -> tuple[list[Seen], int]:
     return found, again
 
 
-def show(folder: Path, records: int, drawn: random.Random) -> bool:
+def show(folder: Path, records: int, kills: int, drawn: random.Random) -> bool:
     catalog = catalog_of(folder, max(records // RECORDS_A_ROW, 1))
     database, storage = str(catalog.engine.url), open_storage((folder / "storage").as_uri())
     catalog.close()
@@ -146,11 +146,11 @@ def show(folder: Path, records: int, drawn: random.Random) -> bool:
     readers = []
     for number in range(READERS):
         (folder / f"reader{number}").mkdir()
-        given = ["--read", storage.url, str(folder / f"reader{number}"), "--seed", str(drawn.randrange(2**31))]
-        readers.append(subprocess.Popen([*command, *given]))
-    kills = killed_often([*command, "--write", database, storage.url], drawn, 30)
+        given = ["--kills", str(kills), "--seed", str(drawn.randrange(2**31))]
+        readers.append(subprocess.Popen([*command, "--read", storage.url, str(folder / f"reader{number}"), *given]))
+    killed = killed_often([*command, "--write", database, storage.url], drawn, kills)
     (folder / "written").touch()
-    print(f"the writer was killed {kills} times")
+    print(f"the writer was killed {killed} times", flush=True)
     holds = [process.wait() for process in readers] == [0] * READERS
     journal = Journal(storage)
     truth = [(place, zlib.crc32(line)) for place, line in journal.lines(Cursor.after_serial(0), journal.heads())]
@@ -176,6 +176,7 @@ def show(folder: Path, records: int, drawn: random.Random) -> bool:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--records", type=int, default=1_000_000)
+    parser.add_argument("--kills", type=int, default=30, help="how often each process is killed, at the most")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--write", nargs=2, help=argparse.SUPPRESS)
     parser.add_argument("--read", nargs=2, help=argparse.SUPPRESS)
@@ -187,11 +188,13 @@ def main() -> None:
     elif options.read and options.once:
         read(open_storage(options.read[0]), Path(options.read[1]))
     elif options.read:
-        killed = killed_often([sys.executable, "-m", __spec__.name, "--once", "--read", *options.read], drawn, 30)
+        killed = killed_often(
+            [sys.executable, "-m", __spec__.name, "--once", "--read", *options.read], drawn, options.kills
+        )
         print(f"{Path(options.read[1]).name} was killed {killed} times", flush=True)
     else:
         with tempfile.TemporaryDirectory() as folder:
-            sys.exit(0 if show(Path(folder), options.records, drawn) else 1)
+            sys.exit(0 if show(Path(folder), options.records, options.kills, drawn) else 1)
 
 
 if __name__ == "__main__":
