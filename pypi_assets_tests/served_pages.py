@@ -117,6 +117,7 @@ def served_pages(folder: Path) -> Iterator[ServedPages]:
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True
 
         def do_GET(self) -> None:
             path = self.path.partition("?")[0]

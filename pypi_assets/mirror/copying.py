@@ -5,8 +5,8 @@ So a file that is there is whole, and a kill leaves nothing but whole files. Whi
 
 import hashlib
 import time
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import BinaryIO
@@ -27,6 +27,14 @@ _SPARE_BYTES = 64 * 1024
 _MOST_WINDOW_BYTES = 32 * 1024**2
 
 
+@dataclass(frozen=True, slots=True)
+class FileGroup:
+    """Files that belong together, and what follows once all of them are there."""
+
+    files: tuple[WantedFile, ...]
+    done: Callable[[], None] = lambda: None
+
+
 @dataclass(frozen=True)
 class Copying:
     """From where to where, how many files `at_once`, and what receives the bytes of each file that was copied."""
@@ -39,29 +47,26 @@ class Copying:
 
     def files(self, wanted: Iterable[WantedFile]) -> None:
         """Copies files. Raises RefusedSourceError, SourceError; what was copied by then stays."""
-        self._all(lambda file: self._file(file), list(wanted))
+        self.groups([FileGroup(tuple(wanted))])
+
+    def groups(self, groups: Sequence["FileGroup"]) -> None:
+        """Copies the files of several groups, without a pause between two of them. A group is done once all of its
+        files, and the groups before it, are there. Raises as `files`.
+        """
+        with _threads(self.at_once) as threads:
+            copies = [[threads.submit(self._file, file) for file in group.files] for group in groups]
+            for group, of_group in zip(groups, copies, strict=True):
+                _await(of_group)
+                group.done()
 
     def segments(self, wanted: Iterable[Segment]) -> None:
         """Copies segments of the journal, whose hashes are of their content. Raises as `files`."""
-        self._all(lambda segment: self._segment(segment), list(wanted))
+        with _threads(self.at_once) as threads:
+            _await([threads.submit(self._segment, segment) for segment in wanted])
 
     def holds(self, file: WantedFile) -> bool:
         """Whether the storage has the file, by its hash: it is read."""
         return self.storage.exists(file.path) and _hash_of(self.storage, file.path) == (file.sha256, file.size)
-
-    def _all(self, copy: Callable[..., None], wanted: list[WantedFile] | list[Segment]) -> None:
-        if not wanted:
-            return
-        with ThreadPoolExecutor(self.at_once, "mirror") as threads:
-            futures = [threads.submit(copy, one) for one in wanted]
-            try:
-                wait(futures, return_when=FIRST_EXCEPTION)
-            finally:
-                threads.shutdown(wait=True, cancel_futures=True)
-        failures = [error for one in futures if one.done() and not one.cancelled() and (error := one.exception())]
-        # what refuses the source counts more than what can be transient
-        for error in sorted(failures, key=lambda error: not isinstance(error, RefusedSourceError)):
-            raise error
 
     def _file(self, file: WantedFile) -> None:
         with self._received(file.path, file.size) as (local, size, sha256):
@@ -112,6 +117,25 @@ class Copying:
                 digest.update(chunk)
                 local.write(chunk)
         return size, digest.hexdigest()
+
+
+@contextmanager
+def _threads(count: int) -> Iterator[ThreadPoolExecutor]:
+    """Threads that begin nothing more after an error."""
+    threads = ThreadPoolExecutor(count, "mirror")
+    try:
+        yield threads
+    finally:
+        threads.shutdown(wait=True, cancel_futures=True)
+
+
+def _await(copies: Collection[Future[None]]) -> None:
+    """Returns once all of these have ended, or raises the first error."""
+    wait(copies, return_when=FIRST_EXCEPTION)
+    failures = [error for one in copies if one.done() and (error := one.exception())]
+    # what refuses the source counts more than what can be transient
+    for error in sorted(failures, key=lambda error: not isinstance(error, RefusedSourceError)):
+        raise error
 
 
 def check_segment(local: BinaryIO, segment: Segment, name: str) -> None:

@@ -8,12 +8,14 @@ import random
 import shutil
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 
 from pypi_assets.journal.segment_files import Manifest, segment_path
 from pypi_assets.mirror.chains import StreamPlan, copy_stream, held_manifest, plan_stream
-from pypi_assets.mirror.copying import Copying, is_segment
+from pypi_assets.mirror.copying import Copying, FileGroup, is_segment
 from pypi_assets.mirror.errors import (
     BehindError,
     ForkError,
@@ -157,15 +159,20 @@ class Mirror:
                 " held: it was set back, or is a mirror that lags"
             )
         plans = [plan_stream(self.source, self.storage, head, at_once=self.at_once) for head in wanted.heads.values()]
-        versions = [
-            fetch_version(self.source, dataset, named)
+        self._copy(self._publications(wanted), plans, held)
+        self.storage.put(PUBLISHED, content)
+        return wanted, True
+
+    def _publications(self, wanted: PublishedState) -> list[Publication]:
+        """What dumps and LevelDB versions consist of: the versions first, since answers come from them."""
+        fetches: list[Callable[[], Publication]] = [
+            partial(fetch_version, self.source, dataset, named)
             for dataset, entries in wanted.leveldbs.items()
             for named in entries
         ]
-        dumps = [fetch_dump(self.source, named) for named in wanted.dumps]
-        self._copy(versions, dumps, plans, held)
-        self.storage.put(PUBLISHED, content)
-        return wanted, True
+        fetches += [partial(fetch_dump, self.source, named) for named in wanted.dumps]
+        with ThreadPoolExecutor(self.at_once, "publications") as threads:
+            return list(threads.map(lambda fetch: fetch(), fetches))
 
     def _held(self) -> PublishedState | None:
         try:
@@ -173,29 +180,28 @@ class Mirror:
         except (NotFoundError, RefusedSourceError):
             return None
 
-    def _copy(
-        self,
-        versions: list[Publication],
-        dumps: list[Publication],
-        plans: list[StreamPlan],
-        held: PublishedState | None,
-    ) -> None:
+    def _copy(self, publications: list[Publication], plans: list[StreamPlan], held: PublishedState | None) -> None:
         copying = Copying(self.source, self.storage, self.at_once, self._copied, self.sleep)
+        objects = {one.root: self._new_objects(one) for one in publications}
         known = self._known(held)
-        missing = {one.root: self._missing(copying, one, known) for one in (*versions, *dumps)}
+        missing = {one.root: self._missing(copying, one, known) for one in publications}
         self._require_space(
             sum({file.path: file.size for files in missing.values() for file in files}.values())
             + sum(manifest.content_bytes // 8 for plan in plans for manifest in plan.manifests)
         )
-        copied: set[str] = set()
-        for publication in (*versions, *dumps):
-            files = [file for file in missing[publication.root] if file.path not in copied]
-            copying.files(files)
-            copied.update(file.path for file in files)
-            for path, content in publication.objects:
-                self._put_object(path, content)
+        wanted: set[str] = set()
+        groups = []
+        for publication in publications:
+            files = tuple(file for file in missing[publication.root] if file.path not in wanted)
+            wanted.update(file.path for file in files)
+            groups.append(FileGroup(files, partial(self._put_objects, objects[publication.root])))
+        copying.groups(groups)
         for plan in plans:
             copy_stream(copying, plan, holds=self._holds_segment)
+
+    def _put_objects(self, objects: Iterable[tuple[str, bytes]]) -> None:
+        for path, content in objects:
+            self.storage.put(path, content)
 
     def _known(self, held: PublishedState | None) -> set[WantedFile]:
         """The files of what is held, which were checked when they were copied."""
@@ -224,19 +230,22 @@ class Mirror:
         with self.storage.open(path) as stored:
             return is_segment(stored, segment)
 
-    def _put_object(self, path: str, content: bytes) -> None:
-        """Puts a manifest or an input list. One that is there already never becomes another one."""
-        try:
-            if (own := self.storage.get(path)) == content:
-                return
-        except NotFoundError:
-            own = None
-        if own is not None:
-            raise ForkError(
-                f"{self.source.name}/{path} is not the one that is held, though none is ever replaced: the source began"
-                " again, or what is held is damaged. It stays; use an empty storage for this source, or delete the file"
-            )
-        self.storage.put(path, content)
+    def _new_objects(self, publication: Publication) -> list[tuple[str, bytes]]:
+        """The manifest or input lists of a publication that are not there. One that is there never becomes another."""
+        found = []
+        for path, content in publication.objects:
+            try:
+                own = self.storage.get(path)
+            except NotFoundError:
+                found.append((path, content))
+                continue
+            if own != content:
+                raise ForkError(
+                    f"{self.source.name}/{path} is not the one that is held, though none is ever replaced: the source"
+                    " began again, or what is held is damaged. It stays; use an empty storage for this source, or"
+                    " delete the file"
+                )
+        return found
 
     def _require_space(self, size: int) -> None:
         if self.storage.root is None:

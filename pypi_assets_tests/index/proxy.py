@@ -38,6 +38,7 @@ def proxying() -> Iterator[Proxy]:
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True
         timeout = 10
 
         def is_welcome(self) -> bool:

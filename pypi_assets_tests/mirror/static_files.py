@@ -28,6 +28,7 @@ def static_files(folder: Path) -> Iterator[StaticFiles]:
 
     class Handler(SimpleHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True  # or else each answer waits some 40 ms for the client to confirm its headers
 
         def do_GET(self) -> None:
             path = self.path.lstrip("/")

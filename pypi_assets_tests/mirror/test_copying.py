@@ -2,6 +2,7 @@
 
 import hashlib
 import io
+import threading
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import zstandard
 
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.journal.segment_files import Manifest, segment_path
-from pypi_assets.mirror.copying import ATTEMPTS, Copying, check_segment, is_segment
+from pypi_assets.mirror.copying import ATTEMPTS, Copying, FileGroup, check_segment, is_segment
 from pypi_assets.mirror.errors import SourceError, VanishedError, WrongContentError
 from pypi_assets.mirror.sources import open_source
 from pypi_assets.mirror.wanted import WantedFile
@@ -44,6 +45,29 @@ def test_files_are_copied_a_few_at_once(served: StaticFiles, tmp_path: Path) -> 
     assert one.holds(wanted("f3", files["f3"]))
     assert not one.holds(wanted("f3", files["f4"]))
     assert not one.holds(wanted("gone", b""))
+
+
+def test_a_group_is_done_once_it_is_there_and_no_thread_waits_for_that(served: StaticFiles, tmp_path: Path) -> None:
+    """The last file of the first group comes only after one of the second was requested."""
+    one, requested = copying(served, tmp_path), threading.Event()
+    for name in "abc":
+        (served.folder / name).write_bytes(name.encode())
+
+    def held_up(path: str) -> None:
+        if path == "c":
+            requested.set()
+        elif path == "a":
+            assert requested.wait(20)
+
+    served.before = held_up
+    done: list[set[str]] = []
+    note = lambda: done.append({found.path for found in one.storage.list()})  # noqa: E731
+    one.groups([FileGroup((wanted("a", b"a"), wanted("b", b"b")), note), FileGroup((wanted("c", b"c"),), note)])
+    assert {"a", "b"} <= done[0]
+    assert done[1] == {"a", "b", "c"}
+    with pytest.raises(VanishedError):
+        one.groups([FileGroup((wanted("gone", b""),), note), FileGroup((wanted("a", b"a"),), note)])
+    assert len(done) == 2
 
 
 @pytest.mark.parametrize("answer", [send(b"good!"), send(b"god"), send(b"evil"), send(b""), send_endlessly])
