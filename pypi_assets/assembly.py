@@ -34,7 +34,7 @@ from pypi_assets.index.urls import redact
 from pypi_assets.progress import Progress
 from pypi_assets.setting_variables import read_variables
 from pypi_assets.settings import AUTO_HOSTS, Settings, is_loopback
-from pypi_assets.storage.root_owner import require_owner
+from pypi_assets.storage.root_owner import require_no_mirror, require_owner
 from pypi_assets.storage.store import Storage, open_storage
 
 _CHANGELOG_CALLS_PER_SECOND = 1.0  # PyPI's wish
@@ -128,10 +128,11 @@ def catalog_to_read(settings: Settings) -> Catalog:
 def storage_from(settings: Settings, catalog: Catalog | None = None, *, read_only: bool = False) -> Storage:
     """The object store. For writers it becomes that of the index that `catalog` follows, else of the settings' index.
 
-    Raises StorageError, also where it is another index's.
+    Raises StorageError, also where it is another index's, or a mirror's.
     """
     storage = open_storage(settings.resolved_storage_url, read_only=read_only)
     if not read_only:
+        require_no_mirror(storage)
         known = None
         if catalog is not None:
             with catalog.read() as connection:

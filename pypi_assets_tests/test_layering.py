@@ -95,6 +95,7 @@ MAY_IMPORT = {
         "leveldbs",
         "lookup",
         "locks",
+        "mirror",
         "resolve",
         "storage",
         "upkeep",

@@ -32,7 +32,7 @@ def journal_replay_command(
     if storage_url is None:
         settings = load_settings()
         with existing_catalog(settings) as own:
-            storage = storage_from(settings, own)
+            storage = storage_from(settings, own, read_only=True)
     else:
         storage = open_other(storage_url)
     catalog = open_catalog(database_url)

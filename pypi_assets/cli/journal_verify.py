@@ -64,7 +64,7 @@ def journal_sign_command(key_file: Path) -> None:
     from pypi_assets.journal.segment_files import read_head
     from pypi_assets.journal.signing import CheckpointError, load_private_key, sign_checkpoint
 
-    key, storage = load_private_key(key_file), _storage()
+    key, storage = load_private_key(key_file), _storage(read_only=False)
     heads = {stream: read_head(storage, stream.value) for stream in Stream}
     signed = [sign_checkpoint(storage, stream, key) for stream, head in heads.items() if head and head.number]
     if not signed:
@@ -73,13 +73,13 @@ def journal_sign_command(key_file: Path) -> None:
         print_message(f"{head.stream}: signed up to serial {head.end:,}")
 
 
-def _storage() -> "Storage":
+def _storage(*, read_only: bool = True) -> "Storage":
     from pypi_assets.assembly import storage_from
     from pypi_assets.settings import load_settings
 
     settings = load_settings()
     with existing_catalog(settings) as catalog:
-        return storage_from(settings, catalog)
+        return storage_from(settings, catalog, read_only=read_only)
 
 
 def _compared(storage: "Storage", url: str, verified: "list[VerifiedStream]") -> "list[ComparedStream]":

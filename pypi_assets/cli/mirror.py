@@ -3,7 +3,7 @@
 import fcntl
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +16,9 @@ from pypi_assets.progress import Progress
 from pypi_assets.terminal import print_json, print_json_line, print_message
 
 if TYPE_CHECKING:
+    from pypi_assets.journal.replay import Replayed
     from pypi_assets.mirror.following import Round
+    from pypi_assets.settings import Settings
 
 _LEAST_INTERVAL_S = 1.0
 
@@ -25,8 +27,8 @@ _LEAST_INTERVAL_S = 1.0
 def mirror_group() -> None:
     """Follow another instance's published files, without crawling.
 
-    The mirror answers look-ups, pages and the Simple index of the latest serial. It needs neither a catalog nor the
-    index.
+    The mirror answers look-ups, pages and the Simple index of the latest serial at once, and of earlier serials once it
+    has replayed the journal. It never sends a request to the index.
     """
 
 
@@ -46,19 +48,25 @@ def mirror_group() -> None:
 @click.option(
     "--concurrency", default=4, show_default=True, type=click.IntRange(1, 64), help="How many files are copied at once."
 )
+@click.option("--latest-only", is_flag=True, help="Replay no journal: there are no answers of earlier serials.")
 @click.option("--verify", is_flag=True, help="Compare the dumps and LevelDBs that are held with their hashes as well.")
 @JSON
 def mirror_run_command(
-    url: str, interval_s: float, concurrency: int, *, follow: bool, verify: bool, as_json: bool
+    url: str, interval_s: float, concurrency: int, *, follow: bool, latest_only: bool, verify: bool, as_json: bool
 ) -> None:
     """Copy what the instance at URL has published and is not here yet.
 
     URL is the root of its storage, which has published.json. Each file is checked against its manifest, and the journal
     against its chain. What was copied before it was stopped is not copied again.
+
+    Then the journal is replayed into the catalog of the home, or the one of PYPI_ASSETS_DATABASE_URL, for answers of
+    earlier serials. With --follow that goes on next to the copying.
     """
+    from pypi_assets.assembly import catalog_from
     from pypi_assets.index.connections import Network
     from pypi_assets.mirror.following import Mirror
     from pypi_assets.mirror.following import follow as keep_following
+    from pypi_assets.mirror.past import Past, PastFollower
     from pypi_assets.mirror.sources import open_source
     from pypi_assets.settings import load_settings
     from pypi_assets.storage.store import open_storage
@@ -71,7 +79,10 @@ def mirror_run_command(
     )
     source = open_source(url, connections=concurrency, network=network)
     storage = open_storage(settings.resolved_storage_url)
-    with _alone(settings.resolved_home), terminal.progress_shown() as report:
+    with ExitStack() as opened:
+        opened.enter_context(_alone(settings.resolved_home))
+        opened.callback(source.close)
+        report = opened.enter_context(terminal.progress_shown())
         mirror = Mirror(
             source,
             storage,
@@ -80,19 +91,36 @@ def mirror_run_command(
             verify=verify,
             progress=lambda files: report(Progress("files", files, 0)),
         )
-        try:
-            if not follow:
-                _print_round(mirror.run(), as_json=as_json)
-                return
-            keep_following(
-                mirror,
-                interval_s,
-                stop=threading.Event(),
-                done=lambda done: _print_round(done, as_json=as_json, only_changes=True),
-                failed=lambda error, pause_s: print_message(f"{error}\nThe next round begins in {pause_s:.0f} s."),
+        if not follow:
+            _print_round(mirror.run(), as_json=as_json)
+            if not latest_only:
+                catalog = opened.enter_context(closing(catalog_from(settings)))
+                past = Past(storage, catalog, lambda records: report(Progress("records", records, 0)))
+                _print_past(past.catch_up(), as_json=as_json)
+            return
+        # the thread may use the catalog until the process ends
+        past_follower = (
+            None
+            if latest_only
+            else PastFollower(
+                Past(storage, catalog_from(settings)),
+                done=lambda done: _print_past(done, as_json=as_json),
+                failed=lambda error: print_message(f"the journal is not replayed now: {error}"),
             )
-        finally:
-            source.close()
+        )
+
+        def after_round(done: "Round") -> None:
+            _print_round(done, as_json=as_json, only_changes=True)
+            if past_follower is not None:
+                past_follower.wake()
+
+        keep_following(
+            mirror,
+            interval_s,
+            stop=threading.Event(),
+            done=after_round,
+            failed=lambda error, pause_s: print_message(f"{error}\nThe next round begins in {pause_s:.0f} s."),
+        )
 
 
 @command("status", group=mirror_group)
@@ -103,9 +131,11 @@ def mirror_status_command(*, as_json: bool) -> None:
     from pypi_assets.settings import load_settings
     from pypi_assets.storage.store import open_storage
 
-    status = mirror_status(open_storage(load_settings().resolved_storage_url, read_only=True))
+    settings = load_settings()
+    status = mirror_status(open_storage(settings.resolved_storage_url, read_only=True))
+    past = _past(settings)
     if as_json:
-        print_json(asdict(status))
+        print_json(asdict(status) | {"past_from": past and past[0], "past_to": past and past[1]})
         return
     print_message(f"{status.state}: {status.source}")
     if status.index_url is not None:
@@ -115,9 +145,26 @@ def mirror_status_command(*, as_json: bool) -> None:
         print_message(f"{dataset}: version {version}")
     for stream, through in status.journal.items():
         print_message(f"journal, {stream}: up to serial {through}")
+    print_message("earlier serials: " + (f"{past[0]} to {past[1]}" if past else "none yet"))
     print_message(f"complete since: {_time(status.synced_at)}; looked at last: {_time(status.checked_at)}")
     if status.error is not None:
         print_message(f"fails since {_time(status.failing_since)}: {status.error}")
+
+
+def _past(settings: "Settings") -> tuple[int, int] | None:
+    """The serials that the catalog answers for; None where there are none."""
+    from pypi_assets.assembly import existing_catalog_from
+    from pypi_assets.catalog.database import NoCatalogError
+    from pypi_assets.catalog.ledger.range_ledger import complete_serial
+    from pypi_assets.catalog.reports.answerable_serials import first_exact_serial
+
+    try:
+        catalog = existing_catalog_from(settings)
+    except NoCatalogError:
+        return None
+    with closing(catalog), catalog.read() as connection:
+        first, last = first_exact_serial(connection), complete_serial(connection)
+    return None if first is None or first > last else (first, last)
 
 
 def _print_round(done: "Round", *, as_json: bool, only_changes: bool = False) -> None:
@@ -135,6 +182,15 @@ def _print_round(done: "Round", *, as_json: bool, only_changes: bool = False) ->
     if done.unknown_datasets:
         names = ", ".join(done.unknown_datasets)
         print_message(f"not copied, since this version of pypi-assets does not know them: {names}")
+
+
+def _print_past(done: "Replayed | None", *, as_json: bool) -> None:
+    if done is None:
+        return
+    if as_json:
+        print_json_line({"exact_from": done.exact_from, "replayed_to": done.through, "records": done.records})
+        return
+    print_message(f"{done.records:,} records replayed; answers for the serials {done.exact_from} to {done.through}")
 
 
 def _time(at: float | None) -> str:

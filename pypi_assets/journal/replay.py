@@ -4,10 +4,11 @@ The catalog is equal to the one that wrote the journal in what is live, yanked a
 events, and in the log of changes. What is known of visits and pages is not in the journal.
 
 Records are entered some at a time, each time with the place that was reached. So a replay that was stopped goes on
-there; one that was stopped while it read the dump reads that again.
+there; one that was stopped while it read the dump reads that again. What it goes on with has to be the same journal:
+the last manifest of each stream is remembered.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 import orjson
@@ -31,11 +32,14 @@ from pypi_assets.dumps.dump_reader import iter_dump
 from pypi_assets.errors import ExpectedError
 from pypi_assets.journal.cursors import Cursor
 from pypi_assets.journal.reading import Journal
+from pypi_assets.journal.segment_files import Head
 from pypi_assets.storage.root_owner import OWNER
 from pypi_assets.storage.store import Storage
 
 CONSUMER = "replay"
 BATCH_RECORDS = 10_000
+STEP_RECORDS = 1_000_000
+"""After so many records the catalog answers up to what was reached, and the replay goes on."""
 Progress = Callable[[int], None]
 _CONTENT_DEFAULTS = {"provides_extra": [], "stubs": [], "left_out": 0}
 
@@ -67,6 +71,8 @@ class _Position:
     events_since: int = 0
     exact_from: int = 0
     gaps: tuple[tuple[int, int], ...] = field(default=())
+    chains: Mapping[str, tuple[int, int, str]] = field(default_factory=dict)
+    """Of each stream the generation, and number and digest of the last manifest of the journal that was replayed."""
 
     def encode(self) -> str:
         return orjson.dumps(
@@ -77,6 +83,7 @@ class _Position:
                 "events_since": self.events_since,
                 "exact_from": self.exact_from,
                 "gaps": self.gaps,
+                "chains": self.chains,
             }
         ).decode()
 
@@ -84,7 +91,9 @@ class _Position:
     def decode(cls, text: str) -> "_Position":
         fields = orjson.loads(text)
         gaps = tuple((start, until) for start, until in fields.pop("gaps"))
-        return cls(Cursor.parse(fields.pop("after")), gaps=gaps, **fields)
+        places = fields.pop("chains", {}).items()
+        chains = {stream: (generation, number, digest) for stream, (generation, number, digest) in places}
+        return cls(Cursor.parse(fields.pop("after")), gaps=gaps, chains=chains, **fields)
 
 
 def replay(
@@ -107,9 +116,11 @@ def replay(
     if not 0 < through <= end:
         raise ReplayError(f"the journal in {storage.url} cannot be replayed up to serial {through}: it ends at {end}")
     position, began = _begin(storage, catalog, through, from_dump=from_dump)
+    _require_same_chains(journal, heads, position)
     if position.after.serial > through:
         raise ReplayError(f"the catalog has been replayed beyond serial {through} already; begin with a new one")
-    replaying = _Replaying(catalog, position, progress)
+    index_url = orjson.loads(storage.get(OWNER))["index_url"]
+    replaying = _Replaying(catalog, replace(position, chains=_chains(heads)), index_url, progress)
     if not position.is_dump_read:
         replaying.take_dump(storage)
     begin = replaying.position.after
@@ -119,9 +130,10 @@ def replay(
     index = next(head for head in heads if head.stream == Stream.INDEX)
     if replaying.position.dump is None and not begin.serial:
         replaying.position = replace(replaying.position, events_since=index.start)
-    for _, line in journal.lines(begin, heads, through):
+    for (serial, _, _), line in journal.lines(begin, heads, through):
+        replaying.count_step(serial)
         replaying.take(orjson.loads(line))
-    replaying.finish(through, orjson.loads(storage.get(OWNER))["index_url"])
+    replaying.finish(through)
     last = replaying.position
     return Replayed(through, last.exact_from, replaying.count, last.dump, began)
 
@@ -148,6 +160,24 @@ def _begin(storage: Storage, catalog: Catalog, through: int, *, from_dump: bool)
     return position, "from nothing"
 
 
+def _chains(heads: Iterable[Head]) -> dict[str, tuple[int, int, str]]:
+    return {head.stream: (head.generation, head.number, head.digest) for head in heads if head.digest is not None}
+
+
+def _require_same_chains(journal: Journal, heads: Iterable[Head], position: _Position) -> None:
+    """Raises ReplayError where the journal is another one than what was replayed so far. A later generation has the
+    same past."""
+    for head in heads:
+        generation, number, digest = position.chains.get(head.stream, (0, 0, ""))
+        if generation != head.generation:
+            continue
+        if number > head.number or journal.manifest(head, number).digest != digest:
+            raise ReplayError(
+                f"the catalog was replayed from another journal than the one in {journal.storage.url}: segment {number}"
+                f" of the stream {head.stream} differs, or is missing. Name another database, or an empty one"
+            )
+
+
 def _newest_full_dump(storage: Storage, through: int) -> Manifest | None:
     """Of the full dumps that end at `through` or before, the one that ends last and began to read last."""
     manifests = (read_manifest(storage, directory) for directory in committed_directories(storage))
@@ -161,8 +191,10 @@ class _Replaying:
 
     catalog: Catalog
     position: _Position
+    index_url: str
     progress: Progress | None
     count: int = 0
+    _counted: int = 0
     _waiting: ReplayedRecords = field(default_factory=ReplayedRecords)
     _waiting_count: int = 0
     _last: Record | None = None
@@ -196,14 +228,20 @@ class _Replaying:
             elif span not in position.gaps:
                 self.position = replace(position, gaps=(*position.gaps, span))
 
-    def finish(self, through: int, index_url: str) -> None:
+    def count_step(self, serial: int) -> None:
+        """A record of this serial is taken next: where enough were taken, all before the serial counts from now on."""
+        reached = 0 if self._last is None else self._last["serial"]
+        if self.count - self._counted >= STEP_RECORDS and reached < serial:
+            self.finish(reached)
+
+    def finish(self, through: int) -> None:
         """Enters what waits. From now on the catalog answers up to the serial `through`."""
         self._enter()
         done = replace(self.position, after=Cursor.after_serial(through))
 
         def work(connection: Connection) -> None:
             span = ReplayedSpan(
-                index_url,
+                self.index_url,
                 done.events_since,
                 done.exact_from,
                 through,
@@ -214,7 +252,8 @@ class _Replaying:
             self._keep(connection, replace(done, gaps=()))
 
         self.catalog.transact(work)
-        self.position = done
+        self.position = replace(done, gaps=())
+        self._last, self._counted = None, self.count
 
     def _enter(self) -> None:
         records, count = self._waiting, self._waiting_count

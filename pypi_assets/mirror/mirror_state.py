@@ -12,9 +12,9 @@ import orjson
 from pypi_assets.mirror.errors import MirrorError
 from pypi_assets.mirror.wanted import read_state
 from pypi_assets.storage.published import PUBLISHED
+from pypi_assets.storage.root_owner import MIRROR
 from pypi_assets.storage.store import NotFoundError, Storage
 
-MIRROR = "mirror.json"
 FORMAT = 1
 
 

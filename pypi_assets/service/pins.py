@@ -8,13 +8,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
-from pypi_assets.catalog.database import Catalog
+from pypi_assets.catalog.database import Catalog, CatalogError
 from pypi_assets.catalog.ledger.epochs import epoch_of
+from pypi_assets.catalog.ledger.range_ledger import complete_serial
 from pypi_assets.catalog.reports.answerable_serials import NotExactError
 from pypi_assets.catalog.reports.moments import TIME_PATTERN, Moment, NoMomentError, parse_moment, serial_of
 from pypi_assets.catalog.reports.serials_of_times import time_of
 from pypi_assets.service.answers import Answer, Lasting, StreamedAnswer, redirect
-from pypi_assets.service.problems import ProblemError, bad_parameter
+from pypi_assets.service.problems import ProblemError, bad_parameter, unavailable
 from pypi_assets.service.remembered import Target
 from pypi_assets.service.service import Service
 
@@ -73,13 +74,13 @@ def answer_at(
     is not remembered.
 
     Raises a ProblemError: 404 where the catalog is not exact at the serial, or it never had this epoch; 410 where the
-    epoch is over.
+    epoch is over; 503 where a mirror has not replayed it yet.
     """
     catalog = service.require_catalog()
     target = None if accept is None else (raw_path, query, accept)
     if target is not None and (known := _known(service, catalog, pin, target)) is not None:
         return known
-    serial = _exact_serial(catalog, pin)
+    serial = exact_serial(service, catalog, pin.moment)
     with catalog.read() as connection:
         epoch, at = epoch_of(connection, serial), time_of(connection, serial)
     if pin.epoch is None:
@@ -136,8 +137,38 @@ def _require_epoch(pin: Pin, serial: int, epoch: int) -> None:
     )
 
 
-def _exact_serial(catalog: Catalog, pin: Pin) -> int:
+def exact_serial(service: Service, catalog: Catalog, moment: Moment, parameter: str = "at") -> int:
+    """The serial at which a question about `moment`, the value of `parameter`, is answered.
+
+    Raises a ProblemError: 404 where the catalog is not exact there, 503 where a mirror has not replayed it yet.
+    """
+    reached, end = _replayed(service, catalog)
+    if isinstance(moment, int) and reached < moment <= end:
+        raise _not_replayed(f"serial {moment}", reached, end)
     try:
-        return serial_of(catalog, pin.moment)
+        serial = serial_of(catalog, moment)
     except NotExactError as error:
-        raise ProblemError(404, "not-exact", str(error), parameter="at") from None
+        raise ProblemError(404, "not-exact", str(error), parameter=parameter) from None
+    except CatalogError:
+        if end:
+            raise _not_replayed(str(moment), reached, end) from None
+        raise
+    if not isinstance(moment, int) and serial == reached < end:  # what is not replayed yet can be of that time
+        raise _not_replayed(moment.isoformat(), reached, end)
+    return serial
+
+
+def _replayed(service: Service, catalog: Catalog) -> tuple[int, int]:
+    """How far a mirror has replayed the journal, and how far it will; 0 and 0 where this is no mirror."""
+    if service.journal_end is None:
+        return 0, 0
+    with catalog.read() as connection:
+        return complete_serial(connection), service.journal_end
+
+
+def _not_replayed(what: str, reached: int, end: int) -> ProblemError:
+    return unavailable(
+        f"this mirror has replayed the journal up to serial {reached} of {end}: the answer at {what} is there once it"
+        " has come that far",
+        "not-replayed-yet",
+    )

@@ -50,6 +50,7 @@ TITLES = {
     "refused": "This is refused",
     "not-built-yet": "The dataset is not built yet",
     "no-catalog": "There is no catalog",
+    "not-replayed-yet": "The mirror has not come that far yet",
     "unavailable": "A part that is needed does not answer",
     "too-slow": "The answer took too long",
     "internal": "The service has a defect",

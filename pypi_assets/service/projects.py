@@ -4,7 +4,8 @@ from packaging.utils import canonicalize_name
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.routing import Route
 
-from pypi_assets.catalog.database import CatalogError
+from pypi_assets.catalog.database import Catalog, CatalogError
+from pypi_assets.catalog.ledger.range_ledger import complete_serial
 from pypi_assets.leveldbs.format.errors import NoVersionError
 from pypi_assets.lookup.catalog_hints import past_project_hints
 from pypi_assets.lookup.depgraph_reader import DepgraphReader
@@ -73,9 +74,16 @@ def _facts(service: Service, datasets: OpenSet, name: str) -> tuple[ProjectFacts
     if catalog is None:
         return None, not service.has_catalog
     try:
+        if service.journal_end is not None and _complete(catalog) < datasets.serial:
+            return None, False  # a mirror that still replays what its datasets have
         return facts_at(catalog, datasets.serial, name), True
     except (CatalogError, SQLAlchemyError):
         return None, False
+
+
+def _complete(catalog: Catalog) -> int:
+    with catalog.read() as connection:
+        return complete_serial(connection)
 
 
 def _version(service: Service, call: Call[VersionParameters]) -> Answer:

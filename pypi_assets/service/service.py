@@ -15,8 +15,10 @@ from sqlalchemy.exc import SQLAlchemyError
 from pypi_assets.assembly import catalog_to_read, storage_from
 from pypi_assets.catalog.database import Catalog, CatalogError, NoCatalogError
 from pypi_assets.errors import FIRST_COMMANDS
+from pypi_assets.journal.segment_files import JournalDamagedError
 from pypi_assets.leveldbs.format.errors import LeveldbError
 from pypi_assets.lookup.published_sets import OpenSet, PublishedSets
+from pypi_assets.mirror.past import journal_end
 from pypi_assets.resolve.solvability_days import StoredDays
 from pypi_assets.service.problems import unavailable
 from pypi_assets.service.published_changes import PublishedChanges
@@ -52,6 +54,7 @@ class Service:
     _former: list[OpenSet] = field(default_factory=list)
     _catalog: Catalog | None = None
     _is_without_catalog: bool = False
+    _journal_end: int | None = None
     _opening: threading.Lock = field(default_factory=threading.Lock)
     _closing: threading.Event = field(default_factory=threading.Event)
 
@@ -104,9 +107,20 @@ class Service:
                 self._keep(opened)
             return opened
 
+    @property
+    def journal_end(self) -> int | None:
+        """The serial up to which a mirror replays the journal into its catalog; None where this is no mirror."""
+        return self._journal_end
+
     def require_catalog(self) -> Catalog:
         """The catalog. Raises a ProblemError where there is none."""
         if self._catalog is None:
+            if self._journal_end is not None:
+                raise unavailable(
+                    "this mirror answers no earlier serial yet: `pypi-assets mirror run` replays the journal for that,"
+                    " unless it has --latest-only",
+                    "no-catalog",
+                )
             raise unavailable(self.problems.get("catalog") or "this service has no catalog", "no-catalog")
         return self._catalog
 
@@ -123,7 +137,7 @@ class Service:
     def follow(self) -> None:
         """Opens what has been published since the last look, and the catalog where it was not open yet."""
         with self._opening:
-            self._note("storage", self._open_newest_set)
+            self._note("storage", self._follow_storage)
             if self._catalog is None:
                 self._note("catalog", self._open_catalog)
 
@@ -152,7 +166,7 @@ class Service:
     def _note(self, part: str, step: Callable[[], None]) -> None:
         try:
             step()
-        except (LeveldbError, StorageError, CatalogError, SQLAlchemyError, OSError) as error:
+        except (LeveldbError, StorageError, JournalDamagedError, CatalogError, SQLAlchemyError, OSError) as error:
             if self.problems.get(part) != str(error):
                 _log.warning("%s: %s", part, error)
             self.problems[part] = str(error)
@@ -162,11 +176,15 @@ class Service:
         else:
             self.problems.pop(part, None)
 
-    def _open_newest_set(self) -> None:
+    def _follow_storage(self) -> None:
+        storage = storage_from(self.settings, read_only=True)
         if self._sets is None:
-            storage = storage_from(self.settings, read_only=True)
             self._sets = PublishedSets(storage, self.settings.leveldbs_dir)
-        newest = self._sets.open_newest(self._present)
+        self._open_newest_set(self._sets)
+        self._journal_end = journal_end(storage)
+
+    def _open_newest_set(self, sets: PublishedSets) -> None:
+        newest = sets.open_newest(self._present)
         if newest is None or self._closing.is_set():
             return
         before, self._present = self._present, newest

@@ -1,6 +1,7 @@
 """Which index a storage root belongs to: the object `index.json` in it names its URL, and a root belongs to one index.
 
-The catalog names its index as well. This keeps two catalogs, each with an index of its own, from one root.
+The catalog names its index as well. This keeps two catalogs, each with an index of its own, from one root. The object
+`mirror.json` marks a root that follows another one: nothing else writes there.
 """
 
 import json
@@ -8,6 +9,7 @@ import json
 from pypi_assets.storage.store import NotFoundError, Storage, StorageError
 
 OWNER = "index.json"
+MIRROR = "mirror.json"
 
 
 def require_owner(storage: Storage, index_url: str) -> None:
@@ -26,4 +28,13 @@ def require_owner(storage: Storage, index_url: str) -> None:
         raise StorageError(
             f"the storage {storage.url} belongs to the index {owner}, not to {index_url}: give this index a storage of"
             f" its own, or set PYPI_ASSETS_INDEX_URL back; where nothing else is in it, delete {OWNER}"
+        )
+
+
+def require_no_mirror(storage: Storage) -> None:
+    """Raises StorageError where the root is a mirror's."""
+    if storage.exists(MIRROR):
+        raise StorageError(
+            f"the storage {storage.url} is a mirror's, which `pypi-assets mirror run` alone writes: use a home and a"
+            " storage of its own for what is to crawl and publish"
         )

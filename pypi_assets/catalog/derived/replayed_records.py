@@ -16,10 +16,12 @@ from pypi_assets.catalog.database import at_a_time, insert_missing, lock_rows, s
 from pypi_assets.catalog.derived.file_history import UNEXPLAINED
 from pypi_assets.catalog.derived.file_updates import REPLACED
 from pypi_assets.catalog.derived.recompute import UNEXPLAINED_CHANGES
-from pypi_assets.catalog.ledger.range_ledger import RangeState
+from pypi_assets.catalog.derived.replayed_changes import changed_serials, renamed_projects, shown_files
+from pypi_assets.catalog.ledger.epochs import note_change, note_changed_projects
+from pypi_assets.catalog.ledger.range_ledger import RangeState, complete_serial, lock_state
 from pypi_assets.catalog.observed.kept_aside import Source
 from pypi_assets.catalog.observed.projects import enter_projects, project_ids
-from pypi_assets.catalog.reads.file_counts import recount_files
+from pypi_assets.catalog.reads.file_counts import counting_files, recount_files
 from pypi_assets.catalog.reads.name_lists import store_lists
 from pypi_assets.catalog.reads.past_generations import keep_past_generations
 from pypi_assets.catalog.reads.read_outcomes import READ_LATE, Outcome
@@ -104,13 +106,38 @@ class ReplayedRecords:
 
 
 def enter_records(connection: Connection, records: ReplayedRecords, known_since: int) -> None:
-    """Enters these records. All events of new projects above `known_since` are in the journal."""
+    """Enters these records. All events of new projects above `known_since` are in the journal.
+
+    Where they change the past of serials that are complete already, these have a new epoch.
+    """
     shown = {record["normalized"]: record for record in records.observed.values()}
     named = records.names | {name: record["project"] for name, record in shown.items()}
     named |= {key[0]: record["project"] for key, record in records.content.items() if key[0] not in named}
     enter_projects(connection, [(name, known_since) for name in named.values()])
     ids = project_ids(connection, sorted(named))
-    _name_projects(connection, shown.values(), ids)
+    if not (complete := complete_serial(connection)):
+        _enter_rows(connection, records, shown.values(), ids)
+        return
+    places = {(ids[normalized], filename) for normalized, filename in records.observed.keys() | records.content.keys()}
+    before = shown_files(connection, places, ids.values())
+    with counting_files(connection, sorted(before.facts)) as entered:
+        unexplained = _enter_rows(connection, records, shown.values(), ids)
+        after = shown_files(connection, places, ids.values())
+        entered += after.facts.keys() - before.facts.keys()
+    add_counts(connection, {UNEXPLAINED_CHANGES: unexplained})
+    serials = [*changed_serials(before, after), *(serial for _, serial, _, _ in records.log)]
+    if changed := [serial for serial in serials if serial <= complete]:
+        lock_state(connection, exclusive=False)
+        note_change(connection, min(changed), complete)
+    note_changed_projects(connection, renamed_projects(before, after))
+
+
+def _enter_rows(
+    connection: Connection, records: ReplayedRecords, shown: Collection[Record], ids: Mapping[str, int]
+) -> int:
+    """Enters the rows of these records; `shown` has the last one of each project. Returns how many of the changes that
+    are new are unexplained."""
+    _name_projects(connection, shown, ids)
     unread = _enter_files(connection, records.observed, records.replaced_at, ids)
     files = _stored_files(connection, records.observed.keys() | records.content.keys(), ids)
     _enter_contents(connection, records.content, files, unread)
@@ -118,10 +145,12 @@ def enter_records(connection: Connection, records: ReplayedRecords, known_since:
         {"distribution_id": files[key].id, "serial": serial, "cause": cause, "logged_serial": logged}
         for key, serial, cause, logged in records.log
     ]
-    insert_missing(connection, changes, rows)
+    insert_missing(connection, changes, [row for row in rows if row["cause"] != UNEXPLAINED])
+    unexplained = insert_missing(connection, changes, [row for row in rows if row["cause"] == UNEXPLAINED])
     _enter_intervals(connection, records.observed, files)
     _enter_followed(connection, {ids[name]: spans for name, spans in records.followed.items()})
     _enter_events(connection, records, ids)
+    return unexplained
 
 
 def _name_projects(connection: Connection, shown: Iterable[Record], ids: Mapping[str, int]) -> None:
@@ -350,7 +379,7 @@ class ReplayedSpan:
 
 def finish_replay(connection: Connection, span: ReplayedSpan, now: float) -> None:
     """What was entered counts from now on: the ledger has it as complete and sealed ranges, one for all of it and one
-    more for each gap. It stands for a full crawl."""
+    more for each gap. It stands for a full crawl. It can be called again for a later span of the same catalog."""
     state = {
         "id": 1,
         "index_url": span.index_url,
@@ -362,16 +391,22 @@ def finish_replay(connection: Connection, span: ReplayedSpan, now: float) -> Non
     }
     insert_missing(connection, catalog_state, [state])
     connection.execute(update(catalog_state).values(events_through=span.through, follows_all=span.follows_all))
-    begun = int(connection.scalar(select(func.max(serial_ranges.c.end))) or 0)
+    begun = complete_serial(connection)
     gaps = {start - 1: until for start, until in span.gaps if begun <= start - 1 < span.through}
     edges = sorted({begun, *gaps, span.through})
+    done = {"state": RangeState.COMPLETE, "sealed": True, "completed_at": now}
     for start, end in pairwise(edges):
-        row = {"start": start, "end": end, "state": RangeState.COMPLETE, "sealed": True, "requested_at": now}
-        connection.execute(insert(serial_ranges).values(**row, completed_at=now, exact_from=gaps.get(start)))
+        if 0 < start == begun and start not in gaps:
+            of = serial_ranges.c
+            connection.execute(update(serial_ranges).where(of.end == begun).values(end=end, completed_at=now))
+            continue
+        row: dict[str, Any] = {"start": start, "end": end, "requested_at": now, "exact_from": gaps.get(start)}
+        connection.execute(insert(serial_ranges).values(**row, **done))
     if span.follows_all and not connection.scalar(select(exists(select(full_crawls.c.id)))):
         row = {"serial": edges[-1], "selection": "[]", "opened_at": now, "listed_at": now, "completed_at": now}
         connection.execute(insert(full_crawls).values(**row, with_history=span.exact_from == 0 == span.events_since))
-    _count_again(connection)
+    if not begun:
+        _count_again(connection)
 
 
 def _count_again(connection: Connection) -> None:

@@ -8,8 +8,6 @@ from msgspec import Meta
 from starlette.routing import Route
 
 from pypi_assets.catalog.ledger.epochs import epoch_of
-from pypi_assets.catalog.reports.answerable_serials import NotExactError
-from pypi_assets.catalog.reports.moments import serial_of
 from pypi_assets.catalog.reports.serials_of_times import time_of
 from pypi_assets.locks.environments import PLATFORMS
 from pypi_assets.resolve.blame import changed_pins
@@ -17,7 +15,7 @@ from pypi_assets.resolve.formats.json_answer import ChosenReleaseResult, Resolut
 from pypi_assets.resolve.targets import PYTHONS
 from pypi_assets.service.operations import Parameters
 from pypi_assets.service.pages.page import Content, Page, View, page_routes
-from pypi_assets.service.pins import PIN_ACCEPTS, Pinned, parse_pin
+from pypi_assets.service.pins import PIN_ACCEPTS, Pinned, exact_serial, parse_pin
 from pypi_assets.service.problems import ProblemError, bad_parameter
 from pypi_assets.service.resolutions import (
     DEFAULT_PLATFORM,
@@ -127,11 +125,10 @@ def _pinned(service: Service, text: str) -> Pinned:
     """The other moment. Raises ProblemError."""
     catalog = service.require_catalog()
     try:
-        serial = serial_of(catalog, parse_pin(text.strip()).moment)
-    except NotExactError as error:
-        raise ProblemError(404, "not-exact", str(error), parameter="than") from None
+        moment = parse_pin(text.strip()).moment
     except ProblemError as error:
         raise bad_parameter("than", error.problem.detail, PIN_ACCEPTS) from None
+    serial = exact_serial(service, catalog, moment, "than")
     with catalog.read() as connection:
         return Pinned(catalog, serial, epoch_of(connection, serial), time_of(connection, serial))
 

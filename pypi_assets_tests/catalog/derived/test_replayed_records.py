@@ -17,6 +17,7 @@ from pypi_assets.catalog.derived.replayed_records import (
     follows_some,
     has_rows,
 )
+from pypi_assets.catalog.ledger.epochs import epoch_of
 from pypi_assets.catalog.ledger.range_ledger import complete_serial, inexact_spans, read_state, sealed_end
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.publications.dump_rows import CONTENT, content_rows
@@ -182,6 +183,28 @@ def test_it_counts_once_it_is_finished(catalog: Catalog) -> None:
         assert complete_serial(connection) == 20
         assert count_differences(connection) == {}
         assert not follows_some(connection)
+
+
+def test_what_changes_the_past_of_complete_serials_has_a_new_epoch(catalog: Catalog) -> None:
+    """And what only goes on does not."""
+    enter(catalog, observed(3), observed(5, "other.zip"), content(5, READ))
+    with catalog.write() as connection:
+        finish_replay(connection, ReplayedSpan("https://index.example.org/simple/", 0, 0, 10, follows_all=True), 1.0)
+    enter(catalog, observed(12, live=[[3, 12]], cause="remove file"), observed(13, "new.zip", cause="unexplained"))
+    assert epochs_at(catalog) == [*range(11)]
+    enter(catalog, observed(14, "other.zip", of_serial=6, live=[[5, 6]], cause="corrected"))
+    assert epochs_at(catalog) == [0, 1, 2, 3, 4, 5, 11, 11, 11, 11, 11]
+    enter(catalog, content(15, READ | {"modules": ["late"]}, of_serial=15))
+    assert epochs_at(catalog) == [0, 1, 2, *[12] * 8]
+    enter(catalog, observed(16, "new.zip", project="DEMO", live=[[13, None]]))
+    assert epochs_at(catalog) == [0, 1, 2, *[13] * 8]
+    with catalog.read() as connection:
+        assert count_differences(connection) == {}
+
+
+def epochs_at(catalog: Catalog) -> list[int]:
+    with catalog.read() as connection:
+        return [epoch_of(connection, serial) for serial in range(11)]
 
 
 def test_many_files_take_a_bounded_number_of_statements(tmp_path: Path) -> None:

@@ -1,0 +1,98 @@
+"""What replayed records change of the past: the catalog's answers at serials that were complete before.
+
+The same is read of the files before and after records were entered, so that no kind of record is forgotten here.
+"""
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, select
+
+from pypi_assets.catalog.database import at_a_time, sent_rows
+from pypi_assets.catalog.derived.project_state import Interval
+from pypi_assets.catalog.derived.stored_files import intervals_of_files
+from pypi_assets.catalog.tables import (
+    distribution_data,
+    distributions,
+    followed_intervals,
+    live_intervals,
+    projects,
+    yanked_intervals,
+)
+
+_FACTS = (
+    *("release_id", "generation", "url", "sha256", "size", "uploaded_at", "requires_python", "yanked_reason"),
+    "core_metadata_sha256",
+)
+_READ = (
+    *("outcome", "error_kind", "extractor_version", "metadata_version", "requires_python", "requires_dist_id"),
+    *("modules_id", "details", "shared_details_id"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FollowedSpan(Interval):
+    """When a project is followed, with the first serial that there is an answer for."""
+
+    exact_from: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ShownFiles:
+    """Files and projects as they are shown, by their ids. Facts and names are shown at each serial at which the file is
+    live; what the status of a project was follows from events."""
+
+    facts: Mapping[int, tuple[Any, ...]]
+    live: Mapping[int, tuple[Interval, ...]]
+    yanked: Mapping[int, tuple[Interval, ...]]
+    names: Mapping[int, str]
+    followed: Mapping[int, tuple[FollowedSpan, ...]]
+
+
+def shown_files(
+    connection: Connection, places: Collection[tuple[int, str]], of_projects: Collection[int]
+) -> ShownFiles:
+    """How files, by the ids of their projects and their names, and projects are shown."""
+    files, read = distributions.c, distribution_data.c
+    sent, is_sent = sent_rows(connection, (files.project_id, files.filename), sorted(places))
+    query = select(files.id, *(files[name] for name in _FACTS), *(read[name] for name in _READ))
+    joined = sent.join(distributions, is_sent).outerjoin(distribution_data, read.distribution_id == files.id)
+    facts = {row[0]: tuple(row[1:]) for row in connection.execute(query.select_from(joined))}
+    ids = sorted(facts)
+    names: dict[int, str] = {}
+    followed: dict[int, tuple[FollowedSpan, ...]] = {}
+    of, span = projects.c, followed_intervals.c
+    for some in at_a_time(sorted(of_projects)):
+        named = select(of.id, of.name).where(of.id.in_(some))
+        names |= {row.id: row.name for row in connection.execute(named)}
+        spans = select(span.project_id, span.start, span.end, span.exact_from).where(span.project_id.in_(some))
+        for id_, start, end, exact_from in connection.execute(spans.order_by(span.project_id, span.start)):
+            followed[id_] = (*followed.get(id_, ()), FollowedSpan(start, end, exact_from))
+    live, yanked = (intervals_of_files(connection, table, ids) for table in (live_intervals, yanked_intervals))
+    return ShownFiles(facts, live, yanked, names, followed)
+
+
+def changed_serials(before: ShownFiles, after: ShownFiles) -> Iterator[int]:
+    """The serials from which on files are shown otherwise than before, in no order."""
+    for id_, facts in after.facts.items():
+        live = before.live.get(id_, ()), after.live.get(id_, ())
+        yield from _differing(*live)
+        yield from _differing(before.yanked.get(id_, ()), after.yanked.get(id_, ()))
+        if before.facts.get(id_, facts) != facts:
+            yield from (interval.start for intervals in live for interval in intervals)
+    for id_, spans in after.followed.items():
+        yield from _differing(before.followed.get(id_, ()), spans)
+        exact = ({one.exact_from for one in of} for of in (before.followed.get(id_, ()), spans))
+        yield from (serial for serial in set.symmetric_difference(*exact) if serial is not None)
+
+
+def renamed_projects(before: ShownFiles, after: ShownFiles) -> list[int]:
+    """The projects whose name is another one than before."""
+    return sorted(id_ for id_, name in before.names.items() if after.names.get(id_) != name)
+
+
+def _differing(before: Collection[Interval], after: Collection[Interval]) -> Iterator[int]:
+    """The serials at which intervals begin or end in one of the two alone."""
+    edges = [{(edge, getattr(one, edge)) for one in of for edge in ("start", "end")} for of in (before, after)]
+    yield from (serial for _, serial in edges[0] ^ edges[1] if serial is not None)

@@ -1,0 +1,81 @@
+"""The past of a mirror: the journal that it holds, replayed into a catalog of its own, from which earlier serials are
+answered.
+
+It only ever adds to what was replayed, so it can be stopped at any moment. Copying never waits for it.
+"""
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from pypi_assets.catalog.database import Catalog
+from pypi_assets.catalog.ledger.range_ledger import complete_serial
+from pypi_assets.errors import ExpectedError
+from pypi_assets.journal.reading import Journal, NoJournalError
+from pypi_assets.journal.replay import Progress, Replayed, replay
+from pypi_assets.storage.root_owner import MIRROR
+from pypi_assets.storage.store import Storage
+
+
+def journal_end(storage: Storage) -> int | None:
+    """The serial up to which a mirror holds the journal, so that its past can be replayed; 0: it holds none. None where
+    the storage is no mirror's.
+    """
+    if not storage.exists(MIRROR):
+        return None
+    journal = Journal(storage)
+    try:
+        return min(head.through for head in journal.heads())
+    except NoJournalError:
+        return 0
+
+
+@dataclass(frozen=True)
+class Past:
+    """Replays what a mirror's `storage` holds into `catalog`. `progress` receives the number of records so far."""
+
+    storage: Storage
+    catalog: Catalog
+    progress: Progress | None = None
+
+    def catch_up(self) -> Replayed | None:
+        """Replays what is new; None where nothing is. Raises ReplayError, JournalDamagedError, CatalogError."""
+        end = journal_end(self.storage)
+        with self.catalog.read() as connection:
+            reached = complete_serial(connection)
+        if not end or end == reached:
+            return None
+        return replay(self.storage, self.catalog, progress=self.progress)
+
+
+@dataclass
+class PastFollower:
+    """Catches up in a thread, each time that it is woken, for as long as the process lives.
+
+    `done` receives what was replayed. `failed` receives an error; the next time it is tried again.
+    """
+
+    past: Past
+    done: Callable[[Replayed], None]
+    failed: Callable[[Exception], None]
+
+    def __post_init__(self) -> None:
+        self._woken = threading.Event()
+        threading.Thread(target=self._run, name="past", daemon=True).start()
+
+    def wake(self) -> None:
+        """Something may be new."""
+        self._woken.set()
+
+    def _run(self) -> None:
+        while self._woken.wait():
+            self._woken.clear()
+            try:
+                done = self.past.catch_up()
+            except (ExpectedError, SQLAlchemyError) as error:
+                self.failed(error)
+            else:
+                if done is not None:
+                    self.done(done)
