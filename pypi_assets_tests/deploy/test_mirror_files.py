@@ -98,9 +98,9 @@ def test_a_chain_of_three_answers_as_the_first_one_after_the_middle_was_killed_a
     for home in (middle, last):
         (home / "storage").mkdir(parents=True)
     with ExitStack() as opened:
-        first_url = opened.enter_context(behind_nginx(tmp_path / "first nginx", origin.published.home))
+        first_url = opened.enter_context(behind_nginx(tmp_path / "first_nginx", origin.published.home))
         run_mirror(first_url, middle)
-        middle_url = opened.enter_context(behind_nginx(tmp_path / "middle nginx", middle))
+        middle_url = opened.enter_context(behind_nginx(tmp_path / "middle_nginx", middle))
         run_mirror(middle_url, last)
         with mirror_run(first_url, middle, "--follow", "--interval", "1") as killed:
             origin.publish()

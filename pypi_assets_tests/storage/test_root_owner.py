@@ -6,7 +6,7 @@ import pytest
 
 from pypi_assets.assembly import storage_from
 from pypi_assets.settings import load_settings
-from pypi_assets.storage.root_owner import OWNER, require_owner
+from pypi_assets.storage.root_owner import MIRROR, OWNER, require_no_mirror, require_owner
 from pypi_assets.storage.store import StorageError, open_storage
 
 ONE, OTHER = "https://one.example/simple/", "https://other.example/simple/"
@@ -41,3 +41,13 @@ def test_two_settings_do_not_share_a_root_and_readers_need_not_own_it(tmp_path: 
         storage_from(other)
     assert "secret" not in str(caught.value)
     assert storage_from(other, read_only=True).exists(OWNER)
+
+
+def test_nothing_else_writes_to_a_mirror(tmp_path: Path) -> None:
+    storage = open_storage(tmp_path.as_uri())
+    require_no_mirror(storage)
+    storage.put(MIRROR, b"{}")
+    settings = load_settings(home=tmp_path, storage_url=storage.url, index_url=ONE)
+    with pytest.raises(StorageError, match="which `pypi-assets mirror run` alone writes"):
+        storage_from(settings)
+    assert storage_from(settings, read_only=True).exists(MIRROR)
