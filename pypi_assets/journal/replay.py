@@ -39,7 +39,7 @@ from pypi_assets.storage.store import Storage
 CONSUMER = "replay"
 BATCH_RECORDS = 10_000
 STEP_RECORDS = 1_000_000
-"""After so many records the catalog answers up to what was reached, and the replay goes on."""
+"""Once these are entered, the catalog answers up to what was reached, and the replay goes on."""
 Progress = Callable[[int], None]
 _CONTENT_DEFAULTS = {"provides_extra": [], "stubs": [], "left_out": 0}
 

@@ -1,4 +1,4 @@
-"""A mirror answers earlier serials as its source does, once it has replayed them, and says when it has not."""
+"""A mirror answers earlier serials as its source does once it has replayed them, and by a problem until then."""
 
 import threading
 from collections.abc import Iterable, Iterator
@@ -118,7 +118,7 @@ def assert_waits(found: Any, text: str) -> None:
     assert text in found.json()["detail"]
 
 
-def test_a_mirror_without_a_catalog_says_how_it_gets_one(origin: Origin, mirrors: Mirrors) -> None:
+def test_a_mirror_without_a_catalog_describes_how_it_gets_one(origin: Origin, mirrors: Mirrors) -> None:
     mirrors.of(origin.storage.url).run()
     with served_mirror(mirrors, origin) as (_, client):
         found = client.get("at/5/simple/demo/")
