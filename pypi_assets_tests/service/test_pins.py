@@ -112,7 +112,7 @@ def test_an_answer_at_a_serial_is_made_once_and_ends_with_its_epoch(changing: Pu
             connection.execute(delete(yanked_intervals))
             connection.execute(delete(live_intervals))  # so that it could not be made again
         with monkeypatch.context() as patched:
-            patched.delattr(pins, "_exact_serial")  # of what is remembered, the epoch alone is read
+            patched.delattr(pins, "exact_serial")  # of what is remembered, the epoch alone is read
             again = client.get(path, headers={"Accept": "application/json"})
         assert (again.content, again.headers["etag"]) == (first.content, first.headers["etag"])
         assert client.get(path, headers={"Accept": "text/plain"}).content != first.content
