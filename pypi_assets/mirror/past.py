@@ -52,7 +52,8 @@ class Past:
 
 @dataclass
 class PastFollower:
-    """Catches up in a thread, each time that it is woken, for as long as the process lives.
+    """Catches up in a thread, at once and each time that it is woken, for as long as the process lives. What is held is
+    replayed while the source is away, too.
 
     `done` receives what was replayed. `failed` receives an error; the next time it is tried again.
     """
@@ -63,6 +64,7 @@ class PastFollower:
 
     def __post_init__(self) -> None:
         self._woken = threading.Event()
+        self._woken.set()
         threading.Thread(target=self._run, name="past", daemon=True).start()
 
     def wake(self) -> None:

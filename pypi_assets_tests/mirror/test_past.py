@@ -137,7 +137,7 @@ def test_only_a_mirror_has_a_journal_to_replay(origin: Origin, mirrors: Mirrors)
     assert journal_end(mirror.storage) == origin.published.index.serial
 
 
-def test_it_catches_up_each_time_that_it_is_woken_and_goes_on_after_errors(
+def test_it_catches_up_at_once_and_each_time_that_it_is_woken_and_goes_on_after_errors(
     changing_origin: Origin, mirrors: Mirrors, catalog: Catalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(replay_module, "STEP_RECORDS", 10)
@@ -150,12 +150,11 @@ def test_it_catches_up_each_time_that_it_is_woken_and_goes_on_after_errors(
         happened.release()
 
     mirror = mirrors.of(changing_origin.storage.url)
-    follower = PastFollower(Past(mirror.storage, catalog), done=note, failed=note)
     mirror.run()
     segment = next(one.path for one in mirror.storage.list("journal/content") if one.path.endswith(".zst"))
     content = mirror.storage.get(segment)
     mirror.storage.put(segment, b"damaged")
-    follower.wake()
+    follower = PastFollower(Past(mirror.storage, catalog), done=note, failed=note)
     assert happened.acquire(timeout=60)
     assert segment in str(found[0])
     mirror.storage.put(segment, content)
