@@ -92,23 +92,33 @@ def _records(connection: Connection, serials: SerialRange) -> Iterator[Record]:
 
 
 def _bearing(connection: Connection, partition: Sequence[LoggedFile]) -> list[LoggedFile]:
-    """The changes that come with what was read of their file: where it was read late, no other one of that serial."""
+    """The changes that come with what was read of their file: where it was read late, only the one that says so, which
+    can be logged after this range."""
     live = intervals_of_files(connection, live_intervals, sorted({file.distribution_id for file in partition}))
     found = [file for file in partition if file.cause in _BEARING or is_begun(file, live.get(file.distribution_id, ()))]
     others = sorted({file.distribution_id for file in found if file.cause != READ_LATE})
     of = changes.c
-    late = {
-        (logged_serial, id_)
-        for ids in at_a_time(others)
-        for logged_serial, id_ in connection.execute(
-            select(of.logged_serial, of.distribution_id).where(
-                of.distribution_id.in_(ids),
-                of.cause == READ_LATE,
-                of.logged_serial.between(partition[0].logged_serial, partition[-1].logged_serial),
-            )
+    later: dict[int, list[tuple[int, bool]]] = defaultdict(list)
+    for ids in at_a_time(others):
+        query = select(of.distribution_id, of.logged_serial, of.cause).where(
+            of.distribution_id.in_(ids),
+            of.cause.in_((READ_LATE, REPLACED)),
+            of.logged_serial >= partition[0].logged_serial,
         )
-    }
-    return [file for file in found if file.cause == READ_LATE or (file.logged_serial, file.distribution_id) not in late]
+        for id_, logged_serial, cause in connection.execute(query):
+            later[id_].append((logged_serial, cause == REPLACED))  # of one serial, what was read late comes first
+
+    def is_read_late(file: LoggedFile) -> bool:
+        """Whether what is known of the file's content then came by a late read."""
+        own = file.logged_serial
+        after = [
+            (serial, is_replaced)
+            for serial, is_replaced in later[file.distribution_id]
+            if serial > own or (serial == own and not is_replaced)
+        ]
+        return bool(after) and not min(after)[1]
+
+    return [file for file in found if file.cause == READ_LATE or not is_read_late(file)]
 
 
 def _compared(compared: "_Comparison", files: Iterable[LoggedFile], times: Times) -> Iterator[Record]:

@@ -52,6 +52,19 @@ def test_a_late_read_comes_after_what_is_sealed_and_alone(small: SmallCatalog) -
     small.catalog.close()
 
 
+def test_what_is_read_late_is_not_also_in_a_sealed_range_that_is_written_after(small: SmallCatalog) -> None:
+    small.add(3, "demo", "1.0", "demo-1.0.tar.gz", modules=None, requires_dist=None)
+    small.add(4, "demo", "1.0", "demo-1.0.zip", modules=("demo",))
+    small.complete(10)
+    seal_complete(small.catalog)
+    assert small.read("demo-1.0.tar.gz", ("demo",), ()) == 11
+    small.complete(20)
+    for start, end, expected in ((0, 10, [(4, "demo-1.0.zip")]), (10, 20, [(11, "demo-1.0.tar.gz")])):
+        found = contents(small, start, end, "file read", "file not read")
+        assert [(one["serial"], one["filename"]) for one in found] == expected
+    small.catalog.close()
+
+
 def test_a_release_is_compared_with_the_one_before_it_by_version(small: SmallCatalog) -> None:
     small.add(3, "demo", "1.9", "demo-1.9.tar.gz", modules=("demo", "old"), requires_dist=("base",))
     small.add(4, "demo", "1.10", "demo-1.10.tar.gz", modules=("demo", "new"), requires_dist=("base", "more"))
