@@ -4,7 +4,7 @@ import json
 import math
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pypi_assets.catalog.database import Catalog
     from pypi_assets.journal.cursors import Cursor
     from pypi_assets.journal.filters import RecordFilter
-    from pypi_assets.journal.reading import Journal
+    from pypi_assets.journal.reading import Journal, Place
 
 _POLL_S = 1.0
 """Seconds between two looks for more, with --follow."""
@@ -26,6 +26,8 @@ _SEEN_EVERY_S = 3_600.0
 """Seconds after which a consumer is recorded as seen, also where nothing came."""
 _RECORDS_AT_A_TIME = 1_000
 """How many records are written before they are flushed, and the cursor of a consumer is stored."""
+_Format = Callable[[bytes, "Place"], Sequence[bytes | memoryview]]
+"""Makes the parts of a line that is printed, of a record and its place."""
 _COLUMNS = ("consumer", "serial", "lag_serials", "lag_seconds", "waiting", "dead", "seen")
 
 
@@ -133,7 +135,7 @@ class _Tail:
     ) -> None:
         self._journal, self._wanted, self._cursor, self._out = journal, wanted, after, out
         self._catalog, self._consumer = catalog, consumer
-        self._format = _json_line if as_json else _plain_line
+        self._format = _json_lines if as_json else _plain_lines
         self._printed = 0
         self._stored_at = -math.inf
 
@@ -143,27 +145,30 @@ class _Tail:
         from pypi_assets.journal.tailing import Scan
 
         scan = Scan(self._journal, self._cursor, self._wanted)
-        lines: list[bytes] = []
+        parts: list[bytes | memoryview] = []
+        count, formatted = 0, self._format()
         for place, line in scan:
             if line is None:
                 continue
-            lines.append(self._format(line, Cursor(*place)))
-            is_last = self._printed + len(lines) == limit
-            if is_last or len(lines) == _RECORDS_AT_A_TIME:
-                self._flush(lines, Cursor(*place))
-                lines.clear()
+            parts += formatted(line, place)
+            count += 1
+            is_last = self._printed + count == limit
+            if is_last or count == _RECORDS_AT_A_TIME:
+                self._flush(parts, count, Cursor(*place))
+                parts.clear()
+                count = 0
             if is_last:
                 return True
-        self._flush(lines, scan.end)
+        self._flush(parts, count, scan.end)
         return False
 
-    def _flush(self, lines: Sequence[bytes], cursor: "Cursor") -> None:
+    def _flush(self, parts: Sequence[bytes | memoryview], count: int, cursor: "Cursor") -> None:
         from pypi_assets.catalog.publications.journal_consumers import move_consumer
 
-        if lines:
-            self._out.write(b"".join(lines))
+        if parts:
+            self._out.write(b"".join(parts))
             self._out.flush()
-            self._printed += len(lines)
+            self._printed += count
         has_moved = cursor != self._cursor or time.monotonic() > self._stored_at + _SEEN_EVERY_S
         self._cursor = cursor
         if self._catalog is not None and self._consumer is not None and has_moved:
@@ -171,28 +176,38 @@ class _Tail:
             self._stored_at = time.monotonic()
 
 
-def _json_line(line: bytes, cursor: "Cursor") -> bytes:
-    """The record in ASCII, which no terminal takes for anything else."""
+def _json_lines() -> _Format:
+    """Makes lines of records in ASCII, which no terminal takes for anything else, each with the cursor after it."""
     import orjson
 
-    if line.isascii():
-        return b'%s,"cursor":"%s"}\n' % (line[:-1], str(cursor).encode())
-    return json.dumps({**orjson.loads(line), "cursor": str(cursor)}, separators=(",", ":")).encode() + b"\n"
+    from pypi_assets.journal.cursors import cursor_text
+
+    def parts(line: bytes, place: "Place") -> Sequence[bytes | memoryview]:
+        if line.isascii():
+            return memoryview(line)[:-1], b',"cursor":"', cursor_text(*place), b'"}\n'
+        record = {**orjson.loads(line), "cursor": cursor_text(*place).decode()}
+        return json.dumps(record, separators=(",", ":")).encode(), b"\n"
+
+    return parts
 
 
-def _plain_line(line: bytes, _cursor: "Cursor") -> bytes:
+def _plain_lines() -> _Format:
+    """Makes lines of cells with tabs between them."""
     import orjson
 
-    record = orjson.loads(line)
-    cells = (
-        record["serial"],
-        utc_time(record["at"]),
-        record["kind"],
-        record["project"],
-        record.get("version"),
-        record.get("filename") or record.get("module"),
-    )
-    return "\t".join(map(plain, cells)).encode(errors="replace") + b"\n"
+    def parts(line: bytes, _place: "Place") -> Sequence[bytes]:
+        record = orjson.loads(line)
+        cells = (
+            record["serial"],
+            utc_time(record["at"]),
+            record["kind"],
+            record["project"],
+            record.get("version"),
+            record.get("filename") or record.get("module"),
+        )
+        return "\t".join(map(plain, cells)).encode(errors="replace"), b"\n"
+
+    return parts
 
 
 @click.command("consumers", epilog=_example("consumers"))

@@ -60,5 +60,9 @@ class Cursor:
         return cls(int(match[1]), int(match[2]), int(match[3]))
 
     def __str__(self) -> str:
-        place = f"1.{self.serial}.{self.rank}.{self.ordinal}"
-        return base64.urlsafe_b64encode(place.encode()).decode().rstrip("=")
+        return cursor_text(self.serial, self.rank, self.ordinal).decode()
+
+
+def cursor_text(serial: int, rank: int, ordinal: int) -> bytes:
+    """The text of a cursor with these parts, which are such that base64 has no `+` and no `/` of them."""
+    return binascii.b2a_base64(b"1.%d.%d.%d" % (serial, rank, ordinal), newline=False).rstrip(b"=")

@@ -3,11 +3,13 @@
 It reads the storage alone, so that it works on a copy of it too.
 """
 
-import heapq
 import re
-from collections.abc import Callable, Collection, Iterator
+from bisect import bisect_right
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import chain
+from operator import itemgetter
 
 import orjson
 
@@ -19,18 +21,20 @@ from pypi_assets.journal.segment_files import (
     JournalDamagedError,
     Manifest,
     open_manifest,
+    read_blocks,
     read_head,
-    read_lines,
     read_manifest,
     segment_path,
 )
 from pypi_assets.storage.store import Storage
 
 _KEPT_MANIFESTS = 4_096
-_PLACE = re.compile(rb'\{"serial":([0-9]+),"of_serial":[0-9]+,"ordinal":([0-9]+),')
+_BEGIN = re.compile(rb'\{"serial":([0-9]+),"of_serial":[0-9]+,"ordinal":([0-9]+),').match
 """What each record begins with: it is found without parsing all of it."""
 Place = tuple[int, int, int]
 """The parts of a record's cursor."""
+_Placed = tuple[Place, bytes]
+_place: Callable[[_Placed], Place] = itemgetter(0)
 
 
 class NoJournalError(ExpectedError):
@@ -103,28 +107,56 @@ class Journal:
             )
         return (orjson.loads(line) for _, line in self.lines(after, heads, end))
 
-    def lines(
-        self, after: Cursor, heads: Collection[Head], through: int | None = None
-    ) -> Iterator[tuple[Place, bytes]]:
+    def lines(self, after: Cursor, heads: Collection[Head], through: int | None = None) -> Iterator[_Placed]:
         """The same records as lines of JSON, each with its place. A stream that begins later than the cursor joins
         where it begins.
         """
         end = min(head.through for head in heads)
         end = end if through is None else min(end, through)
-        return heapq.merge(*(self._of_stream(head, after, end) for head in heads))
+        return chain.from_iterable(_merged([self._of_stream(head, after, end) for head in heads]))
 
-    def _of_stream(self, head: Head, after: Cursor, end: int) -> Iterator[tuple[Place, bytes]]:
-        passed, rank = (after.serial, after.rank, after.ordinal), RANKS[head.stream]
+    def _of_stream(self, head: Head, after: Cursor, end: int) -> Iterator[list[_Placed]]:
+        """The records of one stream, some at a time."""
+        passed, beyond, rank = (after.serial, after.rank, after.ordinal), (end + 1, -1, 0), RANKS[head.stream]
         # the segment in which the cursor's serial lies can have more records of it
         for segment in self.segments(head, max(after.serial - 1, 0)):
             if segment.serials.start >= end:
                 return
-            for line in read_lines(self.storage, segment):
-                match = _PLACE.match(line)
-                if match is None:
-                    raise JournalDamagedError(f"{segment_path(segment)} has a line that is no record: {line[:80]!r}")
-                place = int(match[1]), rank, int(match[2])
-                if place[0] > end:
+            for lines in read_blocks(self.storage, segment):
+                placed = _placed(lines, rank, segment)
+                first, last = bisect_right(placed, passed, key=_place), bisect_right(placed, beyond, key=_place)
+                if first < last:
+                    yield placed[first:last]
+                if last < len(placed):
                     return
-                if place > passed:
-                    yield place, line
+
+
+def _placed(lines: Sequence[bytes], rank: int, segment: Manifest) -> list[_Placed]:
+    """The lines with their places. Raises JournalDamagedError."""
+    begin = _BEGIN
+    placed = [((int(match[1]), rank, int(match[2])), line) for line in lines if (match := begin(line)) is not None]
+    if len(placed) < len(lines):
+        line = next(line for line in lines if begin(line) is None)
+        raise JournalDamagedError(f"{segment_path(segment)} has a line that is no record: {line[:80]!r}")
+    return placed
+
+
+def _merged(streams: Sequence[Iterator[list[_Placed]]]) -> Iterator[list[_Placed]]:
+    """What several streams have in order, in one order: some at a time, so that a record costs little."""
+    waiting: dict[int, list[_Placed]] = {number: [] for number in range(len(streams))}
+    while True:
+        for number, some in list(waiting.items()):
+            if not some:
+                waiting[number] = next(streams[number], [])
+                if not waiting[number]:
+                    del waiting[number]
+        if not waiting:
+            return
+        end = min(some[-1][0] for some in waiting.values())  # what comes after it can come after what is not read yet
+        merged: list[_Placed] = []
+        for number, some in waiting.items():
+            cut = bisect_right(some, end, key=_place)
+            merged += some[:cut]
+            waiting[number] = some[cut:]
+        merged.sort(key=_place)
+        yield merged

@@ -94,9 +94,12 @@ class Scan:
         self._wanted = wanted
 
     def __iter__(self) -> Iterator[tuple[Place, bytes | None]]:
-        wants_line = self._wanted.wants_line
-        for place, line in self._lines:
-            yield place, line if wants_line(line) else None
+        if self._wanted.wants_all:
+            yield from self._lines
+        else:
+            wants_line = self._wanted.wants_line
+            for place, line in self._lines:
+                yield place, line if wants_line(line) else None
         self.is_at_end = True
 
     @property
