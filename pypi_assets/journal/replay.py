@@ -10,7 +10,9 @@ the last manifest of each stream is remembered.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any, TypedDict
 
+import msgspec
 import orjson
 from sqlalchemy import Connection
 
@@ -30,8 +32,8 @@ from pypi_assets.catalog.reports.journal_records import GAP, Record, Stream
 from pypi_assets.dumps.dump_manifest import Manifest, committed_directories, read_manifest
 from pypi_assets.dumps.dump_reader import iter_dump
 from pypi_assets.errors import ExpectedError
-from pypi_assets.journal.cursors import Cursor
-from pypi_assets.journal.reading import Journal
+from pypi_assets.journal.cursors import RANKS, Cursor
+from pypi_assets.journal.reading import Journal, Place
 from pypi_assets.journal.segment_files import Head
 from pypi_assets.storage.root_owner import OWNER
 from pypi_assets.storage.store import Storage
@@ -41,6 +43,15 @@ BATCH_RECORDS = 10_000
 STEP_RECORDS = 1_000_000
 """Once these are entered, the catalog answers up to what was reached, and the replay goes on."""
 Progress = Callable[[int], None]
+_CONTENT_RANK = RANKS[Stream.CONTENT]
+_PLACE_FIELDS = ("serial", "of_serial", "stream", "kind", "cause", "project", "normalized", "filename", "sha256")
+_CONTENT_FIELDS: Any = TypedDict(  # type: ignore[misc, operator]
+    "_CONTENT_FIELDS",
+    dict.fromkeys((*_PLACE_FIELDS, *CONTENT), Any) | dict.fromkeys(("requires_dist", "modules"), msgspec.Raw),
+    total=False,
+)
+"""What is entered of a record of the content stream. Its long lists are stored as they are."""
+_decode_content = msgspec.json.Decoder(_CONTENT_FIELDS).decode
 _CONTENT_DEFAULTS = {"provides_extra": [], "stubs": [], "left_out": 0}
 
 
@@ -130,9 +141,9 @@ def replay(
     index = next(head for head in heads if head.stream == Stream.INDEX)
     if replaying.position.dump is None and not begin.serial:
         replaying.position = replace(replaying.position, events_since=index.start)
-    for (serial, _, _), line in journal.lines(begin, heads, through):
-        replaying.count_step(serial)
-        replaying.take(orjson.loads(line))
+    for place, line in journal.lines(begin, heads, through):
+        replaying.count_step(place[0])
+        replaying.take(place, line)
     replaying.finish(through)
     last = replaying.position
     return Replayed(through, last.exact_from, replaying.count, last.dump, began)
@@ -197,7 +208,7 @@ class _Replaying:
     _counted: int = 0
     _waiting: ReplayedRecords = field(default_factory=ReplayedRecords)
     _waiting_count: int = 0
-    _last: Record | None = None
+    _last: Place | None = None
 
     def take_dump(self, storage: Storage) -> None:
         """Enters the rows of the dump that it begins with."""
@@ -214,13 +225,14 @@ class _Replaying:
         self.position = replace(self.position, is_dump_read=True)
         self._enter()
 
-    def take(self, record: Record) -> None:
-        """Takes the next record of the journal."""
+    def take(self, place: Place, line: bytes) -> None:
+        """Takes the next record of the journal, as its line of JSON."""
+        record = _decoded(place, line)
         if self._waiting_count >= BATCH_RECORDS or self._waiting.is_full_for(record):
             self._enter()
         self._waiting.add(record)
         self._waiting_count += 1
-        self._last = record
+        self._last = place
         if record["kind"] == GAP:
             position, span = self.position, (record["serial"], record["until"])
             if span[0] == 1 and not position.dump:
@@ -230,7 +242,7 @@ class _Replaying:
 
     def count_step(self, serial: int) -> None:
         """A record of this serial is taken next: where enough were taken, all before the serial counts from now on."""
-        reached = 0 if self._last is None else self._last["serial"]
+        reached = 0 if self._last is None else self._last[0]
         if self.count - self._counted >= STEP_RECORDS and reached < serial:
             self.finish(reached)
 
@@ -259,7 +271,7 @@ class _Replaying:
         records, count = self._waiting, self._waiting_count
         self._waiting, self._waiting_count = ReplayedRecords(), 0
         if self._last is not None:
-            self.position = replace(self.position, after=Cursor.of(self._last))
+            self.position = replace(self.position, after=Cursor(*self._last))
 
         def work(connection: Connection) -> None:
             enter_records(connection, records, self.position.events_since)
@@ -272,6 +284,11 @@ class _Replaying:
 
     def _keep(self, connection: Connection, position: _Position) -> None:
         put_consumer(connection, CONSUMER, position.encode(), position.after.serial, self.catalog.clock())
+
+
+def _decoded(place: Place, line: bytes) -> Record:
+    record: Record = _decode_content(line) if place[1] == _CONTENT_RANK else orjson.loads(line)
+    return record
 
 
 def _records_of(row: Record, serial: int, *, is_of_scopes: bool) -> Iterator[Record]:

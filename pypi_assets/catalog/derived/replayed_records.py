@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
+import msgspec
 from sqlalchemy import Connection, bindparam, delete, exists, func, insert, select, update
 
 from pypi_assets.catalog.counters import add_counts, read_counts
@@ -22,11 +23,11 @@ from pypi_assets.catalog.ledger.range_ledger import RangeState, complete_serial,
 from pypi_assets.catalog.observed.kept_aside import Source
 from pypi_assets.catalog.observed.projects import enter_projects, project_ids
 from pypi_assets.catalog.reads.file_counts import counting_files, recount_files
-from pypi_assets.catalog.reads.name_lists import store_lists
+from pypi_assets.catalog.reads.name_lists import store_list_contents
 from pypi_assets.catalog.reads.past_generations import keep_past_generations
 from pypi_assets.catalog.reads.read_outcomes import READ_LATE, Outcome
 from pypi_assets.catalog.reads.shared_details import RecordDetails, store_shared_details
-from pypi_assets.catalog.reads.stored_json import to_json
+from pypi_assets.catalog.reads.stored_json import from_json, to_json
 from pypi_assets.catalog.tables import (
     broken_entries,
     catalog_state,
@@ -47,6 +48,7 @@ from pypi_assets.index.actions import file_change
 from pypi_assets.index.models import ChangelogEvent
 
 Record = Mapping[str, Any]
+"""A record as it is in the journal. Of the content stream, lists of names can be JSON that is not decoded yet."""
 Key = tuple[str, str]
 """The normalized name of a project, and a filename."""
 _FACTS = ("url", "sha256", "size", "uploaded_at", "requires_python", "yanked_reason", "core_metadata_sha256")
@@ -293,10 +295,15 @@ def _enter_contents(
     if hashes:
         of_file = update(distributions).where(distributions.c.id == bindparam("of_id"))
         connection.execute(of_file.values(sha256=bindparam("read_sha256")), hashes)
-    lists = store_lists(
+    contents_of = _ListContents()
+    named = {
+        key: (contents_of.of(content["requires_dist"]), contents_of.of(content["modules"]))
+        for key, content in read.items()
+    }
+    lists = store_list_contents(
         connection,
-        [one["requires_dist"] for one in read.values() if one["requires_dist"] is not None],
-        [one["modules"] for one in read.values() if one["modules"] is not None],
+        {requires for requires, _ in named.values() if requires is not None},
+        {modules for _, modules in named.values() if modules is not None},
     )
     details = {key: _details(content, files[key].kind) for key, content in read.items()}
     shared = store_shared_details(connection, [one.shared for one in details.values() if one.shared is not None])
@@ -306,7 +313,7 @@ def _enter_contents(
         if key not in read
     ]
     for key, content in read.items():
-        requires, modules, of_release = content["requires_dist"], content["modules"], details[key].shared
+        (requires, modules), of_release = named[key], details[key].shared
         rows.append(
             {
                 "distribution_id": files[key].id,
@@ -315,13 +322,30 @@ def _enter_contents(
                 "extractor_version": content["extractor_version"],
                 "metadata_version": content["metadata_version"],
                 "requires_python": content["requires_python"],
-                "requires_dist_id": None if requires is None else lists[tuple(requires)],
-                "modules_id": None if modules is None else lists[tuple(modules)],
+                "requires_dist_id": None if requires is None else lists[requires],
+                "modules_id": None if modules is None else lists[modules],
                 "details": details[key].own,
                 "shared_details_id": None if of_release is None else shared[of_release],
             }
         )
     upsert(connection, distribution_data, rows, key=("distribution_id",), update=_DATA)
+
+
+class _ListContents:
+    """Lists of names as `to_json` writes them, from records whose lists are decoded, or not yet: files of one release
+    have the same ones."""
+
+    def __init__(self) -> None:
+        self._known: dict[bytes, bytes | None] = {}
+
+    def of(self, names: Sequence[str] | msgspec.Raw | None) -> bytes | None:
+        if not isinstance(names, msgspec.Raw):
+            return None if names is None else to_json(names)
+        raw = bytes(names)
+        if raw not in self._known:
+            found = from_json(raw)
+            self._known[raw] = None if found is None else to_json(found)
+        return self._known[raw]
 
 
 def _details(content: Record, kind: str) -> RecordDetails:

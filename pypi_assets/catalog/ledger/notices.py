@@ -7,7 +7,7 @@ from typing import NamedTuple
 from sqlalchemy import Connection, case, select
 from sqlalchemy.dialects import postgresql, sqlite
 
-from pypi_assets.catalog.ledger.range_ledger import sealed_end
+from pypi_assets.catalog.ledger.range_ledger import sealed_end_column
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.tables import journal_notices
 
@@ -33,7 +33,8 @@ def announce(connection: Connection, kind: NoticeKind, of_serial: int) -> None:
     The caller has the state's shared lock, so that nothing is sealed meanwhile.
     """
     insert = sqlite.insert if connection.dialect.name == "sqlite" else postgresql.insert
-    logged = max(sealed_end(connection) + 1, of_serial)
+    sealed = sealed_end_column()
+    logged = case((sealed < of_serial, of_serial), else_=sealed + 1)
     new = insert(journal_notices).values(logged_serial=logged, kind=kind, of_serial=of_serial)
     of = journal_notices.c.of_serial
     least = case((of < new.excluded.of_serial, of), else_=new.excluded.of_serial)

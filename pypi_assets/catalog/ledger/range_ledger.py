@@ -303,10 +303,11 @@ def seal(connection: Connection, serials: SerialRange) -> None:
 
 def sealed_end(connection: Connection) -> int:
     """The greatest serial that a dump has sealed; 0 where none has."""
-    return int(connection.scalar(select(_sealed_end())) or 0)
+    return int(connection.scalar(select(sealed_end_column())) or 0)
 
 
-def _sealed_end() -> ColumnElement[int]:
+def sealed_end_column() -> ColumnElement[int]:
+    """The same as part of a statement."""
     greatest = select(func.max(serial_ranges.c.end)).where(serial_ranges.c.sealed.is_(True))
     return func.coalesce(greatest.scalar_subquery(), 0)
 
@@ -336,7 +337,7 @@ class Seals:
 
 def seals(connection: Connection) -> Seals:
     """The current seals. They hold as long as the caller has the state's shared lock."""
-    end, complete = connection.execute(select(_sealed_end(), _complete_serial())).one()
+    end, complete = connection.execute(select(sealed_end_column(), _complete_serial())).one()
     rows = connection.execute(
         select(serial_ranges.c.start, serial_ranges.c.end).where(
             serial_ranges.c.start < end, serial_ranges.c.sealed.is_(False)

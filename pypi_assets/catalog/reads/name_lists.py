@@ -13,7 +13,7 @@ from sqlalchemy import Connection, select, update
 
 from pypi_assets.catalog.database import at_a_time, insert_missing, storable
 from pypi_assets.catalog.reads.stored_contents import StoredContents, content_digest
-from pypi_assets.catalog.reads.stored_json import to_json
+from pypi_assets.catalog.reads.stored_json import from_json, to_json
 from pypi_assets.catalog.tables import module_roots, name_lists, required_names
 from pypi_assets.distributions.requirement_names import required_projects
 from pypi_assets.index.models import LONGEST_NAME
@@ -27,32 +27,46 @@ def store_lists(
     The lists of `modules` can be found by their top-level names afterwards, those of `requirements` by the projects
     that they name.
     """
-    of_modules = {tuple(names) for names in modules}
     of_requirements = {tuple(names) for names in requirements}
+    of_modules = {tuple(names) for names in modules}
     contents = {names: to_json(names) for names in of_requirements | of_modules}
-    digests = {names: content_digest(content) for names, content in contents.items()}
+    ids = store_list_contents(
+        connection, {contents[names] for names in of_requirements}, {contents[names] for names in of_modules}
+    )
+    return {names: ids[content] for names, content in contents.items()}
+
+
+def store_list_contents(
+    connection: Connection, requirements: Collection[bytes], modules: Collection[bytes]
+) -> dict[bytes, int]:
+    """The same of lists as `to_json` writes them: only those that are not there yet are parsed."""
+    of_modules, of_requirements = set(modules), set(requirements)
+    digests = {content: content_digest(content) for content in of_requirements | of_modules}
     known = _find_lists(connection, set(digests.values()))
+    names = {content: from_json(content) for content, digest in digests.items() if digest not in known}
     rows = [
         {
-            "sha256": digests[names],
-            "length": len(names),
+            "sha256": digests[content],
+            "length": len(listed),
             "content": zlib.compress(content),
-            "has_roots": names in of_modules,
-            "has_required": names in of_requirements,
+            "has_roots": content in of_modules,
+            "has_required": content in of_requirements,
         }
-        for names, content in contents.items()
-        if digests[names] not in known
+        for content, listed in names.items()
     ]
     insert_missing(connection, name_lists, sorted(rows, key=lambda row: str(row["sha256"])))
     found = known | _find_lists(connection, {str(row["sha256"]) for row in rows})
-    ids = {names: found[digest].id for names, digest in digests.items()}
+    ids = {content: found[digest].id for content, digest in digests.items()}
 
-    rootless = {names for names in of_modules if not known.get(digests[names], _NEW).has_roots}
-    _store_roots(connection, {ids[names]: names for names in rootless})
-    _mark(connection, [ids[names] for names in rootless if not found[digests[names]].has_roots], "has_roots")
-    unnamed = {names for names in of_requirements if not known.get(digests[names], _NEW).has_required}
-    _store_required(connection, {ids[names]: names for names in unnamed})
-    _mark(connection, [ids[names] for names in unnamed if not found[digests[names]].has_required], "has_required")
+    def listed(content: bytes) -> Sequence[str]:
+        return names.get(content) or from_json(content)
+
+    rootless = {content for content in of_modules if not known.get(digests[content], _NEW).has_roots}
+    _store_roots(connection, {ids[content]: listed(content) for content in rootless})
+    _mark(connection, [ids[content] for content in rootless if not found[digests[content]].has_roots], "has_roots")
+    unnamed = {content for content in of_requirements if not known.get(digests[content], _NEW).has_required}
+    _store_required(connection, {ids[content]: listed(content) for content in unnamed})
+    _mark(connection, [ids[one] for one in unnamed if not found[digests[one]].has_required], "has_required")
     return ids
 
 
@@ -78,7 +92,7 @@ def _find_lists(connection: Connection, digests: Collection[str]) -> dict[str, _
 
 
 def _store_roots(connection: Connection, lists: Mapping[int, Sequence[str]]) -> None:
-    rows = [{"name": root, "list_id": id_} for id_ in sorted(lists) for root in sorted({*map(_root, lists[id_])})]
+    rows = [{"name": root, "list_id": id_} for id_ in sorted(lists) for root in _roots(lists[id_])]
     insert_missing(connection, module_roots, rows)
 
 
@@ -96,6 +110,11 @@ def _mark(connection: Connection, ids: Sequence[int], flag: str) -> None:
     """Of lists that were stored as lists of the other kind first."""
     for some in at_a_time(sorted(ids)):
         connection.execute(update(name_lists).where(name_lists.c.id.in_(some)).values({flag: True}))
+
+
+def _roots(modules: Iterable[str]) -> list[str]:
+    """The top-level names, in order."""
+    return sorted({_root(name) for name in {module.partition(".")[0] for module in modules}})
 
 
 def _root(module: str) -> str:
