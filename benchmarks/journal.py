@@ -4,9 +4,10 @@
 
 Fills a catalog with generated distributions (see benchmarks/generated.py), each added by an event of its own, in one
 range. Then, in turn and `--repeats` times: writes the dump of the range, and its journal into an empty storage; reads
-the journal from its first record to its last; and replays it into an empty catalog in SQLite. The baselines are of the
-same run: of writing, the dump; of reading, the same files decompressed and cut into lines; of replaying, the bare
-inserts of what a catalog of the same rows has. Prints the medians.
+the journal from its first record to its last: as lines, as `journal tail` prints it, with a filter, and parsed; and
+replays it into an empty catalog in SQLite. The baselines are of the same run: of writing, the dump; of reading, the
+same files decompressed and cut into lines; of replaying, the bare inserts of what a catalog of the same rows has.
+Prints the medians.
 """
 
 import argparse
@@ -29,12 +30,15 @@ from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.publications.dump_registry import open_range_dump, range_dump_rows
 from pypi_assets.catalog.reports.journal_records import Stream
 from pypi_assets.catalog.tables import journal_segments
+from pypi_assets.cli.journal_tail import Printer
 from pypi_assets.dumps.dump_format import Row, write_rows
 from pypi_assets.journal.cursors import Cursor
+from pypi_assets.journal.filters import RecordFilter
 from pypi_assets.journal.publishing import publish, write_range
 from pypi_assets.journal.reading import Journal
 from pypi_assets.journal.replay import replay
 from pypi_assets.journal.segment_files import read_lines
+from pypi_assets.journal.tailing import Scan
 from pypi_assets.storage.root_owner import require_owner
 from pypi_assets.storage.store import Storage, open_storage
 
@@ -126,6 +130,12 @@ def read(storage: Storage, times: Times) -> int:
                     pass
     with times.of("lines"):
         count = sum(1 for _ in journal.lines(Cursor.after_serial(0), journal.heads()))
+    with times.of("tail"), Path("/dev/null").open("wb") as out:
+        tail = Printer(journal, RecordFilter(), Cursor.after_serial(0), out, None, None, as_json=True)
+        tail.print_all(None)
+    with times.of("filter"):
+        for _ in Scan(journal, Cursor.after_serial(0), RecordFilter.parse(projects=["requests"])):
+            pass
     with times.of("read"):
         for _ in journal.records(Cursor.after_serial(0)):
             pass
@@ -163,6 +173,8 @@ def measure(rows: int, repeats: int, *, with_profile: bool) -> None:
         ("write", "journal of the range", records),
         ("cut", "decompressed and cut", records),
         ("lines", "merged lines", records),
+        ("tail", "journal tail --json", records),
+        ("filter", "filtered by a project", records),
         ("read", "records read", records),
         ("replay", "replayed", records),
         ("fill", "bare inserts", count),

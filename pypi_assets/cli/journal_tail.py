@@ -97,7 +97,7 @@ def journal_tail_command(
             after = _beginning(journal, catalog, since, consumer)
         except SinceError as error:
             raise click.UsageError(f"--since: {error}") from None
-        tail = _Tail(journal, wanted, after, sys.stdout.buffer, catalog, consumer, as_json=as_json)
+        tail = Printer(journal, wanted, after, sys.stdout.buffer, catalog, consumer, as_json=as_json)
         while not tail.print_all(limit) and follow:
             time.sleep(_POLL_S)
 
@@ -119,7 +119,7 @@ def _beginning(journal: "Journal", catalog: "Catalog | None", since: str | None,
     return beginning(journal)
 
 
-class _Tail:
+class Printer:
     """Prints records, and stores how far its consumer has come."""
 
     def __init__(

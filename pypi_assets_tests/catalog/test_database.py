@@ -15,6 +15,7 @@ from pypi_assets.catalog.database import (
     Catalog,
     CatalogError,
     NoCatalogError,
+    bare_rows,
     insert_missing,
     migrate_catalog,
     open_catalog,
@@ -152,6 +153,14 @@ def test_rows_come_in_as_they_are(catalog: Catalog):
         assert found == crawls
         kept = select(snapshots.c.sha256, snapshots.c.content).order_by(snapshots.c.id)
         assert [row._asdict() for row in connection.execute(kept)] == contents
+
+
+def test_bare_rows_are_all_rows_also_where_the_connection_streams(catalog: Catalog):
+    with catalog.write() as connection:
+        insert_missing(connection, snapshots, [{"sha256": str(number), "content": b""} for number in range(5)])
+        connection.execution_options(yield_per=2)
+        found = bare_rows(connection, select(snapshots.c.sha256).order_by(snapshots.c.sha256))
+        assert [tuple(row) for row in found] == [(str(number),) for number in range(5)]
 
 
 def test_a_server_refuses_a_text_that_is_too_long_and_cuts_none(postgres_database_url: str):

@@ -140,8 +140,9 @@ def _enter_rows(
     """Enters the rows of these records; `shown` has the last one of each project. Returns how many of the changes that
     are new are unexplained."""
     _name_projects(connection, shown, ids)
-    unread = _enter_files(connection, records.observed, records.replaced_at, ids)
-    files = _stored_files(connection, records.observed.keys() | records.content.keys(), ids)
+    before = _stored_files(connection, records.observed.keys() | records.content.keys(), ids)
+    unread = _enter_files(connection, records.observed, records.replaced_at, ids, before)
+    files = before | _stored_files(connection, records.observed.keys(), ids)
     _enter_contents(connection, records.content, files, unread)
     rows = [
         {"distribution_id": files[key].id, "serial": serial, "cause": cause, "logged_serial": logged}
@@ -149,7 +150,7 @@ def _enter_rows(
     ]
     insert_missing(connection, changes, [row for row in rows if row["cause"] != UNEXPLAINED])
     unexplained = insert_missing(connection, changes, [row for row in rows if row["cause"] == UNEXPLAINED])
-    _enter_intervals(connection, records.observed, files)
+    _enter_intervals(connection, records.observed, files, {row.id for row in before.values()})
     _enter_followed(connection, {ids[name]: spans for name, spans in records.followed.items()})
     _enter_events(connection, records, ids)
     return unexplained
@@ -210,16 +211,20 @@ def _enter_followed(connection: Connection, spans: Mapping[int, Sequence[Sequenc
 
 
 def _enter_files(
-    connection: Connection, observed: Mapping[Key, Record], replaced_at: Mapping[Key, int], ids: Mapping[str, int]
+    connection: Connection,
+    observed: Mapping[Key, Record],
+    replaced_at: Mapping[Key, int],
+    ids: Mapping[str, int],
+    stored: Mapping[Key, Any],
 ) -> set[Key]:
-    """Brings the rows of these files up to their last records. Contents that were replaced are kept. Returns the files
-    that are new, or have another content than before."""
+    """Brings the rows of these files up to their last records; `stored` are those that are there. Contents that were
+    replaced are kept. Returns the files that are new, or have another content than before."""
     wanted = sorted({(ids[key[0]], record["version"]) for key, record in observed.items()})
     insert_missing(connection, releases, [{"project_id": id_, "version": version} for id_, version in wanted])
     sent, is_sent = sent_rows(connection, (releases.c.project_id, releases.c.version), wanted)
     found_releases = connection.execute(select(releases).select_from(sent).join(releases, is_sent))
     release_ids = {(row.project_id, row.version): row.id for row in found_releases}
-    before = _stored_files(connection, observed.keys(), ids)
+    before = {key: stored[key] for key in observed if key in stored}
     replaced = {
         row.id: replaced_at.get(key, observed[key]["of_serial"])
         for key, row in before.items()
@@ -265,8 +270,11 @@ def _stored_files(connection: Connection, keys: Collection[Key], ids: Mapping[st
     return {by_id[row.project_id, row.filename]: row for row in rows}
 
 
-def _enter_intervals(connection: Connection, observed: Mapping[Key, Record], files: Mapping[Key, Any]) -> None:
-    ids = sorted(files[key].id for key in observed)
+def _enter_intervals(
+    connection: Connection, observed: Mapping[Key, Record], files: Mapping[Key, Any], known: Collection[int]
+) -> None:
+    """Replaces the intervals of these files, of which those with the ids `known` can have some."""
+    ids = sorted({files[key].id for key in observed} & set(known))
     for name, table in (("live", live_intervals), ("yanked", yanked_intervals)):
         for some in at_a_time(ids):
             connection.execute(delete(table).where(table.c.distribution_id.in_(some)))

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import orjson
 from sqlalchemy import ColumnElement, Connection, Table, exists, or_, select
 
-from pypi_assets.catalog.database import sent_rows, sent_values, storable
+from pypi_assets.catalog.database import bare_rows, sent_rows, sent_values, storable
 from pypi_assets.catalog.derived.project_state import Interval
 from pypi_assets.catalog.tables import distribution_data, distributions, live_intervals, releases, yanked_intervals
 from pypi_assets.index.models import IndexFile
@@ -108,13 +108,13 @@ def intervals_of_projects(
     connection: Connection, table: Table, project_ids: Sequence[int]
 ) -> dict[int, tuple[Interval, ...]]:
     """The stored intervals of the projects' files, in order, by the id of the distribution."""
-    rows = connection.execute(
+    query = (
         select(table.c.distribution_id, table.c.start, table.c.end)
         .join(distributions, distributions.c.id == table.c.distribution_id)
         .where(distributions.c.project_id.in_(project_ids))
         .order_by(table.c.distribution_id, table.c.start)
     )
-    return _by_file(rows)
+    return _by_file(bare_rows(connection, query))
 
 
 def intervals_of_files(
@@ -124,13 +124,13 @@ def intervals_of_files(
     if not distribution_ids:
         return {}
     sent = sent_values(connection, distributions.c.id, distribution_ids)
-    rows = connection.execute(
+    query = (
         select(table.c.distribution_id, table.c.start, table.c.end)
         .select_from(sent)
         .join(table, table.c.distribution_id == sent.c.value)
         .order_by(table.c.distribution_id, table.c.start)
     )
-    return _by_file(rows)
+    return _by_file(bare_rows(connection, query))
 
 
 def shown_at(connection: Connection, project_id: int, serial: int) -> dict[str, bool]:

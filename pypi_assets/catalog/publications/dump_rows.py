@@ -9,9 +9,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from typing import Any, NamedTuple
 
 from packaging.utils import canonicalize_name
-from sqlalchemy import ColumnElement, Connection, FromClause, Select, and_, func, literal, null, or_, select
+from sqlalchemy import ColumnElement, Connection, FromClause, Select, and_, func, null, or_, select
 
-from pypi_assets.catalog.database import Catalog, at_a_time, read_by_index, storable
+from pypi_assets.catalog.database import Catalog, at_a_time, bare_rows, read_by_index, sent_values, storable
 from pypi_assets.catalog.observed.followed import answered_at
 from pypi_assets.catalog.observed.project_statuses import QUARANTINED
 from pypi_assets.catalog.reads.name_lists import StoredLists, lists_with_module
@@ -99,6 +99,28 @@ class _Found(NamedTuple):
     project_status: str | None
 
 
+_COLUMNS_OF_CONTENT: dict[str, ColumnElement[Any]] = {
+    "distribution_id": distributions.c.id,
+    "kind": distributions.c.kind,
+    "sha256": distributions.c.sha256,
+    "outcome": distribution_data.c.outcome,
+    "error_kind": distribution_data.c.error_kind,
+    "extractor_version": distribution_data.c.extractor_version,
+    "metadata_version": distribution_data.c.metadata_version,
+    "read_requires_python": distribution_data.c.requires_python,
+    "requires_dist_id": distribution_data.c.requires_dist_id,
+    "modules_id": distribution_data.c.modules_id,
+    "details": distribution_data.c.details,
+    "shared_details_id": distribution_data.c.shared_details_id,
+}
+"""Those of `_Found` from which the columns CONTENT are made."""
+_CONTENTS = (
+    select(*(_COLUMNS_OF_CONTENT.get(name, null()).label(name) for name in _Found._fields))
+    .join(distribution_data, distribution_data.c.distribution_id == distributions.c.id)
+    .where(distribution_data.c.outcome != Outcome.PENDING)
+)
+
+
 def holds_at(start: ColumnElement[int], end: ColumnElement[int], serial: int) -> ColumnElement[bool]:
     """Whether an interval from `start` to `end` holds at `serial`."""
     return and_(start <= serial, or_(end.is_(None), end > serial))
@@ -135,9 +157,7 @@ def _rows(
         "normalized": projects.c.normalized,
         "version": releases.c.version,
         "filename": distributions.c.filename,
-        "kind": distributions.c.kind,
         "url": distributions.c.url,
-        "sha256": distributions.c.sha256,
         "size": distributions.c.size,
         "uploaded_at": distributions.c.uploaded_at,
         "shown_requires_python": distributions.c.requires_python,
@@ -145,17 +165,8 @@ def _rows(
         "core_metadata_sha256": distributions.c.core_metadata_sha256,
         "live_since": live_since,
         "yanked_since": yanked_since,
-        "outcome": data.c.outcome,
-        "error_kind": data.c.error_kind,
-        "extractor_version": data.c.extractor_version,
-        "metadata_version": data.c.metadata_version,
-        "read_requires_python": data.c.requires_python,
-        "requires_dist_id": data.c.requires_dist_id,
-        "modules_id": data.c.modules_id,
-        "details": data.c.details,
-        "shared_details_id": data.c.shared_details_id,
-        "distribution_id": distributions.c.id,
         "project_status": projects.c.status,
+        **_COLUMNS_OF_CONTENT,
     }
     return (
         select(*(columns[name].label(name) for name in _Found._fields))
@@ -358,15 +369,13 @@ def content_rows(connection: Connection, ids: Collection[int], serial: int | Non
     out. `requires_python` is that of the metadata.
     """
     contents: dict[int, dict[str, object]] = {}
+    if not ids:
+        return contents
+    sent = sent_values(connection, distributions.c.id, sorted(ids))
+    query = _CONTENTS.join(sent, sent.c.value == distributions.c.id)
     rows = _Rows(connection, serial)
-    for some in at_a_time(sorted(ids)):
-        query = _rows(literal(0), null()).where(
-            distributions.c.id.in_(some), distribution_data.c.outcome != Outcome.PENDING
-        )
-        found_rows = [_Found._make(row) for row in connection.execute(query.order_by(None))]
-        for found, names, release in rows.completed(found_rows):
-            row = _live_row(found, names, release) | {"requires_python": found.read_requires_python}
-            contents[found.distribution_id] = {"sha256": found.sha256} | {name: row[name] for name in CONTENT}
+    for found, names, release in rows.completed(_Found(*row) for row in bare_rows(connection, query)):
+        contents[found.distribution_id] = {"sha256": found.sha256, **_content(found, names, release)}
     return contents
 
 
@@ -497,11 +506,39 @@ def _release_columns(details: Mapping[str, Any], known: _Known) -> dict[str, obj
     }
 
 
-def _live_row(found: _Found, names: Mapping[int | None, object], release: _ReleaseColumns) -> dict[str, object]:
+def _content(found: _Found, names: Mapping[int | None, object], release: _ReleaseColumns) -> dict[str, object]:
+    """The columns CONTENT, in their order."""
     own: dict[str, Any] = from_json(found.details) if found.details else {}
     known = _Known.of(found)
     of_release = release.of(found, own, known)
     has_grade = (found.extractor_version or 0) >= _GRADES_SINCE and "modules_by" in own
+    return {
+        "outcome": found.outcome,
+        "error_kind": found.error_kind,
+        "extractor_version": found.extractor_version,
+        "metadata_version": found.metadata_version,
+        "requires_python": found.read_requires_python,
+        "requires_dist": names[found.requires_dist_id],
+        "provides_extra": of_release["provides_extra"],  # its place; the others of the release follow below
+        "modules": names[found.modules_id],
+        "modules_by": own.get("modules_by"),
+        "modules_grade": own.get("modules_grade", ModulesGrade.EXACT.value if has_grade else None),
+        "requires_by": own.get("requires_by"),
+        "stubs": own.get("stubs", []),
+        "left_out": own.get("left_out", 0),
+        **of_release,
+        "notes": own.get("notes", known.in_version_2),
+        # those of an sdist are known once it is built
+        "start_up_paths": own.get(
+            "start_up_paths", None if found.kind == DistributionKind.SDIST else known.in_version_3
+        ),
+    }
+
+
+def _live_row(found: _Found, names: Mapping[int | None, object], release: _ReleaseColumns) -> dict[str, object]:
+    content = _content(found, names, release)
+    last = {name: content.pop(name) for name in ("modules_grade", "notes", "start_up_paths")}
+    of_metadata = content.pop("requires_python")
     return {
         **_place(found),
         "tombstone": False,
@@ -510,29 +547,13 @@ def _live_row(found: _Found, names: Mapping[int | None, object], release: _Relea
         "sha256": found.sha256,
         "size": found.size,
         "uploaded_at": found.uploaded_at,
-        "requires_python": found.shown_requires_python or found.read_requires_python,
+        "requires_python": found.shown_requires_python or of_metadata,
         "yanked": found.yanked_since is not None,
         "yanked_reason": found.yanked_reason if found.yanked_since is not None else None,
         "core_metadata_sha256": found.core_metadata_sha256,
         "live_since": found.live_since,
-        "outcome": found.outcome,
-        "error_kind": found.error_kind,
-        "extractor_version": found.extractor_version,
-        "metadata_version": found.metadata_version,
-        "requires_dist": names[found.requires_dist_id],
-        "provides_extra": of_release["provides_extra"],  # its place; the others of the release follow below
-        "modules": names[found.modules_id],
-        "modules_by": own.get("modules_by"),
-        "requires_by": own.get("requires_by"),
-        "stubs": own.get("stubs", []),
-        "left_out": own.get("left_out", 0),
-        **of_release,
-        "modules_grade": own.get("modules_grade", ModulesGrade.EXACT.value if has_grade else None),
-        "notes": own.get("notes", known.in_version_2),
-        # those of an sdist are known once it is built
-        "start_up_paths": own.get(
-            "start_up_paths", None if found.kind == DistributionKind.SDIST else known.in_version_3
-        ),
+        **content,
+        **last,
         # a live file's project is not quarantined: the status of then is not known
         "project_status": None if found.project_status == QUARANTINED else found.project_status,
         "provenance": None,

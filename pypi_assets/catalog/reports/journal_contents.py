@@ -16,7 +16,7 @@ import orjson
 from packaging.version import InvalidVersion, Version
 from sqlalchemy import Connection, exists, select
 
-from pypi_assets.catalog.database import at_a_time
+from pypi_assets.catalog.database import at_a_time, bare_rows, sent_values
 from pypi_assets.catalog.derived.file_updates import REPLACED
 from pypi_assets.catalog.derived.project_state import Interval
 from pypi_assets.catalog.derived.stored_files import intervals_of_files, intervals_of_projects
@@ -83,7 +83,10 @@ def _records(connection: Connection, serials: SerialRange) -> Iterator[Record]:
             content = contents.get((file.logged_serial if has_past else 0, file.distribution_id))
             if content is not None:
                 kind = FILE_READ if content["outcome"] == Outcome.DATA else NOT_READ
-                yield file_record(file, kind, times.seconds[file.serial]) | {"cause": file.cause} | content
+                record = file_record(file, kind, times.seconds[file.serial])
+                record["cause"] = file.cause
+                record.update(content)
+                yield record
             if file.cause in _COMPARED:
                 waiting.append(file)
     compared = _Comparison(connection)
@@ -157,17 +160,21 @@ class _File(NamedTuple):
     live: tuple[Interval, ...]
 
     def is_live(self, serial: int) -> bool:
-        return any(one.start <= serial and (one.end is None or serial < one.end) for one in self.live)
+        for one in self.live:  # noqa: SIM110 -- a generator takes three times as long, and this is called most
+            if one.start <= serial and (one.end is None or serial < one.end):
+                return True
+        return False
 
 
 @dataclass
 class _Project:
     """The files of a project whose content is known, by version and by their list of modules; and the versions in
-    order."""
+    order, each with its position."""
 
     by_version: dict[str, list[_File]] = field(default_factory=dict)
     by_list: dict[int, list[_File]] = field(default_factory=dict)
     versions: list[str] = field(default_factory=list)
+    positions: dict[str, int] = field(default_factory=dict)
 
     def add(self, file: _File) -> None:
         self.by_version.setdefault(file.version, []).append(file)
@@ -180,12 +187,46 @@ class _Project:
 
     def release_before(self, version: str, serial: int) -> str | None:
         """The greatest version below `version` that has a file which is live at `serial`."""
-        lower = bisect_left(self.versions, _key(version), key=_key)
-        return next((one for one in reversed(self.versions[:lower]) if self.live(one, serial)), None)
+        position = self.positions.get(version)
+        if position is None:
+            position = bisect_left(self.versions, _key(version), key=_key)
+        while position:
+            position -= 1
+            if any(file.is_live(serial) for file in self.by_version[self.versions[position]]):
+                return self.versions[position]
+        return None
 
     def has_list(self, list_id: int, without: Collection[int], serial: int) -> bool:
         """Whether a live file other than these has that list of modules."""
         return any(file.id not in without and file.is_live(serial) for file in self.by_list[list_id])
+
+
+class _Parts(NamedTuple):
+    """Of a release what is live at a serial, and that without its new files; the release before it, and what is live of
+    that."""
+
+    of_release: list[_File]
+    before: list[_File]
+    base: str | None
+    against: list[_File]
+    adds_nothing: bool
+    """Whether the new files have nothing new, or nothing is known of them."""
+
+
+def _parts(project: _Project | None, version: str, new: Collection[int], serial: int) -> _Parts:
+    if project is None:
+        return _Parts([], [], None, [], adds_nothing=True)
+    of_release = project.live(version, serial)
+    before = [file for file in of_release if file.id not in new]
+    if _keys(of_release) == _keys(before):
+        return _Parts(of_release, before, None, [], adds_nothing=True)
+    base = project.release_before(version, serial)
+    against = project.live(base, serial) if base is not None else []
+    return _Parts(of_release, before, base, against, adds_nothing=False)
+
+
+def _keys(files: Iterable[_File]) -> set[tuple[object, ...]]:
+    return {file.key for file in files}
 
 
 @dataclass
@@ -196,6 +237,7 @@ class _Comparison:
     projects: dict[int, _Project] = field(default_factory=dict)
     _facts: dict[tuple[object, ...], dict[str, frozenset[str]]] = field(default_factory=dict)
     _roots: dict[int, frozenset[str]] = field(default_factory=dict)
+    _kept_parts: dict[tuple[int, frozenset[int]], "_Parts"] = field(default_factory=dict)
 
     def load(self, new: Iterable[LoggedFile]) -> None:
         """Reads what comparing the releases of these files takes: some at a time cost far less than each by itself."""
@@ -206,10 +248,13 @@ class _Comparison:
         facts: dict[tuple[object, ...], int] = {}
         lists: set[int] = set()
         for (serial, project_id, _), files in groups.items():
-            of_release, before, _, against = self._parts(files, serial)
-            if {file.key for file in of_release} != {file.key for file in before}:
-                facts |= {file.key: file.id for file in (*of_release, *against)}
-                lists |= self.projects[project_id].by_list.keys()
+            parts = self._parts(files, serial)
+            if parts.adds_nothing:
+                continue
+            lists |= self.projects[project_id].by_list.keys()
+            for some in (parts.of_release, parts.before):
+                if some and parts.base is not None and _keys(some) != _keys(parts.against):
+                    facts |= {file.key: file.id for file in (*some, *parts.against)}
         self._load_facts(facts)
         self._load_roots(lists)
 
@@ -232,25 +277,27 @@ class _Comparison:
         )
         for some in at_a_time(sorted(project_ids)):
             live = intervals_of_projects(self.connection, live_intervals, list(some))
-            for id_, project_id, version, modules_id, *key in self.connection.execute(
-                query.where(distributions.c.project_id.in_(some))
-            ):
+            of_some = query.where(distributions.c.project_id.in_(some))
+            for id_, project_id, version, modules_id, *key in bare_rows(self.connection, of_some):
                 file = _File(id_, version, modules_id, (modules_id, *key), live.get(id_, ()))
                 self.projects.setdefault(project_id, _Project()).add(file)
         for project in self.projects.values():
             project.versions = sorted(project.by_version, key=_key)
+            project.positions = {version: position for position, version in enumerate(project.versions)}
 
     def changes(self, new: Sequence[LoggedFile], serial: int) -> Iterator[tuple[str, dict[str, Any]]]:
         """What the files `new` of a release change, compared with the release before it: kinds and facts."""
         project_id = new[0].project_id
-        of_release, before, base, against = self._parts(new, serial)
-        if {file.key for file in of_release} == {file.key for file in before}:
-            return  # files without anything new, or of which nothing is known
-        difference = self._difference(of_release, against)
-        if base is not None and any(difference) and (not before or difference != self._difference(before, against)):
-            yield RELEASE_COMPARED, {"against": base, "gained": difference[0], "lost": difference[1]}
+        parts = self._parts(new, serial)
+        if parts.adds_nothing:
+            return
+        if parts.base is not None:
+            difference = self._difference(parts.of_release, parts.against)
+            was_there = bool(parts.before) and difference == self._difference(parts.before, parts.against)
+            if any(difference) and not was_there:
+                yield RELEASE_COMPARED, {"against": parts.base, "gained": difference[0], "lost": difference[1]}
         ids = {file.distribution_id for file in new}
-        roots = self._roots_of({file.modules_id for file in of_release})
+        roots = self._roots_of({file.modules_id for file in parts.of_release})
         project = self.projects[project_id]
         for list_id in project.by_list if roots else ():
             of_list = self._roots_of([list_id])
@@ -261,23 +308,18 @@ class _Comparison:
         for root in sorted(roots)[:MOST_ROOTS]:
             yield NEW_PROVIDER, {"module": root, "is_first": not self._has_others(root, project_id, serial)}
 
-    def _parts(
-        self, new: Sequence[LoggedFile], serial: int
-    ) -> tuple[list[_File], list[_File], str | None, list[_File]]:
-        """Of the release of the files `new` what is live at `serial`, and that without them; the release before it, and
-        what is live of that."""
-        project = self.projects.get(new[0].project_id)
-        if project is None:
-            return [], [], None, []
-        of_release = project.live(new[0].version, serial)
-        ids = {file.distribution_id for file in new}
-        before = [file for file in of_release if file.id not in ids]
-        base = project.release_before(new[0].version, serial)
-        return of_release, before, base, project.live(base, serial) if base is not None else []
+    def _parts(self, new: Sequence[LoggedFile], serial: int) -> "_Parts":
+        ids = frozenset(file.distribution_id for file in new)
+        key = serial, ids
+        if key not in self._kept_parts:
+            self._kept_parts[key] = _parts(self.projects.get(new[0].project_id), new[0].version, ids, serial)
+        return self._kept_parts[key]
 
     def _difference(
         self, files: Sequence[_File], against: Sequence[_File]
     ) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+        if _keys(files) == _keys(against):
+            return {}, {}
         new, old = self._facts_of(files), self._facts_of(against)
         gained = {name: sorted(new[name] - old[name]) for name in new if new[name] - old[name]}
         lost = {name: sorted(old[name] - new[name]) for name in new if old[name] - new[name]}
@@ -304,9 +346,11 @@ class _Comparison:
     def _load_roots(self, lists: Collection[int]) -> None:
         missing = sorted(set(lists) - self._roots.keys())
         found: dict[int, set[str]] = {list_id: set() for list_id in missing}
-        for some in at_a_time(missing):
-            query = select(module_roots.c.list_id, module_roots.c.name).where(module_roots.c.list_id.in_(some))
-            for list_id, name in self.connection.execute(query):
+        if missing:
+            of = module_roots.c
+            sent = sent_values(self.connection, of.list_id, missing)
+            query = select(of.list_id, of.name).select_from(sent).join(module_roots, of.list_id == sent.c.value)
+            for list_id, name in bare_rows(self.connection, query):
                 found[list_id].add(name)
         self._roots.update((list_id, frozenset(names)) for list_id, names in found.items())
 

@@ -9,6 +9,7 @@ import heapq
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from itertools import groupby, repeat
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -16,7 +17,7 @@ from typing import Any, NamedTuple
 from packaging.utils import canonicalize_name
 from sqlalchemy import Connection, and_, exists, select
 
-from pypi_assets.catalog.database import at_a_time
+from pypi_assets.catalog.database import at_a_time, bare_rows, sent_values
 from pypi_assets.catalog.derived.file_updates import REPLACED
 from pypi_assets.catalog.derived.project_state import Interval
 from pypi_assets.catalog.derived.stored_files import intervals_of_files
@@ -104,21 +105,27 @@ class LoggedFile(NamedTuple):
 class Times:
     """The events at some serials, and the time of each serial: that of its event, else of the last one before it."""
 
-    events: dict[int, tuple[int, ChangelogEvent]]
+    events: dict[int, tuple[int, str]]
     seconds: dict[int, int | None]
 
     @classmethod
     def of(cls, connection: Connection, serials: Collection[int]) -> "Times":
-        """Those of `serials`. An event comes with the id of its project."""
-        found: dict[int, tuple[int, ChangelogEvent]] = {}
-        for some in at_a_time(sorted(serials)):
-            for row in connection.execute(select(events).where(events.c.serial.in_(some))):
-                event = ChangelogEvent(row.name, row.version, row.timestamp, row.action, row.serial)
-                found[row.serial] = row.project_id, event
-        seconds: dict[int, int | None] = {serial: event.timestamp for serial, (_, event) in found.items()}
-        for serial in sorted(set(serials) - found.keys()):
-            before = select(events.c.timestamp).where(events.c.serial < serial).order_by(events.c.serial.desc())
-            seconds[serial] = connection.scalar(before.limit(1))
+        """Those of `serials`. Of an event it has the id of its project, and its action."""
+        found: dict[int, tuple[int, str]] = {}
+        seconds: dict[int, int | None] = {}
+        wanted = sorted(serials)
+        if wanted:
+            of = events.c
+            sent = sent_values(connection, of.serial, wanted)
+            query = select(of.serial, of.timestamp, of.project_id, of.action)
+            query = query.select_from(sent).join(events, of.serial == sent.c.value)
+            for serial, timestamp, project_id, action in bare_rows(connection, query):
+                found[serial] = project_id, action
+                seconds[serial] = timestamp
+        for serial in wanted:
+            if serial not in found:
+                before = select(events.c.timestamp).where(events.c.serial < serial).order_by(events.c.serial.desc())
+                seconds[serial] = connection.scalar(before.limit(1))
         return cls(found, seconds)
 
 
@@ -174,17 +181,22 @@ def new_record(serial: int, of_serial: int, kind: str, at: int | None) -> Record
 
 def _events(connection: Connection, serials: SerialRange) -> Iterator[Record]:
     within = (events.c.serial > serials.start, events.c.serial <= serials.end)
-    query = select(events).where(*within).order_by(events.c.serial)
-    for row in connection.execution_options(yield_per=_AT_A_TIME).execute(query):
-        event = ChangelogEvent(row.name, row.version, row.timestamp, row.action, row.serial)
+    of = events.c
+    query = select(of.serial, of.name, of.version, of.timestamp, of.action).where(*within).order_by(of.serial)
+    for serial, name, version, timestamp, action in connection.execution_options(yield_per=_AT_A_TIME).execute(query):
+        event = ChangelogEvent(name, version, timestamp, action, serial)
         change = file_change(event)
         record = new_record(event.serial, event.serial, change.action.value, event.timestamp)
-        record |= {"project": event.name, "normalized": canonicalize_name(event.name)}
+        record["project"], record["normalized"] = event.name, _normalized(event.name)
         if event.version is not None:
             record["version"] = event.version
         if change.filename is not None:
             record["filename"] = change.filename
-        yield record | {"action": event.action}
+        record["action"] = event.action
+        yield record
+
+
+_normalized = lru_cache(65_536)(canonicalize_name)
 
 
 def _unreadable(connection: Connection, serials: SerialRange) -> Iterator[Record]:
@@ -255,7 +267,7 @@ def logged_files(connection: Connection, serials: SerialRange) -> Iterator[Seque
     )
     result = connection.execution_options(yield_per=_AT_A_TIME).execute(query)
     for partition in result.partitions():
-        yield [LoggedFile(*row) for row in partition]
+        yield [LoggedFile._make(row) for row in partition]
 
 
 def _files(connection: Connection, serials: SerialRange) -> Iterator[Record]:
@@ -273,16 +285,17 @@ def _files(connection: Connection, serials: SerialRange) -> Iterator[Record]:
             of_live = _until(live.get(file.distribution_id, ()), file.logged_serial)
             of_yanked = _until(yanked.get(file.distribution_id, ()), file.logged_serial)
             kind = _kind(file, of_live, of_yanked)
-            record = file_record(file, kind, times.seconds[file.serial]) | {"cause": file.cause}
+            record = file_record(file, kind, times.seconds[file.serial])
+            record["cause"] = file.cause
             if (found := times.events.get(file.serial)) is not None and found[0] == file.project_id:
-                record["event"] = {"serial": file.serial, "action": found[1].action}
+                record["event"] = {"serial": file.serial, "action": found[1]}
             if kind == FileKind.CORRECTED:
                 record["corrects"] = file.serial
             shown = facts[file.distribution_id]
             if has_past:
                 shown = shown | _past_facts(connection, file)
-            record |= shown
-            record |= {"live": _pairs(of_live), "yanked": _pairs(of_yanked)}
+            record.update(shown)
+            record["live"], record["yanked"] = _pairs(of_live), _pairs(of_yanked)
             if not is_all:
                 # all of them: that a project is followed is not logged where the first dump has its files anyway
                 record["followed"] = [list(one) for one in followed.get(file.project_id, ())]
@@ -292,12 +305,11 @@ def _files(connection: Connection, serials: SerialRange) -> Iterator[Record]:
 def file_record(file: LoggedFile, kind: str, at: int | None) -> Record:
     """A record of a file, with the fields that all of them have."""
     record = new_record(file.logged_serial, file.serial, kind, at)
-    return record | {
-        "project": file.project,
-        "normalized": file.normalized,
-        "version": file.version,
-        "filename": file.filename,
-    }
+    record["project"] = file.project
+    record["normalized"] = file.normalized
+    record["version"] = file.version
+    record["filename"] = file.filename
+    return record
 
 
 def is_begun(file: LoggedFile, live: Iterable[Interval]) -> bool:
@@ -322,19 +334,21 @@ def _kind(file: LoggedFile, live: Sequence[Interval], yanked: Sequence[Interval]
 
 
 def _facts(connection: Connection, ids: Sequence[int]) -> dict[int, Record]:
+    if not ids:
+        return {}
     of = distributions.c
-    query = select(of.id, of.kind, of.generation, projects.c.status, *(of[name] for name in _FACTS))
-    query = query.join(projects, projects.c.id == of.project_id)
+    sent = sent_values(connection, of.id, ids)
+    query = (
+        select(of.id, projects.c.status, of.kind, of.generation, *(of[name] for name in _FACTS))
+        .select_from(sent)
+        .join(distributions, of.id == sent.c.value)
+        .join(projects, projects.c.id == of.project_id)
+    )
+    names = ("distribution_kind", "generation", *_FACTS, "project_status")
+    # a live file's project is not quarantined: the status of then is not known
     return {
-        row.id: {
-            "distribution_kind": row.kind,
-            "generation": row.generation,
-            **{name: row._mapping[name] for name in _FACTS},
-            # a live file's project is not quarantined: the status of then is not known
-            "project_status": None if row.status == QUARANTINED else row.status,
-        }
-        for some in at_a_time(ids)
-        for row in connection.execute(query.where(of.id.in_(some)))
+        id_: dict(zip(names, (*facts, None if status == QUARANTINED else status), strict=True))
+        for id_, status, *facts in bare_rows(connection, query)
     }
 
 
