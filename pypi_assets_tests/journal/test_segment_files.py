@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+import orjson
 import pytest
 import zstandard
 from hypothesis import given, settings
@@ -47,6 +48,14 @@ def test_a_segment_is_read_as_it_was_written(storage: Storage) -> None:
     assert read_manifest(storage, "index", 1, 1) == manifest
     assert chained(manifest).manifest_sha256 == manifest.digest
     assert written(storage) == manifest  # the same records are the same file
+
+
+def test_lines_are_whole_wherever_blocks_end(storage: Storage) -> None:
+    sizes = (1, 700_000, 3, 262_144, 5)
+    records = [new_record(1, 1, "unknown", 1) | {"project": "x" * size} for size in sizes]
+    file = write_segment(storage, Stream.INDEX, 1, SerialRange(0, 10), numbered(Stream.INDEX, records))
+    lines = list(read_lines(storage, Manifest.of(file, 1, None)))
+    assert [len(orjson.loads(line)["project"]) for line in lines] == list(sizes)
 
 
 def test_the_file_follows_from_the_records_alone_also_in_another_storage(storage: Storage) -> None:
