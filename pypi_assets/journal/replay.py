@@ -10,7 +10,7 @@ the last manifest of each stream is remembered.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, TypedDict
+from typing import Any, TypedDict, cast
 
 import msgspec
 import orjson
@@ -45,7 +45,7 @@ STEP_RECORDS = 1_000_000
 Progress = Callable[[int], None]
 _CONTENT_RANK = RANKS[Stream.CONTENT]
 _PLACE_FIELDS = ("serial", "of_serial", "stream", "kind", "cause", "project", "normalized", "filename", "sha256")
-_CONTENT_FIELDS: Any = TypedDict(  # type: ignore[misc, operator]
+_CONTENT_FIELDS: Any = TypedDict(  # type: ignore[misc]
     "_CONTENT_FIELDS",
     dict.fromkeys((*_PLACE_FIELDS, *CONTENT), Any) | dict.fromkeys(("requires_dist", "modules"), msgspec.Raw),
     total=False,
@@ -287,8 +287,8 @@ class _Replaying:
 
 
 def _decoded(place: Place, line: bytes) -> Record:
-    record: Record = _decode_content(line) if place[1] == _CONTENT_RANK else orjson.loads(line)
-    return record
+    record = _decode_content(line) if place[1] == _CONTENT_RANK else orjson.loads(line)
+    return cast("Record", record)
 
 
 def _records_of(row: Record, serial: int, *, is_of_scopes: bool) -> Iterator[Record]:

@@ -59,7 +59,8 @@ def store_list_contents(
     ids = {content: found[digest].id for content, digest in digests.items()}
 
     def listed(content: bytes) -> Sequence[str]:
-        return names.get(content) or from_json(content)
+        found: Sequence[str] = names.get(content) or from_json(content)
+        return found
 
     rootless = {content for content in of_modules if not known.get(digests[content], _NEW).has_roots}
     _store_roots(connection, {ids[content]: listed(content) for content in rootless})
