@@ -337,13 +337,11 @@ class Seals:
 
 def seals(connection: Connection) -> Seals:
     """The current seals. They hold as long as the caller has the state's shared lock."""
-    end, complete = connection.execute(select(sealed_end_column(), _complete_serial())).one()
-    rows = connection.execute(
-        select(serial_ranges.c.start, serial_ranges.c.end).where(
-            serial_ranges.c.start < end, serial_ranges.c.sealed.is_(False)
-        )
-    )
-    return Seals(end, tuple(SerialRange(start, stop) for start, stop in rows), complete)
+    is_unsealed = and_(serial_ranges.c.start < sealed_end_column(), serial_ranges.c.sealed.is_(False))
+    query = select(sealed_end_column(), _complete_serial(), serial_ranges.c.start, serial_ranges.c.end)
+    rows = connection.execute(query.select_from(catalog_state).outerjoin(serial_ranges, is_unsealed)).all()
+    end, complete = rows[0][:2] if rows else (0, 0)
+    return Seals(end, tuple(SerialRange(start, stop) for _, _, start, stop in rows if start is not None), complete)
 
 
 def _ledger_range(row: RowMapping) -> LedgerRange:
