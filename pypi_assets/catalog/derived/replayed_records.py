@@ -422,7 +422,8 @@ def finish_replay(connection: Connection, span: ReplayedSpan, now: float) -> Non
         "follows_all": span.follows_all,
     }
     insert_missing(connection, catalog_state, [state])
-    connection.execute(update(catalog_state).values(events_through=span.through, follows_all=span.follows_all))
+    events_through = max(span.through, span.events_since)  # the index stream can begin later than a replay ends
+    connection.execute(update(catalog_state).values(events_through=events_through, follows_all=span.follows_all))
     begun = complete_serial(connection)
     gaps = {start - 1: until for start, until in span.gaps if begun <= start - 1 < span.through}
     edges = sorted({begun, *gaps, span.through})
