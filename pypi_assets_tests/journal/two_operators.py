@@ -33,7 +33,7 @@ from pypi_assets_tests.builders import make_sdist, make_wheel
 # ruff: noqa: T201 - it prints what it finds
 
 BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
-PROJECTS, STEP_EVENTS = 60, 100
+PROJECTS, STEP_EVENTS = 60, 250
 _FAULTS = """
 fault = [
     {kind = "status", status = 503, rate = 0.02},
