@@ -64,6 +64,7 @@ LOCK_ORDER = (
     "visits",
     "pruning_positions",
     "journal_segments",
+    "journal_takedowns",
     "journal_consumers",
     "journal_letters",
     "leases",

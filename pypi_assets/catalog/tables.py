@@ -809,7 +809,7 @@ journal_notices = Table(
     "journal_notices",
     metadata,
     Column("logged_serial", Serial, primary_key=True, autoincrement=False, comment="where the journal has it"),
-    Column("kind", Short, primary_key=True, comment="epoch changed or reprocessed"),
+    Column("kind", Short, primary_key=True, comment="epoch changed, reprocessed, or records taken down"),
     Column("of_serial", Serial, nullable=False, comment="the least serial that shows it"),
     comment="What the journal announces that is no change of one file.",
 )
@@ -834,6 +834,23 @@ journal_segments = Table(
     UniqueConstraint("stream", "generation", "number"),
     CheckConstraint('start >= 0 AND "end" > start', name="not_empty"),
     comment="An index of the journal's segments in the storage.",
+)
+
+journal_takedowns = Table(
+    "journal_takedowns",
+    metadata,
+    Column("id", Key, primary_key=True),
+    Column("added_at", Time, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("project", Text, comment="normalized; null: one record"),
+    Column("version", Text, comment="null: all of the project"),
+    Column("filename", Text, comment="null: all files"),
+    Column("stream", Short, comment="of the one record"),
+    Column("serial", Serial, comment="of the one record"),
+    Column("ordinal", Serial, comment="of the one record"),
+    Column("hides_name", Boolean, nullable=False, server_default=false()),
+    Column("done_at", Time, comment="null: the published segments still have it"),
+    comment="What the journal no longer has, though the catalog does.",
 )
 
 journal_consumers = Table(

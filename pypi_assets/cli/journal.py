@@ -7,9 +7,11 @@ import click
 
 from pypi_assets import terminal
 from pypi_assets.cli.journal_deliver import journal_deliver_command, journal_letters_command
+from pypi_assets.cli.journal_prune import journal_prune_command
 from pypi_assets.cli.journal_publish import journal_publish_command
 from pypi_assets.cli.journal_replay import journal_replay_command
 from pypi_assets.cli.journal_tail import journal_consumers_command, journal_tail_command
+from pypi_assets.cli.journal_takedown import journal_takedown_command, journal_takedowns_command
 from pypi_assets.cli.journal_verify import journal_sign_command, journal_verify_command
 from pypi_assets.cli.opening import existing_catalog
 from pypi_assets.cli.options import JSON, command
@@ -36,6 +38,9 @@ journal_group.add_command(journal_verify_command)
 journal_group.add_command(journal_deliver_command)
 journal_group.add_command(journal_letters_command)
 journal_group.add_command(journal_publish_command)
+journal_group.add_command(journal_takedown_command)
+journal_group.add_command(journal_takedowns_command)
+journal_group.add_command(journal_prune_command)
 
 
 @command("write", group=journal_group)

@@ -120,7 +120,7 @@ def _as_json(
     streams = [
         {
             "stream": one.stream,
-            "start": one.head and one.head.start,
+            "start": one.head and one.head.readable_from,
             "end": one.head and one.head.through,
             "segments": one.segments,
             "records": one.records,
@@ -142,7 +142,7 @@ def _print(
         if one.fault is not None:
             print_message(f"{one.stream}: sound for {one.records:,} records, then: {one.fault}")
         elif one.head is not None:
-            span = f"the serials {one.head.start:,} to {one.head.through:,}"
+            span = f"the serials {one.head.readable_from:,} to {one.head.through:,}"
             print_message(f"{one.stream}: {one.records:,} records in {one.segments:,} segments are sound, {span}")
         through, problem = signed.get(one.stream, (None, None))
         if through is not None or problem is not None:

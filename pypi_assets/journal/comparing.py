@@ -24,6 +24,7 @@ import orjson
 from pypi_assets.catalog.reports.journal_records import Record, Stream
 from pypi_assets.journal.cursors import RANKS, Cursor
 from pypi_assets.journal.reading import Journal
+from pypi_assets.journal.takedown_files import is_replacement
 from pypi_assets.storage.store import Storage, open_storage
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ def open_other(url: str) -> Storage:
 def compare_stream(ours: Journal, theirs: Journal, stream: Stream) -> ComparedStream:
     """Compares a stream of both journals. Raises NoJournalError, JournalDamagedError."""
     heads = ours.head(stream.value), theirs.head(stream.value)
-    start, end = max(head.start for head in heads), min(head.through for head in heads)
+    start, end = max(head.readable_from for head in heads), min(head.through for head in heads)
     if stream == Stream.INDEX:
         return _compare_index(ours, theirs, start, end)
     with _Found.of(ours, stream, start, end) as own, _Found.of(theirs, stream, start, end) as other:
@@ -104,6 +105,8 @@ def _compare_index(ours: Journal, theirs: Journal, start: int, end: int) -> Comp
         if own == other:
             equal += 1
             continue
+        if own and other and (is_replacement(own, other) or is_replacement(other, own)):
+            continue  # one of both has taken it down
         records = [None if line is None else orjson.loads(line) for line in (own, other)]
         serial = min(record["serial"] for record in records if record is not None)
         shown = [record if record is not None and record["serial"] == serial else None for record in records]

@@ -41,6 +41,11 @@ class Cursor:
         """After all records of a serial."""
         return cls(serial, len(RANKS), 0)
 
+    @property
+    def whole_serial(self) -> int:
+        """The greatest serial all of whose records are before it."""
+        return self.serial if self.rank == len(RANKS) else max(self.serial - 1, 0)
+
     @classmethod
     def of(cls, record: Record) -> Self:
         """After `record`."""

@@ -15,15 +15,15 @@ from packaging.utils import canonicalize_name
 
 from pypi_assets.catalog.ledger.notices import NoticeKind
 from pypi_assets.catalog.reports.journal_contents import FILE_READ, NEW_PROVIDER, NOT_READ, RELEASE_COMPARED
-from pypi_assets.catalog.reports.journal_records import GAP, UNREADABLE, FileKind, Record, Stream
+from pypi_assets.catalog.reports.journal_records import GAP, TAKEN_DOWN, UNREADABLE, FileKind, Record, Stream
 from pypi_assets.errors import ExpectedError
 from pypi_assets.index.actions import Action
 from pypi_assets.journal.cursors import RANKS
 
 KINDS: Mapping[str, tuple[str, ...]] = {
-    Stream.INDEX.value: (*(action.value for action in Action), GAP, UNREADABLE),
-    Stream.OBSERVED.value: (*(kind.value for kind in FileKind), GAP, *(kind.value for kind in NoticeKind)),
-    Stream.CONTENT.value: (FILE_READ, NOT_READ, RELEASE_COMPARED, NEW_PROVIDER),
+    Stream.INDEX.value: (*(action.value for action in Action), GAP, UNREADABLE, TAKEN_DOWN),
+    Stream.OBSERVED.value: (*(kind.value for kind in FileKind), GAP, *(kind.value for kind in NoticeKind), TAKEN_DOWN),
+    Stream.CONTENT.value: (FILE_READ, NOT_READ, RELEASE_COMPARED, NEW_PROVIDER, TAKEN_DOWN),
 }
 """The kinds of records, by stream."""
 MOST_VALUES = 1_000

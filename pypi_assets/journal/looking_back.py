@@ -47,5 +47,5 @@ def _reached(journal: Journal, head: Head, most_bytes: int) -> int:
 
 def _backwards(journal: Journal, head: Head) -> Iterator[Manifest]:
     yield from (segment for segment in journal.segments(head, head.end) if segment.serials.start >= head.end)
-    for number in range(head.number, 0, -1):
+    for number in range(head.number, head.first_number - 1, -1):
         yield journal.manifest(head, number)

@@ -1,7 +1,8 @@
 """Writes the journal: the segments of a range, then the chain as far as all segments before are written.
 
 Segments can be written in any order and at once; the chain grows in order of serial. Everything can be stopped at any
-moment and done again: what is recorded stays, and a manifest that is written again has the same bytes.
+moment and done again: what is recorded stays, and a manifest that is written again has the same bytes. Takedowns that
+are stored and not done yet are done first.
 
 The streams `observed` and `content` have a segment for each range of the ledger. The stream `index` is cut on a grid
 of GRID serials, so it is the same for every catalog that follows the index; what follows its last whole cell is in the
@@ -9,7 +10,9 @@ head, in a segment that is replaced.
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 
 from sqlalchemy import Connection
 
@@ -29,11 +32,13 @@ from pypi_assets.catalog.publications.journal_segments import (
     restore_segments,
     seal_range,
 )
+from pypi_assets.catalog.publications.journal_takedowns import all_takedowns
 from pypi_assets.catalog.reports.journal_contents import content_records
 from pypi_assets.catalog.reports.journal_records import Record, Stream, index_records, observed_records
 from pypi_assets.errors import ExpectedError
 from pypi_assets.journal.published_heads import publish_heads
 from pypi_assets.journal.segment_files import (
+    OPEN_PREFIX,
     Head,
     Manifest,
     OpenSegment,
@@ -44,11 +49,12 @@ from pypi_assets.journal.segment_files import (
     write_manifest,
     write_segment,
 )
+from pypi_assets.journal.takedown_files import newest_takedown_file
+from pypi_assets.journal.takedowns import Taking, take_down
 from pypi_assets.storage.store import Storage
 
 GRID = 1_000
 """Serials of a segment of the index stream: about an hour of PyPI."""
-OPEN_PREFIX = "open-"
 Progress = Callable[[int], None]
 _LEASE_TTL_S = 600.0
 _BY_RANGE: dict[Stream, Callable[[Connection, SerialRange], Iterator[Record]]] = {
@@ -119,6 +125,8 @@ def publish(catalog: Catalog, storage: Storage) -> dict[str, Head]:
     """
     for stream in Stream:
         _restore(catalog, storage, stream)
+    with suppress(LeaseTakenError):
+        complete_takedowns(catalog, storage)
     for serials in _index_cells(catalog):
         _write(catalog, storage, Stream.INDEX, serials)
     heads = {}
@@ -130,6 +138,15 @@ def publish(catalog: Catalog, storage: Storage) -> dict[str, Head]:
             continue
     publish_heads(storage)
     return heads
+
+
+def complete_takedowns(
+    catalog: Catalog, storage: Storage, progress: Progress | None = None, *, wait_s: float = 0.0
+) -> int:
+    """Completes the takedowns that are stored: see `takedowns.take_down`."""
+    for stream in Stream:
+        _restore(catalog, storage, stream)
+    return take_down(catalog, storage, partial(_chain, catalog, storage), progress, wait_s=wait_s)
 
 
 def begin_generation(catalog: Catalog, storage: Storage, stream: Stream) -> int:
@@ -202,9 +219,14 @@ def _write(
             f" another catalog. Begin the stream again (pypi-assets journal restart {stream.value})"
         )
     records = _BY_RANGE.get(stream, index_records)
-    with catalog.read_once() as connection:
-        file = write_segment(storage, stream, number, serials, records(connection, serials), progress)
-    return record_segment(catalog, file)
+    while True:
+        with catalog.read_once() as connection:
+            taking = Taking(all_takedowns(connection))
+            taken = taking.records(records(connection, serials))
+            file = write_segment(storage, stream, number, serials, taken, progress)
+        recorded = record_segment(catalog, file, taking.newest)
+        if recorded is not None:
+            return recorded
 
 
 def _first(connection: Connection, stream: Stream) -> SerialRange | None:
@@ -254,7 +276,9 @@ def _chain(catalog: Catalog, storage: Storage, stream: Stream) -> Head:
         start = _index_start(connection) if stream == Stream.INDEX else 0
         first = find_segment(connection, stream, generation, start) if last is None else None
         following = first if last is None else find_segment(connection, stream, generation, last.file.serials.end)
-    begun = _begun_at(storage, stream, generation, start)
+    before = read_head(storage, stream)
+    before = before if before is not None and before.generation == generation else None
+    begun = before.start if before is not None and before.number else start
     while following is not None:
         manifest = Manifest.of(
             following, 1 if last is None else last.number + 1, None if last is None else last.manifest_sha256
@@ -273,16 +297,12 @@ def _chain(catalog: Catalog, storage: Storage, stream: Stream) -> Head:
         number=0 if last is None else last.number,
         digest=None if last is None else last.manifest_sha256,
         open=_open_segment(catalog, storage, generation, end) if stream == Stream.INDEX else None,
+        takedowns=before.takedowns if before else newest_takedown_file(storage, stream, generation),
+        pruned=before.pruned if before else None,
     )
-    if read_head(storage, stream) != head:
+    if before != head:
         write_head(storage, head)
     return head
-
-
-def _begun_at(storage: Storage, stream: Stream, generation: int, start: int) -> int:
-    """The serial after which the generation begins."""
-    head = read_head(storage, stream)
-    return head.start if head is not None and head.generation == generation and head.number else start
 
 
 def _open_segment(catalog: Catalog, storage: Storage, generation: int, end: int) -> OpenSegment | None:
@@ -295,6 +315,6 @@ def _open_segment(catalog: Catalog, storage: Storage, generation: int, end: int)
         serials = SerialRange(end, complete)
         if head is not None and head.generation == generation and head.open and head.open.serials == serials:
             return head.open
-        records = index_records(connection, serials)
+        records = Taking(all_takedowns(connection)).records(index_records(connection, serials))
         file = write_segment(storage, Stream.INDEX, generation, serials, records, prefix=OPEN_PREFIX)
     return OpenSegment(serials, file.name, file.records, file.content_bytes, file.sha256)

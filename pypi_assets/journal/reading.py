@@ -5,7 +5,7 @@ It reads the storage alone, so that it works on a copy of it too.
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import chain
@@ -20,15 +20,18 @@ from pypi_assets.journal.segment_files import (
     Head,
     JournalDamagedError,
     Manifest,
+    SegmentMissingError,
     open_manifest,
     read_blocks,
     read_head,
     read_manifest,
     segment_path,
 )
+from pypi_assets.journal.takedown_files import ReplacedSegment, as_replaced, replaced_segments
 from pypi_assets.storage.store import Storage
 
 _KEPT_MANIFESTS = 4_096
+_KEPT_TAKEDOWNS = 8
 _BEGIN = re.compile(rb'\{"serial":([0-9]+),"of_serial":[0-9]+,"ordinal":([0-9]+),').match
 """What each record begins with: it is found without parsing all of it."""
 Place = tuple[int, int, int]
@@ -47,12 +50,23 @@ class Journal:
 
     storage: Storage
     _manifests: Callable[[str, int, int], Manifest] = field(init=False)
+    _replaced: Callable[[Head], Mapping[int, ReplacedSegment]] = field(init=False)
 
     def __post_init__(self) -> None:
         def read(stream: str, generation: int, number: int) -> Manifest:
             return read_manifest(self.storage, stream, generation, number)
 
+        @lru_cache(_KEPT_TAKEDOWNS)
+        def replaced(named: Head) -> Mapping[int, ReplacedSegment]:
+            return replaced_segments(self.storage, named)
+
+        def replaced_of(head: Head) -> Mapping[int, ReplacedSegment]:
+            if head.takedowns is None:
+                return {}
+            return replaced(Head(head.stream, head.generation, 0, 0, 0, None, takedowns=head.takedowns))
+
         object.__setattr__(self, "_manifests", lru_cache(_KEPT_MANIFESTS)(read))
+        object.__setattr__(self, "_replaced", replaced_of)
 
     def head(self, stream: str) -> Head:
         """The present state of a stream. Raises NoJournalError where there is none."""
@@ -67,9 +81,13 @@ class Journal:
         """The manifest of a segment of the generation of `head`."""
         return self._manifests(head.stream, head.generation, number)
 
+    def _segment(self, head: Head, number: int) -> Manifest:
+        """The same with the file that a takedown has put in its place."""
+        return as_replaced(self.manifest(head, number), self._replaced(head))
+
     def segments(self, head: Head, after: int) -> Iterator[Manifest]:
-        """The segments that end after the serial `after`, in order; last the one that is not whole yet."""
-        low, high = 1, head.number + 1
+        """The segments that end after the serial `after`, in order, with their present files; last the open one."""
+        low, high = head.first_number, head.number + 1
         while low < high:
             middle = (low + high) // 2
             if self.manifest(head, middle).serials.end > after:
@@ -77,7 +95,7 @@ class Journal:
             else:
                 low = middle + 1
         for number in range(low, head.number + 1):
-            yield self.manifest(head, number)
+            yield self._segment(head, number)
         if head.open is not None and head.open.serials.end > after:
             yield open_manifest(head, head.open)
 
@@ -100,10 +118,10 @@ class Journal:
         heads = self.heads(streams)
         end = min(head.through for head in heads)
         end = end if through is None else min(end, through)
-        first = min(heads, key=lambda head: head.start)
-        if 0 < after.serial < first.start < end:  # 0 is the beginning of each stream
+        first = first_serial(heads)
+        if 0 < after.whole_serial < first < end:  # 0 is the beginning of each stream
             raise NoJournalError(
-                f"the stream {first.stream} of the journal begins after serial {first.start}, not at {after.serial}"
+                f"the journal begins after serial {first}, not at {after.serial}: {', '.join(sorted(streams))}"
             )
         return (orjson.loads(line) for _, line in self.lines(after, heads, end))
 
@@ -122,13 +140,25 @@ class Journal:
         for segment in self.segments(head, max(after.serial - 1, 0)):
             if segment.serials.start >= end:
                 return
-            for lines in read_blocks(self.storage, segment):
+            for lines in self._blocks_of(head, segment):
                 placed = _placed(lines, rank, segment)
                 first, last = bisect_right(placed, passed, key=_place), bisect_right(placed, beyond, key=_place)
                 if first < last:
                     yield placed[first:last]
                 if last < len(placed):
                     return
+
+    def _blocks_of(self, head: Head, segment: Manifest) -> Iterator[Sequence[bytes]]:
+        """The lines of a segment, some at a time, also where a takedown replaces its file at this moment."""
+        try:
+            yield from read_blocks(self.storage, segment)
+        except SegmentMissingError:
+            newer = read_head(self.storage, head.stream)
+            if newer is None or newer.generation != head.generation or newer.takedowns == head.takedowns:
+                raise
+            if segment.number < newer.first_number or segment.number > newer.number:
+                raise
+            yield from read_blocks(self.storage, self._segment(newer, segment.number))
 
 
 def _placed(lines: Sequence[bytes], rank: int, segment: Manifest) -> list[_Placed]:
@@ -160,3 +190,9 @@ def _merged(streams: Sequence[Iterator[list[_Placed]]]) -> Iterator[list[_Placed
             waiting[number] = some[cut:]
         merged.sort(key=_place)
         yield merged
+
+
+def first_serial(heads: Collection[Head]) -> int:
+    """The serial after which readers of these streams can begin: that of the first one, or the last one to which any
+    was pruned, since a stream that begins later has nothing before, and one that was pruned has had it."""
+    return max(min(head.readable_from for head in heads), *(head.pruned.end for head in heads if head.pruned), 0)

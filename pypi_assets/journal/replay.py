@@ -135,9 +135,17 @@ def replay(
     if not position.is_dump_read:
         replaying.take_dump(storage)
     begin = replaying.position.after
-    late = [head.stream for head in heads if head.stream != Stream.INDEX and head.start > begin.serial]
+    late = [
+        head.stream
+        for head in heads
+        if (head.stream != Stream.INDEX and head.start > begin.serial)
+        or (head.pruned is not None and head.pruned.end > begin.whole_serial)
+    ]
     if late:
-        raise ReplayError(f"the journal begins after serial {begin.serial}: {', '.join(late)}")
+        raise ReplayError(
+            f"the journal begins after serial {begin.serial}: {', '.join(late)}; begin with a new catalog and the"
+            " newest full dump"
+        )
     index = next(head for head in heads if head.stream == Stream.INDEX)
     if replaying.position.dump is None and not begin.serial:
         replaying.position = replace(replaying.position, events_since=index.start)
@@ -158,10 +166,12 @@ def _begin(storage: Storage, catalog: Catalog, through: int, *, from_dump: bool)
     if is_used:
         raise ReplayError("the catalog is not empty, and it is no replayed one: name another database")
     journal = Journal(storage)
-    begins_late = any(head.start > 0 for head in journal.heads() if head.stream != Stream.INDEX)
+    begins_late = any(
+        head.readable_from > 0 for head in journal.heads() if head.stream != Stream.INDEX or head.pruned is not None
+    )
     if not (from_dump or begins_late):
         return _Position(Cursor.after_serial(0)), "from nothing"
-    dump = _newest_full_dump(storage, through)
+    dump = newest_full_dump(storage, through)
     if dump is None:
         raise ReplayError(f"there is no full dump at serial {through} or before in {storage.url} to begin with")
     serial = dump.serials.end
@@ -189,10 +199,10 @@ def _require_same_chains(journal: Journal, heads: Iterable[Head], position: _Pos
             )
 
 
-def _newest_full_dump(storage: Storage, through: int) -> Manifest | None:
-    """Of the full dumps that end at `through` or before, the one that ends last and began to read last."""
+def newest_full_dump(storage: Storage, through: int | None = None) -> Manifest | None:
+    """Of the full dumps that end at `through` (None: anywhere) or before, the one that ends and began to read last."""
     manifests = (read_manifest(storage, directory) for directory in committed_directories(storage))
-    full = [one for one in manifests if one.kind == DumpKind.FULL and one.serials.end <= through]
+    full = [one for one in manifests if one.kind == DumpKind.FULL and (through is None or one.serials.end <= through)]
     return max(full, key=lambda one: (one.serials.end, one.sequence), default=None)
 
 

@@ -4,9 +4,11 @@ Paths, below `journal/STREAM/GENERATION/`:
 
     START-END.HASH.jsonl.zst     the records of the serials above START up to END
     manifests/00000042.json      the manifest of segment 42, with the hash of manifest 41
+    takedowns/00000002.json      which segments were replaced by the second takedown: takedown_files.py
     head.json                    how long the chain is, and what follows it that is not whole yet; it is replaced
 
-All but head.json stay as they are. Hashes are of the records before compression.
+Manifests stay as they are, and so do segments until a takedown replaces them or a person prunes them; both are in
+head.json. Hashes are of the records before compression.
 """
 
 import hashlib
@@ -27,6 +29,7 @@ from pypi_assets.errors import ExpectedError
 from pypi_assets.storage.store import NotFoundError, Storage
 
 JOURNAL = "journal"
+OPEN_PREFIX = "open-"
 FORMAT = 1
 COMPRESSION_LEVEL = 3
 MOST_LINE_BYTES = 64 * 1024**2
@@ -38,6 +41,10 @@ _PROGRESS_RECORDS = 10_000
 
 class JournalDamagedError(ExpectedError):
     """A file of the journal is missing or not what was written; the text names it and what is wrong."""
+
+
+class SegmentMissingError(JournalDamagedError):
+    """The file of a segment is missing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +112,22 @@ class OpenSegment:
 
 
 @dataclass(frozen=True, slots=True)
+class LastTakedown:
+    """The last takedown of a generation, and the hash of its file; each names the one before."""
+
+    number: int
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pruned:
+    """The last segment whose file was pruned, and the serial at which it ends. Its manifest is still there."""
+
+    number: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
 class Head:
     """The state of a stream: `number` and `digest` are of the last manifest of its chain (0 and None: there is none),
     which ends at the serial `end` and begins after `start`."""
@@ -116,11 +139,23 @@ class Head:
     number: int
     digest: str | None
     open: OpenSegment | None = None
+    takedowns: LastTakedown | None = None
+    pruned: Pruned | None = None
 
     @property
     def through(self) -> int:
         """The serial up to which there are records."""
         return self.open.serials.end if self.open else self.end
+
+    @property
+    def first_number(self) -> int:
+        """The number of the first segment that has a file."""
+        return 1 if self.pruned is None else self.pruned.number + 1
+
+    @property
+    def readable_from(self) -> int:
+        """The serial above which there are records."""
+        return self.start if self.pruned is None else self.pruned.end
 
     def encode(self) -> bytes:
         """The head as it is stored."""
@@ -133,6 +168,8 @@ class Head:
             "number": self.number,
             "digest": self.digest,
             "open": None,
+            "takedowns": self.takedowns and {"number": self.takedowns.number, "digest": self.takedowns.digest},
+            "pruned": self.pruned and {"number": self.pruned.number, "end": self.pruned.end},
         }
         if self.open is not None:
             fields["open"] = {
@@ -178,15 +215,30 @@ def write_segment(
 ) -> SegmentFile:
     """Writes the file of a segment. `progress` receives the number of records. Its name has the hash of its records,
     so that two writers never replace each other's file."""
+    lines = map(to_utf8_json, records)
+    return write_lines(storage, stream, generation, serials, lines, progress, prefix=prefix)
+
+
+def write_lines(
+    storage: Storage,
+    stream: Stream,
+    generation: int,
+    serials: SerialRange,
+    lines: Iterable[bytes],
+    progress: Callable[[int], None] | None = None,
+    *,
+    prefix: str = "",
+) -> SegmentFile:
+    """Writes the file of a segment from its records as JSON, without ends of lines."""
     digest, count, size = hashlib.sha256(), 0, 0
     with storage.unnamed_file() as local:
         compressor = zstandard.ZstdCompressor(level=COMPRESSION_LEVEL, write_checksum=True)
         with compressor.stream_writer(local, closefd=False) as out:
             buffer = io.BufferedWriter(_Sink(out, digest), _BUFFER_BYTES)
-            for record in records:
-                line = to_utf8_json(record) + b"\n"
+            for line in lines:
                 buffer.write(line)
-                size += len(line)
+                buffer.write(b"\n")
+                size += len(line) + 1
                 count += 1
                 if progress and count % _PROGRESS_RECORDS == 0:
                     progress(count)
@@ -251,7 +303,7 @@ def read_blocks(storage: Storage, segment: Manifest) -> Iterator[list[bytes]]:
                 if lines:
                     yield lines
     except NotFoundError as error:
-        raise JournalDamagedError(f"a segment of the journal is missing: {error}") from error
+        raise SegmentMissingError(f"a segment of the journal is missing: {error}") from error
     except zstandard.ZstdError as error:
         raise JournalDamagedError(f"{storage.uri(path)} is damaged after record {count}: {error}") from error
     if (digest.hexdigest(), count, size) != (segment.sha256, segment.records, segment.content_bytes) or any(begun):
@@ -261,6 +313,14 @@ def read_blocks(storage: Storage, segment: Manifest) -> Iterator[list[bytes]]:
         )
     if held:
         yield held
+
+
+def raw_lines(storage: Storage, path: str) -> Iterator[bytes]:
+    """The lines of a segment that no manifest describes, without their ends. Raises NotFoundError, ZstdError."""
+    with storage.open(path) as source:
+        lines = io.BufferedReader(zstandard.ZstdDecompressor().stream_reader(source, read_across_frames=True))
+        while line := lines.readline(MOST_LINE_BYTES):
+            yield line.removesuffix(b"\n")
 
 
 def write_manifest(storage: Storage, manifest: Manifest) -> None:
@@ -292,7 +352,7 @@ def decode_manifest(content: bytes, name: str) -> Manifest:
             generation=int(fields["generation"]),
             number=int(fields["number"]),
             serials=SerialRange(fields["start"], fields["end"]),
-            name=_plain_name(fields["name"]),
+            name=plain_name(fields["name"]),
             records=int(fields["records"]),
             content_bytes=int(fields["bytes"]),
             sha256=str(fields["sha256"]),
@@ -305,7 +365,8 @@ def decode_manifest(content: bytes, name: str) -> Manifest:
     return manifest
 
 
-def _plain_name(name: str) -> str:
+def plain_name(name: str) -> str:
+    """The name of a file in a folder. Raises ValueError where it leads elsewhere."""
     if "/" in name or "\\" in name or name.startswith("."):
         raise ValueError(f"not the name of a file: {name!r}")
     return name
@@ -327,7 +388,7 @@ def read_head(storage: Storage, stream: str) -> Head | None:
         fields = orjson.loads(content)
         if fields["format"] != FORMAT:
             raise ValueError(f"format {fields['format']}")
-        found = fields["open"]
+        found, takedowns, pruned = fields["open"], fields.get("takedowns"), fields.get("pruned")
         return Head(
             stream=Stream(fields["stream"]).value,
             generation=int(fields["generation"]),
@@ -338,11 +399,13 @@ def read_head(storage: Storage, stream: str) -> Head | None:
             open=found
             and OpenSegment(
                 SerialRange(found["start"], found["end"]),
-                _plain_name(found["name"]),
+                plain_name(found["name"]),
                 int(found["records"]),
                 int(found["bytes"]),
                 str(found["sha256"]),
             ),
+            takedowns=takedowns and LastTakedown(int(takedowns["number"]), str(takedowns["digest"])),
+            pruned=pruned and Pruned(int(pruned["number"]), int(pruned["end"])),
         )
     except (orjson.JSONDecodeError, KeyError, TypeError, ValueError, RangeError) as error:
         raise JournalDamagedError(f"{storage.uri(path)} is not a head that this version reads: {error!r}") from error

@@ -102,12 +102,22 @@ def verify_checkpoint(storage: Storage, stream: Stream, key: "Ed25519PublicKey")
         raise CheckpointError(f"the signed segment {number} of the stream {stream.value} is gone: {error}") from error
     if (manifest.digest, manifest.serials.end) != (fields.get("digest"), end):
         raise CheckpointError(f"segment {number} of the stream {stream.value} is not the one that was signed")
+    head = read_head(storage, stream.value)
+    if head is not None and head.generation == generation and _takedowns(head) != fields.get("takedowns"):
+        raise CheckpointError(
+            f"the takedowns of the stream {stream.value} are not those that were signed: sign it again after each"
+            " (pypi-assets journal sign)"
+        )
     return end
 
 
 def _signed_fields(head: Head) -> dict[str, Any]:
     names = ("stream", "generation", "start", "end", "number", "digest")
-    return {"format": FORMAT} | {name: getattr(head, name) for name in names}
+    return {"format": FORMAT} | {name: getattr(head, name) for name in names} | {"takedowns": _takedowns(head)}
+
+
+def _takedowns(head: Head) -> dict[str, Any] | None:
+    return None if head.takedowns is None else {"number": head.takedowns.number, "digest": head.takedowns.digest}
 
 
 def _message(fields: dict[str, Any]) -> bytes:

@@ -18,7 +18,7 @@ from pypi_assets.catalog.reports.serials_of_times import serial_at
 from pypi_assets.errors import ExpectedError
 from pypi_assets.journal.cursors import Cursor, CursorError
 from pypi_assets.journal.filters import RecordFilter
-from pypi_assets.journal.reading import Journal, NoJournalError, Place
+from pypi_assets.journal.reading import Journal, NoJournalError, Place, first_serial
 
 NOW = "now"
 SINCE_ACCEPTS = f"a cursor of an answer, {MOMENT_ACCEPTS}, or {NOW}"
@@ -65,7 +65,7 @@ def cursor_since(text: str, journal: Journal, catalog: Catalog | None) -> Cursor
 
 def beginning(journal: Journal) -> Cursor:
     """Before the first record of the journal. Raises NoJournalError where there is none."""
-    return Cursor.after_serial(min(head.start for head in journal.heads()))
+    return Cursor.after_serial(first_serial(journal.heads()))
 
 
 def _parsed(text: str) -> Cursor:
@@ -85,9 +85,12 @@ class Scan:
         heads = journal.heads(wanted.read_streams) if wanted.read_streams else []
         every = heads or journal.heads()
         self.through = min(head.through for head in every)
-        first = min(head.start for head in every)
-        if after.serial < first:
-            raise BeginsLaterError(f"the journal begins after serial {first}, not at {after.serial}: begin again")
+        first = first_serial(every)
+        if after.whole_serial < first:
+            raise BeginsLaterError(
+                f"the journal begins after serial {first}, not at {after.serial}: begin again, with the newest"
+                f" full dump, or from serial {first} on"
+            )
         self.cursor = after
         self.is_at_end = False
         self._lines = journal.lines(after, heads, self.through) if heads else iter(())

@@ -6,9 +6,8 @@ from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.publications.journal_segments import last_chained, segment_names
 from pypi_assets.catalog.reports.journal_records import Stream
 from pypi_assets.journal.segment_files import Head, read_head, stream_path
+from pypi_assets.journal.takedown_files import replaced_segments
 from pypi_assets.storage.store import Storage, StoredObject
-
-_MANIFESTS = "manifests/"
 
 
 def clean_journal(catalog: Catalog, storage: Storage, before: float, *, dry_run: bool = False) -> list[StoredObject]:
@@ -37,12 +36,13 @@ def _is_known(catalog: Catalog, head: Head) -> bool:
 
 
 def _unused(catalog: Catalog, storage: Storage, head: Head) -> Iterator[StoredObject]:
-    folder = stream_path(head.stream, head.generation) + "/"
+    folder = stream_path(head.stream, head.generation)
     with catalog.read() as connection:
-        named = segment_names(connection, head.stream, head.generation)
+        named = segment_names(connection, head.stream, head.generation, head.first_number - 1)
+    named |= {one.name for one in replaced_segments(storage, head).values() if one.number >= head.first_number}
     if head.open is not None:
         named.add(head.open.name)
-    for stored in storage.list(folder.removesuffix("/")):
-        name = stored.path.removeprefix(folder)
-        if name not in named and not name.startswith(_MANIFESTS):
+    for stored in storage.list(folder):
+        name = stored.path.removeprefix(f"{folder}/")
+        if "/" not in name and name not in named:  # manifests and takedowns are in folders
             yield stored

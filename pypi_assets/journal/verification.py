@@ -26,6 +26,7 @@ from pypi_assets.journal.segment_files import (
     read_manifest,
     segment_path,
 )
+from pypi_assets.journal.takedown_files import as_replaced, replaced_segments
 from pypi_assets.storage.store import NotFoundError, Storage
 
 Progress = Callable[[int], None]
@@ -96,6 +97,10 @@ def verify_stream(storage: Storage, stream: Stream, progress: Progress | None = 
 def _chain(storage: Storage, head: Head) -> Iterator[Manifest]:
     """The segments of a chain, each of whose manifests continues the one before; last the open one."""
     end, digest = head.start, None
+    try:
+        replaced = replaced_segments(storage, head)
+    except JournalDamagedError as error:
+        raise _FaultError(Fault(head_path(head.stream), str(error))) from error
     for number in range(1, head.number + 1):
         path = manifest_path(head.stream, head.generation, number)
         try:
@@ -108,7 +113,10 @@ def _chain(storage: Storage, head: Head) -> Iterator[Manifest]:
             what = "leaves out" if manifest.serials.start > end else "repeats"
             raise _FaultError(Fault(path, f"it begins after serial {manifest.serials.start} and {what} some: {end}"))
         end, digest = manifest.serials.end, manifest.digest
-        yield manifest
+        if number >= head.first_number:
+            yield as_replaced(manifest, replaced)
+        elif number == head.first_number - 1 and head.readable_from != end:
+            raise _FaultError(Fault(head_path(head.stream), f"what is pruned ends at serial {end}, not there"))
     if (head.end, head.digest) != (end, digest):
         found = f"the chain ends at serial {end} with the hash {digest}"
         raise _FaultError(Fault(head_path(head.stream), f"{found}, not at {head.end} with {head.digest}"))

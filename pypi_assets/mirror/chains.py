@@ -12,9 +12,12 @@ from pypi_assets.journal.segment_files import (
     head_path,
     manifest_path,
     read_head,
+    segment_path,
 )
+from pypi_assets.journal.takedown_files import TakedownFile, as_replaced, write_takedown
 from pypi_assets.mirror.copying import Copying
 from pypi_assets.mirror.errors import BehindError, ForkError, RefusedSourceError
+from pypi_assets.mirror.replaced_segments import changed_segments, new_takedowns, replaced_by, require_takedown
 from pypi_assets.mirror.sources import Source, small_file
 from pypi_assets.mirror.wanted import is_segment_name
 from pypi_assets.storage.store import NotFoundError, Storage
@@ -25,10 +28,12 @@ _BATCH = 64
 
 @dataclass(frozen=True, slots=True)
 class StreamPlan:
-    """What a stream's new `head` adds to what is held: the manifests after it, of a chain that was checked."""
+    """What a stream's new `head` adds to what is held: the manifests after it, of a chain that was checked, and its
+    takedowns."""
 
     head: Head
     manifests: tuple[Manifest, ...]
+    takedowns: tuple[TakedownFile, ...] = ()
 
 
 def plan_stream(source: Source, storage: Storage, head: Head, *, at_once: int = 4) -> StreamPlan:
@@ -52,24 +57,36 @@ def plan_stream(source: Source, storage: Storage, head: Head, *, at_once: int = 
         raise BehindError(
             f"the stream {head.stream} of {source.name} ends at serial {head.end}, and what is held at {held.end}"
         )
-    return StreamPlan(head, _followed(fetch, held, head))
+    return StreamPlan(head, _followed(fetch, held, head), new_takedowns(source, held, head))
 
 
 def copy_stream(copying: Copying, plan: StreamPlan, *, holds: Callable[[Manifest], bool]) -> None:
-    """Copies what is new of a stream: segments, then their manifests in order, then the head.
+    """Copies what is new of a stream: segments, then their manifests in order, then takedowns and the head.
 
-    Segments that the storage `holds` are not copied. Raises RefusedSourceError, SourceError.
+    Segments that the storage `holds` are not copied, and those that a takedown has replaced are deleted. Raises
+    RefusedSourceError, SourceError.
     """
     storage, head = copying.storage, plan.head
+    changed = list(changed_segments(storage, plan.takedowns))
+    replaced = replaced_by(storage, head, plan.takedowns)
+    copying.segments(after for _, after in changed if after.number >= head.first_number and not holds(after))
+    for before, after in changed:
+        if after.number >= head.first_number:
+            require_takedown(storage, before, after)
     for first in range(0, len(plan.manifests), _BATCH):
         some = plan.manifests[first : first + _BATCH]
-        copying.segments(one for one in some if not holds(one))
+        there = [as_replaced(one, replaced) for one in some if one.number >= head.first_number]
+        copying.segments(one for one in there if not holds(one))
         for manifest in some:
             storage.put(manifest_path(manifest.stream, manifest.generation, manifest.number), manifest.encode())
     if (last := open_segment(head)) is not None and not holds(last):
         copying.segments([last])
+    for takedown in plan.takedowns:
+        write_takedown(storage, takedown)
     if read_head(storage, head.stream) != head:
         storage.put(head_path(head.stream), head.encode())
+    for before, _ in changed:
+        storage.delete(segment_path(before))
 
 
 def open_segment(head: Head) -> Manifest | None:

@@ -8,12 +8,12 @@ from contextlib import suppress
 
 from pypi_assets.dumps.dump_paths import DUMPS
 from pypi_assets.dumps.dump_paths import MANIFEST_NAME as DUMP_MANIFEST
-from pypi_assets.journal.publishing import OPEN_PREFIX
-from pypi_assets.journal.segment_files import JOURNAL, segment_path, stream_path
+from pypi_assets.journal.segment_files import JOURNAL, OPEN_PREFIX, segment_path, stream_path
 from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.leveldbs.versions.input_lists import stored_input_lists
 from pypi_assets.leveldbs.versions.leveldb_paths import input_list_path, leveldbs_path
 from pypi_assets.mirror.chains import open_segment
+from pypi_assets.mirror.replaced_segments import dropped_segments
 from pypi_assets.mirror.wanted import PublishedState, held_publication
 from pypi_assets.storage.store import Storage, StoredObject
 
@@ -21,7 +21,8 @@ from pypi_assets.storage.store import Storage, StoredObject
 def superseded_since(
     storage: Storage, held: PublishedState, before: Mapping[str, float], now: float
 ) -> dict[str, float]:
-    """Since when each dump, version, generation and open segment in the storage is not named any more, by its path.
+    """Since when each dump, version, generation, and open or dropped segment in the storage is not named any more, by
+    its path.
 
     Times are in unix seconds.
 
@@ -30,7 +31,8 @@ def superseded_since(
     heads = held.heads.values()
     named = held.roots | {stream_path(head.stream, head.generation) for head in heads}
     named |= {segment_path(segment) for head in heads if (segment := open_segment(head)) is not None}
-    return {root: before.get(root, now) for root in _roots(storage) if root not in named}
+    roots = (*_roots(storage), *dropped_segments(storage, heads))
+    return {root: before.get(root, now) for root in roots if root not in named}
 
 
 def delete_unnamed(
@@ -93,12 +95,13 @@ def _of_publications(
 def _of_journal(
     storage: Storage, held: PublishedState, superseded: Mapping[str, float], before: float
 ) -> Iterator[StoredObject]:
-    """Other segments of a generation that is named stay: the journal of a mirror has no end of its own."""
+    """Other segments of a generation that is named stay, unless the source has pruned or replaced them."""
     named = {stream_path(head.stream, head.generation) for head in held.heads.values()}
     for stored in storage.list(JOURNAL):
         if stored.path.count("/") > 2:
             root = _generation(stored.path)
-            root = stored.path if root in named and _is_open(stored.path) else root
+            is_apart = stored.path in superseded or _is_open(stored.path)
+            root = stored.path if root in named and is_apart else root
             if superseded.get(root, before) < before:
                 yield stored
 

@@ -217,6 +217,11 @@ def _head(stream: Stream, fields: object, name: str) -> Head:
         raise RefusedSourceError(f"{name} has a head of the stream {stream.value} that cannot be")
     if head.digest is not None:
         _hash(head.digest, name)
+    if head.takedowns is not None:
+        _number(head.takedowns.number, name)
+        _hash(head.takedowns.digest, name)
+    if head.pruned is not None and not (0 < head.pruned.number <= head.number and 0 < head.pruned.end <= head.end):
+        raise RefusedSourceError(f"{name} has a head of the stream {stream.value} with more pruned than there is")
     if head.open is not None:
         if head.open.serials.start != head.end:
             raise RefusedSourceError(f"{name} has an open segment of the stream {stream.value} after a gap")

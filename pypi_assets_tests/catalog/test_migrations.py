@@ -80,7 +80,9 @@ def first_version_url(tmp_path: Path, database_url: str, request: pytest.Fixture
 @contextmanager
 def first_version_of_the_code(tmp_path: Path) -> Iterator[None]:
     """One that has the first migration alone."""
-    first = shutil.copytree(database._MIGRATIONS, tmp_path / "first", ignore=shutil.ignore_patterns("000[2-9]_*"))
+    first = shutil.copytree(
+        database._MIGRATIONS, tmp_path / "first", ignore=shutil.ignore_patterns("000[2-9]_*", "001*")
+    )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(database, "_MIGRATIONS", first)
         yield

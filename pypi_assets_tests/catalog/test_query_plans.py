@@ -70,6 +70,7 @@ SMALL = {
     "scope_marks": "what has changed since scopes looked last",
     "audits": "one a week",
     "journal_consumers": "as many as people name",
+    "journal_takedowns": "as many as courts and people demand",
     "pruning_positions": "a row for each table",
 }
 """The tables that may be read from one end to the other, and why they stay small. All others grow for years."""

@@ -241,6 +241,9 @@ def test_the_commands_are_these() -> None:
         "journal deliver",
         "journal letters",
         "journal publish",
+        "journal takedown",
+        "journal takedowns",
+        "journal prune",
         "mirror run",
         "mirror status",
     }
@@ -470,6 +473,9 @@ NEEDING_A_CATALOG = [
     ("journal", "verify"),
     ("journal", "consumers"),
     ("journal", "letters"),
+    ("journal", "takedowns"),
+    ("journal", "takedown", "demo", "--reason", "x"),
+    ("journal", "prune", "--before", "1"),
 ]
 MAKING_A_CATALOG = [("crawl", "full"), ("scope", "create"), ("migrate",), ("dump", "restore")]
 

@@ -112,6 +112,9 @@ RUNS: dict[str, list[list[str]]] = {
     "journal deliver": [[]],
     "journal letters": [[]],
     "journal publish": [[]],
+    "journal takedown": [["none", "--file", XML_TEXT, "--reason", "x"], [XML_TEXT, "--reason", XML_TEXT]],
+    "journal takedowns": [[]],
+    "journal prune": [["--before", "1"], ["--before", XML_TEXT]],
 }
 """By command, its arguments; what is written comes before what is read and before what is deleted."""
 LEFT_OUT = {

@@ -4,6 +4,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+import zstandard
+
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.reports.journal_records import Record, Stream, new_record, numbered
 from pypi_assets.journal.publishing import write_missing
@@ -51,3 +53,12 @@ def write_streams(
             begin, previous = end, manifest.digest
         write_head(storage, Head(stream.value, 1, start, through, len(ends), previous))
     return Journal(storage)
+
+
+def plain_files(storage: Storage) -> dict[str, bytes]:
+    """All files of the journal in a storage, segments without their compression."""
+    contents = {one.path: storage.get(one.path) for one in storage.list("journal")}
+    return {
+        path: zstandard.ZstdDecompressor().decompressobj().decompress(content) if path.endswith(".zst") else content
+        for path, content in contents.items()
+    }

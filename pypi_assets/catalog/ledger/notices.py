@@ -1,4 +1,4 @@
-"""What the journal announces that is no change of one file: answers of the past that changed, and a reprocess."""
+"""What the journal announces that is no change of one file: a changed past, a reprocess, and takedowns."""
 
 from collections.abc import Iterator
 from enum import StrEnum
@@ -17,6 +17,7 @@ class NoticeKind(StrEnum):
 
     EPOCH_CHANGED = "epoch changed"
     REPROCESSED = "reprocessed"
+    TAKEN_DOWN = "records taken down"
 
 
 class Notice(NamedTuple):

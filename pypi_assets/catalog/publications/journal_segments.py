@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, and_, delete, exists, func, select, update
+from sqlalchemy import Connection, Row, and_, delete, exists, func, or_, select, update
 
 from pypi_assets.catalog.database import Catalog, insert_missing
 from pypi_assets.catalog.ledger.range_ledger import RangeState, lock_state, require_range, seal
 from pypi_assets.catalog.ledger.serial_range import RangeError, SerialRange
+from pypi_assets.catalog.publications.journal_takedowns import newest_takedown
 from pypi_assets.catalog.tables import journal_segments, serial_ranges
 
 
@@ -64,10 +65,16 @@ def find_segment(connection: Connection, stream: str, generation: int, start: in
     return None if row is None else _file(row)
 
 
-def record_segment(catalog: Catalog, file: SegmentFile) -> SegmentFile:
-    """Records a segment whose file lies whole in the storage, and returns it, or the one that was recorded before."""
+def record_segment(catalog: Catalog, file: SegmentFile, takedown: int = 0) -> SegmentFile | None:
+    """Records a segment whose file lies whole in the storage, and returns it, or the one that was recorded before.
 
-    def work(connection: Connection) -> SegmentFile:
+    `takedown` is the newest one that it was written by; where there is a newer one, returns None and records nothing.
+    """
+
+    def work(connection: Connection) -> SegmentFile | None:
+        lock_state(connection, exclusive=False)
+        if newest_takedown(connection) > takedown:
+            return None
         row = _row(file, catalog.clock())
         insert_missing(connection, journal_segments, [row])
         return find_segment(connection, file.stream, file.generation, file.serials.start) or file
@@ -113,6 +120,23 @@ def restore_segments(catalog: Catalog, segments: Sequence[ChainedSegment]) -> No
     catalog.transact(work)
 
 
+def unchained_segments(connection: Connection, stream: str, generation: int) -> list[SegmentFile]:
+    """The segments that are written and have no place in the chain yet."""
+    rows = connection.execute(_SEGMENTS.where(_is(stream, generation), journal_segments.c.number.is_(None)))
+    return [_file(row) for row in rows]
+
+
+def replace_unchained(catalog: Catalog, file: SegmentFile) -> None:
+    """Records another file for a segment that has no place in the chain yet."""
+    of = journal_segments.c
+    replaced = (
+        update(journal_segments)
+        .where(_is(file.stream, file.generation), of.start == file.serials.start, of.number.is_(None))
+        .values(name=file.name, records=file.records, bytes=file.content_bytes, size=file.size, sha256=file.sha256)
+    )
+    catalog.transact(lambda connection: connection.execute(replaced))
+
+
 def ranges_without_segment(connection: Connection, stream: str, generation: int) -> list[SerialRange]:
     """The complete ranges of the ledger that have no segment of the stream yet, in order."""
     of = serial_ranges.c
@@ -121,9 +145,11 @@ def ranges_without_segment(connection: Connection, stream: str, generation: int)
     return [SerialRange(start, end) for start, end in connection.execute(query)]
 
 
-def segment_names(connection: Connection, stream: str, generation: int) -> set[str]:
-    """The names of the files of all segments of a generation."""
-    return set(connection.scalars(select(journal_segments.c.name).where(_is(stream, generation))))
+def segment_names(connection: Connection, stream: str, generation: int, after: int = 0) -> set[str]:
+    """The names of the files of the segments of a generation, apart from those numbered up to `after`."""
+    of = journal_segments.c
+    kept = or_(of.number.is_(None), of.number > after)
+    return set(connection.scalars(select(of.name).where(_is(stream, generation), kept)))
 
 
 _SEGMENTS = select(journal_segments)

@@ -57,6 +57,8 @@ Record = dict[str, Any]
 _AT_A_TIME = 1_000
 GAP = "gap"
 UNREADABLE = "unreadable"
+TAKEN_DOWN = "taken down"
+"""The kind of a record that replaces another one."""
 
 
 class FileKind(StrEnum):

@@ -19,7 +19,7 @@ def upgrade() -> None:
         sa.Column(
             "logged_serial", sa.BigInteger(), autoincrement=False, nullable=False, comment="where the journal has it"
         ),
-        sa.Column("kind", Short, nullable=False, comment="epoch changed or reprocessed"),
+        sa.Column("kind", Short, nullable=False, comment="epoch changed, reprocessed, or records taken down"),
         sa.Column("of_serial", sa.BigInteger(), nullable=False, comment="the least serial that shows it"),
         sa.PrimaryKeyConstraint("logged_serial", "kind", name=op.f("pk_journal_notices")),
         comment="What the journal announces that is no change of one file.",

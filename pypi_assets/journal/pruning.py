@@ -1,0 +1,136 @@
+"""Prunes the journal: deletes the segments up to a serial, which the manifests and the head still name.
+
+So the chain holds from its beginning, and readers learn from the head where the records begin. What a replay from the
+newest full dump needs is never pruned, and what a living consumer lacks only by force. Segments are never joined: their
+hashes are in the chain.
+"""
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from pypi_assets.catalog.coordination.leases import LeaseTakenError, lease, renewing
+from pypi_assets.catalog.database import Catalog
+from pypi_assets.catalog.publications.journal_consumers import Consumer, all_consumers
+from pypi_assets.catalog.reports.journal_lags import UNSEEN_S
+from pypi_assets.catalog.reports.journal_records import Stream
+from pypi_assets.errors import ExpectedError
+from pypi_assets.journal.cursors import Cursor, CursorError
+from pypi_assets.journal.published_heads import publish_heads
+from pypi_assets.journal.replay import newest_full_dump
+from pypi_assets.journal.segment_files import (
+    Head,
+    Manifest,
+    Pruned,
+    read_head,
+    read_manifest,
+    segment_path,
+    write_head,
+)
+from pypi_assets.journal.takedown_files import as_replaced, replaced_segments
+from pypi_assets.journal.takedowns import LEASE_TTL_S
+from pypi_assets.storage.store import Storage
+
+_WAIT_S = 0.5
+
+
+class JournalPruneError(ExpectedError):
+    """The journal cannot be pruned so; the text has why, and what can be done."""
+
+
+@dataclass(frozen=True, slots=True)
+class PrunedStream:
+    """What was deleted of a stream: how many segments with how many records. It begins after `readable_from` now."""
+
+    stream: str
+    readable_from: int
+    segments: int
+    records: int
+
+
+def prune_journal(
+    catalog: Catalog, storage: Storage, before: int, *, force: bool = False, dry_run: bool = False, wait_s: float = 0.0
+) -> list[PrunedStream]:
+    """Deletes the whole segments that end at the serial `before` or earlier, and returns what was deleted of each
+    stream. In a `dry_run` nothing is.
+
+    Raises JournalPruneError where that is more than the newest full dump makes up for, or, without `force`, where a
+    living consumer lacks records of it. Waits up to `wait_s` seconds for a stream that is being written, then raises
+    LeaseTakenError.
+    """
+    dump = newest_full_dump(storage)
+    if dump is None or dump.serials.end < before:
+        has = "there is none" if dump is None else f"the newest one is at serial {dump.serials.end}"
+        raise JournalPruneError(
+            f"a replay needs what comes after a full dump, and {has}: prune up to there at most, or make one first"
+            " (pypi-assets dump full)"
+        )
+    if not force and (lacking := _lacking(catalog, before)):
+        named = ", ".join(f"{one.name} (has all up to {_whole_serial(one)})" for one in lacking)
+        raise JournalPruneError(
+            f"these consumers lack records up to serial {before}: {named}. Wait for them, forget them"
+            " (pypi-assets journal consumers --forget), or give --force"
+        )
+    pruned = [_prune_stream(catalog, storage, stream, before, wait_s, dry_run=dry_run) for stream in Stream]
+    if not dry_run:
+        publish_heads(storage)
+        for _, segments in pruned:
+            for segment in segments:
+                storage.delete(segment_path(segment))
+    return [
+        PrunedStream(head.stream, head.readable_from, len(segments), sum(one.records for one in segments))
+        for head, segments in pruned
+        if head is not None
+    ]
+
+
+def _lacking(catalog: Catalog, before: int) -> list[Consumer]:
+    """The living consumers that have not read all up to the serial `before`."""
+    seen_since = catalog.clock() - UNSEEN_S
+    with catalog.read() as connection:
+        found = list(all_consumers(connection))
+    return [one for one in found if one.seen_at >= seen_since and _whole_serial(one) < before]
+
+
+def _whole_serial(consumer: Consumer) -> int:
+    try:
+        return Cursor.parse(consumer.cursor).whole_serial
+    except CursorError:
+        return max(consumer.serial - 1, 0)
+
+
+def _prune_stream(
+    catalog: Catalog, storage: Storage, stream: Stream, before: int, wait_s: float, *, dry_run: bool
+) -> tuple[Head | None, Sequence[Manifest]]:
+    """The new head of a stream, which is written unless it is a dry run, and the segments that it no longer has."""
+    until = time.monotonic() + wait_s
+    while True:
+        try:
+            with lease(catalog, f"journal {stream.value}", LEASE_TTL_S) as held:
+                head = read_head(storage, stream.value)
+                if head is None:
+                    return None, ()
+                report = renewing(held)
+                segments = []
+                for segment in _up_to(storage, head, before):
+                    segments.append(segment)
+                    report(segment.number)
+                if not segments:
+                    return head, ()
+                head = replace(head, pruned=Pruned(segments[-1].number, segments[-1].serials.end))
+                if not dry_run:
+                    write_head(storage, head)
+                return head, segments
+        except LeaseTakenError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(_WAIT_S)
+
+
+def _up_to(storage: Storage, head: Head, before: int) -> Iterator[Manifest]:
+    replaced = replaced_segments(storage, head)
+    for number in range(head.first_number, head.number + 1):
+        manifest = read_manifest(storage, head.stream, head.generation, number)
+        if manifest.serials.end > before:
+            return
+        yield as_replaced(manifest, replaced)

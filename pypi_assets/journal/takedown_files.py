@@ -1,0 +1,176 @@
+"""The files of takedowns: which segments of a generation were replaced, and by what.
+
+A manifest keeps the hash of the records that it was written for, so the chain holds. Each takedown has a file with the
+names and hashes of the segments that replace others, and the hash of the takedown before; the head of the stream has
+that of the last one. In a replaced segment only records of the kind `taken down` may differ from what was there.
+"""
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import orjson
+
+from pypi_assets.catalog.reports.journal_records import TAKEN_DOWN, Record, new_record
+from pypi_assets.journal.segment_files import (
+    FORMAT,
+    Head,
+    JournalDamagedError,
+    LastTakedown,
+    Manifest,
+    plain_name,
+    stream_path,
+)
+from pypi_assets.storage.store import NotFoundError, Storage
+
+_KEPT = ("serial", "of_serial", "ordinal", "stream")
+
+
+@dataclass(frozen=True, slots=True)
+class ReplacedSegment:
+    """What replaces the file of the segment `number`: its name, and size and hash of its records before compression.
+    The count of records stays."""
+
+    number: int
+    name: str
+    content_bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class TakedownFile:
+    """The takedown `number` of a generation; `previous` is the hash of the file of the one before. `at` is in unix
+    seconds."""
+
+    stream: str
+    generation: int
+    number: int
+    at: int
+    segments: tuple[ReplacedSegment, ...]
+    previous: str | None
+
+    def encode(self) -> bytes:
+        """The takedown as it is stored: one line of JSON."""
+        fields = {
+            "format": FORMAT,
+            "stream": self.stream,
+            "generation": self.generation,
+            "number": self.number,
+            "at": self.at,
+            "segments": [
+                {"number": one.number, "name": one.name, "bytes": one.content_bytes, "sha256": one.sha256}
+                for one in self.segments
+            ],
+            "previous": self.previous,
+        }
+        return orjson.dumps(fields, option=orjson.OPT_APPEND_NEWLINE)
+
+    @property
+    def as_last(self) -> LastTakedown:
+        """As the head has it."""
+        return LastTakedown(self.number, hashlib.sha256(self.encode()).hexdigest())
+
+
+def takedown_path(stream: str, generation: int, number: int) -> str:
+    """Where the file of a takedown is."""
+    return f"{stream_path(stream, generation)}/takedowns/{number:08d}.json"
+
+
+def write_takedown(storage: Storage, takedown: TakedownFile) -> None:
+    """Writes the file of a takedown, which counts once the head names it."""
+    storage.put(takedown_path(takedown.stream, takedown.generation, takedown.number), takedown.encode())
+
+
+def decode_takedown(content: bytes, name: str) -> TakedownFile:
+    """The takedown in `content`; `name` is what errors call it. Raises JournalDamagedError."""
+    try:
+        fields = orjson.loads(content)
+        if fields["format"] != FORMAT:
+            raise ValueError(f"format {fields['format']}")
+        takedown = TakedownFile(
+            stream=str(fields["stream"]),
+            generation=int(fields["generation"]),
+            number=int(fields["number"]),
+            at=int(fields["at"]),
+            segments=tuple(_segment(one) for one in fields["segments"]),
+            previous=fields["previous"],
+        )
+    except (orjson.JSONDecodeError, KeyError, TypeError, ValueError) as error:
+        raise JournalDamagedError(f"{name} is not a takedown that this version reads: {error!r}") from error
+    if takedown.encode() != content:
+        raise JournalDamagedError(f"{name} is not a takedown that this version writes")
+    return takedown
+
+
+def _segment(fields: Mapping[str, Any]) -> ReplacedSegment:
+    return ReplacedSegment(
+        int(fields["number"]), plain_name(fields["name"]), int(fields["bytes"]), str(fields["sha256"])
+    )
+
+
+def takedowns_of(
+    head: Head, get: Callable[[str], bytes], *, since: LastTakedown | None = None, name: str = ""
+) -> list[TakedownFile]:
+    """The takedowns that lead to a head, after `since`, the oldest first. `get` returns the content under a path, and
+    `name` is what errors call the place.
+
+    Raises JournalDamagedError where they are no chain, or do not go on with `since`.
+    """
+    found: list[TakedownFile] = []
+    expected = head.takedowns
+    while expected is not None and (since is None or expected.number > since.number):
+        path = takedown_path(head.stream, head.generation, expected.number)
+        try:
+            one = decode_takedown(get(path), f"{name}{path}")
+        except NotFoundError as error:
+            raise JournalDamagedError(f"a takedown of the journal is missing: {error}") from error
+        place = (one.stream, one.generation, one.as_last)
+        if place != (head.stream, head.generation, expected) or (one.previous is None) != (one.number == 1):
+            raise JournalDamagedError(f"{name}{path} is not the takedown that is named: it has the hash of another one")
+        found.append(one)
+        expected = None if one.previous is None else LastTakedown(one.number - 1, one.previous)
+    if expected != since:
+        raise JournalDamagedError(
+            f"the takedowns of the stream {head.stream} of {name or 'the journal'} do not go on with what was there"
+        )
+    return found[::-1]
+
+
+def replaced_segments(storage: Storage, head: Head) -> dict[int, ReplacedSegment]:
+    """What replaces the files of segments of the generation of `head`, by their numbers. Raises JournalDamagedError."""
+    takedowns = takedowns_of(head, storage.get)
+    return {segment.number: segment for takedown in takedowns for segment in takedown.segments}
+
+
+def newest_takedown_file(storage: Storage, stream: str, generation: int) -> LastTakedown | None:
+    """The newest takedown of a generation whose head is lost. Raises JournalDamagedError."""
+    folder = takedown_path(stream, generation, 1).rpartition("/")[0]
+    last = max((one.path for one in storage.list(folder)), default=None)
+    return None if last is None else decode_takedown(storage.get(last), last).as_last
+
+
+def as_replaced(manifest: Manifest, replaced: Mapping[int, ReplacedSegment]) -> Manifest:
+    """A manifest with the file that is there for it now. It is for readers of the file; its own hash is another one."""
+    found = replaced.get(manifest.number)
+    if found is None:
+        return manifest
+    return replace(manifest, name=found.name, content_bytes=found.content_bytes, sha256=found.sha256)
+
+
+def replacement(record: Record, reason: str, at: float, *, hides_name: bool) -> Record:
+    """The record that takes the place of `record`."""
+    made = new_record(record["serial"], record["of_serial"], TAKEN_DOWN, record["at"])
+    made |= {name: record[name] for name in _KEPT}
+    if not hides_name:
+        made |= {"project": record["project"], "normalized": record["normalized"]}
+    return made | {"reason": reason, "taken_down_at": int(at)}
+
+
+def is_replacement(line: bytes, original: bytes) -> bool:
+    """Whether a line is a record of the kind `taken down`, at the place of the record in `original`."""
+    try:
+        new, old = orjson.loads(line), orjson.loads(original)
+        return bool(new["kind"] == TAKEN_DOWN and all(new[name] == old[name] for name in _KEPT))
+    except (orjson.JSONDecodeError, KeyError, TypeError):
+        return False

@@ -1,0 +1,307 @@
+"""Takes records down from the journal: one of the kind `taken down` replaces each, and the old files are deleted.
+
+What is to be taken down is stored in the catalog first, so that nothing that is written from then on has it. Then all
+that is published is replaced: the new segments, the file of the takedown, the head that names it, and last the old
+files are deleted. What was stopped in between is done again by the next writer. Files of former generations, which no
+reader can find, are deleted where they have such a record.
+"""
+
+import re
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+import orjson
+import zstandard
+from packaging.utils import canonicalize_name, canonicalize_version
+
+from pypi_assets.catalog.coordination.leases import LeaseTakenError, lease, renewing
+from pypi_assets.catalog.database import Catalog
+from pypi_assets.catalog.publications.journal_segments import (
+    SegmentFile,
+    latest_generation,
+    replace_unchained,
+    unchained_segments,
+)
+from pypi_assets.catalog.publications.journal_takedowns import Takedown, all_takedowns, finish_takedowns
+from pypi_assets.catalog.reads.stored_json import to_utf8_json
+from pypi_assets.catalog.reports.journal_records import GAP, TAKEN_DOWN, Record, Stream
+from pypi_assets.errors import ExpectedError
+from pypi_assets.journal.published_heads import publish_heads
+from pypi_assets.journal.segment_files import (
+    JOURNAL,
+    OPEN_PREFIX,
+    Head,
+    Manifest,
+    OpenSegment,
+    open_manifest,
+    raw_lines,
+    read_lines,
+    read_manifest,
+    segment_path,
+    write_head,
+    write_lines,
+)
+from pypi_assets.journal.takedown_files import (
+    ReplacedSegment,
+    TakedownFile,
+    as_replaced,
+    replaced_segments,
+    replacement,
+    write_takedown,
+)
+from pypi_assets.storage.store import NotFoundError, Storage
+
+Progress = Callable[[int], None]
+LEASE_TTL_S = 600.0
+_PLACE = re.compile(r"([a-z]+):([0-9]{1,18}):([0-9]{1,18})")
+_WAIT_S = 0.5
+_TAKEN_DOWN_LITERAL = b'"kind":' + orjson.dumps(TAKEN_DOWN)
+
+
+class TakedownError(ExpectedError, ValueError):
+    """A takedown does not name what it is of; the text has what is accepted."""
+
+
+def wanted_takedown(
+    reason: str,
+    project: str | None = None,
+    version: str | None = None,
+    filename: str | None = None,
+    record: str | None = None,
+    *,
+    hides_name: bool = False,
+) -> Takedown:
+    """A takedown as a person names it: a project, one of its releases or files, or a `record` as STREAM:SERIAL:ORDINAL.
+
+    Raises TakedownError.
+    """
+    if not reason.strip() or not reason.isprintable():
+        raise TakedownError("the reason is shown in place of what is taken down: it accepts printable characters")
+    if (project is None) == (record is None) or (record is not None and (version or filename)):
+        raise TakedownError("name a project, of which a release or a file can be given, or one record")
+    if record is None:
+        name = canonicalize_name(project or "")
+        return Takedown(0, 0.0, reason, name, version, filename, hides_name=hides_name)
+    match = _PLACE.fullmatch(record)
+    if match is None or match[1] not in set(Stream):
+        raise TakedownError(f"{record[:100]!r} is no record; it accepts STREAM:SERIAL:ORDINAL, such as observed:1350:0")
+    place = (match[1], int(match[2]), int(match[3]))
+    return Takedown(0, 0.0, reason, None, None, None, *place, hides_name=hides_name)
+
+
+@dataclass
+class Taking:
+    """Replaces what `takedowns` name in records, or in their lines. `count` is how many, `least_serial` the first."""
+
+    takedowns: Sequence[Takedown]
+    count: int = 0
+    least_serial: int | None = None
+    _literals: list[bytes] = field(init=False)
+    _waiting: set[int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._waiting = {int(one.added_at) for one in self.takedowns if one.done_at is None}
+        self._literals = [
+            b'{"serial":%d,"of_serial":' % one.serial
+            if one.serial is not None
+            else b'"normalized":' + orjson.dumps(one.project)
+            for one in self.takedowns
+        ]
+
+    @property
+    def newest(self) -> int:
+        """The id of the newest takedown; 0 where there is none."""
+        return self.takedowns[-1].id if self.takedowns else 0
+
+    def record(self, record: Record) -> Record:
+        """The record, or the one that takes its place."""
+        for one in self.takedowns:
+            if _is_of(one, record):
+                record = replacement(record, one.reason, one.added_at, hides_name=one.hides_name)
+        return record
+
+    def records(self, records: Iterable[Record]) -> Iterable[Record]:
+        """The same of several."""
+        return map(self.record, records) if self.takedowns else records
+
+    def line(self, line: bytes) -> bytes:
+        """The same of a record as a line of JSON, which is counted where it is replaced."""
+        is_replaced = _TAKEN_DOWN_LITERAL in line
+        if not is_replaced and not any(literal in line for literal in self._literals):
+            return line
+        record = orjson.loads(line)
+        taken = self.record(record)
+        if taken is not record:
+            self.count += 1
+        elif not is_replaced or record.get("taken_down_at") not in self._waiting:
+            return line
+        serial = int(record["serial"])  # also of what was replaced before a kill
+        self.least_serial = serial if self.least_serial is None else min(self.least_serial, serial)
+        return line if taken is record else to_utf8_json(taken)
+
+
+def _is_of(takedown: Takedown, record: Record) -> bool:
+    if record["normalized"] is None and (record["kind"] == GAP or "problem" not in record):
+        return False  # an announcement, which is of no project
+    if record["kind"] == TAKEN_DOWN:
+        is_whole = takedown.version is None and takedown.filename is None
+        return takedown.hides_name and is_whole and record["normalized"] == takedown.project
+    if takedown.serial is not None:
+        place = (record["stream"], record["serial"], record["ordinal"])
+        return place == (takedown.stream, takedown.serial, takedown.ordinal)
+    return (
+        record["normalized"] == takedown.project
+        and (takedown.filename is None or record.get("filename") == takedown.filename)
+        and (takedown.version is None or _same_version(record.get("version"), takedown.version))
+    )
+
+
+def _same_version(found: str | None, wanted: str) -> bool:
+    return found is not None and (found == wanted or canonicalize_version(found) == canonicalize_version(wanted))
+
+
+def take_down(
+    catalog: Catalog,
+    storage: Storage,
+    chain: Callable[[Stream], Head],
+    progress: Progress | None = None,
+    *,
+    wait_s: float = 0.0,
+) -> int:
+    """Replaces what the stored takedowns name in all that is published, and returns how many records that were. `chain`
+    brings the head of a stream up to the catalog; it is called with the lease of the stream.
+
+    Does nothing where all are done. Waits up to `wait_s` seconds for each stream that another process writes at this
+    moment, and then raises LeaseTakenError: what is left is done by the next writer. Raises JournalDamagedError.
+    """
+    with catalog.read() as connection:
+        takedowns = all_takedowns(connection)
+    if all(one.done_at is not None for one in takedowns):
+        return 0
+    taking = Taking(takedowns)
+    for stream in Stream:
+        _waiting(partial(_of_stream, catalog, storage, stream, chain, taking, progress), wait_s)
+    finish_takedowns(catalog, takedowns[-1].id, taking.least_serial)
+    return taking.count
+
+
+def _waiting(work: Callable[[], None], wait_s: float) -> None:
+    until = time.monotonic() + wait_s
+    while True:
+        try:
+            return work()
+        except LeaseTakenError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(_WAIT_S)
+
+
+def _of_stream(
+    catalog: Catalog,
+    storage: Storage,
+    stream: Stream,
+    chain: Callable[[Stream], Head],
+    taking: Taking,
+    progress: Progress | None,
+) -> None:
+    with lease(catalog, f"journal {stream.value}", LEASE_TTL_S) as held:
+        report = renewing(held, progress)
+        head = _replace_published(storage, chain(stream), taking, report, int(catalog.clock()))
+        with catalog.read() as connection:
+            generation = latest_generation(connection, stream)
+        _replace_unchained(catalog, storage, stream, generation, taking)
+        publish_heads(storage)  # before the old files go: mirrors follow it
+        _delete_others(catalog, storage, stream, head, taking)
+
+
+def _replace_published(storage: Storage, head: Head, taking: Taking, report: Progress, now: int) -> Head:
+    replaced = replaced_segments(storage, head)
+    new, read = [], 0
+    for number in range(head.first_number, head.number + 1):
+        manifest = as_replaced(read_manifest(storage, head.stream, head.generation, number), replaced)
+        written = _rewritten(storage, manifest, taking)
+        if written is not None:
+            new.append(ReplacedSegment(number, written.name, written.content_bytes, written.sha256))
+        report(read := read + manifest.records)
+    opened = head.open
+    if opened is not None and (written := _rewritten(storage, open_manifest(head, opened), taking)) is not None:
+        opened = OpenSegment(opened.serials, written.name, written.records, written.content_bytes, written.sha256)
+    if new:
+        last = head.takedowns
+        takedown = TakedownFile(
+            head.stream,
+            head.generation,
+            1 if last is None else last.number + 1,
+            now,
+            tuple(new),
+            None if last is None else last.digest,
+        )
+        write_takedown(storage, takedown)
+        head = replace(head, takedowns=takedown.as_last)
+    if new or opened != head.open:
+        head = replace(head, open=opened)
+        write_head(storage, head)
+    return head
+
+
+def _rewritten(storage: Storage, segment: Manifest, taking: Taking) -> SegmentFile | None:
+    """A segment whose records were replaced; None where it has none that is to be."""
+    before = taking.count
+    if not any(taking.line(line) is not line for line in read_lines(storage, segment)):
+        return None
+    taking.count = before
+    prefix = OPEN_PREFIX if segment.name.startswith(OPEN_PREFIX) else ""
+    return write_lines(
+        storage,
+        Stream(segment.stream),
+        segment.generation,
+        segment.serials,
+        map(taking.line, read_lines(storage, segment)),
+        prefix=prefix,
+    )
+
+
+def _replace_unchained(catalog: Catalog, storage: Storage, stream: Stream, generation: int, taking: Taking) -> None:
+    """What is written and not published yet."""
+    with catalog.read() as connection:
+        waiting = unchained_segments(connection, stream, generation)
+    for file in waiting:
+        written = _rewritten(storage, Manifest.of(file, 0, None), taking)
+        if written is not None:
+            replace_unchained(catalog, written)
+
+
+def _delete_others(catalog: Catalog, storage: Storage, stream: Stream, head: Head, taking: Taking) -> None:
+    """Deletes each file of the stream that no reader can find and that has such a record, or cannot be read."""
+    named = _named_files(storage, head)
+    with catalog.read() as connection:
+        generation = latest_generation(connection, stream)
+        named |= {segment_path(one) for one in unchained_segments(connection, stream, generation)}
+    for stored in list(storage.list(f"{JOURNAL}/{stream.value}")):
+        if stored.path in named or not stored.path.endswith(".jsonl.zst"):
+            continue
+        if _has_one(storage, stored.path, taking):
+            storage.delete(stored.path)
+
+
+def _has_one(storage: Storage, path: str, taking: Taking) -> bool:
+    looking = Taking(taking.takedowns)
+    try:
+        return any(looking.line(line) is not line for line in raw_lines(storage, path))
+    except (zstandard.ZstdError, orjson.JSONDecodeError, KeyError):
+        return True
+    except NotFoundError:
+        return False  # another process has cleaned up
+
+
+def _named_files(storage: Storage, head: Head) -> set[str]:
+    """The paths of the segments that readers of a stream find. Raises JournalDamagedError."""
+    replaced = replaced_segments(storage, head)
+    numbers = range(head.first_number, head.number + 1)
+    manifests = (read_manifest(storage, head.stream, head.generation, number) for number in numbers)
+    named = {segment_path(as_replaced(one, replaced)) for one in manifests}
+    if head.open is not None:
+        named.add(segment_path(open_manifest(head, head.open)))
+    return named

@@ -1,0 +1,136 @@
+"""What is pruned is old, replaced by a full dump and read by all; the rest is as it was, and the chain verifies."""
+
+from pathlib import Path
+
+import pytest
+
+from pypi_assets.catalog.database import open_catalog
+from pypi_assets.catalog.publications.journal_consumers import put_consumer
+from pypi_assets.catalog.reports.journal_lags import UNSEEN_S
+from pypi_assets.catalog.reports.journal_records import Stream
+from pypi_assets.dumps.full_dump import full_dump
+from pypi_assets.journal import pruning
+from pypi_assets.journal.cursors import Cursor
+from pypi_assets.journal.filters import RecordFilter
+from pypi_assets.journal.pruning import JournalPruneError, prune_journal
+from pypi_assets.journal.publishing import write_missing
+from pypi_assets.journal.reading import Journal
+from pypi_assets.journal.replay import ReplayError, replay
+from pypi_assets.journal.segment_files import read_head
+from pypi_assets.journal.tailing import BeginsLaterError, Scan, beginning
+from pypi_assets.journal.unused_segments import clean_journal
+from pypi_assets.journal.verification import verify_stream
+from pypi_assets.storage.root_owner import require_owner
+from pypi_assets.storage.store import Storage
+from pypi_assets_tests.databases import sqlite_database
+from pypi_assets_tests.journal.replayed import answers_at
+from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
+
+LATER = 4e9
+
+
+@pytest.fixture
+def small(tmp_path: Path, storage: Storage) -> SmallCatalog:
+    """Three ranges, and a full dump at the end of the second."""
+    small = small_catalog(tmp_path)
+    require_owner(storage, "https://index.example.org/simple/")
+    for serial in (1500, 2500, 3500):
+        small.add(serial, "demo", f"{serial}", f"demo-{serial}.tar.gz")
+        small.complete(serial)
+        list(write_missing(small.catalog, storage))
+        if serial == 2500:
+            full_dump(small.catalog, storage, 1)
+    return small
+
+
+def scanned(storage: Storage, after: Cursor) -> list[Cursor]:
+    return [Cursor(*place) for place, _ in Scan(Journal(storage), after, RecordFilter())]
+
+
+def test_old_segments_go_and_readers_learn_where_it_begins(small: SmallCatalog, storage: Storage) -> None:
+    every = scanned(storage, Cursor.after_serial(0))
+    would = prune_journal(small.catalog, storage, 2400, dry_run=True)
+    assert scanned(storage, Cursor.after_serial(0)) == every
+    done = prune_journal(small.catalog, storage, 2400)
+    assert done == would
+    assert {one.stream: (one.segments, one.readable_from) for one in done} == {
+        "index": (2, 2000),
+        "observed": (1, 1500),
+        "content": (1, 1500),
+    }
+    assert all(verify_stream(storage, stream).is_sound for stream in Stream)
+    assert beginning(Journal(storage)) == Cursor.after_serial(2000)
+    assert scanned(storage, Cursor.after_serial(2000)) == [one for one in every if one.serial > 2000]
+    for cursor in (Cursor.after_serial(1999), Cursor(2000, 0, 3), Cursor.after_serial(0)):
+        with pytest.raises(BeginsLaterError, match="begins after serial 2000"):
+            scanned(storage, cursor)
+    assert [one.segments for one in prune_journal(small.catalog, storage, 2400)] == [0, 0, 0]
+    small.add(4000, "demo", "4", "demo-4.tar.gz")
+    small.complete(4000)
+    list(write_missing(small.catalog, storage))
+    assert all(verify_stream(storage, stream).is_sound for stream in Stream)
+
+
+def test_what_a_replay_needs_stays_and_a_replay_is_whole(small: SmallCatalog, storage: Storage, tmp_path: Path) -> None:
+    with pytest.raises(JournalPruneError, match="the newest one is at serial 2500"):
+        prune_journal(small.catalog, storage, 2501, force=True)
+    prune_journal(small.catalog, storage, 2500)
+    replayed = open_catalog(sqlite_database(tmp_path / "replayed.sqlite"))
+    done = replay(storage, replayed)
+    assert (done.through, done.exact_from, done.dump) == (3500, 2500, "0-2500")
+    for serial, expected in ((2500, small.filenames[:2]), (3499, small.filenames[:2]), (3500, small.filenames)):
+        answer = answers_at(replayed, serial)
+        assert answer is not None
+        assert [one["filename"] for one in answer] == expected
+    replayed.close()
+
+
+def test_a_replay_that_was_stopped_before_it_is_refused(small: SmallCatalog, storage: Storage, tmp_path: Path) -> None:
+    stopped = open_catalog(sqlite_database(tmp_path / "replayed.sqlite"))
+    replay(storage, stopped, to=1000)
+    prune_journal(small.catalog, storage, 2500)
+    with pytest.raises(ReplayError, match="newest full dump"):
+        replay(storage, stopped)
+    stopped.close()
+
+
+def test_without_a_full_dump_nothing_goes(tmp_path: Path, storage: Storage) -> None:
+    small = small_catalog(tmp_path)
+    small.complete(2000)
+    list(write_missing(small.catalog, storage))
+    with pytest.raises(JournalPruneError, match=r"there is none.*pypi-assets dump full"):
+        prune_journal(small.catalog, storage, 1000, force=True)
+
+
+def test_a_living_consumer_holds_back_what_it_has_not_read(small: SmallCatalog, storage: Storage) -> None:
+    def pruned(cursor: Cursor, ago_s: float = 0.0, *, force: bool = False) -> int:
+        with small.catalog.write() as connection:
+            seen_at = small.catalog.clock() - ago_s
+            put_consumer(connection, "slow", str(cursor), cursor.serial, seen_at)
+        return prune_journal(small.catalog, storage, 2000, force=force, dry_run=True)[0].segments
+
+    for cursor in (Cursor.after_serial(1999), Cursor(2000, 1, 4)):
+        with pytest.raises(JournalPruneError, match=r"slow \(has all up to 1999\)"):
+            pruned(cursor)
+        assert pruned(cursor, force=True) == 2
+    with pytest.raises(JournalPruneError, match=r"slow \(has all up to 0\)"):
+        pruned(Cursor.after_serial(0), UNSEEN_S - 600)
+    assert pruned(Cursor.after_serial(2000)) == 2
+    assert pruned(Cursor.after_serial(0), UNSEEN_S + 1) == 2
+
+
+def test_what_a_kill_left_is_cleaned_up(small: SmallCatalog, storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
+    def die(_storage: Storage) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(pruning, "publish_heads", die)
+        with pytest.raises(KeyboardInterrupt):
+            prune_journal(small.catalog, storage, 2500)
+    assert all(verify_stream(storage, stream).is_sound for stream in Stream)
+    head = read_head(storage, "observed")
+    assert head is not None
+    assert head.readable_from == 2500
+    gone = {one.path.partition(".")[0] for one in clean_journal(small.catalog, storage, LATER)}
+    assert {"journal/observed/0001/0-1500", "journal/index/0001/1000-2000"} <= gone
+    assert all(verify_stream(storage, stream).is_sound for stream in Stream)

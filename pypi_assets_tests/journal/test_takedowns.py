@@ -1,0 +1,259 @@
+"""What is taken down is in no file of the journal any more, and the chain holds, whatever is killed."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from importlib.resources import files
+from pathlib import Path
+
+import orjson
+import pytest
+from jsonschema import Draft202012Validator
+
+from pypi_assets.catalog.publications.journal_takedowns import Takedown, add_takedown, all_takedowns, lift_takedown
+from pypi_assets.catalog.reports.journal_records import TAKEN_DOWN, Record, Stream
+from pypi_assets.journal import publishing
+from pypi_assets.journal.comparing import compare_stream
+from pypi_assets.journal.cursors import Cursor
+from pypi_assets.journal.publishing import begin_generation, complete_takedowns, write_missing
+from pypi_assets.journal.reading import Journal
+from pypi_assets.journal.segment_files import read_head
+from pypi_assets.journal.takedowns import TakedownError, Taking, wanted_takedown
+from pypi_assets.journal.unused_segments import clean_journal
+from pypi_assets.journal.verification import verify_stream
+from pypi_assets.storage.store import Storage, open_storage
+from pypi_assets_tests.journal.written import plain_files, simple_record, write_streams
+from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
+
+LATER = 4e9
+SCHEMA = Draft202012Validator(orjson.loads((files("pypi_assets.journal") / "record.schema.json").read_bytes()))
+
+
+@pytest.fixture
+def small(tmp_path: Path, storage: Storage) -> SmallCatalog:
+    small = small_catalog(tmp_path)
+    for serial in (10, 20):
+        small.add(serial, "secret", f"{serial}.0", f"secret-{serial}.0.tar.gz")
+        small.add(serial, "other", f"{serial}.0", f"other-{serial}.0.tar.gz")
+        small.complete(serial)
+    list(write_missing(small.catalog, storage))
+    return small
+
+
+def records(storage: Storage) -> list[Record]:
+    return list(Journal(storage).records(Cursor.after_serial(0)))
+
+
+def with_secrets(storage: Storage, text: bytes = b"secret") -> list[str]:
+    """The files of the journal that have the text."""
+    return [path for path, content in plain_files(storage).items() if text in content]
+
+
+def require_sound(storage: Storage) -> None:
+    for stream in Stream:
+        found = verify_stream(storage, stream)
+        assert found.is_sound, found.fault
+
+
+def take(small: SmallCatalog, storage: Storage, wanted: Takedown) -> int:
+    add_takedown(small.catalog, wanted)
+    return complete_takedowns(small.catalog, storage)
+
+
+def test_a_project_is_in_no_file_any_more_and_the_chain_holds(small: SmallCatalog, storage: Storage) -> None:
+    before = records(storage)
+    heads = {stream: read_head(storage, stream) for stream in Stream}
+    assert with_secrets(storage)
+    reader = Journal(storage).lines(Cursor.after_serial(0), Journal(storage).heads())
+    count = take(small, storage, wanted_takedown("a court", "Secret", hides_name=True))
+    assert with_secrets(storage) == []
+    require_sound(storage)
+    after = records(storage)
+    assert [Cursor.of(one) for one in after] == [Cursor.of(one) for one in before]
+    differing = [(old, new) for old, new in zip(before, after, strict=True) if old != new]
+    assert len(differing) == count == sum(one["normalized"] == "secret" for one in before)
+    for old, new in differing:
+        assert (old["normalized"], new["kind"], new["project"], new["reason"]) == (
+            "secret",
+            TAKEN_DOWN,
+            None,
+            "a court",
+        )
+        SCHEMA.validate(new)
+    for stream, head in heads.items():  # what names the chain elsewhere stays valid
+        now = read_head(storage, stream)
+        assert head is not None
+        assert now is not None
+        assert (now.number, now.digest) == (head.number, head.digest)
+    assert len(list(reader)) == len(before)  # one that has begun meets the new files
+    assert complete_takedowns(small.catalog, storage) == 0
+
+
+def test_it_stays_away_from_what_is_written_later_and_is_announced(small: SmallCatalog, storage: Storage) -> None:
+    small.add(30, "secret", "30.0", "secret-30.0.tar.gz")
+    small.complete(30)
+    assert take(small, storage, wanted_takedown("a court", "secret", hides_name=True)) > 0
+    list(write_missing(small.catalog, storage))
+    begin_generation(small.catalog, storage, Stream.OBSERVED)
+    list(write_missing(small.catalog, storage))
+    assert with_secrets(storage) == []
+    require_sound(storage)
+    small.complete(40)
+    list(write_missing(small.catalog, storage))
+    [announced] = [one for one in records(storage) if one["kind"] == "records taken down"]
+    assert announced["of_serial"] == 10
+    SCHEMA.validate(announced)
+    [row] = all_takedowns_of(small)
+    assert lift_takedown(small.catalog, row.id)
+    assert not lift_takedown(small.catalog, row.id)
+    small.add(50, "secret", "50.0", "secret-50.0.tar.gz")
+    small.complete(50)
+    list(write_missing(small.catalog, storage))
+    assert with_secrets(storage)
+
+
+def all_takedowns_of(small: SmallCatalog) -> list[Takedown]:
+    with small.catalog.read() as connection:
+        return all_takedowns(connection)
+
+
+def test_a_release_a_file_and_one_record_can_be_named(small: SmallCatalog, storage: Storage) -> None:
+    assert take(small, storage, wanted_takedown("x", "secret", version="10")) > 0
+    assert take(small, storage, wanted_takedown("x", "other", filename="other-20.0.tar.gz")) > 0
+    assert with_secrets(storage, b"secret-10.0") == with_secrets(storage, b"other-20.0") == []
+    assert with_secrets(storage, b"secret-20.0")
+    assert with_secrets(storage, b"other-10.0")
+    left = next(one for one in records(storage) if one.get("filename") == "secret-20.0.tar.gz")
+    place = f"{left['stream']}:{left['serial']}:{left['ordinal']}"
+    assert take(small, storage, wanted_takedown("x", record=place)) == 1
+    shown = next(one for one in records(storage) if Cursor.of(one) == Cursor.of(left))
+    assert (shown["kind"], shown["project"]) == (TAKEN_DOWN, "secret")
+    assert take(small, storage, wanted_takedown("y", "secret", hides_name=True)) > 0
+    assert with_secrets(storage) == []
+    require_sound(storage)
+    assert clean_journal(small.catalog, storage, LATER) == []
+    head = read_head(storage, "observed")
+    assert head is not None
+    assert head.takedowns is not None
+    assert head.takedowns.number == 4
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {},
+        {"project": "a", "record": "index:1:0"},
+        {"record": "index:1"},
+        {"record": "other:1:0"},
+        {"record": "index:1:0", "version": "1"},
+    ],
+)
+def test_what_names_nothing_is_refused(arguments: dict[str, str]) -> None:
+    with pytest.raises(TakedownError):
+        wanted_takedown("x", **arguments)
+    with pytest.raises(TakedownError):
+        wanted_takedown(" ", "a")
+
+
+class Killed(BaseException):
+    pass
+
+
+def killed_at(storage: Storage, step: int) -> Storage:
+    """The storage, of which the put or delete number `step` does not take place."""
+    calls = iter(range(1, 1_000))
+
+    class Dying(Storage):
+        __slots__ = ()
+
+        def put(self, path: str, content: object) -> None:
+            self._step(lambda: Storage.put(self, path, content))  # type: ignore[arg-type]
+
+        def delete(self, path: str) -> None:
+            self._step(lambda: Storage.delete(self, path))
+
+        def _step(self, done: Callable[[], None]) -> None:
+            if next(calls) == step:
+                raise Killed
+            done()
+
+    return Dying(storage.url, storage.objects, storage.root)
+
+
+def test_a_kill_at_any_write_is_made_up_for_by_the_next_writer(small: SmallCatalog, storage: Storage) -> None:
+    add_takedown(small.catalog, wanted_takedown("x", "secret", hides_name=True))
+    step = 0
+    while with_secrets(storage):
+        step += 1
+        try:
+            complete_takedowns(small.catalog, killed_at(storage, step))
+        except Killed:
+            require_sound(storage)
+            if step % 2:  # otherwise it begins where the last one was stopped
+                step += 1
+    assert step > 5
+    require_sound(storage)
+    list(write_missing(small.catalog, storage))
+    assert [one.done_at is not None for one in all_takedowns_of(small)] == [True]
+    small.complete(30)
+    list(write_missing(small.catalog, storage))
+    assert [one["of_serial"] for one in records(storage) if one["kind"] == "records taken down"] == [10]
+    require_sound(storage)
+
+
+def test_a_segment_whose_writer_was_killed_before_its_head_is_not_lost(
+    small: SmallCatalog, storage: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small.add(30, "secret", "30.0", "secret-30.0.tar.gz")
+    small.complete(30)
+
+    def die(*_: object) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(publishing, "write_head", die)
+        with pytest.raises(Killed):
+            list(write_missing(small.catalog, storage))
+    assert take(small, storage, wanted_takedown("x", "secret", hides_name=True)) > 0
+    list(write_missing(small.catalog, storage))
+    require_sound(storage)
+    assert with_secrets(storage) == []
+
+
+def test_a_segment_that_a_writer_began_before_is_written_again(
+    small: SmallCatalog, storage: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small.add(30, "secret", "30.0", "secret-30.0.tar.gz")
+    small.complete(30)
+    original = publishing.record_segment
+
+    def late(*arguments: object) -> object:
+        monkeypatch.setattr(publishing, "record_segment", original)
+        take(small, storage, wanted_takedown("x", "secret", hides_name=True))
+        return original(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(publishing, "record_segment", late)
+    list(write_missing(small.catalog, storage))
+    clean_journal(small.catalog, storage, LATER)
+    assert with_secrets(storage) == []
+    require_sound(storage)
+
+
+def test_a_changed_file_of_a_takedown_is_found(small: SmallCatalog, storage: Storage) -> None:
+    take(small, storage, wanted_takedown("x", "secret"))
+    path = "journal/observed/0001/takedowns/00000001.json"
+    storage.put(path, storage.get(path).replace(b'"at":1', b'"at":2'))
+    found = verify_stream(storage, Stream.OBSERVED)
+    assert found.fault is not None
+    assert path in found.fault.problem
+
+
+def test_another_operator_who_took_nothing_down_is_equal_in_the_rest(
+    small: SmallCatalog, storage: Storage, tmp_path: Path
+) -> None:
+    some = [simple_record(serial, "unknown", name) for serial in (1, 2, 3) for name in ("secret", "other")]
+    taken = Taking([replace(wanted_takedown("x", "secret"), added_at=1.0)])
+    ours = write_streams(open_storage("memory:///"), {Stream.INDEX: some}, 3)
+    theirs = write_streams(open_storage("memory:///"), {Stream.INDEX: [taken.record(one) for one in some]}, 3)
+    for one, other in ((ours, theirs), (theirs, ours)):
+        found = compare_stream(one, other, Stream.INDEX)
+        assert (found.equal, found.differing, found.first) == (3, 0, None)

@@ -1,0 +1,135 @@
+"""A mirror takes over what a source took down or pruned, and nothing that is only called so."""
+
+from dataclasses import replace
+
+import pytest
+
+from pypi_assets.catalog.reports.journal_records import Stream
+from pypi_assets.journal.cursors import Cursor
+from pypi_assets.journal.reading import Journal
+from pypi_assets.journal.segment_files import (
+    Head,
+    Pruned,
+    read_head,
+    read_manifest,
+    segment_path,
+    write_head,
+    write_lines,
+)
+from pypi_assets.journal.takedown_files import ReplacedSegment, TakedownFile, write_takedown
+from pypi_assets.journal.takedowns import Taking, wanted_takedown
+from pypi_assets.journal.verification import verify_stream
+from pypi_assets.mirror import chains
+from pypi_assets.mirror.errors import BehindError, RefusedSourceError
+from pypi_assets.mirror.replaced_segments import dropped_segments
+from pypi_assets.storage.store import Storage, open_storage
+from pypi_assets_tests.journal.written import plain_files, simple_record, write_streams
+from pypi_assets_tests.mirror.test_chains import follow
+
+TAKING = Taking([replace(wanted_takedown("x", "secret", hides_name=True), added_at=1.0)])
+
+
+def written(through: int = 30) -> Storage:
+    """A source, each of whose segments has a record of both projects."""
+    storage = open_storage("memory:///")
+    some = [simple_record(serial, "unknown", name) for serial in (5, 15, 25) for name in ("secret", "other")]
+    write_streams(storage, {Stream.INDEX: some}, through, cuts=[cut for cut in (10, 20) if cut < through])
+    return storage
+
+
+def head_of(storage: Storage) -> Head:
+    head = read_head(storage, "index")
+    assert head is not None
+    return head
+
+
+def taken_down(storage: Storage, number: int, change: bytes = b"", into: bytes = b"") -> None:
+    """Takes the secret down from a segment of the source, and changes something else."""
+    head = head_of(storage)
+    manifest = read_manifest(storage, "index", 1, number)
+    lines = plain_files(storage)[segment_path(manifest)].splitlines()
+    new = [TAKING.line(line).replace(change, into) for line in lines]
+    file = write_lines(storage, Stream.INDEX, 1, manifest.serials, new)
+    segment = ReplacedSegment(number, file.name, file.content_bytes, file.sha256)
+    last = head.takedowns
+    takedown = TakedownFile("index", 1, last.number + 1 if last else 1, 1, (segment,), last.digest if last else None)
+    write_takedown(storage, takedown)
+    write_head(storage, replace(head, takedowns=takedown.as_last))
+    storage.delete(segment_path(manifest))
+
+
+def with_secrets(storage: Storage) -> list[str]:
+    return [path for path, content in plain_files(storage).items() if b"secret" in content]
+
+
+def index_files(storage: Storage) -> dict[str, bytes]:
+    return {path: content for path, content in plain_files(storage).items() if path.startswith("journal/index/")}
+
+
+@pytest.mark.parametrize("held_through", [10, 20, 30])
+def test_the_old_bytes_are_deleted_from_a_mirror_that_had_them(held_through: int) -> None:
+    source, held = written(), open_storage("memory:///")
+    before = written(held_through)
+    follow(before, head_of(before), held)
+    for number in (1, 2, 3):
+        taken_down(source, number)
+        follow(source, head_of(source), held)
+    assert with_secrets(held) == []
+    assert index_files(held) == index_files(source)
+    assert verify_stream(held, Stream.INDEX).is_sound
+    follow(source, head_of(source), held)
+    fresh = open_storage("memory:///")
+    follow(source, head_of(source), fresh)
+    assert index_files(fresh) == index_files(source)
+
+
+def test_a_takedown_that_changes_another_record_is_refused() -> None:
+    source, held = written(), open_storage("memory:///")
+    follow(source, head_of(source), held)
+    before = plain_files(held)
+    taken_down(source, 2, b"other", b"wrong")
+    with pytest.raises(RefusedSourceError, match="segment 2 of the stream index was replaced, and not by a takedown"):
+        follow(source, head_of(source), held)
+    assert plain_files(held) == before
+
+
+def test_takedowns_that_fork_or_are_missing_are_refused() -> None:
+    held, source, other = open_storage("memory:///"), written(), written()
+    taken_down(source, 1)
+    follow(source, head_of(source), held)
+    untouched = written()
+    with pytest.raises(BehindError, match="lacks takedowns"):
+        follow(untouched, head_of(untouched), held)
+    taken_down(other, 2)
+    taken_down(other, 1)
+    with pytest.raises(RefusedSourceError, match="do not go on with what was there"):
+        follow(other, head_of(other), held)
+    assert head_of(held) == head_of(source)
+
+
+def test_what_a_kill_left_of_replaced_and_pruned_segments_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    source, held = written(), open_storage("memory:///")
+    follow(source, head_of(source), held)
+    old = {number: segment_path(read_manifest(held, "index", 1, number)) for number in (1, 2)}
+    taken_down(source, 2)
+    write_head(source, replace(head_of(source), pruned=Pruned(1, 10)))
+
+    def die(_storage: Storage, _path: str) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Storage, "delete", die)
+        with pytest.raises(KeyboardInterrupt):
+            follow(source, head_of(source), held)
+    assert dropped_segments(held, [head_of(held)]) == set(old.values())
+    assert chains.read_head(held, "index") == head_of(source)
+
+
+def test_a_mirror_of_a_pruned_source_copies_what_is_left() -> None:
+    source, held = written(), open_storage("memory:///")
+    source.delete(segment_path(read_manifest(source, "index", 1, 1)))
+    write_head(source, replace(head_of(source), pruned=Pruned(1, 10)))
+    follow(source, head_of(source), held)
+    assert verify_stream(held, Stream.INDEX).records == 4
+    lines = list(Journal(held).lines(Cursor.after_serial(10), [head_of(held)]))
+    assert [place[0] for place, _ in lines] == [15, 15, 25, 25]
