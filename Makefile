@@ -74,7 +74,7 @@ dist: $(VENV)/.installed-test
 # what the image installs, with the hashes of all files of each release; the file names no registry
 lock: $(VENV)/.installed-image
 	$(BIN)/pip-compile --quiet --upgrade --generate-hashes --allow-unsafe --strip-extras --no-header --no-annotate \
-		--no-emit-index-url --no-emit-find-links --no-emit-trusted-host --extra celery,kubernetes,leveldb,notify,parquet \
+		--no-emit-index-url --no-emit-find-links --no-emit-trusted-host --extra celery,kafka,kubernetes,leveldb,notify,parquet \
 		--constraint constraints.txt --output-file deploy/requirements.lock pyproject.toml deploy/requirements.in
 
 # the bill of materials of the image: CycloneDX in JSON, held to its schema

@@ -80,7 +80,7 @@ def _metrics(settings: Settings) -> Iterator[Metric]:
 def _of_status(status: Status) -> Iterator[Metric]:
     catalog, lag, newest = status.catalog, status.lag, status.leveldbs
     serials = {"index": lag.index_serial, "catalog": lag.complete_serial, "dumps": status.cover.serial or None}
-    serials |= {dataset: one.serial for dataset, one in newest.items()}
+    serials |= {"journal": status.due.journal.serial} | {dataset: one.serial for dataset, one in newest.items()}
     versions = {dataset: one.version for dataset, one in newest.items()}
     ranges = {"open": catalog.open_ranges, "running": catalog.running_ranges}
     yield _gauge("serial", "How far each stage has come.", "stage", serials)

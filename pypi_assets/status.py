@@ -150,7 +150,7 @@ class Status:
     def to_do(self) -> list[str]:
         """What is wrong or overdue, a line each with the command that helps; empty where all is well."""
         errors = [error for error in (self.lag.index_error, self.storage_error) if error]
-        others = *self._of_dumps(), *self._of_leveldbs(), *self._of_consumers()
+        others = *self._of_dumps(), *self._of_journal(), *self._of_leveldbs(), *self._of_consumers()
         return [*errors, *self._of_readers(), *self._of_catalog(), *others]
 
     def _of_readers(self) -> list[str]:
@@ -227,6 +227,21 @@ class Status:
         elif self.due.ranges.undumped and is_stale(self.settings, self._age_s(self.due.dumps_lack_since)):
             lines.append("the dumps lag the catalog: run `pypi-assets dump incremental`")
         return lines
+
+    def _of_journal(self) -> list[str]:
+        journal = self.due.journal
+        if journal.missing and is_stale(self.settings, self._age_s(journal.lacks_since)):
+            return ["the journal lags the catalog: run `pypi-assets journal write`"]
+        return []
+
+    @property
+    def journal_lag(self) -> tuple[int | None, float | None]:
+        """By how many serials the journal lags the catalog, and for how long (seconds, 0 where it does not); None where
+        it is not begun, or no time is known."""
+        journal, complete = self.due.journal, self.catalog.complete_serial
+        if journal.serial is None or complete is None:
+            return None, None
+        return max(complete - journal.serial, 0), self._age_s(journal.lacks_since) if journal.missing else 0.0
 
     def _of_leveldbs(self) -> list[str]:
         """One line for versions that lag the dumps, and one for each dataset that has another reason."""
@@ -399,6 +414,11 @@ def status_to_json(
             "lag_seconds": status.answers.seconds,
         },
         "leveldbs": {name: asdict(newest) for name, newest in status.leveldbs.items()},
+        "journal": {
+            "serial": status.due.journal.serial,
+            "lag": status.journal_lag[0],
+            "lag_seconds": status.journal_lag[1],
+        },
         "consumers": [
             {
                 "name": one.name,

@@ -23,6 +23,7 @@ from pypi_assets.dagster_instance.celery_launcher import WatchedCeleryRunLaunche
 from pypi_assets.dagster_instance.run_launcher import WatchedRunLauncher
 from pypi_assets.defs.pruning import prune_runs
 from pypi_assets.following.follower import GRACE_S
+from pypi_assets.journal.webhooks import SETTING
 from pypi_assets.service import server, status
 from pypi_assets.settings import ENV_PREFIX, Settings, load_settings
 from pypi_assets.storage.store import open_storage
@@ -34,7 +35,8 @@ from pypi_assets_tests.s3_server import BUCKET, s3_server
 ROOT = Path(__file__).parent.parent
 DEPLOY = ROOT / "deploy"
 COMPOSE = ("compose.yaml", "compose.celery.yaml", "compose.service.yaml")
-COMMANDS = (*COMPOSE, "Containerfile", "values.yaml", "kubernetes/metrics.yaml", "kubernetes/service.yaml", "README.md")
+KUBERNETES = ("values.yaml", "kubernetes/metrics.yaml", "kubernetes/service.yaml", "kubernetes/webhooks.yaml")
+COMMANDS = (*COMPOSE, *KUBERNETES, "Containerfile", "README.md")
 FILLED_IN = {"PYPI_ASSETS_CONTACT": "me@example.org"}
 EXAMPLE = read_environment(DEPLOY / "env.example", FILLED_IN)
 NAMES = {name.removesuffix("_FILE") for name in EXAMPLE}
@@ -122,11 +124,11 @@ def test_the_example_names_all_that_is_read_and_its_settings_are_right(monkeypat
 
 def test_services_of_compose_have_the_addresses_of_each_other():
     services = compose_services(EXAMPLE, DEPLOY / "compose.yaml")
-    assert set(services) == {"postgres", "s3", "code", "daemon", "webserver", "metrics", "follower"}
+    assert set(services) == {"postgres", "s3", "code", "daemon", "webserver", "metrics", "follower", "webhooks"}
     assert EXAMPLE["DAGSTER_CODE_HOST"] in services
     assert EXAMPLE["AWS_ENDPOINT_URL"] == f"http://s3{EXAMPLE['S3_ADDRESS']}"
     assert services["s3"]["entrypoint"][-1] == "rclone"
-    for name in ("code", "daemon", "webserver", "metrics", "follower"):
+    for name in ("code", "daemon", "webserver", "metrics", "follower", "webhooks"):
         assert services[name]["env_file"] == ".env"
         assert services[name]["image"] == services["code"]["image"]
 
@@ -139,7 +141,22 @@ def test_the_follower_is_started_on_request_and_has_time_to_stop():
     assert follower["volumes"] == code["volumes"]
     assert follower["init"] is True
     assert int(follower["stop_grace_period"].removesuffix("s")) > GRACE_S
-    assert [name for name, service in services.items() if "profiles" in service] == ["follower"]
+    assert [name for name, service in services.items() if "profiles" in service] == ["follower", "webhooks"]
+
+
+def test_webhooks_are_delivered_on_request_with_the_setting_from_a_secret():
+    compose = load("compose.yaml")
+    ours = compose["services"]["webhooks"]
+    pod = load("kubernetes/webhooks.yaml")["spec"]["template"]["spec"]
+    [container] = pod["containers"]
+    assert ours["command"] == container["command"] == ["pypi-assets", "journal", "deliver", "--follow"]
+    assert ours["profiles"] == ["webhooks"]
+    [(name, path)] = ours["environment"].items()
+    assert name == container["env"][0]["name"] == f"{ENV_PREFIX}{SETTING.removeprefix(ENV_PREFIX)}_FILE"
+    assert (path, "webhooks" in ours["secrets"]) == ("/run/secrets/webhooks", True)
+    assert container["env"][0]["value"] == f"{container['volumeMounts'][0]['mountPath']}/webhooks"
+    assert set(ours["secrets"]) <= set(compose["secrets"])
+    assert container["image"] == compose["services"]["code"]["image"]
 
 
 def test_the_service_is_started_with_options_settings_and_paths_that_it_has():
@@ -253,7 +270,8 @@ def test_without_docker_the_same_processes_find_each_other_on_this_machine(tmp_p
 
 def test_with_celery_the_same_services_have_the_address_of_the_broker(secrets: Path):
     services = compose_services(EXAMPLE, DEPLOY / "compose.yaml", DEPLOY / "compose.celery.yaml")
-    assert set(services) == {"postgres", "s3", "code", "daemon", "webserver", "metrics", "follower", "redis", "worker"}
+    on_request = {"follower", "webhooks"}
+    assert set(services) == {"postgres", "s3", "code", "daemon", "webserver", "metrics", "redis", "worker"} | on_request
     password = (secrets / "redis_password").read_text()
     assert (secrets / "celery_broker_url").read_text() == f"redis://:{password}@redis:6379/0"
     assert (secrets / "celery_result_backend").read_text() == f"redis://:{password}@redis:6379/1"
@@ -428,7 +446,7 @@ def test_what_the_image_installs_has_hashes_and_the_versions_of_the_constraints(
     assert len(locked) > 100
     assert {name: version for name, version in locked.items() if pins.get(name) != version} == {}
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    extras = ("celery", "kubernetes", "leveldb", "notify", "parquet")
+    extras = ("celery", "kafka", "kubernetes", "leveldb", "notify", "parquet")
     required = project["dependencies"] + [line for extra in extras for line in project["optional-dependencies"][extra]]
     assert {Requirement(line).name for line in required} <= set(locked)
     installs = re.findall(r"pip --python .*install ([^&]*?)(?:$|&)", containerfile(), re.MULTILINE)

@@ -121,6 +121,8 @@ def _facts(status: "Status", settings: "Settings") -> Iterator[tuple[str, object
     for name, newest in status.leveldbs.items():
         yield name, _describe_version(newest)
     yield "answers", _describe_answers(status)
+    if status.due.journal.serial is not None:
+        yield "journal", _describe_journal(status)
     for consumer in status.catalog.consumers:
         yield "consumer", _describe_consumer(consumer)
     yield "database", make_url(settings.resolved_database_url).render_as_string(hide_password=True)
@@ -156,6 +158,12 @@ def _describe_scope(one: "ScopeStatus") -> str:
     left = {"entering": one.entering, "visits left": one.visits.todo, "reads left": one.reads_left}
     parts += [f"{count} {what}" for what, count in left.items() if count]
     return ", ".join(parts)
+
+
+def _describe_journal(status: "Status") -> str:
+    serials, seconds = status.journal_lag
+    text = f"up to serial {status.due.journal.serial}"
+    return f"{text}, lags the catalog by {counted(serials, 'serial')}{_describe_age(seconds)}" if serials else text
 
 
 def _describe_consumer(one: "ConsumerLag") -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from sqlalchemy import Connection
 
 from pypi_assets.catalog.database import Catalog, CatalogError
-from pypi_assets.catalog.ledger.range_ledger import unfinished_ranges
+from pypi_assets.catalog.ledger.range_ledger import RangeState, recent_ranges, unfinished_ranges
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.observed.events import first_event_time
 from pypi_assets.catalog.observed.followed import follows_all
@@ -23,7 +23,9 @@ from pypi_assets.catalog.publications.dump_registry import (
     read_committed_dumps,
     read_known_dumps,
 )
+from pypi_assets.catalog.publications.journal_segments import last_chained, latest_generation
 from pypi_assets.catalog.reports.exhausted_work import read_exhausted
+from pypi_assets.catalog.reports.journal_records import Stream
 from pypi_assets.catalog.reports.scope_status import ready_scopes
 from pypi_assets.catalog.work.audits import last_completed_audit
 from pypi_assets.catalog.work.full_crawls import FullCrawl, find_open_crawl, has_baseline, last_completed_crawl
@@ -39,7 +41,10 @@ from pypi_assets.storage.store import Storage
 
 AUDIT_AFTER_CRAWL_S = 8 * 24 * 3600.0
 """An audit a week is scheduled, where schedules are on."""
-STAGES = ("full_crawl", "scopes", "ranges", "full_dump", "range_dumps", "compaction", "parquet", "redump", "retry")
+STAGES = (
+    *("full_crawl", "scopes", "ranges", "journal", "full_dump", "range_dumps", "compaction"),
+    *("parquet", "redump", "retry"),
+)
 """The kinds of work that `Due.counts` has in addition to the datasets."""
 
 
@@ -105,6 +110,17 @@ class RangesDue:
 
 
 @dataclass(frozen=True, slots=True)
+class JournalDue:
+    """The serial up to which the journal is published (None: a person has not begun it, so none of it is due), the
+    complete ranges that it lacks, in order, and when the first event that it lacks was (unix seconds; None: it lacks
+    none, or no time is known)."""
+
+    serial: int | None = None
+    missing: tuple[SerialRange, ...] = ()
+    lacks_since: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class FullDumpDue:
     """The serial of the first full dump that is due; None, and why, where none is."""
 
@@ -154,6 +170,7 @@ class Due:
     crawl: CrawlDue
     scopes: ScopesDue
     ranges: RangesDue
+    journal: JournalDue
     full_dump: FullDumpDue
     committed: tuple[Dump, ...]
     cover: Cover
@@ -175,6 +192,7 @@ class Due:
             "full_crawl": int(self.crawl.is_due),
             "scopes": len(self.scopes.ready),
             "ranges": len(self.ranges.uncrawled),
+            "journal": len(self.journal.missing),
             "full_dump": int(self.full_dump.is_due),
             "range_dumps": len(self.ranges.undumped),
             "compaction": int(bool(self.compaction)),
@@ -251,6 +269,25 @@ def _ranges(connection: Connection, committed: Sequence[Dump]) -> RangesDue:
     return RangesDue(tuple(uncrawled), tuple(undumped))
 
 
+def due_journal(catalog: Catalog) -> JournalDue:
+    """What the journal lacks of what is crawled."""
+    with catalog.read() as connection:
+        return _journal(connection)
+
+
+def _journal(connection: Connection) -> JournalDue:
+    ends = []
+    for stream in (Stream.OBSERVED, Stream.CONTENT):
+        last = last_chained(connection, stream, latest_generation(connection, stream))
+        ends.append(0 if last is None else last.file.serials.end)
+    serial = min(ends)
+    if serial == 0:
+        return JournalDue()
+    entries = recent_ranges(connection, beyond=serial)
+    missing = tuple(entry.serials for entry in entries if entry.state == RangeState.COMPLETE)
+    return JournalDue(serial, missing, first_event_time(connection, serial) if missing else None)
+
+
 def due_full_dump(catalog: Catalog) -> FullDumpDue:
     """The first full dump. Later ones only keep the chain of ranges short: a schedule requests them."""
     with catalog.read() as connection:
@@ -316,7 +353,7 @@ def what_is_due(catalog: Catalog, storage: Storage | None) -> Due:
         committed = [dump for dump in known if dump.state == DumpState.COMMITTED]
         cover = cover_of(committed)
         crawl, scopes = _crawl(connection), _scopes(connection, catalog.clock())
-        ranges = _ranges(connection, committed)
+        ranges, journal = _ranges(connection, committed), _journal(connection)
         full_dump = _full_dump(connection, cover, crawl)
         exhausted = read_exhausted(connection).count
         dumps_lack_since = first_event_time(connection, cover.serial) if cover.dumps else None
@@ -325,6 +362,7 @@ def what_is_due(catalog: Catalog, storage: Storage | None) -> Due:
         crawl=crawl,
         scopes=scopes,
         ranges=ranges,
+        journal=journal,
         full_dump=full_dump,
         committed=tuple(committed),
         cover=cover,

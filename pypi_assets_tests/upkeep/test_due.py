@@ -13,10 +13,19 @@ from pypi_assets.crawl.full_crawl import crawl_full, list_index
 from pypi_assets.crawl.incremental_crawl import allocate_next_ranges, crawl_incremental
 from pypi_assets.dumps.dump_writer import write_missing_ranges
 from pypi_assets.dumps.full_dump import full_dump
+from pypi_assets.journal.publishing import write_missing
 from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.leveldbs.versions.publish import build_version
 from pypi_assets.parquet.export import export_parquet
-from pypi_assets.upkeep.due import STAGES, Due, due_full_dump, require_other_names, what_is_due
+from pypi_assets.upkeep.due import (
+    STAGES,
+    Due,
+    JournalDue,
+    due_full_dump,
+    due_journal,
+    require_other_names,
+    what_is_due,
+)
 from pypi_assets_tests.databases import sqlite_database
 from pypi_assets_tests.served_index import ServedIndex, served_index
 
@@ -25,6 +34,7 @@ NOTHING = dict.fromkeys(
         "full_crawl",
         "scopes",
         "ranges",
+        "journal",
         "full_dump",
         "range_dumps",
         "compaction",
@@ -118,6 +128,23 @@ def test_parquet_is_due_once_a_first_export_is_older_than_the_dumps(index: Serve
     crawl_incremental(crawler)
     list(write_missing_ranges(catalog, index.storage))
     assert due(index, catalog).is_parquet_due
+
+
+def test_the_journal_is_due_once_it_was_begun(index: ServedIndex, catalog: Catalog) -> None:
+    crawler = index.crawler(catalog)
+    crawl_full(crawler)
+    assert due_journal(catalog) == JournalDue()
+    list(write_missing(catalog, index.storage))
+    begun = index.serial
+    assert due_journal(catalog) == JournalDue(begun)
+    index.wheel("demo", "2.0")
+    crawl_incremental(crawler)
+    found = due_journal(catalog)
+    assert (found.serial, [one.end for one in found.missing]) == (begun, [index.serial])
+    assert found.lacks_since is not None
+    assert what_is_due(catalog, None).counts["journal"] == 1
+    list(write_missing(catalog, index.storage))
+    assert due_journal(catalog) == JournalDue(index.serial)
 
 
 def test_without_a_storage_the_catalog_still_answers(catalog: Catalog) -> None:
