@@ -18,6 +18,7 @@ from pypi_assets.defs import assets, checks, health
 from pypi_assets.defs.assets import GROUPS
 from pypi_assets.defs.confusion import CONFUSION_SCHEDULE, confusion_job, no_name_became_public
 from pypi_assets.defs.jobs import FEW_RUNS, MANY_RUNS, OF_ONE_PARTITION
+from pypi_assets.defs.journal_topics import has_kafka, journal_topics, new_journal_records_sensor, publish_journal_job
 from pypi_assets.defs.maintenance_jobs import MAINTENANCE_JOBS
 from pypi_assets.defs.naming import BARE, Job, Naming
 from pypi_assets.defs.partitions import project_shards
@@ -48,10 +49,10 @@ def _described(spec: dg.AssetSpec, page: str) -> dg.AssetSpec:
     return spec.merge_attributes(metadata={"docs": dg.MetadataValue.text(page)})
 
 
-def _owned(settings: Settings | SettingsError) -> Sequence[dg.AssetsDefinition]:
-    """All assets, with the owners that the settings name; with those of the defaults where the settings are wrong."""
+def _owned(settings: Settings | SettingsError, assets: Sequence[dg.AssetsDefinition]) -> Sequence[dg.AssetsDefinition]:
+    """The assets, with the owners that the settings name; with those of the defaults where the settings are wrong."""
     owners = settings.owners if isinstance(settings, Settings) else Settings.model_fields["owners"].default
-    return dg.map_asset_specs(lambda spec: spec.replace_attributes(owners=list(owners)), ASSETS)
+    return dg.map_asset_specs(lambda spec: spec.replace_attributes(owners=list(owners)), assets)
 
 
 def _in_runs(settings: Settings | SettingsError, assets: Sequence[dg.AssetsDefinition]) -> list[dg.AssetsDefinition]:
@@ -84,16 +85,27 @@ def build_defs(
     interval_s, on = (
         (settings.sensor_interval_s, settings.sensors_on) if isinstance(settings, Settings) else (60, False)
     )
-    bare_jobs: list[Job] = [*FEW_RUNS, *MANY_RUNS, *MAINTENANCE_JOBS, *([confusion_job] if is_private else [])]
+    publishes = has_kafka(settings)
+    wanted = _owned(settings, [*ASSETS, *([journal_topics] if publishes else [])])
+    bare_jobs: list[Job] = [
+        *FEW_RUNS,
+        *MANY_RUNS,
+        *MAINTENANCE_JOBS,
+        *([confusion_job] if is_private else []),
+        *([publish_journal_job] if publishes else []),
+    ]
     jobs = [naming.job(job) for job in bare_jobs]
     sensors, schedules = (
-        build_sensors(interval_s, naming, on=on),
+        [
+            *build_sensors(interval_s, naming, on=on),
+            *([new_journal_records_sensor(naming, interval_s, on=on)] if publishes else []),
+        ],
         build_schedules(naming, [CONFUSION_SCHEDULE] if is_private else [], on=on),
     )
     of_one_partition = [naming.job(job) for job in OF_ONE_PARTITION]
     checks = [naming.asset(check) for check in (*CHECKS, *([no_name_became_public] if is_private else []))]
     return dg.Definitions(
-        assets=[naming.asset(asset) for asset in _in_runs(settings, _owned(settings))],
+        assets=[naming.asset(asset) for asset in _in_runs(settings, wanted)],
         asset_checks=checks,
         jobs=jobs,
         sensors=[

@@ -14,6 +14,10 @@ from pypi_assets.distributions.reader_pool import ReaderStartError
 from pypi_assets.dumps.dump_format import DumpDamagedError
 from pypi_assets.index.errors import PackageIndexError
 from pypi_assets.inert import inert_lines
+from pypi_assets.journal.kafka import KafkaError
+from pypi_assets.journal.publishing import JournalForkError
+from pypi_assets.journal.reading import NoJournalError
+from pypi_assets.journal.segment_files import JournalDamagedError
 from pypi_assets.leveldbs.format.errors import LeveldbError
 from pypi_assets.parquet.export_manifest import ParquetError
 from pypi_assets.settings import SettingsError
@@ -30,6 +34,10 @@ _ERRORS = (
     DumpDamagedError,
     LeveldbError,
     ParquetError,
+    JournalForkError,
+    JournalDamagedError,
+    NoJournalError,
+    KafkaError,
 )
 EXPECTED = (*DATABASE, *_ERRORS)
 _UNTIL_CORRECTED = "each tick fails until that is corrected"

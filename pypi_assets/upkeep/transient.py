@@ -1,4 +1,4 @@
-"""Which errors can disappear by themselves: of the index, the storage, the database, and of what others work on.
+"""Which errors can disappear by themselves: of the index, the storage, the database, Kafka, and of what others work on.
 
 Sensors and runs of Dagster, and the follower, try again what failed so. All other errors need a person.
 """
@@ -8,10 +8,11 @@ from sqlalchemy.exc import InterfaceError, OperationalError
 from pypi_assets.catalog.coordination.leases import LeaseTakenError
 from pypi_assets.distributions.reader_pool import ReaderStartError
 from pypi_assets.index.errors import TransientError
+from pypi_assets.journal.kafka import KafkaTransientError
 from pypi_assets.storage.store import StorageError
 
 DATABASE = (OperationalError, InterfaceError)
-_TRANSIENT = (TransientError, StorageError, LeaseTakenError, ReaderStartError, *DATABASE)
+_TRANSIENT = (TransientError, StorageError, LeaseTakenError, ReaderStartError, KafkaTransientError, *DATABASE)
 
 
 def is_transient(error: BaseException) -> bool:

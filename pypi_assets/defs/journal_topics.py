@@ -1,0 +1,113 @@
+"""The asset that publishes the journal to Kafka, with its job and its sensor.
+
+A code location has them where the settings name brokers and the extra `kafka` is installed. How records are published
+is in `journal/kafka.py`; here is how Dagster runs it.
+"""
+
+import time
+from importlib.util import find_spec
+
+import dagster as dg
+
+from pypi_assets.catalog.publications.journal_consumers import find_consumer
+from pypi_assets.defs.assets import GROUPS
+from pypi_assets.defs.attempts import attempts, failures_in_a_row
+from pypi_assets.defs.expected_errors import expected_errors_as_failures, expected_errors_of_ticks
+from pypi_assets.defs.marking import count_log
+from pypi_assets.defs.naming import Naming
+from pypi_assets.defs.pods import EXPORTING
+from pypi_assets.defs.policy import ENDS_IN_TIME, ONE_AT_A_TIME_TAG, RETRIES
+from pypi_assets.defs.resources import CatalogResource, SettingsResource, StorageResource
+from pypi_assets.journal.cursors import Cursor
+from pypi_assets.journal.kafka import CONSUMER, KafkaPublisher, open_producer, read_properties, topic_of
+from pypi_assets.journal.reading import Journal, NoJournalError, first_serial
+from pypi_assets.journal.segment_files import FORMAT
+from pypi_assets.settings import Settings, SettingsError
+
+
+def has_kafka(settings: Settings | SettingsError) -> bool:
+    """Whether the settings name brokers, and the client is installed."""
+    is_wanted = isinstance(settings, Settings) and settings.kafka_bootstrap_servers is not None
+    return is_wanted and find_spec("confluent_kafka") is not None
+
+
+@dg.asset(
+    deps=["change_journal"],
+    group_name=GROUPS["journal"].name,
+    kinds={"kafka"},
+    retry_policy=RETRIES,
+    code_version=str(FORMAT),
+    metadata={"docs": dg.MetadataValue.text("docs/kafka.md")},
+)
+def journal_topics(
+    context: dg.AssetExecutionContext, settings: SettingsResource, catalog: CatalogResource, storage: StorageResource
+) -> dg.MaterializeResult[None]:
+    """What happened on the package index, in order, as messages of Kafka: a topic for each stream of the journal.
+
+    A run publishes what the journal has beyond what was published before. Each record is published at least once. It
+    goes on as the consumer `kafka`, as the command `pypi-assets journal publish` does: let one of both publish.
+    """
+    started = time.monotonic()
+    with expected_errors_as_failures():
+        values, opened = settings.get(), catalog.get()
+        properties = {} if values.kafka_properties is None else read_properties(values.kafka_properties)
+        journal = Journal(storage.get())
+        producer = open_producer(values.kafka_bootstrap_servers or "", properties)
+        progress = count_log(context, "messages")
+        count = KafkaPublisher(opened, journal, producer, values.kafka_topic_prefix, progress=progress).publish()
+        with opened.read() as connection:
+            consumer = find_consumer(connection, CONSUMER)
+    topics = ", ".join(topic_of(values.kafka_topic_prefix, head.stream) for head in journal.heads())
+    return dg.MaterializeResult(
+        metadata={
+            "messages": count,
+            "serial": consumer.serial if consumer is not None else 0,
+            "topics": dg.MetadataValue.text(topics),
+            "seconds": round(time.monotonic() - started, 3),
+        }
+    )
+
+
+publish_journal_job = dg.define_asset_job(
+    "publish_journal",
+    selection=dg.AssetSelection.assets(journal_topics),
+    tags=ENDS_IN_TIME | EXPORTING | {ONE_AT_A_TIME_TAG: "publish_journal"},
+    description="Publishes to Kafka what happened on the package index since it did so last. Needs the extra `kafka`.",
+)
+
+
+def new_journal_records_sensor(naming: Naming, interval_s: int, *, on: bool) -> dg.SensorDefinition:
+    """The sensor that requests a run of `publish_journal` once the journal has more; `on` from the start, or once a
+    person turns it on."""
+    job = naming.job(publish_journal_job)
+
+    @dg.sensor(
+        name=naming.name("new_journal_records"),
+        job=job,
+        minimum_interval_seconds=interval_s,
+        default_status=dg.DefaultSensorStatus.RUNNING if on else dg.DefaultSensorStatus.STOPPED,
+        description="Requests the job `publish_journal` once there are changes that Kafka does not have. Runs that"
+        " failed are requested again, after growing pauses.",
+    )
+    def new_journal_records(
+        context: dg.SensorEvaluationContext, catalog: CatalogResource, storage: StorageResource
+    ) -> dg.RunRequest | dg.SkipReason:
+        with expected_errors_of_ticks(interval_s):
+            opened = catalog.get()
+            try:
+                heads = Journal(storage.get()).heads()
+            except NoJournalError as error:
+                return dg.SkipReason(str(error))
+            through = min(head.through for head in heads)
+            with opened.read() as connection:
+                consumer = find_consumer(connection, CONSUMER)
+            reached = first_serial(heads) if consumer is None else Cursor.parse(consumer.cursor).whole_serial
+            if reached >= through:
+                return dg.SkipReason(f"Kafka has all changes, up to serial {through}")
+            failed = failures_in_a_row(context.instance, job.name)
+            if not failed.due(opened.clock()):
+                return dg.SkipReason(failed.describe(opened.clock()))
+            made = attempts(context.instance, job.name)
+        return dg.RunRequest(run_key=f"{reached}-{through}:{made.ended}")
+
+    return new_journal_records
