@@ -3,7 +3,7 @@
 Which partitions are old is computed in `upkeep/old_partitions.py`.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from functools import partial
 
@@ -26,7 +26,14 @@ def pruning_of(instance: dg.DagsterInstance, jobs: Iterable[str], naming: Naming
 def prune_partitions(instance: dg.DagsterInstance, naming: Naming, old: OldPartitions) -> int:
     """Removes the partitions that are named, and returns their count. Others stay, whoever added them."""
     ranges, versions = naming.partitions(serial_ranges), naming.partitions(leveldb_versions)
-    return _prune(instance, ranges, old.ranges) + _prune(instance, versions, old.versions)
+    starts, ends = ({key.split("-")[place] for key in old.ranges} for place in (0, -1))
+
+    def is_old(key: str) -> bool:
+        """Also of ranges that were joined, once all of them are old."""
+        start, _, end = key.partition("-")
+        return start in starts and end in ends
+
+    return _prune(instance, ranges, is_old) + _prune(instance, versions, old.versions.__contains__)
 
 
 def prune_runs(instance: dg.DagsterInstance, jobs: Iterable[str], before: float) -> int:
@@ -47,9 +54,11 @@ def prune_runs(instance: dg.DagsterInstance, jobs: Iterable[str], before: float)
     return pruned
 
 
-def _prune(instance: dg.DagsterInstance, partitions: dg.DynamicPartitionsDefinition, old: Collection[str]) -> int:
+def _prune(
+    instance: dg.DagsterInstance, partitions: dg.DynamicPartitionsDefinition, is_old: Callable[[str], bool]
+) -> int:
     name = str(partitions.name)
-    pruned = [key for key in instance.get_dynamic_partitions(name) if key in old]
+    pruned = [key for key in instance.get_dynamic_partitions(name) if is_old(key)]
     for key in pruned:
         instance.delete_dynamic_partition(name, key)
     return len(pruned)

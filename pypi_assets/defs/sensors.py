@@ -7,10 +7,12 @@ last serial, and for a few pages of the changelog where that is new. It fails wh
 Dagster's 60 seconds are over.
 
 The cursor of a sensor is the serial, or the version, up to which Dagster has the partitions, so a tick looks only at
-what came since. It is a hint: without it, a tick looks at everything that is to be shown.
+what came since. It is a hint: without it, a tick looks at everything that is to be shown. While a follower does the
+work, its ranges are joined: see `joined_ranges.py`.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import dagster as dg
 
@@ -24,6 +26,7 @@ from pypi_assets.crawl.simple_lister import LIST_PAUSE_S
 from pypi_assets.defs.attempts import attempts, failures_in_a_row
 from pypi_assets.defs.expected_errors import expected_errors_of_ticks
 from pypi_assets.defs.jobs import full_crawl_job, full_dump_job, incremental_crawl_job, update_leveldbs_job
+from pypi_assets.defs.joined_ranges import Entered, Report, done_through, join_ranges, report_version
 from pypi_assets.defs.naming import BARE, Naming
 from pypi_assets.defs.partitions import all_of, dump_shards, leveldb_versions, project_shards, serial_ranges
 from pypi_assets.defs.resources import CatalogResource, CrawlerResource, SettingsResource, StorageResource
@@ -39,8 +42,8 @@ CHANGELOG_PAGES_A_TICK = 5
 """Events are stored before their ranges are allocated; later ticks continue with a longer backlog."""
 KEYS_A_TICK = 20_000  # Dagster takes 25,000
 _LEFT = (
-    "a follower (`pypi-assets follow`) is at work, so ranges and versions are left to it; they do not become"
-    " partitions, since it makes one every few seconds"
+    "a follower (`pypi-assets follow`) is at work, so ranges and versions are left to it; what it has done becomes one"
+    " partition every ten minutes"
 )
 
 
@@ -65,16 +68,28 @@ def new_serial_range_sensor(naming: Naming, interval_s: int, status: dg.DefaultS
             opened, limits = catalog.get(), settings.get()
             if reason := not_followable(opened):
                 return dg.SkipReason(reason)
-            if _is_left_to_a_follower(opened):
-                with opened.read() as connection:
-                    return dg.SensorResult(skip_reason=_LEFT, cursor=str(last_allocated_serial(connection)))
+            entered, now = Entered.parse(context.cursor), opened.clock()
+            is_left = _is_left_to_a_follower(opened)
+            report = Report(entered)
+            if is_left or entered.reported_at is not None:
+                done = shown_ranges(opened, limits.partitions_kept_days, entered.through)
+                known = context.instance.get_existing_dynamic_partitions(str(ranges.name), [one.key for one in done])
+                report = join_ranges(naming, entered, done, known, done_through(opened), now, at_work=is_left)
+            joins = report.added(context.instance, ranges)
+            if is_left:
+                return dg.SensorResult(
+                    skip_reason=_LEFT,
+                    cursor=str(report.entered),
+                    dynamic_partitions_requests=joins,
+                    asset_events=report.events,
+                )
             least = limits.range_min_age_s, limits.range_min_events
             allocate_next_ranges(crawler.for_tick(context.log.warning), CHANGELOG_PAGES_A_TICK, LIST_PAUSE_S, *least)
             unfinished = due_ranges(opened).all
-            entered = _entered(context.cursor)
-            shown = shown_ranges(opened, limits.partitions_kept_days, entered)
+            through = report.entered.through
+            shown = set(shown_ranges(opened, limits.partitions_kept_days, through)).difference(report.joined)
             added, cursor = _entering(
-                context.instance, ranges, {serials.key: serials.end for serials in shown}, entered
+                context.instance, ranges, {serials.key: serials.end for serials in sorted(shown)}, through
             )
             keys = [serials.key for serials in unfinished]
             requests, waiting = _requests(context.instance, job.name, keys, opened.clock())
@@ -82,8 +97,9 @@ def new_serial_range_sensor(naming: Naming, interval_s: int, status: dg.DefaultS
         return dg.SensorResult(
             run_requests=requests,
             skip_reason=None if requests else "; ".join(waiting) or nothing,
-            cursor=cursor,
-            dynamic_partitions_requests=added,
+            cursor=cursor if report.entered.reported_at is None else str(report.entered),
+            dynamic_partitions_requests=[*joins, *added],
+            asset_events=report.events,
         )
 
     return new_serial_range
@@ -164,30 +180,46 @@ def new_leveldb_version_sensor(naming: Naming, interval_s: int, status: dg.Defau
     ) -> dg.SensorResult | dg.SkipReason:
         with expected_errors_of_ticks(interval_s):
             opened = catalog.get()
-            newest = last_allocated_version(opened)
-            if _is_left_to_a_follower(opened):
-                passed = str(newest.version) if newest else context.cursor
-                return dg.SensorResult(skip_reason=_LEFT, cursor=passed)
-            reached = cover(opened)
-            needs = [one.need for one in due_datasets(opened, storage.get(), reached).values()]
+            newest, reached = last_allocated_version(opened), cover(opened)
+            due = due_datasets(opened, storage.get(), reached)
+            entered, is_left = Entered.parse(context.cursor), _is_left_to_a_follower(opened)
+            report = Report(entered)
+            if is_left or entered.reported_at is not None:
+                published = {name: one.need.version for name, one in due.items()}
+                report = report_version(naming, entered, published, opened.clock(), at_work=is_left)
+            joins = report.added(context.instance, versions)
+            if is_left:
+                return dg.SensorResult(
+                    skip_reason=_LEFT,
+                    cursor=str(report.entered),
+                    dynamic_partitions_requests=joins,
+                    asset_events=report.events,
+                )
+            if report.entered != entered:  # what a follower has left is reported before anything is requested
+                return dg.SensorResult(
+                    skip_reason="a follower was at work",
+                    cursor=str(report.entered),
+                    dynamic_partitions_requests=joins,
+                    asset_events=report.events,
+                )
+            needs = [one.need for one in due.values()]
             if reason := _no_version_due(needs, reached):
                 return dg.SkipReason(reason)
             if newest and attempts(context.instance, job.name, version_name(newest.version)).running:
                 return dg.SkipReason(f"version {version_name(newest.version)} is being built")
             if not newest or newest.serial < reached.serial or _is_published(newest.version, needs):
                 allocate_version(opened, reached.serial)
-            entered = _entered(context.cursor)
             known = {
                 version_name(version): version
-                for version in shown_versions(opened, settings.get().partitions_kept_days, entered)
+                for version in shown_versions(opened, settings.get().partitions_kept_days, entered.through)
             }
-            added, cursor = _entering(context.instance, versions, known, entered)
+            added, cursor = _entering(context.instance, versions, known, entered.through)
             newest_name = list(known)[-1:]
             requests, waiting = _requests(context.instance, job.name, newest_name, opened.clock())
         return dg.SensorResult(
             run_requests=requests,
             skip_reason=None if requests else "; ".join(waiting),
-            cursor=cursor,
+            cursor=str(replace(entered, through=int(cursor))),
             dynamic_partitions_requests=added,
         )
 
@@ -203,7 +235,7 @@ def not_followable(catalog: Catalog) -> str | None:
 
 
 def _is_left_to_a_follower(catalog: Catalog) -> bool:
-    """Whether a follower is at work: the cursor passes what it does; what it leaves is requested once it is gone."""
+    """Whether a follower is at work; what it leaves is requested once it is gone."""
     with catalog.read() as connection:
         return FOLLOWER in workloads_at_work(connection, catalog.clock())
 
@@ -232,11 +264,6 @@ def _no_version_due(needs: Sequence[BuildNeed], reached: Cover) -> str | None:
 def _is_published(version: int, needs: Sequence[BuildNeed]) -> bool:
     """Whether a dataset that is due has that version, or a newer one, already: another number is needed then."""
     return any(need.is_due and (need.version or 0) >= version for need in needs)
-
-
-def _entered(cursor: str | None) -> int:
-    """The serial, or the version, up to which a sensor has added partitions to Dagster."""
-    return int(cursor) if cursor and cursor.isdecimal() else 0
 
 
 def _entering(

@@ -86,7 +86,7 @@ class Pipeline:
         )
 
     def tick(self, sensor: str) -> dg.SensorResult | dg.RunRequest | dg.SkipReason:
-        """What a sensor says. As the daemon does, its cursor is kept, and the partitions that it asks for are added."""
+        """What a sensor says. As the daemon does, its cursor is kept, and the partitions and events of it are added."""
         cursor, resources = self.cursors.get(sensor), self.resources.by_name()
         with dg.build_sensor_context(instance=self.instance, cursor=cursor, resources=resources) as context:
             result = self.defs.resolve_sensor_def(sensor)(context)
@@ -94,6 +94,9 @@ class Pipeline:
             self.cursors[sensor] = result.cursor or cursor
             for request in result.dynamic_partitions_requests or []:
                 self.instance.add_dynamic_partitions(request.partitions_def_name, request.partition_keys)
+            for reported in result.asset_events:
+                assert isinstance(reported, dg.AssetMaterialization)
+                self.instance.report_runless_asset_event(reported)
         return result  # type: ignore[return-value]
 
     def check(self, name: str) -> dg.AssetCheckResult:

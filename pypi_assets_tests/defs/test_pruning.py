@@ -1,6 +1,11 @@
 """Old partitions and runs leave Dagster, and do not come back."""
 
+import dagster as dg
+
 from pypi_assets.crawl.incremental_crawl import crawl_incremental
+from pypi_assets.defs.naming import BARE
+from pypi_assets.defs.pruning import prune_partitions
+from pypi_assets.upkeep.old_partitions import OldPartitions
 from pypi_assets_tests.defs.conftest import Pipeline
 from pypi_assets_tests.served_index import ServedIndex
 
@@ -29,6 +34,14 @@ def test_old_partitions_are_pruned_and_do_not_come_back(index: ServedIndex, pipe
     assert pipeline.run("clean_up").success
     assert pipeline.instance.get_dynamic_partitions("serial_ranges") == [late.serials.key, "1-2"]
     assert pipeline.instance.get_dynamic_partitions("leveldb_versions") == ["00002"]
+
+
+def test_a_joined_range_goes_once_all_of_its_ranges_are_old() -> None:
+    with dg.DagsterInstance.ephemeral() as instance:
+        instance.add_dynamic_partitions("serial_ranges", ["1-2", "2-4", "4-5", "0-9"])
+        old = OldPartitions(frozenset({"1-2", "2-3", "3-4"}), frozenset())
+        assert prune_partitions(instance, BARE, old) == 2
+        assert instance.get_dynamic_partitions("serial_ranges") == ["4-5", "0-9"]
 
 
 def test_old_runs_go_with_their_events_but_for_the_newest_of_a_job_and_those_that_failed(

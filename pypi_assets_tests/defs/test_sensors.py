@@ -16,11 +16,14 @@ from pypi_assets.catalog.tables import rates
 from pypi_assets.crawl.draining import claiming
 from pypi_assets.crawl.full_crawl import crawl_full, list_index
 from pypi_assets.crawl.incremental_crawl import allocate_next_ranges, crawl_incremental
-from pypi_assets.defs import resources, sensors
+from pypi_assets.defs import joined_ranges, resources, sensors
 from pypi_assets.defs.partitions import PARTITION_TAG, RANGE_END_TAG, RANGE_START_TAG
 from pypi_assets.devindex.faults import FaultPlan
 from pypi_assets.dumps.dump_writer import write_missing_ranges
 from pypi_assets.dumps.full_dump import full_dump
+from pypi_assets.journal.publishing import write_missing
+from pypi_assets.leveldbs.versions.leveldb_paths import version_name
+from pypi_assets.leveldbs.versions.publish import build_version
 from pypi_assets_tests.defs.conftest import Pipeline, settings_for
 from pypi_assets_tests.served_index import ServedIndex, live
 from pypi_assets_tests.served_pages import served_pages
@@ -132,21 +135,47 @@ def test_ranges_of_the_command_line_get_their_partitions(index: ServedIndex, pip
     assert pipeline.instance.get_dynamic_partitions("serial_ranges") == [result.serials.key]
 
 
-def test_what_a_follower_does_is_left_to_it_and_becomes_no_partition(index: ServedIndex, pipeline: Pipeline) -> None:
+def test_what_a_follower_does_is_left_to_it_and_shown_in_one_partition(index: ServedIndex, pipeline: Pipeline) -> None:
     pipeline.crawled()
+    list(write_missing(pipeline.catalog, pipeline.storage))
+    baseline = index.serial
     sensors_of_it = ("new_serial_range", "new_leveldb_version")
+
+    def follow(name: str) -> int:
+        index.wheel(name, "1.0")
+        crawl_incremental(pipeline.crawler)
+        list(write_missing(pipeline.catalog, pipeline.storage))
+        list(write_missing_ranges(pipeline.catalog, pipeline.storage))
+        return index.serial
+
     with claiming(pipeline.crawler, FOLLOWER):
-        for number in range(2):
-            index.wheel(f"newcomer{number}", "1.0")
-            crawl_incremental(pipeline.crawler)
-            list(write_missing_ranges(pipeline.catalog, pipeline.storage))
+        follow("first")
+        through = follow("second")
+        version = build_version("modules", storage=pipeline.storage, catalog=pipeline.catalog).version
         for name in sensors_of_it:
             assert "is at work" in pipeline.skipped(name)
+        joined = f"{baseline}-{through}"
+        assert pipeline.instance.get_dynamic_partitions("serial_ranges") == [joined]
+        for asset in joined_ranges.RANGE_ASSETS:
+            assert pipeline.marked(asset) == [joined]
+        assert pipeline.metadata("incremental_dump", joined)["ranges"] == 2
+        assert pipeline.instance.get_dynamic_partitions("leveldb_versions") == [version_name(version)]
+        assert pipeline.marked("modules_leveldb") == [version_name(version)]
+        assert pipeline.marked("depgraph_leveldb") == []
+        follow("third")
+        assert "is at work" in pipeline.skipped("new_serial_range")
+        assert pipeline.marked("changelog") == [joined]
         index.wheel("left", "1.0")
         [left] = allocate_next_ranges(pipeline.crawler)
     assert pipeline.requested("new_serial_range") == [left.key]
+    assert pipeline.instance.get_dynamic_partitions("serial_ranges") == [joined, left.key]
+    pipeline.ahead_s = joined_ranges.REPORT_EVERY_S + 60
+    assert pipeline.requested("new_serial_range") == [left.key]
+    last = f"{through}-{left.start}"
+    assert pipeline.instance.get_dynamic_partitions("serial_ranges") == [joined, left.key, last]
+    assert pipeline.marked("change_journal") == [joined, last]
+    assert "was at work" in pipeline.skipped("new_leveldb_version")
     assert len(pipeline.requested("new_leveldb_version")) == 1
-    assert pipeline.instance.get_dynamic_partitions("serial_ranges") == [left.key]
 
 
 def test_partitions_that_were_removed_manually_come_back_once_the_cursors_are_lost(

@@ -1,0 +1,130 @@
+"""What a follower has done, as partitions of Dagster: its ranges joined into one, and its newest LevelDB version.
+
+A follower makes a range every few seconds, and Dagster's pages cost more with each partition. So at most every ten
+minutes one partition is added for all ranges that are done, with a materialization of each of their assets, and one for
+the newest version: no more than 144 a day of either. Nothing is run: it is reported what was done elsewhere.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from typing import Self
+
+import dagster as dg
+
+from pypi_assets.catalog.database import Catalog
+from pypi_assets.catalog.ledger.range_ledger import complete_serial
+from pypi_assets.catalog.ledger.serial_range import SerialRange
+from pypi_assets.defs.naming import Naming
+from pypi_assets.dumps.cover import cover
+from pypi_assets.leveldbs.versions.leveldb_paths import version_name
+from pypi_assets.upkeep.due import due_journal
+
+REPORT_EVERY_S = 600.0
+RANGE_ASSETS = ("changelog", "changed_distributions", "changed_distribution_data", "incremental_dump", "change_journal")
+_SEPARATOR = "@"
+
+
+@dataclass(frozen=True, slots=True)
+class Entered:
+    """The cursor of a sensor: the serial, or the version, up to which Dagster has the partitions; and while a follower
+    does the work, when it was last reported what that has done (unix seconds)."""
+
+    through: int = 0
+    reported_at: float | None = None
+
+    @classmethod
+    def parse(cls, cursor: str | None) -> Self:
+        """The cursor of this text. It is a hint: of any other text, the beginning."""
+        through, _, reported_at = (cursor or "").partition(_SEPARATOR)
+        if not through.isdecimal():
+            return cls()
+        return cls(int(through), float(reported_at) if reported_at.isdecimal() else None)
+
+    def __str__(self) -> str:
+        time = "" if self.reported_at is None else f"{_SEPARATOR}{self.reported_at:.0f}"
+        return f"{self.through}{time}"
+
+    def is_due(self, now: float) -> bool:
+        """Whether enough time has passed since the last report."""
+        return self.reported_at is None or now - self.reported_at >= REPORT_EVERY_S
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a tick reports, and the cursor after it. `joined` are the ranges of this report (`key`: its partition), or
+    of one that waits for its time (None): they become no partitions of their own."""
+
+    entered: Entered
+    key: str | None = None
+    events: Sequence[dg.AssetMaterialization] = ()
+    joined: Collection[SerialRange] = ()
+
+    def added(
+        self, instance: dg.DagsterInstance, partitions: dg.DynamicPartitionsDefinition
+    ) -> list[dg.AddDynamicPartitionsRequest]:
+        """The request that adds the partition, unless it is there."""
+        is_new = self.key is not None and not instance.has_dynamic_partition(str(partitions.name), self.key)
+        return [partitions.build_add_request([self.key])] if is_new and self.key else []
+
+
+def done_through(catalog: Catalog) -> int:
+    """The serial up to which ranges are crawled, in the journal and dumped."""
+    with catalog.read() as connection:
+        complete = complete_serial(connection)
+    return min(complete, due_journal(catalog).serial or 0, cover(catalog).serial)
+
+
+def join_ranges(
+    naming: Naming,
+    entered: Entered,
+    ranges: Iterable[SerialRange],
+    known: Collection[str],
+    done: int,
+    now: float,
+    *,
+    at_work: bool,
+) -> Report:
+    """The report of those `ranges`, in order, that a follower has done: they end at the serial `done` or before, and
+    are not `known` to Dagster as partitions yet. `at_work`: a follower is at work now."""
+    ours = [one for one in ranges if one.start >= entered.through and one.end <= done]
+    passed = list(takewhile(lambda one: one.key in known, ours))
+    through = passed[-1].end if passed else entered.through
+    joined = list(takewhile(lambda one: one.key not in known, ours[len(passed) :]))
+    if not joined:
+        if at_work:
+            return Report(Entered(through, entered.reported_at or 0.0))
+        return Report(Entered(through, None if entered.is_due(now) else entered.reported_at))
+    if not entered.is_due(now):
+        return Report(Entered(through, entered.reported_at), joined=joined)
+    serials = SerialRange(joined[0].start, joined[-1].end)
+    numbers = {"ranges": len(joined), "serials": serials.end - serials.start}
+    events = _materializations(naming, dict.fromkeys(RANGE_ASSETS, serials.key), numbers)
+    return Report(Entered(serials.end, now), serials.key, events, joined)
+
+
+def report_version(
+    naming: Naming, entered: Entered, newest: Mapping[str, int | None], now: float, *, at_work: bool
+) -> Report:
+    """The report of the newest version that a follower has published: of each dataset that has it in `newest`. Versions
+    between two reports become no partitions."""
+    version = max((one for one in newest.values() if one is not None), default=0)
+    if version <= entered.through or not entered.is_due(now):
+        passed = max(version, entered.through)
+        if at_work:
+            return Report(Entered(entered.through, entered.reported_at or 0.0))
+        return Report(Entered(passed, None if entered.is_due(now) else entered.reported_at))
+    key = version_name(version)
+    built = {f"{dataset}_leveldb": key for dataset, one in newest.items() if one == version}
+    return Report(Entered(version, now), key, _materializations(naming, built, {"version": version}))
+
+
+def _materializations(
+    naming: Naming, keys: Mapping[str, str], numbers: Mapping[str, int]
+) -> list[dg.AssetMaterialization]:
+    return [
+        dg.AssetMaterialization(
+            naming.key(dg.AssetKey(asset)), partition=key, metadata={"done by": "a follower", **numbers}
+        )
+        for asset, key in keys.items()
+    ]
