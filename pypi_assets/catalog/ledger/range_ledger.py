@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, Select, and_, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, RowMapping, Select, and_, func, insert, literal, or_, select, update
 
 from pypi_assets.catalog.database import CatalogError, lock_name, storable
 from pypi_assets.catalog.ledger.serial_range import RangeError, SerialRange
@@ -339,8 +339,9 @@ def seals(connection: Connection) -> Seals:
     """The current seals. They hold as long as the caller has the state's shared lock."""
     is_unsealed = and_(serial_ranges.c.start < sealed_end_column(), serial_ranges.c.sealed.is_(False))
     query = select(sealed_end_column(), _complete_serial(), serial_ranges.c.start, serial_ranges.c.end)
-    rows = connection.execute(query.select_from(catalog_state).outerjoin(serial_ranges, is_unsealed)).all()
-    end, complete = rows[0][:2] if rows else (0, 0)
+    one_row = select(literal(1).label("number")).subquery("sent")  # also where nothing is unsealed
+    rows = connection.execute(query.select_from(one_row.outerjoin(serial_ranges, is_unsealed))).all()
+    end, complete = rows[0][:2]
     return Seals(end, tuple(SerialRange(start, stop) for _, _, start, stop in rows if start is not None), complete)
 
 
