@@ -95,8 +95,8 @@ def _records(connection: Connection, serials: SerialRange) -> Iterator[Record]:
 
 
 def _bearing(connection: Connection, partition: Sequence[LoggedFile]) -> list[LoggedFile]:
-    """The changes that come with what was read of their file: where it was read late, only the one that says so, which
-    can be logged after this range."""
+    """The changes that come with what was read of their file: where it was read late, only that change, which can be
+    logged after this range."""
     live = intervals_of_files(connection, live_intervals, sorted({file.distribution_id for file in partition}))
     found = [file for file in partition if file.cause in _BEARING or is_begun(file, live.get(file.distribution_id, ()))]
     others = sorted({file.distribution_id for file in found if file.cause != READ_LATE})
