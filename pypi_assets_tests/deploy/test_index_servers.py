@@ -36,7 +36,7 @@ from pypi_assets_tests.environment import clear_settings
 from pypi_assets_tests.served_index import live, shared_readers
 
 pytestmark = pytest.mark.deploy
-STARTS_WITHIN_S = 60.0
+STARTS_WITHIN_S = 300.0
 PROJECTS = ("alpha", "beta-pkg")
 _RUN = "import sys; from importlib.metadata import entry_points as e; "
 _RUN += "[found] = e(group='console_scripts', name=sys.argv.pop(1)); sys.exit(found.load()())"
