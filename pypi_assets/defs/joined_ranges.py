@@ -67,6 +67,12 @@ class Report:
         is_new = self.key is not None and not instance.has_dynamic_partition(str(partitions.name), self.key)
         return [partitions.build_add_request([self.key])] if is_new and self.key else []
 
+    def alone(self, reason: str, joins: Sequence[dg.AddDynamicPartitionsRequest]) -> dg.SensorResult:
+        """The result of a tick that reports this, with the request `joins`, and requests no run."""
+        return dg.SensorResult(
+            skip_reason=reason, cursor=str(self.entered), dynamic_partitions_requests=joins, asset_events=self.events
+        )
+
 
 def done_through(catalog: Catalog) -> int:
     """The serial up to which ranges are crawled, in the journal and dumped."""

@@ -77,12 +77,7 @@ def new_serial_range_sensor(naming: Naming, interval_s: int, status: dg.DefaultS
                 report = join_ranges(naming, entered, done, known, done_through(opened), now, at_work=is_left)
             joins = report.added(context.instance, ranges)
             if is_left:
-                return dg.SensorResult(
-                    skip_reason=_LEFT,
-                    cursor=str(report.entered),
-                    dynamic_partitions_requests=joins,
-                    asset_events=report.events,
-                )
+                return report.alone(_LEFT, joins)
             least = limits.range_min_age_s, limits.range_min_events
             allocate_next_ranges(crawler.for_tick(context.log.warning), CHANGELOG_PAGES_A_TICK, LIST_PAUSE_S, *least)
             unfinished = due_ranges(opened).all
@@ -189,19 +184,9 @@ def new_leveldb_version_sensor(naming: Naming, interval_s: int, status: dg.Defau
                 report = report_version(naming, entered, published, opened.clock(), at_work=is_left)
             joins = report.added(context.instance, versions)
             if is_left:
-                return dg.SensorResult(
-                    skip_reason=_LEFT,
-                    cursor=str(report.entered),
-                    dynamic_partitions_requests=joins,
-                    asset_events=report.events,
-                )
+                return report.alone(_LEFT, joins)
             if report.entered != entered:  # what a follower has left is reported before anything is requested
-                return dg.SensorResult(
-                    skip_reason="a follower was at work",
-                    cursor=str(report.entered),
-                    dynamic_partitions_requests=joins,
-                    asset_events=report.events,
-                )
+                return report.alone("a follower was at work", joins)
             needs = [one.need for one in due.values()]
             if reason := _no_version_due(needs, reached):
                 return dg.SkipReason(reason)

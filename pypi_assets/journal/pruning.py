@@ -5,13 +5,14 @@ newest full dump needs is never pruned, and what a living consumer lacks only by
 hashes are in the chain.
 """
 
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
-from pypi_assets.catalog.coordination.leases import LeaseTakenError, lease, renewing
+from pypi_assets.catalog.coordination.leases import renewing, waiting_for_lease
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.publications.journal_consumers import Consumer, all_consumers
+from pypi_assets.catalog.publications.journal_segments import stream_lease
 from pypi_assets.catalog.reports.journal_lags import UNSEEN_S
 from pypi_assets.catalog.reports.journal_records import Stream
 from pypi_assets.errors import ExpectedError
@@ -28,10 +29,7 @@ from pypi_assets.journal.segment_files import (
     write_head,
 )
 from pypi_assets.journal.takedown_files import as_replaced, replaced_segments
-from pypi_assets.journal.takedowns import LEASE_TTL_S
 from pypi_assets.storage.store import Storage
-
-_WAIT_S = 0.5
 
 
 class JournalPruneError(ExpectedError):
@@ -71,7 +69,10 @@ def prune_journal(
             f"these consumers lack records up to serial {before}: {named}. Wait for them, forget them"
             " (pypi-assets journal consumers --forget), or give --force"
         )
-    pruned = [_prune_stream(catalog, storage, stream, before, wait_s, dry_run=dry_run) for stream in Stream]
+    pruned = [
+        waiting_for_lease(partial(_prune_stream, catalog, storage, stream, before, dry_run=dry_run), wait_s)
+        for stream in Stream
+    ]
     if not dry_run:
         publish_heads(storage)
         for _, segments in pruned:
@@ -100,31 +101,24 @@ def _whole_serial(consumer: Consumer) -> int:
 
 
 def _prune_stream(
-    catalog: Catalog, storage: Storage, stream: Stream, before: int, wait_s: float, *, dry_run: bool
+    catalog: Catalog, storage: Storage, stream: Stream, before: int, *, dry_run: bool
 ) -> tuple[Head | None, Sequence[Manifest]]:
     """The new head of a stream, which is written unless it is a dry run, and the segments that it no longer has."""
-    until = time.monotonic() + wait_s
-    while True:
-        try:
-            with lease(catalog, f"journal {stream.value}", LEASE_TTL_S) as held:
-                head = read_head(storage, stream.value)
-                if head is None:
-                    return None, ()
-                report = renewing(held)
-                segments = []
-                for segment in _up_to(storage, head, before):
-                    segments.append(segment)
-                    report(segment.number)
-                if not segments:
-                    return head, ()
-                head = replace(head, pruned=Pruned(segments[-1].number, segments[-1].serials.end))
-                if not dry_run:
-                    write_head(storage, head)
-                return head, segments
-        except LeaseTakenError:
-            if time.monotonic() > until:
-                raise
-            time.sleep(_WAIT_S)
+    with stream_lease(catalog, stream) as held:
+        head = read_head(storage, stream.value)
+        if head is None:
+            return None, ()
+        report = renewing(held)
+        segments = []
+        for segment in _up_to(storage, head, before):
+            segments.append(segment)
+            report(segment.number)
+        if not segments:
+            return head, ()
+        head = replace(head, pruned=Pruned(segments[-1].number, segments[-1].serials.end))
+        if not dry_run:
+            write_head(storage, head)
+        return head, segments
 
 
 def _up_to(storage: Storage, head: Head, before: int) -> Iterator[Manifest]:

@@ -16,7 +16,7 @@ from functools import partial
 
 from sqlalchemy import Connection
 
-from pypi_assets.catalog.coordination.leases import LeaseTakenError, lease
+from pypi_assets.catalog.coordination.leases import LeaseTakenError
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.ledger.range_ledger import complete_serial, read_state
 from pypi_assets.catalog.ledger.serial_range import SerialRange
@@ -31,6 +31,7 @@ from pypi_assets.catalog.publications.journal_segments import (
     record_segment,
     restore_segments,
     seal_range,
+    stream_lease,
 )
 from pypi_assets.catalog.publications.journal_takedowns import all_takedowns
 from pypi_assets.catalog.reports.journal_contents import content_records
@@ -56,7 +57,6 @@ from pypi_assets.storage.store import Storage
 GRID = 1_000
 """Serials of a segment of the index stream: about an hour of PyPI."""
 Progress = Callable[[int], None]
-_LEASE_TTL_S = 600.0
 _BY_RANGE: dict[Stream, Callable[[Connection, SerialRange], Iterator[Record]]] = {
     Stream.OBSERVED: observed_records,
     Stream.CONTENT: content_records,
@@ -126,13 +126,13 @@ def publish(catalog: Catalog, storage: Storage) -> dict[str, Head]:
     for stream in Stream:
         _restore(catalog, storage, stream)
     with suppress(LeaseTakenError):
-        complete_takedowns(catalog, storage)
+        take_down(catalog, storage, partial(_chain, catalog, storage))
     for serials in _index_cells(catalog):
         _write(catalog, storage, Stream.INDEX, serials)
     heads = {}
     for stream in Stream:
         try:
-            with lease(catalog, f"journal {stream.value}", _LEASE_TTL_S):
+            with stream_lease(catalog, stream):
                 heads[stream.value] = _chain(catalog, storage, stream)
         except LeaseTakenError:
             continue

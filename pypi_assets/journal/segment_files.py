@@ -14,7 +14,7 @@ head.json. Hashes are of the records before compression.
 import hashlib
 import io
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import chain
 from typing import IO, Any
 
@@ -168,8 +168,8 @@ class Head:
             "number": self.number,
             "digest": self.digest,
             "open": None,
-            "takedowns": self.takedowns and {"number": self.takedowns.number, "digest": self.takedowns.digest},
-            "pruned": self.pruned and {"number": self.pruned.number, "end": self.pruned.end},
+            "takedowns": self.takedowns and asdict(self.takedowns),
+            "pruned": self.pruned and asdict(self.pruned),
         }
         if self.open is not None:
             fields["open"] = {

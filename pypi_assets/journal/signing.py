@@ -4,6 +4,7 @@ A chain that has the signed manifest in it is the one that was signed, up to the
 can be signed or checked.
 """
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -117,7 +118,7 @@ def _signed_fields(head: Head) -> dict[str, Any]:
 
 
 def _takedowns(head: Head) -> dict[str, Any] | None:
-    return None if head.takedowns is None else {"number": head.takedowns.number, "digest": head.takedowns.digest}
+    return None if head.takedowns is None else asdict(head.takedowns)
 
 
 def _message(fields: dict[str, Any]) -> bytes:

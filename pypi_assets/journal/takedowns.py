@@ -7,7 +7,6 @@ reader can find, are deleted where they have such a record.
 """
 
 import re
-import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -16,12 +15,13 @@ import orjson
 import zstandard
 from packaging.utils import canonicalize_name, canonicalize_version
 
-from pypi_assets.catalog.coordination.leases import LeaseTakenError, lease, renewing
+from pypi_assets.catalog.coordination.leases import renewing, waiting_for_lease
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.publications.journal_segments import (
     SegmentFile,
     latest_generation,
     replace_unchained,
+    stream_lease,
     unchained_segments,
 )
 from pypi_assets.catalog.publications.journal_takedowns import Takedown, all_takedowns, finish_takedowns
@@ -54,9 +54,7 @@ from pypi_assets.journal.takedown_files import (
 from pypi_assets.storage.store import NotFoundError, Storage
 
 Progress = Callable[[int], None]
-LEASE_TTL_S = 600.0
 _PLACE = re.compile(r"([a-z]+):([0-9]{1,18}):([0-9]{1,18})")
-_WAIT_S = 0.5
 _TAKEN_DOWN_LITERAL = b'"kind":' + orjson.dumps(TAKEN_DOWN)
 
 
@@ -182,20 +180,9 @@ def take_down(
         return 0
     taking = Taking(takedowns)
     for stream in Stream:
-        _waiting(partial(_of_stream, catalog, storage, stream, chain, taking, progress), wait_s)
+        waiting_for_lease(partial(_of_stream, catalog, storage, stream, chain, taking, progress), wait_s)
     finish_takedowns(catalog, takedowns[-1].id, taking.least_serial)
     return taking.count
-
-
-def _waiting(work: Callable[[], None], wait_s: float) -> None:
-    until = time.monotonic() + wait_s
-    while True:
-        try:
-            return work()
-        except LeaseTakenError:
-            if time.monotonic() > until:
-                raise
-            time.sleep(_WAIT_S)
 
 
 def _of_stream(
@@ -206,7 +193,7 @@ def _of_stream(
     taking: Taking,
     progress: Progress | None,
 ) -> None:
-    with lease(catalog, f"journal {stream.value}", LEASE_TTL_S) as held:
+    with stream_lease(catalog, stream) as held:
         report = renewing(held, progress)
         head = _replace_published(storage, chain(stream), taking, report, int(catalog.clock()))
         with catalog.read() as connection:

@@ -3,15 +3,20 @@
 A lease ends when its holder releases it, or when the holder fails to renew it in time.
 """
 
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TypeVar
 
 from sqlalchemy import Connection, and_, delete, func, select, update
 
 from pypi_assets.catalog.database import Catalog, CatalogError, insert_missing, lock_rows
 from pypi_assets.catalog.tables import leases
+
+Result = TypeVar("Result")
+_WAIT_S = 0.5
 
 
 class LeaseTakenError(CatalogError):
@@ -66,6 +71,19 @@ def lease(catalog: Catalog, name: str, ttl_s: float = 300.0) -> Iterator[Lease]:
     finally:
         mine = delete(leases).where(leases.c.name == name, leases.c.holder == held.holder)
         catalog.transact(lambda connection: connection.execute(mine))
+
+
+def waiting_for_lease(work: Callable[[], Result], wait_s: float) -> Result:
+    """What `work` returns, which takes a lease: it is tried again for up to `wait_s` seconds while another process has
+    that. Then raises LeaseTakenError."""
+    until = time.monotonic() + wait_s
+    while True:
+        try:
+            return work()
+        except LeaseTakenError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(_WAIT_S)
 
 
 def oldest_lease(connection: Connection, now: float) -> float:

@@ -4,16 +4,20 @@ The manifests in the storage are the truth about what is published; the rows her
 """
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Connection, Row, and_, delete, exists, func, or_, select, update
 
+from pypi_assets.catalog.coordination.leases import Lease, lease
 from pypi_assets.catalog.database import Catalog, insert_missing
 from pypi_assets.catalog.ledger.range_ledger import RangeState, lock_state, require_range, seal
 from pypi_assets.catalog.ledger.serial_range import RangeError, SerialRange
 from pypi_assets.catalog.publications.journal_takedowns import newest_takedown
 from pypi_assets.catalog.tables import journal_segments, serial_ranges
+
+_LEASE_TTL_S = 600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +67,11 @@ def find_segment(connection: Connection, stream: str, generation: int, start: in
     of = journal_segments.c
     row = connection.execute(_SEGMENTS.where(_is(stream, generation), of.start == start)).first()
     return None if row is None else _file(row)
+
+
+def stream_lease(catalog: Catalog, stream: str) -> AbstractContextManager[Lease]:
+    """The lease of who brings what is published of a stream up to the catalog, or changes it."""
+    return lease(catalog, f"journal {stream}", _LEASE_TTL_S)
 
 
 def record_segment(catalog: Catalog, file: SegmentFile, takedown: int = 0) -> SegmentFile | None:
