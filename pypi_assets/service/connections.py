@@ -13,6 +13,10 @@ HEAD_S = 10.0
 """For how long the head of a request may arrive, from its first byte, or from the beginning of the connection."""
 BODY_S = 30.0
 """For how long its body may."""
+TAKE_S = 60.0
+"""For how long a client may take what is left of its last answer, once its connection is to end."""
+GRACE_S = 30.0
+"""For how long answers that have begun are completed when the service stops."""
 _LINGER_S = 0.5
 _MOST_AT_ONCE = 16
 """How many requests that arrive together are answered before those of other connections."""
@@ -21,12 +25,14 @@ _ANSWERED: Any = SimpleNamespace(response_complete=True, message_event=asyncio.E
 
 
 class ServiceConnection(HttpToolsProtocol):
-    """Refuses connections above `most`, and ends one whose request arrives too slowly. Both cost no thread."""
+    """Refuses connections above `most`, and ends one whose request arrives too slowly, or whose client does not take
+    the last answer. None of that costs a thread."""
 
     most = 1_000
     _rest_s: float | None = None
     """How long the rest of the request may take that has begun to arrive."""
     _deadline: asyncio.TimerHandle | None = None
+    _end_of_taking: asyncio.TimerHandle | None = None
     _is_refused = False
     _at_once: AtOnce | None = None
     _left_at_once = 0
@@ -42,6 +48,8 @@ class ServiceConnection(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._expect(None)
+        if self._end_of_taking is not None:
+            self._end_of_taking.cancel()
         super().connection_lost(exc)
 
     def shutdown(self) -> None:
@@ -51,6 +59,16 @@ class ServiceConnection(HttpToolsProtocol):
             if end is not None:
                 end()
         super().shutdown()
+        self._abort_in(GRACE_S)
+
+    def timeout_keep_alive_handler(self) -> None:
+        """Ends a connection that was idle for long."""
+        super().timeout_keep_alive_handler()
+        self._end_when_taken()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        self._end_when_taken()
 
     def data_received(self, data: bytes) -> None:
         if not self._is_refused:
@@ -127,7 +145,22 @@ class ServiceConnection(HttpToolsProtocol):
         ]
         self.transport.write(b"".join(head) + body)
         self._is_refused = True
+        if self.cycle is not None and not self.cycle.response_complete:
+            self.cycle.disconnected = True  # what is being answered is dropped
         self.connections.discard(self)
         if self.transport.can_write_eof():
             self.transport.write_eof()
-        self.loop.call_later(_LINGER_S, self.transport.close)  # at once, what is unread would take the answer with it
+        self.loop.call_later(_LINGER_S, self._close)  # at once, what is unread would take the answer with it
+
+    def _close(self) -> None:
+        self.transport.close()
+        self._end_when_taken()
+
+    def _end_when_taken(self) -> None:
+        """A connection that is being closed ends when the client has taken what was written, or else in time."""
+        if self.transport.is_closing() and self.transport.get_write_buffer_size():
+            self._abort_in(TAKE_S)
+
+    def _abort_in(self, seconds: float) -> None:
+        if self._end_of_taking is None:
+            self._end_of_taking = self.loop.call_later(seconds, self.transport.abort)

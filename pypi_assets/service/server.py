@@ -11,6 +11,7 @@ from typing import Any
 import uvicorn
 from uvicorn.supervisors import Multiprocess
 
+from pypi_assets.service import connections
 from pypi_assets.service.app import create_app
 from pypi_assets.service.connections import ServiceConnection
 from pypi_assets.service.measures import FOLDER_VARIABLE
@@ -19,8 +20,8 @@ from pypi_assets.service.service import Service
 _APP = "pypi_assets.service.app:create_app"
 _BACKLOG = 2_048
 _KEEP_ALIVE_S = 15
-_GRACE_S = 30
-"""For how long answers that have begun are completed when the service stops."""
+_STOP_S = 5
+"""For how long a handler may take to end when its connection has ended."""
 _START_S = 30
 """For how long a worker may answer its supervisor nothing, which then replaces it: also while it starts. On a machine
 with much else at work that takes longer than the server's own 5 seconds."""
@@ -66,7 +67,7 @@ def _config(app: Any, **options: Any) -> uvicorn.Config:
         proxy_headers=False,
         ws="none",
         timeout_keep_alive=_KEEP_ALIVE_S,
-        timeout_graceful_shutdown=_GRACE_S,
+        timeout_graceful_shutdown=int(connections.GRACE_S) + _STOP_S,
         timeout_worker_healthcheck=_START_S,
         **options,
     )

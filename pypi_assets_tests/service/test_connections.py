@@ -2,10 +2,15 @@
 
 import json
 import socket
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
 
+import psutil
 import pytest
+import uvicorn
 
 from pypi_assets.service import connections
 from pypi_assets.service.connections import ServiceConnection
@@ -14,6 +19,7 @@ from pypi_assets_tests.service.published import Client, Published
 GET = b"GET /v1/modules/yaml HTTP/1.1\r\n"
 HOST = b"Host: service.test\r\n"
 POST = b"POST /v1/hashes HTTP/1.1\r\n" + HOST
+LARGE = 32 * 1024**2
 
 
 def connect(client: Client) -> socket.socket:
@@ -128,3 +134,99 @@ def test_connections_above_the_limit_are_refused(impatient: Client):
         assert statuses(sent(impatient, GET + HOST + b"\r\n")) == [503]
     time.sleep(0.1)
     assert impatient.get("/v1/modules/yaml").status_code == 200
+
+
+@contextmanager
+def large_answers(keep_alive_s: int) -> Iterator[tuple[uvicorn.Server, int]]:
+    """A server whose answers no socket holds, and its port."""
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"%d" % LARGE)]})
+        await send({"type": "http.response.body", "body": bytes(LARGE)})
+
+    config = uvicorn.Config(
+        app, http=ServiceConnection, log_config=None, lifespan="off", timeout_keep_alive=keep_alive_s
+    )
+    server = uvicorn.Server(config)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=server.run, args=([listener],))
+        thread.start()
+        try:
+            yield server, listener.getsockname()[1]
+        finally:
+            server.should_exit = True
+            thread.join(30)
+    assert not thread.is_alive()
+
+
+def within(seconds: float, is_done: Callable[[], bool]) -> bool:
+    ends = time.monotonic() + seconds
+    while not is_done() and time.monotonic() < ends:
+        time.sleep(0.05)
+    return is_done()
+
+
+@pytest.mark.parametrize(
+    ("fields", "then", "keep_alive_s"),
+    [
+        pytest.param(b"", b"", 1, id="nothing follows"),
+        pytest.param(b"Connection: close\r\n", b"", 60, id="nothing can follow"),
+        pytest.param(b"", b"GET", 60, id="the next request never ends"),
+        pytest.param(b"", b"nonsense\r\n\r\n", 60, id="no HTTP follows"),
+    ],
+)
+def test_a_client_that_does_not_take_its_last_answer_keeps_no_connection(
+    monkeypatch: pytest.MonkeyPatch, fields: bytes, then: bytes, keep_alive_s: int
+):
+    monkeypatch.setattr(connections, "TAKE_S", 0.5)
+    monkeypatch.setattr(connections, "HEAD_S", 0.5)
+    with large_answers(keep_alive_s) as (server, port), stalled_client(port) as client:
+        client.sendall(b"GET / HTTP/1.1\r\n" + HOST + fields + b"\r\n")
+        assert within(20, lambda: bool(server.server_state.total_requests))
+        assert held(port)
+        client.sendall(then)
+        assert within(20, lambda: not held(port))
+
+
+def test_what_is_no_http_ends_an_answer_that_is_being_made(caplog: pytest.LogCaptureFixture):
+    with large_answers(60) as (_, port), stalled_client(port) as client:
+        client.sendall(b"GET / HTTP/1.1\r\n" + HOST + b"\r\nnonsense\r\n\r\n")
+        assert client.recv(65_536).startswith(b"HTTP/1.1 400 ")
+        assert within(20, lambda: not held(port))
+    assert not [one for one in caplog.records if one.exc_info]
+
+
+def test_a_client_that_takes_its_last_answer_slowly_gets_all_of_it(monkeypatch: pytest.MonkeyPatch):
+    with large_answers(1) as (_, port), stalled_client(port) as client:
+        client.sendall(b"GET / HTTP/1.1\r\n" + HOST + b"\r\n")
+        time.sleep(2)
+        received = 0
+        while more := client.recv(1024**2):
+            received += len(more)
+        assert received > LARGE
+
+
+def test_the_service_stops_in_time_though_a_client_takes_nothing(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(connections, "GRACE_S", 1.0)
+    with large_answers(60) as (server, port), stalled_client(port) as client:
+        client.sendall(b"GET / HTTP/1.1\r\n" + HOST + b"\r\n")
+        assert within(20, lambda: bool(server.server_state.total_requests))
+        assert held(port)
+        server.should_exit = True
+        assert within(20, lambda: not held(port))
+
+
+@contextmanager
+def stalled_client(port: int) -> Iterator[socket.socket]:
+    """A client whose socket holds little."""
+    with socket.socket() as client:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+        client.connect(("127.0.0.1", port))
+        client.settimeout(20)
+        yield client
+
+
+def held(port: int) -> bool:
+    """Whether this process has a connection of the server at this port."""
+    found = psutil.Process().net_connections("tcp")
+    return any(one.laddr.port == port and one.status != psutil.CONN_LISTEN for one in found)
