@@ -21,7 +21,7 @@ JSON = "application/json"
 NDJSON = "application/x-ndjson"
 _LEAST_COMPRESSED_BYTES = 500
 _GZIP_LEVEL, _GZIP_WINDOW = 2, 31
-_ZSTD_LEVEL = 3
+_ZSTD_LEVEL = 1
 _ENCODINGS = ("zstd", "gzip")
 """Those that are offered, the better first."""
 _LONGEST_HEADER = 1_000
