@@ -14,6 +14,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from pypi_assets.assembly import catalog_to_read, storage_from
 from pypi_assets.catalog.database import Catalog, CatalogError, NoCatalogError
+from pypi_assets.catalog.reports.past_pages import StoredFiles
 from pypi_assets.errors import FIRST_COMMANDS
 from pypi_assets.journal.segment_files import JournalDamagedError
 from pypi_assets.leveldbs.format.errors import LeveldbError
@@ -46,6 +47,7 @@ class Service:
     threads: Threads = field(default_factory=Threads)
     remembered: Remembered = field(default_factory=Remembered)
     pinned_answers: PinnedAnswers = field(default_factory=PinnedAnswers)
+    stored_files: StoredFiles = field(default_factory=StoredFiles)
     resolver: ResolverProcess = field(init=False)
     solvability: StoredDays = field(init=False)
     changes: PublishedChanges = field(init=False)

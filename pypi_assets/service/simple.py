@@ -46,7 +46,7 @@ def _page(service: Service, call: Call[PageParameters]) -> Answer:
         return redirect(f"../{quote(project)}/", status=301)
     media_type = negotiate(call.headers.get("accept"))
     if pinned is not None:
-        return _past_page(pinned, project, media_type)
+        return _past_page(service, pinned, project, media_type)
     datasets = service.datasets()
     page = datasets.reader(SimpleReader).page(project)
     set_id: str | None = datasets.id
@@ -59,11 +59,11 @@ def _page(service: Service, call: Call[PageParameters]) -> Answer:
     return answer
 
 
-def _past_page(pinned: Pinned, project: str, media_type: str) -> Answer:
+def _past_page(service: Service, pinned: Pinned, project: str, media_type: str) -> Answer:
     with pinned.catalog.read() as connection:
         following = require_answered(connection, project, pinned.serial)
     is_safe = SAFE in pinned.options
-    page = page_at(pinned.catalog, pinned.serial, project, is_safe=is_safe)
+    page = page_at(pinned.catalog, pinned.serial, project, is_safe=is_safe, stored=service.stored_files)
     if page is None:
         reason = None if following is None else following.sentence()
         raise _no_page(project, pinned.serial, reason)

@@ -9,6 +9,8 @@ from functools import lru_cache
 from html import escape
 from urllib.parse import quote
 
+import orjson
+
 from pypi_assets.catalog.reads.stored_json import to_utf8_json
 from pypi_assets.catalog.reports.simple_page import SimpleFile, SimplePage
 from pypi_assets.distributions.record import DistributionKind
@@ -33,6 +35,8 @@ _MOST_RANGES = 50
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_.~-]+")
 _escaped = lru_cache(maxsize=1_024)(escape)
 """For what many files of a page have."""
+_of_file = lru_cache(maxsize=16_384)
+"""For what is rendered of a file: pages at many serials have it. 16,384 take about 10 MB."""
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,6})?Z", re.ASCII)
 
 
@@ -74,7 +78,8 @@ def _as_json(page: SimplePage, without_metadata: str | None) -> bytes:
     return to_utf8_json(document)
 
 
-def _json_file(project: str, file: SimpleFile, without_metadata: str | None) -> dict[str, object]:
+@_of_file
+def _json_file(project: str, file: SimpleFile, without_metadata: str | None) -> orjson.Fragment:
     # unpacked once, since a page can have thousands of files
     filename, _, kind, url, sha256, size, requires_python, uploaded_at, yanked, metadata, is_rendered = file
     has_metadata = metadata is not None and (is_rendered or url is not None) and kind != without_metadata
@@ -93,7 +98,7 @@ def _json_file(project: str, file: SimpleFile, without_metadata: str | None) -> 
         found["size"] = size
     if (uploaded := upload_time(uploaded_at)) is not None:
         found["upload-time"] = uploaded
-    return found
+    return orjson.Fragment(to_utf8_json(found))
 
 
 def _as_html(page: SimplePage, without_metadata: str | None) -> bytes:
@@ -109,6 +114,7 @@ def _as_html(page: SimplePage, without_metadata: str | None) -> bytes:
     ).encode(errors="replace")
 
 
+@_of_file
 def _link(project: str, file: SimpleFile, without_metadata: str | None) -> str:
     """The link to a file of a project (normalized, escaped)."""
     filename, _, kind, url, sha256, _, requires_python, _, yanked, metadata, is_rendered = file

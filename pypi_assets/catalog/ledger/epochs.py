@@ -33,6 +33,13 @@ def epoch_of(connection: Connection, serial: int) -> int:
     return max(serial, connection.scalar(step) or 0)
 
 
+def newest_epoch(connection: Connection) -> int:
+    """The greatest epoch of a changed past; 0 where none has changed. While it stays, so do the answers at each serial
+    that was complete when it was read first. Read it in the transaction of the answer, or before it.
+    """
+    return connection.scalar(select(epochs.c.epoch).order_by(epochs.c.serial.desc()).limit(1)) or 0
+
+
 def epochs_of(connection: Connection, serials: Collection[int]) -> dict[int, int]:
     """The epoch of each of `serials`, by one look at the steps between them."""
     if not serials:

@@ -4,12 +4,15 @@ It costs by the files that the project has had, and never by the age of the cata
 now, and so is what only a page without an event has changed.
 """
 
+import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Select, and_, exists, func, or_, select
+from sqlalchemy import ColumnElement, Connection, and_, exists, func, or_, select
 
-from pypi_assets.catalog.database import Catalog, bare_rows, read_by_index, storable
+from pypi_assets.catalog.database import Catalog, bare_rows, read_by_index, sent_values, storable
+from pypi_assets.catalog.ledger.epochs import newest_epoch
 from pypi_assets.catalog.observed.followed import answered_at
 from pypi_assets.catalog.observed.project_statuses import QUARANTINED
 from pypi_assets.catalog.observed.projects import Project, find_project
@@ -37,6 +40,8 @@ from pypi_assets.index.actions import Action
 
 _QUARANTINES = (Action.QUARANTINE_PROJECT.value, Action.QUARANTINE_RELEASE.value)
 _REMOVALS = (Action.REMOVE_FILE.value, Action.REMOVE_RELEASE.value, Action.REMOVE_PROJECT.value)
+_MOST_STORED_FILES = 32_768
+"""They take about 25 MB."""
 
 
 class FilePlace(NamedTuple):
@@ -59,8 +64,16 @@ class PastFile(NamedTuple):
     is_hidden: bool
 
 
+class _Shown(NamedTuple):
+    """A distribution that was live at a serial, and since when and until when it was yanked there, if it was."""
+
+    id: int
+    yanked_since: int | None
+    yanked_until: int | None
+
+
 class _Found(NamedTuple):
-    """What is selected of a file that was live at a serial. Pages unpack the bare tuples: they can have thousands."""
+    """What is selected of a file. Pages unpack the bare tuples: they can have thousands."""
 
     id: int
     project: str
@@ -73,9 +86,6 @@ class _Found(NamedTuple):
     uploaded_at: str | None
     shown_requires_python: str | None
     core_metadata_sha256: str | None
-    yanked_reason: str | None
-    yanked_since: int | None
-    yanked_until: int | None
     outcome: str
     read_requires_python: str | None
     requires_dist_id: int | None
@@ -85,9 +95,7 @@ class _Found(NamedTuple):
 
 _Row = tuple[Any, ...]
 """The values of a `_Found`."""
-_YANKED_SINCE, _REQUIRES_DIST_ID, _SHARED_DETAILS_ID = map(
-    _Found._fields.index, ("yanked_since", "requires_dist_id", "shared_details_id")
-)
+_REQUIRES_DIST_ID, _SHARED_DETAILS_ID = map(_Found._fields.index, ("requires_dist_id", "shared_details_id"))
 _COLUMNS: Mapping[str, ColumnElement[Any]] = {
     "id": distributions.c.id,
     "project": projects.c.name,
@@ -100,9 +108,6 @@ _COLUMNS: Mapping[str, ColumnElement[Any]] = {
     "uploaded_at": distributions.c.uploaded_at,
     "shown_requires_python": distributions.c.requires_python,
     "core_metadata_sha256": distributions.c.core_metadata_sha256,
-    "yanked_reason": distributions.c.yanked_reason,
-    "yanked_since": yanked_intervals.c.start,
-    "yanked_until": yanked_intervals.c.end,
     "outcome": distribution_data.c.outcome,
     "read_requires_python": distribution_data.c.requires_python,
     "requires_dist_id": distribution_data.c.requires_dist_id,
@@ -111,28 +116,73 @@ _COLUMNS: Mapping[str, ColumnElement[Any]] = {
 }
 
 
-def page_at(catalog: Catalog, serial: int, name: str, *, is_safe: bool = False) -> SimplePage | None:
-    """What the page of the project `name` (in any spelling) showed at `serial`, with its files by name.
+class StoredFiles:
+    """What is stored of the files that pages at serials have shown, for up to `most_files` of them: the pages of a
+    project at many serials have the same files. Threads can share it, for one catalog.
+
+    It is kept until an epoch changes: what changes of a file that was live at a complete serial changes its epoch.
+    """
+
+    def __init__(self, most_files: int = _MOST_STORED_FILES) -> None:
+        self._most_files = most_files
+        self._epoch = 0
+        self._files: dict[int, SimpleFile] = {}
+        self._using = threading.Lock()
+
+    def of(self, connection: Connection, ids: Sequence[int]) -> dict[int, SimpleFile]:
+        """The newest contents of these distributions, by id in this order, and as if they were not yanked. Each was
+        live at a complete serial."""
+        epoch = newest_epoch(connection)
+        with self._using:
+            if epoch > self._epoch:
+                self._epoch, self._files = epoch, {}
+            known = self._files if epoch == self._epoch else {}
+            found = {id_: known[id_] for id_ in ids if id_ in known}
+        if missing := [id_ for id_ in ids if id_ not in found]:
+            read = _read_files(connection, missing)
+            found |= read
+            with self._using:
+                if epoch == self._epoch:
+                    self._keep(read)
+            found = {id_: found[id_] for id_ in ids}
+        return found
+
+    def _keep(self, read: Mapping[int, SimpleFile]) -> None:
+        self._files |= read
+        for id_ in list(islice(self._files, max(len(self._files) - self._most_files, 0))):
+            del self._files[id_]  # those that were read first
+
+
+def page_at(
+    catalog: Catalog, serial: int, name: str, *, is_safe: bool = False, stored: StoredFiles | None = None
+) -> SimplePage | None:
+    """What the page of the project `name` (in any spelling) showed at `serial`.
 
     None where there was no page, or where the project is not followed at `serial`. With `is_safe`, without the files
     that the index does not show now: those that were removed since, or quarantined. `serial` is one with an answer.
+    `stored` saves reading again what earlier pages of this catalog showed.
     """
     with catalog.read() as connection:
         read_by_index(connection)
         project = find_project(connection, storable(name))
         if project is None or not _is_answered(connection, project, serial):
             return None
-        rows = _rows(connection, serial, distributions.c.project_id == project.id, is_safe=is_safe)
+        shown = _shown(connection, serial, distributions.c.project_id == project.id, is_safe=is_safe)
         status = status_at(connection, project, serial)
-        if not rows and status is None:
+        if not shown and status is None:
             return None
-        if status is None or (rows and status == QUARANTINED):
+        if status is None or (shown and status == QUARANTINED):
             status = "active"
-        reasons = yank_reasons(connection, project.id, serial, _yanked(rows))
-        described = list(_as_dumped(connection, serial, rows))
-        hashes = {id(dumped): metadata_sha256(dumped) for dumped in {id(one): one for _, one in described}.values()}
-        files = tuple([_simple_file(row, hashes[id(dumped)], reasons) for row, dumped in described])
-        return SimplePage(project.normalized, status, files, last_event_at(connection, project.id, serial))
+        ids = [row[0] for row in shown]
+        files = (stored or StoredFiles()).of(connection, ids)
+        past = _past_contents(connection, serial, ids)
+        files |= _simple_files(_replaced(connection, past))
+        yanked = [_Shown._make(row) for row in shown if row[1] is not None]
+        for id_, is_yanked in _yanked(connection, project.id, serial, yanked, files).items():
+            files[id_] = files[id_]._replace(yanked=is_yanked)
+        return SimplePage(
+            project.normalized, status, tuple(files.values()), last_event_at(connection, project.id, serial)
+        )
 
 
 def past_files(catalog: Catalog, serial: int, place: FilePlace) -> list[PastFile]:
@@ -142,10 +192,12 @@ def past_files(catalog: Catalog, serial: int, place: FilePlace) -> list[PastFile
         ids = _ids_of(connection, place)
         if not ids:
             return []
-        is_answered = answered_at(connection, projects.c.id, serial)
-        rows = _rows(connection, serial, distributions.c.id.in_(ids), is_answered)
-        hidden = _hidden_now(connection, [row[0] for row in rows])
-        found = ((_Found._make(row), dumped) for row, dumped in _as_dumped(connection, serial, rows))
+        is_answered = answered_at(connection, distributions.c.project_id, serial)
+        ids = [row[0] for row in _shown(connection, serial, distributions.c.id.in_(ids), is_answered)]
+        past = _past_contents(connection, serial, ids)
+        hidden = _hidden_now(connection, ids)
+        newest = _as_dumped(connection, _rows(connection, [id_ for id_ in ids if id_ not in past]))
+        found = ((_Found._make(row), dumped) for row, dumped in (*newest, *_replaced(connection, past)))
         return [
             PastFile(
                 project=file.project,
@@ -172,25 +224,20 @@ def _is_answered(connection: Connection, project: Project, serial: int) -> bool:
     return connection.scalar(query) is not None
 
 
-def _query(serial: int) -> Select[Any]:
-    """The files that were live at `serial`."""
-    live, yanked, data = live_intervals, yanked_intervals, distribution_data
-    return (
-        select(*(column.label(name) for name, column in _COLUMNS.items()))
+def _shown(
+    connection: Connection, serial: int, *where: ColumnElement[bool], is_safe: bool = False
+) -> Sequence[tuple[Any, ...]]:
+    """The distributions that were live at `serial`: the values of a `_Shown` each."""
+    live, yanked = live_intervals, yanked_intervals
+    query = (
+        select(distributions.c.id, yanked.c.start, yanked.c.end)  # an index has all of it
         .select_from(distributions)
         .join(live, and_(live.c.distribution_id == distributions.c.id, holds_at(live.c.start, live.c.end, serial)))
-        .join(projects, projects.c.id == distributions.c.project_id)
-        .join(releases, releases.c.id == distributions.c.release_id)
-        .join(data, data.c.distribution_id == distributions.c.id)
         .outerjoin(
             yanked, and_(yanked.c.distribution_id == distributions.c.id, holds_at(yanked.c.start, yanked.c.end, serial))
         )
-        .order_by(distributions.c.filename)
+        .where(*where)
     )
-
-
-def _rows(connection: Connection, serial: int, *where: ColumnElement[bool], is_safe: bool = False) -> Sequence[_Row]:
-    query = _query(serial).where(*where)
     if is_safe:
         now = live_intervals.alias()
         query = query.where(exists().where(now.c.distribution_id == distributions.c.id, now.c.end.is_(None)))
@@ -198,28 +245,52 @@ def _rows(connection: Connection, serial: int, *where: ColumnElement[bool], is_s
     return bare_rows(connection, query)
 
 
-def _yanked(rows: Iterable[_Row]) -> list[YankedFile]:
-    yanked = [_Found._make(row) for row in rows if row[_YANKED_SINCE] is not None]
-    return [YankedFile(row.filename, row.yanked_since or 0, row.yanked_until, row.yanked_reason) for row in yanked]
+def _yanked(
+    connection: Connection,
+    project_id: int,
+    serial: int,
+    yanked: Iterable[_Shown],
+    files: Mapping[int, SimpleFile],
+) -> dict[int, bool | str]:
+    """What the page said of each of these yanked files of a project, by id: the reason, or True."""
+    since = {row.id: (row.yanked_since or 0, row.yanked_until) for row in yanked}
+    sent = sent_values(connection, distributions.c.id, list(since))
+    query = select(distributions.c.id, distributions.c.yanked_reason).join(sent, sent.c.value == distributions.c.id)
+    newest = connection.execute(query) if since else ()
+    named = {id_: YankedFile(files[id_].filename, *since[id_], reason) for id_, reason in newest}
+    reasons = yank_reasons(connection, project_id, serial, list(named.values()))
+    return {id_: reasons.get(file.filename) or True for id_, file in named.items()}
 
 
-def _as_dumped(connection: Connection, serial: int, rows: Sequence[_Row]) -> Iterator[tuple[_Row, dict[str, Any]]]:
-    """Each row with what metadata are rendered from; of a file that was replaced since, with its content of then.
+def _rows(connection: Connection, ids: Sequence[int]) -> Sequence[_Row]:
+    """What is stored of these distributions."""
+    sent = sent_values(connection, distributions.c.id, ids)
+    query = (
+        select(*(column.label(name) for name, column in _COLUMNS.items()))
+        .select_from(sent)
+        .join(distributions, distributions.c.id == sent.c.value)
+        .join(projects, projects.c.id == distributions.c.project_id)
+        .join(releases, releases.c.id == distributions.c.release_id)
+        .join(distribution_data, distribution_data.c.distribution_id == distributions.c.id)
+    )
+    return bare_rows(connection, query)
+
+
+def _read_files(connection: Connection, ids: Sequence[int]) -> dict[int, SimpleFile]:
+    return _simple_files(_as_dumped(connection, _rows(connection, ids)))
+
+
+def _as_dumped(connection: Connection, rows: Sequence[_Row]) -> Iterator[tuple[_Row, dict[str, Any]]]:
+    """Each row with what metadata are rendered from.
 
     Files whose metadata follow from the same, as most of a release do, have the same object.
     """
-    past: Mapping[int, PastGeneration] = {}
-    if has_past_generations(connection):
-        past = contents_at(connection, serial, [row[0] for row in rows])
     lists = StoredLists(connection).load({row[_REQUIRES_DIST_ID] for row in rows})
     stored = StoredContents(connection, shared_details).load({row[_SHARED_DETAILS_ID] for row in rows})
     extras = {id_: from_json(content).get("provides_extra") for id_, content in stored.items()}
     described: dict[tuple[object, ...], dict[str, Any]] = {}
     for row in rows:
-        id_, project, release, filename, kind, *_, outcome, requires_python, requires_id, own, shared_id = row
-        if past and id_ in past:
-            yield _replaced(_Found._make(row), past[id_])
-            continue
+        _, project, release, filename, kind, *_, outcome, requires_python, requires_id, own, shared_id = row
         version = file_version(filename, release, project)
         same = (kind, outcome, version, requires_python, requires_id, shared_id, own)
         known = described.get(same)
@@ -241,38 +312,60 @@ def _as_dumped(connection: Connection, serial: int, rows: Sequence[_Row]) -> Ite
         yield row, known
 
 
-def _replaced(row: _Found, then: PastGeneration) -> tuple[_Row, dict[str, Any]]:
-    facts = then.facts
-    found = row._replace(
-        url=facts["url"],
-        sha256=then.sha256,
-        size=facts["size"],
-        uploaded_at=facts["uploaded_at"],
-        shown_requires_python=facts["requires_python"],
-        core_metadata_sha256=facts.get("core_metadata_sha256"),
-    )
-    details = facts["details"]
-    return found, {
-        "project": row.project,
-        "version": row.version,
-        "filename": row.filename,
-        "kind": row.kind,
-        "outcome": facts["outcome"],
-        "requires_python": facts["requires_python"],
-        "requires_dist": facts["requires_dist"],
-        "provides_extra": details.get("provides_extra"),
-        "requires_by": details.get("requires_by"),
-        "notes": details.get("notes"),
-    }
+def _past_contents(connection: Connection, serial: int, ids: Sequence[int]) -> Mapping[int, PastGeneration]:
+    """The contents at `serial` of those of these files that were replaced since."""
+    return contents_at(connection, serial, ids) if has_past_generations(connection) else {}
 
 
-def _simple_file(row: _Row, rendered: str | None, reasons: Mapping[str, str | None]) -> SimpleFile:
-    # by position, which takes half the time
-    _, _, version, filename, kind, url, sha256, size, uploaded, requires_python, offered, _, yanked_since, *_ = row
-    yanked = yanked_since is not None and (reasons.get(filename) or True)
-    shown = rendered or offered
-    has_own = rendered is not None
-    return SimpleFile(filename, version, kind, url, sha256, size, requires_python, uploaded, yanked, shown, has_own)
+def _replaced(connection: Connection, past: Mapping[int, PastGeneration]) -> Iterator[tuple[_Row, dict[str, Any]]]:
+    """Each of these files with its content of then, and what the metadata of that are rendered from."""
+    if not past:
+        return
+    for row in map(_Found._make, _rows(connection, list(past))):
+        then = past[row.id]
+        facts = then.facts
+        found = row._replace(
+            url=facts["url"],
+            sha256=then.sha256,
+            size=facts["size"],
+            uploaded_at=facts["uploaded_at"],
+            shown_requires_python=facts["requires_python"],
+            core_metadata_sha256=facts.get("core_metadata_sha256"),
+        )
+        details = facts["details"]
+        yield (
+            found,
+            {
+                "project": row.project,
+                "version": row.version,
+                "filename": row.filename,
+                "kind": row.kind,
+                "outcome": facts["outcome"],
+                "requires_python": facts["requires_python"],
+                "requires_dist": facts["requires_dist"],
+                "provides_extra": details.get("provides_extra"),
+                "requires_by": details.get("requires_by"),
+                "notes": details.get("notes"),
+            },
+        )
+
+
+def _simple_files(described: Iterable[tuple[_Row, dict[str, Any]]]) -> dict[int, SimpleFile]:
+    """The files of these rows by id, as if they were not yanked."""
+    hashes: dict[int, tuple[dict[str, Any], str | None]] = {}  # by identity, which lasts as long as the object
+    found: dict[int, SimpleFile] = {}
+    for row, dumped in described:
+        if id(dumped) not in hashes:
+            hashes[id(dumped)] = dumped, metadata_sha256(dumped)
+        # by position, which takes half the time
+        id_, _, version, filename, kind, url, sha256, size, uploaded, requires_python, offered, *_ = row
+        rendered = hashes[id(dumped)][1]
+        shown = rendered or offered
+        has_own = rendered is not None
+        found[id_] = SimpleFile(
+            filename, version, kind, url, sha256, size, requires_python, uploaded, False, shown, has_own
+        )
+    return found
 
 
 def _ids_of(connection: Connection, place: FilePlace) -> list[int]:

@@ -1,14 +1,19 @@
 """Pages at earlier serials: each is what the index showed then."""
 
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from sqlalchemy import Connection, update
 
-from pypi_assets.catalog.database import open_catalog
-from pypi_assets.catalog.reports.past_pages import page_at
-from pypi_assets.catalog.reports.simple_page import SimplePage
+from pypi_assets.catalog.database import Catalog, open_catalog
+from pypi_assets.catalog.ledger.epochs import note_change
+from pypi_assets.catalog.reports import past_pages
+from pypi_assets.catalog.reports.past_pages import StoredFiles, page_at
+from pypi_assets.catalog.reports.simple_page import SimpleFile, SimplePage
+from pypi_assets.catalog.tables import distributions
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import crawl_incremental
 from pypi_assets.devindex.errors import OperationRefusedError
@@ -85,17 +90,30 @@ def test_each_page_is_what_the_index_showed_at_its_serial(batches):
         index.wheel("first", "1.0")
         catalog = open_catalog(sqlite_database(Path(folder, "catalog")))
         crawl_full(index.crawler(catalog))
-        first = index.serial
+        first, stored = index.serial, StoredFiles(most_files=5)
         for batch in batches:
             for step in batch:
                 do(index, *step)
             crawl_incremental(index.crawler(catalog))
-        ends = [serial for serial in index.history._serials if serial >= first]
-        for serial in ends:
+            assert_remembered(catalog, index, first, stored)
+        for serial in serials_since(index, first):
             for project in PROJECTS:
                 expected, found = shown(index, project, serial), answered(page_at(catalog, serial, project))
                 assert found == expected or _is_unseen(expected, found), (project, serial)
         catalog.close()
+
+
+def serials_since(index: ServedIndex, first: int) -> list[int]:
+    return [serial for serial in index.history._serials if serial >= first]
+
+
+def assert_remembered(catalog: Catalog, index: ServedIndex, first: int, stored: StoredFiles) -> None:
+    """Pages of files that were remembered from other serials, or before a visit, are what is read anew."""
+    for serial in serials_since(index, first):
+        for project in PROJECTS:
+            for is_safe in (False, True):
+                page = page_at(catalog, serial, project, is_safe=is_safe, stored=stored)
+                assert page == page_at(catalog, serial, project, is_safe=is_safe), (serial, project)
 
 
 def _is_unseen(expected: object, found: object) -> bool:
@@ -112,3 +130,40 @@ def _is_unseen(expected: object, found: object) -> bool:
         or (found_files[name][:5] == facts[:5] and found_files[name][5] is True and facts[5])
         for name, facts in files.items()
     )
+
+
+def test_a_file_is_read_once_for_many_serials_and_again_when_it_may_have_changed(tmp_path, monkeypatch):
+    with served_index(tmp_path / "index") as index:
+        for number in range(4):
+            index.wheel("demo", f"1.{number}")
+        catalog = open_catalog(sqlite_database(tmp_path / "catalog"))
+        crawl_full(index.crawler(catalog))
+        first = index.serial
+        index.history.yank("demo", "1.0", "broken")
+        index.wheel("demo", "1.4")
+        crawl_incremental(index.crawler(catalog))
+        read: list[int] = []
+        read_files = past_pages._read_files
+
+        def counted(connection: Connection, ids: Sequence[int]) -> dict[int, SimpleFile]:
+            read.append(len(ids))
+            return read_files(connection, ids)
+
+        monkeypatch.setattr(past_pages, "_read_files", counted)
+        stored = StoredFiles()
+        for serial in (first, index.serial, first + 1, first):
+            page_at(catalog, serial, "demo", stored=stored)
+        assert read == [4, 1]  # a yank is no reason to read a file again, and a new one alone is read
+
+        with catalog.write() as connection:
+            note_change(connection, first + 1)
+            connection.execute(update(distributions).values(size=1))
+        page = page_at(catalog, first, "demo", stored=stored)
+        assert {file.size for file in page.files} == {1}
+        assert read == [4, 1, 4]
+
+        small = StoredFiles(most_files=2)
+        pages = [page_at(catalog, index.serial, "demo", stored=small) for _ in range(2)]
+        assert pages[0] == pages[1] == page_at(catalog, index.serial, "demo")
+        assert read == [4, 1, 4, 5, 3, 5]
+        catalog.close()
