@@ -9,7 +9,7 @@ import random
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import orjson
@@ -26,10 +26,12 @@ from pypi_assets.catalog.publications.journal_letters import (
     note_failure,
     store_letters,
 )
+from pypi_assets.catalog.publications.journal_takedowns import Takedown, all_takedowns
 from pypi_assets.catalog.reports.journal_records import Record
 from pypi_assets.journal.cursors import RANKS, Cursor
 from pypi_assets.journal.reading import Journal
 from pypi_assets.journal.tailing import Scan, beginning
+from pypi_assets.journal.takedowns import Taking
 from pypi_assets.journal.webhooks import Sender, Webhook
 
 PAUSES_S = (5.0, 30.0, 120.0, 600.0, 1_800.0, 3_600.0, 7_200.0, 14_400.0, 28_800.0)
@@ -167,9 +169,10 @@ class _Round:
         while self._in_a_row < _FAILURES_IN_A_ROW:
             with self._catalog.read() as connection:
                 due = due_letters(connection, self._webhook.consumer, self._catalog.clock(), _LETTERS_AT_A_TIME)
+                takedowns = all_takedowns(connection)
             for letter in due:
                 self._renew(0)
-                self._post(letter)
+                self._post(_without(letter, takedowns))
                 if self._in_a_row >= _FAILURES_IN_A_ROW:
                     return
             if not due:
@@ -191,9 +194,18 @@ class _Round:
 
 
 def body_of(webhook: Webhook, letter: Letter) -> bytes:
-    """What is posted: the same each time that the letter is sent."""
+    """What is posted: the same each time that the letter is sent, but for what was taken down meanwhile."""
     head = orjson.dumps({"webhook": webhook.name, "project": letter.project or None, "cursor": letter.cursor})
     return head[:-1] + b',"changes":' + letter.content + b"}"
+
+
+def _without(letter: Letter, takedowns: Sequence[Takedown]) -> Letter:
+    """The letter without what these takedowns name: it was stored before them, perhaps."""
+    if not takedowns:
+        return letter
+    records = [Taking(takedowns).record(record) for record in orjson.loads(letter.content)]
+    project = letter.project if any(record["normalized"] for record in records) else ""
+    return replace(letter, project=project, content=orjson.dumps(records))
 
 
 def letters_of_records(records: Sequence[Record]) -> Iterator[NewLetter]:

@@ -9,15 +9,19 @@ import orjson
 import pytest
 
 from pypi_assets.catalog.database import Catalog
+from pypi_assets.catalog.observed.projects import Selection
 from pypi_assets.catalog.publications import journal_letters
 from pypi_assets.catalog.publications.journal_consumers import find_consumer
 from pypi_assets.catalog.publications.journal_letters import letters_of, resend_letters
+from pypi_assets.catalog.publications.journal_takedowns import add_takedown
 from pypi_assets.catalog.reports.journal_records import Stream
+from pypi_assets.catalog.work.full_crawls import open_crawl
 from pypi_assets.index.connections import Network
 from pypi_assets.journal import delivering
 from pypi_assets.journal.delivering import Delivered, deliver, letters_of_records
 from pypi_assets.journal.filters import RecordFilter
 from pypi_assets.journal.reading import Journal
+from pypi_assets.journal.takedowns import wanted_takedown
 from pypi_assets.journal.webhooks import Sender, Webhook
 from pypi_assets.storage.store import Storage
 from pypi_assets_tests.journal.hook_receiver import SECRET, Receiver, receiving
@@ -135,6 +139,30 @@ def test_after_the_last_pause_a_letter_is_dead_and_can_be_sent_again(
     deliver(catalog, growing.journal, hooks, sender)
     assert sorted(receiver.serials("p1")) == growing.serials("p1")
     assert rest(catalog) == []
+
+
+def test_what_was_taken_down_is_not_delivered_though_its_letter_waited(
+    catalog: Catalog, growing: Growing, receiver: Receiver, sender: Sender
+):
+    open_crawl(catalog, 1, 1, "https://index.example.org/simple/", Selection())
+    hooks = [hook(receiver)]
+    deliver(catalog, growing.journal, hooks, sender)
+    growing.grow(3)
+    receiver.status = lambda _body: 500
+    deliver(catalog, growing.journal, hooks, sender, pauses_s=(0.0,) * 20)
+    assert len(rest(catalog)) == 3
+    add_takedown(catalog, wanted_takedown("personal data", record="index:5:0"))
+    add_takedown(catalog, wanted_takedown("order of a court", "p1", hides_name=True))
+    receiver.status = lambda _body: 200
+    received = len(receiver.letters)
+    deliver(catalog, growing.journal, hooks, sender)
+    letters = {one["changes"][0]["serial"]: one for one in receiver.letters[received:]}
+    assert {serial: one["project"] for serial, one in letters.items()} == {4: None, 5: "p2", 6: "p0"}
+    kinds = {
+        serial: (change["kind"], change.get("reason")) for serial, one in letters.items() for change in one["changes"]
+    }
+    assert kinds == {4: ("taken down", "order of a court"), 5: ("taken down", "personal data"), 6: ("add file", None)}
+    assert "p1" not in str(letters[4])
 
 
 def test_a_receiver_that_is_away_costs_few_attempts_and_loses_nothing(
