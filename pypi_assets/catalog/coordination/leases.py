@@ -1,10 +1,9 @@
 """Leases: one holder of a name at a time.
 
-A lease ends when its holder releases it, or when the holder fails to renew it in time.
+A lease ends when its holder releases it, or fails to renew it in time. That of a process of this machine ends with it.
 """
 
 import time
-import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from typing import TypeVar
 
 from sqlalchemy import Connection, and_, delete, func, select, update
 
+from pypi_assets.catalog.coordination.worker_names import is_dead, new_worker
 from pypi_assets.catalog.database import Catalog, CatalogError, insert_missing, lock_rows
 from pypi_assets.catalog.tables import leases
 
@@ -25,7 +25,8 @@ class LeaseTakenError(CatalogError):
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """A lease that is held. `holder` is unique for each holder; `ttl_s` is its duration in seconds."""
+    """A lease that is held. `holder` is the name of a worker, which no other holder has; `ttl_s` is its duration in
+    seconds."""
 
     catalog: Catalog
     name: str
@@ -53,11 +54,13 @@ def lease(catalog: Catalog, name: str, ttl_s: float = 300.0) -> Iterator[Lease]:
         with lease(catalog, "modules") as held:
             held.renew()
     """
-    held = Lease(catalog, name, uuid.uuid4().hex, ttl_s)
+    held = Lease(catalog, name, new_worker(), ttl_s)
 
     def take(connection: Connection) -> None:
         now = catalog.clock()
-        connection.execute(delete(leases).where(and_(leases.c.name == name, leases.c.expires_at <= now)))
+        holder = connection.scalar(select(leases.c.holder).where(leases.c.name == name))
+        has_ended = leases.c.holder == holder if holder and is_dead(holder) else leases.c.expires_at <= now
+        connection.execute(delete(leases).where(and_(leases.c.name == name, has_ended)))
         row = {"name": name, "holder": held.holder, "taken_at": now, "expires_at": now + ttl_s}
         if not insert_missing(connection, leases, [row]):
             left = connection.scalar(select(leases.c.expires_at).where(leases.c.name == name)) or now

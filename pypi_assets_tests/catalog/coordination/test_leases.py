@@ -1,5 +1,7 @@
 """One holder at a time, for as long as it lives."""
 
+import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
@@ -33,6 +35,25 @@ def test_a_lease_that_is_not_renewed_goes_to_the_next_one(catalog: Catalog):
                 held.renew()
             now = 125.0
     with lease(timed, "modules"):
+        pass
+
+
+def test_the_lease_of_a_process_that_was_killed_is_free_at_once(catalog: Catalog):
+    text = (
+        "import sys; from pypi_assets.catalog.database import open_catalog;"
+        " from pypi_assets.catalog.coordination.leases import lease;"
+        " held = lease(open_catalog(sys.argv[1]), 'modules', 600); held.__enter__(); print('held', flush=True); input()"
+    )
+    url = catalog.engine.url.render_as_string(hide_password=False)
+    with subprocess.Popen(
+        [sys.executable, "-c", text, url], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "held\n"
+        with pytest.raises(LeaseTakenError), lease(catalog, "modules"):
+            pass
+        process.kill()
+    with lease(catalog, "modules"):
         pass
 
 
