@@ -17,6 +17,7 @@ from pypi_assets.defs.check_results import check_result
 from pypi_assets.defs.expected_errors import expected_errors_as_failures
 from pypi_assets.defs.losses import losses_table
 from pypi_assets.defs.partitions import days
+from pypi_assets.defs.policy import leveldb_asset
 from pypi_assets.defs.resources import CatalogResource, SettingsResource, StorageResource
 from pypi_assets.dumps.cover import cover
 from pypi_assets.dumps.dump_audit import audit_dump
@@ -84,7 +85,7 @@ def _audit(catalog: Catalog, storage: Storage, dumps: list[Dump]) -> dg.AssetChe
 
 def _matches_input_list(dataset: str) -> dg.AssetChecksDefinition:
     @dg.asset_check(
-        asset=f"{dataset}_leveldb",
+        asset=leveldb_asset(dataset),
         name=f"{dataset}_matches_input_list",
         description=f"The files of the newest version of {dataset} are whole, and are those that its manifest lists."
         " Warns where the dumps lack columns, so that there can be no version yet.",

@@ -18,6 +18,7 @@ from pypi_assets.catalog.work.audits import last_completed_audit
 from pypi_assets.defs.check_results import check_result
 from pypi_assets.defs.expected_errors import expected_errors_as_failures
 from pypi_assets.defs.naming import Naming
+from pypi_assets.defs.policy import leveldb_asset
 from pypi_assets.defs.resources import CatalogResource, SettingsResource, StorageResource
 from pypi_assets.dumps.cover import cover
 from pypi_assets.leveldbs.datasets.registry import DATASETS
@@ -58,7 +59,7 @@ def catalog_is_fresh(settings: SettingsResource, catalog: CatalogResource) -> dg
 
 def _is_fresh(dataset: str) -> dg.AssetChecksDefinition:
     @dg.asset_check(
-        asset=f"{dataset}_leveldb",
+        asset=leveldb_asset(dataset),
         name=f"{dataset}_is_fresh",
         description=f"Look-ups in {dataset} know soon what was crawled. The age of the first event that they lack"
         " counts: it warns from `PYPI_ASSETS_LAG_WARN_S` on, and fails from `PYPI_ASSETS_LAG_FAIL_S` on. Warns where"
@@ -85,7 +86,7 @@ def _is_fresh(dataset: str) -> dg.AssetChecksDefinition:
 
 
 LEVELDB_CHECKS = [_is_fresh(dataset) for dataset in DATASETS]
-_FIRST, *_OTHERS = (f"{dataset}_leveldb" for dataset in DATASETS)
+_FIRST, *_OTHERS = (leveldb_asset(dataset) for dataset in DATASETS)
 
 
 @dg.asset_check(asset=_FIRST, additional_deps=_OTHERS)

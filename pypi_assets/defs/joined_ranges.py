@@ -2,7 +2,8 @@
 
 A follower makes a range every few seconds, and Dagster's pages cost more with each partition. So at most every ten
 minutes one partition is added for all ranges that are done, with a materialization of each of their assets, and one for
-the newest version: no more than 144 a day of either. Nothing is run: it is reported what was done elsewhere.
+the newest version: no more than 144 a day of either. Nothing is run: it is reported what was done elsewhere. What is a
+partition already, and had a run that was killed or never began, is reported by itself.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -13,15 +14,18 @@ from typing import Self
 import dagster as dg
 
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.catalog.ledger.range_ledger import complete_serial
+from pypi_assets.catalog.ledger.range_ledger import complete_ranges, complete_serial
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.defs.naming import Naming
+from pypi_assets.defs.policy import leveldb_asset
 from pypi_assets.dumps.cover import cover
 from pypi_assets.leveldbs.versions.leveldb_paths import version_name
 from pypi_assets.upkeep.due import due_journal
 
 REPORT_EVERY_S = 600.0
 RANGE_ASSETS = ("changelog", "changed_distributions", "changed_distribution_data", "incremental_dump", "change_journal")
+_LAST_RANGES = 1_000
+_EVENTS_AT_A_TIME = 1_000
 _SEPARATOR = "@"
 
 
@@ -81,6 +85,39 @@ def done_through(catalog: Catalog) -> int:
     return min(complete, due_journal(catalog).serial or 0, cover(catalog).serial)
 
 
+def last_done(catalog: Catalog, done: int, since: float) -> list[SerialRange]:
+    """The ranges that were completed after `since` (unix seconds), up to the serial `done`: 1,000 at most."""
+    with catalog.read() as connection:
+        entries = complete_ranges(connection, _LAST_RANGES)
+    return [one.serials for one in entries if one.serials.end <= done and (one.completed_at or 0.0) > since]
+
+
+def not_shown(
+    instance: dg.DagsterInstance, naming: Naming, partitions: str, done: Mapping[str, Iterable[str]]
+) -> list[dg.AssetMaterialization]:
+    """A materialization of each of these keys of each asset that is one of the `partitions` and lacks it: what their
+    runs did not do was done elsewhere."""
+    keys = {asset: list(of_asset) for asset, of_asset in done.items()}
+    known = set(instance.get_existing_dynamic_partitions(partitions, sorted(set().union(*keys.values()))))
+    events: list[dg.AssetMaterialization] = []
+    for asset, of_asset in keys.items():
+        if added := sorted(known.intersection(of_asset)):
+            shown = _materialized(instance, naming.key(dg.AssetKey(asset)), added)
+            events += [_materialization(naming, asset, key, {}) for key in added if key not in shown]
+    return events
+
+
+def _materialized(instance: dg.DagsterInstance, asset: dg.AssetKey, keys: Sequence[str]) -> set[str | None]:
+    """Those of these partitions of the asset that have a materialization."""
+    wanted = dg.AssetRecordsFilter(asset, asset_partitions=keys)
+    found = instance.fetch_materializations(wanted, _EVENTS_AT_A_TIME)
+    shown = {one.partition_key for one in found.records}
+    while found.has_more:
+        found = instance.fetch_materializations(wanted, _EVENTS_AT_A_TIME, cursor=found.cursor)
+        shown |= {one.partition_key for one in found.records}
+    return shown
+
+
 def join_ranges(
     naming: Naming,
     entered: Entered,
@@ -121,16 +158,17 @@ def report_version(
             return Report(Entered(entered.through, entered.reported_at or 0.0))
         return Report(Entered(passed, None if entered.is_due(now) else entered.reported_at))
     key = version_name(version)
-    built = {f"{dataset}_leveldb": key for dataset, one in newest.items() if one == version}
+    built = {leveldb_asset(dataset): key for dataset, one in newest.items() if one == version}
     return Report(Entered(version, now), key, _materializations(naming, built, {"version": version}))
 
 
 def _materializations(
     naming: Naming, keys: Mapping[str, str], numbers: Mapping[str, int]
 ) -> list[dg.AssetMaterialization]:
-    return [
-        dg.AssetMaterialization(
-            naming.key(dg.AssetKey(asset)), partition=key, metadata={"done by": "a follower", **numbers}
-        )
-        for asset, key in keys.items()
-    ]
+    return [_materialization(naming, asset, key, numbers) for asset, key in keys.items()]
+
+
+def _materialization(naming: Naming, asset: str, key: str, numbers: Mapping[str, int]) -> dg.AssetMaterialization:
+    return dg.AssetMaterialization(
+        naming.key(dg.AssetKey(asset)), partition=key, metadata={"done by": "a follower", **numbers}
+    )

@@ -31,8 +31,8 @@ ON_FAILURE = "pypi-assets/on-failure"
 """The metadata of a job whose failure needs a person: what to do."""
 
 
-def leveldb_pool(dataset: str) -> str:
-    """The pool of the builds of one dataset: one publishes at a time."""
+def leveldb_asset(dataset: str) -> str:
+    """The asset whose partitions are the versions of a dataset, and the pool of its builds: one publishes at a time."""
     return f"{dataset}_leveldb"
 
 

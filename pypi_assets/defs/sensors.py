@@ -26,9 +26,19 @@ from pypi_assets.crawl.simple_lister import LIST_PAUSE_S
 from pypi_assets.defs.attempts import attempts, failures_in_a_row
 from pypi_assets.defs.expected_errors import expected_errors_of_ticks
 from pypi_assets.defs.jobs import full_crawl_job, full_dump_job, incremental_crawl_job, update_leveldbs_job
-from pypi_assets.defs.joined_ranges import Entered, Report, done_through, join_ranges, report_version
+from pypi_assets.defs.joined_ranges import (
+    RANGE_ASSETS,
+    Entered,
+    Report,
+    done_through,
+    join_ranges,
+    last_done,
+    not_shown,
+    report_version,
+)
 from pypi_assets.defs.naming import BARE, Naming
 from pypi_assets.defs.partitions import all_of, dump_shards, leveldb_versions, project_shards, serial_ranges
+from pypi_assets.defs.policy import leveldb_asset
 from pypi_assets.defs.resources import CatalogResource, CrawlerResource, SettingsResource, StorageResource
 from pypi_assets.defs.scope_sensor import scope_work_sensor
 from pypi_assets.dumps.cover import Cover, cover
@@ -74,7 +84,13 @@ def new_serial_range_sensor(naming: Naming, interval_s: int, status: dg.DefaultS
             if is_left or entered.reported_at is not None:
                 done = shown_ranges(opened, limits.partitions_kept_days, entered.through)
                 known = context.instance.get_existing_dynamic_partitions(str(ranges.name), [one.key for one in done])
-                report = join_ranges(naming, entered, done, known, done_through(opened), now, at_work=is_left)
+                through = done_through(opened)
+                report = join_ranges(naming, entered, done, known, through, now, at_work=is_left)
+                if entered.is_due(now):
+                    late = [one.key for one in last_done(opened, through, entered.reported_at or 0.0)]
+                    of_assets = dict.fromkeys(RANGE_ASSETS, late)
+                    events = not_shown(context.instance, naming, str(ranges.name), of_assets)
+                    report = replace(report, events=[*report.events, *events])
             joins = report.added(context.instance, ranges)
             if is_left:
                 return report.alone(_LEFT, joins)
@@ -182,6 +198,10 @@ def new_leveldb_version_sensor(naming: Naming, interval_s: int, status: dg.Defau
             if is_left or entered.reported_at is not None:
                 published = {name: one.need.version for name, one in due.items()}
                 report = report_version(naming, entered, published, opened.clock(), at_work=is_left)
+                if entered.is_due(opened.clock()):
+                    of_assets = {leveldb_asset(name): [version_name(one)] for name, one in published.items() if one}
+                    events = not_shown(context.instance, naming, str(versions.name), of_assets)
+                    report = replace(report, events=[*report.events, *events])
             joins = report.added(context.instance, versions)
             if is_left:
                 return report.alone(_LEFT, joins)

@@ -178,6 +178,35 @@ def test_what_a_follower_does_is_left_to_it_and_shown_in_one_partition(index: Se
     assert len(pipeline.requested("new_leveldb_version")) == 1
 
 
+def test_what_a_follower_does_of_a_requested_range_is_shown_in_its_partition(
+    index: ServedIndex, pipeline: Pipeline
+) -> None:
+    pipeline.crawled()
+    list(write_missing(pipeline.catalog, pipeline.storage))
+    index.wheel("first", "1.0")
+    (killed,) = pipeline.requested("new_serial_range")
+    (unbuilt,) = pipeline.requested("new_leveldb_version")
+    pipeline.instance.report_runless_asset_event(dg.AssetMaterialization("changelog", partition=killed))
+    with claiming(pipeline.crawler, FOLLOWER):
+        crawl_incremental(pipeline.crawler)
+        assert "is at work" in pipeline.skipped("new_serial_range")
+        assert pipeline.marked("change_journal") == []  # it is not in the journal, and not dumped
+        list(write_missing(pipeline.catalog, pipeline.storage))
+        list(write_missing_ranges(pipeline.catalog, pipeline.storage))
+        version = int(unbuilt)
+        build_version("modules", storage=pipeline.storage, catalog=pipeline.catalog, version=version)
+        for _ in range(2):
+            assert "is at work" in pipeline.skipped("new_serial_range")
+            assert "is at work" in pipeline.skipped("new_leveldb_version")
+    assert pipeline.marked("modules_leveldb") == [unbuilt]
+    assert pipeline.marked("depgraph_leveldb") == []
+    assert pipeline.instance.get_dynamic_partitions("leveldb_versions") == [unbuilt]
+    for asset in joined_ranges.RANGE_ASSETS:
+        assert pipeline.marked(asset) == [killed]
+    assert pipeline.instance.get_dynamic_partitions("serial_ranges") == [killed]
+    assert pipeline.metadata("incremental_dump", killed)["done by"] == "a follower"
+
+
 def test_partitions_that_were_removed_manually_come_back_once_the_cursors_are_lost(
     index: ServedIndex, pipeline: Pipeline
 ) -> None:

@@ -11,7 +11,7 @@ from pypi_assets.catalog.publications.leveldb_versions import require_version
 from pypi_assets.defs.markdown import markdown_table
 from pypi_assets.defs.marking import count_log, marking
 from pypi_assets.defs.partitions import leveldb_versions
-from pypi_assets.defs.policy import RETRIES, leveldb_pool
+from pypi_assets.defs.policy import RETRIES, leveldb_asset
 from pypi_assets.defs.resources import CatalogResource, SettingsResource, StorageResource
 from pypi_assets.leveldbs.datasets.dataset import Dataset
 from pypi_assets.leveldbs.datasets.registry import DATASETS
@@ -36,14 +36,9 @@ _SAMPLES = 5
 _KEY_PARTS = r" \0 "  # how the zero byte between the parts of a key is shown
 
 
-def leveldb_key(dataset: str) -> str:
-    """The key of a dataset's asset, which is also the name of its pool."""
-    return f"{dataset}_leveldb"
-
-
 def _leveldb(dataset: Dataset) -> dg.AssetsDefinition:
     @dg.asset(
-        name=leveldb_key(dataset.name),
+        name=leveldb_asset(dataset.name),
         description=_DESCRIPTION.format(dataset.description),
         deps=[
             dg.AssetDep("full_dump", partition_mapping=dg.AllPartitionMapping()),
@@ -53,7 +48,7 @@ def _leveldb(dataset: Dataset) -> dg.AssetsDefinition:
         partitions_def=leveldb_versions,
         backfill_policy=dg.BackfillPolicy.multi_run(1),
         kinds={"leveldb"},
-        pool=leveldb_pool(dataset.name),
+        pool=leveldb_asset(dataset.name),
         retry_policy=RETRIES,
         code_version=str(dataset.format),
     )

@@ -3,7 +3,8 @@
 import dagster as dg
 import pytest
 
-from pypi_assets.defs.assets.leveldbs import LEVELDBS, leveldb_key
+from pypi_assets.defs.assets.leveldbs import LEVELDBS
+from pypi_assets.defs.policy import leveldb_asset
 from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.leveldbs.versions.leveldb_manifest import read_published
 from pypi_assets.leveldbs.versions.leveldb_paths import leveldb_path
@@ -12,7 +13,7 @@ from pypi_assets_tests.served_index import ServedIndex
 
 
 def test_each_dataset_has_an_asset_with_its_description_and_format() -> None:
-    assert [asset.key for asset in LEVELDBS] == [dg.AssetKey(leveldb_key(name)) for name in DATASETS]
+    assert [asset.key for asset in LEVELDBS] == [dg.AssetKey(leveldb_asset(name)) for name in DATASETS]
     for asset, dataset in zip(LEVELDBS, DATASETS.values(), strict=True):
         [spec] = asset.specs
         assert str(spec.description).startswith(f"A key-value database (LevelDB) for look-ups. {dataset.description}")
@@ -23,9 +24,9 @@ def test_each_dataset_has_an_asset_with_its_description_and_format() -> None:
 def test_unknown_versions_are_refused(pipeline: Pipeline, dataset: str) -> None:
     pipeline.crawled()
     pipeline.instance.add_dynamic_partitions("leveldb_versions", ["00007"])
-    leveldb = pipeline.asset(leveldb_key(dataset))
+    leveldb = pipeline.asset(leveldb_asset(dataset))
     assert "version 00007 was never allocated" in failure_text(pipeline.materialize(leveldb, "00007"))
-    assert pipeline.marked(leveldb_key(dataset)) == []
+    assert pipeline.marked(leveldb_asset(dataset)) == []
 
 
 def test_a_version_shows_where_it_lies_its_keys_and_a_few_records(index: ServedIndex, pipeline: Pipeline) -> None:
@@ -34,7 +35,7 @@ def test_a_version_shows_where_it_lies_its_keys_and_a_few_records(index: ServedI
     (name,) = pipeline.requested("new_leveldb_version")
     assert pipeline.run("update_leveldbs", name).success
     for dataset in DATASETS:
-        shown = pipeline.metadata(leveldb_key(dataset), name)
+        shown = pipeline.metadata(leveldb_asset(dataset), name)
         path = leveldb_path(dataset, name)
         assert shown["uri"] == pipeline.storage.uri(path)
         assert shown["manifest"].startswith(f"{shown['uri']}/")
