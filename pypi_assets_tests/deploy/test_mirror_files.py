@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 import requests
@@ -15,6 +16,7 @@ from benchmarks.service_home import served, wait_for
 from pypi_assets.storage.published import PUBLISHED
 from pypi_assets_tests.cli.commands import PROCESS
 from pypi_assets_tests.deploy.services import DEPLOY
+from pypi_assets_tests.deploy.test_browser import CHROMIUM, DRIVER, opened_browser
 from pypi_assets_tests.deploy.test_service_proxy import free_port
 from pypi_assets_tests.environment import clear_settings
 from pypi_assets_tests.mirror.conftest import Origin, begin
@@ -117,3 +119,18 @@ def test_a_chain_of_three_answers_as_the_first_one_after_the_middle_was_killed_a
             pages = [requests.get(f"{url}{path}", timeout=30) for url in (here, there)]
             assert [page.status_code for page in pages] == [200, 200]
             assert pages[0].text.replace(here, there) == pages[1].text, path
+        if CHROMIUM and DRIVER:
+            with opened_browser() as browser:
+                for path in ("project/demo/", "at/20/project/demo/"):
+                    assert_shown_alike(browser.driver, here + path, there + path)
+
+
+def assert_shown_alike(driver: Any, *urls: str) -> None:
+    """A person sees the same there, and the browser has nothing to complain of."""
+    shown = []
+    for url in urls:
+        driver.get(url)
+        shown.append(driver.find_element("tag name", "body").text)
+    assert shown[0] == shown[1]
+    assert "demo" in shown[0]
+    assert driver.get_log("browser") == []

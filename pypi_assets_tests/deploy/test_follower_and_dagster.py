@@ -1,0 +1,155 @@
+"""A follower and Dagster's sensors at once over one catalog, while files are uploaded and both are killed: each range
+is done once, and the UI shows all of them."""
+
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+
+import psutil
+import pytest
+from starlette.requests import Request
+from starlette.responses import Response
+
+from pypi_assets.catalog.database import open_catalog
+from pypi_assets.catalog.ledger.serial_range import SerialRange
+from pypi_assets.defs.joined_ranges import RANGE_ASSETS, done_through
+from pypi_assets.devindex.history import History
+from pypi_assets_tests.builders import make_wheel
+from pypi_assets_tests.deploy.services import Deployment, secret
+from pypi_assets_tests.deploy.ui_client import ended, launch, query_ui, runs, until
+from pypi_assets_tests.following.followers import assert_sound
+from pypi_assets_tests.served_index import live
+
+pytestmark = pytest.mark.faults
+
+PROJECTS, TURNS = 20, 4
+UPLOAD_EVERY_S = 0.7
+SLOW_S = 0.3
+UNDER_WAY = ("QUEUED", "NOT_STARTED", "STARTING", "STARTED", "CANCELING")
+
+
+@dataclass
+class SlowFiles:
+    """Each file takes its time, so that what is killed is at work."""
+
+    downloads: dict[str, int] = field(default_factory=dict)
+
+    def __call__(self, request: Request) -> Response | None:
+        name = request.url.path.rpartition("/")[2]
+        if name.endswith(".whl"):
+            self.downloads[name] = self.downloads.get(name, 0) + 1
+            threading.Event().wait(SLOW_S)
+        return None
+
+
+@pytest.fixture
+def index_faults() -> SlowFiles:
+    return SlowFiles()
+
+
+@contextmanager
+def uploading(history: History, folder: Path) -> Iterator[None]:
+    """Uploads and yanks within the block, at an even pace."""
+    stopping, drawn = threading.Event(), Random(1)
+
+    def upload() -> None:
+        number = 0
+        while not stopping.wait(UPLOAD_EVERY_S):
+            number += 1
+            project = f"project{drawn.randrange(PROJECTS)}"
+            history.add(make_wheel(folder, project, f"2.{number}", files={f"{project}/__init__.py": ""}))
+            if drawn.random() < 0.2:
+                history.yank(project, f"2.{number}", "broken")
+
+    thread = threading.Thread(target=upload)
+    thread.start()
+    try:
+        yield
+    finally:
+        stopping.set()
+        thread.join()
+
+
+def follow(deployment: Deployment) -> None:
+    deployment.start_another("follower", "follower")
+
+
+def steps(deployment: Deployment) -> int:
+    """How many ranges the follower has dumped, all of its processes together."""
+    return deployment.log_of("follower").count('"step": "dump"')
+
+
+def kill_runs(deployment: Deployment) -> None:
+    """kill -9 of the process of each run."""
+    code = psutil.Process(deployment.running["code"].pid)
+    for one in code.children():
+        if "spawn_main" in " ".join(one.cmdline()):
+            one.kill()
+
+
+def shown(deployment: Deployment, asset: str) -> list[SerialRange]:
+    """The partitions of the asset that the UI shows as materialized, in order."""
+    query = """query ($key: AssetKeyInput!) {assetNodeOrError(assetKey: $key) {... on AssetNode {
+        assetPartitionStatuses {... on DefaultPartitionStatuses {materializedPartitions}}}}}"""
+    found = query_ui(deployment, query, key={"path": [asset]})["assetNodeOrError"]["assetPartitionStatuses"]
+    return sorted((SerialRange.parse(key) for key in found["materializedPartitions"]), key=lambda one: one.start)
+
+
+def is_whole(ranges: list[SerialRange], start: int, end: int) -> bool:
+    """Whether the ranges lead from `start` to `end` without a gap, and no serial is in two of them."""
+    edges = [start, *(edge for one in ranges for edge in (one.start, one.end)), end]
+    return edges[::2] == edges[1::2]
+
+
+def test_a_follower_and_dagster_under_load_and_kills_do_each_range_once_and_the_ui_shows_all(
+    deploy: Callable[..., Deployment], index_faults: SlowFiles, tmp_path: Path
+) -> None:
+    deployment = deploy("compose.yaml", PYPI_ASSETS_FOLLOW_INTERVAL_S="1")
+    (tmp_path / "wheels").mkdir()
+    history = History(tmp_path / "index")
+    for number in range(PROJECTS):
+        history.add(make_wheel(tmp_path / "wheels", f"project{number}", "1.0"))
+    run = launch(deployment, "full_crawl")
+    assert until(deployment, lambda: ended(deployment, run)) == "SUCCESS"
+    begun = history.state().last_serial or 0
+
+    with uploading(history, tmp_path / "wheels"):
+        follow(deployment)
+        until(deployment, lambda: steps(deployment) >= 2)
+        for turn in range(TURNS):
+            deployment.kill("follower")  # the sensors take over
+            until(deployment, lambda: "incremental_crawl" in runs(deployment, "STARTED"))
+            done = steps(deployment)
+            follow(deployment)  # while that run is at work
+            if turn % 2:
+                kill_runs(deployment)
+            until(deployment, lambda done=done: steps(deployment) >= done + 2)
+            if turn % 2:
+                process = deployment.running["follower"]
+                os.killpg(process.pid, signal.SIGKILL)
+                deployment.running.pop("follower").wait()
+                follow(deployment)
+
+    catalog = open_catalog(secret(deployment.environment, "database_url"))
+    last = history.state().last_serial or 0
+    until(deployment, lambda: done_through(catalog) >= last)
+    until(deployment, lambda: not runs(deployment, *UNDER_WAY))
+    assert live(catalog) == {
+        (filename, release.yanked)
+        for project in history.state().projects.values()
+        for release in project.visible_releases()
+        for filename in release.files
+    }
+    assert_sound(catalog)
+    catalog.close()
+    assert steps(deployment) > 2 * TURNS
+    assert len(runs(deployment, "SUCCESS")) > 1
+    for asset in RANGE_ASSETS:
+        until(deployment, lambda asset=asset: is_whole(shown(deployment, asset), begun, last))
+    deployment.run("pypi-assets", "journal", "verify")
+    deployment.run("pypi-assets", "leveldb", "verify", "--deep")
