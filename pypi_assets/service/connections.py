@@ -147,7 +147,8 @@ class ServiceConnection(HttpToolsProtocol):
         self._is_refused = True
         if self.cycle is not None and not self.cycle.response_complete:
             self.cycle.disconnected = True  # what is being answered is dropped
-        self.connections.discard(self)
+        if not self.transport.get_write_buffer_size():  # else it ends with the others when the service stops
+            self.connections.discard(self)
         if self.transport.can_write_eof():
             self.transport.write_eof()
         self.loop.call_later(_LINGER_S, self._close)  # at once, what is unread would take the answer with it
@@ -162,5 +163,9 @@ class ServiceConnection(HttpToolsProtocol):
             self._abort_in(TAKE_S)
 
     def _abort_in(self, seconds: float) -> None:
-        if self._end_of_taking is None:
-            self._end_of_taking = self.loop.call_later(seconds, self.transport.abort)
+        """Ends the connection after these seconds, or when it was to end before."""
+        if self._end_of_taking is not None:
+            if self._end_of_taking.when() <= self.loop.time() + seconds:
+                return
+            self._end_of_taking.cancel()
+        self._end_of_taking = self.loop.call_later(seconds, self.transport.abort)

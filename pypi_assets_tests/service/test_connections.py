@@ -4,7 +4,7 @@ import json
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -14,6 +14,7 @@ import uvicorn
 
 from pypi_assets.service import connections
 from pypi_assets.service.connections import ServiceConnection
+from pypi_assets_tests.following.followers import until
 from pypi_assets_tests.service.published import Client, Published
 
 GET = b"GET /v1/modules/yaml HTTP/1.1\r\n"
@@ -159,13 +160,6 @@ def large_answers(keep_alive_s: int) -> Iterator[tuple[uvicorn.Server, int]]:
     assert not thread.is_alive()
 
 
-def within(seconds: float, is_done: Callable[[], bool]) -> bool:
-    ends = time.monotonic() + seconds
-    while not is_done() and time.monotonic() < ends:
-        time.sleep(0.05)
-    return is_done()
-
-
 @pytest.mark.parametrize(
     ("fields", "then", "keep_alive_s"),
     [
@@ -182,17 +176,17 @@ def test_a_client_that_does_not_take_its_last_answer_keeps_no_connection(
     monkeypatch.setattr(connections, "HEAD_S", 0.5)
     with large_answers(keep_alive_s) as (server, port), stalled_client(port) as client:
         client.sendall(b"GET / HTTP/1.1\r\n" + HOST + fields + b"\r\n")
-        assert within(20, lambda: bool(server.server_state.total_requests))
+        until(lambda: bool(server.server_state.total_requests), 20)
         assert held(port)
         client.sendall(then)
-        assert within(20, lambda: not held(port))
+        until(lambda: not held(port), 20)
 
 
 def test_what_is_no_http_ends_an_answer_that_is_being_made(caplog: pytest.LogCaptureFixture):
     with large_answers(60) as (_, port), stalled_client(port) as client:
         client.sendall(b"GET / HTTP/1.1\r\n" + HOST + b"\r\nnonsense\r\n\r\n")
         assert client.recv(65_536).startswith(b"HTTP/1.1 400 ")
-        assert within(20, lambda: not held(port))
+        until(lambda: not held(port), 20)
     assert not [one for one in caplog.records if one.exc_info]
 
 
@@ -206,14 +200,26 @@ def test_a_client_that_takes_its_last_answer_slowly_gets_all_of_it(monkeypatch: 
         assert received > LARGE
 
 
-def test_the_service_stops_in_time_though_a_client_takes_nothing(monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize(
+    ("fields", "then"),
+    [
+        pytest.param(b"", b"", id="that keeps its connection"),
+        pytest.param(b"Connection: close\r\n", b"", id="whose connection is to end"),
+        pytest.param(b"", b"nonsense\r\n\r\n", id="that was refused"),
+    ],
+)
+def test_the_service_stops_in_time_though_a_client_takes_nothing(
+    monkeypatch: pytest.MonkeyPatch, fields: bytes, then: bytes
+):
     monkeypatch.setattr(connections, "GRACE_S", 1.0)
     with large_answers(60) as (server, port), stalled_client(port) as client:
-        client.sendall(b"GET / HTTP/1.1\r\n" + HOST + b"\r\n")
-        assert within(20, lambda: bool(server.server_state.total_requests))
+        client.sendall(b"GET / HTTP/1.1\r\n" + HOST + fields + b"\r\n")
+        until(lambda: bool(server.server_state.total_requests), 20)
+        client.sendall(then)
+        time.sleep(1)  # what is refused lingers
         assert held(port)
         server.should_exit = True
-        assert within(20, lambda: not held(port))
+        until(lambda: not held(port), 20)
 
 
 @contextmanager
