@@ -41,7 +41,7 @@ from pypi_assets.index.actions import Action
 _QUARANTINES = (Action.QUARANTINE_PROJECT.value, Action.QUARANTINE_RELEASE.value)
 _REMOVALS = (Action.REMOVE_FILE.value, Action.REMOVE_RELEASE.value, Action.REMOVE_PROJECT.value)
 _MOST_STORED_FILES = 32_768
-"""They take about 25 MB."""
+"""They take about 28 MB."""
 
 
 class FilePlace(NamedTuple):
