@@ -26,7 +26,7 @@ from pypi_assets.catalog.publications.journal_letters import (
     note_failure,
     store_letters,
 )
-from pypi_assets.catalog.publications.journal_takedowns import Takedown, all_takedowns
+from pypi_assets.catalog.publications.journal_takedowns import all_takedowns
 from pypi_assets.catalog.reports.journal_records import Record
 from pypi_assets.journal.cursors import RANKS, Cursor
 from pypi_assets.journal.reading import Journal
@@ -169,10 +169,10 @@ class _Round:
         while self._in_a_row < _FAILURES_IN_A_ROW:
             with self._catalog.read() as connection:
                 due = due_letters(connection, self._webhook.consumer, self._catalog.clock(), _LETTERS_AT_A_TIME)
-                takedowns = all_takedowns(connection)
+                taking = Taking(all_takedowns(connection))
             for letter in due:
                 self._renew(0)
-                self._post(_without(letter, takedowns))
+                self._post(_without(letter, taking))
                 if self._in_a_row >= _FAILURES_IN_A_ROW:
                     return
             if not due:
@@ -199,11 +199,11 @@ def body_of(webhook: Webhook, letter: Letter) -> bytes:
     return head[:-1] + b',"changes":' + letter.content + b"}"
 
 
-def _without(letter: Letter, takedowns: Sequence[Takedown]) -> Letter:
-    """The letter without what these takedowns name: it was stored before them, perhaps."""
-    if not takedowns:
+def _without(letter: Letter, taking: Taking) -> Letter:
+    """The letter without what was taken down: it was stored before that, perhaps."""
+    if not taking.takedowns:
         return letter
-    records = [Taking(takedowns).record(record) for record in orjson.loads(letter.content)]
+    records = list(taking.records(orjson.loads(letter.content)))
     project = letter.project if any(record["normalized"] for record in records) else ""
     return replace(letter, project=project, content=orjson.dumps(records))
 
