@@ -7,7 +7,7 @@ partition already, and had a run that was killed or never began, is reported by 
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Self
 
@@ -92,19 +92,23 @@ def last_done(catalog: Catalog, done: int, since: float) -> list[SerialRange]:
     return [one.serials for one in entries if one.serials.end <= done and (one.completed_at or 0.0) > since]
 
 
-def not_shown(
-    instance: dg.DagsterInstance, naming: Naming, partitions: str, done: Mapping[str, Iterable[str]]
-) -> list[dg.AssetMaterialization]:
-    """A materialization of each of these keys of each asset that is one of the `partitions` and lacks it: what their
-    runs did not do was done elsewhere."""
+def with_not_shown(
+    report: Report,
+    instance: dg.DagsterInstance,
+    naming: Naming,
+    partitions: dg.DynamicPartitionsDefinition,
+    done: Mapping[str, Iterable[str]],
+) -> Report:
+    """The report with a materialization of each of the keys in `done`, by asset, that is one of the `partitions` and
+    lacks it: what their runs did not do was done elsewhere."""
     keys = {asset: list(of_asset) for asset, of_asset in done.items()}
-    known = set(instance.get_existing_dynamic_partitions(partitions, sorted(set().union(*keys.values()))))
-    events: list[dg.AssetMaterialization] = []
+    known = set(instance.get_existing_dynamic_partitions(str(partitions.name), sorted(set().union(*keys.values()))))
+    events = list(report.events)
     for asset, of_asset in keys.items():
         if added := sorted(known.intersection(of_asset)):
             shown = _materialized(instance, naming.key(dg.AssetKey(asset)), added)
             events += [_materialization(naming, asset, key, {}) for key in added if key not in shown]
-    return events
+    return replace(report, events=events)
 
 
 def _materialized(instance: dg.DagsterInstance, asset: dg.AssetKey, keys: Sequence[str]) -> set[str | None]:

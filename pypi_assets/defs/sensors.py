@@ -33,8 +33,8 @@ from pypi_assets.defs.joined_ranges import (
     done_through,
     join_ranges,
     last_done,
-    not_shown,
     report_version,
+    with_not_shown,
 )
 from pypi_assets.defs.naming import BARE, Naming
 from pypi_assets.defs.partitions import all_of, dump_shards, leveldb_versions, project_shards, serial_ranges
@@ -89,8 +89,7 @@ def new_serial_range_sensor(naming: Naming, interval_s: int, status: dg.DefaultS
                 if entered.is_due(now):
                     late = [one.key for one in last_done(opened, through, entered.reported_at or 0.0)]
                     of_assets = dict.fromkeys(RANGE_ASSETS, late)
-                    events = not_shown(context.instance, naming, str(ranges.name), of_assets)
-                    report = replace(report, events=[*report.events, *events])
+                    report = with_not_shown(report, context.instance, naming, ranges, of_assets)
             joins = report.added(context.instance, ranges)
             if is_left:
                 return report.alone(_LEFT, joins)
@@ -200,8 +199,7 @@ def new_leveldb_version_sensor(naming: Naming, interval_s: int, status: dg.Defau
                 report = report_version(naming, entered, published, opened.clock(), at_work=is_left)
                 if entered.is_due(opened.clock()):
                     of_assets = {leveldb_asset(name): [version_name(one)] for name, one in published.items() if one}
-                    events = not_shown(context.instance, naming, str(versions.name), of_assets)
-                    report = replace(report, events=[*report.events, *events])
+                    report = with_not_shown(report, context.instance, naming, versions, of_assets)
             joins = report.added(context.instance, versions)
             if is_left:
                 return report.alone(_LEFT, joins)
