@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import psutil
 import psycopg
 import yaml
 
@@ -226,6 +227,14 @@ class Deployment:
         killed = self.running.pop(called)
         os.killpg(killed.pid, signal.SIGKILL)
         killed.wait()
+
+    def kill_runs(self) -> int:
+        """kill -9 of the process of each run, and how many these were; what they have started, they leave behind."""
+        of_code = psutil.Process(self.running["code"].pid).children()
+        of_runs = [one for one in of_code if "spawn_main" in " ".join(one.cmdline())]
+        for one in of_runs:
+            one.kill()
+        return len(of_runs)
 
     def stop(self) -> None:
         """Ends all, with the runs that they have started, and returns when they are gone."""

@@ -17,7 +17,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import psutil
 import psycopg
 import pytest
 from starlette.requests import Request
@@ -33,7 +32,7 @@ from pypi_assets.storage.store import StorageError
 from pypi_assets_tests.builders import make_wheel
 from pypi_assets_tests.deploy.services import Deployment
 from pypi_assets_tests.deploy.test_native import postgres_program
-from pypi_assets_tests.deploy.ui_client import ended, launch, query_ui, run_details, runs, until
+from pypi_assets_tests.deploy.ui_client import UNDER_WAY, ended, launch, query_ui, run_details, runs, until
 
 pytestmark = pytest.mark.faults
 
@@ -44,7 +43,6 @@ INDEX_DOWN_S = float(os.environ.get("FAULTS_INDEX_DOWN_S", "45"))
 FULL_S = 30.0
 STORE_BYTES = 256 * 1024**2
 SERVICES = ("daemon", "webserver", "code")
-UNDER_WAY = ("QUEUED", "NOT_STARTED", "STARTING", "STARTED", "CANCELING")
 
 
 @dataclass
@@ -147,15 +145,6 @@ class Site:
         self.seen.append((fault, "; ".join(f"{count} x {reason}" for reason, count in reasons.items()), seconds))
 
 
-def kill_runs(site: Site) -> None:
-    """kill -9 of the process of each run; what it has started, it leaves behind."""
-    code = psutil.Process(site.deployment.running["code"].pid)
-    of_runs = [one for one in code.children() if "spawn_main" in " ".join(one.cmdline())]
-    assert of_runs
-    for one in of_runs:
-        one.kill()
-
-
 def kill_and_restart(site: Site, name: str) -> None:
     """kill -9 of a service's process alone, after which Compose restarts it."""
     process = site.deployment.running.pop(name)
@@ -225,7 +214,7 @@ def test_whatever_is_killed_or_goes_away_it_ends_exact_without_manual_repair(
     first = launch(deployment, "full_crawl")
     site.await_run("full_crawl")
     with site.recovers("kill -9 of the run of a full crawl", *site.uploaded):
-        kill_runs(site)
+        assert deployment.kill_runs()
         assert until(deployment, lambda: ended(deployment, first)) == "FAILURE"
         index_faults.slow_s = 0.0
 
@@ -241,7 +230,7 @@ def test_whatever_is_killed_or_goes_away_it_ends_exact_without_manual_repair(
 
     project = uploaded()
     with site.recovers("kill -9 of the run of a range", project):
-        kill_runs(site)
+        assert deployment.kill_runs()
         index_faults.slow_s = 0.0
     for name in SERVICES:
         project = uploaded()

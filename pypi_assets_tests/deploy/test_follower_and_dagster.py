@@ -1,16 +1,13 @@
 """A follower and Dagster's sensors at once over one catalog, while files are uploaded and both are killed: each range
 is done once, and the UI shows all of them."""
 
-import os
-import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
-import psutil
 import pytest
 from starlette.requests import Request
 from starlette.responses import Response
@@ -19,9 +16,10 @@ from pypi_assets.catalog.database import open_catalog
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.defs.joined_ranges import RANGE_ASSETS, done_through
 from pypi_assets.devindex.history import History
+from pypi_assets.devindex.server import Faults
 from pypi_assets_tests.builders import make_wheel
 from pypi_assets_tests.deploy.services import Deployment, secret
-from pypi_assets_tests.deploy.ui_client import ended, launch, query_ui, runs, until
+from pypi_assets_tests.deploy.ui_client import UNDER_WAY, ended, launch, query_ui, runs, until
 from pypi_assets_tests.following.followers import assert_sound
 from pypi_assets_tests.served_index import live
 
@@ -30,26 +28,18 @@ pytestmark = pytest.mark.faults
 PROJECTS, TURNS = 20, 4
 UPLOAD_EVERY_S = 0.7
 SLOW_S = 0.3
-UNDER_WAY = ("QUEUED", "NOT_STARTED", "STARTING", "STARTED", "CANCELING")
-
-
-@dataclass
-class SlowFiles:
-    """Each file takes its time, so that what is killed is at work."""
-
-    downloads: dict[str, int] = field(default_factory=dict)
-
-    def __call__(self, request: Request) -> Response | None:
-        name = request.url.path.rpartition("/")[2]
-        if name.endswith(".whl"):
-            self.downloads[name] = self.downloads.get(name, 0) + 1
-            threading.Event().wait(SLOW_S)
-        return None
 
 
 @pytest.fixture
-def index_faults() -> SlowFiles:
-    return SlowFiles()
+def index_faults() -> Faults:
+    """Each file takes its time, so that what is killed is at work."""
+
+    def slow(request: Request) -> Response | None:
+        if request.url.path.endswith(".whl"):
+            time.sleep(SLOW_S)
+        return None
+
+    return slow
 
 
 @contextmanager
@@ -84,14 +74,6 @@ def steps(deployment: Deployment) -> int:
     return deployment.log_of("follower").count('"step": "dump"')
 
 
-def kill_runs(deployment: Deployment) -> None:
-    """kill -9 of the process of each run."""
-    code = psutil.Process(deployment.running["code"].pid)
-    for one in code.children():
-        if "spawn_main" in " ".join(one.cmdline()):
-            one.kill()
-
-
 def shown(deployment: Deployment, asset: str) -> list[SerialRange]:
     """The partitions of the asset that the UI shows as materialized, in order."""
     query = """query ($key: AssetKeyInput!) {assetNodeOrError(assetKey: $key) {... on AssetNode {
@@ -107,7 +89,7 @@ def is_whole(ranges: list[SerialRange], start: int, end: int) -> bool:
 
 
 def test_a_follower_and_dagster_under_load_and_kills_do_each_range_once_and_the_ui_shows_all(
-    deploy: Callable[..., Deployment], index_faults: SlowFiles, tmp_path: Path
+    deploy: Callable[..., Deployment], tmp_path: Path
 ) -> None:
     deployment = deploy("compose.yaml", PYPI_ASSETS_FOLLOW_INTERVAL_S="1")
     (tmp_path / "wheels").mkdir()
@@ -127,12 +109,10 @@ def test_a_follower_and_dagster_under_load_and_kills_do_each_range_once_and_the_
             done = steps(deployment)
             follow(deployment)  # while that run is at work
             if turn % 2:
-                kill_runs(deployment)
+                deployment.kill_runs()
             until(deployment, lambda done=done: steps(deployment) >= done + 2)
             if turn % 2:
-                process = deployment.running["follower"]
-                os.killpg(process.pid, signal.SIGKILL)
-                deployment.running.pop("follower").wait()
+                deployment.kill("follower")
                 follow(deployment)
 
     catalog = open_catalog(secret(deployment.environment, "database_url"))

@@ -19,6 +19,8 @@ from pypi_assets_tests.deploy.services import LOOPBACK, Deployment
 STEP_WITHIN_S = 900
 """How long any one step may take, on a machine that has other work to do."""
 
+UNDER_WAY = ("QUEUED", "NOT_STARTED", "STARTING", "STARTED", "CANCELING")
+"""The statuses of runs that have not ended."""
 T = TypeVar("T")
 
 

@@ -108,7 +108,7 @@ def serials_since(index: ServedIndex, first: int) -> list[int]:
 
 
 def assert_remembered(catalog: Catalog, index: ServedIndex, first: int, stored: StoredFiles) -> None:
-    """Pages of files that were remembered from other serials, or before a visit, are what is read anew."""
+    """Pages of files that were remembered from other serials, or before a visit, are what is read without these."""
     for serial in serials_since(index, first):
         for project in PROJECTS:
             for is_safe in (False, True):
