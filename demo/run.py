@@ -313,7 +313,7 @@ def what_next(serial_before: int | None) -> None:
         ("pypi-assets lookup command slugify", "which projects install a command"),
         ("pypi-assets lookup hash --file .demo/downloads/sdists/six-1.17.0.tar.gz", "which project a file is from"),
         (f"pypi-assets files --project click --at-serial {serial_before}", "what was true before the changes"),
-        ("pypi-assets resolve google-auth", "which versions would be installed, as a tree"),
+        ("pypi-assets resolve freezegun beautifulsoup4", "which versions would be installed, as a tree"),
         (f"pypi-assets blame {REQUIREMENT} --good {serial_before}", "which event broke a build"),
         ("pypi-assets inspect .demo/downloads/sdists/six-1.17.0.tar.gz", "read one file"),
     ):
@@ -329,7 +329,7 @@ def show_pages(url: str, before_yank: int) -> None:
         ("Which project is `import dateutil`?", "import/dateutil/"),
         ("What requires six?", "dependents/six/"),
         ("What was true before the yank of requests 2.31.0?", f"at/{before_yank}/project/requests/"),
-        ("What would be installed?", "resolve/?requirements=google-auth%0Apython-slugify"),
+        ("What would be installed?", "resolve/?requirements=freezegun%0Abeautifulsoup4"),
         ("Everything else:", ""),
     ):
         console.print(f"  {question:<50} {url}{address}", highlight=False, soft_wrap=True)
