@@ -5,14 +5,15 @@ now, and so is what only a page without an event has changed.
 """
 
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, and_, exists, func, or_, select
+from sqlalchemy import ColumnElement, Connection, Table, and_, exists, func, or_, select
 
 from pypi_assets.catalog.database import Catalog, bare_rows, read_by_index, sent_values, storable
 from pypi_assets.catalog.ledger.epochs import newest_epoch
+from pypi_assets.catalog.ledger.range_ledger import complete_serial
 from pypi_assets.catalog.observed.followed import answered_at
 from pypi_assets.catalog.observed.project_statuses import QUARANTINED
 from pypi_assets.catalog.observed.projects import Project, find_project
@@ -41,7 +42,7 @@ from pypi_assets.index.actions import Action
 _QUARANTINES = (Action.QUARANTINE_PROJECT.value, Action.QUARANTINE_RELEASE.value)
 _REMOVALS = (Action.REMOVE_FILE.value, Action.REMOVE_RELEASE.value, Action.REMOVE_PROJECT.value)
 _MOST_STORED_FILES = 32_768
-"""They take about 28 MB."""
+"""They take about 28 MB, and the spans 5 MB."""
 
 
 class FilePlace(NamedTuple):
@@ -62,14 +63,6 @@ class PastFile(NamedTuple):
     metadata: bytes | None
     has_index_metadata: bool
     is_hidden: bool
-
-
-class _Shown(NamedTuple):
-    """A distribution that was live at a serial, and since when and until when it was yanked there, if it was."""
-
-    id: int
-    yanked_since: int | None
-    yanked_until: int | None
 
 
 class _Found(NamedTuple):
@@ -116,41 +109,104 @@ _COLUMNS: Mapping[str, ColumnElement[Any]] = {
 }
 
 
+_Span = tuple[int, int, int | None]
+"""A distribution was live, or yanked, since a serial and before another one (None: it still is)."""
+
+
+class _Shown(NamedTuple):
+    """The distributions that were live at a serial, and those that were yanked, with their spans."""
+
+    live: list[int]
+    yanked: dict[int, _Span]
+
+    def only(self, ids: Collection[int]) -> "_Shown":
+        """Those of `ids` among them."""
+        return self._replace(live=[id_ for id_ in self.live if id_ in ids])
+
+
+class _History(NamedTuple):
+    """The spans of a project's files, which say what was live and yanked at each serial up to `through`."""
+
+    through: int
+    live: Sequence[_Span]
+    yanked: Sequence[_Span]
+
+    def at(self, serial: int) -> _Shown:
+        """What holds at a serial. In line, since a page can have thousands of files."""
+        live = [id_ for id_, start, end in self.live if start <= serial and (end is None or end > serial)]
+        yanked = {span[0]: span for span in self.yanked if span[1] <= serial and (span[2] is None or span[2] > serial)}
+        return _Shown(live, yanked)
+
+
+class _Kept:
+    """What is kept of one epoch."""
+
+    def __init__(self, epoch: int, most: int) -> None:
+        self.epoch = epoch
+        self._most = most
+        self._files: dict[int, SimpleFile] = {}
+        self._histories: dict[int, _History] = {}
+        self._spans = 0
+        self._using = threading.Lock()
+
+    def shown(self, connection: Connection, project_id: int, serial: int) -> _Shown:
+        """The project's distributions that were live at `serial`, which has an answer."""
+        with self._using:
+            history = self._histories.get(project_id)
+        if history is None or history.through < serial:
+            history = _read_history(connection, project_id)
+            with self._using:
+                self._keep_history(project_id, history)
+        return history.at(serial)
+
+    def files(self, connection: Connection, ids: Sequence[int]) -> dict[int, SimpleFile]:
+        """The newest contents of these distributions, by id in this order, and as if they were not yanked. Each was
+        live at a complete serial."""
+        with self._using:
+            found = {id_: self._files[id_] for id_ in ids if id_ in self._files}
+        if missing := [id_ for id_ in ids if id_ not in found]:
+            read = _read_files(connection, missing)
+            found |= read
+            with self._using:
+                self._files |= read
+                for id_ in list(islice(self._files, max(len(self._files) - self._most, 0))):
+                    del self._files[id_]  # those that were read first
+            found = {id_: found[id_] for id_ in ids}
+        return found
+
+    def _keep_history(self, project_id: int, history: _History) -> None:
+        self._drop_history(project_id)
+        self._histories[project_id] = history
+        self._spans += _size(history)
+        while self._spans > self._most:
+            self._drop_history(next(iter(self._histories)))  # the one that was read first
+
+    def _drop_history(self, project_id: int) -> None:
+        if (former := self._histories.pop(project_id, None)) is not None:
+            self._spans -= _size(former)
+
+
 class StoredFiles:
-    """What is stored of the files that pages at serials have shown, for up to `most_files` of them: the pages of a
-    project at many serials have the same files. Threads can share it, for one catalog.
+    """What is stored of the files that pages at serials have shown, for up to `most_files` of them, and as many of the
+    spans in which files were live or yanked: pages of a project at many serials follow from the same. Threads can share
+    it, for one catalog.
 
     It is kept until an epoch changes: what changes of a file that was live at a complete serial changes its epoch.
     """
 
     def __init__(self, most_files: int = _MOST_STORED_FILES) -> None:
         self._most_files = most_files
-        self._epoch = 0
-        self._files: dict[int, SimpleFile] = {}
+        self._kept = _Kept(0, most_files)
         self._using = threading.Lock()
 
-    def of(self, connection: Connection, ids: Sequence[int]) -> dict[int, SimpleFile]:
-        """The newest contents of these distributions, by id in this order, and as if they were not yanked. Each was
-        live at a complete serial."""
+    def as_of(self, connection: Connection) -> _Kept:
+        """What holds in this transaction."""
         epoch = newest_epoch(connection)
         with self._using:
-            if epoch > self._epoch:
-                self._epoch, self._files = epoch, {}
-            known = self._files if epoch == self._epoch else {}
-            found = {id_: known[id_] for id_ in ids if id_ in known}
-        if missing := [id_ for id_ in ids if id_ not in found]:
-            read = _read_files(connection, missing)
-            found |= read
-            with self._using:
-                if epoch == self._epoch:
-                    self._keep(read)
-            found = {id_: found[id_] for id_ in ids}
-        return found
-
-    def _keep(self, read: Mapping[int, SimpleFile]) -> None:
-        self._files |= read
-        for id_ in list(islice(self._files, max(len(self._files) - self._most_files, 0))):
-            del self._files[id_]  # those that were read first
+            if epoch > self._kept.epoch:
+                self._kept = _Kept(epoch, self._most_files)
+            # a transaction that began before the last change keeps nothing
+            return self._kept if epoch == self._kept.epoch else _Kept(epoch, self._most_files)
 
 
 def page_at(
@@ -167,18 +223,19 @@ def page_at(
         project = find_project(connection, storable(name))
         if project is None or not _is_answered(connection, project, serial):
             return None
-        shown = _shown(connection, serial, distributions.c.project_id == project.id, is_safe=is_safe)
+        kept = (stored or StoredFiles()).as_of(connection)
+        shown = kept.shown(connection, project.id, serial)
+        if is_safe:
+            shown = shown.only(_safe_now(connection, project.id, serial))
         status = status_at(connection, project, serial)
-        if not shown and status is None:
+        if not shown.live and status is None:
             return None
-        if status is None or (shown and status == QUARANTINED):
+        if status is None or (shown.live and status == QUARANTINED):
             status = "active"
-        ids = [row[0] for row in shown]
-        files = (stored or StoredFiles()).of(connection, ids)
-        past = _past_contents(connection, serial, ids)
+        files = kept.files(connection, shown.live)
+        past = _past_contents(connection, serial, shown.live)
         files |= _simple_files(_replaced(connection, past))
-        yanked = [_Shown._make(row) for row in shown if row[1] is not None]
-        for id_, is_yanked in _yanked(connection, project.id, serial, yanked, files).items():
+        for id_, is_yanked in _yanked(connection, project.id, serial, shown, files).items():
             files[id_] = files[id_]._replace(yanked=is_yanked)
         return SimplePage(
             project.normalized, status, tuple(files.values()), last_event_at(connection, project.id, serial)
@@ -193,7 +250,7 @@ def past_files(catalog: Catalog, serial: int, place: FilePlace) -> list[PastFile
         if not ids:
             return []
         is_answered = answered_at(connection, distributions.c.project_id, serial)
-        ids = [row[0] for row in _shown(connection, serial, distributions.c.id.in_(ids), is_answered)]
+        ids = _live_at(connection, serial, distributions.c.id.in_(ids), is_answered)
         past = _past_contents(connection, serial, ids)
         hidden = _hidden_now(connection, ids)
         newest = _as_dumped(connection, _rows(connection, [id_ for id_ in ids if id_ not in past]))
@@ -224,39 +281,56 @@ def _is_answered(connection: Connection, project: Project, serial: int) -> bool:
     return connection.scalar(query) is not None
 
 
-def _shown(
-    connection: Connection, serial: int, *where: ColumnElement[bool], is_safe: bool = False
-) -> Sequence[tuple[Any, ...]]:
-    """The distributions that were live at `serial`: the values of a `_Shown` each."""
-    live, yanked = live_intervals, yanked_intervals
-    query = (
-        select(distributions.c.id, yanked.c.start, yanked.c.end)  # an index has all of it
-        .select_from(distributions)
-        .join(live, and_(live.c.distribution_id == distributions.c.id, holds_at(live.c.start, live.c.end, serial)))
-        .outerjoin(
-            yanked, and_(yanked.c.distribution_id == distributions.c.id, holds_at(yanked.c.start, yanked.c.end, serial))
+def _size(history: _History) -> int:
+    return len(history.live) + len(history.yanked)
+
+
+def _read_history(connection: Connection, project_id: int) -> _History:
+    """All spans of the project's files."""
+
+    def spans(intervals: Table) -> list[_Span]:
+        query = (
+            select(distributions.c.id, intervals.c.start, intervals.c.end)  # an index has all of it
+            .join(intervals, intervals.c.distribution_id == distributions.c.id)
+            .where(distributions.c.project_id == project_id)
         )
-        .where(*where)
+        return [(id_, start, end) for id_, start, end in bare_rows(connection, query)]
+
+    return _History(complete_serial(connection), spans(live_intervals), spans(yanked_intervals))
+
+
+def _live_at(connection: Connection, serial: int, *where: ColumnElement[bool]) -> list[int]:
+    """The distributions that were live at `serial`."""
+    live = live_intervals.c
+    query = select(distributions.c.id).join(live_intervals, live.distribution_id == distributions.c.id)
+    return list(connection.scalars(query.where(holds_at(live.start, live.end, serial), *where)))
+
+
+def _safe_now(connection: Connection, project_id: int, serial: int) -> set[int]:
+    """The distributions of the project that are live now, and whose bytes were not replaced since `serial`."""
+    now = live_intervals.c
+    query = (
+        select(distributions.c.id)
+        .join(live_intervals, and_(now.distribution_id == distributions.c.id, now.end.is_(None)))
+        .where(distributions.c.project_id == project_id, ~counts_later(distributions.c.id, serial))
     )
-    if is_safe:
-        now = live_intervals.alias()
-        query = query.where(exists().where(now.c.distribution_id == distributions.c.id, now.c.end.is_(None)))
-        query = query.where(~counts_later(distributions.c.id, serial))  # its bytes were replaced
-    return bare_rows(connection, query)
+    return set(connection.scalars(query))
 
 
 def _yanked(
     connection: Connection,
     project_id: int,
     serial: int,
-    yanked: Iterable[_Shown],
+    shown: _Shown,
     files: Mapping[int, SimpleFile],
 ) -> dict[int, bool | str]:
-    """What the page said of each of these yanked files of a project, by id: the reason, or True."""
-    since = {row.id: (row.yanked_since or 0, row.yanked_until) for row in yanked}
+    """What the page said of each of these files of a project that was yanked, by id: the reason, or True."""
+    since = {id_: (start, end) for id_, start, end in shown.yanked.values() if id_ in files}
+    if not since:
+        return {}
     sent = sent_values(connection, distributions.c.id, list(since))
     query = select(distributions.c.id, distributions.c.yanked_reason).join(sent, sent.c.value == distributions.c.id)
-    newest = connection.execute(query) if since else ()
+    newest = connection.execute(query)
     named = {id_: YankedFile(files[id_].filename, *since[id_], reason) for id_, reason in newest}
     reasons = yank_reasons(connection, project_id, serial, list(named.values()))
     return {id_: reasons.get(file.filename) or True for id_, file in named.items()}

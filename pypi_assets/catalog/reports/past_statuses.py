@@ -4,10 +4,9 @@ Quarantines, removals and registrations are events. Other statuses are known fro
 serial, and where it was seen, unless an event of the project lies between. Each query looks at a few rows by an index.
 """
 
-from collections.abc import Collection
 from typing import NamedTuple
 
-from sqlalchemy import Connection, and_, or_, select
+from sqlalchemy import BindParameter, Connection, Select, and_, bindparam, or_, select
 
 from pypi_assets.catalog.observed.project_statuses import QUARANTINED
 from pypi_assets.catalog.observed.projects import Project
@@ -23,6 +22,55 @@ _DECIDING = (
 )
 """The kinds of events after which the status of a project is known."""
 
+# Statements are made once: each page at a serial has these, and to make them takes longer than to run them.
+_PROJECT: BindParameter[int] = bindparam("project")
+_SERIAL: BindParameter[int] = bindparam("serial")
+_AFTER: BindParameter[int] = bindparam("after")
+_LAST_EVENT = (
+    select(events.c.serial)
+    .where(events.c.project_id == _PROJECT, events.c.serial <= _SERIAL)
+    .order_by(events.c.serial.desc())
+    .limit(1)
+)
+_NEXT_EVENT = (
+    select(events.c.serial)
+    .where(events.c.project_id == _PROJECT, events.c.serial > _AFTER, events.c.serial <= _SERIAL)
+    .order_by(events.c.serial)
+    .limit(1)
+)
+_LAST_DECIDING_EVENT, _LAST_ADDED_FILE = (
+    select(events.c.serial, events.c.kind)
+    .where(
+        events.c.project_id == _PROJECT,
+        events.c.serial > _AFTER,
+        events.c.serial <= _SERIAL,
+        events.c.kind.in_(kinds),
+    )
+    .order_by(events.c.serial.desc())
+    .limit(1)
+    for kinds in (_DECIDING, (Action.ADD_FILE.value,))
+)
+_OWN_PAGE = (
+    select(sightings.c.page_serial, sightings.c.page_status)
+    .where(sightings.c.project_id == _PROJECT, sightings.c.page_serial <= _SERIAL)
+    .order_by(sightings.c.page_serial.desc(), sightings.c.seen_through, sightings.c.id)
+    .limit(1)
+)
+_LAST_SEEN_PAGE = (
+    select(sightings.c.seen_through, sightings.c.page_status)
+    .where(
+        sightings.c.project_id == _PROJECT,
+        sightings.c.seen_through <= _SERIAL,
+        sightings.c.seen_through >= _AFTER,
+        or_(
+            and_(sightings.c.page_serial == _AFTER, sightings.c.seen_through < bindparam("next_event")),
+            sightings.c.page_serial.is_(None),
+        ),
+    )
+    .order_by(sightings.c.seen_through.desc(), sightings.c.id.desc())
+    .limit(1)
+)
+
 
 class _Shown(NamedTuple):
     """What a page showed: the serial where that counts from, and the status. None: there was no page."""
@@ -36,7 +84,7 @@ def status_at(connection: Connection, project: Project, serial: int) -> str | No
     had one. Of a project with live files that means that its status is not known to differ from `active`."""
     shown = _page_until(connection, project.id, serial)
     since = project.known_since if shown is None else shown.serial
-    decided = _deciding_event(connection, project.id, since, serial)
+    decided = _last_event(connection, _LAST_DECIDING_EVENT, project.id, since, serial)
     if decided is not None:
         return _after(connection, project.id, decided, serial)
     if shown is None:
@@ -46,50 +94,26 @@ def status_at(connection: Connection, project: Project, serial: int) -> str | No
 
 def last_event_at(connection: Connection, project_id: int, serial: int) -> int | None:
     """The serial of the project's last event up to `serial`, as far as events are stored."""
-    of = events.c
-    query = select(of.serial).where(of.project_id == project_id, of.serial <= serial)
-    return connection.scalar(query.order_by(of.serial.desc()).limit(1))
+    return connection.scalar(_LAST_EVENT, {"project": project_id, "serial": serial})
 
 
 def _page_until(connection: Connection, project_id: int, serial: int) -> _Shown | None:
     """What the newest page showed that counts at `serial` or before."""
-    of = sightings.c
-    own = connection.execute(
-        select(of.page_serial, of.page_status)
-        .where(of.project_id == project_id, of.page_serial <= serial)
-        .order_by(of.page_serial.desc(), of.seen_through, of.id)
-        .limit(1)
-    ).first()
-    newest = -1 if own is None else own.page_serial
-    following = select(events.c.serial).where(
-        events.c.project_id == project_id, events.c.serial > newest, events.c.serial <= serial
-    )
-    next_event = connection.scalar(following.order_by(events.c.serial).limit(1))
-    holds = and_(of.page_serial == newest, of.seen_through < (serial + 1 if next_event is None else next_event))
-    later = connection.execute(
-        select(of.seen_through, of.page_status)
-        .where(
-            of.project_id == project_id,
-            of.seen_through <= serial,
-            of.seen_through >= newest,
-            or_(holds, of.page_serial.is_(None)),
-        )
-        .order_by(of.seen_through.desc(), of.id.desc())
-        .limit(1)
-    ).first()
+    place = {"project": project_id, "serial": serial}
+    own = connection.execute(_OWN_PAGE, place).first()
+    place["after"] = -1 if own is None else own.page_serial
+    next_event = connection.scalar(_NEXT_EVENT, place)
+    place["next_event"] = serial + 1 if next_event is None else next_event
+    later = connection.execute(_LAST_SEEN_PAGE, place).first()
     found = later if later is not None else own
     return None if found is None else _Shown(found[0], found[1])
 
 
-def _deciding_event(
-    connection: Connection, project_id: int, after: int, serial: int, kinds: Collection[str] = _DECIDING
+def _last_event(
+    connection: Connection, event: Select[tuple[int, str]], project_id: int, after: int, serial: int
 ) -> _Shown | None:
-    """The last of these events after the serial `after` and up to `serial`, with its kind as the status."""
-    of = events.c
-    query = select(of.serial, of.kind).where(
-        of.project_id == project_id, of.serial > after, of.serial <= serial, of.kind.in_(kinds)
-    )
-    row = connection.execute(query.order_by(of.serial.desc()).limit(1)).first()
+    """The last event of a kind after the serial `after` and up to `serial`, with its kind as the status."""
+    row = connection.execute(event, {"project": project_id, "after": after, "serial": serial}).first()
     return None if row is None else _Shown(row.serial, row.kind)
 
 
@@ -101,7 +125,7 @@ def _after(connection: Connection, project_id: int, event: _Shown, serial: int) 
 
 def _again(connection: Connection, project_id: int, gone: int, serial: int) -> str | None:
     """The status of a project that had no page at the serial `gone`: it has one again once a file is added."""
-    added = _deciding_event(connection, project_id, gone, serial, (Action.ADD_FILE.value,))
+    added = _last_event(connection, _LAST_ADDED_FILE, project_id, gone, serial)
     return None if added is None else ACTIVE
 
 

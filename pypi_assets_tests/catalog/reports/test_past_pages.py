@@ -3,6 +3,7 @@
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -166,4 +167,52 @@ def test_a_file_is_read_once_for_many_serials_and_again_when_it_may_have_changed
         pages = [page_at(catalog, index.serial, "demo", stored=small) for _ in range(2)]
         assert pages[0] == pages[1] == page_at(catalog, index.serial, "demo")
         assert read == [4, 1, 4, 5, 3, 5]
+        catalog.close()
+
+
+def test_the_spans_of_a_project_are_read_once_for_all_serials_until_then(tmp_path, monkeypatch):
+    with served_index(tmp_path / "index") as index:
+        for number in range(3):
+            index.wheel("demo", f"1.{number}")
+        catalog = open_catalog(sqlite_database(tmp_path / "catalog"))
+        crawl_full(index.crawler(catalog))
+        first = index.serial
+        read: list[int] = []
+        read_history = past_pages._read_history
+
+        def counted(connection: Connection, project_id: int) -> Any:
+            read.append(project_id)
+            return read_history(connection, project_id)
+
+        monkeypatch.setattr(past_pages, "_read_history", counted)
+        stored, small = StoredFiles(), StoredFiles(most_files=2)
+        for serial in (first, first, first):
+            page_at(catalog, serial, "demo", stored=stored)
+            page_at(catalog, serial, "demo", stored=small)
+        assert len(read) == 1 + 3  # three spans are more than two
+
+        index.history.remove_release("demo", "1.0")
+        index.history.yank("demo", "1.1", "broken")
+        crawl_incremental(index.crawler(catalog))
+        read.clear()
+        for serial in range(index.serial, first - 1, -1):
+            page = page_at(catalog, serial, "demo", stored=stored)
+            assert page == page_at(catalog, serial, "demo", stored=small), serial
+        assert sorted(file.filename for file in page.files) == [
+            f"demo-1.{number}-py3-none-any.whl" for number in range(3)
+        ]
+        serials = index.serial - first + 1
+        assert len(read) == 1 + serials  # serials that came since make it read once
+
+        with catalog.read() as before:
+            project_id = read[0]
+            stored.as_of(before).shown(before, project_id, first)
+            with catalog.write() as connection:
+                note_change(connection, first)
+            page_at(catalog, first, "demo", stored=stored)
+            read.clear()
+            for _ in range(2):
+                stored.as_of(before).shown(before, project_id, first)  # it began before the change, and keeps nothing
+            page_at(catalog, first, "demo", stored=stored)
+        assert len(read) == 2
         catalog.close()
