@@ -851,6 +851,7 @@ journal_takedowns = Table(
     Column("hides_name", Boolean, nullable=False, server_default=false()),
     Column("done_at", Time, comment="null: the published segments still have it"),
     comment="What the journal no longer has, though the catalog does.",
+    sqlite_autoincrement=True,  # what is written asks whether a takedown with a greater id has come
 )
 
 journal_consumers = Table(

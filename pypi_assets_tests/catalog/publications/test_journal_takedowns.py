@@ -35,3 +35,14 @@ def test_a_takedown_is_stored_finished_announced_and_lifted(tmp_path) -> None:
     assert (notice.kind, notice.of_serial) == (NoticeKind.TAKEN_DOWN, 7)
     assert lift_takedown(catalog, first.id)
     assert not lift_takedown(catalog, first.id)
+
+
+def test_the_id_of_a_lifted_takedown_is_given_to_no_other(tmp_path) -> None:
+    small = small_catalog(tmp_path)
+    small.complete(10)
+    lifted = add_takedown(small.catalog, Takedown(0, 0.0, "x", "demo"))
+    assert lift_takedown(small.catalog, lifted.id)
+    added = add_takedown(small.catalog, Takedown(0, 0.0, "x", "other"))
+    assert added.id > lifted.id
+    file = SegmentFile("observed", 1, SerialRange(0, 10), "name", 1, 10, 5, "f" * 64)
+    assert record_segment(small.catalog, file, lifted.id) is None  # its writer knew the first one alone
