@@ -851,7 +851,7 @@ journal_takedowns = Table(
     Column("hides_name", Boolean, nullable=False, server_default=false()),
     Column("done_at", Time, comment="null: the published segments still have it"),
     comment="What the journal no longer has, though the catalog does.",
-    sqlite_autoincrement=True,  # what is written asks whether a takedown with a greater id has come
+    sqlite_autoincrement=True,  # a writer knows by a greater id that there is a new one
 )
 
 journal_consumers = Table(

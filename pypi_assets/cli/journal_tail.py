@@ -79,6 +79,7 @@ def journal_tail_command(
     is stored after the output was flushed.
     """
     from pypi_assets.assembly import storage_from
+    from pypi_assets.catalog.database import NoCatalogError
     from pypi_assets.journal.filters import FilterError, RecordFilter
     from pypi_assets.journal.reading import Journal
     from pypi_assets.journal.tailing import SinceError
@@ -90,8 +91,14 @@ def journal_tail_command(
     except FilterError as error:
         raise click.UsageError(f"--{error}") from None
     with ExitStack() as stack:
-        needs_catalog = consumer is not None or since is not None
-        catalog = stack.enter_context(existing_catalog(settings)) if needs_catalog else None
+        catalog = None
+        if consumer is not None or since is not None:
+            try:
+                catalog = stack.enter_context(existing_catalog(settings))
+            except NoCatalogError:
+                if consumer is not None:
+                    raise
+                # a mirror can have none, and a serial or a cursor needs none
         journal = Journal(storage_from(settings, catalog, read_only=True))
         try:
             after = _beginning(journal, catalog, since, consumer)

@@ -32,11 +32,13 @@ def journal_verify_command(
 
     Reads all of it. With --against, what both have is compared as well. Exit code 1: something is wrong.
     """
+    from pypi_assets.assembly import storage_from
     from pypi_assets.catalog.reports.journal_records import Stream
     from pypi_assets.journal.verification import verify_stream
+    from pypi_assets.settings import load_settings
 
     wanted = [Stream(name) for name in streams or _STREAMS]
-    storage = _storage()
+    storage = storage_from(load_settings(), read_only=True)  # a mirror can be without a catalog
     with terminal.progress_shown() as report:
         verified = [
             verify_stream(storage, stream, lambda records: report(Progress("records", records, 0))) for stream in wanted
@@ -60,26 +62,21 @@ def journal_sign_command(key_file: Path) -> None:
     `openssl genpkey -algorithm ed25519 -out journal.pem` makes a key, and `openssl pkey -in journal.pem -pubout` shows
     its public part.
     """
+    from pypi_assets.assembly import storage_from
     from pypi_assets.catalog.reports.journal_records import Stream
     from pypi_assets.journal.segment_files import read_head
     from pypi_assets.journal.signing import CheckpointError, load_private_key, sign_checkpoint
+    from pypi_assets.settings import load_settings
 
-    key, storage = load_private_key(key_file), _storage(read_only=False)
+    key, settings = load_private_key(key_file), load_settings()
+    with existing_catalog(settings) as catalog:
+        storage = storage_from(settings, catalog)
     heads = {stream: read_head(storage, stream.value) for stream in Stream}
     signed = [sign_checkpoint(storage, stream, key) for stream, head in heads.items() if head and head.number]
     if not signed:
         raise CheckpointError("the journal has no whole segment yet: there is nothing to sign")
     for head in signed:
         print_message(f"{head.stream}: signed up to serial {head.end:,}")
-
-
-def _storage(*, read_only: bool = True) -> "Storage":
-    from pypi_assets.assembly import storage_from
-    from pypi_assets.settings import load_settings
-
-    settings = load_settings()
-    with existing_catalog(settings) as catalog:
-        return storage_from(settings, catalog, read_only=read_only)
 
 
 def _compared(storage: "Storage", url: str, verified: "list[VerifiedStream]") -> "list[ComparedStream]":

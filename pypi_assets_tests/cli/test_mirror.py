@@ -7,6 +7,10 @@ import signal
 import subprocess
 import time
 
+from pypi_assets.dumps.full_dump import full_dump
+from pypi_assets.journal.cursors import Cursor
+from pypi_assets.journal.pruning import prune_journal
+from pypi_assets.journal.segment_files import read_head
 from pypi_assets.mirror.mirror_state import mirror_status
 from pypi_assets.service.service import open_service
 from pypi_assets.settings import load_settings
@@ -112,3 +116,52 @@ def test_it_follows_until_it_is_stopped_and_can_be_killed(commands: Commands, or
     assert stopped.returncode == 130
     assert b"Stopped." in errors
     assert_whole(storage)
+
+
+def test_the_journal_of_a_mirror_is_verified_and_what_its_source_pruned_is_gone(
+    commands: Commands, origin: Origin
+) -> None:
+    """The last of these tests, for it changes the index that all have."""
+    begun = read_head(origin.storage, "observed").readable_from
+    before = origin.publish()
+    last = origin.publish()
+    full_dump(origin.published.catalog, origin.storage, 1)
+    assert prune_journal(origin.published.catalog, origin.storage, before)[1].segments > 0
+    assert begun < read_head(origin.storage, "observed").readable_from == before
+    commands.done("mirror", "run", "--from", origin.files.url, "--latest-only")
+
+    command = ("journal", "verify", "--against", origin.files.url)
+    found = commands.json(*command)
+    assert [(one["stream"], one["fault"], one["end"]) for one in found["streams"]] == [
+        ("index", None, last),
+        ("observed", None, last),
+        ("content", None, last),
+    ]
+    assert [(one["differing"], one["first"]) for one in found["compared"]] == [(0, None)] * 3
+    lines = commands.done("journal", "tail", "--since", before, "--json").stdout.splitlines()
+    assert {json.loads(line)["serial"] for line in lines} == {last - 1, last}
+    assert "there is no catalog that knows its serial" in commands.refused(
+        "journal", "tail", "--since", "2026-01-01", exit_code=2
+    )
+    assert "no catalog" in commands.refused("journal", "tail", "--consumer", "one")
+    service = open_service(load_settings(service_refresh_s=3600))
+    try:
+        with client_of(service) as client:
+            read = {"Last-Event-ID": str(Cursor.after_serial(begun))}
+            for path, headers in ((f"v1/changes?since={begun}", {}), ("v1/changes/stream", read)):
+                answer = client.get(path, headers=headers)
+                assert (answer.status_code, answer.json()["parameter"]) == (410, "since"), path
+                assert f"begins after serial {before}" in answer.json()["detail"], path
+            page = client.get("v1/changes").json()
+            assert (page["through"], len(page["changes"])) == (last, len(lines))
+    finally:
+        service.close()
+
+    segment = next((commands.home / "storage" / "journal" / "content" / "0001").glob("*.zst"))
+    content = bytearray(segment.read_bytes())
+    content[len(content) // 2] ^= 1
+    segment.chmod(0o644)
+    segment.write_bytes(content)
+    result = commands.run(*command)
+    assert result.exit_code == 1
+    assert f"journal/content/0001/{segment.name}" in result.stderr

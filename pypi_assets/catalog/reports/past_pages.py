@@ -125,7 +125,7 @@ class _Shown(NamedTuple):
 
 
 class _History(NamedTuple):
-    """The spans of a project's files, which say what was live and yanked at each serial up to `through`."""
+    """The spans of a project's files, from which follows what was live and yanked at each serial up to `through`."""
 
     through: int
     live: Sequence[_Span]

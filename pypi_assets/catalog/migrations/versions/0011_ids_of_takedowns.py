@@ -1,4 +1,4 @@
-"""The id of a takedown that was lifted is given to no other: what is written asks whether a newer one has come.
+"""The id of a takedown that was lifted is given to no other: a writer knows by a greater one that there is a new one.
 
 PostgreSQL's sequences hold to that by themselves.
 """
