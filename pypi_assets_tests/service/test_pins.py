@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 import pytest
 from sqlalchemy import delete, insert
 
+from pypi_assets.catalog.reports.past_pages import StoredFiles
 from pypi_assets.catalog.tables import epochs, live_intervals, yanked_intervals
 from pypi_assets.service import pins
 from pypi_assets.service.pins import Pin, parse_pin
@@ -115,6 +116,7 @@ def test_an_answer_at_a_serial_is_made_once_and_ends_with_its_epoch(changing: Pu
             patched.delattr(pins, "exact_serial")  # of what is remembered, the epoch alone is read
             again = client.get(path, headers={"Accept": "application/json"})
         assert (again.content, again.headers["etag"]) == (first.content, first.headers["etag"])
+        service.stored_files = StoredFiles()  # the spans of files are remembered too
         assert client.get(path, headers={"Accept": "text/plain"}).content != first.content
         with changing.catalog.write() as connection:
             connection.execute(insert(epochs).values(serial=10, epoch=40))
