@@ -5,7 +5,7 @@ now, and so is what only a page without an event has changed.
 """
 
 import threading
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -114,14 +114,10 @@ _Span = tuple[int, int, int | None]
 
 
 class _Shown(NamedTuple):
-    """The distributions that were live at a serial, and those that were yanked, with their spans."""
+    """The distributions of a project that were live at a serial, and the spans of those that were yanked."""
 
     live: list[int]
-    yanked: dict[int, _Span]
-
-    def only(self, ids: Collection[int]) -> "_Shown":
-        """Those of `ids` among them."""
-        return self._replace(live=[id_ for id_ in self.live if id_ in ids])
+    yanked: list[_Span]
 
 
 class _History(NamedTuple):
@@ -132,10 +128,13 @@ class _History(NamedTuple):
     yanked: Sequence[_Span]
 
     def at(self, serial: int) -> _Shown:
-        """What holds at a serial. In line, since a page can have thousands of files."""
-        live = [id_ for id_, start, end in self.live if start <= serial and (end is None or end > serial)]
-        yanked = {span[0]: span for span in self.yanked if span[1] <= serial and (span[2] is None or span[2] > serial)}
-        return _Shown(live, yanked)
+        """What holds at a serial."""
+        return _Shown([id_ for id_, _, _ in _holding(self.live, serial)], _holding(self.yanked, serial))
+
+
+def _holding(spans: Sequence[_Span], serial: int) -> list[_Span]:
+    """Those of these spans that hold at a serial. By position, since a page can have thousands of files."""
+    return [span for span in spans if span[1] <= serial and (span[2] is None or span[2] > serial)]
 
 
 class _Kept:
@@ -224,18 +223,19 @@ def page_at(
         if project is None or not _is_answered(connection, project, serial):
             return None
         kept = (stored or StoredFiles()).as_of(connection)
-        shown = kept.shown(connection, project.id, serial)
+        live, yanked = kept.shown(connection, project.id, serial)
         if is_safe:
-            shown = shown.only(_safe_now(connection, project.id, serial))
+            safe = _safe_now(connection, project.id, serial)
+            live = [id_ for id_ in live if id_ in safe]
         status = status_at(connection, project, serial)
-        if not shown.live and status is None:
+        if not live and status is None:
             return None
-        if status is None or (shown.live and status == QUARANTINED):
+        if status is None or (live and status == QUARANTINED):
             status = "active"
-        files = kept.files(connection, shown.live)
-        past = _past_contents(connection, serial, shown.live)
+        files = kept.files(connection, live)
+        past = _past_contents(connection, serial, live)
         files |= _simple_files(_replaced(connection, past))
-        for id_, is_yanked in _yanked(connection, project.id, serial, shown, files).items():
+        for id_, is_yanked in _yanked(connection, project.id, serial, yanked, files).items():
             files[id_] = files[id_]._replace(yanked=is_yanked)
         return SimplePage(
             project.normalized, status, tuple(files.values()), last_event_at(connection, project.id, serial)
@@ -288,13 +288,13 @@ def _size(history: _History) -> int:
 def _read_history(connection: Connection, project_id: int) -> _History:
     """All spans of the project's files."""
 
-    def spans(intervals: Table) -> list[_Span]:
+    def spans(intervals: Table) -> Sequence[_Span]:
         query = (
             select(distributions.c.id, intervals.c.start, intervals.c.end)  # an index has all of it
             .join(intervals, intervals.c.distribution_id == distributions.c.id)
             .where(distributions.c.project_id == project_id)
         )
-        return [(id_, start, end) for id_, start, end in bare_rows(connection, query)]
+        return bare_rows(connection, query)
 
     return _History(complete_serial(connection), spans(live_intervals), spans(yanked_intervals))
 
@@ -321,11 +321,11 @@ def _yanked(
     connection: Connection,
     project_id: int,
     serial: int,
-    shown: _Shown,
+    yanked: Iterable[_Span],
     files: Mapping[int, SimpleFile],
 ) -> dict[int, bool | str]:
     """What the page said of each of these files of a project that was yanked, by id: the reason, or True."""
-    since = {id_: (start, end) for id_, start, end in shown.yanked.values() if id_ in files}
+    since = {id_: (start, end) for id_, start, end in yanked if id_ in files}
     if not since:
         return {}
     sent = sent_values(connection, distributions.c.id, list(since))
