@@ -9,6 +9,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from pypi_assets.journal import publishing
 from pypi_assets_tests.cli.commands import Commands
 from pypi_assets_tests.cli.conftest import TwoVisits
+from pypi_assets_tests.journal.written import flip_a_bit
 
 
 def files(commands: Commands, pattern: str) -> list[Path]:
@@ -43,10 +44,7 @@ def test_a_journal_is_verified_signed_and_compared(
 def test_a_flipped_byte_is_named(commands: Commands, two_visits: TwoVisits) -> None:
     commands.done("journal", "write")
     segment = files(commands, "observed/0001/*.zst")[0]
-    content = bytearray(segment.read_bytes())
-    content[len(content) // 2] ^= 1
-    segment.chmod(0o644)
-    segment.write_bytes(bytes(content))
+    flip_a_bit(segment)
     result = commands.run("journal", "verify")
     assert result.exit_code == 1
     assert f"journal/observed/0001/{segment.name}" in result.stderr

@@ -16,6 +16,7 @@ from pypi_assets.service.service import open_service
 from pypi_assets.settings import load_settings
 from pypi_assets.storage.store import open_storage
 from pypi_assets_tests.cli.commands import PROCESS, Commands
+from pypi_assets_tests.journal.written import flip_a_bit
 from pypi_assets_tests.mirror.conftest import Origin, assert_whole
 from pypi_assets_tests.mirror.conftest import origin as origin
 from pypi_assets_tests.service.published import client_of
@@ -158,10 +159,7 @@ def test_the_journal_of_a_mirror_is_verified_and_what_its_source_pruned_is_gone(
         service.close()
 
     segment = next((commands.home / "storage" / "journal" / "content" / "0001").glob("*.zst"))
-    content = bytearray(segment.read_bytes())
-    content[len(content) // 2] ^= 1
-    segment.chmod(0o644)
-    segment.write_bytes(content)
+    flip_a_bit(segment)
     result = commands.run(*command)
     assert result.exit_code == 1
     assert f"journal/content/0001/{segment.name}" in result.stderr

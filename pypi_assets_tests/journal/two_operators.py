@@ -29,6 +29,7 @@ from pypi_assets.leveldbs.versions.input_lists import published_versions
 from pypi_assets.leveldbs.versions.leveldb_manifest import read_published
 from pypi_assets.storage.store import open_storage
 from pypi_assets_tests.builders import make_sdist, make_wheel
+from pypi_assets_tests.journal.written import flip_a_bit
 
 # ruff: noqa: T201 - it prints what it finds
 
@@ -177,9 +178,7 @@ def flip_a_byte(home: Path, drawn: random.Random) -> str:
     """Changes a byte of a segment of the stream `content`; returns its path."""
     storage = home / "storage"
     segment = drawn.choice(sorted(storage.glob("journal/content/**/*.zst")))
-    content = bytearray(segment.read_bytes())
-    content[len(content) // 2] ^= 1
-    segment.write_bytes(content)
+    flip_a_bit(segment)
     return segment.relative_to(storage).as_posix()
 
 

@@ -62,3 +62,11 @@ def plain_files(storage: Storage) -> dict[str, bytes]:
         path: zstandard.ZstdDecompressor().decompressobj().decompress(content) if path.endswith(".zst") else content
         for path, content in contents.items()
     }
+
+
+def flip_a_bit(file: Path) -> None:
+    """Changes one bit in the middle of a file."""
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    file.chmod(0o644)
+    file.write_bytes(content)
