@@ -7,6 +7,7 @@ answers join both.
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from sqlalchemy import (
+    BindParameter,
     Column,
     ColumnElement,
     Connection,
@@ -47,14 +48,16 @@ def follows_all(connection: Connection) -> bool:
     return bool(connection.scalar(select(catalog_state.c.follows_all)) is not False)
 
 
-def answered_at(connection: Connection, project_id: Column[int], serial: int) -> ColumnElement[bool]:
+def answered_at(
+    connection: Connection, project_id: Column[int], serial: int | BindParameter[int]
+) -> ColumnElement[bool]:
     """Whether the project is followed at `serial`, and is known exactly there."""
     if follows_all(connection):
         return true()
     return exists().where(followed_intervals.c.project_id == project_id, _has_answers(serial))
 
 
-def _has_answers(serial: int) -> ColumnElement[bool]:
+def _has_answers(serial: int | BindParameter[int]) -> ColumnElement[bool]:
     of = followed_intervals.c
     return and_(of.exact_from <= serial, or_(of.end.is_(None), of.end > serial))
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from typing import Any, NamedTuple
 
 from packaging.utils import canonicalize_name
-from sqlalchemy import ColumnElement, Connection, FromClause, Select, and_, func, null, or_, select
+from sqlalchemy import BindParameter, ColumnElement, Connection, FromClause, Select, and_, func, null, or_, select
 
 from pypi_assets.catalog.database import Catalog, at_a_time, bare_rows, read_by_index, sent_values, storable
 from pypi_assets.catalog.observed.followed import answered_at
@@ -121,7 +121,9 @@ _CONTENTS = (
 )
 
 
-def holds_at(start: ColumnElement[int], end: ColumnElement[int], serial: int) -> ColumnElement[bool]:
+def holds_at(
+    start: ColumnElement[int], end: ColumnElement[int], serial: int | BindParameter[int]
+) -> ColumnElement[bool]:
     """Whether an interval from `start` to `end` holds at `serial`."""
     return and_(start <= serial, or_(end.is_(None), end > serial))
 

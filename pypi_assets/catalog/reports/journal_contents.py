@@ -9,12 +9,12 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 import orjson
 from packaging.version import InvalidVersion, Version
-from sqlalchemy import Connection, exists, select
+from sqlalchemy import Connection, Integer, Select, bindparam, exists, select
 
 from pypi_assets.catalog.database import at_a_time, bare_rows, sent_values
 from pypi_assets.catalog.derived.file_updates import REPLACED
@@ -356,19 +356,25 @@ class _Comparison:
 
     def _has_others(self, root: str, project_id: int, serial: int) -> bool:
         """Whether a file of another project that is live at `serial` has a module of that top-level name."""
-        live = live_intervals.c
-        query = (
+        of = {"root": root, "project": project_id, "serial": serial}
+        return self.connection.scalar(self._others, of) is not None
+
+    @cached_property
+    def _others(self) -> Select[int]:
+        """The statement of that. It is made once: to make it takes several times as long as to run it."""
+        live, serial = live_intervals.c, bindparam("serial", type_=Integer)
+        return (
             select(distributions.c.id)
             .join(distribution_data, distribution_data.c.distribution_id == distributions.c.id)
             .join(module_roots, module_roots.c.list_id == distribution_data.c.modules_id)
             .where(
-                module_roots.c.name == root,
-                distributions.c.project_id != project_id,
+                module_roots.c.name == bindparam("root"),
+                distributions.c.project_id != bindparam("project"),
                 exists().where(live.distribution_id == distributions.c.id, holds_at(live.start, live.end, serial)),
                 answered_at(self.connection, distributions.c.project_id, serial),
             )
+            .limit(1)
         )
-        return self.connection.scalar(query.limit(1)) is not None
 
 
 _COMPARED_FACTS = ("modules", "requirements", "commands", "license", "requires_python")
