@@ -12,6 +12,7 @@ Prints the medians.
 
 import argparse
 import cProfile
+import gc
 import pstats
 import tempfile
 import time
@@ -30,6 +31,7 @@ from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.publications.dump_registry import open_range_dump, range_dump_rows
 from pypi_assets.catalog.reports.journal_records import Stream
 from pypi_assets.catalog.tables import journal_segments
+from pypi_assets.cli import OBJECTS_BETWEEN_COLLECTIONS
 from pypi_assets.cli.journal_tail import Printer
 from pypi_assets.dumps.dump_format import Row, write_rows
 from pypi_assets.journal.cursors import Cursor
@@ -203,6 +205,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--profile", action="store_true", help="show where the time goes, which takes longer")
     options = parser.parse_args()
+    gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS)  # as the commands have it
     measure(options.rows, options.repeats, with_profile=options.profile)
 
 

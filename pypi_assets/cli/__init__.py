@@ -7,6 +7,7 @@ Starting is quick, because only what a command uses is imported: here the module
 these modules what a function needs, in that function. At the top of a module of commands is only what describes them.
 """
 
+import gc
 import os
 import signal
 from importlib import import_module
@@ -23,6 +24,8 @@ from pypi_assets.inert import inert_lines
 from pypi_assets.terminal import plain, print_message
 
 INTERRUPTED = 130
+OBJECTS_BETWEEN_COLLECTIONS = 10_000
+"""Batches of records are no garbage, and to look through them at every 700 objects, as Python does, takes long."""
 _INDEX = "--index"
 _ALL_INDEXES = "all"
 _QUERY = "Query"
@@ -327,6 +330,7 @@ def main() -> None:
     from pypi_assets.inert_logs import make_logs_inert
 
     make_logs_inert()
+    gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS)
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, stop)
     try:

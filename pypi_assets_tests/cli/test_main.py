@@ -5,6 +5,7 @@ import os
 import pty
 import signal
 import subprocess
+import sys
 import threading
 from contextlib import suppress
 from pathlib import Path
@@ -591,6 +592,12 @@ def test_an_unknown_name_is_an_empty_answer_with_a_clear_sentence(commands: Comm
         result = commands.done(*arguments)
         assert (result.stdout, result.stderr) == ("", f"{sentence}\n")
         assert commands.json(*arguments) == []
+
+
+def test_the_garbage_collector_seldom_looks() -> None:
+    program = "import gc, pypi_assets.cli as of; of.cli = lambda **_: print(gc.get_threshold()[0]); of.main()"
+    printed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    assert int(printed) > 5_000
 
 
 def test_an_unexpected_exception_is_not_hidden(commands: Commands, monkeypatch: pytest.MonkeyPatch) -> None:
