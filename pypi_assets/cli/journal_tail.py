@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
+from itertools import islice
 from typing import TYPE_CHECKING, BinaryIO
 
 import click
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from pypi_assets.catalog.database import Catalog
     from pypi_assets.journal.cursors import Cursor
     from pypi_assets.journal.filters import RecordFilter
-    from pypi_assets.journal.reading import Journal, Place
+    from pypi_assets.journal.reading import Journal, Placed
 
 _POLL_S = 1.0
 """Seconds between two looks for more, with --follow."""
@@ -26,8 +27,8 @@ _SEEN_EVERY_S = 3_600.0
 """Seconds after which a consumer is recorded as seen, also where nothing came."""
 _RECORDS_AT_A_TIME = 1_000
 """How many records are written before they are flushed, and the cursor of a consumer is stored."""
-_Format = Callable[[bytes, "Place"], Sequence[bytes | memoryview]]
-"""Makes the parts of a line that is printed, of a record and its place."""
+_Format = Callable[[Sequence["Placed"]], bytes]
+"""Makes the lines that are printed of some records."""
 _COLUMNS = ("consumer", "serial", "lag_serials", "lag_seconds", "waiting", "dead", "seen")
 
 
@@ -142,7 +143,7 @@ class Printer:
     ) -> None:
         self._journal, self._wanted, self._cursor, self._out = journal, wanted, after, out
         self._catalog, self._consumer = catalog, consumer
-        self._format = _json_lines if as_json else _plain_lines
+        self._format: _Format = _json_lines if as_json else _plain_lines
         self._printed = 0
         self._stored_at = -math.inf
 
@@ -152,30 +153,22 @@ class Printer:
         from pypi_assets.journal.tailing import Scan
 
         scan = Scan(self._journal, self._cursor, self._wanted)
-        parts: list[bytes | memoryview] = []
-        count, formatted = 0, self._format()
-        for place, line in scan:
-            if line is None:
-                continue
-            parts += formatted(line, place)
-            count += 1
-            is_last = self._printed + count == limit
-            if is_last or count == _RECORDS_AT_A_TIME:
-                self._flush(parts, count, Cursor(*place))
-                parts.clear()
-                count = 0
-            if is_last:
-                return True
-        self._flush(parts, count, scan.end)
-        return False
+        wanted = ((place, line) for place, line in scan if line is not None)
+        while True:
+            most = _RECORDS_AT_A_TIME if limit is None else min(_RECORDS_AT_A_TIME, limit - self._printed)
+            some = list(islice(wanted, most))
+            is_end = len(some) < most
+            self._flush(some, scan.end if is_end else Cursor(*some[-1][0]))
+            if is_end or self._printed == limit:
+                return not is_end
 
-    def _flush(self, parts: Sequence[bytes | memoryview], count: int, cursor: "Cursor") -> None:
+    def _flush(self, some: Sequence["Placed"], cursor: "Cursor") -> None:
         from pypi_assets.catalog.publications.journal_consumers import move_consumer
 
-        if parts:
-            self._out.write(b"".join(parts))
+        if some:
+            self._out.write(self._format(some))
             self._out.flush()
-            self._printed += count
+            self._printed += len(some)
         has_moved = cursor != self._cursor or time.monotonic() > self._stored_at + _SEEN_EVERY_S
         self._cursor = cursor
         if self._catalog is not None and self._consumer is not None and has_moved:
@@ -183,26 +176,28 @@ class Printer:
             self._stored_at = time.monotonic()
 
 
-def _json_lines() -> _Format:
-    """Makes lines of records in ASCII, which no terminal takes for anything else, each with the cursor after it."""
+def _json_lines(records: Sequence["Placed"]) -> bytes:
+    """Lines in ASCII, which no terminal takes for anything else, each with the cursor after its record."""
     import orjson
 
     from pypi_assets.journal.cursors import cursor_text
 
-    def parts(line: bytes, place: "Place") -> Sequence[bytes | memoryview]:
+    parts: list[bytes | memoryview] = []
+    for place, line in records:
         if line.isascii():
-            return memoryview(line)[:-1], b',"cursor":"', cursor_text(*place), b'"}\n'
-        record = {**orjson.loads(line), "cursor": cursor_text(*place).decode()}
-        return json.dumps(record, separators=(",", ":")).encode(), b"\n"
+            parts += memoryview(line)[:-1], b',"cursor":"', cursor_text(*place), b'"}\n'
+        else:
+            record = {**orjson.loads(line), "cursor": cursor_text(*place).decode()}
+            parts += json.dumps(record, separators=(",", ":")).encode(), b"\n"
+    return b"".join(parts)
 
-    return parts
 
-
-def _plain_lines() -> _Format:
-    """Makes lines of cells with tabs between them."""
+def _plain_lines(records: Sequence["Placed"]) -> bytes:
+    """Lines of cells with tabs between them."""
     import orjson
 
-    def parts(line: bytes, _place: "Place") -> Sequence[bytes]:
+    lines = []
+    for _, line in records:
         record = orjson.loads(line)
         cells = (
             record["serial"],
@@ -212,9 +207,8 @@ def _plain_lines() -> _Format:
             record.get("version"),
             record.get("filename") or record.get("module"),
         )
-        return "\t".join(map(plain, cells)).encode(errors="replace"), b"\n"
-
-    return parts
+        lines.append("\t".join(map(plain, cells)) + "\n")
+    return "".join(lines).encode(errors="replace")
 
 
 @click.command("consumers", epilog=_example("consumers"))

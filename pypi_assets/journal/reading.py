@@ -36,8 +36,9 @@ _BEGIN = re.compile(rb'\{"serial":([0-9]+),"of_serial":[0-9]+,"ordinal":([0-9]+)
 """What each record begins with: it is found without parsing all of it."""
 Place = tuple[int, int, int]
 """The parts of a record's cursor."""
-_Placed = tuple[Place, bytes]
-_place: Callable[[_Placed], Place] = itemgetter(0)
+Placed = tuple[Place, bytes]
+"""A record as its line of JSON, with its place."""
+_place: Callable[[Placed], Place] = itemgetter(0)
 
 
 class NoJournalError(ExpectedError):
@@ -125,7 +126,7 @@ class Journal:
             )
         return (orjson.loads(line) for _, line in self.lines(after, heads, end))
 
-    def lines(self, after: Cursor, heads: Collection[Head], through: int | None = None) -> Iterator[_Placed]:
+    def lines(self, after: Cursor, heads: Collection[Head], through: int | None = None) -> Iterator[Placed]:
         """The same records as lines of JSON, each with its place. A stream that begins later than the cursor joins
         where it begins.
         """
@@ -133,7 +134,7 @@ class Journal:
         end = end if through is None else min(end, through)
         return chain.from_iterable(_merged([self._of_stream(head, after, end) for head in heads]))
 
-    def _of_stream(self, head: Head, after: Cursor, end: int) -> Iterator[list[_Placed]]:
+    def _of_stream(self, head: Head, after: Cursor, end: int) -> Iterator[list[Placed]]:
         """The records of one stream, some at a time."""
         passed, beyond, rank = (after.serial, after.rank, after.ordinal), (end + 1, -1, 0), RANKS[head.stream]
         # the segment in which the cursor's serial lies can have more records of it
@@ -161,7 +162,7 @@ class Journal:
             yield from read_blocks(self.storage, self._segment(newer, segment.number))
 
 
-def _placed(lines: Sequence[bytes], rank: int, segment: Manifest) -> list[_Placed]:
+def _placed(lines: Sequence[bytes], rank: int, segment: Manifest) -> list[Placed]:
     """The lines with their places. Raises JournalDamagedError."""
     begin = _BEGIN
     placed = [((int(match[1]), rank, int(match[2])), line) for line in lines if (match := begin(line)) is not None]
@@ -171,9 +172,9 @@ def _placed(lines: Sequence[bytes], rank: int, segment: Manifest) -> list[_Place
     return placed
 
 
-def _merged(streams: Sequence[Iterator[list[_Placed]]]) -> Iterator[list[_Placed]]:
+def _merged(streams: Sequence[Iterator[list[Placed]]]) -> Iterator[list[Placed]]:
     """What several streams have in order, in one order: some at a time, so that a record costs little."""
-    waiting: dict[int, list[_Placed]] = {number: [] for number in range(len(streams))}
+    waiting: dict[int, list[Placed]] = {number: [] for number in range(len(streams))}
     while True:
         for number, some in list(waiting.items()):
             if not some:
@@ -183,7 +184,7 @@ def _merged(streams: Sequence[Iterator[list[_Placed]]]) -> Iterator[list[_Placed
         if not waiting:
             return
         end = min(some[-1][0] for some in waiting.values())  # what comes after it can come after what is not read yet
-        merged: list[_Placed] = []
+        merged: list[Placed] = []
         for number, some in waiting.items():
             cut = bisect_right(some, end, key=_place)
             merged += some[:cut]

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from pypi_assets.cli import journal_tail
 from pypi_assets.journal.cursors import Cursor
 from pypi_assets_tests.cli.commands import PROCESS, Commands
 from pypi_assets_tests.served_index import ServedIndex
@@ -52,6 +53,21 @@ def test_every_record_in_order_and_on_from_each_cursor(commands: Commands, journ
     more(commands, journal, "2.0")
     new = lines(commands, "--since", every[-1]["cursor"])
     assert {one["version"] for one in new} == {"2.0"}
+
+
+@pytest.mark.parametrize("at_a_time", [1, 4, 1_000])
+def test_a_limit_ends_with_its_last_record_however_many_are_written_at_a_time(
+    commands: Commands, journal: ServedIndex, monkeypatch: pytest.MonkeyPatch, at_a_time: int
+):
+    every = lines(commands)
+    plain = commands.done("journal", "tail").stdout.splitlines()
+    monkeypatch.setattr(journal_tail, "_RECORDS_AT_A_TIME", at_a_time)
+    assert lines(commands) == every
+    assert commands.done("journal", "tail").stdout.splitlines() == plain
+    for limit in (1, 4, 5, len(every) - 1, len(every), len(every) + 1):
+        assert lines(commands, "--limit", limit) == every[:limit]
+    assert lines(commands, "--consumer", "mirror", "--limit", 5) == every[:5]
+    assert lines(commands, "--consumer", "mirror") == every[5:]
 
 
 def test_what_is_wanted_is_named_by_options(commands: Commands, journal: ServedIndex):
