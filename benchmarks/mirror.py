@@ -1,6 +1,6 @@
 """How long does a mirror take for its first round, compared with copying the same bytes by rclone?
 
-    python -m benchmarks.mirror [FOLDER] [--rows 100000] [--repeats 3] [--prepare]
+    python -m benchmarks.mirror [FOLDER] [--rows 100000] [--repeats 3] [--mbit 1000] [--prepare]
 
 Publishes a generated full dump (see generated.py) and a version of each dataset below FOLDER/ROWS, unless they are
 there. Python's own static server serves them on loopback, in a process of its own. Then two programs copy them, in
@@ -9,6 +9,9 @@ turns: `pypi-assets mirror run` into an empty home, in a new process, and the ba
 Prints the median of each, by the clock and of processor time, and the ratios; last, the ratio without the time that
 Python takes to load the program. The mirror compares each file with its sha256 while it copies; the baseline compares
 sizes.
+
+With `--mbit` the server sends that many megabits a second at most, over all connections together, as a line does;
+without it, as many as loopback and two programs on one machine allow.
 
 After that the LevelDBs of the mirror are read through: their records must have the content hash of the source's.
 
@@ -51,14 +54,33 @@ MIB = 1024**2
 AT_ONCE = 4
 _SERVER = """
 import sys
+import threading
+import time
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+
+class Line:  # lets so many bytes pass in a second, of all threads together
+    def __init__(self, rate):
+        self.rate, self.free_at, self.lock = rate, 0.0, threading.Lock()
+    def wait(self, size):
+        with self.lock:
+            now = time.monotonic()
+            self.free_at = max(self.free_at, now) + size / self.rate
+            pause = self.free_at - now
+        time.sleep(pause)
+
+line = Line(float(sys.argv[2]) * 125_000) if sys.argv[2:] else None
 
 class Quiet(SimpleHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True  # as static servers have it
     def log_message(self, *_):
         pass
+    def copyfile(self, source, target):
+        while chunk := source.read(256 * 1024):
+            if line:
+                line.wait(len(chunk))
+            target.write(chunk)
 
 server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=sys.argv[1]))
 print(server.server_port, flush=True)
@@ -87,9 +109,10 @@ def prepare(folder: Path, rows: int) -> Storage:
 
 
 @contextmanager
-def served(folder: Path) -> Iterator[str]:
-    """Python's static server over a folder; yields its URL."""
-    with subprocess.Popen([sys.executable, "-c", _SERVER, str(folder)], stdout=subprocess.PIPE, text=True) as process:
+def served(folder: Path, mbit: int | None = None) -> Iterator[str]:
+    """Python's static server over a folder, at most so fast; yields its URL."""
+    command = [sys.executable, "-c", _SERVER, str(folder), *([str(mbit)] if mbit else [])]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:
             yield f"http://127.0.0.1:{process.stdout.readline().strip()}"
@@ -150,12 +173,12 @@ def _copy(url: str, target: Path) -> None:
         shutil.copyfileobj(source, copy, MIB)
 
 
-def measure(storage: Storage, folder: Path, repeats: int, scratch: Path) -> None:
+def measure(storage: Storage, folder: Path, repeats: int, scratch: Path, mbit: int | None) -> None:
     """Prints the figures."""
     stored = [one for one in storage.list() if not one.path.startswith("published/")]
     size = sum(one.size for one in stored)
     times: dict[str, list[Taken]] = {"mirror": [], "copy": [], "loading": []}
-    with served(folder) as url:
+    with served(folder, mbit) as url:
         for _ in range(repeats):
             for target in ("copy", "mirror"):
                 shutil.rmtree(scratch / target, ignore_errors=True)
@@ -190,6 +213,7 @@ def main() -> None:
     parser.add_argument("folder", nargs="?", type=Path)
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--mbit", type=int, metavar="N", help="megabits a second that the server sends at most")
     parser.add_argument("--prepare", action="store_true")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
@@ -197,7 +221,7 @@ def main() -> None:
         folder.mkdir(parents=True, exist_ok=True)
         storage = prepare(folder, given.rows)
         if not given.prepare:
-            measure(storage, folder, given.repeats, Path(scratch))
+            measure(storage, folder, given.repeats, Path(scratch), given.mbit)
 
 
 if __name__ == "__main__":
