@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import orjson
 from packaging.version import InvalidVersion, Version
-from sqlalchemy import Connection, Integer, Select, bindparam, exists, select
+from sqlalchemy import BindParameter, Connection, Select, bindparam, exists, select
 
 from pypi_assets.catalog.database import at_a_time, bare_rows, sent_values
 from pypi_assets.catalog.derived.file_updates import REPLACED
@@ -362,7 +362,8 @@ class _Comparison:
     @cached_property
     def _others(self) -> Select[int]:
         """The statement of that. It is made once: to make it takes several times as long as to run it."""
-        live, serial = live_intervals.c, bindparam("serial", type_=Integer)
+        live = live_intervals.c
+        serial: BindParameter[int] = bindparam("serial")
         return (
             select(distributions.c.id)
             .join(distribution_data, distribution_data.c.distribution_id == distributions.c.id)
