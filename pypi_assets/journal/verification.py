@@ -138,7 +138,7 @@ def checked_lines(storage: Storage, segment: Manifest) -> Iterator[bytes]:
             lines = io.BufferedReader(reader, _BUFFER_BYTES)
             while line := lines.readline(MOST_LINE_BYTES):
                 number += 1
-                problem, place = _next_place(segment, place, line)
+                problem, place = next_place(segment, place, line)
                 if problem is not None:
                     raise _FaultError(Fault(path, problem, number, offset))
                 digest.update(line)
@@ -158,7 +158,7 @@ def checked_lines(storage: Storage, segment: Manifest) -> Iterator[bytes]:
         raise _FaultError(Fault(path, f"{found}, not {segment.records} of {segment.content_bytes}"))
 
 
-def _next_place(segment: Manifest, last: tuple[int, int], line: bytes) -> tuple[str | None, tuple[int, int]]:
+def next_place(segment: Manifest, last: tuple[int, int], line: bytes) -> tuple[str | None, tuple[int, int]]:
     """What is wrong with a line that follows a record at the place `last` (None: nothing), and its place: its serial,
     and the ordinal of the next record at that serial."""
     match = _PLACE.match(line)

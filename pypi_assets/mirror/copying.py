@@ -4,6 +4,7 @@ So a file that is there is whole, and a kill leaves nothing but whole files. Whi
 """
 
 import hashlib
+import io
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
@@ -11,10 +12,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import BinaryIO
 
+import orjson
 import zstandard
 
+from pypi_assets.journal.segment_files import MOST_LINE_BYTES, segment_path
 from pypi_assets.journal.segment_files import Manifest as Segment
-from pypi_assets.journal.segment_files import segment_path
+from pypi_assets.journal.verification import next_place
 from pypi_assets.mirror.errors import RefusedSourceError, SourceError, VanishedError, WrongContentError
 from pypi_assets.mirror.sources import Source
 from pypi_assets.mirror.wanted import WantedFile
@@ -139,15 +142,26 @@ def _await(copies: Collection[Future[None]]) -> None:
 
 
 def check_segment(local: BinaryIO, segment: Segment, name: str) -> None:
-    """Raises WrongContentError where a compressed segment is not what its manifest names; keeps little in memory."""
+    """Raises WrongContentError where a compressed segment is not what its manifest names, or has what is no record in
+    its place: others are sent its lines as they are. Keeps as much in memory as one record.
+    """
     digest, size, records = hashlib.sha256(), 0, 0
+    place = (segment.serials.start, 0)
+    longest = min(segment.content_bytes + 1, MOST_LINE_BYTES)
     try:
         decompressor = zstandard.ZstdDecompressor(max_window_size=_MOST_WINDOW_BYTES)
         with decompressor.stream_reader(local, read_across_frames=True, closefd=False) as reader:
-            while size <= segment.content_bytes and (chunk := reader.read(READ_BUFFER_BYTES)):
-                digest.update(chunk)
-                size += len(chunk)
-                records += chunk.count(b"\n")
+            lines = io.BufferedReader(reader, READ_BUFFER_BYTES)
+            while size <= segment.content_bytes and (line := lines.readline(longest)):
+                digest.update(line)
+                size += len(line)
+                records += 1
+                problem, place = next_place(segment, place, line)
+                if problem is not None:
+                    raise WrongContentError(f"{name}, record {records}: {problem}")
+                orjson.loads(line)
+    except orjson.JSONDecodeError as error:
+        raise WrongContentError(f"{name}, record {records}: it is no JSON: {error}") from error
     except zstandard.ZstdError as error:
         raise WrongContentError(f"{name} is no segment: {error}") from error
     if (size, records, digest.hexdigest()) != (segment.content_bytes, segment.records, segment.sha256):

@@ -53,9 +53,15 @@ def described(serials: SerialRange, text: str) -> tuple[str, int, int, str]:
     return f"{serials.key}.{digest[:16]}.jsonl.zst", text.count("\n"), len(text), digest
 
 
+def record(serial: int, kind: str) -> str:
+    return f'{{"serial":{serial},"of_serial":{serial},"ordinal":0,"stream":"index","kind":"{kind}"}}\n'
+
+
 def texts(count: int, other_from: int | None = None) -> list[str]:
+    """A record for each segment, the first one of its serials; from the segment `other_from` on another one."""
     return [
-        f"{number}{'x' if other_from is not None and number >= other_from else ''}\n" for number in range(1, count + 1)
+        record((number - 1) * WIDTH + 1, "x" if other_from is not None and number >= other_from else "ignored")
+        for number in range(1, count + 1)
     ]
 
 
@@ -67,7 +73,7 @@ def follow(source: Storage, head: Head, held: Storage) -> None:
 def test_a_stream_is_followed_and_goes_on() -> None:
     held = open_storage("memory:///")
     for count in (0, 1, 1, 3, 200):
-        source, head = chain(texts(count), opened="open\n")
+        source, head = chain(texts(count), opened=record(count * WIDTH + 1, "ignored"))
         follow(source, head, held)
         assert read_head(held, "index") == head
         published = {one.path: source.get(one.path) for one in source.list()}

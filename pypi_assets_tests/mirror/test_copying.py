@@ -106,7 +106,11 @@ def test_what_refuses_the_source_counts_more_than_what_is_transient(served: Stat
         copying(served, tmp_path).files([wanted("gone", b"good"), wanted("bad", b"good")])
 
 
-LINES = b'{"serial":1}\n{"serial":2}\n'
+def line(serial: int, ordinal: int = 0, rest: bytes = b'"kind":"ignored"}') -> bytes:
+    return b'{"serial":%d,"of_serial":%d,"ordinal":%d,"stream":"index",%b\n' % (serial, serial, ordinal, rest)
+
+
+LINES = line(1) + line(2)
 
 
 def segment(content: bytes = LINES, records: int = 2) -> Manifest:
@@ -129,6 +133,17 @@ def test_a_segment_is_compared_with_the_hash_of_its_records(served: StaticFiles,
             check_segment(io.BytesIO(content), segment(), "it")
     with pytest.raises(WrongContentError):
         check_segment(io.BytesIO(zstandard.compress(LINES)), segment(records=3), "it")
+    for content, problem in (
+        (line(1) + line(2, rest=b'"kind":"ign}'), "record 2: it is no JSON"),
+        (line(1) + line(2, rest=b'"kind":' + b"[" * 5_000 + b"}"), "record 2: it is no JSON"),
+        (line(1) + line(2, rest=b'"kind":"\xff"}'), "record 2: it is no JSON"),
+        (line(1) + line(3, 1), "record 2: its ordinal is 1"),
+        (line(2) + line(1), "record 2: its serial 1 comes after 2"),
+        (line(1) + line(10), "record 2: its serial 10 is not in 0-9"),
+        (line(1) + b'{"serial":2}\n', "record 2: it is no record"),
+    ):
+        with pytest.raises(WrongContentError, match=problem):
+            check_segment(io.BytesIO(zstandard.compress(content)), segment(content), "it")
     wide = zstandard.ZstdCompressor(
         compression_params=zstandard.ZstdCompressionParameters(window_log=27, compression_level=1)
     ).compressobj()
