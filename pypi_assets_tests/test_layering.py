@@ -38,7 +38,7 @@ MAY_IMPORT = {
     "dumps": {"catalog", "storage"},
     "leveldbs": {"dumps", "storage", "catalog", "distributions"},
     "parquet": {"dumps", "storage", "catalog"},
-    "journal": {"dumps", "storage", "catalog", "index"},
+    "journal": {"dumps", "storage", "catalog", "distributions", "index"},
     "lookup": {"leveldbs", "dumps", "catalog", "distributions", "storage", "locations", "locks"},
     "export": {"lookup", "locks", "distributions"},
     "mirror": {"journal", "leveldbs", "dumps", "catalog", "storage", "index"},

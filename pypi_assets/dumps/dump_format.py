@@ -25,6 +25,8 @@ _DAMAGE: tuple[type[Exception], ...] = (
     EOFError,
     orjson.JSONDecodeError,
     msgspec.DecodeError,
+    RecursionError,
+    UnicodeDecodeError,
     cast("type[Exception]", igzip_lib.IsalError),
 )
 

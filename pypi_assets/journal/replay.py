@@ -10,7 +10,7 @@ the last manifest of each stream is remembered.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, TypedDict, cast
+from itertools import chain
 
 import msgspec
 import orjson
@@ -30,11 +30,12 @@ from pypi_assets.catalog.publications.dump_rows import CONTENT
 from pypi_assets.catalog.publications.journal_consumers import find_consumer, put_consumer
 from pypi_assets.catalog.reports.journal_records import GAP, Record, Stream
 from pypi_assets.dumps.dump_manifest import Manifest, committed_directories, read_manifest
-from pypi_assets.dumps.dump_reader import iter_dump
+from pypi_assets.dumps.dump_reader import iter_rows
 from pypi_assets.errors import ExpectedError
 from pypi_assets.journal.cursors import RANKS, Cursor
 from pypi_assets.journal.reading import Journal, Place
-from pypi_assets.journal.segment_files import Head
+from pypi_assets.journal.replayed_types import RecordError, decode_record, decode_row
+from pypi_assets.journal.segment_files import Head, JournalDamagedError
 from pypi_assets.storage.root_owner import OWNER
 from pypi_assets.storage.store import Storage
 
@@ -43,15 +44,7 @@ BATCH_RECORDS = 10_000
 STEP_RECORDS = 1_000_000
 """Once these are entered, the catalog answers up to what was reached, and the replay goes on."""
 Progress = Callable[[int], None]
-_CONTENT_RANK = RANKS[Stream.CONTENT]
-_PLACE_FIELDS = ("serial", "of_serial", "stream", "kind", "cause", "project", "normalized", "filename", "sha256")
-_CONTENT_FIELDS: Any = TypedDict(  # type: ignore[misc]
-    "_CONTENT_FIELDS",
-    dict.fromkeys((*_PLACE_FIELDS, *CONTENT), Any) | dict.fromkeys(("requires_dist", "modules"), msgspec.Raw),
-    total=False,
-)
-"""What is entered of a record of the content stream. Its long lists are stored as they are."""
-_decode_content = msgspec.json.Decoder(_CONTENT_FIELDS).decode
+_STREAMS = tuple(RANKS)
 _CONTENT_DEFAULTS = {"provides_extra": [], "stubs": [], "left_out": 0}
 
 
@@ -223,9 +216,10 @@ class _Replaying:
     def take_dump(self, storage: Storage) -> None:
         """Enters the rows of the dump that it begins with."""
         directory = self.position.dump or ""
-        is_of_scopes = read_manifest(storage, directory).followed_projects is not None
+        manifest = read_manifest(storage, directory)
+        is_of_scopes = manifest.followed_projects is not None
         serial = self.position.after.serial
-        for row in iter_dump(storage, directory):
+        for row in chain.from_iterable(iter_rows(storage, directory, file, decode_row) for file in manifest.files):
             for record in _records_of(row, serial, is_of_scopes=is_of_scopes):
                 self._waiting.add(record)
             self._waiting.log.clear()  # what led to them is not known
@@ -237,7 +231,10 @@ class _Replaying:
 
     def take(self, place: Place, line: bytes) -> None:
         """Takes the next record of the journal, as its line of JSON."""
-        record = _decoded(place, line)
+        try:
+            record = decode_record(place, line)
+        except RecordError as error:
+            raise JournalDamagedError(f"{_named(place)} is not one that this version reads: {error}") from error
         if self._waiting_count >= BATCH_RECORDS or self._waiting.is_full_for(record):
             self._enter()
         self._waiting.add(record)
@@ -287,7 +284,11 @@ class _Replaying:
             enter_records(connection, records, self.position.events_since)
             self._keep(connection, self.position)
 
-        self.catalog.transact(work)
+        try:
+            self.catalog.transact(work)
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            last = "the full dump" if self._last is None else _named(self._last)
+            raise JournalDamagedError(f"a record up to {last} has no list of texts: {error}") from error
         self.count += count
         if self.progress is not None:
             self.progress(self.count)
@@ -296,9 +297,9 @@ class _Replaying:
         put_consumer(connection, CONSUMER, position.encode(), position.after.serial, self.catalog.clock())
 
 
-def _decoded(place: Place, line: bytes) -> Record:
-    record = _decode_content(line) if place[1] == _CONTENT_RANK else orjson.loads(line)
-    return cast("Record", record)
+def _named(place: Place) -> str:
+    serial, rank, ordinal = place
+    return f"record {ordinal} of the journal's stream {_STREAMS[rank]} at serial {serial}"
 
 
 def _records_of(row: Record, serial: int, *, is_of_scopes: bool) -> Iterator[Record]:

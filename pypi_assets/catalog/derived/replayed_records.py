@@ -10,10 +10,10 @@ from itertools import pairwise
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, bindparam, delete, exists, func, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, exists, func, insert, literal, select, update
 
 from pypi_assets.catalog.counters import add_counts, read_counts
-from pypi_assets.catalog.database import at_a_time, insert_missing, lock_rows, sent_rows, upsert
+from pypi_assets.catalog.database import at_a_time, insert_missing, lock_rows, sent_rows, sent_values, upsert
 from pypi_assets.catalog.derived.file_history import UNEXPLAINED
 from pypi_assets.catalog.derived.file_updates import REPLACED
 from pypi_assets.catalog.derived.recompute import UNEXPLAINED_CHANGES
@@ -27,7 +27,7 @@ from pypi_assets.catalog.reads.name_lists import store_list_contents
 from pypi_assets.catalog.reads.past_generations import keep_past_generations
 from pypi_assets.catalog.reads.read_outcomes import READ_LATE, Outcome
 from pypi_assets.catalog.reads.shared_details import RecordDetails, store_shared_details
-from pypi_assets.catalog.reads.stored_json import from_json, to_json
+from pypi_assets.catalog.reads.stored_json import to_json
 from pypi_assets.catalog.tables import (
     broken_entries,
     catalog_state,
@@ -143,10 +143,12 @@ def _enter_rows(
     before = _stored_files(connection, records.observed.keys() | records.content.keys(), ids)
     unread = _enter_files(connection, records.observed, records.replaced_at, ids, before)
     files = before | _stored_files(connection, records.observed.keys(), ids)
-    _enter_contents(connection, records.content, files, unread)
+    # what was observed of a file can have been taken down, and what was read of it not
+    _enter_contents(connection, {key: one for key, one in records.content.items() if key in files}, files, unread)
     rows = [
         {"distribution_id": files[key].id, "serial": serial, "cause": cause, "logged_serial": logged}
         for key, serial, cause, logged in records.log
+        if key in files
     ]
     insert_missing(connection, changes, [row for row in rows if row["cause"] != UNEXPLAINED])
     unexplained = insert_missing(connection, changes, [row for row in rows if row["cause"] == UNEXPLAINED])
@@ -295,6 +297,7 @@ def _enter_contents(
         for key, content in contents.items()
         if content["sha256"] == files[key].sha256 or None in {content["sha256"], files[key].sha256}
     }
+    _begin_contents(connection, [files[key].id for key in unread])
     hashes = [
         {"of_id": files[key].id, "read_sha256": content["sha256"]}
         for key, content in read.items()
@@ -339,9 +342,25 @@ def _enter_contents(
     upsert(connection, distribution_data, rows, key=("distribution_id",), update=_DATA)
 
 
+def _begin_contents(connection: Connection, ids: Sequence[int]) -> None:
+    """Gives those of these files a row that have none: rows are locked before names and details, and new ones are."""
+    of, data = distributions.c, distribution_data.c
+    sent = sent_values(connection, of.id, ids)
+    without = (
+        select(of.id, literal(Outcome.PENDING.value))
+        .select_from(sent)
+        .join(distributions, of.id == sent.c.value)
+        .where(~exists().where(data.distribution_id == of.id))
+    )
+    connection.execute(insert(distribution_data).from_select([data.distribution_id, data.outcome], without))
+
+
+_decode_names = msgspec.json.Decoder(list[str] | None).decode
+
+
 class _ListContents:
     """Lists of names as `to_json` writes them, from records whose lists are decoded, or not yet: files of one release
-    have the same ones."""
+    have the same ones. Raises msgspec.DecodeError where one is no list of names."""
 
     def __init__(self) -> None:
         self._known: dict[bytes, bytes | None] = {}
@@ -351,7 +370,7 @@ class _ListContents:
             return None if names is None else to_json(names)
         raw = bytes(names)
         if raw not in self._known:
-            found = from_json(raw)
+            found = _decode_names(raw)
             self._known[raw] = None if found is None else to_json(found)
         return self._known[raw]
 

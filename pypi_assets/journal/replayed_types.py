@@ -1,0 +1,207 @@
+"""What a replay reads of records and of rows of dumps, with the types and bounds that a catalog takes.
+
+A journal can come from anywhere: what no catalog would have written is refused by name. What a record has beyond that
+is left out, and a record of a kind that enters nothing is left alone.
+"""
+
+import math
+from collections.abc import Collection, Iterable, Mapping
+from typing import Annotated, Any, TypedDict, cast
+
+import msgspec
+from packaging.utils import canonicalize_name
+
+from pypi_assets.catalog.database import storable
+from pypi_assets.catalog.publications.dump_rows import CONTENT
+from pypi_assets.catalog.reads.read_outcomes import Outcome
+from pypi_assets.catalog.reports.journal_records import GAP, Record, Stream
+from pypi_assets.distributions.record import DistributionKind
+from pypi_assets.index.models import LONGEST_ACTION, LONGEST_NAME
+from pypi_assets.journal.cursors import RANKS
+from pypi_assets.journal.reading import Place
+
+_MOST, _MOST_SMALL = 2**63 - 1, 2**31 - 1
+Count = Annotated[int, msgspec.Meta(ge=0, le=_MOST)]
+Number = Annotated[int, msgspec.Meta(ge=-_MOST, le=_MOST)]
+Name = Annotated[str, msgspec.Meta(max_length=LONGEST_NAME)]
+Short = Annotated[str, msgspec.Meta(max_length=64)]
+Texts = list[str]
+Span = tuple[Count, Count | None]
+
+
+class RecordError(msgspec.ValidationError):
+    """A record, or a row, is none that a catalog would have written; the text has why."""
+
+
+class _Placed(TypedDict):
+    serial: Count
+    of_serial: Count
+    ordinal: Count
+    stream: str
+    kind: str
+
+
+class _IndexRecord(_Placed, total=False):
+    at: Number | None
+    project: Name | None
+    normalized: Name | None
+    version: Name | None
+    action: Annotated[str, msgspec.Meta(max_length=LONGEST_ACTION)]
+    until: Count
+    problem: str
+    content: str
+    digest: Short
+
+
+class _Facts(TypedDict, total=False):
+    """What a page shows of a file."""
+
+    url: str | None
+    sha256: Short | None
+    size: Count | None
+    uploaded_at: str | None
+    requires_python: str | None
+    yanked_reason: str | None
+    core_metadata_sha256: Short | None
+    project_status: Short | None
+
+
+class _ObservedRecord(_Placed, _Facts, total=False):
+    project: Name | None
+    normalized: Name | None
+    version: Name
+    filename: Name
+    cause: Short
+    until: Count
+    distribution_kind: DistributionKind
+    generation: Annotated[int, msgspec.Meta(ge=1, le=_MOST_SMALL)]
+    live: list[Span]
+    yanked: list[Span]
+    followed: list[tuple[Count, Count | None, Count]]
+
+
+class _Content(TypedDict, total=False):
+    """What was read of a file. The long lists stay as they are: files of one release have the same ones."""
+
+    outcome: Outcome
+    error_kind: Short | None
+    extractor_version: Annotated[int, msgspec.Meta(ge=0, le=_MOST_SMALL)] | None
+    metadata_version: str | None
+    requires_python: str | None
+    requires_dist: msgspec.Raw
+    provides_extra: Texts
+    modules: msgspec.Raw
+    modules_by: str | None
+    modules_grade: str | None
+    requires_by: str | None
+    stubs: Texts
+    left_out: Count
+    summary: str | None
+    license_expression: str | None
+    license: str | None
+    license_classifiers: Texts | None
+    console_scripts: Texts | None
+    gui_scripts: Texts | None
+    entry_point_groups: Texts | None
+    project_urls: Texts | None
+    import_names: Texts | None
+    notes: Texts | None
+    start_up_paths: Texts | None
+
+
+class _ContentRecord(_Placed, _Content, total=False):
+    project: Name | None
+    normalized: Name | None
+    version: Name
+    filename: Name
+    cause: Short
+    sha256: Short | None
+
+
+class _Row(_Facts, _Content, total=False):
+    project: Name
+    normalized: Name
+    version: Name
+    filename: Name
+    kind: DistributionKind
+    live_since: Count
+    yanked: bool
+
+
+_DECODE = {
+    RANKS[stream]: msgspec.json.Decoder(cast("Any", of)).decode
+    for stream, of in (
+        (Stream.INDEX, _IndexRecord),
+        (Stream.OBSERVED, _ObservedRecord),
+        (Stream.CONTENT, _ContentRecord),
+    )
+}
+_decode_row = msgspec.json.Decoder(cast("Any", _Row)).decode
+_NAMED = ("project", "normalized")
+_FILE = (*_NAMED, "version", "filename", "cause")
+_NEEDED: Mapping[int, Mapping[str, Collection[str]]] = {
+    RANKS[Stream.INDEX]: {"action": (*_NAMED, "at"), "problem": ("content", "digest")},
+    RANKS[Stream.OBSERVED]: {
+        "filename": (*_FILE, "distribution_kind", "generation", "live", "yanked", *_Facts.__annotations__)
+    },
+    RANKS[Stream.CONTENT]: {"outcome": (*_FILE, "sha256", *CONTENT)},
+}
+"""By stream and the field that shows what a record enters: the fields that it has then."""
+_ROW_NEEDED = (*_NAMED, "version", "filename", "kind", "live_since", "yanked", "outcome")
+
+
+def decode_record(place: Place, line: bytes) -> Record:
+    """A line of the journal, which was found at `place`, as far as it is entered. Raises RecordError."""
+    record = _decoded(_DECODE[place[1]], line)
+    if (record["serial"], RANKS.get(record["stream"]), record["ordinal"]) != place:
+        raise RecordError("it has two places")
+    if record["kind"] == GAP and record.get("until", 0) <= record["serial"]:
+        raise RecordError("a gap does not end after it begins")
+    for marker, needed in _NEEDED[place[1]].items():
+        if marker in record:
+            _require(record, needed)
+            break
+    else:
+        return record
+    for name in ("live", "yanked", "followed"):
+        if not _are_in_order(record.get(name, ())):
+            raise RecordError(f"the intervals of {name} are not in order")
+    if record.get("at", 0) is None:
+        raise RecordError("it has no time")
+    return record
+
+
+def decode_row(line: bytes) -> dict[str, Any]:
+    """A line of a full dump, as far as it is entered. Raises RecordError."""
+    row = _decoded(_decode_row, line)
+    _require(row, _ROW_NEEDED)
+    return row
+
+
+def _decoded(decode: Any, line: bytes) -> Record:
+    try:
+        record: Record = decode(line)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise RecordError(str(error)) from error
+    if b"\\u0000" in line:  # no database takes that character in a text, and an index's own are replaced as well
+        return {name: storable(value) if isinstance(value, str) else value for name, value in record.items()}
+    return record
+
+
+def _require(record: Record, needed: Collection[str]) -> None:
+    if missing := sorted(set(needed) - record.keys()):
+        raise RecordError(f"it has no {missing[0]}")
+    if "project" in needed and (
+        record["project"] is None or canonicalize_name(record["project"]) != record["normalized"]
+    ):
+        raise RecordError(f"the name {record['project']!r:.100} is not normalized as {record['normalized']!r:.100}")
+
+
+def _are_in_order(spans: Iterable[tuple[int, int | None, Any] | tuple[int, int | None]]) -> bool:
+    """Whether no interval is empty, and none begins before the one before it has ended."""
+    free_from: float = 0
+    for start, end, *_ in spans:
+        if start < free_from or (end is not None and end <= start):
+            return False
+        free_from = math.inf if end is None else end
+    return True

@@ -1,0 +1,283 @@
+"""Records and rows that no catalog would have written: a replay refuses each by name, or enters what a catalog can."""
+
+import gzip
+import random
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pypi_assets.catalog.database import Catalog, open_catalog
+from pypi_assets.catalog.ledger.range_ledger import complete_serial
+from pypi_assets.catalog.ledger.serial_range import SerialRange
+from pypi_assets.catalog.reports.journal_records import TAKEN_DOWN, Stream
+from pypi_assets.dumps.dump_format import DumpDamagedError, read_rows
+from pypi_assets.errors import ExpectedError
+from pypi_assets.journal.cursors import Cursor
+from pypi_assets.journal.reading import Journal
+from pypi_assets.journal.replay import replay
+from pypi_assets.journal.replayed_types import RecordError, decode_row
+from pypi_assets.journal.segment_files import (
+    Head,
+    JournalDamagedError,
+    Manifest,
+    write_head,
+    write_lines,
+    write_manifest,
+)
+from pypi_assets.journal.verification import verify_stream
+from pypi_assets.storage.root_owner import require_owner
+from pypi_assets.storage.store import Storage, open_storage
+from pypi_assets_tests.databases import sqlite_database
+from pypi_assets_tests.examples import examples
+from pypi_assets_tests.journal.replayed import answers_at
+from pypi_assets_tests.journal.written import journaled_index
+
+INDEX_URL = "https://index.example.org/simple/"
+Lines = dict[Stream, list[bytes]]
+VALUES: list[Any] = [
+    *(None, True, -1, 0, 2**31, 2**63 - 1, 2**63, 1.5),
+    *("", "x", "\0", "a\0b", "\U0001f600", "x" * 70_000),
+    *([], [None], ["x", 1], [[]], [[5, 3]], [[0, None], [1, 2]], [[1, 2, 3]], [["a", "b"]], {}, {"a": {"b": []}}),
+]
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Lines:
+    """The lines of a journal with a history, of all kinds of records."""
+    with journaled_index(tmp_path_factory.mktemp("written")) as one:
+        journal = Journal(one.storage)
+        return {
+            stream: [line for _, line in journal.lines(Cursor.after_serial(0), [journal.head(stream.value)])]
+            for stream in Stream
+        }
+
+
+def journal_of(lines: Lines) -> Storage:
+    """A journal of these lines, as an operator would have it who writes what it likes: hashes and chains are right."""
+    storage = open_storage("memory:///")
+    require_owner(storage, INDEX_URL)
+    through = max(orjson.loads(line)["serial"] for line in lines[Stream.INDEX])
+    for stream, of_stream in lines.items():
+        manifest = Manifest.of(write_lines(storage, stream, 1, SerialRange(0, through), of_stream), 1, None)
+        write_manifest(storage, manifest)
+        write_head(storage, Head(stream.value, 1, 0, through, 1, manifest.digest))
+    return storage
+
+
+def with_changed(lines: Lines, stream: Stream, number: int, fields: dict[str, object]) -> Lines:
+    """The lines with other fields of one record; `...` leaves a field out."""
+    record = orjson.loads(lines[stream][number]) | fields
+    changed = orjson.dumps({name: value for name, value in record.items() if value is not ...})
+    return lines | {stream: [*lines[stream][:number], changed, *lines[stream][number + 1 :]]}
+
+
+def first(lines: Lines, stream: Stream, field: str) -> int:
+    """The number of the first record with that field."""
+    return next(number for number, line in enumerate(lines[stream]) if field in orjson.loads(line))
+
+
+def test_what_was_written_is_replayed(written: Lines, catalog: Catalog) -> None:
+    done = replay(journal_of(written), catalog)
+    assert done.records == sum(map(len, written.values()))
+    assert answers_at(catalog, done.through)
+
+
+@pytest.mark.parametrize(
+    ("stream", "field", "value", "problem"),
+    [
+        (Stream.INDEX, "action", 5, "Expected `str`, got `int` - at `$.action`"),
+        (Stream.INDEX, "action", "x" * 2_001, "length <= 2000"),
+        (Stream.INDEX, "project", None, "the name None is not normalized"),
+        (Stream.INDEX, "normalized", "Another", "is not normalized as 'Another'"),
+        (Stream.INDEX, "at", None, "it has no time"),
+        (Stream.INDEX, "at", 2**63, "`$.at`"),
+        (Stream.INDEX, "stream", "content", "it has two places"),
+        (Stream.INDEX, "kind", "gap", "a gap does not end after it begins"),
+        (Stream.OBSERVED, "filename", "x" * 513, "length <= 512"),
+        (Stream.OBSERVED, "version", None, "Expected `str`, got `null`"),
+        (Stream.OBSERVED, "generation", 0, "`int` >= 1"),
+        (Stream.OBSERVED, "size", 2**63, "`$.size`"),
+        (Stream.OBSERVED, "sha256", "0" * 65, "length <= 64"),
+        (Stream.OBSERVED, "distribution_kind", "exe", "Invalid enum value 'exe'"),
+        (Stream.OBSERVED, "live", [[9, 3]], "the intervals of live are not in order"),
+        (Stream.OBSERVED, "live", [[1, None], [3, 4]], "the intervals of live are not in order"),
+        (Stream.OBSERVED, "yanked", [[3]], "length 2"),
+        (Stream.OBSERVED, "live", ..., "it has no live"),
+        (Stream.CONTENT, "outcome", "unheard of", "Invalid enum value"),
+        (Stream.CONTENT, "extractor_version", -1, ">= 0"),
+        (Stream.CONTENT, "stubs", None, "Expected `array`, got `null`"),
+        (Stream.CONTENT, "summary", ..., "it has no summary"),
+        (Stream.CONTENT, "notes", ["x", 3], "`$.notes[1]`"),
+    ],
+)
+def test_each_wrong_field_is_named_with_its_record(
+    written: Lines, sqlite_catalog: Catalog, stream: Stream, field: str, value: object, problem: str
+) -> None:
+    number = first(written, stream, field)
+    record = orjson.loads(written[stream][number])
+    with pytest.raises(JournalDamagedError) as refused:
+        replay(journal_of(with_changed(written, stream, number, {field: value})), sqlite_catalog)
+    assert problem in str(refused.value)
+    assert f"record {record['ordinal']} of the journal's stream {stream.value} at serial {record['serial']}" in str(
+        refused.value
+    )
+
+
+@pytest.mark.parametrize("value", ["names", 3, {"a": 1}, ["a", 3], [["a"]]])
+@pytest.mark.parametrize("field", ["requires_dist", "modules"])
+def test_a_list_of_names_is_one(written: Lines, sqlite_catalog: Catalog, field: str, value: object) -> None:
+    number = first(written, Stream.CONTENT, field)
+    with pytest.raises(JournalDamagedError, match="has no list of texts"):
+        replay(journal_of(with_changed(written, Stream.CONTENT, number, {field: value})), sqlite_catalog)
+
+
+@pytest.mark.parametrize(
+    ("stream", "field"),
+    [(Stream.OBSERVED, "url"), (Stream.OBSERVED, "requires_python"), (Stream.CONTENT, "metadata_version")],
+)
+def test_a_text_that_no_database_takes_is_entered_as_that_of_an_index(
+    written: Lines, catalog: Catalog, stream: Stream, field: str
+) -> None:
+    changed = written
+    for number in (number for number, line in enumerate(written[stream]) if field in orjson.loads(line)):
+        changed = with_changed(changed, stream, number, {field: "a\0b"})
+    done = replay(journal_of(changed), catalog)
+    shown = {str(row.get(field)) for row in answers_at(catalog, done.through) or ()}
+    assert "a\ufffdb" in shown
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"",
+        b"[]",
+        b"{",
+        b'{"serial":1,"of_serial":1,"ordinal":0,"stream":"index","kind":"x","at":' + b"[" * 100_000,
+        b'{"serial":1,"of_serial":1,"ordinal":0,"stream":"index","kind":"\xff"}',
+        b'{"serial":1,"of_serial":1,"ordinal":0,"stream":"index","kind":"\\ud800"}',
+        b'{"serial":1,"of_serial":1,"ordinal":0,"stream":"index","kind":"ignored","serial":2}',
+        b'{"serial":1,"of_serial":1,"ordinal":0}',
+    ],
+)
+def test_a_line_that_is_no_record_is_refused(written: Lines, sqlite_catalog: Catalog, line: bytes) -> None:
+    lines = written | {Stream.INDEX: [line, *written[Stream.INDEX]]}
+    storage = journal_of(written)
+    through = Journal(storage).head(Stream.INDEX.value).end
+    manifest = Manifest.of(write_lines(storage, Stream.INDEX, 1, SerialRange(0, through), lines[Stream.INDEX]), 1, None)
+    write_manifest(storage, manifest)
+    write_head(storage, Head(Stream.INDEX.value, 1, 0, through, 1, manifest.digest))
+    with pytest.raises(JournalDamagedError):
+        replay(storage, sqlite_catalog)
+
+
+def test_a_file_whose_observed_records_were_taken_down_is_left_out(written: Lines, catalog: Catalog) -> None:
+    name = orjson.loads(written[Stream.OBSERVED][first(written, Stream.OBSERVED, "filename")])["filename"]
+    taken = {"kind": TAKEN_DOWN, "project": None, "normalized": None, "reason": "a court", "taken_down_at": 1}
+    lines = written
+    for number, line in enumerate(written[Stream.OBSERVED]):
+        record = orjson.loads(line)
+        if record.get("filename") == name:
+            others = dict.fromkeys(record.keys() - {"serial", "of_serial", "ordinal", "stream", "at"}, ...)
+            lines = with_changed(lines, Stream.OBSERVED, number, others | taken)
+    done = replay(journal_of(lines), catalog)
+    shown = {row["filename"] for row in answers_at(catalog, done.through) or ()}
+    assert shown
+    assert name not in shown
+
+
+def test_what_was_entered_before_a_record_that_is_refused_does_not_count(
+    written: Lines, sqlite_catalog: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pypi_assets.journal.replay.BATCH_RECORDS", 5)
+    number = len(written[Stream.OBSERVED]) - 1
+    with pytest.raises(JournalDamagedError):
+        replay(journal_of(with_changed(written, Stream.OBSERVED, number, {"generation": 0})), sqlite_catalog)
+    with sqlite_catalog.read() as connection:
+        assert complete_serial(connection) == 0
+
+
+class Replaying:
+    """Replays changed lines into empty catalogs."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, self._count = folder, 0
+
+    def check(self, lines: Lines) -> None:
+        """Either it is refused with an expected error, or the catalog answers at its end."""
+        self._count += 1
+        catalog = open_catalog(sqlite_database(self._folder / f"{self._count}.sqlite"))
+        try:
+            done = replay(journal_of(lines), catalog)
+            assert answers_at(catalog, done.through) is not None
+        except ExpectedError:
+            with catalog.read() as connection:
+                assert complete_serial(connection) == 0
+        finally:
+            catalog.close()
+
+
+@pytest.fixture(scope="module")
+def replaying(tmp_path_factory: pytest.TempPathFactory) -> Replaying:
+    return Replaying(tmp_path_factory.mktemp("replaying"))
+
+
+@settings(max_examples=examples(40))
+@given(seed=st.integers(0, 2**32 - 1))
+def test_whatever_a_record_has_is_refused_by_name_or_entered(written: Lines, replaying: Replaying, seed: int) -> None:
+    drawn = random.Random(seed)
+    lines = written
+    for _ in range(drawn.choice((1, 1, 3))):
+        stream = drawn.choice(list(Stream))
+        number = drawn.randrange(len(lines[stream]))
+        record = orjson.loads(lines[stream][number])
+        names = [name for name in record if name not in {"serial", "ordinal"}]
+        field = drawn.choice([*names, "until", "action", "problem", "filename", "outcome", "followed"])
+        lines = with_changed(lines, stream, number, {field: drawn.choice([*VALUES, ...])})
+    replaying.check(lines)
+
+
+ROW: dict[str, Any] = {
+    "project": "Demo",
+    "normalized": "demo",
+    "version": "1.0",
+    "filename": "demo-1.0.tar.gz",
+    "kind": "sdist",
+    "live_since": 4,
+    "yanked": False,
+    "outcome": "pending",
+}
+
+
+@pytest.mark.parametrize(
+    ("changed", "problem"),
+    [
+        ({"project": "Another"}, "the name 'Another' is not normalized as 'demo'"),
+        ({"live_since": None}, "Expected `int`, got `null`"),
+        ({"yanked": "no"}, "Expected `bool`, got `str`"),
+        ({"kind": "exe"}, "Invalid enum value"),
+        ({"outcome": ...}, "it has no outcome"),
+        ({"size": 2**63}, "`$.size`"),
+    ],
+)
+def test_each_wrong_column_of_a_dump_is_named_with_its_row(
+    tmp_path: Path, changed: dict[str, Any], problem: str
+) -> None:
+    row = {name: value for name, value in (ROW | changed).items() if value is not ...}
+    good = orjson.dumps(ROW)
+    assert decode_row(good) == ROW
+    with pytest.raises(RecordError):
+        decode_row(orjson.dumps(row))
+    (tmp_path / "dump").write_bytes(gzip.compress(b"[\n" + good + b",\n" + orjson.dumps(row) + b"\n]\n"))
+    with (tmp_path / "dump").open("rb") as stream, pytest.raises(DumpDamagedError) as refused:
+        list(read_rows(stream, "the dump", decode_row))
+    assert "the dump is damaged after row 1" in str(refused.value)
+    assert problem in str(refused.value)
+
+
+def test_the_journal_of_the_tests_is_sound(written: Lines) -> None:
+    storage = journal_of(written)
+    assert all(verify_stream(storage, stream).is_sound for stream in Stream)
