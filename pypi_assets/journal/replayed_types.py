@@ -5,8 +5,9 @@ is left out, and a record of a kind that enters nothing is left alone.
 """
 
 import math
-from collections.abc import Collection, Iterable, Mapping
-from typing import Annotated, Any, TypedDict, cast
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, cast
 
 import msgspec
 from packaging.utils import canonicalize_name
@@ -27,6 +28,14 @@ Name = Annotated[str, msgspec.Meta(max_length=LONGEST_NAME)]
 Short = Annotated[str, msgspec.Meta(max_length=64)]
 Texts = list[str]
 Span = tuple[Count, Count | None]
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    OutcomeText: TypeAlias = str
+    KindText: TypeAlias = str
+else:  # texts, since SQLite takes several times as long for members of an enumeration
+    OutcomeText = Literal[tuple(map(str, Outcome))]
+    KindText = Literal[tuple(map(str, DistributionKind))]
 
 
 class RecordError(msgspec.ValidationError):
@@ -73,7 +82,7 @@ class _ObservedRecord(_Placed, _Facts, total=False):
     filename: Name
     cause: Short
     until: Count
-    distribution_kind: DistributionKind
+    distribution_kind: KindText
     generation: Annotated[int, msgspec.Meta(ge=1, le=_MOST_SMALL)]
     live: list[Span]
     yanked: list[Span]
@@ -83,7 +92,7 @@ class _ObservedRecord(_Placed, _Facts, total=False):
 class _Content(TypedDict, total=False):
     """What was read of a file. The long lists stay as they are: files of one release have the same ones."""
 
-    outcome: Outcome
+    outcome: OutcomeText
     error_kind: Short | None
     extractor_version: Annotated[int, msgspec.Meta(ge=0, le=_MOST_SMALL)] | None
     metadata_version: str | None
@@ -123,7 +132,7 @@ class _Row(_Facts, _Content, total=False):
     normalized: Name
     version: Name
     filename: Name
-    kind: DistributionKind
+    kind: KindText
     live_since: Count
     yanked: bool
 
@@ -137,17 +146,20 @@ _DECODE = {
     )
 }
 _decode_row = msgspec.json.Decoder(cast("Any", _Row)).decode
-_NAMED = ("project", "normalized")
-_FILE = (*_NAMED, "version", "filename", "cause")
-_NEEDED: Mapping[int, Mapping[str, Collection[str]]] = {
-    RANKS[Stream.INDEX]: {"action": (*_NAMED, "at"), "problem": ("content", "digest")},
-    RANKS[Stream.OBSERVED]: {
-        "filename": (*_FILE, "distribution_kind", "generation", "live", "yanked", *_Facts.__annotations__)
+_OBSERVED = RANKS[Stream.OBSERVED]
+_FILE = ("project", "normalized", "version", "filename", "cause")
+_NEEDED: Mapping[int, Mapping[str, frozenset[str]]] = {
+    RANKS[Stream.INDEX]: {
+        "action": frozenset({"project", "normalized", "at"}),
+        "problem": frozenset({"content", "digest"}),
     },
-    RANKS[Stream.CONTENT]: {"outcome": (*_FILE, "sha256", *CONTENT)},
+    _OBSERVED: {
+        "filename": frozenset({*_FILE, "distribution_kind", "generation", "live", "yanked", *_Facts.__annotations__})
+    },
+    RANKS[Stream.CONTENT]: {"outcome": frozenset({*_FILE, "sha256", *CONTENT})},
 }
 """By stream and the field that shows what a record enters: the fields that it has then."""
-_ROW_NEEDED = (*_NAMED, "version", "filename", "kind", "live_since", "yanked", "outcome")
+_ROW_NEEDED = frozenset({"project", "normalized", "version", "filename", "kind", "live_since", "yanked", "outcome"})
 
 
 def decode_record(place: Place, line: bytes) -> Record:
@@ -163,10 +175,11 @@ def decode_record(place: Place, line: bytes) -> Record:
             break
     else:
         return record
-    for name in ("live", "yanked", "followed"):
-        if not _are_in_order(record.get(name, ())):
-            raise RecordError(f"the intervals of {name} are not in order")
-    if record.get("at", 0) is None:
+    if place[1] == _OBSERVED:
+        for name in ("live", "yanked", "followed"):
+            if not _are_in_order(record.get(name, ())):
+                raise RecordError(f"the intervals of {name} are not in order")
+    elif marker == "action" and record["at"] is None:
         raise RecordError("it has no time")
     return record
 
@@ -188,13 +201,16 @@ def _decoded(decode: Any, line: bytes) -> Record:
     return record
 
 
-def _require(record: Record, needed: Collection[str]) -> None:
-    if missing := sorted(set(needed) - record.keys()):
-        raise RecordError(f"it has no {missing[0]}")
-    if "project" in needed and (
-        record["project"] is None or canonicalize_name(record["project"]) != record["normalized"]
-    ):
-        raise RecordError(f"the name {record['project']!r:.100} is not normalized as {record['normalized']!r:.100}")
+def _require(record: Record, needed: frozenset[str]) -> None:
+    if not record.keys() >= needed:
+        raise RecordError(f"it has no {min(needed - record.keys())}")
+    if "project" in needed:
+        name, normalized = record["project"], record["normalized"]
+        if name is None or _normalized(name) != normalized:
+            raise RecordError(f"the name {name!r:.100} is not normalized as {normalized!r:.100}")
+
+
+_normalized = lru_cache(65_536)(canonicalize_name)
 
 
 def _are_in_order(spans: Iterable[tuple[int, int | None, Any] | tuple[int, int | None]]) -> bool:

@@ -10,10 +10,10 @@ from itertools import pairwise
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, bindparam, delete, exists, func, insert, literal, select, update
+from sqlalchemy import Connection, bindparam, delete, exists, func, insert, select, update
 
 from pypi_assets.catalog.counters import add_counts, read_counts
-from pypi_assets.catalog.database import at_a_time, insert_missing, lock_rows, sent_rows, sent_values, upsert
+from pypi_assets.catalog.database import at_a_time, insert_missing, lock_rows, sent_rows, upsert
 from pypi_assets.catalog.derived.file_history import UNEXPLAINED
 from pypi_assets.catalog.derived.file_updates import REPLACED
 from pypi_assets.catalog.derived.recompute import UNEXPLAINED_CHANGES
@@ -232,7 +232,7 @@ def _enter_files(
         for key, row in before.items()
         if observed[key]["generation"] > row.generation
     }
-    for some in at_a_time(sorted(row.id for row in before.values())):
+    for some in at_a_time(sorted(row.id for row in stored.values())):
         lock_rows(connection, distribution_data, distribution_data.c.distribution_id.in_(some))
     keep_past_generations(connection, replaced)
     rows = {
@@ -261,14 +261,17 @@ def _enter_files(
 
 
 def _stored_files(connection: Connection, keys: Collection[Key], ids: Mapping[str, int]) -> dict[Key, Any]:
-    """The rows of these files that are there, by project and name."""
+    """The rows of these files that are there, by project and name; `data_id` is None where none is there of its
+    content."""
     if not keys:
         return {}
     of = distributions.c
     by_id = {(ids[normalized], filename): (normalized, filename) for normalized, filename in keys}
     sent, is_sent = sent_rows(connection, (of.project_id, of.filename), sorted(by_id))
-    query = select(of.id, of.project_id, of.filename, of.kind, of.sha256, of.generation)
-    rows = connection.execute(query.select_from(sent).join(distributions, is_sent))
+    data_id = distribution_data.c.distribution_id
+    query = select(of.id, of.project_id, of.filename, of.kind, of.sha256, of.generation, data_id.label("data_id"))
+    joined = sent.join(distributions, is_sent).outerjoin(distribution_data, data_id == of.id)
+    rows = connection.execute(query.select_from(joined))
     return {by_id[row.project_id, row.filename]: row for row in rows}
 
 
@@ -297,7 +300,6 @@ def _enter_contents(
         for key, content in contents.items()
         if content["sha256"] == files[key].sha256 or None in {content["sha256"], files[key].sha256}
     }
-    _begin_contents(connection, [files[key].id for key in unread])
     hashes = [
         {"of_id": files[key].id, "read_sha256": content["sha256"]}
         for key, content in read.items()
@@ -339,20 +341,12 @@ def _enter_contents(
                 "shared_details_id": None if of_release is None else shared[of_release],
             }
         )
-    upsert(connection, distribution_data, rows, key=("distribution_id",), update=_DATA)
-
-
-def _begin_contents(connection: Connection, ids: Sequence[int]) -> None:
-    """Gives those of these files a row that have none: rows are locked before names and details, and new ones are."""
-    of, data = distributions.c, distribution_data.c
-    sent = sent_values(connection, of.id, ids)
-    without = (
-        select(of.id, literal(Outcome.PENDING.value))
-        .select_from(sent)
-        .join(distributions, of.id == sent.c.value)
-        .where(~exists().where(data.distribution_id == of.id))
-    )
-    connection.execute(insert(distribution_data).from_select([data.distribution_id, data.outcome], without))
+    # new rows wait for nothing, and the others are locked: names and details come later in the order of locks
+    new = {files[key].id for key in (*unread, *read) if files[key].data_id is None}
+    if new:
+        connection.execute(insert(distribution_data), [row for row in rows if row["distribution_id"] in new])
+    known = [row for row in rows if row["distribution_id"] not in new]
+    upsert(connection, distribution_data, known, key=("distribution_id",), update=_DATA)
 
 
 _decode_names = msgspec.json.Decoder(list[str] | None).decode
