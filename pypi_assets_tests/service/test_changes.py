@@ -206,15 +206,15 @@ def test_a_client_that_takes_nothing_is_left_and_holds_up_no_other(drawn: DrawnJ
             assert time.monotonic() - began < 4
         ends = time.monotonic() + 20
         while time.monotonic() < ends:
-            metrics = client.get("/metrics").text
-            [left] = [
+            metrics = client.get("/metrics").text  # on a busy machine there can be no time for it, with this time-out
+            left = [
                 line for line in metrics.splitlines() if line.startswith("pypi_assets_service_slow_clients_total ")
             ]
-            if float(left.split()[1]) >= 30:
+            if left and float(left[0].split()[1]) >= 30:
                 break
             time.sleep(0.2)
         else:
-            pytest.fail(left)
+            pytest.fail(metrics)
         taken = [len(read_some(one)) for one in stalled]
         assert max(taken) < 24_000_000  # of 24 MB; what was sent is what the sockets hold
 
