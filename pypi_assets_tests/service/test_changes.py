@@ -207,9 +207,7 @@ def test_a_client_that_takes_nothing_is_left_and_holds_up_no_other(drawn: DrawnJ
         ends = time.monotonic() + 20
         while time.monotonic() < ends:
             metrics = client.get("/metrics").text  # on a busy machine there can be no time for it, with this time-out
-            left = [
-                line for line in metrics.splitlines() if line.startswith("pypi_assets_service_slow_clients_total ")
-            ]
+            left = [line for line in metrics.splitlines() if line.startswith("pypi_assets_service_slow_clients_total ")]
             if left and float(left[0].split()[1]) >= 30:
                 break
             time.sleep(0.2)
