@@ -42,10 +42,10 @@ def iter_rows(
         )
 
 
-def iter_dump(storage: Storage, directory: str) -> Iterator[Row]:
-    """Yields the rows of all files of a committed dump, shard by shard. Raises DumpDamagedError."""
+def iter_dump(storage: Storage, directory: str, decode: Callable[[bytes], object] = orjson.loads) -> Iterator[Row]:
+    """Yields the rows of all files of a committed dump, shard by shard, as `iter_rows`. Raises DumpDamagedError."""
     for file in read_manifest(storage, directory).files:
-        yield from iter_rows(storage, directory, file)
+        yield from iter_rows(storage, directory, file, decode)
 
 
 def read_rows_frame(storage: Storage, directory: str, columns: Sequence[str] | None = None) -> "pd.DataFrame":

@@ -10,7 +10,6 @@ the last manifest of each stream is remembered.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import chain
 
 import msgspec
 import orjson
@@ -30,7 +29,7 @@ from pypi_assets.catalog.publications.dump_rows import CONTENT
 from pypi_assets.catalog.publications.journal_consumers import find_consumer, put_consumer
 from pypi_assets.catalog.reports.journal_records import GAP, Record, Stream
 from pypi_assets.dumps.dump_manifest import Manifest, committed_directories, read_manifest
-from pypi_assets.dumps.dump_reader import iter_rows
+from pypi_assets.dumps.dump_reader import iter_dump
 from pypi_assets.errors import ExpectedError
 from pypi_assets.journal.cursors import RANKS, Cursor
 from pypi_assets.journal.reading import Journal, Place
@@ -216,10 +215,9 @@ class _Replaying:
     def take_dump(self, storage: Storage) -> None:
         """Enters the rows of the dump that it begins with."""
         directory = self.position.dump or ""
-        manifest = read_manifest(storage, directory)
-        is_of_scopes = manifest.followed_projects is not None
+        is_of_scopes = read_manifest(storage, directory).followed_projects is not None
         serial = self.position.after.serial
-        for row in chain.from_iterable(iter_rows(storage, directory, file, decode_row) for file in manifest.files):
+        for row in iter_dump(storage, directory, decode_row):
             for record in _records_of(row, serial, is_of_scopes=is_of_scopes):
                 self._waiting.add(record)
             self._waiting.log.clear()  # what led to them is not known

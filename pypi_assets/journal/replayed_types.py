@@ -6,16 +6,14 @@ is left out, and a record of a kind that enters nothing is left alone.
 
 import math
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, cast
 
 import msgspec
-from packaging.utils import canonicalize_name
 
 from pypi_assets.catalog.database import storable
 from pypi_assets.catalog.publications.dump_rows import CONTENT
 from pypi_assets.catalog.reads.read_outcomes import Outcome
-from pypi_assets.catalog.reports.journal_records import GAP, Record, Stream
+from pypi_assets.catalog.reports.journal_records import GAP, Record, Stream, normalized_name
 from pypi_assets.distributions.record import DistributionKind
 from pypi_assets.index.models import LONGEST_ACTION, LONGEST_NAME
 from pypi_assets.journal.cursors import RANKS
@@ -206,11 +204,8 @@ def _require(record: Record, needed: frozenset[str]) -> None:
         raise RecordError(f"it has no {min(needed - record.keys())}")
     if "project" in needed:
         name, normalized = record["project"], record["normalized"]
-        if name is None or _normalized(name) != normalized:
+        if name is None or normalized_name(name) != normalized:
             raise RecordError(f"the name {name!r:.100} is not normalized as {normalized!r:.100}")
-
-
-_normalized = lru_cache(65_536)(canonicalize_name)
 
 
 def _are_in_order(spans: Iterable[tuple[int, int | None, Any] | tuple[int, int | None]]) -> bool:

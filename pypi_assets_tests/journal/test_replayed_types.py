@@ -56,11 +56,15 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Lines:
         }
 
 
-def journal_of(lines: Lines) -> Storage:
+def last_serial(lines: Lines) -> int:
+    return max(orjson.loads(line)["serial"] for line in lines[Stream.INDEX])
+
+
+def journal_of(lines: Lines, end: int | None = None) -> Storage:
     """A journal of these lines, as an operator would have it who writes what it likes: hashes and chains are right."""
     storage = open_storage("memory:///")
     require_owner(storage, INDEX_URL)
-    through = max(orjson.loads(line)["serial"] for line in lines[Stream.INDEX])
+    through = last_serial(lines) if end is None else end
     for stream, of_stream in lines.items():
         manifest = Manifest.of(write_lines(storage, stream, 1, SerialRange(0, through), of_stream), 1, None)
         write_manifest(storage, manifest)
@@ -165,13 +169,8 @@ def test_a_text_that_no_database_takes_is_entered_as_that_of_an_index(
 )
 def test_a_line_that_is_no_record_is_refused(written: Lines, sqlite_catalog: Catalog, line: bytes) -> None:
     lines = written | {Stream.INDEX: [line, *written[Stream.INDEX]]}
-    storage = journal_of(written)
-    through = Journal(storage).head(Stream.INDEX.value).end
-    manifest = Manifest.of(write_lines(storage, Stream.INDEX, 1, SerialRange(0, through), lines[Stream.INDEX]), 1, None)
-    write_manifest(storage, manifest)
-    write_head(storage, Head(Stream.INDEX.value, 1, 0, through, 1, manifest.digest))
     with pytest.raises(JournalDamagedError):
-        replay(storage, sqlite_catalog)
+        replay(journal_of(lines, last_serial(written)), sqlite_catalog)
 
 
 def test_a_file_whose_observed_records_were_taken_down_is_left_out(written: Lines, catalog: Catalog) -> None:

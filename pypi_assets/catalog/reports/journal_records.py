@@ -189,7 +189,7 @@ def _events(connection: Connection, serials: SerialRange) -> Iterator[Record]:
         event = ChangelogEvent(name, version, timestamp, action, serial)
         change = file_change(event)
         record = new_record(event.serial, event.serial, change.action.value, event.timestamp)
-        record["project"], record["normalized"] = event.name, _normalized(event.name)
+        record["project"], record["normalized"] = event.name, normalized_name(event.name)
         if event.version is not None:
             record["version"] = event.version
         if change.filename is not None:
@@ -198,7 +198,8 @@ def _events(connection: Connection, serials: SerialRange) -> Iterator[Record]:
         yield record
 
 
-_normalized = lru_cache(65_536)(canonicalize_name)
+normalized_name = lru_cache(65_536)(canonicalize_name)
+"""As `canonicalize_name`, for names of which many come again."""
 
 
 def _unreadable(connection: Connection, serials: SerialRange) -> Iterator[Record]:
