@@ -29,7 +29,7 @@ from benchmarks.generated import generate_projects, project_rows
 from pypi_assets.catalog.database import Catalog, open_catalog
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.publications.dump_registry import open_range_dump, range_dump_rows
-from pypi_assets.catalog.reports.journal_records import Stream
+from pypi_assets.catalog.reports.journal_format import Stream
 from pypi_assets.catalog.tables import journal_segments
 from pypi_assets.cli import OBJECTS_BETWEEN_COLLECTIONS
 from pypi_assets.cli.journal_tail import Printer

@@ -78,7 +78,7 @@ def journal_restart_command(stream: str) -> None:
     files were lost. Readers find the new generation by themselves; the files of the old one stay.
     """
     from pypi_assets.assembly import storage_from
-    from pypi_assets.catalog.reports.journal_records import Stream
+    from pypi_assets.catalog.reports.journal_format import Stream
     from pypi_assets.journal.publishing import begin_generation
     from pypi_assets.settings import load_settings
 

@@ -33,7 +33,7 @@ def journal_verify_command(
     Reads all of it. With --against, what both have is compared as well. Exit code 1: something is wrong.
     """
     from pypi_assets.assembly import storage_from
-    from pypi_assets.catalog.reports.journal_records import Stream
+    from pypi_assets.catalog.reports.journal_format import Stream
     from pypi_assets.journal.verification import verify_stream
     from pypi_assets.settings import load_settings
 
@@ -63,7 +63,7 @@ def journal_sign_command(key_file: Path) -> None:
     its public part.
     """
     from pypi_assets.assembly import storage_from
-    from pypi_assets.catalog.reports.journal_records import Stream
+    from pypi_assets.catalog.reports.journal_format import Stream
     from pypi_assets.journal.segment_files import read_head
     from pypi_assets.journal.signing import CheckpointError, load_private_key, sign_checkpoint
     from pypi_assets.settings import load_settings
@@ -80,7 +80,7 @@ def journal_sign_command(key_file: Path) -> None:
 
 
 def _compared(storage: "Storage", url: str, verified: "list[VerifiedStream]") -> "list[ComparedStream]":
-    from pypi_assets.catalog.reports.journal_records import Stream
+    from pypi_assets.catalog.reports.journal_format import Stream
     from pypi_assets.journal.comparing import compare_stream, open_other
     from pypi_assets.journal.reading import Journal
 
@@ -92,7 +92,7 @@ def _signed(
     storage: "Storage", key_file: Path, verified: "list[VerifiedStream]"
 ) -> dict[str, tuple[int | None, str | None]]:
     """Up to which serial each stream is signed, and what is wrong with its checkpoint."""
-    from pypi_assets.catalog.reports.journal_records import Stream
+    from pypi_assets.catalog.reports.journal_format import Stream
     from pypi_assets.journal.signing import CheckpointError, load_public_key, verify_checkpoint
 
     key = load_public_key(key_file)

@@ -23,7 +23,7 @@ from pypi_assets.catalog.ledger.range_ledger import RangeState, complete_serial,
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.observed.events import first_event_time
 from pypi_assets.catalog.publications.journal_segments import last_chained, latest_generation
-from pypi_assets.catalog.reports.journal_records import Stream
+from pypi_assets.catalog.reports.journal_format import Stream
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.draining import claiming
 from pypi_assets.crawl.incremental_crawl import allocate_next_ranges, crawl_range

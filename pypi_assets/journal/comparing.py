@@ -21,7 +21,7 @@ import obstore
 import obstore.store
 import orjson
 
-from pypi_assets.catalog.reports.journal_records import Record, Stream
+from pypi_assets.catalog.reports.journal_format import Record, Stream
 from pypi_assets.journal.cursors import RANKS, Cursor
 from pypi_assets.journal.reading import Journal
 from pypi_assets.journal.takedown_files import is_replacement

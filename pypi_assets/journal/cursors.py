@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import Self
 
-from pypi_assets.catalog.reports.journal_records import Record, Stream
+from pypi_assets.catalog.reports.journal_format import Record, Stream
 from pypi_assets.errors import ExpectedError
 
 RANKS = {stream.value: rank for rank, stream in enumerate(Stream)}

@@ -27,7 +27,7 @@ from pypi_assets.catalog.publications.journal_letters import (
     store_letters,
 )
 from pypi_assets.catalog.publications.journal_takedowns import all_takedowns
-from pypi_assets.catalog.reports.journal_records import Record
+from pypi_assets.catalog.reports.journal_format import Record
 from pypi_assets.journal.cursors import RANKS, Cursor
 from pypi_assets.journal.reading import Journal
 from pypi_assets.journal.tailing import Scan, beginning

@@ -15,7 +15,7 @@ from packaging.utils import canonicalize_name
 
 from pypi_assets.catalog.ledger.notices import NoticeKind
 from pypi_assets.catalog.reports.journal_contents import FILE_READ, NEW_PROVIDER, NOT_READ, RELEASE_COMPARED
-from pypi_assets.catalog.reports.journal_records import GAP, TAKEN_DOWN, UNREADABLE, FileKind, Record, Stream
+from pypi_assets.catalog.reports.journal_format import GAP, TAKEN_DOWN, UNREADABLE, FileKind, Record, Stream
 from pypi_assets.errors import ExpectedError
 from pypi_assets.index.actions import Action
 from pypi_assets.journal.cursors import RANKS

@@ -2,7 +2,7 @@
 
 import orjson
 
-from pypi_assets.catalog.reports.journal_records import Stream
+from pypi_assets.catalog.reports.journal_format import Stream
 from pypi_assets.journal.segment_files import read_head
 from pypi_assets.storage.published import publish_part
 from pypi_assets.storage.store import Storage

@@ -21,8 +21,6 @@ from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.ledger.range_ledger import complete_serial, read_state
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.publications.journal_segments import (
-    ChainedSegment,
-    SegmentFile,
     chain_segment,
     find_segment,
     last_chained,
@@ -34,8 +32,10 @@ from pypi_assets.catalog.publications.journal_segments import (
     stream_lease,
 )
 from pypi_assets.catalog.publications.journal_takedowns import all_takedowns
+from pypi_assets.catalog.publications.written_segments import ChainedSegment, SegmentFile
 from pypi_assets.catalog.reports.journal_contents import content_records
-from pypi_assets.catalog.reports.journal_records import Record, Stream, index_records, observed_records
+from pypi_assets.catalog.reports.journal_format import Record, Stream
+from pypi_assets.catalog.reports.journal_records import index_records, observed_records
 from pypi_assets.errors import ExpectedError
 from pypi_assets.journal.published_heads import publish_heads
 from pypi_assets.journal.segment_files import (

@@ -13,7 +13,7 @@ from operator import itemgetter
 
 import orjson
 
-from pypi_assets.catalog.reports.journal_records import Record
+from pypi_assets.catalog.reports.journal_format import Record
 from pypi_assets.errors import ExpectedError
 from pypi_assets.journal.cursors import RANKS, Cursor
 from pypi_assets.journal.segment_files import (

@@ -13,7 +13,7 @@ import msgspec
 from pypi_assets.catalog.database import storable
 from pypi_assets.catalog.publications.dump_rows import CONTENT
 from pypi_assets.catalog.reads.read_outcomes import Outcome
-from pypi_assets.catalog.reports.journal_records import GAP, Record, Stream, normalized_name
+from pypi_assets.catalog.reports.journal_format import GAP, Record, Stream, normalized_name
 from pypi_assets.distributions.record import DistributionKind
 from pypi_assets.index.models import LONGEST_ACTION, LONGEST_NAME
 from pypi_assets.journal.cursors import RANKS

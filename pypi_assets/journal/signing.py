@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from pypi_assets.catalog.reports.journal_records import Stream
+from pypi_assets.catalog.reports.journal_format import Stream
 from pypi_assets.errors import ExpectedError
 from pypi_assets.journal.segment_files import JOURNAL, Head, JournalDamagedError, read_head, read_manifest
 from pypi_assets.storage.store import NotFoundError, Storage

@@ -12,7 +12,7 @@ from typing import Any
 
 import orjson
 
-from pypi_assets.catalog.reports.journal_records import TAKEN_DOWN, Record, new_record
+from pypi_assets.catalog.reports.journal_format import TAKEN_DOWN, Record, new_record
 from pypi_assets.journal.segment_files import (
     FORMAT,
     Head,

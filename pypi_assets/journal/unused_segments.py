@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.publications.journal_segments import last_chained, segment_names
-from pypi_assets.catalog.reports.journal_records import Stream
+from pypi_assets.catalog.reports.journal_format import Stream
 from pypi_assets.journal.segment_files import Head, read_head, stream_path
 from pypi_assets.journal.takedown_files import replaced_segments
 from pypi_assets.storage.store import Storage, StoredObject

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import orjson
 import zstandard
 
-from pypi_assets.catalog.reports.journal_records import Record, Stream
+from pypi_assets.catalog.reports.journal_format import Record, Stream
 from pypi_assets.journal.segment_files import (
     MOST_LINE_BYTES,
     Head,

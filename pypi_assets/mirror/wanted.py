@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import orjson
 
-from pypi_assets.catalog.reports.journal_records import Stream
+from pypi_assets.catalog.reports.journal_format import Stream
 from pypi_assets.dumps.dump_format import DumpDamagedError
 from pypi_assets.dumps.dump_manifest import read_manifest
 from pypi_assets.dumps.dump_paths import DUMPS, file_path

@@ -16,7 +16,7 @@ from packaging.utils import canonicalize_name
 from starlette.routing import Route
 
 from pypi_assets.catalog.reports.journal_contents import NEW_PROVIDER, RELEASE_COMPARED
-from pypi_assets.catalog.reports.journal_records import Record, Stream
+from pypi_assets.catalog.reports.journal_format import Record, Stream
 from pypi_assets.inert import inert_line
 from pypi_assets.journal.filters import RecordFilter
 from pypi_assets.journal.looking_back import look_back

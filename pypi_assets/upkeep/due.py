@@ -25,7 +25,7 @@ from pypi_assets.catalog.publications.dump_registry import (
 )
 from pypi_assets.catalog.publications.journal_segments import last_chained, latest_generation
 from pypi_assets.catalog.reports.exhausted_work import read_exhausted
-from pypi_assets.catalog.reports.journal_records import Stream
+from pypi_assets.catalog.reports.journal_format import Stream
 from pypi_assets.catalog.reports.scope_status import ready_scopes
 from pypi_assets.catalog.work.audits import last_completed_audit
 from pypi_assets.catalog.work.full_crawls import FullCrawl, find_open_crawl, has_baseline, last_completed_crawl

@@ -24,7 +24,7 @@ from sqlalchemy import delete, insert, text
 
 from benchmarks.journal import URL, filled, rows_of
 from pypi_assets.catalog.database import Catalog, open_catalog
-from pypi_assets.catalog.reports.journal_records import Stream
+from pypi_assets.catalog.reports.journal_format import Stream
 from pypi_assets.catalog.tables import leases, serial_ranges
 from pypi_assets.journal.cursors import Cursor
 from pypi_assets.journal.publishing import write_missing

@@ -13,7 +13,8 @@ from pypi_assets.catalog.publications.dump_rows import CONTENT
 from pypi_assets.catalog.publications.journal_segments import seal_range
 from pypi_assets.catalog.reads.stored_json import to_utf8_json
 from pypi_assets.catalog.reports.journal_contents import FILE_READ, NOT_READ, content_records
-from pypi_assets.catalog.reports.journal_records import Record, observed_records
+from pypi_assets.catalog.reports.journal_format import Record
+from pypi_assets.catalog.reports.journal_records import observed_records
 from pypi_assets.dumps.dump_format import as_dumped
 from pypi_assets_tests.crawl.model_dumps import full_dump_of
 from pypi_assets_tests.crawl.model_following import Following, draining_in_place

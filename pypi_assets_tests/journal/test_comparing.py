@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.catalog.reports.journal_records import Record, Stream
+from pypi_assets.catalog.reports.journal_format import Record, Stream
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import allocate_next_ranges, crawl_incremental, crawl_range, open_ranges
 from pypi_assets.index.errors import TransientError

@@ -14,7 +14,7 @@ from pypi_assets.catalog.publications import journal_letters
 from pypi_assets.catalog.publications.journal_consumers import find_consumer
 from pypi_assets.catalog.publications.journal_letters import letters_of, resend_letters
 from pypi_assets.catalog.publications.journal_takedowns import add_takedown
-from pypi_assets.catalog.reports.journal_records import Stream
+from pypi_assets.catalog.reports.journal_format import Stream
 from pypi_assets.catalog.work.full_crawls import open_crawl
 from pypi_assets.index.connections import Network
 from pypi_assets.journal import delivering

@@ -15,7 +15,7 @@ from confluent_kafka import Consumer, Message
 
 from pypi_assets.catalog.database import Catalog, open_catalog
 from pypi_assets.catalog.publications.journal_consumers import find_consumer, move_consumer
-from pypi_assets.catalog.reports.journal_records import Stream
+from pypi_assets.catalog.reports.journal_format import Stream
 from pypi_assets.journal import kafka
 from pypi_assets.journal.cursors import Cursor
 from pypi_assets.journal.filters import RecordFilter

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pypi_assets.catalog.reports.journal_records import Stream
+from pypi_assets.catalog.reports.journal_format import Stream
 from pypi_assets.catalog.tables import leases
 from pypi_assets.journal.publishing import write_missing
 from pypi_assets.journal.verification import verify_stream

@@ -2,7 +2,7 @@
 
 import orjson
 
-from pypi_assets.catalog.reports.journal_records import Stream
+from pypi_assets.catalog.reports.journal_format import Stream
 from pypi_assets.journal.filters import RecordFilter
 from pypi_assets.journal.looking_back import LOOK_BACK_SEGMENTS, look_back
 from pypi_assets.journal.reading import Journal

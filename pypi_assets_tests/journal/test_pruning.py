@@ -6,8 +6,8 @@ import pytest
 
 from pypi_assets.catalog.database import open_catalog
 from pypi_assets.catalog.publications.journal_consumers import put_consumer
+from pypi_assets.catalog.reports.journal_format import Stream
 from pypi_assets.catalog.reports.journal_lags import UNSEEN_S
-from pypi_assets.catalog.reports.journal_records import Stream
 from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.journal import pruning
 from pypi_assets.journal.cursors import Cursor

@@ -11,7 +11,7 @@ from sqlalchemy import delete, update
 
 from pypi_assets.catalog.coordination.leases import lease
 from pypi_assets.catalog.ledger.serial_range import SerialRange
-from pypi_assets.catalog.reports.journal_records import Stream
+from pypi_assets.catalog.reports.journal_format import Stream
 from pypi_assets.catalog.tables import catalog_state, events, journal_segments
 from pypi_assets.journal import publishing
 from pypi_assets.journal.publishing import (

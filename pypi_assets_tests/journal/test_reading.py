@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pypi_assets.catalog.reports.journal_records import Record, Stream
+from pypi_assets.catalog.reports.journal_format import Record, Stream
 from pypi_assets.journal.cursors import RANKS, Cursor
 from pypi_assets.journal.reading import Journal, NoJournalError
 from pypi_assets.storage.store import Storage, open_storage

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pypi_assets.catalog.database import Catalog, open_catalog
 from pypi_assets.catalog.ledger.range_ledger import complete_serial
 from pypi_assets.catalog.ledger.serial_range import SerialRange
-from pypi_assets.catalog.reports.journal_records import TAKEN_DOWN, Stream
+from pypi_assets.catalog.reports.journal_format import TAKEN_DOWN, Stream
 from pypi_assets.dumps.dump_format import DumpDamagedError, read_rows
 from pypi_assets.errors import ExpectedError
 from pypi_assets.journal.cursors import Cursor

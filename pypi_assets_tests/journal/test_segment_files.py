@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pypi_assets.catalog.ledger.serial_range import SerialRange
-from pypi_assets.catalog.reports.journal_records import Stream, new_record, numbered
+from pypi_assets.catalog.reports.journal_format import Stream, new_record, numbered
 from pypi_assets.journal.segment_files import (
     Head,
     JournalDamagedError,

@@ -8,7 +8,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
-from pypi_assets.catalog.reports.journal_records import Stream
+from pypi_assets.catalog.reports.journal_format import Stream
 from pypi_assets.journal.segment_files import manifest_path
 from pypi_assets.journal.signing import (
     CheckpointError,

@@ -6,7 +6,7 @@ from itertools import pairwise
 import orjson
 import pytest
 
-from pypi_assets.catalog.reports.journal_records import Stream
+from pypi_assets.catalog.reports.journal_format import Stream
 from pypi_assets.journal.cursors import Cursor
 from pypi_assets.journal.filters import RecordFilter
 from pypi_assets.journal.reading import Journal, NoJournalError

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pypi_assets.catalog.reports.journal_records import TAKEN_DOWN
+from pypi_assets.catalog.reports.journal_format import TAKEN_DOWN
 from pypi_assets.journal.segment_files import Head, JournalDamagedError
 from pypi_assets.journal.takedown_files import (
     ReplacedSegment,

@@ -10,7 +10,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from pypi_assets.catalog.publications.journal_takedowns import Takedown, add_takedown, all_takedowns, lift_takedown
-from pypi_assets.catalog.reports.journal_records import TAKEN_DOWN, Record, Stream
+from pypi_assets.catalog.reports.journal_format import TAKEN_DOWN, Record, Stream
 from pypi_assets.journal import publishing
 from pypi_assets.journal.comparing import compare_stream
 from pypi_assets.journal.cursors import Cursor

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pypi_assets.catalog.reports.journal_records import Stream
+from pypi_assets.catalog.reports.journal_format import Stream
 from pypi_assets.journal.cursors import Cursor
 from pypi_assets.journal.publishing import write_missing
 from pypi_assets.journal.reading import Journal

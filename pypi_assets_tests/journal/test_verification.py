@@ -7,7 +7,7 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pypi_assets.catalog.reports.journal_records import Stream
+from pypi_assets.catalog.reports.journal_format import Stream
 from pypi_assets.journal.reading import Journal
 from pypi_assets.journal.segment_files import (
     Head,

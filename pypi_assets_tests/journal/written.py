@@ -7,7 +7,7 @@ from pathlib import Path
 import zstandard
 
 from pypi_assets.catalog.ledger.serial_range import SerialRange
-from pypi_assets.catalog.reports.journal_records import Record, Stream, new_record, numbered
+from pypi_assets.catalog.reports.journal_format import Record, Stream, new_record, numbered
 from pypi_assets.journal.publishing import write_missing
 from pypi_assets.journal.reading import Journal
 from pypi_assets.journal.segment_files import Head, Manifest, write_head, write_manifest, write_segment

@@ -6,7 +6,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from pypi_assets.catalog.reports.journal_records import Stream
+from pypi_assets.catalog.reports.journal_format import Stream
 from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.journal.publishing import begin_generation
 from pypi_assets.mirror.errors import BehindError, ForkError, MirrorError, RefusedSourceError, SourceError

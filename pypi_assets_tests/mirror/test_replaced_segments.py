@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from pypi_assets.catalog.reports.journal_records import Stream
+from pypi_assets.catalog.reports.journal_format import Stream
 from pypi_assets.journal.cursors import Cursor
 from pypi_assets.journal.reading import Journal
 from pypi_assets.journal.segment_files import (

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import requests
 
-from pypi_assets.catalog.reports.journal_records import Record, Stream
+from pypi_assets.catalog.reports.journal_format import Record, Stream
 from pypi_assets.service.service import open_service
 from pypi_assets.settings import load_settings
 from pypi_assets.storage.store import open_storage

@@ -9,7 +9,7 @@ import pytest
 import requests
 from jsonschema import Draft202012Validator
 
-from pypi_assets.catalog.reports.journal_records import Record
+from pypi_assets.catalog.reports.journal_format import Record
 from pypi_assets.journal.cursors import Cursor
 from pypi_assets.journal.reading import Journal
 from pypi_assets.service import changes

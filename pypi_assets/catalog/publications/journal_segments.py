@@ -5,7 +5,6 @@ The manifests in the storage are the truth about what is published; the rows her
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Connection, Row, and_, delete, exists, func, or_, select, update
@@ -15,33 +14,10 @@ from pypi_assets.catalog.database import Catalog, insert_missing
 from pypi_assets.catalog.ledger.range_ledger import RangeState, lock_state, require_range, seal
 from pypi_assets.catalog.ledger.serial_range import RangeError, SerialRange
 from pypi_assets.catalog.publications.journal_takedowns import newest_takedown
+from pypi_assets.catalog.publications.written_segments import ChainedSegment, SegmentFile
 from pypi_assets.catalog.tables import journal_segments, serial_ranges
 
 _LEASE_TTL_S = 600.0
-
-
-@dataclass(frozen=True, slots=True)
-class SegmentFile:
-    """A written segment: its file and what the file holds. `content_bytes` and `sha256` are of the records before
-    compression, `size` is of the file in bytes."""
-
-    stream: str
-    generation: int
-    serials: SerialRange
-    name: str
-    records: int
-    content_bytes: int
-    size: int
-    sha256: str
-
-
-@dataclass(frozen=True, slots=True)
-class ChainedSegment:
-    """A segment with its number, from 1, and the hash of its manifest."""
-
-    file: SegmentFile
-    number: int
-    manifest_sha256: str
 
 
 def seal_range(catalog: Catalog, serials: SerialRange) -> None:

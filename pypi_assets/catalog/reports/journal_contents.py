@@ -25,16 +25,8 @@ from pypi_assets.catalog.observed.followed import FOLLOWED, answered_at
 from pypi_assets.catalog.publications.dump_rows import content_rows, holds_at
 from pypi_assets.catalog.reads.past_generations import has_past_generations
 from pypi_assets.catalog.reads.read_outcomes import READ_LATE, Outcome
-from pypi_assets.catalog.reports.journal_records import (
-    LoggedFile,
-    Record,
-    Stream,
-    Times,
-    file_record,
-    is_begun,
-    logged_files,
-    numbered,
-)
+from pypi_assets.catalog.reports.journal_format import Record, Stream, numbered
+from pypi_assets.catalog.reports.journal_records import LoggedFile, Times, file_record, is_begun, logged_files
 from pypi_assets.catalog.tables import (
     changes,
     distribution_data,

@@ -8,13 +8,9 @@ events and pages lead to in `observed_records`; what was read of files is in jou
 import heapq
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
-from functools import lru_cache
-from itertools import groupby, repeat
-from operator import itemgetter
-from typing import Any, NamedTuple
+from itertools import repeat
+from typing import NamedTuple
 
-from packaging.utils import canonicalize_name
 from sqlalchemy import Connection, and_, exists, select
 
 from pypi_assets.catalog.database import at_a_time, bare_rows, sent_values
@@ -30,6 +26,16 @@ from pypi_assets.catalog.observed.project_names import CORRECTED
 from pypi_assets.catalog.observed.project_statuses import QUARANTINED
 from pypi_assets.catalog.reads.past_generations import contents_at, has_past_generations
 from pypi_assets.catalog.reads.read_outcomes import READ_LATE
+from pypi_assets.catalog.reports.journal_format import (
+    GAP,
+    UNREADABLE,
+    FileKind,
+    Record,
+    Stream,
+    new_record,
+    normalized_name,
+    numbered,
+)
 from pypi_assets.catalog.tables import (
     broken_entries,
     changes,
@@ -44,38 +50,7 @@ from pypi_assets.catalog.tables import (
 from pypi_assets.index.actions import Action, file_change
 from pypi_assets.index.models import ChangelogEvent
 
-
-class Stream(StrEnum):
-    """The journal's streams: what the index announced, what became of files here, and what they contain."""
-
-    INDEX = "index"
-    OBSERVED = "observed"
-    CONTENT = "content"
-
-
-Record = dict[str, Any]
 _AT_A_TIME = 1_000
-GAP = "gap"
-UNREADABLE = "unreadable"
-TAKEN_DOWN = "taken down"
-"""The kind of a record that replaces another one."""
-
-
-class FileKind(StrEnum):
-    """What a record of the observed stream reports of a file."""
-
-    ADDED = "file added"
-    SHOWN = "file shown"
-    REMOVED = "file removed"
-    HIDDEN = "file hidden"
-    YANKED = "file yanked"
-    UNYANKED = "file unyanked"
-    REPLACED = "file replaced"
-    CORRECTED = "file corrected"
-    FOLLOWED = "file followed"
-    UNFOLLOWED = "file unfollowed"
-
-
 _BY_CAUSE = {
     CORRECTED: FileKind.CORRECTED,
     REPLACED: FileKind.REPLACED,
@@ -152,33 +127,11 @@ def observed_records(connection: Connection, serials: SerialRange) -> Iterator[R
     )
 
 
-def numbered(stream: Stream, records: Iterable[Record]) -> Iterator[Record]:
-    """`records`, which come in order of serial, with their stream and the ordinals that their serials give them."""
-    for _, of_serial in groupby(records, key=itemgetter("serial")):
-        for ordinal, record in enumerate(of_serial):
-            record["ordinal"], record["stream"] = ordinal, stream.value
-            yield record
-
-
 def _numbered(stream: Stream, *sources: Iterable[Record]) -> Iterator[Record]:
     """The records of all sources; at one serial those of the first source come first."""
     ranked = (zip(repeat(rank), source) for rank, source in enumerate(sources))
     merged = heapq.merge(*ranked, key=lambda one: (one[1]["serial"], one[0]))
     yield from numbered(stream, (record for _, record in merged))
-
-
-def new_record(serial: int, of_serial: int, kind: str, at: int | None) -> Record:
-    """A record with the fields that all have, in their order; its place is unknown yet."""
-    return {
-        "serial": serial,
-        "of_serial": of_serial,
-        "ordinal": 0,
-        "stream": "",
-        "kind": kind,
-        "at": at,
-        "project": None,
-        "normalized": None,
-    }
 
 
 def _events(connection: Connection, serials: SerialRange) -> Iterator[Record]:
@@ -196,10 +149,6 @@ def _events(connection: Connection, serials: SerialRange) -> Iterator[Record]:
             record["filename"] = change.filename
         record["action"] = event.action
         yield record
-
-
-normalized_name = lru_cache(65_536)(canonicalize_name)
-"""As `canonicalize_name`, for names of which many come again."""
 
 
 def _unreadable(connection: Connection, serials: SerialRange) -> Iterator[Record]:

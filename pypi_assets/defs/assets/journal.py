@@ -5,7 +5,7 @@ from typing import Any
 import dagster as dg
 
 from pypi_assets.catalog.ledger.serial_range import SerialRange
-from pypi_assets.catalog.reports.journal_records import Stream
+from pypi_assets.catalog.reports.journal_format import Stream
 from pypi_assets.defs.marking import count_log, mark_each_range
 from pypi_assets.defs.partitions import serial_ranges
 from pypi_assets.defs.policy import DATABASE_POOL, RANGES_IN_ONE_RUN, RETRIES

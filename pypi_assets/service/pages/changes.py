@@ -9,7 +9,7 @@ import orjson
 from starlette.routing import Route
 
 from pypi_assets.catalog.reports.journal_contents import NEW_PROVIDER, RELEASE_COMPARED
-from pypi_assets.catalog.reports.journal_records import Record, Stream
+from pypi_assets.catalog.reports.journal_format import Record, Stream
 from pypi_assets.journal.filters import KINDS, RecordFilter
 from pypi_assets.journal.looking_back import look_back
 from pypi_assets.journal.reading import NoJournalError

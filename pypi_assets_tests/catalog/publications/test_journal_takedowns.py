@@ -2,7 +2,7 @@
 
 from pypi_assets.catalog.ledger.notices import NoticeKind, notices_in
 from pypi_assets.catalog.ledger.serial_range import SerialRange
-from pypi_assets.catalog.publications.journal_segments import SegmentFile, record_segment
+from pypi_assets.catalog.publications.journal_segments import record_segment
 from pypi_assets.catalog.publications.journal_takedowns import (
     Takedown,
     add_takedown,
@@ -11,6 +11,7 @@ from pypi_assets.catalog.publications.journal_takedowns import (
     lift_takedown,
     newest_takedown,
 )
+from pypi_assets.catalog.publications.written_segments import SegmentFile
 from pypi_assets_tests.small_catalog import small_catalog
 
 

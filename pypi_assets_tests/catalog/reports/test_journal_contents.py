@@ -6,7 +6,7 @@ import pytest
 
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.reports.journal_contents import MOST_ROOTS, content_records
-from pypi_assets.catalog.reports.journal_records import Record
+from pypi_assets.catalog.reports.journal_format import Record
 from pypi_assets_tests.journal.model_journal import seal_complete
 from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
 

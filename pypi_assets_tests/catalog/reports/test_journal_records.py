@@ -16,7 +16,8 @@ from pypi_assets.catalog.ledger.range_ledger import complete_serial, read_state
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.reads.stored_json import to_utf8_json
 from pypi_assets.catalog.reports.journal_contents import content_records
-from pypi_assets.catalog.reports.journal_records import Record, index_records, observed_records
+from pypi_assets.catalog.reports.journal_format import Record
+from pypi_assets.catalog.reports.journal_records import index_records, observed_records
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import crawl_incremental
 from pypi_assets_tests.crawl.followers import REFUSED, Follower, SilentIndex, add
