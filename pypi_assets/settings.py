@@ -18,8 +18,6 @@ from pydantic_settings import (
     PydanticBaseSettingsSource,
     SettingsConfigDict,
 )
-from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError
 
 from pypi_assets.errors import SettingsError as SettingsError
 from pypi_assets.index.addresses import is_loopback as is_loopback
@@ -431,6 +429,10 @@ class Settings(BaseSettings):
             return value
         if value.partition("://")[0] not in {"sqlite", "postgresql", "postgres", "postgresql+psycopg"}:
             raise ValueError("neither sqlite:///... nor postgresql://...")
+        # imported where it is needed: it takes half a second, and not every command has a catalog
+        from sqlalchemy.engine import make_url
+        from sqlalchemy.exc import ArgumentError
+
         try:
             url = make_url(value)
         except (ArgumentError, ValueError):  # their messages can contain a password
@@ -528,6 +530,8 @@ class Settings(BaseSettings):
     def resolved_database_url(self) -> str:
         """An SQLAlchemy URL: SQLite in home by default, psycopg 3 for PostgreSQL."""
         if not self.database_url:
+            from sqlalchemy.engine import URL
+
             path = str(self.resolved_home / "catalog.sqlite")
             return URL.create("sqlite", database=path).render_as_string(hide_password=False)
         scheme, _, rest = self.database_url.partition("://")

@@ -2,7 +2,7 @@
 
 import fcntl
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -18,7 +18,9 @@ from pypi_assets.terminal import print_json, print_json_line, print_message
 if TYPE_CHECKING:
     from pypi_assets.journal.replay import Replayed
     from pypi_assets.mirror.following import Round
+    from pypi_assets.mirror.past import Past, PastFollower
     from pypi_assets.settings import Settings
+    from pypi_assets.storage.store import Storage
 
 _LEAST_INTERVAL_S = 1.0
 
@@ -62,11 +64,9 @@ def mirror_run_command(
     Then the journal is replayed into the catalog of the home, or the one of PYPI_ASSETS_DATABASE_URL, for answers of
     earlier serials. With --follow that goes on next to the copying.
     """
-    from pypi_assets.assembly import catalog_from
     from pypi_assets.index.connections import Network
     from pypi_assets.mirror.following import Mirror
     from pypi_assets.mirror.following import follow as keep_following
-    from pypi_assets.mirror.past import Past, PastFollower
     from pypi_assets.mirror.sources import open_source
     from pypi_assets.settings import load_settings
     from pypi_assets.storage.store import open_storage
@@ -94,20 +94,10 @@ def mirror_run_command(
         if not follow:
             _print_round(mirror.run(), as_json=as_json)
             if not latest_only:
-                catalog = opened.enter_context(closing(catalog_from(settings)))
-                past = Past(storage, catalog, lambda records: report(Progress("records", records, 0)))
+                past = opened.enter_context(_past_of(storage, settings, report))
                 _print_past(past.catch_up(), as_json=as_json)
             return
-        # the thread may use the catalog until the process ends
-        past_follower = (
-            None
-            if latest_only
-            else PastFollower(
-                Past(storage, catalog_from(settings)),
-                done=lambda done: _print_past(done, as_json=as_json),
-                failed=lambda error: print_message(f"the journal is not replayed now: {error}"),
-            )
-        )
+        past_follower = None if latest_only else _past_follower(storage, settings, as_json=as_json)
 
         def after_round(done: "Round") -> None:
             _print_round(done, as_json=as_json, only_changes=True)
@@ -121,6 +111,28 @@ def mirror_run_command(
             done=after_round,
             failed=lambda error, pause_s: print_message(f"{error}\nThe next round begins in {pause_s:.0f} s."),
         )
+
+
+@contextmanager
+def _past_of(storage: "Storage", settings: "Settings", report: Callable[[Progress], None]) -> "Iterator[Past]":
+    # imported after what is newest was copied, which uses no catalog
+    from pypi_assets.assembly import catalog_from
+    from pypi_assets.mirror.past import Past
+
+    with closing(catalog_from(settings)) as catalog:
+        yield Past(storage, catalog, lambda records: report(Progress("records", records, 0)))
+
+
+def _past_follower(storage: "Storage", settings: "Settings", *, as_json: bool) -> "PastFollower":
+    """Its thread may use the catalog until the process ends."""
+    from pypi_assets.assembly import catalog_from
+    from pypi_assets.mirror.past import Past, PastFollower
+
+    return PastFollower(
+        Past(storage, catalog_from(settings)),
+        done=lambda done: _print_past(done, as_json=as_json),
+        failed=lambda error: print_message(f"the journal is not replayed now: {error}"),
+    )
 
 
 @command("status", group=mirror_group)

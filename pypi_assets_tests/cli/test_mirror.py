@@ -16,6 +16,7 @@ from pypi_assets.service.service import open_service
 from pypi_assets.settings import load_settings
 from pypi_assets.storage.store import open_storage
 from pypi_assets_tests.cli.commands import PROCESS, Commands
+from pypi_assets_tests.cli.test_imports import imported, libraries
 from pypi_assets_tests.journal.written import flip_a_bit
 from pypi_assets_tests.mirror.conftest import Origin, assert_whole
 from pypi_assets_tests.mirror.conftest import origin as origin
@@ -163,3 +164,10 @@ def test_the_journal_of_a_mirror_is_verified_and_what_its_source_pruned_is_gone(
     result = commands.run(*command)
     assert result.exit_code == 1
     assert f"journal/content/0001/{segment.name}" in result.stderr
+
+
+def test_copying_imports_nothing_of_the_database(commands: Commands, origin: Origin) -> None:
+    """SQLAlchemy takes half a second to import, and copying what is newest uses no catalog."""
+    found = imported("mirror", "run", "--from", origin.storage.url, "--latest-only")
+    assert "pypi_assets.mirror.following" in found
+    assert not {"sqlalchemy", "alembic", "pandas"} & libraries(found)
