@@ -67,6 +67,7 @@ def mirror_run_command(
     from pypi_assets.index.connections import Network
     from pypi_assets.mirror.following import Mirror
     from pypi_assets.mirror.following import follow as keep_following
+    from pypi_assets.mirror.mirror_state import journal_end
     from pypi_assets.mirror.sources import open_source
     from pypi_assets.settings import load_settings
     from pypi_assets.storage.store import open_storage
@@ -93,7 +94,7 @@ def mirror_run_command(
         )
         if not follow:
             _print_round(mirror.run(), as_json=as_json)
-            if not latest_only:
+            if not latest_only and journal_end(storage):
                 past = opened.enter_context(_past_of(storage, settings, report))
                 _print_past(past.catch_up(), as_json=as_json)
             return

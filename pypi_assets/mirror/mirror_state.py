@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field
 
 import orjson
 
+from pypi_assets.journal.reading import Journal, NoJournalError
 from pypi_assets.mirror.errors import MirrorError
 from pypi_assets.mirror.wanted import read_state
 from pypi_assets.storage.published import PUBLISHED
@@ -97,3 +98,16 @@ def mirror_status(storage: Storage) -> MirrorStatus:
         },
         journal={stream: head.through for stream, head in (held.heads.items() if held else ())},
     )
+
+
+def journal_end(storage: Storage) -> int | None:
+    """The serial up to which a mirror holds the journal, so that its past can be replayed; 0: it holds none. None where
+    the storage is no mirror's.
+    """
+    if not storage.exists(MIRROR):
+        return None
+    journal = Journal(storage)
+    try:
+        return min(head.through for head in journal.heads())
+    except NoJournalError:
+        return 0

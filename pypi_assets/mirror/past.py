@@ -13,23 +13,9 @@ from sqlalchemy.exc import SQLAlchemyError
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.ledger.range_ledger import complete_serial
 from pypi_assets.errors import ExpectedError
-from pypi_assets.journal.reading import Journal, NoJournalError
 from pypi_assets.journal.replay import Progress, Replayed, replay
-from pypi_assets.storage.root_owner import MIRROR
+from pypi_assets.mirror.mirror_state import journal_end
 from pypi_assets.storage.store import Storage
-
-
-def journal_end(storage: Storage) -> int | None:
-    """The serial up to which a mirror holds the journal, so that its past can be replayed; 0: it holds none. None where
-    the storage is no mirror's.
-    """
-    if not storage.exists(MIRROR):
-        return None
-    journal = Journal(storage)
-    try:
-        return min(head.through for head in journal.heads())
-    except NoJournalError:
-        return 0
 
 
 @dataclass(frozen=True)

@@ -3,9 +3,11 @@
 import fcntl
 import json
 import os
+import shutil
 import signal
 import subprocess
 import time
+from pathlib import Path
 
 from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.journal.cursors import Cursor
@@ -14,6 +16,7 @@ from pypi_assets.journal.segment_files import read_head
 from pypi_assets.mirror.mirror_state import mirror_status
 from pypi_assets.service.service import open_service
 from pypi_assets.settings import load_settings
+from pypi_assets.storage.published import PUBLISHED
 from pypi_assets.storage.store import open_storage
 from pypi_assets_tests.cli.commands import PROCESS, Commands
 from pypi_assets_tests.cli.test_imports import imported, libraries
@@ -73,6 +76,17 @@ def test_the_journal_is_replayed_for_earlier_serials_and_nothing_else_writes_the
     assert "earlier serials: 0 to 27" in commands.done("mirror", "status").stderr
     refused = commands.refused("dump", "full")
     assert "is a mirror's, which `pypi-assets mirror run` alone writes" in refused
+
+
+def test_without_a_journal_there_is_no_catalog(commands: Commands, origin: Origin, tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    shutil.copytree(origin.storage.root, source, ignore=shutil.ignore_patterns("journal"))
+    published = source / PUBLISHED
+    published.write_text(json.dumps({**json.loads(published.read_text()), "journal": {}}))
+    message = commands.done("mirror", "run", "--from", source.as_uri()).stderr
+    assert "copied; dumps reach serial 27" in message
+    assert not (commands.home / "catalog.sqlite").exists()
+    assert "earlier serials: none yet" in commands.done("mirror", "status").stderr
 
 
 def test_the_status_is_for_people_and_programs(commands: Commands, origin: Origin) -> None:
