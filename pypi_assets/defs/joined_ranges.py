@@ -3,7 +3,7 @@
 A follower makes a range every few seconds, and Dagster's pages cost more with each partition. So at most every ten
 minutes one partition is added for all ranges that are done, with a materialization of each of their assets, and one for
 the newest version: no more than 144 a day of either. Nothing is run: it is reported what was done elsewhere. What is a
-partition already, and had a run that was killed or never began, is reported by itself.
+partition already, and had a run that was killed or never began, is reported by itself, whoever did it.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -16,6 +16,7 @@ import dagster as dg
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.ledger.range_ledger import complete_ranges, complete_serial
 from pypi_assets.catalog.ledger.serial_range import SerialRange
+from pypi_assets.defs.attempts import attempts
 from pypi_assets.defs.naming import Naming
 from pypi_assets.defs.policy import leveldb_asset
 from pypi_assets.dumps.cover import cover
@@ -23,6 +24,8 @@ from pypi_assets.leveldbs.versions.leveldb_paths import version_name
 from pypi_assets.upkeep.due import due_journal
 
 REPORT_EVERY_S = 600.0
+LOOKED_BACK_S = 3_600.0
+"""How long ago a range can have been completed elsewhere, and still be reported, where no follower is at work."""
 RANGE_ASSETS = ("changelog", "changed_distributions", "changed_distribution_data", "incremental_dump", "change_journal")
 _LAST_RANGES = 1_000
 _EVENTS_AT_A_TIME = 1_000
@@ -98,17 +101,21 @@ def with_not_shown(
     naming: Naming,
     partitions: dg.DynamicPartitionsDefinition,
     done: Mapping[str, Iterable[str]],
+    job: str,
 ) -> Report:
     """The report with a materialization of each of the keys in `done`, by asset, that is one of the `partitions` and
-    lacks it: what their runs did not do was done elsewhere."""
+    lacks it: what their runs did not do was done elsewhere. Of a key whose run of `job` is under way, that reports it.
+    """
     keys = {asset: list(of_asset) for asset, of_asset in done.items()}
     known = set(instance.get_existing_dynamic_partitions(str(partitions.name), sorted(set().union(*keys.values()))))
-    events = list(report.events)
+    lacking: list[tuple[str, str]] = []
     for asset, of_asset in keys.items():
-        if added := sorted(known.intersection(of_asset)):
-            shown = _materialized(instance, naming.key(dg.AssetKey(asset)), added)
-            events += [_materialization(naming, asset, key, {}) for key in added if key not in shown]
-    return replace(report, events=events)
+        if wanted := sorted(known.intersection(of_asset)):
+            shown = _materialized(instance, naming.key(dg.AssetKey(asset)), wanted)
+            lacking += [(asset, key) for key in wanted if key not in shown]
+    ended = {key for key in {key for _, key in lacking} if not attempts(instance, job, key).running}
+    added = [_materialization(naming, asset, key, "another process", {}) for asset, key in lacking if key in ended]
+    return replace(report, events=[*report.events, *added])
 
 
 def _materialized(instance: dg.DagsterInstance, asset: dg.AssetKey, keys: Sequence[str]) -> set[str | None]:
@@ -169,10 +176,12 @@ def report_version(
 def _materializations(
     naming: Naming, keys: Mapping[str, str], numbers: Mapping[str, int]
 ) -> list[dg.AssetMaterialization]:
-    return [_materialization(naming, asset, key, numbers) for asset, key in keys.items()]
+    return [_materialization(naming, asset, key, "a follower", numbers) for asset, key in keys.items()]
 
 
-def _materialization(naming: Naming, asset: str, key: str, numbers: Mapping[str, int]) -> dg.AssetMaterialization:
+def _materialization(
+    naming: Naming, asset: str, key: str, done_by: str, numbers: Mapping[str, int]
+) -> dg.AssetMaterialization:
     return dg.AssetMaterialization(
-        naming.key(dg.AssetKey(asset)), partition=key, metadata={"done by": "a follower", **numbers}
+        naming.key(dg.AssetKey(asset)), partition=key, metadata={"done by": done_by, **numbers}
     )

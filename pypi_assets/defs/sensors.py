@@ -27,6 +27,7 @@ from pypi_assets.defs.attempts import attempts, failures_in_a_row
 from pypi_assets.defs.expected_errors import expected_errors_of_ticks
 from pypi_assets.defs.jobs import full_crawl_job, full_dump_job, incremental_crawl_job, update_leveldbs_job
 from pypi_assets.defs.joined_ranges import (
+    LOOKED_BACK_S,
     RANGE_ASSETS,
     Entered,
     Report,
@@ -80,16 +81,16 @@ def new_serial_range_sensor(naming: Naming, interval_s: int, status: dg.DefaultS
                 return dg.SkipReason(reason)
             entered, now = Entered.parse(context.cursor), opened.clock()
             is_left = _is_left_to_a_follower(opened)
-            report = Report(entered)
+            report, through, since = Report(entered), done_through(opened), now - LOOKED_BACK_S
             if is_left or entered.reported_at is not None:
                 done = shown_ranges(opened, limits.partitions_kept_days, entered.through)
                 known = context.instance.get_existing_dynamic_partitions(str(ranges.name), [one.key for one in done])
-                through = done_through(opened)
                 report = join_ranges(naming, entered, done, known, through, now, at_work=is_left)
-                if entered.is_due(now):
-                    late = [one.key for one in last_done(opened, through, entered.reported_at or 0.0)]
-                    of_assets = dict.fromkeys(RANGE_ASSETS, late)
-                    report = with_not_shown(report, context.instance, naming, ranges, of_assets)
+                since = entered.reported_at or 0.0
+            if entered.is_due(now):
+                late = [one.key for one in last_done(opened, through, since)]
+                of_assets = dict.fromkeys(RANGE_ASSETS, late)
+                report = with_not_shown(report, context.instance, naming, ranges, of_assets, job.name)
             joins = report.added(context.instance, ranges)
             if is_left:
                 return report.alone(_LEFT, joins)
@@ -187,19 +188,19 @@ def new_leveldb_version_sensor(naming: Naming, interval_s: int, status: dg.Defau
         settings: SettingsResource,
         catalog: CatalogResource,
         storage: StorageResource,
-    ) -> dg.SensorResult | dg.SkipReason:
+    ) -> dg.SensorResult:
         with expected_errors_of_ticks(interval_s):
             opened = catalog.get()
             newest, reached = last_allocated_version(opened), cover(opened)
             due = due_datasets(opened, storage.get(), reached)
             entered, is_left = Entered.parse(context.cursor), _is_left_to_a_follower(opened)
             report = Report(entered)
+            published = {name: one.need.version for name, one in due.items()}
             if is_left or entered.reported_at is not None:
-                published = {name: one.need.version for name, one in due.items()}
                 report = report_version(naming, entered, published, opened.clock(), at_work=is_left)
-                if entered.is_due(opened.clock()):
-                    of_assets = {leveldb_asset(name): [version_name(one)] for name, one in published.items() if one}
-                    report = with_not_shown(report, context.instance, naming, versions, of_assets)
+            if entered.is_due(opened.clock()):
+                of_assets = {leveldb_asset(name): [version_name(one)] for name, one in published.items() if one}
+                report = with_not_shown(report, context.instance, naming, versions, of_assets, job.name)
             joins = report.added(context.instance, versions)
             if is_left:
                 return report.alone(_LEFT, joins)
@@ -207,9 +208,9 @@ def new_leveldb_version_sensor(naming: Naming, interval_s: int, status: dg.Defau
                 return report.alone("a follower was at work", joins)
             needs = [one.need for one in due.values()]
             if reason := _no_version_due(needs, reached):
-                return dg.SkipReason(reason)
+                return report.alone(reason, joins)
             if newest and attempts(context.instance, job.name, version_name(newest.version)).running:
-                return dg.SkipReason(f"version {version_name(newest.version)} is being built")
+                return report.alone(f"version {version_name(newest.version)} is being built", joins)
             if not newest or newest.serial < reached.serial or _is_published(newest.version, needs):
                 allocate_version(opened, reached.serial)
             known = {
@@ -224,6 +225,7 @@ def new_leveldb_version_sensor(naming: Naming, interval_s: int, status: dg.Defau
             skip_reason=None if requests else "; ".join(waiting),
             cursor=str(replace(entered, through=int(cursor))),
             dynamic_partitions_requests=added,
+            asset_events=report.events,
         )
 
     return new_leveldb_version

@@ -18,10 +18,12 @@ from pypi_assets.crawl.full_crawl import crawl_full, list_index
 from pypi_assets.crawl.incremental_crawl import allocate_next_ranges, crawl_incremental
 from pypi_assets.defs import joined_ranges, resources, sensors
 from pypi_assets.defs.partitions import PARTITION_TAG, RANGE_END_TAG, RANGE_START_TAG
+from pypi_assets.defs.policy import leveldb_asset
 from pypi_assets.devindex.faults import FaultPlan
 from pypi_assets.dumps.dump_writer import write_missing_ranges
 from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.journal.publishing import write_missing
+from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.leveldbs.versions.leveldb_paths import version_name
 from pypi_assets.leveldbs.versions.publish import build_version
 from pypi_assets_tests.defs.conftest import Pipeline, settings_for
@@ -204,7 +206,44 @@ def test_what_a_follower_does_of_a_requested_range_is_shown_in_its_partition(
     for asset in joined_ranges.RANGE_ASSETS:
         assert pipeline.marked(asset) == [killed]
     assert pipeline.instance.get_dynamic_partitions("serial_ranges") == [killed]
-    assert pipeline.metadata("incremental_dump", killed)["done by"] == "a follower"
+    assert pipeline.metadata("incremental_dump", killed)["done by"] == "another process"
+
+
+def test_what_commands_do_after_a_run_was_killed_is_shown_in_its_partition(
+    index: ServedIndex, pipeline: Pipeline
+) -> None:
+    pipeline.crawled()
+    list(write_missing(pipeline.catalog, pipeline.storage))
+    index.wheel("first", "1.0")
+    (killed,) = pipeline.requested("new_serial_range")
+    (unbuilt,) = pipeline.requested("new_leveldb_version")
+    pipeline.instance.report_runless_asset_event(dg.AssetMaterialization("changelog", partition=killed))
+    runs = [
+        pipeline.instance.create_run_for_job(
+            pipeline.defs.resolve_job_def(job), tags={PARTITION_TAG: key}, status=dg.DagsterRunStatus.STARTED
+        )
+        for job, key in (("incremental_crawl", killed), ("update_leveldbs", unbuilt))
+    ]
+    crawl_incremental(pipeline.crawler)
+    list(write_missing(pipeline.catalog, pipeline.storage))
+    list(write_missing_ranges(pipeline.catalog, pipeline.storage))
+    for dataset in DATASETS:
+        build_version(dataset, storage=pipeline.storage, catalog=pipeline.catalog, version=int(unbuilt))
+    for expected in ([], [killed]):
+        assert "nothing is new" in pipeline.skipped("new_serial_range")
+        pipeline.tick("new_leveldb_version")
+        assert pipeline.marked("change_journal") == expected
+        assert pipeline.marked("modules_leveldb") == ([unbuilt] if expected else [])
+        for run in runs:
+            pipeline.instance.report_run_failed(run)
+    for _ in range(2):
+        pipeline.tick("new_serial_range")
+        pipeline.tick("new_leveldb_version")
+    for asset in joined_ranges.RANGE_ASSETS:
+        assert pipeline.marked(asset) == [killed]
+    for dataset in DATASETS:
+        assert pipeline.marked(leveldb_asset(dataset)) == [unbuilt]
+    assert pipeline.metadata("incremental_dump", killed)["done by"] == "another process"
 
 
 def test_partitions_that_were_removed_manually_come_back_once_the_cursors_are_lost(
