@@ -32,7 +32,7 @@ from pypi_assets.storage.store import Storage
 
 _KEPT_MANIFESTS = 4_096
 _KEPT_TAKEDOWNS = 8
-_BEGIN = re.compile(rb'\{"serial":([0-9]+),"of_serial":[0-9]+,"ordinal":([0-9]+),').match
+_BEGIN = re.compile(rb'\{"serial":([0-9]{1,18}),"of_serial":[0-9]{1,18},"ordinal":([0-9]{1,18}),').match
 """What each record begins with: it is found without parsing all of it."""
 Place = tuple[int, int, int]
 """The parts of a record's cursor."""

@@ -30,7 +30,7 @@ from pypi_assets.journal.takedown_files import as_replaced, replaced_segments
 from pypi_assets.storage.store import NotFoundError, Storage
 
 Progress = Callable[[int], None]
-_PLACE = re.compile(rb'\{"serial":([0-9]+),"of_serial":([0-9]+),"ordinal":([0-9]+),"stream":"([a-z]+)",')
+_PLACE = re.compile(rb'\{"serial":([0-9]{1,18}),"of_serial":([0-9]{1,18}),"ordinal":([0-9]{1,18}),"stream":"([a-z]+)",')
 """What each record begins with."""
 _BUFFER_BYTES = 1024**2
 _PROGRESS_RECORDS = 100_000

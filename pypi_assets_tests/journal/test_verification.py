@@ -69,6 +69,7 @@ def test_a_sound_stream_has_no_fault(storage: Storage) -> None:
         (b'"stream":"index"', b'"stream":"observed"', "it is of the stream observed"),
         (b'"of_serial":14', b'"of_serial":99', "it happened at serial 99"),
         (b'{"serial":14', b'["serial":14', "it is no record"),
+        (b'{"serial":14', b'{"serial":' + b"1" * 5_000, "it is no record"),
     ],
 )
 def test_a_record_that_is_not_in_its_place_is_named(storage: Storage, old: bytes, new: bytes, problem: str) -> None:

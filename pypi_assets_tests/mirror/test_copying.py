@@ -141,6 +141,7 @@ def test_a_segment_is_compared_with_the_hash_of_its_records(served: StaticFiles,
         (line(2) + line(1), "record 2: its serial 1 comes after 2"),
         (line(1) + line(10), "record 2: its serial 10 is not in 0-9"),
         (line(1) + b'{"serial":2}\n', "record 2: it is no record"),
+        (line(1) + line(int("2" * 19)), "record 2: it is no record"),
     ):
         with pytest.raises(WrongContentError, match=problem):
             check_segment(io.BytesIO(zstandard.compress(content)), segment(content), "it")
