@@ -13,7 +13,7 @@ head.json. Hashes are of the records before compression.
 
 import hashlib
 import io
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from itertools import chain
 from typing import IO, Any
@@ -349,14 +349,14 @@ def decode_manifest(content: bytes, name: str) -> Manifest:
             raise ValueError(f"format {fields['format']}")
         manifest = Manifest(
             stream=Stream(fields["stream"]).value,
-            generation=int(fields["generation"]),
-            number=int(fields["number"]),
-            serials=SerialRange(fields["start"], fields["end"]),
+            generation=number_in(fields["generation"]),
+            number=number_in(fields["number"]),
+            serials=SerialRange(number_in(fields["start"]), number_in(fields["end"])),
             name=plain_name(fields["name"]),
-            records=int(fields["records"]),
-            content_bytes=int(fields["bytes"]),
-            sha256=str(fields["sha256"]),
-            previous=fields["previous"],
+            records=number_in(fields["records"]),
+            content_bytes=number_in(fields["bytes"]),
+            sha256=text_in(fields["sha256"]),
+            previous=None if fields["previous"] is None else text_in(fields["previous"]),
         )
     except (orjson.JSONDecodeError, KeyError, TypeError, ValueError, RangeError) as error:
         raise JournalDamagedError(f"{name} is not a manifest that this version reads: {error!r}") from error
@@ -365,8 +365,23 @@ def decode_manifest(content: bytes, name: str) -> Manifest:
     return manifest
 
 
-def plain_name(name: str) -> str:
-    """The name of a file in a folder. Raises ValueError where it leads elsewhere."""
+def number_in(value: object) -> int:
+    """A number of a file of the journal. Raises ValueError where it is none, or one that cannot be."""
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**63:
+        raise ValueError(f"not a number that can be: {str(value)[:80]}")
+    return value
+
+
+def text_in(value: object) -> str:
+    """A text of a file of the journal. Raises ValueError where it is none."""
+    if not isinstance(value, str):
+        raise ValueError(f"not a text: {str(value)[:80]}")
+    return value
+
+
+def plain_name(value: object) -> str:
+    """The name of a file in a folder. Raises ValueError where it is none, or leads elsewhere."""
+    name = text_in(value)
     if "/" in name or "\\" in name or name.startswith("."):
         raise ValueError(f"not the name of a file: {name!r}")
     return name
@@ -391,24 +406,29 @@ def read_head(storage: Storage, stream: str) -> Head | None:
         found, takedowns, pruned = fields["open"], fields.get("takedowns"), fields.get("pruned")
         return Head(
             stream=Stream(fields["stream"]).value,
-            generation=int(fields["generation"]),
-            start=int(fields["start"]),
-            end=int(fields["end"]),
-            number=int(fields["number"]),
-            digest=fields["digest"],
-            open=found
-            and OpenSegment(
-                SerialRange(found["start"], found["end"]),
-                plain_name(found["name"]),
-                int(found["records"]),
-                int(found["bytes"]),
-                str(found["sha256"]),
-            ),
-            takedowns=takedowns and LastTakedown(int(takedowns["number"]), str(takedowns["digest"])),
-            pruned=pruned and Pruned(int(pruned["number"]), int(pruned["end"])),
+            generation=number_in(fields["generation"]),
+            start=number_in(fields["start"]),
+            end=number_in(fields["end"]),
+            number=number_in(fields["number"]),
+            digest=None if fields["digest"] is None else text_in(fields["digest"]),
+            open=None if found is None else _open_in(found),
+            takedowns=None
+            if takedowns is None
+            else LastTakedown(number_in(takedowns["number"]), text_in(takedowns["digest"])),
+            pruned=None if pruned is None else Pruned(number_in(pruned["number"]), number_in(pruned["end"])),
         )
     except (orjson.JSONDecodeError, KeyError, TypeError, ValueError, RangeError) as error:
         raise JournalDamagedError(f"{storage.uri(path)} is not a head that this version reads: {error!r}") from error
+
+
+def _open_in(fields: Mapping[str, Any]) -> OpenSegment:
+    return OpenSegment(
+        SerialRange(number_in(fields["start"]), number_in(fields["end"])),
+        plain_name(fields["name"]),
+        number_in(fields["records"]),
+        number_in(fields["bytes"]),
+        text_in(fields["sha256"]),
+    )
 
 
 def open_manifest(head: Head, found: OpenSegment) -> Manifest:

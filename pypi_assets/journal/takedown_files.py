@@ -19,8 +19,10 @@ from pypi_assets.journal.segment_files import (
     JournalDamagedError,
     LastTakedown,
     Manifest,
+    number_in,
     plain_name,
     stream_path,
+    text_in,
 )
 from pypi_assets.storage.store import NotFoundError, Storage
 
@@ -89,12 +91,12 @@ def decode_takedown(content: bytes, name: str) -> TakedownFile:
         if fields["format"] != FORMAT:
             raise ValueError(f"format {fields['format']}")
         takedown = TakedownFile(
-            stream=str(fields["stream"]),
-            generation=int(fields["generation"]),
-            number=int(fields["number"]),
-            at=int(fields["at"]),
+            stream=text_in(fields["stream"]),
+            generation=number_in(fields["generation"]),
+            number=number_in(fields["number"]),
+            at=number_in(fields["at"]),
             segments=tuple(_segment(one) for one in fields["segments"]),
-            previous=fields["previous"],
+            previous=None if fields["previous"] is None else text_in(fields["previous"]),
         )
     except (orjson.JSONDecodeError, KeyError, TypeError, ValueError) as error:
         raise JournalDamagedError(f"{name} is not a takedown that this version reads: {error!r}") from error
@@ -105,7 +107,10 @@ def decode_takedown(content: bytes, name: str) -> TakedownFile:
 
 def _segment(fields: Mapping[str, Any]) -> ReplacedSegment:
     return ReplacedSegment(
-        int(fields["number"]), plain_name(fields["name"]), int(fields["bytes"]), str(fields["sha256"])
+        number_in(fields["number"]),
+        plain_name(fields["name"]),
+        number_in(fields["bytes"]),
+        text_in(fields["sha256"]),
     )
 
 

@@ -1,6 +1,7 @@
 """Segments, manifests and heads are read as they were written, and damage is noticed and named."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 import orjson
 import pytest
@@ -13,9 +14,12 @@ from pypi_assets.catalog.reports.journal_format import Stream, new_record, numbe
 from pypi_assets.journal.segment_files import (
     Head,
     JournalDamagedError,
+    LastTakedown,
     Manifest,
     OpenSegment,
+    Pruned,
     chained,
+    decode_manifest,
     head_path,
     manifest_path,
     read_head,
@@ -124,3 +128,38 @@ def test_a_head_is_read_as_it_was_written(storage: Storage) -> None:
     storage.put(head_path("index"), b"{}")
     with pytest.raises(JournalDamagedError, match="not a head"):
         read_head(storage, "index")
+
+
+NO_NUMBERS = (b"1e30", b"-1", b"1.5", b"true", b"[]", b'"1"', b"null", b"9" * 19)
+NO_TEXTS = (b"[]", b'["x"]', b"{}", b"5", b"[" * 300 + b"]" * 300)
+
+
+def with_each_wrong_field(
+    fields: dict[str, Any], numbers: Iterable[str], texts: Iterable[str], part: str | None = None
+) -> Iterator[bytes]:
+    """The file with a wrong value in the place of each field, or of each field of a part of it."""
+    for name, values in [*((name, NO_NUMBERS) for name in numbers), *((name, NO_TEXTS) for name in texts)]:
+        changed = {name: "PLACE"} if part is None else {part: fields[part] | {name: "PLACE"}}
+        whole = orjson.dumps(fields | changed, option=orjson.OPT_APPEND_NEWLINE)
+        yield from (whole.replace(b'"PLACE"', value) for value in values)
+
+
+def test_a_field_of_another_type_is_refused_wherever_it_is(storage: Storage) -> None:
+    manifest = orjson.loads(written(storage).encode())
+    numbers = ("generation", "number", "start", "end", "records", "bytes")
+    for content in with_each_wrong_field(manifest, numbers, ("stream", "name", "sha256", "previous")):
+        with pytest.raises(JournalDamagedError, match="here is not a manifest"):
+            decode_manifest(content, "here")
+    opened = OpenSegment(SerialRange(10, 12), "open-10-12.jsonl.zst", 2, 90, "0" * 64)
+    head = Head("index", 1, 0, 10, 1, "a" * 64, opened, LastTakedown(1, "b" * 64), Pruned(1, 10))
+    fields = orjson.loads(head.encode())
+    for content in (
+        *with_each_wrong_field(fields, ("generation", "start", "end", "number"), ("stream", "digest")),
+        *with_each_wrong_field(fields, ("start", "end", "records", "bytes"), ("name", "sha256"), "open"),
+        *with_each_wrong_field(fields, ("number",), ("digest",), "takedowns"),
+        *with_each_wrong_field(fields, ("number", "end"), (), "pruned"),
+        *(orjson.dumps(fields | {part: wrong}) for part in ("open", "takedowns", "pruned") for wrong in ("", 0, [1])),
+    ):
+        storage.put(head_path("index"), content)
+        with pytest.raises(JournalDamagedError, match="not a head"):
+            read_head(storage, "index")

@@ -60,6 +60,24 @@ def test_what_leads_elsewhere_is_none() -> None:
         decode_takedown(TakedownFile("index", 1, 1, 5, (segment(1, "../x"),), None).encode(), "here")
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b'"number":2', b'"number":1e30'),
+        (b'"at":6', b'"at":1e30'),
+        (b'"name":"c"', b'"name":["c"]'),
+        (b'"stream":"index"', b'"stream":["index"]'),
+        (b'"previous":', b'"previous":[],"was":'),
+        (b'"previous":', b'"previous":' + b"[" * 300 + b"]" * 300 + b',"was":'),
+    ],
+)
+def test_a_field_of_another_type_is_refused(old: bytes, new: bytes) -> None:
+    storage, _ = written()
+    content = storage.get(takedown_path("index", 1, 2)).replace(old, new)
+    with pytest.raises(JournalDamagedError, match="here is not a takedown"):
+        decode_takedown(content, "here")
+
+
 def test_only_a_record_at_the_same_place_replaces_another() -> None:
     record = {
         "serial": 3,
