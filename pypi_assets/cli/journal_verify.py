@@ -93,13 +93,13 @@ def _signed(
 ) -> dict[str, tuple[int | None, str | None]]:
     """Up to which serial each stream is signed, and what is wrong with its checkpoint."""
     from pypi_assets.catalog.reports.journal_format import Stream
-    from pypi_assets.journal.signing import CheckpointError, load_public_key, verify_checkpoint
+    from pypi_assets.journal.signing import CheckpointError, checkpoint_path, load_public_key, verify_checkpoint
 
     key = load_public_key(key_file)
     found: dict[str, tuple[int | None, str | None]] = {}
     for one in verified:
-        if one.head is None or not one.head.number:
-            continue
+        if one.head is None or not (one.head.number or storage.exists(checkpoint_path(one.stream))):
+            continue  # what has no whole segment yet cannot be signed
         try:
             found[one.stream] = verify_checkpoint(storage, Stream(one.stream), key), None
         except CheckpointError as error:

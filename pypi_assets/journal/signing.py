@@ -12,7 +12,7 @@ import orjson
 
 from pypi_assets.catalog.reports.journal_format import Stream
 from pypi_assets.errors import ExpectedError
-from pypi_assets.journal.segment_files import JOURNAL, Head, JournalDamagedError, read_head, read_manifest
+from pypi_assets.journal.segment_files import JOURNAL, Head, JournalDamagedError, number_in, read_head, read_manifest
 from pypi_assets.storage.store import NotFoundError, Storage
 
 if TYPE_CHECKING:
@@ -79,20 +79,22 @@ def sign_checkpoint(storage: Storage, stream: Stream, key: "Ed25519PrivateKey") 
 
 
 def verify_checkpoint(storage: Storage, stream: Stream, key: "Ed25519PublicKey") -> int:
-    """The serial up to which the chain of a stream is the one that was signed. Raises CheckpointError."""
+    """The serial up to which the chain of a stream is the one that was signed, where it is sound. Raises
+    CheckpointError."""
     from cryptography.exceptions import InvalidSignature
 
     path = checkpoint_path(stream.value)
     try:
         fields: dict[str, Any] = orjson.loads(storage.get(path))
         signature = bytes.fromhex(fields.pop("signature"))
-        generation, number, end = int(fields["generation"]), int(fields["number"]), int(fields["end"])
+        generation, number, end = (number_in(fields[name]) for name in ("generation", "number", "end"))
+        message = _message(fields)
     except NotFoundError as error:
         raise CheckpointError(f"the stream {stream.value} is not signed: {error}") from error
-    except (orjson.JSONDecodeError, KeyError, TypeError, ValueError) as error:
+    except (orjson.JSONDecodeError, AttributeError, KeyError, TypeError, ValueError) as error:
         raise CheckpointError(f"{storage.uri(path)} is no checkpoint: {error!r}") from error
     try:
-        key.verify(signature, _message(fields))
+        key.verify(signature, message)
     except InvalidSignature as error:
         raise CheckpointError(f"{storage.uri(path)} is not signed by this key, or was changed since") from error
     if (fields.get("format"), fields.get("stream")) != (FORMAT, stream.value):
@@ -104,7 +106,18 @@ def verify_checkpoint(storage: Storage, stream: Stream, key: "Ed25519PublicKey")
     if (manifest.digest, manifest.serials.end) != (fields.get("digest"), end):
         raise CheckpointError(f"segment {number} of the stream {stream.value} is not the one that was signed")
     head = read_head(storage, stream.value)
-    if head is not None and head.generation == generation and _takedowns(head) != fields.get("takedowns"):
+    if head is None or head.generation != generation:
+        now = "there is no head" if head is None else f"it is at generation {head.generation}"
+        raise CheckpointError(
+            f"generation {generation} of the stream {stream.value} was signed, and {now}: after a stream was begun"
+            " again, it has to be signed again (pypi-assets journal sign)"
+        )
+    if head.number < number:
+        raise CheckpointError(
+            f"the stream {stream.value} was signed up to segment {number}, at serial {end}, and its head names"
+            f" {head.number}: what is here was set back, or is another chain"
+        )
+    if _takedowns(head) != fields.get("takedowns"):
         raise CheckpointError(
             f"the takedowns of the stream {stream.value} are not those that were signed: sign it again after each"
             " (pypi-assets journal sign)"

@@ -7,6 +7,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
 from pypi_assets.journal import publishing
+from pypi_assets.journal.segment_files import Head, write_head
+from pypi_assets.storage.store import open_storage
 from pypi_assets_tests.cli.commands import Commands
 from pypi_assets_tests.cli.conftest import TwoVisits
 from pypi_assets_tests.journal.written import flip_a_bit
@@ -39,6 +41,10 @@ def test_a_journal_is_verified_signed_and_compared(
     shown = commands.done("journal", "verify", "--against", storage, "--public-key", public).stderr
     assert "content: signed up to serial" in shown
     assert "0 different; 0 only here, 0 only there" in shown
+    write_head(open_storage(storage), Head("observed", 1, 0, 0, 0, None))
+    set_back = commands.run("journal", "verify", "--public-key", public)
+    assert set_back.exit_code == 1
+    assert "observed: the stream observed was signed up to segment" in set_back.stderr
 
 
 def test_a_flipped_byte_is_named(commands: Commands, two_visits: TwoVisits) -> None:

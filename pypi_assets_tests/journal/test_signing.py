@@ -8,8 +8,17 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
-from pypi_assets.catalog.reports.journal_format import Stream
-from pypi_assets.journal.segment_files import manifest_path
+from pypi_assets.catalog.ledger.serial_range import SerialRange
+from pypi_assets.catalog.reports.journal_format import Stream, numbered
+from pypi_assets.journal.segment_files import (
+    Head,
+    Manifest,
+    head_path,
+    manifest_path,
+    write_head,
+    write_manifest,
+    write_segment,
+)
 from pypi_assets.journal.signing import (
     CheckpointError,
     checkpoint_path,
@@ -18,6 +27,7 @@ from pypi_assets.journal.signing import (
     sign_checkpoint,
     verify_checkpoint,
 )
+from pypi_assets.journal.verification import verify_stream
 from pypi_assets.storage.store import Storage
 from pypi_assets_tests.journal.written import simple_record, write_streams
 
@@ -47,6 +57,24 @@ def test_another_chain_is_refused(storage: Storage) -> None:
         verify_checkpoint(storage, Stream.INDEX, KEY.public_key())
 
 
+def test_a_chain_that_does_not_lead_to_what_was_signed_is_refused(storage: Storage) -> None:
+    """The signed manifests lie next to it."""
+    write(storage, "demo", 20)
+    sign_checkpoint(storage, Stream.INDEX, KEY)
+    forged = [simple_record(serial, "unknown", "forged") for serial in range(1, 11)]
+    for generation, message in ((1, "up to segment 2, at serial 20, and its head names 1"), (2, "is at generation 2")):
+        file = write_segment(storage, Stream.INDEX, generation, SerialRange(0, 10), numbered(Stream.INDEX, forged))
+        manifest = Manifest.of(file, 1, None)
+        write_manifest(storage, manifest)
+        write_head(storage, Head("index", generation, 0, 10, 1, manifest.digest))
+        assert verify_stream(storage, Stream.INDEX).is_sound
+        with pytest.raises(CheckpointError, match=message):
+            verify_checkpoint(storage, Stream.INDEX, KEY.public_key())
+    storage.delete(head_path("index"))
+    with pytest.raises(CheckpointError, match="there is no head"):
+        verify_checkpoint(storage, Stream.INDEX, KEY.public_key())
+
+
 def test_another_key_or_a_changed_checkpoint_is_refused(storage: Storage) -> None:
     write(storage, "demo", 20)
     sign_checkpoint(storage, Stream.INDEX, KEY)
@@ -61,7 +89,8 @@ def test_another_key_or_a_changed_checkpoint_is_refused(storage: Storage) -> Non
     storage.put(checkpoint_path("content"), orjson.dumps(fields))
     with pytest.raises(CheckpointError, match="of another stream"):
         verify_checkpoint(storage, Stream.CONTENT, KEY.public_key())
-    for content in (b"no JSON", b"{}", orjson.dumps(fields | {"signature": "xyz"})):
+    deep = orjson.dumps(fields | {"start": "x"}).replace(b'"x"', b"[" * 300 + b"]" * 300)
+    for content in (b"no JSON", b"{}", b"null", b'"text"', deep, orjson.dumps(fields | {"signature": "xyz"})):
         storage.put(path, content)
         with pytest.raises(CheckpointError, match="no checkpoint"):
             verify_checkpoint(storage, Stream.INDEX, KEY.public_key())
