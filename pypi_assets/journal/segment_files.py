@@ -188,6 +188,11 @@ def stream_path(stream: str, generation: int) -> str:
     return f"{JOURNAL}/{stream}/{generation:04d}"
 
 
+def segment_name(serials: SerialRange, sha256: str, prefix: str = "") -> str:
+    """What the file of a segment is called whose records have this hash: no other one is called so."""
+    return f"{prefix}{serials.key}.{sha256[:16]}.jsonl.zst"
+
+
 def segment_path(segment: Manifest | SegmentFile) -> str:
     """Where the file of a segment is."""
     return f"{stream_path(segment.stream, segment.generation)}/{segment.name}"
@@ -244,7 +249,7 @@ def write_lines(
                     progress(count)
             buffer.flush()
         sha256 = digest.hexdigest()
-        name = f"{prefix}{serials.key}.{sha256[:16]}.jsonl.zst"
+        name = segment_name(serials, sha256, prefix)
         stored = local.tell()
         local.seek(0)
         file = SegmentFile(stream.value, generation, serials, name, count, size, stored, sha256)

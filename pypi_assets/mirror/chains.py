@@ -12,6 +12,7 @@ from pypi_assets.journal.segment_files import (
     head_path,
     manifest_path,
     read_head,
+    segment_name,
     segment_path,
 )
 from pypi_assets.journal.takedown_files import TakedownFile, as_replaced, write_takedown
@@ -19,7 +20,6 @@ from pypi_assets.mirror.copying import Copying
 from pypi_assets.mirror.errors import BehindError, ForkError, RefusedSourceError
 from pypi_assets.mirror.replaced_segments import changed_segments, new_takedowns, replaced_by, require_takedown
 from pypi_assets.mirror.sources import Source, small_file
-from pypi_assets.mirror.wanted import is_segment_name
 from pypi_assets.storage.store import NotFoundError, Storage
 
 _MOST_MANIFEST_BYTES = 16 * 1024
@@ -69,6 +69,8 @@ def copy_stream(copying: Copying, plan: StreamPlan, *, holds: Callable[[Manifest
     storage, head = copying.storage, plan.head
     changed = list(changed_segments(storage, plan.takedowns))
     replaced = replaced_by(storage, head, plan.takedowns)
+    for after in (*(after for _, after in changed), *(as_replaced(one, replaced) for one in plan.manifests)):
+        require_own_name(copying.source, after)
     copying.segments(after for _, after in changed if after.number >= head.first_number and not holds(after))
     for before, after in changed:
         if after.number >= head.first_number:
@@ -87,6 +89,16 @@ def copy_stream(copying: Copying, plan: StreamPlan, *, holds: Callable[[Manifest
         storage.put(head_path(head.stream), head.encode())
     for before, _ in changed:
         storage.delete(segment_path(before))
+
+
+def require_own_name(source: Source, segment: Manifest) -> None:
+    """Raises RefusedSourceError where the file of a segment is not called as its records are: it could take the place
+    of another one that is held."""
+    if segment.name != segment_name(segment.serials, segment.sha256):
+        raise RefusedSourceError(
+            f"segment {segment.number} of the stream {segment.stream} of {source.name} is named {segment.name[:200]!r},"
+            " which it is not called"
+        )
 
 
 def open_segment(head: Head) -> Manifest | None:
@@ -132,10 +144,11 @@ class _Fetched:
         except JournalDamagedError as error:
             raise RefusedSourceError(str(error)) from error
         named = (manifest.stream, manifest.generation, manifest.number)
-        if named != (self.head.stream, self.head.generation, number) or not is_segment_name(manifest.name):
+        if named != (self.head.stream, self.head.generation, number):
             raise RefusedSourceError(f"{self.source.name}/{path} is the manifest of another segment")
         if not 0 <= manifest.content_bytes < 2**53:
             raise RefusedSourceError(f"{self.source.name}/{path} has a size that cannot be")
+        require_own_name(self.source, manifest)
         return manifest
 
     def many(self, numbers: Iterable[int]) -> list[Manifest]:

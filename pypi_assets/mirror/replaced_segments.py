@@ -65,7 +65,9 @@ def changed_segments(storage: Storage, takedowns: Iterable[TakedownFile]) -> Ite
             continue
         manifest = read_manifest(storage, held.stream, held.generation, segment.number)
         now = as_replaced(manifest, replaced_segments(storage, held))
-        yield now, as_replaced(manifest, {segment.number: segment})
+        later = as_replaced(manifest, {segment.number: segment})
+        if now != later:  # else there is nothing to replace, and nothing to delete
+            yield now, later
 
 
 def _is_held(held: Head, number: int) -> bool:

@@ -17,7 +17,14 @@ from pypi_assets.dumps.dump_format import DumpDamagedError
 from pypi_assets.dumps.dump_manifest import read_manifest
 from pypi_assets.dumps.dump_paths import DUMPS, file_path
 from pypi_assets.dumps.dump_paths import manifest_path as dump_manifest_path
-from pypi_assets.journal.segment_files import Head, JournalDamagedError, head_path, read_head
+from pypi_assets.journal.segment_files import (
+    OPEN_PREFIX,
+    Head,
+    JournalDamagedError,
+    head_path,
+    read_head,
+    segment_name,
+)
 from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.leveldbs.format.errors import LeveldbError
 from pypi_assets.leveldbs.versions.input_lists import read_input_list
@@ -46,7 +53,6 @@ _DUMP_FILE = re.compile(r"python_distribution_data[0-9]{4}(?:\.[0-9]{1,9})?\.jso
 _DUMP_PATH = re.compile(rf"{DUMPS}/{_DUMP_DIRECTORY.pattern}/{_DUMP_FILE.pattern}")
 _VERSION_DIRECTORY = re.compile(r"[0-9]{5,18}(?:\.[0-9]{1,9})?")
 _LEVELDB_FILE = re.compile(r"[0-9]{6,18}\.(?:ldb|log)|MANIFEST-[0-9]{6,18}|CURRENT")
-_SEGMENT_NAME = re.compile(r"(?:open-)?[0-9]{1,18}-[0-9]{1,18}\.[0-9a-f]{16}\.jsonl\.zst")
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,11 +179,6 @@ def held_publication(storage: Storage, path: str) -> Publication | None:
         return None
 
 
-def is_segment_name(name: str) -> bool:
-    """Whether a segment of a journal can have this name."""
-    return _SEGMENT_NAME.fullmatch(name) is not None
-
-
 def _fetch_named(source: Source, named: Named, most_bytes: int) -> bytes:
     content = small_file(source, named.path, most_bytes)
     if Named.of(named.path, content) != named:
@@ -225,9 +226,10 @@ def _head(stream: Stream, fields: object, name: str) -> Head:
     if head.open is not None:
         if head.open.serials.start != head.end:
             raise RefusedSourceError(f"{name} has an open segment of the stream {stream.value} after a gap")
-        _plain(head.open.name, _SEGMENT_NAME, name)
+        _number(head.open.serials.end, name)
         _number(head.open.content_bytes, name)
-        _hash(head.open.sha256, name)
+        if head.open.name != segment_name(head.open.serials, _hash(head.open.sha256, name), OPEN_PREFIX):
+            raise RefusedSourceError(f"{name} names {head.open.name!r}, which that open segment is not called")
     return head
 
 

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 import zstandard
@@ -13,6 +14,7 @@ from pypi_assets.journal.segment_files import (
     OpenSegment,
     manifest_path,
     read_head,
+    read_manifest,
     segment_path,
     write_head,
     write_manifest,
@@ -22,6 +24,7 @@ from pypi_assets.mirror.copying import Copying
 from pypi_assets.mirror.errors import BehindError, ForkError, RefusedSourceError, VanishedError
 from pypi_assets.mirror.sources import StoredSource
 from pypi_assets.storage.store import Storage, open_storage
+from pypi_assets_tests.journal.written import plain_files
 
 WIDTH = 10
 
@@ -128,6 +131,22 @@ def test_a_chain_that_does_not_lead_to_its_head_is_refused_before_anything_is_co
     with pytest.raises(VanishedError):
         follow(source, head, held)
     assert [*held.list()] == []
+
+
+def test_a_segment_that_is_called_as_another_one_is_refused_and_the_held_one_stays() -> None:
+    source, head = chain(texts(2))
+    held = open_storage("memory:///")
+    follow(source, head, held)
+    before = plain_files(held)
+    text = record(21, "ignored")
+    first = read_manifest(source, "index", 1, 1)
+    _, records, size, sha256 = described(SerialRange(20, 30), text)
+    third = Manifest("index", 1, 3, SerialRange(20, 30), first.name, records, size, sha256, head.digest)
+    write_manifest(source, third)
+    source.put(segment_path(first), zstandard.compress(text.encode()))
+    with pytest.raises(RefusedSourceError, match=r"segment 3 of the stream index of .* which it is not called"):
+        follow(source, replace(head, number=3, end=30, digest=third.digest), held)
+    assert plain_files(held) == before
 
 
 def test_a_chain_that_does_not_go_on_with_the_same_one_is_no_fork() -> None:

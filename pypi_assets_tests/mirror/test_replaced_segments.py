@@ -16,7 +16,7 @@ from pypi_assets.journal.segment_files import (
     write_head,
     write_lines,
 )
-from pypi_assets.journal.takedown_files import ReplacedSegment, TakedownFile, write_takedown
+from pypi_assets.journal.takedown_files import ReplacedSegment, TakedownFile, takedowns_of, write_takedown
 from pypi_assets.journal.takedowns import Taking, wanted_takedown
 from pypi_assets.journal.verification import verify_stream
 from pypi_assets.mirror import chains
@@ -91,6 +91,38 @@ def test_a_takedown_that_changes_another_record_is_refused() -> None:
     with pytest.raises(RefusedSourceError, match="segment 2 of the stream index was replaced, and not by a takedown"):
         follow(source, head_of(source), held)
     assert plain_files(held) == before
+
+
+@pytest.mark.parametrize("name", ["10-20.jsonl.zst", "second", "notice.html"])
+def test_a_takedown_that_names_another_file_is_refused_and_what_is_held_stays(name: str) -> None:
+    source, held = written(), open_storage("memory:///")
+    follow(source, head_of(source), held)
+    before = plain_files(held)
+    second = read_manifest(held, "index", 1, 2)
+    name = second.name if name == "second" else name
+    taken_down(source, 1)
+    (takedown,) = takedowns_of(head_of(source), source.get)
+    (segment,) = takedown.segments
+    folder = segment_path(second).rpartition("/")[0]
+    source.put(f"{folder}/{name}", source.get(f"{folder}/{segment.name}"))
+    renamed = replace(takedown, segments=(replace(segment, name=name),))
+    write_takedown(source, renamed)
+    write_head(source, replace(head_of(source), takedowns=renamed.as_last))
+    for mirror in (held, open_storage("memory:///")):
+        with pytest.raises(RefusedSourceError, match=r"segment 1 of the stream index of .* which it is not called"):
+            follow(source, head_of(source), mirror)
+    assert plain_files(held) == before
+
+
+def test_a_takedown_that_replaces_a_segment_by_itself_deletes_nothing() -> None:
+    source, held = written(), open_storage("memory:///")
+    follow(source, head_of(source), held)
+    one = read_manifest(source, "index", 1, 2)
+    takedown = TakedownFile("index", 1, 1, 1, (ReplacedSegment(2, one.name, one.content_bytes, one.sha256),), None)
+    write_takedown(source, takedown)
+    write_head(source, replace(head_of(source), takedowns=takedown.as_last))
+    follow(source, head_of(source), held)
+    assert verify_stream(held, Stream.INDEX).is_sound
 
 
 def test_takedowns_that_fork_or_are_missing_are_refused() -> None:

@@ -26,7 +26,7 @@ HEAD = {
     "digest": None,
     "open": None,
 }
-OPEN = {"start": 0, "end": 9, "name": f"open-0-9.{'a' * 16}.jsonl.zst", "records": 1, "bytes": 1, "sha256": SHA}
+OPEN = {"start": 0, "end": 9, "name": f"open-0-9.{'0' * 16}.jsonl.zst", "records": 1, "bytes": 1, "sha256": SHA}
 
 
 def test_the_state_of_a_storage_is_read(origin: Origin) -> None:
@@ -73,6 +73,9 @@ def test_the_state_of_a_storage_is_read(origin: Origin) -> None:
                 {"open": 1},
                 {"open": OPEN | {"name": "../../etc/passwd"}},
                 {"open": OPEN | {"name": "head.json"}},
+                {"open": OPEN | {"name": f"0-9.{'0' * 16}.jsonl.zst"}},
+                {"open": OPEN | {"end": 8}},
+                {"open": OPEN | {"sha256": "a" * 64}},
                 {"open": OPEN | {"bytes": -1}},
                 {"open": OPEN | {"start": 3}},
                 {"open": OPEN | {"sha256": None}},
@@ -84,6 +87,11 @@ def test_the_state_of_a_storage_is_read(origin: Origin) -> None:
 def test_what_is_no_state_is_refused(content: bytes) -> None:
     with pytest.raises(RefusedSourceError, match="here"):
         read_state(content, "here")
+
+
+def test_an_open_segment_is_read() -> None:
+    state = read_state(orjson.dumps(GOOD | {"journal": {"index": HEAD | {"open": OPEN}}}), "here")
+    assert state.heads["index"].through == 9
 
 
 def test_datasets_that_are_not_known_are_left_out_and_named() -> None:
