@@ -1,6 +1,6 @@
 """The journal's chains: a source's must go on with what is held, manifest by manifest, before any of it is copied."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -36,8 +36,9 @@ class StreamPlan:
     takedowns: tuple[TakedownFile, ...] = ()
 
 
-def plan_stream(source: Source, storage: Storage, head: Head, *, at_once: int = 4) -> StreamPlan:
-    """Checks the chain that leads to `head` against what is held, and returns what is new.
+def plan_stream(source: Source, storage: Storage, head: Head, *, at_once: int = 4, again: bool = False) -> StreamPlan:
+    """Checks the chain that leads to `head` against what is held, and returns what is new; with `again`, and where the
+    source has segments again that were pruned, the whole chain.
 
     Raises ForkError, which names the stream, the number and the serial of the first difference; BehindError where the
     source has less of the same chain; RefusedSourceError where it is no chain; SourceError.
@@ -53,11 +54,17 @@ def plan_stream(source: Source, storage: Storage, head: Head, *, at_once: int = 
     fetch = _Fetched(source, head, at_once)
     if (held.start != head.start and held.number and head.number) or not _goes_on(fetch, storage, held, head):
         raise _fork(fetch, storage, held, head)
-    if head.number < held.number:
+    if head.number < held.number or head.through < held.through:
         raise BehindError(
-            f"the stream {head.stream} of {source.name} ends at serial {head.end}, and what is held at {held.end}"
+            f"the stream {head.stream} of {source.name} ends at serial {head.through}, and what is held at"
+            f" {held.through}"
         )
-    return StreamPlan(head, _followed(fetch, held, head), new_takedowns(source, held, head))
+    takedowns = new_takedowns(source, held, head)
+    if again or head.first_number < held.first_number:
+        held = Head(head.stream, head.generation, head.start, head.start, 0, None)
+    manifests = _followed(fetch, held, head)
+    _require_pruned_end(fetch, storage, head, manifests)
+    return StreamPlan(head, manifests, takedowns)
 
 
 def copy_stream(copying: Copying, plan: StreamPlan, *, holds: Callable[[Manifest], bool]) -> None:
@@ -185,6 +192,19 @@ def _followed(fetch: _Fetched, held: Head, head: Head) -> tuple[Manifest, ...]:
             f" segment {head.number} and serial {head.end}"
         )
     return tuple(found)
+
+
+def _require_pruned_end(fetch: _Fetched, storage: Storage, head: Head, manifests: Sequence[Manifest]) -> None:
+    """Raises RefusedSourceError where the last pruned segment does not end where the head has it."""
+    if head.pruned is None:
+        return
+    new = next((one for one in manifests if one.number == head.pruned.number), None)
+    last = new or held_manifest(storage, head.stream, head.generation, head.pruned.number)
+    if last is None or last.serials.end != head.pruned.end:
+        raise RefusedSourceError(
+            f"segment {head.pruned.number} of the stream {head.stream} of {fetch.source.name} was pruned, and does not"
+            f" end at serial {head.pruned.end}, as its head names it"
+        )
 
 
 def _fork(fetch: _Fetched, storage: Storage, held: Head, head: Head) -> RefusedSourceError:

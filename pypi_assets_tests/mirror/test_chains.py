@@ -149,6 +149,21 @@ def test_a_segment_that_is_called_as_another_one_is_refused_and_the_held_one_sta
     assert plain_files(held) == before
 
 
+@pytest.mark.parametrize("opened", ["", record(21, "ignored")])
+def test_less_of_what_is_not_whole_yet_lags(opened: str) -> None:
+    source, head = chain(texts(2), opened=record(21, "ignored") + record(22, "ignored"))
+    held = open_storage("memory:///")
+    follow(source, head, held)
+    set_back = replace(head, open=None)
+    if opened:
+        serials = SerialRange(20, 21)
+        name, *others = described(serials, opened)
+        set_back = replace(head, open=OpenSegment(serials, f"open-{name}", *others))
+    with pytest.raises(BehindError, match=f"ends at serial {set_back.through}, and what is held at 23"):
+        follow(source, set_back, held)
+    assert read_head(held, "index") == head
+
+
 def test_a_chain_that_does_not_go_on_with_the_same_one_is_no_fork() -> None:
     held, _ = chain(texts(2))
     source, head = chain(texts(4))

@@ -157,6 +157,29 @@ def test_what_a_kill_left_of_replaced_and_pruned_segments_is_found(monkeypatch: 
     assert chains.read_head(held, "index") == head_of(source)
 
 
+def test_what_was_pruned_and_is_there_again_is_copied_again() -> None:
+    source, held = written(), open_storage("memory:///")
+    whole = head_of(source)
+    follow(source, replace(whole, pruned=Pruned(2, 20)), held)
+    assert len(index_files(held)) < len(index_files(source))
+    follow(source, replace(whole, pruned=Pruned(1, 10)), held)
+    assert verify_stream(held, Stream.INDEX).is_sound
+    follow(source, whole, held)
+    assert verify_stream(held, Stream.INDEX).is_sound
+    assert index_files(held) == index_files(source)
+
+
+def test_pruned_segments_that_end_elsewhere_are_refused() -> None:
+    source, held = written(), open_storage("memory:///")
+    wrong = replace(head_of(source), pruned=Pruned(1, 12))
+    with pytest.raises(RefusedSourceError, match=r"segment 1 of .* does not end at serial 12"):
+        follow(source, wrong, held)
+    follow(source, head_of(source), held)
+    with pytest.raises(RefusedSourceError, match=r"segment 1 of .* does not end at serial 12"):
+        follow(source, wrong, held)
+    assert head_of(held) == head_of(source)
+
+
 def test_a_mirror_of_a_pruned_source_copies_what_is_left() -> None:
     source, held = written(), open_storage("memory:///")
     source.delete(segment_path(read_manifest(source, "index", 1, 1)))
