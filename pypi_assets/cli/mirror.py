@@ -51,7 +51,7 @@ def mirror_group() -> None:
     "--concurrency", default=4, show_default=True, type=click.IntRange(1, 64), help="How many files are copied at once."
 )
 @click.option("--latest-only", is_flag=True, help="Replay no journal: there are no answers of earlier serials.")
-@click.option("--verify", is_flag=True, help="Compare the dumps and LevelDBs that are held with their hashes as well.")
+@click.option("--verify", is_flag=True, help="Compare all that is held with its hashes as well, and copy what differs.")
 @JSON
 def mirror_run_command(
     url: str, interval_s: float, concurrency: int, *, follow: bool, latest_only: bool, verify: bool, as_json: bool

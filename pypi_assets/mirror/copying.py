@@ -21,7 +21,7 @@ from pypi_assets.journal.verification import next_place
 from pypi_assets.mirror.errors import RefusedSourceError, SourceError, VanishedError, WrongContentError
 from pypi_assets.mirror.sources import Source
 from pypi_assets.mirror.wanted import WantedFile
-from pypi_assets.storage.store import READ_BUFFER_BYTES, NotFoundError, Storage
+from pypi_assets.storage.store import READ_BUFFER_BYTES, NotFoundError, Storage, StorageError
 
 ATTEMPTS = 3
 """Of a file whose source does not answer. What has wrong content is not requested again."""
@@ -92,7 +92,14 @@ class Copying:
 
     @contextmanager
     def _received(self, path: str, most_bytes: int) -> "Iterator[tuple[BinaryIO, int, str]]":
-        """A file as an unnamed local one, at its start, with its size and hash."""
+        """A file as an unnamed local one, at its start, with its size and hash. Raises StorageError where no local file
+        can be written."""
+        try:
+            yield from self._attempts(path, most_bytes)
+        except OSError as error:  # of the source, it is a SourceError
+            raise StorageError(f"a file cannot be written for {self.storage.url}: {error}") from error
+
+    def _attempts(self, path: str, most_bytes: int) -> "Iterator[tuple[BinaryIO, int, str]]":
         for attempt in range(1, ATTEMPTS + 1):
             with self.storage.unnamed_file() as local:
                 try:

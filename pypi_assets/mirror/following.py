@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 
-from pypi_assets.journal.segment_files import Manifest, segment_path
+from pypi_assets.journal.segment_files import JournalDamagedError, Manifest, read_head, segment_path
 from pypi_assets.mirror.chains import StreamPlan, copy_stream, held_manifest, plan_stream
 from pypi_assets.mirror.copying import Copying, FileGroup, is_segment
 from pypi_assets.mirror.errors import (
@@ -38,7 +39,7 @@ from pypi_assets.mirror.wanted import (
     read_state,
 )
 from pypi_assets.storage.published import PUBLISHED
-from pypi_assets.storage.root_owner import require_owner
+from pypi_assets.storage.root_owner import OWNER, require_owner
 from pypi_assets.storage.store import NotFoundError, Storage, StorageError
 
 LONGEST_PAUSE_S = 3600.0
@@ -86,7 +87,7 @@ class Mirror:
         now = self.clock()
         state = replace(state, source=self.source.name, checked_at=now)
         try:
-            done, superseded = self._round(state)
+            done, superseded = self._round_or_error(state)
         except (MirrorError, StorageError) as error:
             since = state.failing_since or now
             is_refused = isinstance(error, RefusedSourceError)
@@ -98,6 +99,15 @@ class Mirror:
         )
         return done
 
+    def _round_or_error(self, state: MirrorState) -> tuple[Round, dict[str, float]]:
+        try:
+            return self._round(state)
+        except JournalDamagedError as error:  # of the source, it is a RefusedSourceError
+            raise MirrorError(
+                f"what is held is damaged: {error}. Delete that file, and run the mirror once with --verify, which"
+                " copies what is missing"
+            ) from error
+
     def _note(self, state: MirrorState) -> None:
         try:
             write_mirror(self.storage, state)
@@ -105,9 +115,12 @@ class Mirror:
             return  # the error that is being raised is about the same storage, or comes first
 
     def _own_state(self) -> MirrorState:
-        state = read_mirror(self.storage)
+        try:
+            state = read_mirror(self.storage)
+        except MirrorError:  # it is damaged, and marks a mirror all the same
+            return MirrorState(self.source.name)
         if state is None:
-            if self.storage.exists(PUBLISHED):
+            if self.storage.exists(OWNER) or self.storage.exists(PUBLISHED):
                 raise MirrorError(
                     f"{self.storage.url} is written by a catalog of its own, and not by a mirror: give the mirror a"
                     " storage of its own (PYPI_ASSETS_HOME or PYPI_ASSETS_STORAGE_URL)"
@@ -150,7 +163,7 @@ class Mirror:
         """Copies what a published.json names, and puts it last. Returns what is held then, and whether it is new."""
         wanted = read_state(content, f"{self.source.name}/{PUBLISHED}")
         held = self._held()
-        if held is not None and held.content == content and not self.verify:
+        if held is not None and held.content == content and not self.verify and self._has_heads(held):
             return wanted, False
         require_owner(self.storage, wanted.index_url)
         if held is not None and wanted.dumps_serial < held.dumps_serial:
@@ -158,7 +171,10 @@ class Mirror:
                 f"{self.source.name} has dumps up to serial {wanted.dumps_serial}, and up to {held.dumps_serial} are"
                 " held: it was set back, or is a mirror that lags"
             )
-        plans = [plan_stream(self.source, self.storage, head, at_once=self.at_once) for head in wanted.heads.values()]
+        plans = [
+            plan_stream(self.source, self.storage, head, at_once=self.at_once, again=self.verify)
+            for head in wanted.heads.values()
+        ]
         self._copy(self._publications(wanted), plans, held)
         self.storage.put(PUBLISHED, content)
         return wanted, True
@@ -180,15 +196,20 @@ class Mirror:
         except (NotFoundError, RefusedSourceError):
             return None
 
+    def _has_heads(self, held: PublishedState) -> bool:
+        return all(read_head(self.storage, stream) == head for stream, head in held.heads.items())
+
     def _copy(self, publications: list[Publication], plans: list[StreamPlan], held: PublishedState | None) -> None:
         copying = Copying(self.source, self.storage, self.at_once, self._copied, self.sleep)
         objects = {one.root: self._new_objects(one) for one in publications}
         known = self._known(held)
         missing = {one.root: self._missing(copying, one, known) for one in publications}
-        self._require_space(
-            sum({file.path: file.size for files in missing.values() for file in files}.values())
-            + sum(manifest.content_bytes // 8 for plan in plans for manifest in plan.manifests)
-        )
+        if self.storage.root is not None:
+            self._require_space(
+                self.storage.root,
+                sum({file.path: file.size for files in missing.values() for file in files}.values())
+                + sum(segment.content_bytes // 8 for plan in plans for segment in self._lacking(plan)),
+            )
         wanted: set[str] = set()
         groups = []
         for publication in publications:
@@ -198,6 +219,14 @@ class Mirror:
         copying.groups(groups)
         for plan in plans:
             copy_stream(copying, plan, holds=self._holds_segment)
+
+    def _lacking(self, plan: StreamPlan) -> list[Manifest]:
+        """The segments of a plan whose files are not there."""
+        return [
+            one
+            for one in plan.manifests
+            if one.number >= plan.head.first_number and not self.storage.exists(segment_path(one))
+        ]
 
     def _put_objects(self, objects: Iterable[tuple[str, bytes]]) -> None:
         for path, content in objects:
@@ -225,7 +254,8 @@ class Mirror:
         path = segment_path(segment)
         if not self.storage.exists(path):
             return False
-        if held_manifest(self.storage, segment.stream, segment.generation, segment.number) == segment:
+        own = held_manifest(self.storage, segment.stream, segment.generation, segment.number)
+        if own == segment and not self.verify:
             return True
         with self.storage.open(path) as stored:
             return is_segment(stored, segment)
@@ -247,12 +277,10 @@ class Mirror:
                 )
         return found
 
-    def _require_space(self, size: int) -> None:
-        if self.storage.root is None:
-            return
-        free = shutil.disk_usage(self.storage.root).free
+    def _require_space(self, root: Path, size: int) -> None:
+        free = shutil.disk_usage(root).free
         if size > free:
-            raise MirrorError(f"{size:,} bytes are to be copied, and {free:,} are free at {self.storage.root}")
+            raise MirrorError(f"{size:,} bytes are to be copied, and {free:,} are free at {root}")
 
     def _copied(self, size: int) -> None:
         self._files += 1

@@ -63,7 +63,10 @@ def read_mirror(storage: Storage) -> MirrorState | None:
     except NotFoundError:
         return None
     except (orjson.JSONDecodeError, AttributeError, KeyError, TypeError, ValueError) as error:
-        raise MirrorError(f"{storage.uri(MIRROR)} is damaged ({error}): delete it and run the mirror again") from error
+        raise MirrorError(
+            f"{storage.uri(MIRROR)} is damaged ({error}): the next round writes it again"
+            " (pypi-assets mirror run --from URL)"
+        ) from error
 
 
 def write_mirror(storage: Storage, state: MirrorState) -> None:

@@ -5,9 +5,9 @@ address; no body is decoded, and each must come at some speed. What files mean d
 """
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from importlib.metadata import version
-from typing import Protocol
+from typing import BinaryIO, Protocol
 from urllib.parse import quote, urljoin, urlsplit
 
 from urllib3 import BaseHTTPResponse, Timeout
@@ -78,16 +78,27 @@ class StoredSource:
     @contextmanager
     def chunks(self, path: str) -> Iterator[Iterator[bytes]]:
         """The content of a file."""
+        with ExitStack() as opened:
+            with self._translated(path):
+                stream = opened.enter_context(self._storage.open(path))
+            yield self._received(path, stream)
+
+    def close(self) -> None:
+        """Nothing stays open."""
+
+    def _received(self, path: str, stream: BinaryIO) -> Iterator[bytes]:
+        with self._translated(path):
+            while chunk := stream.read(READ_BUFFER_BYTES):
+                yield chunk
+
+    @contextmanager
+    def _translated(self, path: str) -> Iterator[None]:
         try:
-            with self._storage.open(path) as stream:
-                yield iter(lambda: stream.read(READ_BUFFER_BYTES), b"")
+            yield
         except NotFoundError as error:
             raise VanishedError(f"the source has no {path}: {error}") from error
         except (StorageError, OSError) as error:
             raise SourceError(f"the source cannot be read: {error}") from error
-
-    def close(self) -> None:
-        """Nothing stays open."""
 
 
 class HttpSource:

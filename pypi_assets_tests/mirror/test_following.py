@@ -14,6 +14,7 @@ from pypi_assets.mirror.following import LONGEST_PAUSE_S, Mirror, Round, follow
 from pypi_assets.mirror.mirror_state import mirror_status, read_mirror
 from pypi_assets.mirror.sources import open_source
 from pypi_assets.storage.published import PUBLISHED
+from pypi_assets.storage.root_owner import require_owner
 from pypi_assets.storage.store import Storage, StorageError, open_storage
 from pypi_assets.upkeep.deletion import clean_versions_and_dumps
 from pypi_assets_tests.mirror.conftest import DAY_S, Mirrors, Origin, assert_whole, contents
@@ -225,11 +226,27 @@ def test_a_storage_of_a_catalog_or_of_another_index_is_refused(origin: Origin, m
     with pytest.raises(MirrorError, match="written by a catalog of its own"):
         mirror.run()
     assert not origin.storage.exists("mirror.json")
+    crawled = mirrors.of(origin.files.url, "crawled")
+    require_owner(crawled.storage, origin.published.index.url)  # as a crawl does, before anything is published
+    with pytest.raises(MirrorError, match="written by a catalog of its own"):
+        crawled.run()
+    assert [one.path for one in crawled.storage.list()] == ["index.json"]
     other = mirrors.of(origin.files.url)
+    other.run()
     other.storage.put("index.json", b'{"index_url": "https://other.example/simple/"}')
     with pytest.raises(StorageError, match="belongs to the index"):
-        other.run()
+        mirrors.of(origin.files.url, verify=True).run()
     assert mirror_status(other.storage).error
+
+
+def test_what_a_mirror_remembers_is_begun_again_where_it_is_damaged(origin: Origin, mirrors: Mirrors) -> None:
+    mirror = mirrors.of(origin.files.url)
+    mirror.run()
+    mirror.storage.put("mirror.json", b"{")
+    with pytest.raises(MirrorError, match="the next round writes it again"):
+        mirror_status(mirror.storage)
+    assert mirror.run().files == 0
+    assert mirror_status(mirror.storage).state == "following"
 
 
 def test_no_space_is_an_error_before_anything_is_copied(
@@ -255,6 +272,61 @@ def test_verify_copies_what_is_damaged_again(origin: Origin, mirrors: Mirrors) -
     assert mirror.run().files == 0
     done = mirrors.of(origin.files.url, verify=True).run()
     assert done.files == 2
+    assert contents(mirror.storage) == contents(origin.storage)
+
+
+def test_verify_copies_what_the_journal_lacks_again(origin: Origin, mirrors: Mirrors) -> None:
+    mirror = mirrors.of(origin.files.url)
+    mirror.run()
+    before = contents(mirror.storage)
+    lost = next(path for path in before if path.startswith("journal/observed/0001/0-"))
+    damaged = next(path for path in before if path.startswith("journal/content/0001/0-"))
+    mirror.storage.delete(lost)
+    mirror.storage.put(damaged, b"damaged")
+    mirror.storage.delete("journal/content/0001/manifests/00000001.json")
+    assert mirrors.of(origin.files.url, verify=True).run().files == 2
+    assert contents(mirror.storage) == before
+
+
+def test_a_head_that_was_lost_comes_back_and_a_damaged_one_is_named(origin: Origin, mirrors: Mirrors) -> None:
+    mirror = mirrors.of(origin.files.url)
+    mirror.run()
+    before = contents(mirror.storage)
+    path = "journal/observed/head.json"
+    mirror.storage.delete(path)
+    mirror.run()
+    assert contents(mirror.storage) == before
+    mirror.storage.put(path, b"{")
+    stop, failures = threading.Event(), []
+
+    def failed(error: Exception, _pause_s: float) -> None:
+        failures.append(str(error))
+        mirror.storage.delete(path)
+
+    follow(mirror, 0.01, stop=stop, done=lambda _done: stop.set(), failed=failed)
+    assert len(failures) == 1
+    assert f"{path} is not a head that this version reads" in failures[0]
+    assert "Delete that file" in failures[0]
+    assert contents(mirror.storage) == before
+
+
+@pytest.mark.parametrize("is_folder", [True, False])
+def test_a_full_disk_is_named_and_no_fault_of_the_source(
+    is_folder: bool, origin: Origin, mirrors: Mirrors, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mirror = mirrors.of(origin.storage.url if is_folder else origin.files.url)
+    stop, failures = threading.Event(), []
+
+    def failed(error: Exception, _pause_s: float) -> None:
+        failures.append(str(error))
+        stop.set()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Storage, "unnamed_file", lambda _storage: Path("/dev/full").open("w+b"))  # noqa: SIM115 - closed by its user
+        follow(mirror, 1.0, stop=stop, done=lambda _done: None, failed=failed)
+    assert failures == [f"a file cannot be written for {mirror.storage.url}: [Errno 28] No space left on device"]
+    assert mirror_status(mirror.storage).error == failures[0]
+    mirror.run()
     assert contents(mirror.storage) == contents(origin.storage)
 
 
