@@ -25,6 +25,9 @@ from pypi_assets.storage.store import READ_BUFFER_BYTES, NotFoundError, Storage,
 
 ATTEMPTS = 3
 """Of a file whose source does not answer. What has wrong content is not requested again."""
+MOST_RECORD_VALUES = 5_000_000
+"""Of one record: more than can be read of a file, or compared of two releases. A parser needs some dozen bytes of
+memory for each, and a segment of a few KiB could have a record of far more."""
 _PAUSE_S = 1.0
 _SPARE_BYTES = 64 * 1024
 _MOST_WINDOW_BYTES = 32 * 1024**2
@@ -166,6 +169,8 @@ def check_segment(local: BinaryIO, segment: Segment, name: str) -> None:
                 problem, place = next_place(segment, place, line)
                 if problem is not None:
                     raise WrongContentError(f"{name}, record {records}: {problem}")
+                if len(line) > MOST_RECORD_VALUES and sum(map(line.count, (b",", b"[", b"{"))) > MOST_RECORD_VALUES:
+                    raise WrongContentError(f"{name}, record {records}: it has more than {MOST_RECORD_VALUES:,} values")
                 orjson.loads(line)
     except orjson.JSONDecodeError as error:
         raise WrongContentError(f"{name}, record {records}: it is no JSON: {error}") from error

@@ -142,6 +142,8 @@ def test_a_segment_is_compared_with_the_hash_of_its_records(served: StaticFiles,
         (line(1) + line(10), "record 2: its serial 10 is not in 0-9"),
         (line(1) + b'{"serial":2}\n', "record 2: it is no record"),
         (line(1) + line(int("2" * 19)), "record 2: it is no record"),
+        (line(1) + line(2).replace(b":2,", b":" + b"2" * 5_000 + b","), "record 2: it is no record"),
+        (line(1, rest=b'"kind":[' + b"[]," * 2_500_001 + b"[]]}"), "record 1: it has more than 5,000,000 values"),
     ):
         with pytest.raises(WrongContentError, match=problem):
             check_segment(io.BytesIO(zstandard.compress(content)), segment(content), "it")
