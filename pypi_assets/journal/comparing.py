@@ -11,11 +11,12 @@ is in memory.
 import hashlib
 import struct
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any, BinaryIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar, cast
 
 import obstore
 import obstore.store
@@ -23,13 +24,15 @@ import orjson
 
 from pypi_assets.catalog.reports.journal_format import Record, Stream
 from pypi_assets.journal.cursors import RANKS, Cursor
-from pypi_assets.journal.reading import Journal
+from pypi_assets.journal.reading import Journal, Placed
+from pypi_assets.journal.segment_files import JournalDamagedError
 from pypi_assets.journal.takedown_files import is_replacement
 from pypi_assets.storage.store import Storage, open_storage
 
 if TYPE_CHECKING:
     from obstore.store import ClientConfig
 
+_T = TypeVar("_T")
 _PARTS = 32
 _ENTRY = struct.Struct("<16s16sqq")
 _PLACE_FIELDS = frozenset(
@@ -100,26 +103,43 @@ def compare_stream(ours: Journal, theirs: Journal, stream: Stream) -> ComparedSt
 
 def _compare_index(ours: Journal, theirs: Journal, start: int, end: int) -> ComparedStream:
     equal, first = 0, None
-    pairs = zip_longest(_lines(ours, Stream.INDEX, start, end), _lines(theirs, Stream.INDEX, start, end))
+    pairs = zip_longest(_placed(ours, Stream.INDEX, start, end), _placed(theirs, Stream.INDEX, start, end))
     for own, other in pairs:
         if own == other:
             equal += 1
             continue
-        if own and other and (is_replacement(own, other) or is_replacement(other, own)):
+        if own and other and (is_replacement(own[1], other[1]) or is_replacement(other[1], own[1])):
             continue  # one of both has taken it down
-        records = [None if line is None else orjson.loads(line) for line in (own, other)]
-        serial = min(record["serial"] for record in records if record is not None)
-        shown = [record if record is not None and record["serial"] == serial else None for record in records]
+        serial = min(placed[0][0] for placed in (own, other) if placed is not None)
+        shown = [
+            _decoded(journal, Stream.INDEX, placed, _as_it_is)
+            if placed is not None and placed[0][0] == serial
+            else None
+            for journal, placed in ((ours, own), (theirs, other))
+        ]
         first = Difference(serial, None, _differing(*shown), *shown)
         break
     return ComparedStream(Stream.INDEX.value, start, end, equal, 0 if first is None else 1, 0, 0, first)
 
 
-def _lines(journal: Journal, stream: Stream, start: int, end: int) -> Iterator[bytes]:
-    if start >= end:
-        return
-    for _, line in journal.lines(Cursor.after_serial(start), [journal.head(stream.value)], end):
-        yield line
+def _placed(journal: Journal, stream: Stream, start: int, end: int) -> Iterator[Placed]:
+    return journal.lines(Cursor.after_serial(start), [journal.head(stream.value)], end) if start < end else iter(())
+
+
+def _decoded(journal: Journal, stream: Stream, placed: Placed, made: Callable[[Record], _T]) -> _T:
+    """What is `made` of a record. Raises JournalDamagedError where it is none: the other journal can be anyone's."""
+    (serial, _, ordinal), line = placed
+    try:
+        return made(orjson.loads(line))
+    except (LookupError, TypeError, ValueError) as error:
+        raise JournalDamagedError(
+            f"record {ordinal} of the stream {stream.value} at serial {serial} of the journal in {journal.storage.url}"
+            f" is none: {error!r}"
+        ) from error
+
+
+def _as_it_is(record: Record) -> Record:
+    return record
 
 
 def _differing(ours: Record | None, theirs: Record | None) -> tuple[str, ...]:
@@ -153,20 +173,15 @@ class _Found:
     def of(cls, journal: Journal, stream: Stream, start: int, end: int) -> "_Found":
         """Those of a stream that are published above the serial `start`, up to `end`."""
         found = cls()
-        for line in _lines(journal, stream, start, end):
-            record = orjson.loads(line)
-            if stream == Stream.CONTENT:
-                if record["kind"] != "file read":
-                    continue
-                about: Any = [record["sha256"], record["extractor_version"], record["filename"]]
-                facts = read_facts(record)
-            else:
-                if "filename" not in record:
-                    continue
-                about, facts = [record["normalized"], record["filename"]], observed_facts(record, start)
-            key = _digest(about)
-            entry = _ENTRY.pack(key, _digest(facts), record["serial"], record["ordinal"])
-            found._parts[key[0] % _PARTS].write(entry)
+        digests = partial(_digests, stream=stream, start=start)
+        with ExitStack() as begun:
+            begun.callback(found._stack.close)
+            for placed in _placed(journal, stream, start, end):
+                about = _decoded(journal, stream, placed, digests)
+                if about is not None:
+                    (serial, _, ordinal), _ = placed
+                    found._parts[about[0][0] % _PARTS].write(_ENTRY.pack(*about, serial, ordinal))
+            begun.pop_all()
         return found
 
     def part(self, number: int) -> dict[bytes, tuple[bytes, int, int]]:
@@ -180,6 +195,19 @@ class _Found:
 
     def __exit__(self, *_: object) -> None:
         self._stack.close()
+
+
+def _digests(record: Record, *, stream: Stream, start: int) -> tuple[bytes, bytes] | None:
+    """The hashes of what a record is about, and of its facts; None where it is not compared."""
+    if stream == Stream.CONTENT:
+        if record["kind"] != "file read":
+            return None
+        about, facts = [record["sha256"], record["extractor_version"], record["filename"]], read_facts(record)
+    elif "filename" not in record:
+        return None
+    else:
+        about, facts = [record["normalized"], record["filename"]], observed_facts(record, start)
+    return _digest(about), _digest(facts)
 
 
 def _digest(value: object) -> bytes:

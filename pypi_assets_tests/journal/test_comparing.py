@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pypi_assets.catalog.database import Catalog
+from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.reports.journal_format import Record, Stream
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import allocate_next_ranges, crawl_incremental, crawl_range, open_ranges
@@ -20,6 +21,15 @@ from pypi_assets.journal import publishing
 from pypi_assets.journal.comparing import as_json, compare_stream, open_other
 from pypi_assets.journal.publishing import write_missing
 from pypi_assets.journal.reading import Journal
+from pypi_assets.journal.segment_files import (
+    Head,
+    JournalDamagedError,
+    Manifest,
+    write_head,
+    write_lines,
+    write_manifest,
+)
+from pypi_assets.journal.verification import verify_stream
 from pypi_assets.storage.store import StorageError, open_storage
 from pypi_assets_tests.crawl.followers import Follower, SilentIndex, add, empty_catalog, operations
 from pypi_assets_tests.crawl.model_following import draining_in_place
@@ -150,6 +160,47 @@ def test_what_is_before_the_later_beginning_does_not_count() -> None:
     theirs = [file_record(8, "file yanked", "one", live=[[5, None]])]
     found = compare_stream(*journals_of({Stream.OBSERVED: ours}, {Stream.OBSERVED: theirs}), Stream.OBSERVED)
     assert (found.equal, found.first) == (1, None)
+
+
+def with_line(stream: Stream, line: bytes) -> Journal:
+    """A journal that has one line in a stream."""
+    journal = write_streams(open_storage("memory:///"), {}, 20)
+    storage = journal.storage
+    manifest = Manifest.of(write_lines(storage, stream, 1, SerialRange(0, 20), [line]), 1, None)
+    write_manifest(storage, manifest)
+    write_head(storage, Head(stream.value, 1, 0, 20, 1, manifest.digest))
+    return journal
+
+
+FILE = '"filename":"x","normalized":"x","version":"1","sha256":"a","yanked":[]'
+
+
+@pytest.mark.parametrize(
+    ("stream", "rest"),
+    [
+        *((stream, "no JSON") for stream in Stream),
+        (Stream.OBSERVED, '"kind":"file added","filename":"x"'),
+        (Stream.OBSERVED, f'"kind":"file added",{FILE},"live":5'),
+        (Stream.OBSERVED, f'"kind":"file added",{FILE},"live":[["a","b"]]'),
+        (Stream.CONTENT, '"kind":"file read"'),
+        (Stream.CONTENT, '"kind":"file read","filename":"x","sha256":"a","extractor_version":' + "[" * 300 + "]" * 300),
+    ],
+)
+def test_a_record_of_the_other_journal_that_is_none_is_named(stream: Stream, rest: str) -> None:
+    begin = f'{{"serial":7,"of_serial":7,"ordinal":0,"stream":"{stream.value}",'
+    ours, theirs = with_line(stream, f'{begin}"kind":"x"}}'.encode()), with_line(stream, f"{begin}{rest}}}".encode())
+    with pytest.raises(JournalDamagedError, match=f"record 0 .* {stream.value} at serial 7 .* memory.* is none"):
+        compare_stream(ours, theirs, stream)
+
+
+@pytest.mark.parametrize("number", ["1" * 19, "1" * 5_000])
+def test_a_number_that_no_record_has_is_named(number: str) -> None:
+    line = f'{{"serial":{number},"of_serial":1,"ordinal":0,"stream":"index","kind":"x"}}'.encode()
+    with pytest.raises(JournalDamagedError, match="a line that is no record"):
+        compare_stream(with_line(Stream.INDEX, line), with_line(Stream.INDEX, line), Stream.INDEX)
+    fault = verify_stream(with_line(Stream.INDEX, line).storage, Stream.INDEX).fault
+    assert fault is not None
+    assert fault.problem == "it is no record"
 
 
 def test_a_journal_on_a_web_server_is_read(tmp_path: Any) -> None:
