@@ -35,7 +35,7 @@ from pypi_assets.journal.cursors import RANKS, Cursor
 from pypi_assets.journal.reading import Journal, Place
 from pypi_assets.journal.replayed_types import RecordError, decode_record, decode_row
 from pypi_assets.journal.segment_files import Head, JournalDamagedError
-from pypi_assets.storage.root_owner import OWNER
+from pypi_assets.storage.root_owner import read_owner
 from pypi_assets.storage.store import Storage
 
 CONSUMER = "replay"
@@ -122,7 +122,7 @@ def replay(
     _require_same_chains(journal, heads, position)
     if position.after.serial > through:
         raise ReplayError(f"the catalog has been replayed beyond serial {through} already; begin with a new one")
-    index_url = orjson.loads(storage.get(OWNER))["index_url"]
+    index_url = read_owner(storage)
     replaying = _Replaying(catalog, replace(position, chains=_chains(heads)), index_url, progress)
     if not position.is_dump_read:
         replaying.take_dump(storage)
@@ -154,6 +154,11 @@ def _begin(storage: Storage, catalog: Catalog, through: int, *, from_dump: bool)
         consumer, is_used = find_consumer(connection, CONSUMER), has_rows(connection)
     if consumer is not None:
         position = _Position.decode(consumer.cursor)
+        if not position.is_dump_read and position.dump not in set(committed_directories(storage)):
+            raise ReplayError(
+                f"the replay was stopped while it read the full dump {position.dump}, which is no longer in"
+                f" {storage.url}: begin with a new catalog"
+            )
         return position, "where it was stopped" if position.is_dump_read else "with the dump again"
     if is_used:
         raise ReplayError("the catalog is not empty, and it is no replayed one: name another database")

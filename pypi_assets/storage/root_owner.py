@@ -18,17 +18,26 @@ def require_owner(storage: Storage, index_url: str) -> None:
     Raises StorageError where it is that of another index.
     """
     try:
-        owner = json.loads(storage.get(OWNER))["index_url"]
+        owner = read_owner(storage)
     except NotFoundError:
         storage.put(OWNER, json.dumps({"index_url": index_url}).encode())
         return
-    except (ValueError, KeyError, TypeError):
-        raise StorageError(f"{storage.uri(OWNER)} is damaged: it names no index; write {{'index_url': ...}}") from None
     if owner != index_url:
         raise StorageError(
             f"the storage {storage.url} belongs to the index {owner}, not to {index_url}: give this index a storage of"
             f" its own, or set PYPI_ASSETS_INDEX_URL back; where nothing else is in it, delete {OWNER}"
         )
+
+
+def read_owner(storage: Storage) -> str:
+    """The URL of the index that the root belongs to. Raises NotFoundError, and StorageError where it is damaged."""
+    try:
+        owner = json.loads(storage.get(OWNER))["index_url"]
+    except (ValueError, KeyError, TypeError):
+        owner = None
+    if not isinstance(owner, str):
+        raise StorageError(f"{storage.uri(OWNER)} is damaged: it names no index; write {{'index_url': ...}}")
+    return owner
 
 
 def require_no_mirror(storage: Storage) -> None:

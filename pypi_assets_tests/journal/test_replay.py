@@ -21,12 +21,13 @@ from pypi_assets.catalog.reports.recounts import count_differences
 from pypi_assets.catalog.tables import distributions, events, followed_intervals, projects, serial_ranges
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import crawl_incremental
+from pypi_assets.dumps.dump_paths import DUMPS
 from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.journal import replay as replay_module
 from pypi_assets.journal.publishing import write_missing
-from pypi_assets.journal.replay import CONSUMER, ReplayError, replay
-from pypi_assets.storage.root_owner import require_owner
-from pypi_assets.storage.store import Storage, open_storage
+from pypi_assets.journal.replay import CONSUMER, ReplayError, newest_full_dump, replay
+from pypi_assets.storage.root_owner import OWNER, require_owner
+from pypi_assets.storage.store import Storage, StorageError, open_storage
 from pypi_assets_tests.crawl.followers import REFUSED, Follower, SilentIndex, add, empty_catalog
 from pypi_assets_tests.crawl.model_following import draining_in_place
 from pypi_assets_tests.crawl.model_steps import draw_history
@@ -289,6 +290,36 @@ def test_a_kill_at_any_transaction_is_gone_on_from(tmp_path: Path, follower: Fol
     assert done.began == ("where it was stopped" if begin == "journal" else "with the dump again")
     require_equal(follower.catalog, catalog, middle if begin == "dump" else 0, followed_on)
     catalog.close()
+
+
+def test_a_stopped_replay_whose_dump_is_gone_is_refused_by_name(
+    follower: Follower, replayed: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    followed(follower)
+    storage = journaled(follower.catalog)
+    full_dump(follower.catalog, storage)
+    monkeypatch.setattr(replay_module, "BATCH_RECORDS", 2)
+
+    def stop(_records: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        replay(storage, replayed, from_dump=True, progress=stop)
+    dump = newest_full_dump(storage)
+    assert dump is not None
+    for stored in list(storage.list(DUMPS)):
+        storage.delete(stored.path)
+    with pytest.raises(ReplayError, match=rf"the full dump {dump.directory}, which is no longer in .* a new catalog"):
+        replay(storage, replayed)
+
+
+@pytest.mark.parametrize("content", [b"{", b"[]", b"null", b'{"index_url": []}'])
+def test_a_journal_whose_index_is_not_known_is_refused(follower: Follower, replayed: Catalog, content: bytes) -> None:
+    followed(follower)
+    storage = journaled(follower.catalog)
+    storage.put(OWNER, content)
+    with pytest.raises(StorageError, match=f"{OWNER} is damaged"):
+        replay(storage, replayed)
 
 
 def followed_again(follower: Follower) -> int:
