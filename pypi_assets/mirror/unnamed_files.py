@@ -6,9 +6,10 @@ A reader of the mirror, or a mirror of it, may still follow what was named befor
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 
+from pypi_assets.catalog.reports.journal_format import Stream
 from pypi_assets.dumps.dump_paths import DUMPS
 from pypi_assets.dumps.dump_paths import MANIFEST_NAME as DUMP_MANIFEST
-from pypi_assets.journal.segment_files import JOURNAL, OPEN_PREFIX, segment_path, stream_path
+from pypi_assets.journal.segment_files import JOURNAL, OPEN_PREFIX, Head, read_head, segment_path, stream_path
 from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.leveldbs.versions.input_lists import stored_input_lists
 from pypi_assets.leveldbs.versions.leveldb_paths import input_list_path, leveldbs_path
@@ -28,7 +29,7 @@ def superseded_since(
 
     `before` is what this returned the last time: what is new in it counts from `now` on.
     """
-    heads = held.heads.values()
+    heads = _heads(storage, held)
     named = held.roots | {stream_path(head.stream, head.generation) for head in heads}
     named |= {segment_path(segment) for head in heads if (segment := open_segment(head)) is not None}
     roots = (*_roots(storage), *dropped_segments(storage, heads))
@@ -56,6 +57,13 @@ def delete_unnamed(
             with suppress(OSError):  # not empty
                 path.rmdir()
     return found
+
+
+def _heads(storage: Storage, held: PublishedState) -> list[Head]:
+    """The heads that are named, and those that are held of streams that the source does not name now: what it has lost
+    for a while stays here."""
+    own = (read_head(storage, stream) for stream in Stream if stream.value not in held.heads)
+    return [*held.heads.values(), *(head for head in own if head is not None)]
 
 
 def _roots(storage: Storage) -> Iterator[str]:
@@ -95,8 +103,8 @@ def _of_publications(
 def _of_journal(
     storage: Storage, held: PublishedState, superseded: Mapping[str, float], before: float
 ) -> Iterator[StoredObject]:
-    """Other segments of a generation that is named stay, unless the source has pruned or replaced them."""
-    named = {stream_path(head.stream, head.generation) for head in held.heads.values()}
+    """Other segments of a generation that has a head stay, unless the source has pruned or replaced them."""
+    named = {stream_path(head.stream, head.generation) for head in _heads(storage, held)}
     for stored in storage.list(JOURNAL):
         if stored.path.count("/") > 2:
             root = _generation(stored.path)

@@ -2,12 +2,16 @@
 
 import os
 
+import orjson
+import pytest
+
 from pypi_assets.dumps.dump_paths import DUMPS
 from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.mirror.mirror_state import read_mirror
 from pypi_assets.storage.published import PUBLISHED
 from pypi_assets.storage.store import Storage
-from pypi_assets_tests.mirror.conftest import DAY_S, Mirrors, Origin, assert_whole
+from pypi_assets_tests.mirror.conftest import DAY_S, Mirrors, Origin, assert_whole, contents
+from pypi_assets_tests.mirror.static_files import send
 
 
 def age(storage: Storage, seconds: float, now: float) -> None:
@@ -51,3 +55,27 @@ def test_what_is_superseded_stays_for_the_grace_time(changing_origin: Origin, mi
     assert_whole(storage)
     assert read_mirror(storage).superseded == {}
     assert storage.get(PUBLISHED) == origin.storage.get(PUBLISHED)
+
+
+@pytest.mark.parametrize("stream", [None, "observed"])
+def test_a_journal_that_the_source_does_not_name_now_stays(
+    stream: str | None, origin: Origin, mirrors: Mirrors
+) -> None:
+    mirror = mirrors.of(origin.files.url)
+    mirror.run()
+    before = contents(mirror.storage)
+    published = orjson.loads(origin.storage.get(PUBLISHED))
+    if stream is None:
+        published["journal"] = None
+    else:
+        del published["journal"][stream]
+    origin.files.answers[PUBLISHED] = send(orjson.dumps(published))
+    try:
+        for _ in range(3):
+            mirror.run()
+            mirrors.clock.now += 2 * DAY_S
+    finally:
+        origin.files.answers.clear()
+    assert contents(mirror.storage) == before
+    mirror.run()
+    assert_whole(mirror.storage)
