@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from obstore.store import ClientConfig
 
 _T = TypeVar("_T")
+_MOST_SMALL_BYTES = 16 * 1024**2
+"""Of a head, a manifest or a takedown of another operator."""
 _PARTS = 32
 _ENTRY = struct.Struct("<16s16sqq")
 _PLACE_FIELDS = frozenset(
@@ -72,6 +74,14 @@ class _WebStorage(Storage):
     """The files of a web server. Not every one answers requests for a part of a file, so each is read at once."""
 
     __slots__ = ()
+
+    def get(self, path: str) -> bytes:
+        """The whole file, which is a small one. Raises NotFoundError, and StorageError where it is too large."""
+        with self._translated(path):
+            found = obstore.get(self.objects, path)
+            if (size := found.meta["size"]) > _MOST_SMALL_BYTES:
+                raise ValueError(f"it has {size:,} bytes, and such a file has at most {_MOST_SMALL_BYTES:,}")
+            return bytes(found.bytes())
 
     def open(self, path: str) -> BinaryIO:
         """The file, in a temporary one; to be closed. Raises NotFoundError."""

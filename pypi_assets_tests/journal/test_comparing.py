@@ -4,6 +4,7 @@ import threading
 from contextlib import suppress
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -25,6 +26,8 @@ from pypi_assets.journal.segment_files import (
     Head,
     JournalDamagedError,
     Manifest,
+    head_path,
+    read_head,
     write_head,
     write_lines,
     write_manifest,
@@ -36,6 +39,7 @@ from pypi_assets_tests.crawl.model_following import draining_in_place
 from pypi_assets_tests.databases import sqlite_database
 from pypi_assets_tests.examples import examples
 from pypi_assets_tests.journal.written import simple_record, write_streams
+from pypi_assets_tests.mirror.static_files import static_files
 
 
 @pytest.fixture(scope="module")
@@ -215,6 +219,19 @@ def test_a_journal_on_a_web_server_is_read(tmp_path: Any) -> None:
         found = compare_stream(ours, theirs, Stream.INDEX)
         server.shutdown()
     assert (found.equal, found.first) == (30, None)
+
+
+def test_a_head_of_a_web_server_that_does_not_end_is_refused(tmp_path: Path) -> None:
+    def endless(request: SimpleHTTPRequestHandler) -> None:
+        request.send_response(200)
+        request.send_header("Content-Length", str(16 * 1024**2 + 1))
+        request.end_headers()
+        request.close_connection = True
+
+    with static_files(tmp_path) as served:
+        served.answers[head_path("index")] = endless
+        with pytest.raises(StorageError, match=r"head\.json: it has 16,777,217 bytes, and such a file has at most"):
+            read_head(open_other(served.url), "index")
 
 
 def test_a_folder_that_is_not_there_is_refused(tmp_path: Any) -> None:
