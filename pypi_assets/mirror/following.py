@@ -39,7 +39,7 @@ from pypi_assets.mirror.wanted import (
     read_state,
 )
 from pypi_assets.storage.published import PUBLISHED
-from pypi_assets.storage.root_owner import OWNER, require_owner
+from pypi_assets.storage.root_owner import OWNER, read_owner, require_owner
 from pypi_assets.storage.store import NotFoundError, Storage, StorageError
 
 LONGEST_PAUSE_S = 3600.0
@@ -165,7 +165,7 @@ class Mirror:
         held = self._held()
         if held is not None and held.content == content and not self.verify and self._has_heads(held):
             return wanted, False
-        require_owner(self.storage, wanted.index_url)
+        self._require_index(wanted.index_url)
         if held is not None and wanted.dumps_serial < held.dumps_serial:
             raise BehindError(
                 f"{self.source.name} has dumps up to serial {wanted.dumps_serial}, and up to {held.dumps_serial} are"
@@ -178,6 +178,14 @@ class Mirror:
         self._copy(self._publications(wanted), plans, held)
         self.storage.put(PUBLISHED, content)
         return wanted, True
+
+    def _require_index(self, index_url: str) -> None:
+        if self.storage.exists(OWNER) and (own := read_owner(self.storage)) != index_url:
+            raise RefusedSourceError(
+                f"{self.source.name} belongs to the index {index_url}, and what is held to {own}: give a mirror of the"
+                " other index a home of its own"
+            )
+        require_owner(self.storage, index_url)
 
     def _publications(self, wanted: PublishedState) -> list[Publication]:
         """What dumps and LevelDB versions consist of: the versions first, since answers come from them."""

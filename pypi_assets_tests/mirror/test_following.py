@@ -15,7 +15,7 @@ from pypi_assets.mirror.mirror_state import mirror_status, read_mirror
 from pypi_assets.mirror.sources import open_source
 from pypi_assets.storage.published import PUBLISHED
 from pypi_assets.storage.root_owner import require_owner
-from pypi_assets.storage.store import Storage, StorageError, open_storage
+from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets.upkeep.deletion import clean_versions_and_dumps
 from pypi_assets_tests.mirror.conftest import DAY_S, Mirrors, Origin, assert_whole, contents
 from pypi_assets_tests.mirror.static_files import send, static_files
@@ -234,9 +234,9 @@ def test_a_storage_of_a_catalog_or_of_another_index_is_refused(origin: Origin, m
     other = mirrors.of(origin.files.url)
     other.run()
     other.storage.put("index.json", b'{"index_url": "https://other.example/simple/"}')
-    with pytest.raises(StorageError, match="belongs to the index"):
+    with pytest.raises(RefusedSourceError, match=r"belongs to the index .* give a mirror of the other index a home"):
         mirrors.of(origin.files.url, verify=True).run()
-    assert mirror_status(other.storage).error
+    assert mirror_status(other.storage).state == "refused"
 
 
 def test_what_a_mirror_remembers_is_begun_again_where_it_is_damaged(origin: Origin, mirrors: Mirrors) -> None:
