@@ -11,7 +11,7 @@ head, in a segment that is replaced.
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from sqlalchemy import Connection
@@ -41,16 +41,19 @@ from pypi_assets.journal.published_heads import publish_heads
 from pypi_assets.journal.segment_files import (
     OPEN_PREFIX,
     Head,
+    JournalDamagedError,
     Manifest,
     OpenSegment,
+    Pruned,
     chained,
     read_head,
     read_manifest,
+    segment_path,
     write_head,
     write_manifest,
     write_segment,
 )
-from pypi_assets.journal.takedown_files import newest_takedown_file
+from pypi_assets.journal.takedown_files import as_replaced, newest_takedown_file, replaced_segments
 from pypi_assets.journal.takedowns import Taking, take_down
 from pypi_assets.storage.store import Storage
 
@@ -300,9 +303,26 @@ def _chain(catalog: Catalog, storage: Storage, stream: Stream) -> Head:
         takedowns=before.takedowns if before else newest_takedown_file(storage, stream, generation),
         pruned=before.pruned if before else None,
     )
+    if before is None:
+        head = replace(head, pruned=_found_pruned(storage, head))
     if before != head:
         write_head(storage, head)
     return head
+
+
+def _found_pruned(storage: Storage, head: Head) -> Pruned | None:
+    """What was pruned of a generation whose head is lost: what comes before the first segment that has a file."""
+    pruned = None
+    try:
+        replaced = replaced_segments(storage, head)
+        for number in range(1, head.number + 1):
+            manifest = read_manifest(storage, head.stream, head.generation, number)
+            if storage.exists(segment_path(as_replaced(manifest, replaced))):
+                return pruned
+            pruned = Pruned(number, manifest.serials.end)
+    except JournalDamagedError:
+        return None  # manifests stay where segments are pruned: more was lost
+    return pruned
 
 
 def _open_segment(catalog: Catalog, storage: Storage, generation: int, end: int) -> OpenSegment | None:

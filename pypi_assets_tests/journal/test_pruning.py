@@ -6,6 +6,7 @@ import pytest
 
 from pypi_assets.catalog.database import open_catalog
 from pypi_assets.catalog.publications.journal_consumers import put_consumer
+from pypi_assets.catalog.publications.journal_takedowns import add_takedown
 from pypi_assets.catalog.reports.journal_format import Stream
 from pypi_assets.catalog.reports.journal_lags import UNSEEN_S
 from pypi_assets.dumps.full_dump import full_dump
@@ -13,11 +14,12 @@ from pypi_assets.journal import pruning
 from pypi_assets.journal.cursors import Cursor
 from pypi_assets.journal.filters import RecordFilter
 from pypi_assets.journal.pruning import JournalPruneError, prune_journal
-from pypi_assets.journal.publishing import write_missing
+from pypi_assets.journal.publishing import complete_takedowns, write_missing
 from pypi_assets.journal.reading import Journal
 from pypi_assets.journal.replay import ReplayError, replay
-from pypi_assets.journal.segment_files import read_head
+from pypi_assets.journal.segment_files import head_path, read_head
 from pypi_assets.journal.tailing import BeginsLaterError, Scan, beginning
+from pypi_assets.journal.takedowns import wanted_takedown
 from pypi_assets.journal.unused_segments import clean_journal
 from pypi_assets.journal.verification import verify_stream
 from pypi_assets.storage.root_owner import require_owner
@@ -68,6 +70,18 @@ def test_old_segments_go_and_readers_learn_where_it_begins(small: SmallCatalog, 
     small.add(4000, "demo", "4", "demo-4.tar.gz")
     small.complete(4000)
     list(write_missing(small.catalog, storage))
+    assert all(verify_stream(storage, stream).is_sound for stream in Stream)
+
+
+def test_a_head_that_was_lost_comes_back_with_what_was_pruned(small: SmallCatalog, storage: Storage) -> None:
+    prune_journal(small.catalog, storage, 2400)
+    add_takedown(small.catalog, wanted_takedown("x", "demo"))  # the first segments that are left have other names
+    complete_takedowns(small.catalog, storage)
+    heads = [read_head(storage, stream) for stream in Stream]
+    for stream in Stream:
+        storage.delete(head_path(stream))
+    list(write_missing(small.catalog, storage))
+    assert [read_head(storage, stream) for stream in Stream] == heads
     assert all(verify_stream(storage, stream).is_sound for stream in Stream)
 
 
