@@ -129,8 +129,8 @@ class Sender:
             assert_same_host=False,
         )
         try:
-            rest = answer.read(_MOST_ANSWER_BYTES, decode_content=False)
-            if len(rest) == _MOST_ANSWER_BYTES:
+            is_interim = answer.status < 200  # what follows it would count as the answer to the next letter
+            if is_interim or len(answer.read(_MOST_ANSWER_BYTES, decode_content=False)) == _MOST_ANSWER_BYTES:
                 answer.close()
         finally:
             answer.release_conn()

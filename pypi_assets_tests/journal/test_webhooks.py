@@ -5,6 +5,7 @@ import re
 import socket
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -152,3 +153,24 @@ def test_a_receiver_that_answers_nothing_or_drips_costs_the_timeout_alone():
     gone = posted(url, timeout_s=1)
     assert gone is not None
     assert gone.text.startswith("no answer: ")
+
+
+def test_what_follows_an_interim_answer_is_none_to_the_next_letter():
+    def serve(listener: socket.socket) -> None:
+        for answers in ([b"HTTP/1.1 103 Early Hints", b"HTTP/1.1 200 OK"], [b"HTTP/1.1 500 No"]):
+            connection, _ = listener.accept()
+            with connection, suppress(OSError):
+                while connection.recv(65536):
+                    for answer in answers:
+                        connection.sendall(answer + b"\r\nContent-Length: 0\r\n\r\n")
+                        time.sleep(0.3)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=serve, args=(listener,), daemon=True)
+        thread.start()
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}/"
+        sender = Sender(Network(), allows_private=True, timeout_s=5)
+        found = [sender.post(hook(url), b"{}", "7", time.time()) for _ in range(2)]
+        sender.close()
+        thread.join(5)
+    assert found == [Failure("the receiver answers with 103"), Failure("the receiver answers with 500")]
