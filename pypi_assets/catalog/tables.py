@@ -880,4 +880,5 @@ journal_letters = Table(
     Index("ix_journal_letters_due", "consumer", "is_dead", "due_at"),
     Index("ix_journal_letters_of_project", "consumer", "project", "id"),
     comment="What webhooks have not received yet.",
+    sqlite_autoincrement=True,  # a receiver knows by its number which letter it has already
 )

@@ -29,7 +29,7 @@ _NOTES = """
 import sqlalchemy as sa
 from alembic import op
 
-revision, down_revision, branch_labels, depends_on = "9001", "0011", None, None
+revision, down_revision, branch_labels, depends_on = "9001", "0012", None, None
 
 
 def upgrade():

@@ -92,6 +92,15 @@ def test_what_is_published_after_it_was_first_seen_is_received_in_order(
     assert consumer.serial == growing.through
 
 
+def test_no_two_letters_have_the_same_number(catalog: Catalog, growing: Growing, receiver: Receiver, sender: Sender):
+    for _ in range(3):
+        deliver(catalog, growing.journal, [hook(receiver)], sender)
+        growing.grow(1)
+        deliver(catalog, growing.journal, [hook(receiver)], sender)
+    assert len(receiver.letters) == 3
+    assert len(set(receiver.deliveries)) == 3  # by it, a receiver leaves out what it has
+
+
 def test_only_what_its_filter_wants(catalog: Catalog, growing: Growing, receiver: Receiver, sender: Sender):
     hooks = [hook(receiver, projects=["p1"])]
     deliver(catalog, growing.journal, hooks, sender)
