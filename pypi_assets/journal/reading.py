@@ -137,8 +137,8 @@ class Journal:
     def _of_stream(self, head: Head, after: Cursor, end: int) -> Iterator[list[Placed]]:
         """The records of one stream, some at a time."""
         passed, beyond, rank = (after.serial, after.rank, after.ordinal), (end + 1, -1, 0), RANKS[head.stream]
-        # the segment in which the cursor's serial lies can have more records of it
-        for segment in self.segments(head, max(after.serial - 1, 0)):
+        # the segment in which the cursor's serial lies can have more records of it, unless the cursor is after them all
+        for segment in self.segments(head, after.whole_serial):
             if segment.serials.start >= end:
                 return
             for lines in self._blocks_of(head, segment):

@@ -84,6 +84,16 @@ def test_a_scan_is_gone_on_with_where_it_stopped(storage: Storage):
     ]
 
 
+def test_who_has_all_of_a_segment_reads_nothing_of_it(storage: Storage):
+    three_streams(storage)
+    opened: list[str] = []
+    tail = Tail(Journal(_Counting(storage, opened)))
+    assert tail.batch(Cursor.after_serial(60), EVERY, 10).lines == []
+    assert opened == []  # who asks again and again for what comes next costs little, however large the last one is
+    assert len(tail.batch(Cursor.after_serial(40), EVERY, 1_000).lines) == 40 + 10 + 7
+    assert len(opened) == 3
+
+
 class _Counting:
     """A storage that notes the segments that are opened."""
 
