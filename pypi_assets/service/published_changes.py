@@ -112,7 +112,7 @@ class _Watch:
     async def _look(self) -> None:
         while self._waiting:
             try:
-                found = await self._threads.run_alone(self._heads)
+                found = await self._threads.run(self._heads)  # streams that read much hold up no look
             except (ExpectedError, OSError):
                 found = []  # who waits is answered in time, and then the problem is shown
             through = {head.stream: head.through for head in found}

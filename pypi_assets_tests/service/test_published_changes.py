@@ -1,6 +1,7 @@
 """What is remembered of the journal, and waiting for more: one look for all, and none where nothing waits."""
 
 import asyncio
+import threading
 import time
 from pathlib import Path
 
@@ -98,6 +99,22 @@ def test_waiting_ends_in_time_and_with_its_client(drawn: DrawnJournal):
         return found
 
     assert asyncio.run(run()) == [(False, True), (False, True)]
+
+
+def test_streams_that_read_for_long_hold_up_nobody_who_waits(drawn: DrawnJournal):
+    drawn.add()
+    changes, is_over = changes_of(drawn), threading.Event()
+
+    async def run() -> bool:
+        threads, loop = Threads(), asyncio.get_running_loop()
+        reading = [threads.run_alone(is_over.wait, 30) for _ in range(100)]
+        found = await changes.wait_beyond(threads, 0, ("index",), loop.time() + 9, loop.create_future())
+        is_over.set()
+        await asyncio.gather(*reading)
+        threads.close()
+        return found
+
+    assert asyncio.run(run())
 
 
 def test_without_a_journal_waiting_ends_in_time(drawn: DrawnJournal):
