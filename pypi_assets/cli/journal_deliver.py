@@ -77,7 +77,7 @@ def _follow(catalog: "Catalog", journal: "Journal", webhooks: "list[Webhook]", s
         try:
             while not is_over.is_set():
                 done = deliver_to(catalog, journal, webhook, sender)
-                if done is not None and (done.received or done.failed):
+                if done is not None and (done.received or done.failed or done.missed):
                     print_message(_described(done))
                 is_over.wait(_POLL_S)
         except BaseException as error:  # noqa: BLE001 - raised in the main thread
@@ -100,7 +100,8 @@ def _follow(catalog: "Catalog", journal: "Journal", webhooks: "list[Webhook]", s
 def _described(one: "Delivered") -> str:
     failed = f", {one.failed} failed" if one.failed else ""
     died = f", {one.died} abandoned (`pypi-assets journal letters`)" if one.died else ""
-    return f"{one.webhook}: {counted(one.received, 'letter')} received{failed}{died}, {one.waiting} waiting"
+    missed = "" if one.missed is None else f"; what it lacks of the serials {one.missed} was pruned, and is not sent"
+    return f"{one.webhook}: {counted(one.received, 'letter')} received{failed}{died}, {one.waiting} waiting{missed}"
 
 
 @click.command("letters", epilog=_example("letters --dead --json"))
@@ -117,13 +118,12 @@ def journal_letters_command(
     A letter has changes of one project. Its later letters wait for it, until it is dead.
     """
     from pypi_assets.catalog.publications.journal_letters import letters_of, resend_letters
-    from pypi_assets.journal.webhooks import consumer_of
     from pypi_assets.settings import load_settings
 
-    consumer = None if name is None else consumer_of(name)
     if letter_id is not None and not resend:
         raise click.UsageError("--letter goes with --resend alone")
     with existing_catalog(load_settings()) as catalog:
+        consumer = None if name is None else _consumer(catalog, name)
         if resend:
             count = resend_letters(catalog, consumer, letter_id)
             print_message(f"{counted(count, 'letter')} will be sent again by `pypi-assets journal deliver`")
@@ -136,6 +136,18 @@ def journal_letters_command(
     print_table(_COLUMNS, map(_row, found))
     if not found:
         print_message("no letter is dead" if dead else "no letter waits")
+
+
+def _consumer(catalog: "Catalog", name: str) -> str:
+    """The consumer of the webhook `name`, which can also be named as it is listed."""
+    from pypi_assets.catalog.publications.journal_consumers import find_consumer
+    from pypi_assets.journal.webhooks import consumer_of
+
+    with catalog.read() as connection:
+        for consumer in (consumer_of(name), name):
+            if find_consumer(connection, consumer) is not None:
+                return consumer
+    raise click.UsageError(f"there is no webhook {name!r}: `pypi-assets journal consumers` lists them")
 
 
 def _json_row(letter: "Letter") -> dict[str, object]:

@@ -16,6 +16,7 @@ import orjson
 
 from pypi_assets.catalog.coordination.leases import LeaseTakenError, lease, renewing
 from pypi_assets.catalog.database import Catalog
+from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.publications.journal_consumers import find_consumer
 from pypi_assets.catalog.publications.journal_letters import (
     Letter,
@@ -49,13 +50,15 @@ _SEEN_EVERY_S = 3_600.0
 
 @dataclass(frozen=True, slots=True)
 class Delivered:
-    """What one round did for a webhook: letters that were received, failed and died, and how many wait."""
+    """What one round did for a webhook: letters that were received, failed and died, and how many wait. `missed` are
+    serials that were pruned from the journal before their letters were stored."""
 
     webhook: str
     received: int
     failed: int
     died: int
     waiting: int
+    missed: SerialRange | None = None
 
 
 def deliver(
@@ -120,6 +123,7 @@ class _Round:
         self._catalog, self._journal, self._webhook, self._sender = catalog, journal, webhook, sender
         self._renew, self._pauses_s = renew, pauses_s
         self._received = self._failed = self._died = self._in_a_row = 0
+        self._missed: SerialRange | None = None
 
     def run(self) -> Delivered:
         is_more = True
@@ -130,7 +134,7 @@ class _Round:
             is_more = is_more and self._received > before
         with self._catalog.read() as connection:
             waiting = count_letters(connection, self._webhook.consumer)
-        return Delivered(self._webhook.name, self._received, self._failed, self._died, waiting)
+        return Delivered(self._webhook.name, self._received, self._failed, self._died, waiting, self._missed)
 
     def _store(self) -> bool:
         """Stores letters, unless too many wait; returns whether there can be more to store once these are posted."""
@@ -143,7 +147,9 @@ class _Round:
             return False
         if room <= 0:
             return True
-        at = max(Cursor.parse(known.cursor), beginning(self._journal))
+        at, begins = Cursor.parse(known.cursor), beginning(self._journal)
+        if at.whole_serial < begins.serial:
+            self._missed, at = SerialRange(at.whole_serial, begins.serial), begins
         scan, expected = Scan(self._journal, at, self._webhook.wanted), known.cursor
         records: list[Record] = []
         store = partial(store_letters, self._catalog, consumer)

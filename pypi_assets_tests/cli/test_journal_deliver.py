@@ -71,14 +71,15 @@ def test_letters_that_wait_and_dead_ones_are_listed_and_sent_again(
     assert (letter["consumer"], letter["project"], letter["attempts"]) == ("webhook mine", "demo", 1)
     assert letter["error"] == "the receiver answers with 500"
     assert [one["version"] for one in letter["changes"] if one["kind"] == "add file"] == ["2.0"]
-    assert "no letter is dead" in commands.done("journal", "letters", "--dead", "--webhook", "other").stderr
+    assert "no letter is dead" in commands.done("journal", "letters", "--dead", "--webhook", "mine").stderr
+    assert commands.json("journal", "letters", "--webhook", "webhook mine") == [letter]  # as it is listed
+    for options in (("--dead",), ("--resend",)):
+        refused = commands.refused("journal", "letters", *options, "--webhook", "other", exit_code=2)
+        assert "there is no webhook 'other': `pypi-assets journal consumers` lists them" in refused
     assert commands.done("journal", "letters").stdout.split("\t")[1:4] == ["webhook mine", "demo", "1"]
     assert not letter["is_dead"]
     execute(commands, "UPDATE journal_letters SET is_dead = 1")
     assert "\tdead\t" in commands.done("journal", "letters", "--dead").stdout
-    assert (
-        "0 letters will be sent again" in commands.done("journal", "letters", "--resend", "--webhook", "other").stderr
-    )
     assert "1 letter will be sent again" in commands.done("journal", "letters", "--resend", "--webhook", "mine").stderr
     execute(commands, "UPDATE journal_letters SET is_dead = 1")
     resent = commands.done("journal", "letters", "--resend", "--letter", letter["id"])

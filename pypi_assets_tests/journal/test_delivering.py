@@ -3,12 +3,14 @@
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import pairwise
 
 import orjson
 import pytest
 
 from pypi_assets.catalog.database import Catalog
+from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.observed.projects import Selection
 from pypi_assets.catalog.publications import journal_letters
 from pypi_assets.catalog.publications.journal_consumers import find_consumer
@@ -21,6 +23,7 @@ from pypi_assets.journal import delivering
 from pypi_assets.journal.delivering import Delivered, deliver, letters_of_records
 from pypi_assets.journal.filters import RecordFilter
 from pypi_assets.journal.reading import Journal
+from pypi_assets.journal.segment_files import Pruned, write_head
 from pypi_assets.journal.takedowns import wanted_takedown
 from pypi_assets.journal.webhooks import Sender, Webhook
 from pypi_assets.storage.store import Storage
@@ -99,6 +102,20 @@ def test_no_two_letters_have_the_same_number(catalog: Catalog, growing: Growing,
         deliver(catalog, growing.journal, [hook(receiver)], sender)
     assert len(receiver.letters) == 3
     assert len(set(receiver.deliveries)) == 3  # by it, a receiver leaves out what it has
+
+
+def test_what_was_pruned_before_it_was_stored_is_named(
+    catalog: Catalog, growing: Growing, receiver: Receiver, sender: Sender
+):
+    hooks = [hook(receiver)]
+    deliver(catalog, growing.journal, hooks, sender)
+    growing.grow(10)
+    growing.grow(10)
+    for head in growing.journal.heads():
+        write_head(growing.storage, replace(head, pruned=Pruned(2, 13)))
+    assert deliver(catalog, growing.journal, hooks, sender) == [Delivered("one", 3, 0, 0, 0, SerialRange(3, 13))]
+    assert receiver.serials("p1") == growing.serials("p1", above=13)
+    assert deliver(catalog, growing.journal, hooks, sender) == [Delivered("one", 0, 0, 0, 0)]
 
 
 def test_only_what_its_filter_wants(catalog: Catalog, growing: Growing, receiver: Receiver, sender: Sender):
