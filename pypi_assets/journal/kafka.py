@@ -44,6 +44,8 @@ _OURS = {
 }
 _FIXED = frozenset({"acks", "enable.idempotence", "request.required.acks", "bootstrap.servers", "metadata.broker.list"})
 """What the file of properties may not change: what is promised depends on it, or a setting of its own has it."""
+_NO_TOPIC = frozenset({"UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC"})
+"""How brokers, and the client, call it that a topic is not there."""
 
 
 class KafkaError(ExpectedError):
@@ -192,7 +194,7 @@ class KafkaPublisher:
 
     def _produce(self, cursor: Cursor, line: bytes) -> None:
         record = orjson.loads(line)
-        sent = _Sent(cursor)
+        sent = _Sent(cursor, topic_of(self.prefix, Stream(record["stream"]).value))
         headers: list[Header] = [
             ("schema", SCHEMA.encode()),
             ("schema-version", str(FORMAT).encode()),
@@ -204,7 +206,7 @@ class KafkaPublisher:
         while True:
             try:
                 self.producer.produce(
-                    topic_of(self.prefix, Stream(record["stream"]).value),
+                    sent.topic,
                     value=line,
                     key=(record["normalized"] or "").encode(),
                     on_delivery=partial(self._delivered, sent),
@@ -225,7 +227,8 @@ class KafkaPublisher:
             is_transient = fault.retriable() or fault.name() in {"_MSG_TIMED_OUT", "_TRANSPORT", "_ALL_BROKERS_DOWN"}
             place = f"{sent.cursor.serial}/{sent.cursor.ordinal}"
             made = KafkaTransientError if is_transient else KafkaError
-            self._fault = made(f"the brokers did not take the record {place}: {fault}")
+            hint = f"; create the topic {sent.topic}" if fault.name() in _NO_TOPIC else ""
+            self._fault = made(f"the brokers did not take the record {place} for the topic {sent.topic}: {fault}{hint}")
 
     def _settle(self, wait_s: float) -> None:
         """Takes acknowledgements, and stores now and then up to where there is no gap in them."""
@@ -271,5 +274,6 @@ class _Sent:
     """A message that was passed to the producer, by the cursor after its record."""
 
     cursor: Cursor
+    topic: str
     is_acknowledged: bool = False
     is_dropped: bool = False

@@ -276,6 +276,12 @@ def test_brokers_that_are_not_reached_are_a_transient_error(catalog: Catalog, st
     assert one.publish() == len(lines_of(one.journal))
 
 
+def test_a_topic_that_is_not_there_is_named(catalog: Catalog, storage: Storage):
+    one = of_fake(catalog, storage, FakeProducer(failing=[0], fault=Fault("UNKNOWN_TOPIC_OR_PART")))
+    with pytest.raises(KafkaError, match=r"create the topic changes\.index$"):
+        one.publish()
+
+
 def test_another_process_with_the_same_name_is_an_error(catalog: Catalog, storage: Storage):
     one = of_fake(catalog, storage, FakeProducer(room=5))
     moved = Cursor.after_serial(1)
