@@ -20,7 +20,15 @@ from pypi_assets.index.deadlines import within
 from pypi_assets.index.errors import PackageIndexError
 from pypi_assets.index.urls import origin, redact, split_credentials, split_fetchable
 from pypi_assets.mirror.errors import RefusedSourceError, SourceError, VanishedError
-from pypi_assets.storage.store import READ_BUFFER_BYTES, SCHEMES, NotFoundError, Storage, StorageError, open_storage
+from pypi_assets.storage.store import (
+    READ_BUFFER_BYTES,
+    SCHEMES,
+    NoFolderError,
+    NotFoundError,
+    Storage,
+    StorageError,
+    open_storage,
+)
 
 CHUNK_BYTES = 256 * 1024
 MAX_REDIRECTS = 5
@@ -65,7 +73,10 @@ def open_source(url: str, *, connections: int = 4, network: Network | None = Non
         return HttpSource(url, connections=connections, network=network or Network())
     if scheme not in SCHEMES:
         raise RefusedSourceError(f"not the URL of a source: {redact(url)!r}; it is {SOURCE_ACCEPTS}")
-    return StoredSource(open_storage(url, read_only=True))
+    try:
+        return StoredSource(open_storage(url, read_only=True))
+    except NoFolderError as error:
+        raise RefusedSourceError(f"there is no folder at {url}: name the folder storage of the other home") from error
 
 
 class StoredSource:

@@ -42,6 +42,10 @@ class StorageError(ExpectedError):
     """The store could not be opened, read or written; the text has the URI and the store's own message."""
 
 
+class NoFolderError(StorageError):
+    """The folder of a storage that is only to be read is not there."""
+
+
 class NotFoundError(StorageError):
     """There is no object under that path."""
 
@@ -264,7 +268,7 @@ def _open_folder(url: str, read_only: bool) -> Storage:
         raise StorageError(f"not the URL of a local folder: {url}; it reads file:///PATH with an absolute path")
     root = Path(unquote(parts.path))
     if read_only and not root.is_dir():
-        raise StorageError(
+        raise NoFolderError(
             f"there is no storage folder {root}: {FIRST_COMMANDS}; or check PYPI_ASSETS_HOME, PYPI_ASSETS_STORAGE_URL"
         )
     try:

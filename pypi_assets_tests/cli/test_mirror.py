@@ -107,6 +107,9 @@ def test_the_status_is_for_people_and_programs(commands: Commands, origin: Origi
 
 def test_a_url_that_is_none_and_a_second_run_are_refused(commands: Commands, origin: Origin) -> None:
     assert "not the URL of a source" in commands.refused("mirror", "run", "--from", "rsync://x/y")
+    missing = commands.refused("mirror", "run", "--from", "file:///none/here")
+    assert "there is no folder at file:///none/here" in missing
+    assert "crawl full" not in missing  # the source is elsewhere, and not made here
     commands.home.mkdir(exist_ok=True)
     with (commands.home / "mirror.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
