@@ -17,6 +17,7 @@ from pypi_assets.index.addresses import AddressRule, ForbiddenAddressError, is_p
 from pypi_assets.index.connections import Connections, Network
 from pypi_assets.index.deadlines import within
 from pypi_assets.index.errors import RefusedError
+from pypi_assets.index.transport import retry_after_s
 from pypi_assets.journal.filters import FilterError, RecordFilter
 
 SETTING = "PYPI_ASSETS_WEBHOOKS"
@@ -136,7 +137,8 @@ class Sender:
             answer.release_conn()
         if 200 <= answer.status < 300:
             return None
-        return Failure(f"the receiver answers with {answer.status}", _retry_after(answer.headers.get("Retry-After")))
+        pause_s = retry_after_s(answer.headers.get("Retry-After")) or 0.0
+        return Failure(f"the receiver answers with {answer.status}", min(pause_s, _LONGEST_RETRY_AFTER_S))
 
 
 class _PublicAddresses(AddressRule):
@@ -149,10 +151,6 @@ class _PublicAddresses(AddressRule):
     def check(self, host: str, address: str) -> None:
         if not self._allows_private and not is_public(address):
             raise ForbiddenAddressError(f"{host} is at {address}, which is no public address")
-
-
-def _retry_after(text: str | None) -> float:
-    return min(float(text), _LONGEST_RETRY_AFTER_S) if text and text.isascii() and text.isdigit() else 0.0
 
 
 def _parsed(number: int, fields: Mapping[str, Any]) -> Webhook:
