@@ -5,12 +5,13 @@ The setting PYPI_ASSETS_WEBHOOKS is a JSON list of them. What is posted when is 
 
 import hashlib
 import hmac
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
+
+import orjson
 
 from pypi_assets.errors import SettingsError
 from pypi_assets.index.addresses import AddressRule, ForbiddenAddressError, is_public
@@ -65,8 +66,8 @@ class Failure:
 def parse_webhooks(text: str) -> list[Webhook]:
     """The webhooks of the setting. Raises SettingsError, which contains no secret."""
     try:
-        found = json.loads(text) if text.strip() else []
-    except json.JSONDecodeError as error:
+        found = orjson.loads(text) if text.strip() else []
+    except orjson.JSONDecodeError as error:
         raise _wrong(f"it is not JSON: {error.msg} in line {error.lineno}") from None
     if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
         raise _wrong("it is not a list of objects")
@@ -179,7 +180,7 @@ def _secret(place: str, fields: Mapping[str, Any]) -> str:
     if path is not None:
         try:
             secret = Path(str(path)).expanduser().read_text(encoding="utf-8").rstrip("\r\n")
-        except (OSError, UnicodeDecodeError, RuntimeError) as error:
+        except (OSError, ValueError, RuntimeError) as error:
             reason = getattr(error, "strerror", None) or type(error).__name__
             raise _wrong(f"{place}: cannot read {path}: {reason}") from None
     if not isinstance(secret, str) or len(secret) < _LEAST_SECRET:

@@ -43,6 +43,10 @@ def test_a_webhook_has_a_url_a_secret_and_perhaps_a_filter_and_a_name(tmp_path: 
     ("text", "message"),
     [
         ("{", "it is not JSON"),
+        ("[" * 100_000, "it is not JSON"),
+        ('[{"url": "https://a.example/", "secret": %s}]' % ("9" * 5_000), "it is not JSON"),
+        ('[{"url": "https://a.example/", "secret": "\\ud800 0123456789abcdef"}]', "it is not JSON"),
+        ('[{"url": "https://a.example/", "secret_file": "a\\u0000"}]', "number 1: cannot read a"),
         ('{"url": "https://a.example/"}', "it is not a list of objects"),
         ('[{"secret": "0123456789abcdef"}]', "number 1 has no url of http or https"),
         ('[{"url": "ftp://a.example/", "secret": "0123456789abcdef"}]', "number 1 has no url of http or https"),
