@@ -89,7 +89,7 @@ def test_who_has_all_of_a_segment_reads_nothing_of_it(storage: Storage):
     opened: list[str] = []
     tail = Tail(Journal(_Counting(storage, opened)))
     assert tail.batch(Cursor.after_serial(60), EVERY, 10).lines == []
-    assert opened == []  # who asks again and again for what comes next costs little, however large the last one is
+    assert opened == []  # a look for what comes next costs little, however large the last one is
     assert len(tail.batch(Cursor.after_serial(40), EVERY, 1_000).lines) == 40 + 10 + 7
     assert len(opened) == 3
 

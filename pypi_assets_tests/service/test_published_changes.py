@@ -101,7 +101,7 @@ def test_waiting_ends_in_time_and_with_its_client(drawn: DrawnJournal):
     assert asyncio.run(run()) == [(False, True), (False, True)]
 
 
-def test_streams_that_read_for_long_hold_up_nobody_who_waits(drawn: DrawnJournal):
+def test_streams_that_read_for_long_hold_up_no_request_that_waits(drawn: DrawnJournal):
     drawn.add()
     changes, is_over = changes_of(drawn), threading.Event()
 
