@@ -15,6 +15,7 @@ MIGRATIONS = PACKAGE / "catalog" / "migrations"
 DEFINE_ONLY = {
     "character_ranges.py": "tables",
     "catalog/publications/dump_files.py": "values",
+    "catalog/publications/written_segments.py": "values",
     "devindex/errors.py": "errors",
     "catalog/reports/simple_page.py": "values",
     "distributions/record.py": "values",
