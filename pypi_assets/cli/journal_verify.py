@@ -64,6 +64,7 @@ def journal_sign_command(key_file: Path) -> None:
     """
     from pypi_assets.assembly import storage_from
     from pypi_assets.catalog.reports.journal_format import Stream
+    from pypi_assets.journal.published_heads import publish_heads
     from pypi_assets.journal.segment_files import read_head
     from pypi_assets.journal.signing import CheckpointError, load_private_key, sign_checkpoint
     from pypi_assets.settings import load_settings
@@ -75,6 +76,7 @@ def journal_sign_command(key_file: Path) -> None:
     signed = [sign_checkpoint(storage, stream, key) for stream, head in heads.items() if head and head.number]
     if not signed:
         raise CheckpointError("the journal has no whole segment yet: there is nothing to sign")
+    publish_heads(storage)
     for head in signed:
         print_message(f"{head.stream}: signed up to serial {head.end:,}")
 

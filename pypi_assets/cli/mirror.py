@@ -52,9 +52,22 @@ def mirror_group() -> None:
 )
 @click.option("--latest-only", is_flag=True, help="Replay no journal: there are no answers of earlier serials.")
 @click.option("--verify", is_flag=True, help="Compare all that is held with its hashes as well, and copy what differs.")
+@click.option(
+    "--public-key",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Refuse a source whose journal is not signed by this key (PEM).",
+)
 @JSON
 def mirror_run_command(
-    url: str, interval_s: float, concurrency: int, *, follow: bool, latest_only: bool, verify: bool, as_json: bool
+    url: str,
+    interval_s: float,
+    concurrency: int,
+    public_key: Path | None,
+    *,
+    follow: bool,
+    latest_only: bool,
+    verify: bool,
+    as_json: bool,
 ) -> None:
     """Copy what the instance at URL has published and is not here yet.
 
@@ -65,6 +78,7 @@ def mirror_run_command(
     earlier serials. With --follow that goes on next to the copying.
     """
     from pypi_assets.index.connections import Network
+    from pypi_assets.journal.signing import load_public_key
     from pypi_assets.mirror.following import Mirror
     from pypi_assets.mirror.following import follow as keep_following
     from pypi_assets.mirror.mirror_state import journal_end
@@ -90,6 +104,7 @@ def mirror_run_command(
             grace_s=settings.superseded_kept_hours * 3600,
             at_once=concurrency,
             verify=verify,
+            public_key=None if public_key is None else load_public_key(public_key),
             progress=lambda files: report(Progress("files", files, 0)),
         )
         if not follow:

@@ -4,6 +4,7 @@ A chain that has the signed manifest in it is the one that was signed, up to the
 can be signed or checked.
 """
 
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,15 @@ import orjson
 
 from pypi_assets.catalog.reports.journal_format import Stream
 from pypi_assets.errors import ExpectedError
-from pypi_assets.journal.segment_files import JOURNAL, Head, JournalDamagedError, number_in, read_head, read_manifest
+from pypi_assets.journal.segment_files import (
+    JOURNAL,
+    Head,
+    JournalDamagedError,
+    Manifest,
+    number_in,
+    read_head,
+    read_manifest,
+)
 from pypi_assets.storage.store import NotFoundError, Storage
 
 if TYPE_CHECKING:
@@ -81,31 +90,54 @@ def sign_checkpoint(storage: Storage, stream: Stream, key: "Ed25519PrivateKey") 
 def verify_checkpoint(storage: Storage, stream: Stream, key: "Ed25519PublicKey") -> int:
     """The serial up to which the chain of a stream is the one that was signed, where it is sound. Raises
     CheckpointError."""
-    from cryptography.exceptions import InvalidSignature
-
     path = checkpoint_path(stream.value)
     try:
-        fields: dict[str, Any] = orjson.loads(storage.get(path))
+        content = storage.get(path)
+    except NotFoundError as error:
+        raise CheckpointError(f"the stream {stream.value} is not signed: {error}") from error
+
+    def manifest_of(generation: int, number: int) -> Manifest:
+        try:
+            return read_manifest(storage, stream.value, generation, number)
+        except JournalDamagedError as error:
+            raise CheckpointError(
+                f"the signed segment {number} of the stream {stream.value} is gone: {error}"
+            ) from error
+
+    return require_signed(content, storage.uri(path), stream, read_head(storage, stream.value), manifest_of, key)
+
+
+def require_signed(
+    content: bytes,
+    name: str,
+    stream: Stream,
+    head: Head | None,
+    manifest_of: Callable[[int, int], Manifest],
+    key: "Ed25519PublicKey",
+) -> int:
+    """The serial up to which the checkpoint in `content` vouches for the chain that ends at `head`.
+
+    `name` is what errors call the checkpoint, and `manifest_of` has the manifest of a generation and number of that
+    chain, or raises CheckpointError. Raises CheckpointError where the key did not sign it, or it is of another chain.
+    """
+    from cryptography.exceptions import InvalidSignature
+
+    try:
+        fields: dict[str, Any] = orjson.loads(content)
         signature = bytes.fromhex(fields.pop("signature"))
         generation, number, end = (number_in(fields[name]) for name in ("generation", "number", "end"))
         message = _message(fields)
-    except NotFoundError as error:
-        raise CheckpointError(f"the stream {stream.value} is not signed: {error}") from error
     except (orjson.JSONDecodeError, AttributeError, KeyError, TypeError, ValueError) as error:
-        raise CheckpointError(f"{storage.uri(path)} is no checkpoint: {error!r}") from error
+        raise CheckpointError(f"{name} is no checkpoint: {error!r}") from error
     try:
         key.verify(signature, message)
     except InvalidSignature as error:
-        raise CheckpointError(f"{storage.uri(path)} is not signed by this key, or was changed since") from error
+        raise CheckpointError(f"{name} is not signed by this key, or was changed since") from error
     if (fields.get("format"), fields.get("stream")) != (FORMAT, stream.value):
-        raise CheckpointError(f"{storage.uri(path)} is a checkpoint of another stream or format")
-    try:
-        manifest = read_manifest(storage, stream.value, generation, number)
-    except JournalDamagedError as error:
-        raise CheckpointError(f"the signed segment {number} of the stream {stream.value} is gone: {error}") from error
+        raise CheckpointError(f"{name} is a checkpoint of another stream or format")
+    manifest = manifest_of(generation, number)
     if (manifest.digest, manifest.serials.end) != (fields.get("digest"), end):
         raise CheckpointError(f"segment {number} of the stream {stream.value} is not the one that was signed")
-    head = read_head(storage, stream.value)
     if head is None or head.generation != generation:
         now = "there is no head" if head is None else f"it is at generation {head.generation}"
         raise CheckpointError(

@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pypi_assets.journal.segment_files import JournalDamagedError, Manifest, read_head, segment_path
 from pypi_assets.mirror.chains import StreamPlan, copy_stream, held_manifest, plan_stream
@@ -26,6 +27,7 @@ from pypi_assets.mirror.errors import (
     VanishedError,
 )
 from pypi_assets.mirror.mirror_state import MirrorState, read_mirror, write_mirror
+from pypi_assets.mirror.signatures import put_checkpoints, require_signatures
 from pypi_assets.mirror.sources import Source, small_file
 from pypi_assets.mirror.unnamed_files import delete_unnamed, superseded_since
 from pypi_assets.mirror.wanted import (
@@ -41,6 +43,9 @@ from pypi_assets.mirror.wanted import (
 from pypi_assets.storage.published import PUBLISHED
 from pypi_assets.storage.root_owner import OWNER, read_owner, require_owner
 from pypi_assets.storage.store import NotFoundError, Storage, StorageError
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 LONGEST_PAUSE_S = 3600.0
 ROUNDS = 5
@@ -64,7 +69,8 @@ class Round:
 class Mirror:
     """A mirror of a `source` in a `storage`. `progress` receives the count of files that were copied.
 
-    With `verify`, what is held is compared with its hashes, and copied again where it differs.
+    With `verify`, what is held is compared with its hashes, and copied again where it differs. With `public_key`, a
+    source is refused whose journal is not signed by that key.
     """
 
     source: Source
@@ -72,6 +78,7 @@ class Mirror:
     grace_s: float
     at_once: int = 4
     verify: bool = False
+    public_key: "Ed25519PublicKey | None" = None
     progress: Callable[[int], None] = lambda _files: None
     clock: Callable[[], float] = time.time
     sleep: Callable[[float], None] = time.sleep
@@ -164,6 +171,7 @@ class Mirror:
         wanted = read_state(content, f"{self.source.name}/{PUBLISHED}")
         held = self._held()
         if held is not None and held.content == content and not self.verify and self._has_heads(held):
+            self._require_signatures(wanted, [])
             return wanted, False
         self._require_index(wanted.index_url)
         if held is not None and wanted.dumps_serial < held.dumps_serial:
@@ -175,9 +183,15 @@ class Mirror:
             plan_stream(self.source, self.storage, head, at_once=self.at_once, again=self.verify)
             for head in wanted.heads.values()
         ]
+        self._require_signatures(wanted, plans)
         self._copy(self._publications(wanted), plans, held)
+        put_checkpoints(self.storage, wanted)
         self.storage.put(PUBLISHED, content)
         return wanted, True
+
+    def _require_signatures(self, wanted: PublishedState, plans: list[StreamPlan]) -> None:
+        if self.public_key is not None:
+            require_signatures(self.source.name, wanted, plans, self.storage, self.public_key)
 
     def _require_index(self, index_url: str) -> None:
         if self.storage.exists(OWNER) and (own := read_owner(self.storage)) != index_url:

@@ -17,6 +17,7 @@ from pypi_assets.dumps.dump_format import DumpDamagedError
 from pypi_assets.dumps.dump_manifest import read_manifest
 from pypi_assets.dumps.dump_paths import DUMPS, file_path
 from pypi_assets.dumps.dump_paths import manifest_path as dump_manifest_path
+from pypi_assets.journal.published_heads import CHECKPOINT
 from pypi_assets.journal.segment_files import (
     OPEN_PREFIX,
     Head,
@@ -42,6 +43,7 @@ MOST_DUMPS = 512
 MOST_VERSIONS = 4
 """Of a dataset, at once."""
 MOST_SEGMENTS = 5_000_000
+MOST_CHECKPOINT_BYTES = 16 * 1024
 MOST_FILE_BYTES = 64 * 1024**3
 MOST_VALUES = 500_000
 """Of one manifest: a parser needs some hundred bytes of memory for each."""
@@ -86,6 +88,7 @@ class PublishedState:
     dumps: tuple[Named, ...]
     leveldbs: Mapping[str, tuple[Named, ...]]
     heads: Mapping[str, Head]
+    checkpoints: Mapping[str, bytes]
     unknown_datasets: tuple[str, ...] = ()
 
     @property
@@ -104,13 +107,19 @@ def read_state(content: bytes, name: str) -> PublishedState:
         raise RefusedSourceError(f"{name} names no index: the source has to write to its storage once more")
     dumps, leveldbs, heads = (_part(fields, part, name) for part in PARTS)
     known = {dataset: leveldbs[dataset] for dataset in DATASETS if dataset in leveldbs}
+    streams = {stream: _object(heads[stream], name) for stream in Stream if stream in heads}
     return PublishedState(
         content=content,
         index_url=index_url,
         dumps_serial=_number(dumps.get("serial", 0), name),
         dumps=_named(dumps.get("manifests", []), MOST_DUMPS, name),
         leveldbs={dataset: _named(entries, MOST_VERSIONS, name) for dataset, entries in known.items()},
-        heads={stream.value: _head(stream, heads[stream], name) for stream in Stream if stream in heads},
+        heads={stream.value: _head(stream, of_stream, name) for stream, of_stream in streams.items()},
+        checkpoints={
+            stream.value: _checkpoint(of_stream[CHECKPOINT], name)
+            for stream, of_stream in streams.items()
+            if CHECKPOINT in of_stream
+        },
         unknown_datasets=tuple(sorted(leveldbs.keys() - DATASETS.keys())),
     )
 
@@ -231,6 +240,14 @@ def _head(stream: Stream, fields: object, name: str) -> Head:
         if head.open.name != segment_name(head.open.serials, _hash(head.open.sha256, name), OPEN_PREFIX):
             raise RefusedSourceError(f"{name} names {head.open.name!r}, which that open segment is not called")
     return head
+
+
+def _checkpoint(fields: object, name: str) -> bytes:
+    options = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
+    content = _checked(name, lambda: orjson.dumps(_object(fields, name), option=options))
+    if len(content) > MOST_CHECKPOINT_BYTES:
+        raise RefusedSourceError(f"{name} has a checkpoint of more than {MOST_CHECKPOINT_BYTES:,} bytes")
+    return content
 
 
 def _named(entries: object, most: int, name: str) -> tuple[Named, ...]:

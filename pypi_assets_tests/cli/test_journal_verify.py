@@ -1,5 +1,6 @@
 """`pypi-assets journal verify` and `journal sign`: faults are named, and what is sound and signed is shown as such."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 from pypi_assets.journal import publishing
 from pypi_assets.journal.segment_files import Head, write_head
+from pypi_assets.storage.published import PUBLISHED
 from pypi_assets.storage.store import open_storage
 from pypi_assets_tests.cli.commands import Commands
 from pypi_assets_tests.cli.conftest import TwoVisits
@@ -36,6 +38,8 @@ def test_a_journal_is_verified_signed_and_compared(
     signed = commands.json("journal", "verify", "--public-key", public, "--stream", "observed")
     assert [one["signed_through"] for one in signed["streams"]] == [two_visits.serial]
     storage = (commands.home / "storage").as_uri()
+    published = json.loads(open_storage(storage).get(PUBLISHED))["journal"]
+    assert published["observed"]["checkpoint"]["end"] == two_visits.serial  # for mirrors
     compared = commands.json("journal", "verify", "--against", storage)["compared"]
     assert [(one["differing"], one["first"]) for one in compared] == [(0, None)] * 3
     shown = commands.done("journal", "verify", "--against", storage, "--public-key", public).stderr

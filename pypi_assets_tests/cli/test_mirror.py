@@ -9,10 +9,16 @@ import subprocess
 import time
 from pathlib import Path
 
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
+
+from pypi_assets.catalog.reports.journal_format import Stream
 from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.journal.cursors import Cursor
 from pypi_assets.journal.pruning import prune_journal
+from pypi_assets.journal.published_heads import publish_heads
 from pypi_assets.journal.segment_files import read_head
+from pypi_assets.journal.signing import load_private_key, sign_checkpoint
 from pypi_assets.mirror.mirror_state import mirror_status
 from pypi_assets.service.service import open_service
 from pypi_assets.settings import load_settings
@@ -87,6 +93,23 @@ def test_without_a_journal_there_is_no_catalog(commands: Commands, origin: Origi
     assert "copied; dumps reach serial 27" in message
     assert not (commands.home / "catalog.sqlite").exists()
     assert "earlier serials: none yet" in commands.done("mirror", "status").stderr
+
+
+def test_a_source_is_trusted_by_its_key_alone(commands: Commands, origin: Origin, tmp_path: Path) -> None:
+    source, private, public = tmp_path / "source", tmp_path / "private.pem", tmp_path / "public.pem"
+    shutil.copytree(origin.storage.root, source)
+    key = Ed25519PrivateKey.generate()
+    private.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    public.write_bytes(key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
+    command = ("mirror", "run", "--from", source.as_uri(), "--latest-only", "--public-key", str(public))
+    assert "is not signed" in commands.refused(*command)
+    assert "is no public key" in commands.refused(*command[:-1], str(private))
+    storage = open_storage(source.as_uri())
+    for stream in (Stream.OBSERVED, Stream.CONTENT):  # index has no whole segment yet
+        sign_checkpoint(storage, stream, load_private_key(private))
+    publish_heads(storage)
+    assert "copied; dumps reach serial 27" in commands.done(*command).stderr
+    assert "signed up to serial 27" in commands.done("journal", "verify", "--public-key", str(public)).stderr
 
 
 def test_the_status_is_for_people_and_programs(commands: Commands, origin: Origin) -> None:

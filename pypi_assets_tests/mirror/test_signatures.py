@@ -1,0 +1,173 @@
+"""A mirror that trusts a key follows what its owner signed, and refuses all else; what it holds stays."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+
+import orjson
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from pypi_assets.catalog.reports.journal_format import Stream
+from pypi_assets.journal.published_heads import publish_heads
+from pypi_assets.journal.segment_files import Head, read_head, write_head
+from pypi_assets.journal.signing import checkpoint_path, sign_checkpoint, verify_checkpoint
+from pypi_assets.mirror.errors import RefusedSourceError
+from pypi_assets.mirror.following import Mirror
+from pypi_assets.mirror.mirror_state import mirror_status
+from pypi_assets.mirror.sources import StoredSource
+from pypi_assets.storage.published import PUBLISHED
+from pypi_assets.storage.root_owner import require_owner
+from pypi_assets.storage.store import Storage, open_storage
+from pypi_assets_tests.journal.written import plain_files, simple_record, write_streams
+from pypi_assets_tests.mirror.test_replaced_segments import taken_down
+
+KEY = Ed25519PrivateKey.generate()
+OTHER = Ed25519PrivateKey.generate()
+SIGNED = tuple(Stream)
+
+
+def source_of(
+    name: str = "other", through: int = 30, signed: Sequence[Stream] = SIGNED, key: Ed25519PrivateKey = KEY
+) -> Storage:
+    """A published source, whose journal is signed."""
+    storage = open_storage("memory:///")
+    require_owner(storage, "https://index.example.org/simple/")
+    some = [simple_record(serial, "unknown", one) for serial in (5, 15, 25) for one in ("secret", name)]
+    write_streams(storage, dict.fromkeys(SIGNED, some), through, cuts=[cut for cut in (10, 20) if cut < through])
+    publish(storage, signed, key)
+    return storage
+
+
+def publish(storage: Storage, signed: Sequence[Stream] = SIGNED, key: Ed25519PrivateKey = KEY) -> None:
+    for stream in signed:
+        sign_checkpoint(storage, stream, key)
+    publish_heads(storage)
+
+
+def follow(source: Storage, held: Storage, key: Ed25519PrivateKey | None = KEY) -> None:
+    public = None if key is None else key.public_key()
+    Mirror(StoredSource(source), held, grace_s=3600, public_key=public, sleep=lambda _seconds: None).run()
+
+
+def test_what_is_signed_is_followed_and_is_signed_at_each_mirror_of_it() -> None:
+    source, first, second = source_of(through=20), open_storage("memory:///"), open_storage("memory:///")
+    for through in (20, 30):
+        grown = source_of(through=through)
+        follow(grown, first)
+        follow(first, second)
+        follow(second, second_of := open_storage("memory:///"), key=None)
+        for held in (first, second, second_of):
+            for stream in SIGNED:
+                assert verify_checkpoint(held, stream, KEY.public_key()) == through
+    assert plain_files(first) == plain_files(second)
+    assert source.get(checkpoint_path("index")) != first.get(checkpoint_path("index"))
+
+
+def test_a_stream_without_a_whole_segment_needs_no_signature() -> None:
+    source, held = source_of(), open_storage("memory:///")
+    write_head(source, Head("index", 1, 0, 0, 0, None))
+    source.delete(checkpoint_path("index"))
+    publish_heads(source)
+    follow(source, held)
+    assert verify_checkpoint(held, Stream.CONTENT, KEY.public_key()) == 30
+
+
+def test_what_follows_a_checkpoint_is_taken_over_and_signed_later() -> None:
+    source, held = source_of(through=20), open_storage("memory:///")
+    grown = source_of(through=30, signed=())
+    for stream in SIGNED:
+        grown.put(checkpoint_path(stream), source.get(checkpoint_path(stream)))
+    publish_heads(grown)
+    follow(grown, held)
+    assert read_head(held, "index").through == 30
+    assert verify_checkpoint(held, Stream.INDEX, KEY.public_key()) == 20
+    publish(grown)  # nothing else is new
+    follow(grown, held)
+    assert verify_checkpoint(held, Stream.INDEX, KEY.public_key()) == 30
+
+
+@pytest.mark.parametrize("is_held", [False, True])
+@pytest.mark.parametrize(
+    ("signed", "key", "problem"),
+    [
+        ((), KEY, "the stream index of memory:// is not signed"),
+        ((Stream.INDEX, Stream.OBSERVED), KEY, "the stream content of memory:// is not signed"),
+        (SIGNED, OTHER, "is not signed by this key"),
+    ],
+)
+def test_what_is_not_signed_by_the_key_is_refused(
+    signed: Sequence[Stream], key: Ed25519PrivateKey, problem: str, *, is_held: bool
+) -> None:
+    source, held = source_of(signed=signed, key=key), open_storage("memory:///")
+    if is_held:
+        follow(source, held, key=None)
+    before = plain_files(held)
+    with pytest.raises(RefusedSourceError, match=problem):
+        follow(source, held)
+    assert mirror_status(held).state == "refused"
+    assert plain_files(held) == before
+    publish(source)
+    follow(source, held)
+    assert mirror_status(held).state == "following"
+
+
+def test_another_chain_next_to_the_checkpoints_is_refused() -> None:
+    source, forged = source_of(), source_of("forged", signed=())
+    for stream in SIGNED:
+        forged.put(checkpoint_path(stream), source.get(checkpoint_path(stream)))
+    publish_heads(forged)
+    with pytest.raises(RefusedSourceError, match="segment 3 of the stream index is not the one that was signed"):
+        follow(forged, open_storage("memory:///"))
+    shorter = source_of(through=20, signed=())
+    shorter.put(checkpoint_path("index"), source.get(checkpoint_path("index")))
+    publish_heads(shorter)
+    with pytest.raises(
+        RefusedSourceError, match="segment 3 of the stream index, which was signed, is not in its chain"
+    ):
+        follow(shorter, open_storage("memory:///"))
+
+
+def test_a_stream_that_was_set_back_to_nothing_is_refused() -> None:
+    source, held = source_of(), open_storage("memory:///")
+    follow(source, held)
+    head = read_head(source, "index")
+    write_head(source, replace(head, generation=2, number=0, digest=None, start=30, end=30))
+    source.delete(checkpoint_path("index"))
+    publish_heads(source)
+    with pytest.raises(RefusedSourceError, match="the stream index of memory:// is not signed"):
+        follow(source, held)
+
+
+def test_a_takedown_is_followed_once_it_is_signed() -> None:
+    source, held = source_of(), open_storage("memory:///")
+    follow(source, held)
+    taken_down(source, 2)
+    publish_heads(source)
+    with pytest.raises(RefusedSourceError, match="the takedowns of the stream index are not those that were signed"):
+        follow(source, held)
+    publish(source)
+    follow(source, held)
+    assert verify_checkpoint(held, Stream.INDEX, KEY.public_key()) == 30
+    index = [content for path, content in plain_files(held).items() if "/index/" in path and "10-20" in path]
+    assert index
+    assert b"secret" not in b"".join(index)
+
+
+def test_without_a_journal_there_is_nothing_to_trust() -> None:
+    source = open_storage("memory:///")
+    require_owner(source, "https://index.example.org/simple/")
+    publish_heads(source)
+    with pytest.raises(RefusedSourceError, match="publishes no signed journal"):
+        follow(source, open_storage("memory:///"))
+
+
+@pytest.mark.parametrize("checkpoint", ["x", [], {"end": "1" * 20_000}, {"signature": 5}, {"end": 10**30}, {}])
+def test_a_checkpoint_that_is_none_is_refused(checkpoint: object) -> None:
+    source = source_of()
+    published = orjson.loads(source.get(PUBLISHED))
+    published["journal"]["index"]["checkpoint"] = None
+    content = orjson.dumps(published).replace(b'"checkpoint":null', b'"checkpoint":' + json.dumps(checkpoint).encode())
+    source.put(PUBLISHED, content)
+    with pytest.raises(RefusedSourceError):
+        follow(source, open_storage("memory:///"))
