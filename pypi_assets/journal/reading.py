@@ -126,15 +126,18 @@ class Journal:
             )
         return (orjson.loads(line) for _, line in self.lines(after, heads, end))
 
-    def lines(self, after: Cursor, heads: Collection[Head], through: int | None = None) -> Iterator[Placed]:
+    def lines(
+        self, after: Cursor, heads: Collection[Head], through: int | None = None, *, with_passed: bool = False
+    ) -> Iterator[Placed]:
         """The same records as lines of JSON, each with its place. A stream that begins later than the cursor joins
-        where it begins.
+        where it begins. `with_passed`: with those that come before the cursor in its segment, which are read anyway.
         """
         end = min(head.through for head in heads)
         end = end if through is None else min(end, through)
-        return chain.from_iterable(_merged([self._of_stream(head, after, end) for head in heads]))
+        streams = [self._of_stream(head, after, end, with_passed=with_passed) for head in heads]
+        return chain.from_iterable(_merged(streams))
 
-    def _of_stream(self, head: Head, after: Cursor, end: int) -> Iterator[list[Placed]]:
+    def _of_stream(self, head: Head, after: Cursor, end: int, *, with_passed: bool) -> Iterator[list[Placed]]:
         """The records of one stream, some at a time."""
         passed, beyond, rank = (after.serial, after.rank, after.ordinal), (end + 1, -1, 0), RANKS[head.stream]
         # the segment in which the cursor's serial lies can have more records of it, unless the cursor is after them all
@@ -143,7 +146,8 @@ class Journal:
                 return
             for lines in self._blocks_of(head, segment):
                 placed = _placed(lines, rank, segment)
-                first, last = bisect_right(placed, passed, key=_place), bisect_right(placed, beyond, key=_place)
+                first = 0 if with_passed else bisect_right(placed, passed, key=_place)
+                last = bisect_right(placed, beyond, key=_place)
                 if first < last:
                     yield placed[first:last]
                 if last < len(placed):

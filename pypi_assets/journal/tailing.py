@@ -10,6 +10,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.ledger.range_ledger import complete_serial
@@ -78,7 +79,8 @@ def _parsed(text: str) -> Cursor:
 class Scan:
     """What is published after a cursor, read as it is wanted; `through` is the serial up to which it reads.
 
-    Iterates over the places of all records, each with the record's line where the filter wants it, else with None.
+    Iterates over the places of all records, each with the record's line where the filter wants it, else with None. In
+    the middle of a segment it reads what comes before the cursor too: the cursor's own place, each time with None.
     """
 
     def __init__(self, journal: Journal, after: Cursor, wanted: RecordFilter) -> None:
@@ -93,10 +95,16 @@ class Scan:
             )
         self.cursor = after
         self.is_at_end = False
-        self._lines = journal.lines(after, heads, self.through) if heads else iter(())
+        self._lines = journal.lines(after, heads, self.through, with_passed=True) if heads else iter(())
         self._wanted = wanted
 
     def __iter__(self) -> Iterator[tuple[Place, bytes | None]]:
+        passed = (self.cursor.serial, self.cursor.rank, self.cursor.ordinal)
+        for placed in self._lines:
+            if placed[0] > passed:
+                self._lines = chain([placed], self._lines)
+                break
+            yield passed, None
         if self._wanted.wants_all:
             yield from self._lines
         else:

@@ -84,6 +84,20 @@ def test_a_scan_is_gone_on_with_where_it_stopped(storage: Storage):
     ]
 
 
+@pytest.mark.parametrize("bounds", [{"most_looked_at": 3}, {"most_seconds": -1}])
+def test_the_middle_of_a_large_segment_is_reached_in_bounded_batches(storage: Storage, bounds: dict[str, int]):
+    """What comes before the cursor is read too, which takes longer than a request may."""
+    serials = 2_000
+    index = [simple_record(serial, "add file", "demo") for serial in range(1, serials + 1)]
+    write_streams(storage, {Stream.INDEX: index}, serials)
+    opened: list[str] = []
+    tail, after = Tail(Journal(_Counting(storage, opened))), Cursor(1_900, 0, 0)
+    first = tail.batch(after, EVERY, 10, **bounds)
+    assert (first.lines, first.cursor, first.is_last) == ([], after, False)
+    assert read_all(tail, after, EVERY, 10, **bounds) == [Cursor(serial, 0, 0) for serial in range(1_901, serials + 1)]
+    assert len(opened) == 3  # of each stream once: it is gone on with where it stopped
+
+
 def test_who_has_all_of_a_segment_reads_nothing_of_it(storage: Storage):
     three_streams(storage)
     opened: list[str] = []
