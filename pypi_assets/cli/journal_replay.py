@@ -59,4 +59,7 @@ def journal_replay_command(
         )
         return
     print_message(f"began {done.began}: {done.records:,} records entered")
+    if done.exact_from > done.through:
+        print_message(f"no exact answers up to serial {done.through:,}: they begin at {done.exact_from:,}")
+        return
     print_message(f"answers for the serials {done.exact_from:,} to {done.through:,}")

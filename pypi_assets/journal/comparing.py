@@ -14,6 +14,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import partial
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar, cast
@@ -27,7 +28,8 @@ from pypi_assets.journal.cursors import RANKS, Cursor
 from pypi_assets.journal.reading import Journal, Placed
 from pypi_assets.journal.segment_files import JournalDamagedError
 from pypi_assets.journal.takedown_files import is_replacement
-from pypi_assets.storage.store import Storage, open_storage
+from pypi_assets.storage.published import PUBLISHED
+from pypi_assets.storage.store import Storage, StorageError, StoredObject, open_storage
 
 if TYPE_CHECKING:
     from obstore.store import ClientConfig
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 _MOST_SMALL_BYTES = 16 * 1024**2
 """Of a head, a manifest or a takedown of another operator."""
+_LONG_AGO = datetime.fromtimestamp(0, UTC)
 _PARTS = 32
 _ENTRY = struct.Struct("<16s16sqq")
 _PLACE_FIELDS = frozenset(
@@ -71,7 +74,8 @@ class ComparedStream:
 
 
 class _WebStorage(Storage):
-    """The files of a web server. Not every one answers requests for a part of a file, so each is read at once."""
+    """The files of a web server. Not every one answers requests for a part of a file, so each is read at once; and they
+    list nothing, so of dumps and LevelDBs those are known that `published.json` names."""
 
     __slots__ = ()
 
@@ -91,6 +95,18 @@ class _WebStorage(Storage):
                 copy.write(chunk)
         copy.seek(0)
         return cast("BinaryIO", copy)
+
+    def list(self, prefix: str = "") -> Iterator[StoredObject]:
+        """The manifests and input lists below the folder `prefix` that are current. Raises StorageError."""
+        content = self.get(PUBLISHED)
+        try:
+            fields = orjson.loads(content)
+            dumps, leveldbs = (fields[part] or {} for part in ("dumps", "leveldbs"))
+            named = [*dumps.get("manifests", []), *(one for of_dataset in leveldbs.values() for one in of_dataset)]
+            found = [StoredObject(str(one["path"]), int(one["size"]), _LONG_AGO) for one in named]
+        except (AttributeError, LookupError, TypeError, ValueError) as error:
+            raise StorageError(f"{self.uri(PUBLISHED)} does not name what is published: {error!r}") from error
+        yield from (one for one in found if not prefix or one.path.startswith(f"{prefix}/"))
 
 
 def open_other(url: str) -> Storage:

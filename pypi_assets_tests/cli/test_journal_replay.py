@@ -4,6 +4,7 @@ from pathlib import Path
 
 from pypi_assets_tests.cli.commands import Commands
 from pypi_assets_tests.cli.conftest import TwoVisits
+from pypi_assets_tests.mirror.static_files import static_files
 
 
 def test_a_catalog_is_made_of_the_journal(commands: Commands, two_visits: TwoVisits, tmp_path: Path) -> None:
@@ -24,3 +25,28 @@ def test_what_cannot_be_replayed_is_refused_by_name(commands: Commands, two_visi
     assert f"ends at {two_visits.serial}" in commands.refused("journal", "replay", "--into", url, "--to", beyond)
     own = f"sqlite:///{commands.home}/catalog.sqlite"
     assert "not empty" in commands.refused("journal", "replay", "--into", own)
+
+
+def test_a_web_server_has_the_dump_to_begin_with(commands: Commands, two_visits: TwoVisits, tmp_path: Path) -> None:
+    """It lists nothing: published.json names the dumps that are current."""
+    commands.done("journal", "write")
+    commands.done("dump", "full")
+    url, last = f"sqlite:///{tmp_path}/replayed.sqlite", two_visits.serial
+    with static_files(commands.home / "storage") as files:
+        done = commands.json("journal", "replay", "--from", files.url, "--from-dump", "--into", url)
+        assert (done["through"], done["exact_from"], done["dump"]) == (last, last, f"0-{last}")
+        too_early = ("--from-dump", "--into", f"sqlite:///{tmp_path}/other.sqlite", "--to", last - 1)
+        assert "there is no full dump" in commands.refused("journal", "replay", "--from", files.url, *too_early)
+        (commands.home / "storage" / "published.json").write_text('{"dumps": 5}')
+        refused = commands.refused("journal", "replay", "--from", files.url, *too_early)
+        assert "published.json does not name what is published" in refused
+
+
+def test_a_replay_that_ends_before_exact_answers_begin_says_so(
+    commands: Commands, two_visits: TwoVisits, tmp_path: Path
+) -> None:
+    commands.done("journal", "write")
+    command = ("journal", "replay", "--into", f"sqlite:///{tmp_path}/replayed.sqlite", "--to", 1)
+    exact_from = commands.json(*command)["exact_from"]
+    assert exact_from > 1
+    assert f"no exact answers up to serial 1: they begin at {exact_from}" in commands.done(*command).stderr
