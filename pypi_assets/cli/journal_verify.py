@@ -93,19 +93,26 @@ def _compared(storage: "Storage", url: str, verified: "list[VerifiedStream]") ->
 def _signed(
     storage: "Storage", key_file: Path, verified: "list[VerifiedStream]"
 ) -> dict[str, tuple[int | None, str | None]]:
-    """Up to which serial each stream is signed, and what is wrong with its checkpoint."""
+    """Up to which serial each stream is signed, and what is wrong with its checkpoint; neither where a stream has
+    nothing yet that can be signed, next to one that is signed."""
     from pypi_assets.catalog.reports.journal_format import Stream
     from pypi_assets.journal.signing import CheckpointError, checkpoint_path, load_public_key, verify_checkpoint
 
     key = load_public_key(key_file)
     found: dict[str, tuple[int | None, str | None]] = {}
     for one in verified:
-        if one.head is None or not (one.head.number or storage.exists(checkpoint_path(one.stream))):
-            continue  # what has no whole segment yet cannot be signed
+        if one.head is None:
+            continue
+        if not (one.head.number or storage.exists(checkpoint_path(one.stream))):
+            found[one.stream] = None, None  # what has no whole segment yet cannot be signed
+            continue
         try:
             found[one.stream] = verify_checkpoint(storage, Stream(one.stream), key), None
         except CheckpointError as error:
             found[one.stream] = None, str(error)
+    if not any(through for through, _ in found.values()):
+        unsigned = "the journal has no whole segment that is signed"
+        found = {stream: (None, problem or unsigned) for stream, (_, problem) in found.items()}
     return found
 
 
@@ -143,9 +150,12 @@ def _print(
         elif one.head is not None:
             span = f"the serials {one.head.readable_from:,} to {one.head.through:,}"
             print_message(f"{one.stream}: {one.records:,} records in {one.segments:,} segments are sound, {span}")
-        through, problem = signed.get(one.stream, (None, None))
-        if through is not None or problem is not None:
-            print_message(f"{one.stream}: {problem or f'signed up to serial {through:,}'}")
+        if one.stream in signed:
+            through, problem = signed[one.stream]
+            is_signed = (
+                "not signed: it has no whole segment yet" if through is None else f"signed up to serial {through:,}"
+            )
+            print_message(f"{one.stream}: {problem or is_signed}")
     for of_both in compared:
         counts = f"{of_both.equal:,} equal, {of_both.differing:,} different"
         only = f"{of_both.only_ours:,} only here, {of_both.only_theirs:,} only there"

@@ -109,7 +109,13 @@ def test_a_source_is_trusted_by_its_key_alone(commands: Commands, origin: Origin
         sign_checkpoint(storage, stream, load_private_key(private))
     publish_heads(storage)
     assert "copied; dumps reach serial 27" in commands.done(*command).stderr
-    assert "signed up to serial 27" in commands.done("journal", "verify", "--public-key", str(public)).stderr
+    verify = ("journal", "verify", "--public-key", str(public))
+    shown = commands.done(*verify).stderr
+    assert "content: signed up to serial 27" in shown
+    assert "index: not signed: it has no whole segment yet" in shown
+    only_index = commands.run(*verify, "--stream", "index")
+    assert only_index.exit_code == 1
+    assert "index: the journal has no whole segment that is signed" in only_index.stderr
 
 
 def test_the_status_is_for_people_and_programs(commands: Commands, origin: Origin) -> None:
