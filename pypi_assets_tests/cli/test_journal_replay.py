@@ -42,7 +42,7 @@ def test_a_web_server_has_the_dump_to_begin_with(commands: Commands, two_visits:
         assert "published.json does not name what is published" in refused
 
 
-def test_a_replay_that_ends_before_exact_answers_begin_says_so(
+def test_a_replay_that_ends_before_exact_answers_begin_names_where_they_begin(
     commands: Commands, two_visits: TwoVisits, tmp_path: Path
 ) -> None:
     commands.done("journal", "write")
