@@ -180,15 +180,21 @@ def test_what_a_follower_does_is_left_to_it_and_shown_in_one_partition(index: Se
     assert len(pipeline.requested("new_leveldb_version")) == 1
 
 
-def test_what_a_follower_does_of_a_requested_range_is_shown_in_its_partition(
-    index: ServedIndex, pipeline: Pipeline
-) -> None:
+def begun(index: ServedIndex, pipeline: Pipeline) -> tuple[str, str]:
+    """A range whose run came no further than the changelog, and a version whose run came nowhere."""
     pipeline.crawled()
     list(write_missing(pipeline.catalog, pipeline.storage))
     index.wheel("first", "1.0")
     (killed,) = pipeline.requested("new_serial_range")
     (unbuilt,) = pipeline.requested("new_leveldb_version")
     pipeline.instance.report_runless_asset_event(dg.AssetMaterialization("changelog", partition=killed))
+    return killed, unbuilt
+
+
+def test_what_a_follower_does_of_a_requested_range_is_shown_in_its_partition(
+    index: ServedIndex, pipeline: Pipeline
+) -> None:
+    killed, unbuilt = begun(index, pipeline)
     with claiming(pipeline.crawler, FOLLOWER):
         crawl_incremental(pipeline.crawler)
         assert "is at work" in pipeline.skipped("new_serial_range")
@@ -212,12 +218,7 @@ def test_what_a_follower_does_of_a_requested_range_is_shown_in_its_partition(
 def test_what_commands_do_after_a_run_was_killed_is_shown_in_its_partition(
     index: ServedIndex, pipeline: Pipeline
 ) -> None:
-    pipeline.crawled()
-    list(write_missing(pipeline.catalog, pipeline.storage))
-    index.wheel("first", "1.0")
-    (killed,) = pipeline.requested("new_serial_range")
-    (unbuilt,) = pipeline.requested("new_leveldb_version")
-    pipeline.instance.report_runless_asset_event(dg.AssetMaterialization("changelog", partition=killed))
+    killed, unbuilt = begun(index, pipeline)
     runs = [
         pipeline.instance.create_run_for_job(
             pipeline.defs.resolve_job_def(job), tags={PARTITION_TAG: key}, status=dg.DagsterRunStatus.STARTED
