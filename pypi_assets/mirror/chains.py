@@ -61,8 +61,14 @@ def plan_stream(source: Source, storage: Storage, head: Head, *, at_once: int = 
         )
     takedowns = new_takedowns(source, held, head)
     if again or head.first_number < held.first_number:
-        held = Head(head.stream, head.generation, head.start, head.start, 0, None)
-    manifests = _followed(fetch, held, head)
+        manifests = _followed(fetch, Head(head.stream, head.generation, head.start, head.start, 0, None), head)
+        if held.number and manifests[held.number - 1].digest != held.digest:  # served another way than the first time
+            raise RefusedSourceError(
+                f"the stream {head.stream} of {source.name} does not go on with what is held: segment {held.number} of"
+                " its whole chain is another one"
+            )
+    else:
+        manifests = _followed(fetch, held, head)
     _require_pruned_end(fetch, storage, head, manifests)
     return StreamPlan(head, manifests, takedowns)
 

@@ -19,6 +19,7 @@ from pypi_assets.journal.segment_files import (
     write_head,
     write_manifest,
 )
+from pypi_assets.mirror import chains
 from pypi_assets.mirror.chains import copy_stream, open_segment, plan_stream
 from pypi_assets.mirror.copying import Copying
 from pypi_assets.mirror.errors import BehindError, ForkError, RefusedSourceError, VanishedError
@@ -172,3 +173,20 @@ def test_a_chain_that_does_not_go_on_with_the_same_one_is_no_fork() -> None:
     source.put(path, fields.replace(fields.split(b'"previous":"')[1][:64], b"0" * 64))
     with pytest.raises(RefusedSourceError, match=r"segment 3 .* does not follow"):
         follow(source, head, held)
+
+
+def test_a_whole_chain_that_is_another_one_the_second_time_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = [record(5, "a"), record(15, "b"), record(25, "c")]
+    held, _ = chain(texts[:2])
+    sound, _ = chain(texts)
+    forged, head = chain([record(5, "a"), record(15, "forged"), record(25, "c")])
+    asked: list[str] = []
+
+    def served(source: StoredSource, path: str, most_bytes: int) -> bytes:
+        asked.append(path)
+        return sound.get(path) if len(asked) == 1 else forged.get(path)
+
+    monkeypatch.setattr(chains, "small_file", served)
+    with pytest.raises(RefusedSourceError, match="does not go on with what is held: segment 2 of its whole chain"):
+        plan_stream(StoredSource(forged), held, head, again=True)
+    assert asked[0] == asked[-1] == manifest_path("index", 1, 3)
