@@ -11,6 +11,7 @@ from pypi_assets.storage.store import NotFoundError, Storage
 PART = "journal"
 CHECKPOINT = "checkpoint"
 """The field of a stream that has its checkpoint."""
+MOST_CHECKPOINT_BYTES = 16 * 1024
 
 
 def publish_heads(storage: Storage) -> None:
@@ -28,7 +29,10 @@ def publish_heads(storage: Storage) -> None:
 
 
 def _signed(storage: Storage, stream: str) -> dict[str, object]:
+    """The checkpoint of a stream. What mirrors would not read is left out: they would refuse all the rest with it."""
     try:
-        return {CHECKPOINT: orjson.loads(storage.get(checkpoint_path(stream)))}
+        content = storage.get(checkpoint_path(stream))
+        found = orjson.loads(content)
     except (NotFoundError, orjson.JSONDecodeError):
         return {}
+    return {CHECKPOINT: found} if isinstance(found, dict) and len(content) <= MOST_CHECKPOINT_BYTES else {}

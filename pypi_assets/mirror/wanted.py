@@ -17,7 +17,7 @@ from pypi_assets.dumps.dump_format import DumpDamagedError
 from pypi_assets.dumps.dump_manifest import read_manifest
 from pypi_assets.dumps.dump_paths import DUMPS, file_path
 from pypi_assets.dumps.dump_paths import manifest_path as dump_manifest_path
-from pypi_assets.journal.published_heads import CHECKPOINT
+from pypi_assets.journal.published_heads import CHECKPOINT, MOST_CHECKPOINT_BYTES
 from pypi_assets.journal.segment_files import (
     OPEN_PREFIX,
     Head,
@@ -43,7 +43,6 @@ MOST_DUMPS = 512
 MOST_VERSIONS = 4
 """Of a dataset, at once."""
 MOST_SEGMENTS = 5_000_000
-MOST_CHECKPOINT_BYTES = 16 * 1024
 MOST_FILE_BYTES = 64 * 1024**3
 MOST_VALUES = 500_000
 """Of one manifest: a parser needs some hundred bytes of memory for each."""

@@ -31,6 +31,7 @@ def test_a_checkpoint_is_named_with_its_head() -> None:
     publish_heads(storage)
     named = orjson.loads(storage.get(PUBLISHED))["journal"]["index"]
     assert named == orjson.loads(head.encode()) | {"checkpoint": checkpoint}
-    storage.put(checkpoint_path("index"), b"no JSON")
-    publish_heads(storage)
-    assert orjson.loads(storage.get(PUBLISHED))["journal"] == {"index": orjson.loads(head.encode())}
+    for damaged in (b"no JSON", b"null", b"[]", b'"text"', b'{"end": "%s"}' % (b"1" * 20_000)):
+        storage.put(checkpoint_path("index"), damaged)
+        publish_heads(storage)
+        assert orjson.loads(storage.get(PUBLISHED))["journal"] == {"index": orjson.loads(head.encode())}
