@@ -39,6 +39,7 @@ from pypi_assets.catalog.reports.journal_records import index_records, observed_
 from pypi_assets.errors import ExpectedError
 from pypi_assets.journal.published_heads import publish_heads
 from pypi_assets.journal.segment_files import (
+    GRID,
     OPEN_PREFIX,
     Head,
     JournalDamagedError,
@@ -57,8 +58,6 @@ from pypi_assets.journal.takedown_files import as_replaced, newest_takedown_file
 from pypi_assets.journal.takedowns import Taking, take_down
 from pypi_assets.storage.store import Storage
 
-GRID = 1_000
-"""Serials of a segment of the index stream: about an hour of PyPI."""
 Progress = Callable[[int], None]
 _BY_RANGE: dict[Stream, Callable[[Connection, SerialRange], Iterator[Record]]] = {
     Stream.OBSERVED: observed_records,

@@ -30,6 +30,8 @@ from pypi_assets.storage.store import NotFoundError, Storage
 
 JOURNAL = "journal"
 OPEN_PREFIX = "open-"
+GRID = 1_000
+"""Serials of a segment of the index stream: about an hour of PyPI."""
 FORMAT = 1
 COMPRESSION_LEVEL = 3
 MOST_LINE_BYTES = 64 * 1024**2

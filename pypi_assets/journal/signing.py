@@ -159,7 +159,8 @@ def require_signed(
 
 def _signed_fields(head: Head) -> dict[str, Any]:
     names = ("stream", "generation", "start", "end", "number", "digest")
-    return {"format": FORMAT} | {name: getattr(head, name) for name in names} | {"takedowns": _takedowns(head)}
+    fields = {"format": FORMAT} | {name: getattr(head, name) for name in names} | {"takedowns": _takedowns(head)}
+    return fields if head.pruned is None else fields | {"pruned": asdict(head.pruned)}
 
 
 def _takedowns(head: Head) -> dict[str, Any] | None:

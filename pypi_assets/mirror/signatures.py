@@ -3,15 +3,17 @@
 A checkpoint vouches for the segments up to its own. What follows them is taken over as it comes, until it is signed.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING
 
+import orjson
+
 from pypi_assets.catalog.reports.journal_format import Stream
-from pypi_assets.journal.segment_files import Manifest, read_head
+from pypi_assets.journal.segment_files import GRID, Head, Manifest, read_head
 from pypi_assets.journal.signing import CheckpointError, checkpoint_path, require_signed
 from pypi_assets.mirror.chains import StreamPlan, held_manifest
-from pypi_assets.mirror.errors import RefusedSourceError
+from pypi_assets.mirror.errors import BehindError, RefusedSourceError
 from pypi_assets.mirror.wanted import PublishedState
 from pypi_assets.storage.store import NotFoundError, Storage
 
@@ -25,14 +27,22 @@ def require_signatures(
     """Raises RefusedSourceError where a stream that the source `name` publishes is not signed by the key.
 
     `plans` have what is new of the streams, and `storage` what is held. A stream that has no whole segment yet cannot
-    be signed; but one that had some is refused then, and so is a source without any signed stream.
+    be signed; but one that had some, or should have, is refused then, and so is a source without any signed stream.
+    Raises BehindError where the key has signed more of what is held.
     """
+    held_heads = {stream.value: read_head(storage, stream.value) for stream in Stream}
+    for stream, held in held_heads.items():
+        if held is not None and held.number and stream not in wanted.heads:
+            raise RefusedSourceError(
+                f"{name} does not publish the stream {stream}, which is held, and --public-key requires all of them"
+            )
     new = {(plan.head.stream, one.number): one for plan in plans for one in plan.manifests}
+    signed_until = 0
     for stream, head in wanted.heads.items():
         content = wanted.checkpoints.get(stream)
         if content is None:
-            held = read_head(storage, stream)
-            if head.number or (held is not None and held.number):
+            held = held_heads[stream]
+            if head.number or not _is_short(head) or (held is not None and held.number):
                 raise RefusedSourceError(
                     f"the stream {stream} of {name} is not signed, which --public-key requires: its operator runs"
                     " `pypi-assets journal sign`"
@@ -40,11 +50,51 @@ def require_signatures(
             continue
         manifest_of = partial(_manifest, storage, new, stream, head.generation)
         try:
-            require_signed(content, f"the checkpoint of {name}", Stream(stream), head, manifest_of, key)
+            end = require_signed(content, f"the checkpoint of {name}", Stream(stream), head, manifest_of, key)
         except CheckpointError as error:
             raise RefusedSourceError(f"{name} is not trusted by the key: {error}") from error
+        signed_until = max(signed_until, end)
+        _require_signed_pruning(name, head, content)
+        if end < (until := _held_end(storage, head, manifest_of, key)):
+            raise BehindError(
+                f"the stream {stream} of {name} is signed up to serial {end}, and what is held up to {until}: it was"
+                " set back, or is a mirror that lags"
+            )
     if not wanted.checkpoints:
         raise RefusedSourceError(f"{name} publishes no signed journal, which --public-key requires")
+    for stream, head in wanted.heads.items():
+        if stream not in wanted.checkpoints and head.open is not None and head.through < signed_until:
+            raise RefusedSourceError(
+                f"the stream {stream} of {name} is not signed and ends at serial {head.through}, before serial"
+                f" {signed_until}, up to which others are signed"
+            )
+
+
+def _is_short(head: Head) -> bool:
+    """Whether a head without whole segments can be that of a stream which has none yet: one that fills a cell of the
+    grid has some, so records of a longer one were made up."""
+    return head.open is None or head.open.serials.start // GRID == head.open.serials.end // GRID
+
+
+def _require_signed_pruning(name: str, head: Head, content: bytes) -> None:
+    """Raises RefusedSourceError where more of a stream was pruned than when it was signed: it would be deleted here."""
+    pruned = orjson.loads(content).get("pruned") or {"number": 0}
+    if head.pruned is not None and head.pruned.number > pruned["number"]:
+        raise RefusedSourceError(
+            f"{name} is not trusted by the key: the stream {head.stream} was pruned up to serial {head.pruned.end}"
+            " since it was signed. It has to be signed again (pypi-assets journal sign)"
+        )
+
+
+def _held_end(
+    storage: Storage, head: Head, manifest_of: Callable[[int, int], Manifest], key: "Ed25519PublicKey"
+) -> int:
+    """Up to which serial the checkpoint that is held vouches for the chain of `head`; 0 where it does not."""
+    path = checkpoint_path(head.stream)
+    try:
+        return require_signed(storage.get(path), storage.uri(path), Stream(head.stream), head, manifest_of, key)
+    except (NotFoundError, CheckpointError):
+        return 0
 
 
 def _manifest(

@@ -8,11 +8,20 @@ import orjson
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from pypi_assets.catalog.reports.journal_format import Stream
+from pypi_assets.catalog.ledger.serial_range import SerialRange
+from pypi_assets.catalog.reports.journal_format import Stream, numbered
 from pypi_assets.journal.published_heads import publish_heads
-from pypi_assets.journal.segment_files import Head, read_head, write_head
+from pypi_assets.journal.segment_files import (
+    OPEN_PREFIX,
+    Head,
+    OpenSegment,
+    Pruned,
+    read_head,
+    write_head,
+    write_segment,
+)
 from pypi_assets.journal.signing import checkpoint_path, sign_checkpoint, verify_checkpoint
-from pypi_assets.mirror.errors import RefusedSourceError
+from pypi_assets.mirror.errors import BehindError, RefusedSourceError
 from pypi_assets.mirror.following import Mirror
 from pypi_assets.mirror.mirror_state import mirror_status
 from pypi_assets.mirror.sources import StoredSource
@@ -137,6 +146,69 @@ def test_a_stream_that_was_set_back_to_nothing_is_refused() -> None:
     publish_heads(source)
     with pytest.raises(RefusedSourceError, match="the stream index of memory:// is not signed"):
         follow(source, held)
+
+
+def test_a_stream_that_is_held_may_not_be_left_out() -> None:
+    source, held = source_of(), open_storage("memory:///")
+    follow(source, held)
+    published = orjson.loads(source.get(PUBLISHED))
+    del published["journal"]["content"]
+    source.put(PUBLISHED, orjson.dumps(published))
+    with pytest.raises(RefusedSourceError, match="does not publish the stream content, which is held"):
+        follow(source, held)
+
+
+@pytest.mark.parametrize(
+    ("start", "through", "problem"),
+    [
+        (0, 1_200, "the stream index of memory:// is not signed"),
+        (0, 1_000, "the stream index of memory:// is not signed"),
+        (0, 29, "is not signed and ends at serial 29, before serial 30"),
+        (0, 30, None),
+        (1_000, 1_200, None),
+    ],
+)
+def test_no_open_segment_stands_for_what_was_signed(start: int, through: int, problem: str | None) -> None:
+    source, held = source_of(), open_storage("memory:///")
+    made_up = list(numbered(Stream.INDEX, [simple_record(start + 1, "unknown", "made-up")]))
+    file = write_segment(source, Stream.INDEX, 1, SerialRange(start, through), made_up, prefix=OPEN_PREFIX)
+    opened = OpenSegment(file.serials, file.name, file.records, file.content_bytes, file.sha256)
+    write_head(source, Head("index", 1, start, start, 0, None, open=opened))
+    source.delete(checkpoint_path("index"))
+    publish_heads(source)
+    if problem is None:
+        follow(source, held)
+        assert read_head(held, "index").through == through
+        return
+    with pytest.raises(RefusedSourceError, match=problem):
+        follow(source, held)
+    assert not plain_files(held)
+
+
+def test_an_older_checkpoint_does_not_replace_the_one_that_is_held() -> None:
+    source, older, held = source_of(), source_of(through=20), open_storage("memory:///")
+    follow(source, held)
+    for stream in SIGNED:
+        source.put(checkpoint_path(stream), older.get(checkpoint_path(stream)))
+    publish_heads(source)
+    with pytest.raises(BehindError, match="is signed up to serial 20, and what is held up to 30"):
+        follow(source, held)
+    assert verify_checkpoint(held, Stream.INDEX, KEY.public_key()) == 30
+
+
+def test_a_pruning_is_followed_once_it_is_signed() -> None:
+    source, held = source_of(), open_storage("memory:///")
+    follow(source, held)
+    for stream in SIGNED:
+        write_head(source, replace(read_head(source, stream), pruned=Pruned(2, 20)))
+    publish_heads(source)
+    with pytest.raises(RefusedSourceError, match="the stream index was pruned up to serial 20 since it was signed"):
+        follow(source, held)
+    publish(source)
+    follow(source, held)
+    assert read_head(held, "index").pruned == Pruned(2, 20)
+    for stream in SIGNED:
+        assert verify_checkpoint(held, stream, KEY.public_key()) == 30
 
 
 def test_a_takedown_is_followed_once_it_is_signed() -> None:
