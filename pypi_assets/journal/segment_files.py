@@ -13,6 +13,7 @@ head.json. Hashes are of the records before compression.
 
 import hashlib
 import io
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from itertools import chain
@@ -39,6 +40,7 @@ MOST_LINE_BYTES = 64 * 1024**2
 _BUFFER_BYTES = 1024**2
 _BLOCK_BYTES = 256 * 1024
 _PROGRESS_RECORDS = 10_000
+_PLAIN_NAME = re.compile(r"[0-9A-Za-z_-][0-9A-Za-z._-]{0,199}")
 
 
 class JournalDamagedError(ExpectedError):
@@ -389,7 +391,7 @@ def text_in(value: object) -> str:
 def plain_name(value: object) -> str:
     """The name of a file in a folder. Raises ValueError where it is none, or leads elsewhere."""
     name = text_in(value)
-    if "/" in name or "\\" in name or name.startswith("."):
+    if _PLAIN_NAME.fullmatch(name) is None:
         raise ValueError(f"not the name of a file: {name!r}")
     return name
 

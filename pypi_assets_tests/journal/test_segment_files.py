@@ -96,10 +96,11 @@ def test_a_changed_manifest_is_refused(storage: Storage, change: Callable[[bytes
         read_manifest(storage, "index", 1, 1)
 
 
-def test_a_manifest_names_no_file_elsewhere(storage: Storage) -> None:
+@pytest.mark.parametrize("name", [b"../../../secret", b".hidden", b"a b", b"a\x7fb", b"a\xc3\xa9", b"a" * 201, b""])
+def test_a_manifest_names_no_file_elsewhere_and_none_that_cannot_be(storage: Storage, name: bytes) -> None:
     manifest = written(storage)
     path = manifest_path("index", 1, 1)
-    storage.put(path, storage.get(path).replace(manifest.name.encode(), b"../../../secret"))
+    storage.put(path, storage.get(path).replace(manifest.name.encode(), name))
     with pytest.raises(JournalDamagedError, match="not the name of a file"):
         read_manifest(storage, "index", 1, 1)
 
