@@ -180,13 +180,13 @@ def test_a_whole_chain_that_is_another_one_the_second_time_is_refused(monkeypatc
     held, _ = chain(texts[:2])
     sound, _ = chain(texts)
     forged, head = chain([record(5, "a"), record(15, "forged"), record(25, "c")])
-    asked: list[str] = []
+    requested: list[str] = []
 
     def served(source: StoredSource, path: str, most_bytes: int) -> bytes:
-        asked.append(path)
-        return sound.get(path) if len(asked) == 1 else forged.get(path)
+        requested.append(path)
+        return sound.get(path) if len(requested) == 1 else forged.get(path)
 
     monkeypatch.setattr(chains, "small_file", served)
     with pytest.raises(RefusedSourceError, match="does not go on with what is held: segment 2 of its whole chain"):
         plan_stream(StoredSource(forged), held, head, again=True)
-    assert asked[0] == asked[-1] == manifest_path("index", 1, 3)
+    assert requested[0] == requested[-1] == manifest_path("index", 1, 3)
