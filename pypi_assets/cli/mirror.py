@@ -110,10 +110,11 @@ def mirror_run_command(
         if not follow:
             _print_round(mirror.run(), as_json=as_json)
             if not latest_only and journal_end(storage):
-                past = opened.enter_context(_past_of(storage, settings, report))
+                past = _past_of(storage, settings, lambda records: report(Progress("records", records, 0)))
+                opened.enter_context(closing(past.catalog))
                 _print_past(past.catch_up(), as_json=as_json)
             return
-        past_follower = None if latest_only else _past_follower(storage, settings, as_json=as_json)
+        past_follower = None if latest_only else _past_follower(_past_of(storage, settings), as_json=as_json)
 
         def after_round(done: "Round") -> None:
             _print_round(done, as_json=as_json, only_changes=True)
@@ -129,23 +130,20 @@ def mirror_run_command(
         )
 
 
-@contextmanager
-def _past_of(storage: "Storage", settings: "Settings", report: Callable[[Progress], None]) -> "Iterator[Past]":
-    # imported after what is newest was copied, which uses no catalog
+def _past_of(storage: "Storage", settings: "Settings", progress: "Callable[[int], None] | None" = None) -> "Past":
+    # imported where there is a past: copying what is newest uses no catalog
     from pypi_assets.assembly import catalog_from
     from pypi_assets.mirror.past import Past
 
-    with closing(catalog_from(settings)) as catalog:
-        yield Past(storage, catalog, lambda records: report(Progress("records", records, 0)))
+    return Past(storage, catalog_from(settings), progress)
 
 
-def _past_follower(storage: "Storage", settings: "Settings", *, as_json: bool) -> "PastFollower":
+def _past_follower(past: "Past", *, as_json: bool) -> "PastFollower":
     """Its thread may use the catalog until the process ends."""
-    from pypi_assets.assembly import catalog_from
-    from pypi_assets.mirror.past import Past, PastFollower
+    from pypi_assets.mirror.past import PastFollower
 
     return PastFollower(
-        Past(storage, catalog_from(settings)),
+        past,
         done=lambda done: _print_past(done, as_json=as_json),
         failed=lambda error: print_message(f"the journal is not replayed now: {error}"),
     )
