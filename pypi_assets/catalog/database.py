@@ -39,6 +39,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError, SQLAlche
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
 
 from pypi_assets.errors import ExpectedError
+from pypi_assets.interrupts import Uninterrupted
 
 _MIGRATIONS = Path(__file__).parent / "migrations"
 _MIGRATION_LOCK = 0x70797069  # any constant: the name of an advisory lock
@@ -85,7 +86,7 @@ class Catalog:
     @contextmanager
     def write(self) -> Iterator[Connection]:
         """A transaction that writes and is tried once: for tests and migrations. Other code calls `transact`."""
-        with self.engine.connect() as connection:
+        with Uninterrupted(), self.engine.connect() as connection:
             connection = connection.execution_options(sqlite_begin="IMMEDIATE")
             with connection.begin():
                 yield connection
@@ -93,6 +94,7 @@ class Catalog:
     def transact(self, work: Callable[[Connection], _T]) -> _T:
         """Returns what `work` returns in one short transaction that writes. On SQLite it holds the one write lock.
 
+        Ctrl-C waits until the transaction has ended.
         `work` can run several times, so it changes nothing but the catalog: it runs again, after a random pause, where
         the server has rolled it back to resolve a deadlock or for another transaction, and where the connection was
         lost before the commit. The last of ten errors is raised, and one during the commit that leaves open whether it
@@ -111,11 +113,22 @@ class Catalog:
     @contextmanager
     def read(self) -> Iterator[Connection]:
         """A transaction that reads one consistent state, however long it takes."""
-        with self.engine.connect() as connection:
-            if not self.is_sqlite:
-                connection = connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
-            with connection.begin():
-                yield connection
+        connection = None
+        try:
+            with Uninterrupted():
+                connection = self._begin_reading()
+            yield connection
+        finally:
+            if connection is not None:
+                with Uninterrupted():
+                    connection.close()
+
+    def _begin_reading(self) -> Connection:
+        connection = self.engine.connect()
+        if not self.is_sqlite:
+            connection = connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+        connection.begin()
+        return connection
 
     @contextmanager
     def read_once(self) -> Iterator[Connection]:
@@ -131,7 +144,8 @@ class Catalog:
                 connection.exec_driver_sql(f"PRAGMA cache_size = -{_SQLITE_CACHE_KIB}")
 
     def close(self) -> None:
-        self.engine.dispose()
+        with Uninterrupted():
+            self.engine.dispose()
 
 
 class _Attempt(Generic[_T]):

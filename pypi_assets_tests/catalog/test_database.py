@@ -1,13 +1,15 @@
 """How a catalog is opened: created, migrated, refused. How its transactions read and write."""
 
 import shutil
+import signal
 import threading
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Connection, delete, insert, inspect, select, text, update
+from sqlalchemy import Connection, create_engine, delete, insert, inspect, select, text, update
 from sqlalchemy.exc import DBAPIError
 
 from pypi_assets.catalog import database
@@ -24,7 +26,9 @@ from pypi_assets.catalog.database import (
     upsert,
 )
 from pypi_assets.catalog.tables import full_crawls, leases, metadata, snapshots
+from pypi_assets_tests.interrupted_steps import interrupted_steps
 
+_A_LEASE = {"name": "dumps", "holder": "a", "taken_at": 0.0, "expires_at": 1.0}
 _NOTES = """
 import sqlalchemy as sa
 from alembic import op
@@ -310,3 +314,42 @@ def test_reading_by_index_holds_for_one_transaction(catalog: Catalog):
     changed = {name: setting for name, setting in within.items() if setting != before[name]}
     assert changed.pop("cursor_tuple_fraction") == "1"
     assert changed == dict.fromkeys(("enable_hashjoin", "enable_mergejoin", "enable_seqscan"), "off")
+
+
+@pytest.fixture
+def ctrl_c() -> Iterator[None]:
+    """SIGINT raises KeyboardInterrupt, also where the tests were started in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("ctrl_c")
+def test_ctrl_c_leaves_no_transaction_open_wherever_it_comes(catalog: Catalog):
+    url = catalog.engine.url.render_as_string(hide_password=False)
+    other = Catalog(
+        create_engine(url, connect_args={"timeout": 0} if catalog.is_sqlite else {"options": "-c lock_timeout=1"})
+    )
+    catalog.transact(lambda connection: connection.execute(insert(leases).values(_A_LEASE)))
+    steps = 0
+    for _ in interrupted_steps(lambda: catalog.transact(_extend)):
+        steps += 1
+        other.transact(_extend)
+    assert steps > 100
+    other.close()
+
+
+@pytest.mark.usefixtures("ctrl_c")
+def test_ctrl_c_while_reading_is_no_other_error_wherever_it_comes(catalog: Catalog):
+    def read() -> None:
+        with catalog.read() as connection:
+            connection.execute(select(leases.c.name)).all()
+
+    steps = 0
+    for _ in interrupted_steps(read):
+        steps += 1
+    assert steps > 100
+
+
+def _extend(connection: Connection) -> None:
+    connection.execute(update(leases).values(expires_at=leases.c.expires_at + 1))
