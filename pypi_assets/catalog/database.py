@@ -120,8 +120,11 @@ class Catalog:
             yield connection
         finally:
             if connection is not None:
-                with Uninterrupted():
-                    connection.close()
+                try:
+                    with Uninterrupted():
+                        connection.close()
+                finally:
+                    connection.close()  # where Ctrl-C came as that block began
 
     def _begin_reading(self) -> Connection:
         connection = self.engine.connect()
@@ -141,7 +144,8 @@ class Catalog:
             try:
                 yield connection
             finally:
-                connection.exec_driver_sql(f"PRAGMA cache_size = -{_SQLITE_CACHE_KIB}")
+                if not connection.invalidated:  # as by Ctrl-C within a statement: it is not used again
+                    connection.exec_driver_sql(f"PRAGMA cache_size = -{_SQLITE_CACHE_KIB}")
 
     def close(self) -> None:
         with Uninterrupted():

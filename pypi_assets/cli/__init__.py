@@ -10,6 +10,8 @@ these modules what a function needs, in that function. At the top of a module of
 import gc
 import os
 import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from types import FrameType
@@ -175,7 +177,8 @@ class _Commands(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            return self._invoke_for_all(ctx) if ctx.params["index"] == _ALL_INDEXES else super().invoke(ctx)
+            with _stopped_by_the_first_ctrl_c():
+                return self._invoke_for_all(ctx) if ctx.params["index"] == _ALL_INDEXES else super().invoke(ctx)
         except KeyboardInterrupt:
             print_message(_STOPPED)
             raise click.exceptions.Exit(INTERRUPTED) from None
@@ -317,25 +320,41 @@ def cli(context: click.Context, index: str | None) -> None:
 
 def main() -> None:
     """The entry point. The first Ctrl-C waits for open requests, the second exits at once."""
-
-    def stop(_number: int, _frame: FrameType | None) -> None:
-        signal.signal(signal.SIGINT, stop_at_once)
-        raise KeyboardInterrupt
-
-    def stop_at_once(_number: int, _frame: FrameType | None) -> None:
-        terminal.show_cursor()
-        print_message(_STOPPED)
-        os._exit(INTERRUPTED)  # safe at any moment; an ordinary exit would wait for the threads
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _stop_at_once)
 
     from pypi_assets.inert_logs import make_logs_inert
 
     make_logs_inert()
     gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS)
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, stop)
     try:
         cli(prog_name="pypi-assets", obj=OwnProcess())
     except OSError as error:  # of standard output, outside any command: the disk is full, for one
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or Python would fail to write the rest again as it ends
         print_message(f"Error: cannot write the output: {_describe_os_error(error)}")
         raise SystemExit(1) from None
+
+
+@contextmanager
+def _stopped_by_the_first_ctrl_c() -> Iterator[None]:
+    """While a command runs, the first Ctrl-C raises KeyboardInterrupt. Before and after, `main` exits at once: click
+    would print that the command was aborted, and exit with 1."""
+    is_of_main = signal.getsignal(signal.SIGINT) is _stop_at_once
+    if is_of_main:
+        signal.signal(signal.SIGINT, _stop)
+    try:
+        yield
+    finally:
+        if is_of_main:
+            signal.signal(signal.SIGINT, _stop_at_once)
+
+
+def _stop(_number: int, _frame: FrameType | None) -> None:
+    signal.signal(signal.SIGINT, _stop_at_once)
+    raise KeyboardInterrupt
+
+
+def _stop_at_once(_number: int, _frame: FrameType | None) -> None:
+    terminal.show_cursor()
+    print_message(_STOPPED)
+    os._exit(INTERRUPTED)  # safe at any moment; an ordinary exit would wait for the threads

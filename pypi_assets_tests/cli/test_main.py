@@ -318,6 +318,22 @@ def test_after_ctrl_c_the_same_command_continues(commands: Commands, index: Serv
     assert commands.json("status")["read"] == 20
 
 
+@pytest.mark.parametrize("place", ["pypi_assets.cli.cli.make_context", "click.Context.close"])
+def test_ctrl_c_before_and_after_a_command_is_the_same_as_while_it_runs(place: str) -> None:
+    program = f"""
+import signal
+from unittest.mock import patch
+from pypi_assets.cli import main
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+with patch({place!r}, lambda *_, **__: signal.raise_signal(signal.SIGINT)):
+    main()
+"""
+    ended = subprocess.run([sys.executable, "-c", program, "--version"], capture_output=True, text=True, timeout=120)
+    assert ended.returncode == INTERRUPTED, ended
+    assert ended.stderr.splitlines()[-1].startswith("Stopped. ")
+
+
 def test_a_second_ctrl_c_does_not_wait(commands: Commands, index: ServedIndex) -> None:
     index.wheel("demo", "1.0")
     reached = threading.Event()
