@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import dagster as dg
-from dagster._core.errors import DagsterUserCodeProcessError
+from dagster._core.errors import DagsterExecutionInterruptedError, DagsterUserCodeProcessError
 from dagster._core.execution.context.compute import current_execution_context
 from dagster_shared.error import SerializableErrorInfo
 
@@ -40,6 +40,7 @@ _ERRORS = (
     KafkaError,
 )
 EXPECTED = (*DATABASE, *_ERRORS)
+_TERMINATED = "the run was terminated. What was done is kept: the next run goes on from there"
 _UNTIL_CORRECTED = "each tick fails until that is corrected"
 _UNTIL_RELOADED = "each tick fails until the setting is corrected and the code location is reloaded"
 
@@ -69,13 +70,26 @@ class ExpectedRetryError(DagsterUserCodeProcessError, dg.RetryRequested):
         )
 
 
+class TerminatedError(DagsterUserCodeProcessError, DagsterExecutionInterruptedError):
+    """The end of a step whose run was terminated, which Dagster shows as a text alone too.
+
+    An interrupt as it comes would count as a request to try the step again, and the run would go on to its end.
+    """
+
+    def __init__(self) -> None:
+        shown = SerializableErrorInfo(message=_TERMINATED, stack=[], cls_name=None)
+        super().__init__(user_code_process_error_infos=[shown])  # type: ignore[no-untyped-call]
+
+
 @contextmanager
 def expected_errors_as_failures() -> Iterator[None]:
     """Raises dagster.Failure with the text of an expected error. After a transient one the step is tried again, as its
-    retry policy has it.
+    retry policy has it. An interrupt ends the run: it was terminated in the UI, or its machine stops.
     """
     try:
         yield
+    except (DagsterExecutionInterruptedError, KeyboardInterrupt) as interrupt:
+        raise TerminatedError from interrupt
     except EXPECTED as error:
         if is_transient(error) and (retry := _next_attempt(describe_error(error))):
             raise retry from error

@@ -1,5 +1,6 @@
 """Errors that can be expected become failures that name what to do."""
 
+import signal
 from pathlib import Path
 
 import dagster as dg
@@ -43,6 +44,34 @@ def test_a_failed_step_shows_its_text_without_a_traceback() -> None:
     error = event.step_failure_data.error
     assert error
     assert (error.message, error.stack, error.cause) == ("wrong", [], None)
+
+
+@pytest.mark.parametrize("is_cancelled", [True, False])
+def test_a_terminated_run_ends_though_its_step_has_retries_left(*, is_cancelled: bool) -> None:
+    made: list[int] = []
+
+    @dg.asset(retry_policy=dg.RetryPolicy(max_retries=2, delay=0.01))
+    def stored(context: dg.AssetExecutionContext) -> None:
+        made.append(1)
+        with expected_errors_as_failures():
+            if is_cancelled:  # as the UI's "Terminate" does before it interrupts the run
+                context.instance.report_run_canceling(context.run)
+            signal.raise_signal(signal.SIGINT)
+
+    with dg.DagsterInstance.ephemeral() as instance:
+        result = dg.materialize([stored], instance=instance, raise_on_error=False)
+        ended = instance.get_run_by_id(result.run_id)
+    assert ended is not None
+    expected = dg.DagsterRunStatus.CANCELED if is_cancelled else dg.DagsterRunStatus.FAILURE
+    assert (ended.status, len(made)) == (expected, 1)
+    [event] = [event for event in result.all_events if event.is_step_failure]
+    error = event.step_failure_data.error
+    assert error
+    assert (error.message, error.stack, error.cause) == (
+        "the run was terminated. What was done is kept: the next run goes on from there",
+        [],
+        None,
+    )
 
 
 @pytest.mark.parametrize(("failures", "succeeds"), [(2, True), (9, False)])
