@@ -135,7 +135,7 @@ def waiting_transactions() -> Iterator[WaitingTransactions]:
 @pytest.fixture(autouse=True)
 def _no_transaction_waits_for_a_network(waiting_transactions: WaitingTransactions) -> Iterator[None]:
     """Fails each test in which a request is sent within a transaction."""
-    waiting_transactions.requests.clear()
+    waiting_transactions.forget()
     yield
     if waiting_transactions.requests:
         pytest.fail("\n".join(dict.fromkeys(waiting_transactions.requests)))

@@ -24,7 +24,7 @@ def test_a_request_within_a_transaction_is_found(catalog: Catalog, waiting_trans
         thread.join()
     request()
     found = [one.splitlines()[0] for one in waiting_transactions.requests]
-    waiting_transactions.requests.clear()
+    waiting_transactions.forget()
     assert found == ["GET /simple/ is sent within a transaction"]
 
 

@@ -19,6 +19,11 @@ class WaitingTransactions:
         self.requests: list[str] = []
         self._thread = threading.local()
 
+    def forget(self) -> None:
+        """Begins again; a transaction of this thread whose end was interrupted counts no more."""
+        self.requests.clear()
+        self._thread.open = 0
+
     def begin(self, _: Connection) -> None:
         self._thread.open = getattr(self._thread, "open", 0) + 1
 

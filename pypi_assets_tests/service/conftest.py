@@ -48,5 +48,5 @@ def journaled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Published]:
 @pytest.fixture(scope="session")
 def journaled_client(journaled: Published) -> Iterator[Client]:
     """A client of a service over `journaled`. Tests do not change it."""
-    with journaled.client(service_timeout_s=10) as client:
+    with journaled.client(service_timeout_s=60) as client:
         yield client

@@ -19,6 +19,7 @@ def test_nothing_is_found(journaled_client: Client, tmp_path: Path, monkeypatch:
     monkeypatch.setattr(PublishedChanges, "wait_beyond", at_once)  # each request that waits would take its time
     options = ["--checks", "all", "--max-examples", "3", "--generation-deterministic", "--no-color"]
     options += ["--exclude-path", "/v1/changes/stream"]  # which does not end
+    options += ["--max-response-time", "60", "--request-timeout", "60"]  # a busy machine takes its time
     done = subprocess.run(
         [sys.executable, "-c", _RUN, "run", f"{journaled_client.url}openapi.json", *options],
         cwd=tmp_path,
