@@ -17,7 +17,7 @@ from pypi_assets.catalog.coordination.rates import SharedRate
 from pypi_assets.catalog.database import Catalog, NoCatalogError, open_catalog, open_existing_catalog, open_to_read
 from pypi_assets.catalog.observed.observations import Observations
 from pypi_assets.catalog.observed.projects import Selection
-from pypi_assets.catalog.work.full_crawls import followed_index
+from pypi_assets.catalog.work.full_crawls import catalog_identity, followed_index
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.distributions.limits import Limits
 from pypi_assets.distributions.reader_pool import ReaderPool
@@ -34,7 +34,7 @@ from pypi_assets.index.urls import redact
 from pypi_assets.progress import Progress
 from pypi_assets.setting_variables import read_variables
 from pypi_assets.settings import AUTO_HOSTS, Settings, is_loopback
-from pypi_assets.storage.root_owner import require_no_mirror, require_owner
+from pypi_assets.storage.root_owner import require_catalog, require_no_mirror, require_owner
 from pypi_assets.storage.store import Storage, open_storage
 
 _CHANGELOG_CALLS_PER_SECOND = 1.0  # PyPI's wish
@@ -126,18 +126,21 @@ def catalog_to_read(settings: Settings) -> Catalog:
 
 
 def storage_from(settings: Settings, catalog: Catalog | None = None, *, read_only: bool = False) -> Storage:
-    """The object store. For writers it becomes that of the index that `catalog` follows, else of the settings' index.
+    """The object store. For writers it becomes that of `catalog` and of the index that this follows, else of the
+    settings' index.
 
-    Raises StorageError, also where it is another index's, or a mirror's.
+    Raises StorageError, also where it is another index's or another catalog's, or a mirror's.
     """
     storage = open_storage(settings.resolved_storage_url, read_only=read_only)
     if not read_only:
         require_no_mirror(storage)
-        known = None
-        if catalog is not None:
+        if catalog is None:
+            require_owner(storage, redact(settings.index_url))
+        else:
             with catalog.read() as connection:
-                known = followed_index(connection)
-        require_owner(storage, known or redact(settings.index_url))
+                index_url, identity = followed_index(connection), catalog_identity(connection)
+            require_owner(storage, index_url or redact(settings.index_url))
+            require_catalog(storage, identity)
     return storage
 
 

@@ -95,11 +95,12 @@ class StorageResource(dg.ConfigurableResource[Storage]):
     """Where the files go that are published: a folder, or a bucket of S3, Google or Azure."""
 
     settings: dg.ResourceDependency[SettingsResource]
+    catalog: dg.ResourceDependency[CatalogResource]
     slot: dg.ResourceDependency[Slot[Storage]]
 
     def get(self) -> Storage:
-        """Raises SettingsError and StorageError."""
-        return self.slot.get(lambda: storage_from(self.settings.get()))
+        """Raises SettingsError, CatalogError and StorageError."""
+        return self.slot.get(lambda: storage_from(self.settings.get(), self.catalog.get()))
 
 
 class IndexResource(dg.ConfigurableResource[PackageIndex]):
@@ -192,7 +193,7 @@ def build_resources(
     """The resources for `settings`. Nothing is opened."""
     of_settings = SettingsResource(loaded=LoadedSettings(settings, naming))
     of_catalog = CatalogResource(settings=of_settings, slot=Slot(catalog))
-    of_storage = StorageResource(settings=of_settings, slot=Slot(storage))
+    of_storage = StorageResource(settings=of_settings, catalog=of_catalog, slot=Slot(storage))
     of_readers = ReadersResource(settings=of_settings, slot=Slot(readers))
     of_index = IndexResource(settings=of_settings, catalog=of_catalog, slot=Slot(index), slot_of_ticks=Slot(index))
     crawler = CrawlerResource(

@@ -1,7 +1,8 @@
-"""Which index a storage root belongs to: the object `index.json` in it names its URL, and a root belongs to one index.
+"""What a storage root belongs to: the object `index.json` in it names the URL of one index, and one catalog of it.
 
-The catalog names its index as well. This keeps two catalogs, each with an index of its own, from one root. The object
-`mirror.json` marks a root that follows another one: nothing else writes there.
+The catalog names its index as well. This keeps two catalogs from one root, also two of the same index: each would write
+under names that the other has given. The object `mirror.json` marks a root that follows another one: nothing else
+writes there.
 """
 
 import json
@@ -10,6 +11,8 @@ from pypi_assets.storage.store import NotFoundError, Storage, StorageError
 
 OWNER = "index.json"
 MIRROR = "mirror.json"
+CATALOG = "catalog"
+"""The field of the owner that distinguishes its catalog from others."""
 
 
 def require_owner(storage: Storage, index_url: str) -> None:
@@ -29,13 +32,35 @@ def require_owner(storage: Storage, index_url: str) -> None:
         )
 
 
+def require_catalog(storage: Storage, catalog: str | None) -> None:
+    """Makes the root, which is that of an index, that of one catalog, where it is no catalog's yet.
+
+    `catalog` distinguishes it from others; None: it is too new for that. Raises StorageError where the root is that of
+    another catalog.
+    """
+    owner = _read(storage)
+    known = owner.get(CATALOG)
+    if known is None and catalog is not None:
+        storage.put(OWNER, json.dumps(owner | {CATALOG: catalog}).encode())
+    elif known != catalog:
+        raise StorageError(
+            f"the storage {storage.url} belongs to another catalog of the same index: give this one a storage of its"
+            " own, or set PYPI_ASSETS_HOME or PYPI_ASSETS_DATABASE_URL back; where the other catalog is lost, delete"
+            f" {OWNER}"
+        )
+
+
 def read_owner(storage: Storage) -> str:
     """The URL of the index that the root belongs to. Raises NotFoundError, and StorageError where it is damaged."""
+    return str(_read(storage)["index_url"])
+
+
+def _read(storage: Storage) -> dict[str, object]:
     try:
-        owner = json.loads(storage.get(OWNER))["index_url"]
-    except (ValueError, KeyError, TypeError):
+        owner = json.loads(storage.get(OWNER))
+    except ValueError:
         owner = None
-    if not isinstance(owner, str):
+    if not isinstance(owner, dict) or not isinstance(owner.get("index_url"), str):
         raise StorageError(f"{storage.uri(OWNER)} is damaged: it names no index; write {{'index_url': ...}}")
     return owner
 

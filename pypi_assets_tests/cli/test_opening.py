@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.cli import OwnProcess, cli
@@ -12,6 +14,7 @@ from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.distributions.containment import kernel
 from pypi_assets.settings import load_settings
 from pypi_assets_tests.cli.commands import Commands
+from pypi_assets_tests.cli.conftest import TwoVisits
 from pypi_assets_tests.served_index import ServedIndex
 
 
@@ -59,3 +62,39 @@ def test_a_command_is_undumpable_while_it_reads_and_a_program_that_calls_it_is_n
         done.clear()
     assert CliRunner().invoke(cli, ["status"], obj=OwnProcess()).exit_code == 0
     assert done == []
+
+
+def test_a_second_catalog_does_not_write_to_the_storage_of_the_first(
+    commands: Commands, two_visits: TwoVisits, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commands.done("dump", "full", "--shards", "1")
+    storage = commands.home / "storage"
+    before = {path: path.read_bytes() for path in storage.rglob("*") if path.is_file()}
+    key = tmp_path / "key.pem"
+    key.write_bytes(Ed25519PrivateKey.generate().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    monkeypatch.setenv("PYPI_ASSETS_HOME", str(tmp_path / "second"))
+    commands.done("crawl", "full")
+    monkeypatch.setenv("PYPI_ASSETS_STORAGE_URL", storage.as_uri())
+    for command in (
+        "crawl full",
+        "crawl incremental",
+        "reprocess",
+        "dump full",
+        "dump incremental",
+        "dump compact",
+        "dump clean",
+        "extracts clean",
+        "leveldb update",
+        "journal write",
+        "journal restart index",
+        "journal takedown demo --reason order",
+        "journal prune --before 1",
+        f"journal sign --key {key}",
+    ):
+        assert "belongs to another catalog of the same index" in commands.refused(*command.split()), command
+    monkeypatch.setenv("PYPI_ASSETS_HOME", str(tmp_path / "third"))
+    assert "belongs to another catalog of the same index" in commands.refused("crawl", "full")
+    assert {path: path.read_bytes() for path in storage.rglob("*") if path.is_file()} == before
+    (storage / "index.json").unlink()  # where the first one is lost
+    commands.done("crawl", "full")
+    commands.done("dump", "full")

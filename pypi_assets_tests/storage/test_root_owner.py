@@ -1,12 +1,13 @@
-"""A storage root belongs to one index."""
+"""A storage root belongs to one index, and to one catalog of it."""
 
+import json
 from pathlib import Path
 
 import pytest
 
 from pypi_assets.assembly import storage_from
 from pypi_assets.settings import load_settings
-from pypi_assets.storage.root_owner import MIRROR, OWNER, require_no_mirror, require_owner
+from pypi_assets.storage.root_owner import MIRROR, OWNER, require_catalog, require_no_mirror, require_owner
 from pypi_assets.storage.store import StorageError, open_storage
 
 ONE, OTHER = "https://one.example/simple/", "https://other.example/simple/"
@@ -51,3 +52,16 @@ def test_nothing_else_writes_to_a_mirror(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match="which `pypi-assets mirror run` alone writes"):
         storage_from(settings)
     assert storage_from(settings, read_only=True).exists(MIRROR)
+
+
+def test_the_first_catalog_that_writes_owns_the_root(tmp_path: Path) -> None:
+    storage = open_storage(tmp_path.as_uri())
+    require_owner(storage, ONE)
+    require_catalog(storage, None)  # before its first full crawl
+    for _ in range(2):
+        require_catalog(storage, "first")
+    for other in ("second", None):
+        with pytest.raises(StorageError, match="belongs to another catalog of the same index"):
+            require_catalog(storage, other)
+    require_owner(storage, ONE)
+    assert json.loads(storage.get(OWNER)) == {"index_url": ONE, "catalog": "first"}

@@ -407,6 +407,14 @@ def followed_index(connection: Connection) -> str | None:
     return connection.scalar(select(catalog_state.c.index_url))
 
 
+def catalog_identity(connection: Connection) -> str | None:
+    """What distinguishes this catalog from others of its index, also after a back-up was restored: the serial and the
+    time of its first full crawl. None before that."""
+    query = select(full_crawls.c.serial, full_crawls.c.opened_at).order_by(full_crawls.c.id).limit(1)
+    first = connection.execute(query).first()
+    return None if first is None else f"{first.serial}-{first.opened_at:.6f}"
+
+
 def require_same_index(connection: Connection, index_url: str) -> None:
     """Raises CatalogError where the catalog follows another index."""
     known = followed_index(connection)
