@@ -104,11 +104,16 @@ class Storage:
             raise StorageError(f"cannot write {error}") from error
 
     def unnamed_file(self) -> io.BufferedRandom:
-        """A new local file to be written and `put`; to be closed. A kill leaves nothing of it behind."""
+        """A new local file to be written and `put`; to be closed. A kill leaves nothing of it behind.
+
+        Where it cannot be written, as on a full disk, the OSError names the folder.
+        """
         if self.root is not None and hasattr(os, "O_TMPFILE"):
             with suppress(OSError):  # a file system that has no such files
-                return os.fdopen(os.open(self.root, os.O_TMPFILE | os.O_RDWR, 0o666), "w+b")
-        return tempfile.TemporaryFile()
+                descriptor = os.open(self.root, os.O_TMPFILE | os.O_RDWR, 0o666)
+                return io.BufferedRandom(_UnnamedFile(descriptor, self.root))
+        with tempfile.TemporaryFile(buffering=0) as file:
+            return io.BufferedRandom(_UnnamedFile(os.dup(file.fileno()), tempfile.gettempdir()))
 
     def _name(self, file: io.BufferedRandom, path: str) -> bool:
         """Gives an unnamed file on the same disk its name in the folder; returns whether that was possible."""
@@ -216,6 +221,20 @@ class Storage:
             raise NotFoundError(f"{self.uri(path)}: {_store_message(error)}") from error
         except (BaseError, OSError, ValueError) as error:
             raise StorageError(f"{self.uri(path)}: {_store_message(error)}") from error
+
+
+class _UnnamedFile(io.FileIO):
+    """A file without a name in `folder`, which errors name in its place."""
+
+    def __init__(self, descriptor: int, folder: Path | str) -> None:
+        super().__init__(descriptor, "w+b")
+        self._folder = str(folder)
+
+    def write(self, content: "Buffer") -> int:
+        try:
+            return super().write(content)
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, self._folder) from error
 
 
 class _RangeReader(io.RawIOBase):
