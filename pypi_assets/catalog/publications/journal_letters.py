@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, exists, func, insert, select, update
+from sqlalchemy import Connection, Row, delete, exists, func, insert, or_, select, update
 
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.publications.journal_consumers import advance_consumer
@@ -74,12 +74,15 @@ def store_letters(
 
 
 def due_letters(connection: Connection, consumer: str, now: float, limit: int) -> list[Letter]:
-    """The first letter of each project, of those that are due and not dead, the oldest first."""
+    """The first letter of each project, of those that are due and not dead, the oldest first.
+
+    One that was not tried yet is due whatever its time: the clock can have been ahead when it was written.
+    """
     of, earlier = journal_letters.c, journal_letters.alias().c
     has_earlier = exists().where(
         earlier.consumer == of.consumer, earlier.project == of.project, earlier.id < of.id, earlier.is_dead.is_(False)
     )
-    due = of.consumer == consumer, of.is_dead.is_(False), of.due_at <= now, ~has_earlier
+    due = of.consumer == consumer, of.is_dead.is_(False), or_(of.due_at <= now, of.attempts == 0), ~has_earlier
     query = select(journal_letters).where(*due).order_by(of.due_at, of.id).limit(limit)
     return [_letter(row) for row in connection.execute(query)]
 

@@ -51,10 +51,10 @@ def test_letters_are_stored_once_with_the_move_of_their_consumer(stored: Catalog
 def test_the_first_letter_of_each_project_is_due(stored: Catalog):
     assert [one.cursor for one in due(stored)] == ["after 0", "after 1"]
     assert [one.cursor for one in due(stored, limit=1)] == ["after 0"]
-    assert due(stored, now=99.0) == []
     first = due(stored)[0]
     note_failure(stored, first, 160.0, "it fails", is_dead=False)
     assert [one.cursor for one in due(stored)] == ["after 1"]
+    assert [one.cursor for one in due(stored, now=159.0)] == ["after 1"]
     again = due(stored, now=160.0)
     assert [one.cursor for one in again] == ["after 1", "after 0"]
     assert (again[1].attempts, again[1].error_text) == (1, "it fails")
@@ -75,3 +75,10 @@ def test_a_dead_letter_holds_up_nothing_and_comes_back(stored: Catalog):
     assert resend_letters(stored, "hook", first.id) == 1
     assert [one.cursor for one in due(stored)] == ["after 0", "after 1"]
     assert due(stored)[0].attempts == 0
+
+
+def test_a_letter_that_was_not_tried_yet_is_due_also_where_the_clock_was_ahead_as_it_was_written(stored: Catalog):
+    day_before = 100.0 - 86_400
+    assert [one.cursor for one in due(stored, now=day_before)] == ["after 0", "after 1"]
+    note_failure(stored, due(stored)[0], day_before + 60, "it fails", is_dead=False)
+    assert [one.cursor for one in due(stored, now=day_before)] == ["after 1"]
