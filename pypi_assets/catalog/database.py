@@ -34,7 +34,7 @@ from sqlalchemy import (
     text,
 )
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.engine import make_url
+from sqlalchemy.engine import ExceptionContext, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError, SQLAlchemyError
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
 
@@ -247,6 +247,7 @@ def _open(
         raise CatalogError(
             f"cannot make the folder of {shown}: {error.strerror}; set PYPI_ASSETS_HOME to one that is writable"
         ) from error
+    event.listen(engine, "handle_error", _name_database)
     with ExitStack() as on_failure:
         on_failure.callback(engine.dispose)
         with _driver_errors_as_catalog_errors(shown):
@@ -254,6 +255,19 @@ def _open(
             before, after = _bring_up_to_date(catalog, migrate=migrate, must_exist=must_exist)
         on_failure.pop_all()
     return catalog, before, after
+
+
+def _name_database(context: ExceptionContext) -> None:
+    """Lets an error of the driver name the database as its one detail: a process can have opened several."""
+    error = context.sqlalchemy_exception
+    if error is not None and context.engine is not None and not error.detail:
+        error.add_detail(context.engine.url.render_as_string(hide_password=True))
+
+
+def database_failure(error: DBAPIError) -> str:
+    """The text of an error of the driver for people: which database failed, and why."""
+    named = f" {error.detail[0]}" if error.detail else ""
+    return f"the database{named} failed: {error.orig}"
 
 
 def _clock_of(engine: Engine) -> Callable[[], float]:

@@ -287,9 +287,11 @@ def _database_failure(error: Exception) -> click.ClickException | None:
     """The failure to print where the database failed; None where SQLAlchemy did not raise `error`, or for a bug."""
     from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, ProgrammingError
 
+    from pypi_assets.catalog.database import database_failure
+
     if not isinstance(error, DBAPIError) or isinstance(error, DataError | IntegrityError | ProgrammingError):
         return None
-    return click.ClickException(f"the database failed: {plain(error.orig)}")
+    return click.ClickException(plain(database_failure(error)))
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})

@@ -8,7 +8,7 @@ from dagster._core.errors import DagsterExecutionInterruptedError, DagsterUserCo
 from dagster._core.execution.context.compute import current_execution_context
 from dagster_shared.error import SerializableErrorInfo
 
-from pypi_assets.catalog.database import CatalogError
+from pypi_assets.catalog.database import CatalogError, database_failure
 from pypi_assets.catalog.ledger.serial_range import RangeError
 from pypi_assets.distributions.reader_pool import ReaderStartError
 from pypi_assets.dumps.dump_format import DumpDamagedError
@@ -122,7 +122,7 @@ def _next_attempt(text: str) -> ExpectedRetryError | None:
 def describe_error(error: BaseException) -> str:
     """An error as a sentence for people, in which text of an index or a file is inert."""
     if isinstance(error, DATABASE):
-        text = f"the database failed: {error.orig}"
+        text = database_failure(error)
     else:
         text = str(error) if isinstance(error, _ERRORS) else f"{type(error).__name__}: {error}"
     return inert_lines(text)

@@ -583,7 +583,7 @@ def test_a_database_that_goes_away_is_one_clear_line(commands: Commands, index: 
 
     index.faults = spoil
     message = commands.refused("crawl", "full").splitlines()[-1]
-    assert message.startswith("Error: the database failed: ")
+    assert message.startswith(f"Error: the database sqlite:///{commands.home}/catalog.sqlite failed: ")
 
 
 def test_an_unknown_name_is_an_empty_answer_with_a_clear_sentence(commands: Commands, index: ServedIndex) -> None:
