@@ -102,7 +102,7 @@ def journal_tail_command(
                 # a mirror can have none, and a serial or a cursor needs none
         journal = Journal(storage_from(settings, catalog, read_only=True))
         try:
-            after = _beginning(journal, catalog, since, consumer)
+            after = _beginning(journal, catalog, wanted, since, consumer)
         except SinceError as error:
             raise click.UsageError(f"--since: {error}") from None
         tail = Printer(journal, wanted, after, sys.stdout.buffer, catalog, consumer, as_json=as_json)
@@ -110,7 +110,9 @@ def journal_tail_command(
             time.sleep(_POLL_S)
 
 
-def _beginning(journal: "Journal", catalog: "Catalog | None", since: str | None, consumer: str | None) -> "Cursor":
+def _beginning(
+    journal: "Journal", catalog: "Catalog | None", wanted: "RecordFilter", since: str | None, consumer: str | None
+) -> "Cursor":
     from pypi_assets.catalog.publications.journal_consumers import check_name, find_consumer
     from pypi_assets.journal.cursors import Cursor
     from pypi_assets.journal.tailing import beginning, cursor_since
@@ -118,13 +120,13 @@ def _beginning(journal: "Journal", catalog: "Catalog | None", since: str | None,
     if consumer is not None:
         check_name(consumer)
     if since is not None:
-        return cursor_since(since, journal, catalog)
+        return cursor_since(since, journal, catalog, wanted)
     if consumer is not None and catalog is not None:
         with catalog.read() as connection:
             known = find_consumer(connection, consumer)
         if known is not None:
             return Cursor.parse(known.cursor)
-    return beginning(journal)
+    return beginning(journal, wanted)
 
 
 class Printer:

@@ -17,11 +17,13 @@ from pypi_assets.catalog.ledger.range_ledger import complete_serial
 from pypi_assets.catalog.reports.moments import MOMENT_ACCEPTS, NoMomentError, parse_moment
 from pypi_assets.catalog.reports.serials_of_times import serial_at
 from pypi_assets.errors import ExpectedError
-from pypi_assets.journal.cursors import Cursor, CursorError
+from pypi_assets.journal.cursors import RANKS, Cursor, CursorError
 from pypi_assets.journal.filters import RecordFilter
 from pypi_assets.journal.reading import Journal, NoJournalError, Place, first_serial
+from pypi_assets.journal.segment_files import Head
 
 NOW = "now"
+EVERY = RecordFilter()
 SINCE_ACCEPTS = f"a cursor of an answer, {MOMENT_ACCEPTS}, or {NOW}"
 MOST_LOOKED_AT = 200_000
 """Records that one batch looks at."""
@@ -40,10 +42,11 @@ class SinceError(ExpectedError, ValueError):
     """A text does not name where to begin."""
 
 
-def cursor_since(text: str, journal: Journal, catalog: Catalog | None) -> Cursor:
+def cursor_since(text: str, journal: Journal, catalog: Catalog | None, wanted: RecordFilter = EVERY) -> Cursor:
     """Where to begin by what a person gives: the text of a cursor, a serial, a time in UTC, or `now`.
 
-    After a serial, or after all that happened up to a time. A time needs the catalog. Raises SinceError.
+    After a serial, or after all that happened up to a time. A time needs the catalog; one before all that is known is
+    the beginning of what is `wanted`. Raises SinceError.
     """
     if text == NOW:
         return Cursor.after_serial(min(head.through for head in journal.heads()))
@@ -61,12 +64,20 @@ def cursor_since(text: str, journal: Journal, catalog: Catalog | None) -> Cursor
         raise SinceError(f"{text} is in the future")
     with catalog.read() as connection:
         serial = serial_at(connection, moment, complete_serial(connection))
-    return beginning(journal) if serial is None else Cursor.after_serial(serial)
+    return beginning(journal, wanted) if serial is None else Cursor.after_serial(serial)
 
 
-def beginning(journal: Journal) -> Cursor:
-    """Before the first record of the journal. Raises NoJournalError where there is none."""
-    return Cursor.after_serial(first_serial(journal.heads()))
+def beginning(journal: Journal, wanted: RecordFilter = EVERY) -> Cursor:
+    """Before the first record of the streams that have what is wanted: a stream can begin later than the others.
+
+    Raises NoJournalError where there is none.
+    """
+    return Cursor.after_serial(first_serial(_heads(journal, wanted)))
+
+
+def _heads(journal: Journal, wanted: RecordFilter) -> list[Head]:
+    """Of the streams that have what is wanted, or of all where none has."""
+    return journal.heads(wanted.read_streams or tuple(RANKS))
 
 
 def _parsed(text: str) -> Cursor:
@@ -84,10 +95,9 @@ class Scan:
     """
 
     def __init__(self, journal: Journal, after: Cursor, wanted: RecordFilter) -> None:
-        heads = journal.heads(wanted.read_streams) if wanted.read_streams else []
-        every = heads or journal.heads()
-        self.through = min(head.through for head in every)
-        first = first_serial(every)
+        heads = _heads(journal, wanted)
+        self.through = min(head.through for head in heads)
+        first = first_serial(heads)
         if after.whole_serial < first:
             raise BeginsLaterError(
                 f"the journal begins after serial {first}, not at {after.serial}: begin again, with the newest"
@@ -95,7 +105,7 @@ class Scan:
             )
         self.cursor = after
         self.is_at_end = False
-        self._lines = journal.lines(after, heads, self.through, with_passed=True) if heads else iter(())
+        self._lines = journal.lines(after, heads, self.through, with_passed=True) if wanted.read_streams else iter(())
         self._wanted = wanted
 
     def __iter__(self) -> Iterator[tuple[Place, bytes | None]]:

@@ -145,11 +145,13 @@ def routes(service: Service) -> list[Route]:
     ]
 
 
-def begin(service: Service, since: str | None) -> Cursor:
+def begin(service: Service, since: str | None, wanted: RecordFilter) -> Cursor:
     """The place that a request names. Raises a ProblemError."""
     try:
         journal = service.changes.journal
-        return beginning(journal) if since is None else cursor_since(since, journal, service.catalog)
+        if since is None:
+            return beginning(journal, wanted)
+        return cursor_since(since, journal, service.catalog, wanted)
     except SinceError as error:
         raise not_found(str(error), parameter="since") from None
     except NoJournalError:
@@ -180,7 +182,8 @@ def damaged() -> ProblemError:
 
 def _changes(service: Service, call: Call[ChangesParameters]) -> Answer:
     given = call.parameters
-    return _answer(next_batch(service, begin(service, given.since), given.wanted(), given.limit))
+    wanted = given.wanted()
+    return _answer(next_batch(service, begin(service, given.since, wanted), wanted, given.limit))
 
 
 def _answer(batch: Batch) -> Answer:
@@ -260,7 +263,7 @@ class WaitingEndpoint(Endpoint):
         batches: list[Batch] = []
 
         def read(since: str | None) -> Answer:
-            after = batches[-1].cursor if batches else begin(self.service, since)
+            after = batches[-1].cursor if batches else begin(self.service, since, wanted)
             batches.append(next_batch(self.service, after, wanted, given.limit))
             answer = _answer(batches[-1])
             answer.form(answer.encoding_for(accept_encoding))
@@ -287,7 +290,7 @@ class StreamEndpoint(Endpoint):
         given = convert_parameters(StreamParameters, scope["path_params"], query)
         wanted = given.wanted()
         with _Presence(scope, receive) as presence:
-            first = await self._run(partial(self._begin, given.since, headers.get("last-event-id")))
+            first = await self._run(partial(self._begin, given.since, wanted, headers.get("last-event-id")))
             batch = await self._run(partial(self._next, first, wanted))  # problems are answered before the stream
             answer = StreamedAnswer(
                 iter(()), EVENT_STREAM, lasting=Lasting.NO_STORE, headers=[("X-Accel-Buffering", "no")]
@@ -305,9 +308,9 @@ class StreamEndpoint(Endpoint):
         except TimeoutError:
             raise unavailable("the changes could not be read in time", "too-slow") from None
 
-    def _begin(self, since: str, last_event_id: str | None) -> Cursor:
+    def _begin(self, since: str, wanted: RecordFilter, last_event_id: str | None) -> Cursor:
         if last_event_id is None or not last_event_id.strip():
-            return begin(self.service, since)
+            return begin(self.service, since, wanted)
         try:
             return Cursor.parse(last_event_id.strip())
         except CursorError as error:

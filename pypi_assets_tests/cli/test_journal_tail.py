@@ -55,6 +55,17 @@ def test_every_record_in_order_and_on_from_each_cursor(commands: Commands, journ
     assert {one["version"] for one in new} == {"2.0"}
 
 
+def test_a_stream_that_begins_with_the_first_crawl_is_printed_from_there(commands: Commands, index: ServedIndex):
+    index.wheel("demo", "1.0")
+    commands.done("crawl", "full")
+    commands.done("journal", "write")
+    more(commands, index, "2.0")
+    announced = [one for one in lines(commands) if one["stream"] == "index"]
+    assert announced
+    assert lines(commands, "--stream", "index") == lines(commands, "--kind", "add-file", "--kind", "ignored")
+    assert lines(commands, "--stream", "index", "--since", "2020-01-01") == announced
+
+
 @pytest.mark.parametrize("at_a_time", [1, 4, 1_000])
 def test_a_limit_ends_with_its_last_record_however_many_are_written_at_a_time(
     commands: Commands, journal: ServedIndex, monkeypatch: pytest.MonkeyPatch, at_a_time: int

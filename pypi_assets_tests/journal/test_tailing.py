@@ -10,6 +10,7 @@ from pypi_assets.catalog.reports.journal_format import Stream
 from pypi_assets.journal.cursors import Cursor
 from pypi_assets.journal.filters import RecordFilter
 from pypi_assets.journal.reading import Journal, NoJournalError
+from pypi_assets.journal.segment_files import Head, write_head
 from pypi_assets.journal.tailing import Scan, SinceError, Tail, beginning, cursor_since
 from pypi_assets.storage.store import Storage
 from pypi_assets_tests.journal.written import simple_record, write_streams
@@ -139,6 +140,18 @@ def test_where_there_is_no_journal_that_is_an_error_with_the_command(storage: St
     with pytest.raises(NoJournalError, match="begins after serial 10, not at 9"):
         Scan(journal, Cursor.after_serial(9), EVERY)
     assert beginning(journal) == Cursor.after_serial(10)
+
+
+def test_who_wants_a_stream_that_begins_later_begins_where_it_does(storage: Storage):
+    observed = [simple_record(serial, "file added", "demo") for serial in (5, 15)]
+    journal = write_streams(storage, {Stream.OBSERVED: observed}, 20)
+    write_head(storage, Head(Stream.INDEX.value, 1, 10, 20, 0, None))
+    announced = RecordFilter.parse(streams=["index"])
+    assert beginning(journal) == beginning(journal, RecordFilter.parse(kinds=["file added"])) == Cursor.after_serial(0)
+    assert beginning(journal, announced) == Cursor.after_serial(10)
+    assert read_all(Tail(journal), beginning(journal, announced), announced, 10) == []
+    with pytest.raises(NoJournalError, match="begins after serial 10, not at 9"):  # a place of its own is not moved
+        Scan(journal, Cursor.after_serial(9), announced)
 
 
 def test_where_to_begin_is_named_in_several_ways(journaled: Published):

@@ -12,6 +12,7 @@ from jsonschema import Draft202012Validator
 from pypi_assets.catalog.reports.journal_format import Record
 from pypi_assets.journal.cursors import Cursor
 from pypi_assets.journal.reading import Journal
+from pypi_assets.journal.segment_files import Head, write_head
 from pypi_assets.service import changes
 from pypi_assets.storage.store import open_storage
 from pypi_assets_tests.environment import clear_settings
@@ -259,6 +260,17 @@ def test_what_the_journal_no_longer_has_is_gone(drawn: DrawnJournal):
         assert (answer.status_code, answer.json()["parameter"]) == (410, "since")
         assert "begins after serial 10" in answer.json()["detail"]
         assert client.get("/v1/changes").json()["through"] == 20
+
+
+def test_without_a_place_it_begins_where_what_is_wanted_does(drawn: DrawnJournal):
+    storage = open_storage((drawn.home / "storage").as_uri())
+    write_streams(storage, {}, 20)
+    write_head(storage, Head("index", 1, 10, 20, 0, None))
+    with drawn.client() as client:
+        for query in ("", "?stream=index", "?kind=add-file", "?stream=observed"):
+            answer = client.get(f"/v1/changes{query}")
+            assert (answer.status_code, answer.json()["through"]) == (200, 20), query
+        assert client.get("/v1/changes?stream=index&since=9").status_code == 410
 
 
 def test_a_damaged_file_is_a_problem_without_its_name(drawn: DrawnJournal):
