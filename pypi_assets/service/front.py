@@ -24,7 +24,7 @@ _READ_METHODS = frozenset({"GET", "HEAD"})
 _PREFLIGHT = [
     *CROSS_ORIGIN,
     (b"access-control-allow-methods", b"GET, HEAD, POST"),
-    (b"access-control-allow-headers", b"content-type, if-none-match, if-modified-since"),
+    (b"access-control-allow-headers", b"content-type, if-none-match, if-modified-since, last-event-id"),
     (b"access-control-max-age", b"86400"),
     (b"content-length", b"0"),
 ]

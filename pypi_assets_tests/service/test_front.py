@@ -42,6 +42,13 @@ def test_another_method_is_a_problem_that_names_those_there_are(client: Client):
     assert answer.json()["type"] == "/docs#no-method"
 
 
+def test_pages_of_other_sites_may_send_what_is_evaluated_here(client: Client):
+    answer = client.request("OPTIONS", "/v1/changes/stream")
+    assert answer.status_code == 204
+    allowed = set(answer.headers["access-control-allow-headers"].split(", "))
+    assert allowed == {"content-type", "if-none-match", "if-modified-since", "last-event-id"}
+
+
 def test_names_in_other_alphabets_are_names(client: Client):
     assert client.get("/v1/modules/%D0%BF%D0%B0%D0%BA%D0%B5%D1%82").json()["results"] == []
 
