@@ -126,6 +126,10 @@ def journal_letters_command(
         consumer = None if name is None else _consumer(catalog, name)
         if resend:
             count = resend_letters(catalog, consumer, letter_id)
+            if letter_id is not None and not count:
+                raise click.UsageError(
+                    f"there is no dead letter {letter_id}: `pypi-assets journal letters --dead` lists them"
+                )
             print_message(f"{counted(count, 'letter')} will be sent again by `pypi-assets journal deliver`")
             return
         with catalog.read() as connection:

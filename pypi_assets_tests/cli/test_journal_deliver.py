@@ -133,3 +133,5 @@ def test_without_webhooks_or_a_journal_the_message_names_what_is_missing(
     monkeypatch.setenv("PYPI_ASSETS_WEBHOOKS", json.dumps([{"url": "http://127.0.0.1:9/"}]))
     assert "number 1 has not one of secret" in commands.refused("journal", "deliver", exit_code=2)
     assert "--letter goes with --resend alone" in commands.refused("journal", "letters", "--letter", 1, exit_code=2)
+    resend = ("journal", "letters", "--resend", "--letter", 99)
+    assert "there is no dead letter 99: `pypi-assets journal letters --dead`" in commands.refused(*resend, exit_code=2)
