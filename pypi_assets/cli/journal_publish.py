@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pypi_assets.cli.journal_tail import check_consumer
 from pypi_assets.cli.opening import existing_catalog
 from pypi_assets.cli.options import JSON
 from pypi_assets.errors import SettingsError
@@ -38,7 +39,6 @@ def journal_publish_command(*, follow: bool, since: str | None, consumer: str, a
     as those of TLS. Each record is published at least once. Needs the extra kafka.
     """
     from pypi_assets.assembly import storage_from
-    from pypi_assets.catalog.publications.journal_consumers import check_name
     from pypi_assets.cli.follow import stop_by_signals
     from pypi_assets.journal.kafka import KafkaPublisher, open_producer, read_properties
     from pypi_assets.journal.reading import Journal
@@ -48,7 +48,7 @@ def journal_publish_command(*, follow: bool, since: str | None, consumer: str, a
     settings = load_settings()
     if not settings.kafka_bootstrap_servers:
         raise SettingsError("PYPI_ASSETS_KAFKA_BOOTSTRAP_SERVERS is not set: it names the brokers, as HOST:PORT")
-    check_name(consumer)
+    check_consumer(consumer)
     properties = {} if settings.kafka_properties is None else read_properties(settings.kafka_properties)
     with existing_catalog(settings) as catalog, progress_shown() as report, stop_by_signals() as stopping:
         journal = Journal(storage_from(settings, catalog, read_only=True))

@@ -91,6 +91,7 @@ def journal_tail_command(
         wanted = RecordFilter.parse(projects, kinds, streams, modules)
     except FilterError as error:
         raise click.UsageError(f"--{error}") from None
+    check_consumer(consumer)
     with ExitStack() as stack:
         catalog = None
         if consumer is not None or since is not None:
@@ -110,15 +111,24 @@ def journal_tail_command(
             time.sleep(_POLL_S)
 
 
+def check_consumer(name: str | None) -> None:
+    """Raises UsageError where this is no name of a consumer."""
+    from pypi_assets.catalog.publications.journal_consumers import ConsumerNameError, check_name
+
+    try:
+        if name is not None:
+            check_name(name)
+    except ConsumerNameError as error:
+        raise click.UsageError(f"--consumer: {error}") from None
+
+
 def _beginning(
     journal: "Journal", catalog: "Catalog | None", wanted: "RecordFilter", since: str | None, consumer: str | None
 ) -> "Cursor":
-    from pypi_assets.catalog.publications.journal_consumers import check_name, find_consumer
+    from pypi_assets.catalog.publications.journal_consumers import find_consumer
     from pypi_assets.journal.cursors import Cursor
     from pypi_assets.journal.tailing import beginning, cursor_since
 
-    if consumer is not None:
-        check_name(consumer)
     if since is not None:
         return cursor_since(since, journal, catalog, wanted)
     if consumer is not None and catalog is not None:

@@ -128,6 +128,10 @@ def test_a_consumer_goes_on_where_it_stopped(commands: Commands, journal: Served
     assert {one["version"] for one in lines(commands, "--consumer", "mirror")} == {"2.0"}
     assert lines(commands, "--consumer", "mirror", "--since", every[1]["cursor"], "--limit", 2) == every[2:4]
     assert lines(commands, "--consumer", "mirror", "--limit", 1) == every[4:5]
+    for wrong in ("", "two\nlines"):
+        refused = commands.refused("journal", "tail", "--consumer", wrong, exit_code=2)
+        assert "--consumer: " in refused
+        assert "it accepts 1 to 200 printable characters" in refused
     assert "mirror is forgotten" in commands.done("journal", "consumers", "--forget", "mirror").stderr
     assert "there is no consumer 'mirror'" in commands.refused(
         "journal", "consumers", "--forget", "mirror", exit_code=2
