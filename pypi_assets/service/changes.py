@@ -39,8 +39,13 @@ _MOST_CHARACTERS = 1_900
 
 
 def _some_of(values: Iterable[str]) -> str:
-    either = "|".join(value.replace(" ", "[ _-]") for value in values)
+    """The pattern of some of these, in upper or lower case: a pattern of JSON Schema has no flag for that."""
+    either = "|".join("".join(map(_in_either_case, value)) for value in values)
     return f"^({either})(,({either}))*$"
+
+
+def _in_either_case(character: str) -> str:
+    return "[ _-]" if character == " " else f"[{character}{character.upper()}]"
 
 
 SinceText = Annotated[

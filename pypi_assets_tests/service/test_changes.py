@@ -61,6 +61,10 @@ def test_filters_are_evaluated_here(journaled_client: Client, journaled: Publish
     assert paged(journaled_client, "&kind=file-added&stream=observed") == [
         one for one in records if one["kind"] == "file added"
     ]
+    added = paged(journaled_client, "&kind=file-added")
+    assert paged(journaled_client, "&kind=File_Added,GAP&stream=Observed,CONTENT&project=pyyaml,gone") == [
+        one for one in added if one["normalized"] in {"pyyaml", "gone"}
+    ]
     named = paged(journaled_client, "&module=yaml.nodes")
     assert [(one["project"], one["kind"]) for one in named] == [("PyYAML", "file read")]
     assert paged(journaled_client, "&module=yaml.nodes&stream=index") == []
@@ -112,6 +116,7 @@ def test_what_is_wrong_is_a_problem_that_names_the_parameter(
         answer = journaled_client.get(f"{path}?{query}")
         assert (answer.status_code, answer.json()["parameter"]) == (status, parameter)
         assert accepts is None or accepts in answer.json()["accepts"]
+        assert "regex" not in answer.json()["detail"]
 
 
 def test_a_request_that_waits_is_answered_by_the_next_change(drawn: DrawnJournal):
