@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 from sqlalchemy import Connection, func, select
 
-from pypi_assets.catalog.tables import events
+from pypi_assets.catalog.tables import events, full_crawls
 
 _DISORDER = 100_000
 """Over how many serials times may run backwards: it is some days of the largest index."""
@@ -12,7 +12,7 @@ _DISORDER = 100_000
 
 def serial_at(connection: Connection, moment: datetime, complete: int) -> int | None:
     """The greatest serial up to `complete` all of whose predecessors are not later than `moment`; None where the first
-    known event is later, and where none is known: so what is before all events is never taken for the newest.
+    known event is later, and where none is known, unless a full crawl had begun by then.
 
     It takes some twenty statements, and one over the serials before.
     """
@@ -20,10 +20,11 @@ def serial_at(connection: Connection, moment: datetime, complete: int) -> int | 
     later = _some_later(connection, seconds, complete)
     around = events.c.serial.between(later - _DISORDER, later)
     first = connection.scalar(select(func.min(events.c.serial)).where(around, events.c.timestamp > seconds))
-    before = events.c.serial <= complete if first is None else events.c.serial < first
-    if connection.scalar(select(events.c.serial).where(before).limit(1)) is None:
-        return None
-    return complete if first is None else int(first) - 1
+    found = complete if first is None else int(first) - 1
+    known_before = select(events.c.serial).where(events.c.serial <= found).limit(1)
+    crawled_before = select(full_crawls.c.id).where(full_crawls.c.opened_at <= seconds).limit(1)
+    is_known = connection.scalar(known_before) is not None or connection.scalar(crawled_before) is not None
+    return found if is_known else None
 
 
 def time_of(connection: Connection, serial: int) -> datetime | None:

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, delete, insert
 
 from pypi_assets.catalog.database import Catalog, open_catalog
 from pypi_assets.catalog.reports.serials_of_times import serial_at, time_of
-from pypi_assets.catalog.tables import events, projects
+from pypi_assets.catalog.tables import events, full_crawls, projects
 from pypi_assets_tests.databases import sqlite_database
 
 
@@ -53,21 +53,20 @@ def opened(tmp_path_factory: pytest.TempPathFactory):
 @given(
     times=st.dictionaries(st.integers(1, 60), st.integers(0, 40), max_size=20),
     at=st.integers(0, 40),
+    crawled_at=st.none() | st.integers(0, 40),
     beyond=st.integers(0, 5),
 )
-def test_it_is_as_the_rule_has_it(opened: Catalog, times: dict[int, int], at: int, beyond: int):
+def test_it_is_as_the_rule_has_it(opened: Catalog, times: dict[int, int], at: int, crawled_at: int | None, beyond: int):
     complete = max(times, default=0) + beyond
     with opened.write() as connection:
         connection.execute(delete(events))
+        connection.execute(delete(full_crawls))
         store_events(connection, times)
+        if crawled_at is not None:
+            connection.execute(insert(full_crawls).values(serial=0, selection="[]", opened_at=crawled_at))
     with opened.read() as connection:
         found = serial_at(connection, moment(at), complete)
     later = [serial for serial, time in times.items() if time > at]
-    if not times:
-        assert found is None
-    elif not later:
-        assert found == complete
-    elif min(later) == min(times):
-        assert found is None
-    else:
-        assert found == min(later) - 1
+    expected = min(later) - 1 if later else complete
+    is_known = any(serial <= expected for serial in times) or (crawled_at is not None and crawled_at <= at)
+    assert found == (expected if is_known else None)
