@@ -184,4 +184,4 @@ def test_wrong_options_name_what_they_accept(
 
 
 def test_a_consumer_has_a_printable_name(commands: Commands, journal: ServedIndex):
-    assert "is no name of a consumer" in commands.refused("journal", "tail", "--consumer", "a\nb")
+    assert "is no name of a consumer" in commands.refused("journal", "tail", "--consumer", "a\nb", exit_code=2)

@@ -12,7 +12,7 @@ _DISORDER = 100_000
 
 def serial_at(connection: Connection, moment: datetime, complete: int) -> int | None:
     """The greatest serial up to `complete` all of whose predecessors are not later than `moment`; None where the first
-    known event is later, and where none is known, unless a full crawl had begun by then.
+    known event is later, and where none is known and no full crawl had begun by then.
 
     It takes some twenty statements, and one over the serials before.
     """
@@ -21,10 +21,10 @@ def serial_at(connection: Connection, moment: datetime, complete: int) -> int | 
     around = events.c.serial.between(later - _DISORDER, later)
     first = connection.scalar(select(func.min(events.c.serial)).where(around, events.c.timestamp > seconds))
     found = complete if first is None else int(first) - 1
-    known_before = select(events.c.serial).where(events.c.serial <= found).limit(1)
+    if connection.scalar(select(events.c.serial).where(events.c.serial <= found).limit(1)) is not None:
+        return found
     crawled_before = select(full_crawls.c.id).where(full_crawls.c.opened_at <= seconds).limit(1)
-    is_known = connection.scalar(known_before) is not None or connection.scalar(crawled_before) is not None
-    return found if is_known else None
+    return found if first is None and connection.scalar(crawled_before) is not None else None
 
 
 def time_of(connection: Connection, serial: int) -> datetime | None:

@@ -63,10 +63,12 @@ def test_it_is_as_the_rule_has_it(opened: Catalog, times: dict[int, int], at: in
         connection.execute(delete(full_crawls))
         store_events(connection, times)
         if crawled_at is not None:
-            connection.execute(insert(full_crawls).values(serial=0, selection="[]", opened_at=crawled_at))
+            crawl = {"serial": 0, "selection": "[]", "opened_at": crawled_at, "completed_at": crawled_at}
+            connection.execute(insert(full_crawls).values(crawl))
     with opened.read() as connection:
         found = serial_at(connection, moment(at), complete)
     later = [serial for serial, time in times.items() if time > at]
     expected = min(later) - 1 if later else complete
-    is_known = any(serial <= expected for serial in times) or (crawled_at is not None and crawled_at <= at)
+    was_crawled = crawled_at is not None and crawled_at <= at
+    is_known = any(serial <= expected for serial in times) or (not later and was_crawled)
     assert found == (expected if is_known else None)
