@@ -1,7 +1,6 @@
 """The same behaviour on a folder, in memory and on S3; clear errors where a store cannot be used."""
 
 import os
-import resource
 import subprocess
 import sys
 import tempfile
@@ -68,16 +67,19 @@ def test_an_unnamed_file_gets_its_name_on_a_folder(storage: Storage, tmp_path: P
 
 
 @pytest.mark.parametrize("url", ["file", "memory"])
-def test_an_unnamed_file_that_cannot_be_written_names_its_folder(url: str, tmp_path: Path) -> None:
+def test_an_unnamed_file_that_cannot_be_written_names_its_folder(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     storage = open_storage(tmp_path.as_uri() if url == "file" else "memory:///")
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)  # as on a full disk
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
-    try:
-        with pytest.raises(OSError, match="File too large") as caught, storage.unnamed_file() as unnamed:
-            unnamed.write(bytes(10_000))
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    assert caught.value.filename == (str(tmp_path) if url == "file" else tempfile.gettempdir())
+    folder = str(tmp_path) if url == "file" else tempfile.gettempdir()
+    full = os.open("/dev/full", os.O_RDWR)
+    if url == "file":
+        monkeypatch.setattr(os, "open", lambda *_: full)
+    else:
+        monkeypatch.setattr(tempfile, "TemporaryFile", lambda **_: os.fdopen(full, "r+b", buffering=0))
+    with pytest.raises(OSError, match="No space left on device") as caught, storage.unnamed_file() as unnamed:
+        unnamed.write(bytes(1_000_000))
+    assert caught.value.filename == folder
 
 
 def test_what_a_killed_put_has_left_is_deleted_once_it_is_old(tmp_path: Path) -> None:
