@@ -45,8 +45,7 @@ def require_catalog(storage: Storage, catalog: str | None) -> None:
     elif known != catalog:
         raise StorageError(
             f"the storage {storage.url} belongs to another catalog of the same index: give this one a storage of its"
-            " own, or set PYPI_ASSETS_HOME or PYPI_ASSETS_DATABASE_URL back; where the other catalog is lost, delete"
-            f" {OWNER}"
+            " own, also where the other catalog was lost; or set PYPI_ASSETS_HOME or PYPI_ASSETS_DATABASE_URL back"
         )
 
 
