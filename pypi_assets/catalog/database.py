@@ -94,11 +94,10 @@ class Catalog:
     def transact(self, work: Callable[[Connection], _T]) -> _T:
         """Returns what `work` returns in one short transaction that writes. On SQLite it holds the one write lock.
 
-        Ctrl-C waits until the transaction has ended.
         `work` can run several times, so it changes nothing but the catalog: it runs again, after a random pause, where
         the server has rolled it back to resolve a deadlock or for another transaction, and where the connection was
         lost before the commit. The last of ten errors is raised, and one during the commit that leaves open whether it
-        took place.
+        took place. Ctrl-C waits until the transaction has ended.
         """
         attempt = _Attempt(self, work)
         retrying = Retrying(

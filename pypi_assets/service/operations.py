@@ -142,10 +142,10 @@ def _wrong_parameter(kind: type[Parameters], text: str) -> ProblemError:
         return bad_parameter(missing[1], f"{missing[1]} is missing", accepted(kind, missing[1]) or None)
     match = _WRONG.fullmatch(text)
     reason, name = (match[1], match[2]) if match else (text, None)
-    if reason.startswith("Expected `str` matching regex") and name is not None:
-        reason = "The value is not one that is accepted"  # what is, comes in words, and a pattern is for programs
     if name is None:
         return ProblemError(400, "bad-parameter", text)
+    if reason.startswith("Expected `str` matching regex"):
+        reason = "The value is not one that is accepted"  # what is, comes in words, and a pattern is for programs
     return bad_parameter(name, f"{name}: {reason[0].lower()}{reason[1:]}", accepted(kind, name) or None)
 
 
