@@ -31,8 +31,9 @@ processes.set_forkserver_preload(
         "pypi_assets.following.follower",
         "pypi_assets.journal.publishing",
         "pypi_assets.leveldbs.format.open_leveldb",
+        "alembic.command",
         "dagster",
-        "psycopg",
+        "sqlalchemy.dialects.postgresql.psycopg",
     ]
 )
 
@@ -89,11 +90,14 @@ class ForkedProgram:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._close()
+        self.wait()
+
+    def _close(self) -> None:
         for stream in (self.stdin, self.stdout, self.stderr):
             if stream is not None:
                 with suppress(BrokenPipeError):  # it ended without reading
                     stream.close()
-        self.wait()
 
     @property
     def pid(self) -> int:
@@ -114,6 +118,15 @@ class ForkedProgram:
         if self.returncode is None:
             raise subprocess.TimeoutExpired(self._process.name, timeout or 0)
         return self.returncode
+
+    def communicate(self, timeout: float | None = None) -> tuple[str | None, str | None]:
+        """Close its input, and return what it prints until its end: less than a pipe holds, if both are pipes."""
+        if self.stdin is not None:
+            self.stdin.close()
+        printed = [None if stream is None else stream.read() for stream in (self.stdout, self.stderr)]
+        self.wait(timeout)
+        self._close()
+        return printed[0], printed[1]
 
     def send_signal(self, number: int) -> None:
         if self.returncode is None:

@@ -1,12 +1,10 @@
 """Runs programs and kills them with SIGKILL before or after one of their puts to the storage."""
 
-import os
-import signal
 import subprocess
-import sys
 
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.storage.store import Storage
+from pypi_assets_tests.forked import ForkedProgram
 
 _COUNTED = """
 import sys
@@ -36,9 +34,9 @@ def run_and_kill(program: str, catalog: Catalog, storage: Storage, step: int) ->
 
     Each put has two steps. Returns the step, as `before PATH` or `after PATH`, or else the line that it printed.
     """
-    command = [sys.executable, "-c", _COUNTED + program, str(catalog.engine.url), storage.url, str(step)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    arguments = str(catalog.engine.url), storage.url, step
+    with ForkedProgram(_COUNTED + program, *arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         reached = process.stdout.readline().strip()
-        os.kill(process.pid, signal.SIGKILL)
+        process.kill()
     return reached

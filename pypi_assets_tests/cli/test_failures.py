@@ -7,7 +7,8 @@ import subprocess
 from starlette.requests import Request
 from starlette.responses import Response
 
-from pypi_assets_tests.cli.commands import PROCESS, Commands
+from pypi_assets_tests.cli.commands import Commands
+from pypi_assets_tests.forked import COMMAND_LINE, ForkedProgram
 from pypi_assets_tests.served_index import ServedIndex
 
 
@@ -71,7 +72,9 @@ def test_a_visit_whose_retry_was_killed_is_done_by_the_next_one(commands: Comman
         return None
 
     index.faults = kill
-    process = subprocess.Popen([*PROCESS, "failures", "retry"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = ForkedProgram(
+        COMMAND_LINE, "failures", "retry", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, strict=True
+    )
     assert process.wait(timeout=120) == -signal.SIGKILL
     index.faults = None
     assert commands.json("failures", "retry")["retried_visits"] == 1

@@ -11,7 +11,8 @@ from contextlib import closing
 
 import pytest
 
-from pypi_assets_tests.cli.commands import PROCESS, Commands
+from pypi_assets_tests.cli.commands import Commands
+from pypi_assets_tests.forked import COMMAND_LINE, ForkedProgram
 from pypi_assets_tests.journal.hook_receiver import SECRET, Receiver, receiving
 from pypi_assets_tests.served_index import ServedIndex
 
@@ -93,7 +94,7 @@ def test_a_deliverer_that_is_killed_loses_nothing(commands: Commands, journal: S
     commands.done("journal", "deliver")
     receiver.delay_s = 0.3
     for number in (2, 3):
-        started = subprocess.Popen([*PROCESS, "journal", "deliver", "--follow"], stderr=subprocess.DEVNULL)
+        started = ForkedProgram(COMMAND_LINE, "journal", "deliver", "--follow", stderr=subprocess.DEVNULL, strict=True)
         publish(commands, journal, f"{number}.0")
         ends = time.monotonic() + 20
         while not receiver.deliveries and time.monotonic() < ends:
@@ -108,7 +109,7 @@ def test_a_deliverer_that_is_killed_loses_nothing(commands: Commands, journal: S
 
 def test_it_follows_until_it_is_stopped(commands: Commands, journal: ServedIndex, receiver: Receiver):
     commands.done("journal", "deliver")
-    started = subprocess.Popen([*PROCESS, "journal", "deliver", "--follow"], stderr=subprocess.PIPE, text=True)
+    started = ForkedProgram(COMMAND_LINE, "journal", "deliver", "--follow", stderr=subprocess.PIPE, strict=True)
     publish(commands, journal, "2.0")
     ends = time.monotonic() + 30
     while not files(receiver) and time.monotonic() < ends:

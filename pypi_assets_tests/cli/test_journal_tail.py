@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import subprocess
 import time
 from pathlib import Path
 
@@ -11,7 +10,8 @@ import pytest
 
 from pypi_assets.cli import journal_tail
 from pypi_assets.journal.cursors import Cursor
-from pypi_assets_tests.cli.commands import PROCESS, Commands
+from pypi_assets_tests.cli.commands import Commands
+from pypi_assets_tests.forked import COMMAND_LINE, ForkedProgram
 from pypi_assets_tests.served_index import ServedIndex
 
 
@@ -141,8 +141,8 @@ def test_a_consumer_that_follows_and_is_killed_gets_each_record_at_least_once(
     output = tmp_path / "output"
     for version in ("2.0", "3.0", "4.0"):
         with output.open("ab") as out:
-            started = subprocess.Popen(
-                [*PROCESS, "journal", "tail", "--follow", "--consumer", "mirror", "--json"], stdout=out
+            started = ForkedProgram(
+                COMMAND_LINE, "journal", "tail", "--follow", "--consumer", "mirror", "--json", stdout=out, strict=True
             )
             more(commands, journal, version)
             ends = time.monotonic() + 30

@@ -6,7 +6,8 @@ import threading
 import pytest
 from starlette.requests import Request
 
-from pypi_assets_tests.cli.commands import PROCESS, Commands
+from pypi_assets_tests.cli.commands import Commands
+from pypi_assets_tests.forked import COMMAND_LINE, ForkedProgram
 from pypi_assets_tests.served_index import ServedIndex
 
 
@@ -53,7 +54,7 @@ def test_a_range_is_running_until_its_process_is_killed(
         return {name: row[name] for name in ("state", "projects", "visited", "to_visit", "to_read")}
 
     index.faults = hold
-    with subprocess.Popen([*PROCESS, "crawl", "incremental"], stderr=subprocess.DEVNULL) as process:
+    with ForkedProgram(COMMAND_LINE, "crawl", "incremental", stderr=subprocess.DEVNULL, strict=True) as process:
         assert reached.wait(120)
         counts = {"projects": 1, "visited": 1, "to_visit": 0, "to_read": 3}
         assert counts_of_the_last_range() == {"state": "running"} | counts

@@ -1,7 +1,5 @@
 """Rule 7: kill -9 at any moment loses nothing that was committed, and running again ends in the same state."""
 
-import subprocess
-import sys
 import threading
 
 import pytest
@@ -11,6 +9,7 @@ from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import crawl_incremental
 from pypi_assets_tests.crawl.test_exactness import content
 from pypi_assets_tests.databases import sqlite_database
+from pypi_assets_tests.forked import ForkedProgram
 from pypi_assets_tests.served_index import ServedIndex, live
 
 CRAWL = """
@@ -51,7 +50,7 @@ def kill_at(index: ServedIndex, catalog: Catalog, work: str, path: str, request_
 
     index.faults = hold
     database_url = catalog.engine.url.render_as_string(hide_password=False)
-    with subprocess.Popen([sys.executable, "-c", CRAWL, index.url, database_url, index.storage.url, work]) as process:
+    with ForkedProgram(CRAWL, index.url, database_url, index.storage.url, work) as process:
         assert reached.wait(120)
         process.kill()
         assert process.wait(120) == -9

@@ -1,6 +1,5 @@
 """Rule 7 at random: processes that follow an index together are killed at any moment, and what is left is done."""
 
-import multiprocessing
 import random
 import signal
 import time
@@ -18,6 +17,7 @@ from pypi_assets.crawl.incremental_crawl import crawl_incremental
 from pypi_assets.settings import load_settings
 from pypi_assets_tests.crawl.test_exactness import PROJECTS, VERSIONS, do
 from pypi_assets_tests.examples import examples
+from pypi_assets_tests.forked import processes
 from pypi_assets_tests.served_index import ServedIndex, live, served_index
 
 HISTORIES = examples(3)
@@ -27,8 +27,6 @@ KINDS = (
     *["remove_file", "remove_release", "remove_project", "yank", "unyank", "quarantine", "unquarantine"],
     *["quarantine_release", "unquarantine_release"],
 )
-_processes = multiprocessing.get_context("forkserver")
-_processes.set_forkserver_preload([__name__])
 
 
 def follow(index_url: str, database_url: str, storage_url: str, work: str) -> None:
@@ -61,7 +59,7 @@ def follow_and_die(index: ServedIndex, database_url: str, work: str, chance: ran
     started = []
     for _ in range(chance.choice([2, 3])):
         arguments = (index.url, database_url, index.storage.url, work)
-        process = _processes.Process(target=follow, args=arguments)
+        process = processes.Process(target=follow, args=arguments)
         process.start()
         lifetime = chance.choice([None, *[chance.uniform(0.05, 1.0)] * 3])
         started.append((process, None if lifetime is None else time.monotonic() + lifetime))

@@ -27,7 +27,7 @@ from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.leveldbs.format.open_leveldb import WRITE_BUFFER_BYTES
 from pypi_assets.leveldbs.versions.publish import build_version
 from pypi_assets.lookup.latest import open_latest
-from pypi_assets_tests.cli.commands import PROCESS
+from pypi_assets_tests.forked import COMMAND_LINE, ForkedProgram
 from pypi_assets_tests.served_index import ServedIndex, live
 
 PACE = Pace(poll_s=0.05, leveldb_s=0.1, look_s=0.5)
@@ -79,7 +79,7 @@ def following(crawler: Crawler, folder: Path) -> Iterator[Following]:
     assert not thread.is_alive()
 
 
-def start_process(index: ServedIndex, catalog: Catalog, folder: Path, **settings: object) -> subprocess.Popen[str]:
+def start_process(index: ServedIndex, catalog: Catalog, folder: Path, **settings: object) -> ForkedProgram:
     """`pypi-assets follow` in a process of its own."""
     values = {
         "HOME": folder / "home",
@@ -94,10 +94,10 @@ def start_process(index: ServedIndex, catalog: Catalog, folder: Path, **settings
         **settings,
     }
     environment = os.environ | {f"PYPI_ASSETS_{name}": str(value) for name, value in values.items()}
-    return subprocess.Popen([*PROCESS, "follow"], env=environment, stdout=subprocess.PIPE, text=True)
+    return ForkedProgram(COMMAND_LINE, "follow", env=environment, stdout=subprocess.PIPE, strict=True)
 
 
-def steps_of(process: subprocess.Popen[str]) -> Iterator[dict[str, object]]:
+def steps_of(process: ForkedProgram) -> Iterator[dict[str, object]]:
     assert process.stdout is not None
     for line in process.stdout:
         yield json.loads(line)

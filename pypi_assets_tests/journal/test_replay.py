@@ -2,8 +2,6 @@
 
 import os
 import random
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -33,6 +31,7 @@ from pypi_assets_tests.crawl.model_following import draining_in_place
 from pypi_assets_tests.crawl.model_steps import draw_history
 from pypi_assets_tests.databases import sqlite_database
 from pypi_assets_tests.examples import examples
+from pypi_assets_tests.forked import run_forked
 from pypi_assets_tests.journal.model_journal import follow_with_journal
 from pypi_assets_tests.journal.overwritten import follow_overwritten
 from pypi_assets_tests.journal.replayed import answers_at, histories, require_equal
@@ -280,8 +279,7 @@ def test_a_kill_at_any_transaction_is_gone_on_from(tmp_path: Path, follower: Fol
     list(write_missing(follower.catalog, storage))
     url = sqlite_database(tmp_path / "killed.sqlite")
     for left in (1, 2, 1):
-        command = [sys.executable, "-c", _PROGRAM, storage.url, url, str(left), begin]
-        assert subprocess.run(command, check=False).returncode == -9
+        assert run_forked(_PROGRAM, storage.url, url, left, begin).returncode == -9
     catalog = open_catalog(url)
     with catalog.read() as connection:
         assert connection.scalar(select(func.count()).select_from(events)) is not None

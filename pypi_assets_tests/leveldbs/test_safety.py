@@ -5,7 +5,6 @@ SAFETY_SECONDS says for how long on each storage, SAFETY_SEED when which process
 """
 
 import itertools
-import multiprocessing
 import os
 import random
 import signal
@@ -37,6 +36,7 @@ from pypi_assets.lookup.latest import open_latest
 from pypi_assets.storage.published import PUBLISHED, part_path
 from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets.upkeep.deletion import clean_versions_and_dumps
+from pypi_assets_tests.forked import processes
 from pypi_assets_tests.leveldbs.upkeep_processes import (
     GRACE_S,
     LEASES,
@@ -59,10 +59,6 @@ KILLED = [name for name in PROGRAMS if name not in {"read_on", "verify_versions"
 MOST_PACE_S = 2.0  # on a slow machine they are killed less often
 DAY_S = 24 * 3600.0
 _LANDING_S = 0.1  # for what a process had sent when it was killed
-_processes = multiprocessing.get_context("forkserver")
-_processes.set_forkserver_preload(
-    ["pypi_assets_tests.leveldbs.upkeep_processes", "alembic.command", "sqlalchemy.dialects.postgresql.psycopg"]
-)
 
 
 class Crew:
@@ -80,7 +76,7 @@ class Crew:
     def start(self, name: str) -> None:
         seed = self.chance.randrange(2**32)
         arguments = (name, self.site, seed)
-        self.at_work[name] = _processes.Process(target=run, args=arguments, name=f"{name} {seed}", daemon=True)
+        self.at_work[name] = processes.Process(target=run, args=arguments, name=f"{name} {seed}", daemon=True)
         self.at_work[name].start()
 
     def trouble(self) -> None:

@@ -1,8 +1,6 @@
 """The same behaviour on a folder, in memory and on S3; clear errors where a store cannot be used."""
 
 import os
-import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -14,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from pypi_assets.storage.store import NotFoundError, Storage, StorageError, open_storage
+from pypi_assets_tests.forked import run_forked
 from pypi_assets_tests.s3_server import BUCKET, s3_server
 
 
@@ -102,7 +101,7 @@ while True:
     storage.delete("a/c")
 """
     while not (left := next(tmp_path.glob("a/c#*"), None)):  # a put may end before it is killed
-        subprocess.run([sys.executable, "-c", kill_in_a_put, str(tmp_path)], check=False)
+        run_forked(kill_in_a_put, tmp_path)
     storage.delete("a/c")
     now = time.time()
     assert [stored.path for stored in storage.list()] == ["a/b"]

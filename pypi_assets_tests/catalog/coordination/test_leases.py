@@ -1,13 +1,13 @@
 """One holder at a time, for as long as it lives."""
 
 import subprocess
-import sys
 from dataclasses import replace
 
 import pytest
 
 from pypi_assets.catalog.coordination.leases import LeaseTakenError, lease, renewing
 from pypi_assets.catalog.database import Catalog
+from pypi_assets_tests.forked import ForkedProgram
 
 
 def test_a_lease_is_held_by_one_and_given_back(catalog: Catalog):
@@ -45,9 +45,7 @@ def test_the_lease_of_a_process_that_was_killed_is_free_at_once(catalog: Catalog
         " held = lease(open_catalog(sys.argv[1]), 'modules', 600); held.__enter__(); print('held', flush=True); input()"
     )
     url = catalog.engine.url.render_as_string(hide_password=False)
-    with subprocess.Popen(
-        [sys.executable, "-c", text, url], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
+    with ForkedProgram(text, url, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "held\n"
         with pytest.raises(LeaseTakenError), lease(catalog, "modules"):

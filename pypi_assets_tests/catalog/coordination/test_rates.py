@@ -2,7 +2,6 @@
 
 import math
 import subprocess
-import sys
 import time
 from itertools import chain
 
@@ -12,6 +11,7 @@ from sqlalchemy import select
 from pypi_assets.catalog.coordination.rates import SharedRate
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.tables import rates
+from pypi_assets_tests.forked import ForkedProgram
 
 SENDER = """
 import sys, threading, time
@@ -42,12 +42,7 @@ print(*sent)
 def sent_by_processes(url: str, per_second: float, senders: list[tuple[int, int]]) -> list[list[float]]:
     """When each of some processes sent its requests, in seconds after their start: how many, with how many threads."""
     processes = [
-        subprocess.Popen(
-            [sys.executable, "-c", SENDER, url, str(per_second), str(requests), str(threads)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
+        ForkedProgram(SENDER, url, per_second, requests, threads, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         for requests, threads in senders
     ]
     for process in processes:

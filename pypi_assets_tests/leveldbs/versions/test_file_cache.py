@@ -1,9 +1,7 @@
 """Versions of a remote store come into a cache: only what is new, again what is damaged, and on from where it was."""
 
-import os
 import shutil
 import subprocess
-import sys
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -20,6 +18,7 @@ from pypi_assets.leveldbs.versions.leveldb_manifest import PublishedVersion, rea
 from pypi_assets.leveldbs.versions.publish import build_version
 from pypi_assets.lookup import open_latest
 from pypi_assets.storage.store import Storage, StorageError, open_storage
+from pypi_assets_tests.forked import ForkedProgram
 from pypi_assets_tests.s3_server import BUCKET, s3_server
 from pypi_assets_tests.small_catalog import SmallCatalog, continued, small_catalog
 
@@ -196,7 +195,7 @@ def test_what_is_damaged_in_the_store_is_not_kept(storage: Storage, fetched: Fet
 
 
 def test_processes_share_a_cache(storage: Storage, tmp_path: Path) -> None:
-    command = [sys.executable, "-c", _QUERY, storage.url, str(tmp_path / "cache")]
-    processes = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ) for _ in range(3)]
+    arguments = _QUERY, storage.url, tmp_path / "cache"
+    processes = [ForkedProgram(*arguments, stdout=subprocess.PIPE) for _ in range(3)]
     assert [process.communicate(timeout=60)[0] for process in processes] == ["1 300\n"] * 3
     assert [path.suffix for path in (tmp_path / "cache" / "depgraph" / "files").iterdir()].count(".part") == 0

@@ -3,11 +3,11 @@
 import os
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
 from pypi_assets.leveldbs.versions.private_copy import private_folder, private_parent
 from pypi_assets.storage.store import open_storage
+from pypi_assets_tests.forked import ForkedProgram
 
 _HOLD = """
 import sys
@@ -30,8 +30,7 @@ def test_a_private_folder_is_removed_at_the_end(tmp_path: Path) -> None:
 
 
 def test_what_a_killed_process_left_is_removed_by_the_next(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", _HOLD, str(tmp_path)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    with ForkedProgram(_HOLD, tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         left = Path(process.stdout.readline().strip())
         with private_folder(tmp_path):
