@@ -11,7 +11,7 @@ INSTALL := $(PIP) install --no-compile --constraint constraints.txt
 # tests start hundreds of processes; without bytecode each would compile all that it imports
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo ui stop check style types test tests histories fuzz test-pythons dist lock sbom redis nginx wheels test-deploy test-faults test-browser clean
+.PHONY: demo ui stop check style types test tests nightly histories fuzz test-pythons dist lock sbom redis nginx wheels test-deploy test-faults test-browser clean
 
 demo: $(VENV)/.installed
 	@$(BIN)/python demo/run.py
@@ -36,9 +36,13 @@ types: $(VENV)/.installed-test
 test: style
 	@$(MAKE) --no-print-directory --jobs=2 types tests
 
-# what draws at random draws less than by `pytest` alone, so that ten minutes suffice
+# what draws at random draws less than by `pytest` alone; of the tests that take long, a share is taken by turns
 tests: $(VENV)/.installed-test
-	EXAMPLES_TIMES=$${EXAMPLES_TIMES:-0.3} $(BIN)/pytest -n auto --dist worksteal
+	EXAMPLES_TIMES=$${EXAMPLES_TIMES:-0.3} $(BIN)/pytest -n auto --dist worksteal --tier=quick
+
+# all that can be tested, in some hours: all tests, long histories, real installers, fuzzing, deployments, browsers
+nightly: redis nginx wheels
+	@.ci/nightly $(VENV)
 
 redis:
 	@command -v redis-server > /dev/null || \
@@ -62,7 +66,7 @@ fuzz: $(VENV)/.installed-test
 	$(BIN)/python -m pypi_assets_tests.fuzz --apart --minutes $(FUZZ_MINUTES)
 
 test-pythons: $(VENV)/.installed-test
-	@.ci/test_pythons $(VENV)
+	@TIER=$(TIER) .ci/test_pythons $(VENV)
 
 dist: $(VENV)/.installed-test
 	@rm -rf build dist
@@ -86,8 +90,10 @@ sbom: $(VENV)/.installed-image
 wheels: $(VENV)/.installed-test-deploy
 	$(BIN)/python -m benchmarks.corpora.download --wheels
 
+# quick: without what is marked nightly, but for a share
+TIER ?= all
 test-deploy: redis nginx wheels
-	$(BIN)/pytest -n 2 -m deploy pypi_assets_tests/deploy
+	$(BIN)/pytest -n 2 -m deploy --tier=$(TIER) pypi_assets_tests/deploy
 
 test-browser: $(VENV)/.installed-test-deploy
 	$(BIN)/pytest -m browser pypi_assets_tests/deploy

@@ -1,0 +1,39 @@
+"""Fails where tests cover less of a package than they did: `python .ci/coverage_floors.py COVERAGE.json`.
+
+The file is what `pytest --cov --cov-report=json:COVERAGE.json` writes; `make nightly` does. A package's share counts its
+statements and branches. What runs only in child processes is not counted. Raise a floor when the share has grown.
+"""
+
+import json
+import sys
+from collections import Counter
+from pathlib import Path
+
+FLOORS: dict[str, float] = {}
+"""Percent by package; `.` is the modules at the top."""
+
+
+def shares(report: dict[str, dict[str, dict[str, dict[str, int]]]]) -> dict[str, float]:
+    """Return the covered percent of statements and branches of each package."""
+    covered: Counter[str] = Counter()
+    total: Counter[str] = Counter()
+    for path, entry in report["files"].items():
+        parts = Path(path).parts[1:]
+        package = parts[0] if len(parts) > 1 else "."
+        summary = entry["summary"]
+        covered[package] += summary["covered_lines"] + summary["covered_branches"]
+        total[package] += summary["num_statements"] + summary["num_branches"]
+    return {package: 100 * covered[package] / total[package] for package in sorted(total) if total[package]}
+
+
+def main() -> None:
+    """Print a table, and exit with 1 if a package is below its floor or has none."""
+    found = shares(json.loads(Path(sys.argv[1]).read_text()))
+    below = [package for package in found.keys() | FLOORS if found.get(package, 0.0) < FLOORS.get(package, 101.0)]
+    for package, share in found.items():
+        print(f"{package:20} {share:6.1f} %  floor {FLOORS.get(package, 'missing')}{'  BELOW' if package in below else ''}")
+    sys.exit(f"below the floor, or without one: {', '.join(sorted(below))}" if below else 0)
+
+
+if __name__ == "__main__":
+    main()
