@@ -1,7 +1,7 @@
 """Fails where tests cover less of a package than they did: `python .ci/coverage_floors.py COVERAGE.json`.
 
-The file is what `pytest --cov --cov-report=json:COVERAGE.json` writes; `make nightly` does. A package's share counts its
-statements and branches. What runs only in child processes is not counted. Raise a floor when the share has grown.
+`pytest --cov --cov-report=json:COVERAGE.json` writes the file, in `make nightly`. A share counts statements and
+branches. Code that runs only in child processes does not count. Raise a floor when the share has grown.
 """
 
 import json
@@ -31,7 +31,8 @@ def main() -> None:
     found = shares(json.loads(Path(sys.argv[1]).read_text()))
     below = [package for package in found.keys() | FLOORS if found.get(package, 0.0) < FLOORS.get(package, 101.0)]
     for package, share in found.items():
-        print(f"{package:20} {share:6.1f} %  floor {FLOORS.get(package, 'missing')}{'  BELOW' if package in below else ''}")
+        mark = "  BELOW" if package in below else ""
+        print(f"{package:20} {share:6.1f} %  floor {FLOORS.get(package, 'missing')}{mark}")
     sys.exit(f"below the floor, or without one: {', '.join(sorted(below))}" if below else 0)
 
 
