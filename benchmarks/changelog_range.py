@@ -35,6 +35,7 @@ from pypi_assets.index.changelog import read_answer, read_events
 from pypi_assets.index.client import IndexClient
 from pypi_assets.index.models import ChangelogEvent, ProjectPage
 from pypi_assets.index.pages import read_project_page
+from pypi_assets.index.protocol import Observation, Report
 from pypi_assets.storage.store import open_storage
 
 URL = "https://index.example.org/simple/"
@@ -64,6 +65,11 @@ class Index:
     pages: dict[str, bytes]
     index_url: str = URL
     changelog_url: str = "https://index.example.org/pypi"
+    is_observed: bool = False
+
+    def observe(self, _: Report, **__: bool) -> Observation:
+        """Return an empty observation: this index has serials of its own."""
+        return Observation()
 
     def last_serial(self) -> int:
         return self.last

@@ -92,8 +92,9 @@ def fill(url: str, rows: int) -> float:
 
 
 def read(catalog: Catalog, serial: int, shard: int) -> None:
+    query = shard_at(catalog, serial, SHARDS, shard)
     with catalog.read() as connection:
-        for _ in connection.execution_options(yield_per=1_000).execute(shard_at(serial, SHARDS, shard)).partitions():
+        for _ in connection.execution_options(yield_per=1_000).execute(query).partitions():
             pass
 
 

@@ -39,6 +39,7 @@ from benchmarks.year_of_ranges import PAUSE_S, ROOT, Year, opened_year
 from pypi_assets.catalog.ledger.range_ledger import ledger
 from pypi_assets.catalog.reports.ledger_faults import ledger_faults
 from pypi_assets.defs.attempts import attempts
+from pypi_assets.defs.naming import BARE
 from pypi_assets.defs.pruning import prune_partitions
 from pypi_assets.dumps.compaction import compact
 from pypi_assets.leveldbs.datasets.registry import DATASETS
@@ -77,12 +78,12 @@ PAGES = (
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", nargs="?", type=Path)
-    parser.add_argument("--ranges", type=int, default=52_560)
+    parser.add_argument("--ranges", type=int, default=52_560, help="at least 2")
     parser.add_argument("--shown", type=int, nargs="+")
     parser.add_argument("--no-browser", action="store_true")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as away:
-        folder = options.folder or Path(away)
+        folder = (options.folder or Path(away)).resolve()
         folder.mkdir(exist_ok=True)
         with opened_year(folder, options.ranges) as year:
             ranges = [serials.key for serials in shown_ranges(year.catalog, math.inf)]
@@ -115,7 +116,7 @@ def measure_processes(year: Year, keys: Sequence[str]) -> None:
         line(f"pypi-assets {command}", partial(run_command, year, command))
     days = len(keys) * PAUSE_S / DAY_S
     began = time.monotonic(), time.process_time()
-    pruned = prune_partitions(year.instance, old_partitions(year.catalog, days - 1))
+    pruned = prune_partitions(year.instance, BARE, old_partitions(year.catalog, days - 1))
     print(
         f"pruning of {pruned} partitions: {time.process_time() - began[1]:.2f} s, {time.monotonic() - began[0]:.2f} s"
     )

@@ -1,11 +1,12 @@
 """A year of serial ranges, one every ten minutes: in a catalog, its storage, and an instance of Dagster.
 
 Dagster runs one range and one LevelDB version. Copies of what they left are inserted in bulk for the others: rows of
-the ledger, the queue, dumps and versions; partitions, runs, tags, events and checks. The code that the schedules run
+the ledger, dumps and versions; partitions, runs, tags, events and checks. The code that the schedules run
 makes the full dump, the ranges' dumps and the hourly compactions of the last week, and the last version. A run's own
 log, which only the page of that run reads, is not made.
 """
 
+import os
 import re
 import shutil
 import time
@@ -51,7 +52,7 @@ PAUSE_S = 600.0
 FIRST_SERIAL = 39_000_000
 SERIALS = 64
 WEEK = 7 * 144
-"""How many ranges a week has."""
+"""How many ranges a week has. A shorter year has half of its ranges in its last week."""
 HOUR = 6
 AT_ONCE = 1_000
 EVENT_IDS = count(1_000_000)
@@ -116,6 +117,7 @@ class Year:
 @contextmanager
 def opened_year(folder: Path, ranges: int) -> Iterator[Year]:
     """The year below `folder`, with `ranges` ranges and as many LevelDB versions; made where it is missing."""
+    os.environ["DAGSTER_HOME"] = str(folder / "dagster")  # where the storage of dagster.yaml keeps its files
     done = folder / "ranges"
     if not done.exists():
         make_year(folder, ranges)
@@ -173,7 +175,8 @@ def _enter_ranges(year: Year, ranges: int) -> list[SerialRange]:
     entered = [SerialRange(real["end"], start)]  # what leads from the served index's serials to those of a great one
     entered += [SerialRange(start + at * SERIALS, start + (at + 1) * SERIALS) for at in range(ranges - 1)]
     born = {serials: now - (ranges - at) * PAUSE_S for at, serials in enumerate(entered)}
-    older, last_week = entered[:-WEEK], entered[-WEEK:]
+    week = min(WEEK, ranges // 2)
+    older, last_week = entered[:-week], entered[-week:]
     year.moment = born[older[-1]]
     _enter_ledger(year, real, older, born)
     _enter_old_dumps(year, older, born)
@@ -196,7 +199,6 @@ def _enter_ranges(year: Year, ranges: int) -> list[SerialRange]:
 def _enter_ledger(year: Year, real: Row, ranges: Sequence[SerialRange], born: dict[SerialRange, float]) -> None:
     """Each range complete, with one visited project, one changed distribution."""
     shifted = ("requested_at", "begun_at", "completed_at")
-    queued = _row(year.catalog, sa.select(tables.visit_queue).where(tables.visit_queue.c.workload.like("range:%")))
     changed = _row(year.catalog, sa.select(tables.changes).order_by(sa.desc(tables.changes.c.id)))
     with year.catalog.write() as connection:
         at = [born[serials] - real["requested_at"] for serials in ranges]
@@ -207,7 +209,6 @@ def _enter_ledger(year: Year, real: Row, ranges: Sequence[SerialRange], born: di
                 | {name: real[name] + shift for name in shifted}
                 for serials, shift in zip(ranges, at, strict=True)
             ],
-            tables.visit_queue: [queued | {"workload": f"range:{serials.key}"} for serials in ranges],
             tables.changes: [changed | {"serial": serials.end, "logged_serial": serials.end} for serials in ranges],
         }.items():
             connection.execute(sa.insert(table), rows)
