@@ -1,7 +1,7 @@
 """Bounded work: what a range, a tick or a status costs depends on what changed, and not on the age of the catalog.
 
 The same work is done at the age k and at 4 k. It takes the same statements and adds the same rows, and no statement
-takes more steps of SQLite. GROWTH_RANGES sets k. `python -m benchmarks.growth` measures processor time in the same way.
+takes more steps of SQLite. GROWTH_RANGES sets k.
 """
 
 import os
