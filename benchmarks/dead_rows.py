@@ -1,6 +1,6 @@
 """What do updates leave in PostgreSQL's tables, and would other settings of these tables pay?
 
-    python -m benchmarks.dead_rows [RANGES]
+    python -m benchmarks.dead_rows [RANGES] [--projects 74000] [--updates 1500]
 
 First it follows a made-up index for some ranges, and prints for each table the rows inserted, updated and deleted, the
 share of updates that needed no new entries in indexes (HOT), and the dead rows at the end. Then it updates the two
@@ -21,8 +21,7 @@ from benchmarks.size_filling import connect
 from pypi_assets.catalog.database import open_catalog
 from pypi_assets_tests.growing_catalog import GrowingCatalog
 
-PROJECTS = 74_000
-UPDATES, AT_ONCE = 1_500, 120
+AT_ONCE = 120
 PAUSE_S = 0.02
 """Between updates, so that the autovacuum gets its turns."""
 SETTINGS = {
@@ -86,17 +85,17 @@ def sizes_of(url: str) -> dict[str, tuple[int, int]]:
     return {name: (row[0], row[1]) for name, row in rows.items() if row is not None}
 
 
-def update_many(url: str, settings: str) -> str:
+def update_many(url: str, settings: str, projects: int, updates: int) -> str:
     """The sizes of the tables before and after the updates, as cells of a table."""
     with connect(url) as connection:
         for name in TABLES if settings else ():
             connection.execute(f"ALTER TABLE {name} SET ({settings})")  # type: ignore[arg-type]
         for statement in _FILLING:
-            connection.execute(statement.format(PROJECTS))  # type: ignore[arg-type]
+            connection.execute(statement.format(projects))  # type: ignore[arg-type]
         connection.execute("VACUUM ANALYZE")
         before, draw = sizes_of(url), Random(1)
-        for number in range(UPDATES):
-            ids = [1 + int(PROJECTS * draw.random() ** 2) for _ in range(AT_ONCE)]  # some are visited more than others
+        for number in range(updates):
+            ids = [1 + int(projects * draw.random() ** 2) for _ in range(AT_ONCE)]  # some are visited more than others
             values = {"serial": 32_000_000 + number, "at": 1.8e9 + 600 * number, "ids": ids}
             for statement in _UPDATES:
                 connection.execute(statement, values)  # type: ignore[arg-type]
@@ -112,6 +111,8 @@ def update_many(url: str, settings: str) -> str:
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("ranges", type=int, nargs="?", default=60)
+    parser.add_argument("--projects", type=int, default=74_000, help="a tenth of PyPI")
+    parser.add_argument("--updates", type=int, default=1_500, help=f"of {AT_ONCE} projects each")
     options = parser.parse_args(arguments)
     with TemporaryDirectory() as folder, server(Path(folder)) as (url, _):
         with new_database(url):
@@ -120,7 +121,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print("|---" * 5 + "|")
         for name, settings in SETTINGS.items():
             with new_database(url):
-                print(f"| {name} | {update_many(url, settings)} |", flush=True)
+                print(f"| {name} | {update_many(url, settings, options.projects, options.updates)} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -30,8 +30,9 @@ def main() -> None:
         write_history(Path(folder), arguments.files)
         rounds = [(decode_s(Path(folder)), replay_s(Path(folder))) for _ in range(arguments.rounds)]
     decoding, replaying = (median(times) for times in zip(*rounds, strict=True))
-    print(f"{arguments.files:,} files: {replaying:.2f} s, {1e6 * replaying / arguments.files:.0f} µs a file,", end=" ")
-    print(f"{replaying / decoding:.1f} times as long as decoding alone")
+    print(f"{arguments.files:,} files\n\n| work | processor s | µs a file | ratio |\n|---|---|---|---|")
+    for what, seconds in (("decoding alone", decoding), ("reading the history", replaying)):
+        print(f"| {what} | {seconds:.2f} | {1e6 * seconds / arguments.files:.0f} | {seconds / decoding:.1f} |")
 
 
 def write_history(folder: Path, files: int) -> None:

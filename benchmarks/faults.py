@@ -140,8 +140,9 @@ def main() -> None:
         assert one.rows == before.rows
     undisturbed = (before.seconds + after.seconds) / 2
     print(f"{len(expected)} files, {options.connections} connections, {os.cpu_count()} cores, seed {options.seed}")
-    print(f"undisturbed (mean of two) {undisturbed:8.2f} s")
-    print(f"disturbed                 {disturbed.seconds:8.2f} s{disturbed.seconds / undisturbed:8.2f} times")
+    print("| | seconds | ratio |\n|---|---|---|")
+    for what, seconds in (("undisturbed (mean of two)", undisturbed), ("disturbed", disturbed.seconds)):
+        print(f"| {what} | {seconds:.2f} | {seconds / undisturbed:.2f} |")
     met = ", ".join(f"{kind} {count}" for kind, count in plan.met.most_common())
     print(f"{plan.met.total()} of {plan.seen} requests met a fault ({plan.met.total() / plan.seen:.1%}): {met}")
     print("each catalog equals what the index shows, and all describe each file identically")

@@ -341,10 +341,9 @@ def main() -> None:
     storage = open_storage(options.folder.resolve().as_uri())
     projects = list(generate_projects(options.rows, options.seed))
     manifest = write_full_dump(storage, projects)
-    print(
-        f"{manifest.rows} rows of {len(projects)} projects, {manifest.size / 1e6:.0f} MB gzipped:"
-        f" {time.monotonic() - started:.0f} s"
-    )
+    print("| rows | projects | MB gzipped | seconds |\n|---|---|---|---|")
+    seconds = time.monotonic() - started
+    print(f"| {manifest.rows:,} | {len(projects):,} | {manifest.size / 1e6:.0f} | {seconds:.0f} |")
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ def large_project(files: int) -> Iterator[dict[str, object]]:
     """The rows of a project, `FILES_A_RELEASE` of each release."""
     for number in range(files):
         release, build = divmod(number, FILES_A_RELEASE)
-        version = f"{release // 100}.{release // 10 % 10}.{release % 10}"
+        version = version_of(release)
         yield row_of(
             "large",
             version=version,
@@ -34,6 +34,10 @@ def large_project(files: int) -> Iterator[dict[str, object]]:
         )
 
 
+def version_of(release: int) -> str:
+    return f"{release // 100}.{release // 10 % 10}.{release % 10}"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--files", type=int, default=10_000)
@@ -42,9 +46,11 @@ def main() -> None:
     options = parser.parse_args()
     dependents = (row_of(f"dependent-{number:06}", requires_dist=["base>=1"]) for number in range(options.dependents))
     rows = in_order([row_of("base"), *large_project(options.files), *dependents])
+    middle = version_of(options.files // FILES_A_RELEASE // 2)
     paths = (
-        *("/project/large/", "/releases/large/", "/releases/large/?page=9", "/release/large/5.0.0/", "/changes/large/"),
-        *("/project/base/", "/dependents/base/", "/import/large.part001/", "/search/?q=large", "/"),
+        *("/project/large/", "/releases/large/", "/releases/large/?page=9", f"/release/large/{middle}/"),
+        *("/changes/large/", "/project/base/", "/dependents/base/", "/import/large.part001/"),
+        *("/search/?q=large", "/"),
     )
     with home_of(rows) as home, served(home.folder) as (url, pid):
         print("| page | median, ms | processor, ms | kB |\n|---|---|---|---|")

@@ -187,9 +187,10 @@ def measure(storage: Storage, folder: Path, repeats: int, scratch: Path, mbit: i
             times["mirror"].append(mirrored(url, scratch / "mirror"))
             times["loading"].append(loaded())
     print(f"{len(stored):,} files, {size / MIB:,.0f} MiB; baseline: {'rclone' if rclone() else 'a plain loop'}")
+    print("| | seconds | each | processor s |\n|---|---|---|---|")
     for name, taken in times.items():
         each = ", ".join(f"{one.clock_s:.1f}" for one in taken)
-        print(f"{name}: {_median(taken).clock_s:.2f} s ({each}); processor: {_median(taken).processor_s:.2f} s")
+        print(f"| {name} | {_median(taken).clock_s:.2f} | {each} | {_median(taken).processor_s:.2f} |")
     mirroring, copying, loading = (_median(taken) for taken in times.values())
     by_clock, by_processor = mirroring.clock_s / copying.clock_s, mirroring.processor_s / copying.processor_s
     print(f"ratio: {by_clock:.2f}, of processor time {by_processor:.2f}")

@@ -109,23 +109,21 @@ def rank_of(truth: Truth, answer: ImportOwners) -> int | None:
 def report(which: str, truths: Sequence[Truth], answers: Sequence[ImportOwners]) -> None:
     """Prints how often a right project is at rank 1, and within 3, and each miss."""
     ranks = [rank_of(truth, answer) for truth, answer in zip(truths, answers, strict=True)]
-    first = sum(rank == 1 for rank in ranks)
-    within = sum(rank is not None and rank <= 3 for rank in ranks)
-    total = max(1, len(ranks))
     candidates = sorted(len(answer["candidates"]) for answer in answers)
     several = [rank for rank, answer in zip(ranks, answers, strict=True) if len(answer["candidates"]) > 1]
-    print(
-        f"{len(ranks)} imports {which}: rank 1 {first} ({first / total:.2%}), within 3 {within} ({within / total:.2%})"
-    )
     required = [rank for truth, answer, rank in zip(truths, answers, ranks, strict=True) if _is_required(truth, answer)]
-    print(
-        f"{len(required)} of them are of projects that others require: of these, rank 1"
-        f" {sum(rank == 1 for rank in required) / max(1, len(required)):.2%}, within 3"
-        f" {sum(rank is not None and rank <= 3 for rank in required) / max(1, len(required)):.2%}"
-    )
     most = candidates[-1] if candidates else 0
-    best = sum(rank == 1 for rank in several) / max(1, len(several))
-    print(f"{len(several)} of them have several candidates, {most} at most: of these, rank 1 {best:.2%}")
+    print(f"\n| imports {which} | number | rank 1 | within 3 |\n|---|---|---|---|")
+    for group, some in (
+        ("all", ranks),
+        ("of projects that others require", required),
+        (f"with several candidates, {most} at most", several),
+    ):
+        first = sum(rank == 1 for rank in some)
+        within = sum(rank is not None and rank <= 3 for rank in some)
+        total = max(1, len(some))
+        print(f"| {group} | {len(some)} | {first} ({first / total:.2%}) | {within} ({within / total:.2%}) |")
+    print()
     for truth, answer, rank in zip(truths, answers, ranks, strict=True):
         if rank != 1:
             print(f"miss: {truth.module} is of {truth.project}, which has rank {rank}")

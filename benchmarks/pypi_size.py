@@ -9,8 +9,8 @@ snapshots are there, and everything is read; older events are left out. See size
 
 Each stage runs in a process of its own, and leaves its figures in FOLDER as JSON; a stage that has done so is not run
 again. So a run that was stopped goes on where it was. Without --database-url it starts a server on FOLDER, with
-settings for filling (no fsync). At the end database and storage are deleted, unless --keep. The second form prints the
-figures of folders next to each other.
+settings for filling (no fsync). At the end the figures are printed as a table, and database and storage are deleted,
+unless --keep. The second form prints the figures of folders next to each other.
 
 At scale 1.0 it takes some 35 GB and many hours.
 """
@@ -238,6 +238,7 @@ def run_all(options: argparse.Namespace) -> None:
     else:
         with server(folder) as (url, pid):
             run_each(url, pid)
+    print_table([folder])
     if not options.keep and not options.stages:
         for name in ("storage", "postgresql"):
             shutil.rmtree(folder / name, ignore_errors=True)

@@ -84,10 +84,11 @@ def main() -> None:
         rounds.append([taken[0], taken[1]])
     for worker in workers:
         worker.communicate()
-    for column, name in enumerate((*COUNTED, "processor time")):
+    print("| a file | ratio to the other checkout | this checkout |\n|---|---|---|")
+    for column, name in enumerate((*COUNTED, "processor ns")):
         ratio = statistics.median(own[column] / other[column] for other, own in rounds)
         each = statistics.median(own[column] for _, own in rounds) / len(files)
-        print(f"{name:16} {ratio:6.3f} of the other checkout's, {each:,.0f}{' ns' * (column == 2)} a file")
+        print(f"| {name} | {ratio:.3f} | {each:,.0f} |")
 
 
 if __name__ == "__main__":

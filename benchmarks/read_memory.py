@@ -1,6 +1,6 @@
 """How much memory does reading take at most, for any real or hostile file?
 
-    python -m benchmarks.read_memory [FOLDER]
+    python -m benchmarks.read_memory [FOLDER] [--hostile 453]
 
 `FOLDER` contains `closure/` and `pairs/`, which `python -m benchmarks.corpora.download` fetches. Each file is read,
 and its extract encoded, in a new process that has everything imported. Its peak resident set counts above that of the
@@ -53,7 +53,9 @@ def build(number: int, path: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, nargs="?", default=FOLDER)
-    folder: Path = parser.parse_args().folder
+    parser.add_argument("--hostile", type=int, default=len(hostile.CASES), help="how many hostile files")
+    options = parser.parse_args()
+    folder: Path = options.folder
     # a fork for each task: it starts with all modules in memory and nothing else
     with tempfile.TemporaryDirectory() as temporary, get_context("fork").Pool(1, maxtasksperchild=1) as pool:
         scratch = Path(temporary)
@@ -65,7 +67,7 @@ def main() -> None:
             group = "real wheels" if path.suffix == ".whl" else "real sdists"
             peak = pool.apply(read, (path, path.name, Limits()))
             groups.setdefault(group, []).append((peak, path.name))
-        for number, case in enumerate(hostile.CASES):
+        for number, case in enumerate(hostile.CASES[: options.hostile]):
             path = scratch / "hostile"
             pool.apply(build, (number, path))
             peak = pool.apply(read, (path, case.filename, case.limits))

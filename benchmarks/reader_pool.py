@@ -1,11 +1,12 @@
 """What does it cost to read in separate processes, compared with reading in the same process?
 
-    python -m benchmarks.reader_pool [FOLDER]
+    python -m benchmarks.reader_pool [FOLDER] [--rounds 5]
+    python -m benchmarks.reader_pool [FOLDER] --containment [--rounds 30]
 
 `FOLDER` contains wheels and sdists, by default the pairs that `python -m benchmarks.corpora.download` fetches. Each
-figure is the median of five rounds, and each ratio is to direct reading in the same round: with one thread and one
+figure is the median of the rounds, and each ratio is to direct reading in the same round: with one thread and one
 process, then with two of each. With `--containment`, contained processes are compared with uncontained ones instead, in
-turn, over thirty rounds: the seconds that pass, and the processor time of the readers.
+turn: the seconds that pass, and the processor time of the readers.
 """
 
 import argparse
@@ -26,8 +27,7 @@ from pypi_assets.distributions.reader import make_record, read_distribution
 from pypi_assets.distributions.reader_pool import ReaderPool, StoredExtract, WholeFile
 from pypi_assets_tests.builders import make_wheel
 
-ROUNDS = 5
-COMPARED_ROUNDS = 30
+ROUNDS, COMPARED_ROUNDS = 5, 30
 PROGRAMS = {"contained": reader_pool.READER_PROGRAM, "uncontained": "benchmarks.uncontained_reader"}
 SMALL_READS = 500
 TOGETHER = 8
@@ -68,11 +68,13 @@ def start_seconds() -> float:
         return seconds(lambda: pool.judge(extracts)) - seconds(lambda: pool.judge(extracts))
 
 
-def compare(name: str, count: int, direct: Callable[[], object], pooled: dict[int, Callable[[], object]]) -> None:
+def compare(
+    name: str, count: int, rounds: int, direct: Callable[[], object], pooled: dict[int, Callable[[], object]]
+) -> None:
     """Prints the rates of `count` pieces of work, directly and with each number of processes."""
     direct_s: list[float] = []
     pooled_s: dict[int, list[float]] = {size: [] for size in pooled}
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         direct_s.append(seconds(direct))
         for size, work in pooled.items():
             pooled_s[size].append(seconds(work))
@@ -84,10 +86,10 @@ def compare(name: str, count: int, direct: Callable[[], object], pooled: dict[in
         print(f"{'':<18} {f'{size} processes':>12} {rate:>9.0f}/s {ratio:>8.2f}x {extra_ms:>+8.3f} ms each")
 
 
-def compare_containment(paths: Sequence[Path], stored: Sequence[StoredExtract]) -> None:
+def compare_containment(paths: Sequence[Path], stored: Sequence[StoredExtract], rounds: int) -> None:
     """Prints what containment costs: the start of a process, and reading, as ratios of rounds in turn."""
     starts: dict[str, list[float]] = {name: [] for name in PROGRAMS}
-    for _ in range(COMPARED_ROUNDS):
+    for _ in range(rounds):
         for name, program in PROGRAMS.items():
             reader_pool.READER_PROGRAM = program
             starts[name].append(start_seconds())
@@ -111,14 +113,16 @@ def compare_containment(paths: Sequence[Path], stored: Sequence[StoredExtract]) 
             "extracts judged": lambda pool: pool.judge(stored[:BATCH]),
         }
         for name, work in works.items():
-            compare_programs(name, pools, work)
+            compare_programs(name, pools, work, rounds)
 
 
-def compare_programs(name: str, pools: Mapping[str, ReaderPool], work: Callable[[ReaderPool], object]) -> None:
+def compare_programs(
+    name: str, pools: Mapping[str, ReaderPool], work: Callable[[ReaderPool], object], rounds: int
+) -> None:
     """Prints the medians of the ratios of `pools`, of the time that passes and of the readers' processor time."""
     passed: list[float] = []
     used: list[float] = []
-    for _ in range(COMPARED_ROUNDS):
+    for _ in range(rounds):
         taken = []
         for pool in pools.values():
             [reader] = pool._idle
@@ -137,7 +141,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, nargs="?", default=FOLDER / "pairs")
     parser.add_argument("--containment", action="store_true", help="compare contained readers with uncontained ones")
+    parser.add_argument("--rounds", type=int, help=f"{ROUNDS}, and {COMPARED_ROUNDS} with --containment")
     arguments = parser.parse_args()
+    rounds: int = arguments.rounds or (COMPARED_ROUNDS if arguments.containment else ROUNDS)
     folder: Path = arguments.folder
     paths = sorted(path for path in folder.iterdir() if path.stat().st_size <= MAX_FILE_BYTES)
     wheels = [path for path in paths if path.suffix == ".whl"]
@@ -145,11 +151,11 @@ def main() -> None:
     stored = [StoredExtract(path.name, None, read_directly(path)) for path in paths]
     stored = (stored * (JUDGED // len(stored) + 1))[:JUDGED]
     if arguments.containment:
-        compare_containment(paths, stored)
+        compare_containment(paths, stored, rounds)
         return
     batches = [stored[start : start + BATCH] for start in range(0, len(stored), BATCH)]
 
-    print(f"start of a process {statistics.median(start_seconds() for _ in range(ROUNDS)) * 1000:.0f} ms")
+    print(f"start of a process {statistics.median(start_seconds() for _ in range(rounds)) * 1000:.0f} ms")
     with (
         tempfile.TemporaryDirectory() as temporary,
         ReaderPool(Limits(), size=1) as one,
@@ -162,6 +168,7 @@ def main() -> None:
             compare(
                 name,
                 len(files),
+                rounds,
                 lambda files=files: [read_directly(path) for path in files],
                 {
                     1: lambda files=files: [read_in_pool(one, path) for path in files],
@@ -171,6 +178,7 @@ def main() -> None:
         compare(
             f"{TOGETHER} small together",
             len(small),
+            rounds,
             lambda: [read_directly(path) for path in small],
             {
                 1: lambda: [read_together(one, bundle) for bundle in bundles],
@@ -180,6 +188,7 @@ def main() -> None:
         compare(
             "extracts judged",
             len(stored),
+            rounds,
             lambda: judge_directly(stored),
             {
                 1: lambda: [one.judge(batch) for batch in batches],

@@ -1,11 +1,13 @@
 """How fast are records made again from stored extracts, compared with reading the same files again from local disk?
 
-    python -m benchmarks.reprocess [FOLDER] [--distributions 5000] [--changed 10] [--processes 2] [--postgresql]
+    python -m benchmarks.reprocess [FOLDER] [--distributions 5000] [--changed 10] [--processes 2] [--repeats 5]
+        [--postgresql]
 
 Takes the real distributions of FOLDER (see benchmarks/corpora/download.py), stores their extracts repeatedly under
 other projects' names until there are enough, and changes the stored modules of `--changed` per cent of them, as older
-rules would have. Then reprocesses all of them, end to end: from the catalog and the packs back into the catalog, five
-times. Rates are per second of processor time, of this process and its readers together, and per second of the clock.
+rules would have. Then reprocesses all of them, end to end: from the catalog and the packs back into the catalog,
+`--repeats` times. Rates are per second of processor time, of this process and its readers together, and per second of
+the clock.
 The baseline reads each file again from disk, hash included, in one process.
 """
 
@@ -45,7 +47,6 @@ from pypi_assets.index.client import IndexClient
 from pypi_assets.storage.store import Storage, open_storage
 
 PACK = 500
-REPEATS = 5
 
 
 def read_extract(path: Path) -> Extract:
@@ -182,7 +183,8 @@ def opened_catalog(folder: Path, postgresql: bool) -> Iterator[Catalog]:
 
 def measure(paths: Sequence[Path], options: argparse.Namespace) -> tuple[float, ...]:
     """Bytes an extract; rates of reading again, and of a reprocess by processor and clock; and their ratio."""
-    again = medians([timed(lambda: [read_path(path) for path in paths]) for _ in range(REPEATS)])[0] / len(paths)
+    times = [timed(lambda: [read_path(path) for path in paths]) for _ in range(options.repeats)]
+    again = medians(times)[0] / len(paths)
     extracts = {path.name: read_extract(path) for path in paths}
     with tempfile.TemporaryDirectory() as name, opened_catalog(Path(name), options.postgresql) as catalog:
         storage = open_storage((Path(name) / "storage").as_uri())
@@ -190,7 +192,7 @@ def measure(paths: Sequence[Path], options: argparse.Namespace) -> tuple[float, 
         sizes = fill(catalog, storage, extracts, options.distributions)
         results: list[Reprocessed] = []
         times = []
-        for _ in range(REPEATS):
+        for _ in range(options.repeats):
             age(catalog, options.changed)
             with no_requests():
                 times.append(timed(lambda: results.append(run(catalog, storage, options.processes))))
@@ -207,6 +209,7 @@ def main() -> None:
     parser.add_argument("--distributions", type=int, default=5_000)
     parser.add_argument("--changed", type=int, default=10, help="per cent of the records that change")
     parser.add_argument("--processes", type=int, default=1, help="reader processes")
+    parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--postgresql", action="store_true", help="the catalog is on PostgreSQL, not on SQLite")
     options = parser.parse_args()
     wheels = sorted(options.folder.glob("*/*.whl"))

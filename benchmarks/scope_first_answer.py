@@ -5,8 +5,13 @@ package index on this machine, and follows the requirements with a scope: catalo
 is the same with a full crawl of that index.
 
     python -m benchmarks.scope_first_answer
+    python -m benchmarks.scope_first_answer --files FOLDER --roots REQUIREMENT ... --modules MODULE ...
+
+The second form downloads nothing: it serves the wheels in FOLDER, and follows these requirements until it has looked up
+these modules.
 """
 
+import argparse
 import json
 import os
 import shutil
@@ -15,6 +20,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -56,9 +62,16 @@ MODULES = ("starlette.routing", "markupsafe", "h11", "pydantic_core", "flask")
 
 
 def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--files", type=Path)
+    parser.add_argument("--roots", nargs="+", default=ROOTS)
+    parser.add_argument("--modules", nargs="+", default=MODULES)
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        files = _download(Path(folder) / "files")
-        rows = [_measured(Path(folder), files, name) for name in ("full crawl", "scope")]
+        files = sorted(options.files.glob("*.whl")) if options.files else _download(Path(folder) / "files")
+        rows = [
+            _measured(Path(folder), files, name, options.roots, options.modules) for name in ("full crawl", "scope")
+        ]
     table = Table("", "projects", "files", "requests", "lists of projects", "seconds to the first answer", "ratio")
     for name, found in rows:
         ratio = found["seconds"] / rows[0][1]["seconds"]
@@ -83,7 +96,9 @@ def _download(folder: Path) -> list[Path]:
     return sorted(folder.glob("*/*.whl"))
 
 
-def _measured(folder: Path, files: list[Path], name: str) -> tuple[str, dict[str, float]]:
+def _measured(
+    folder: Path, files: list[Path], name: str, roots: Sequence[str], modules: Sequence[str]
+) -> tuple[str, dict[str, float]]:
     index, home = folder / name / "index", folder / name / "home"
     history = History(index)
     for path in files:
@@ -94,7 +109,7 @@ def _measured(folder: Path, files: list[Path], name: str) -> tuple[str, dict[str
         path = request.url.path
         requested["list" if path == "/simple/" else "file" if "/files/" in path else "other"] += 1
 
-    (requirements := folder / "requirements.txt").write_text("\n".join(ROOTS))
+    (requirements := folder / "requirements.txt").write_text("\n".join(roots))
     with running(index, faults=count) as url:
         run = _Commands(url, home)
         started = time.monotonic()
@@ -105,7 +120,7 @@ def _measured(folder: Path, files: list[Path], name: str) -> tuple[str, dict[str
             run("crawl", "full")
         run("dump", "full")
         run("leveldb", "update")
-        answers = [run("lookup", "module", module, "--json") for module in MODULES]
+        answers = [run("lookup", "module", module, "--json") for module in modules]
         seconds = time.monotonic() - started
         live = json.loads(run("files", "--json"))
     assert all(json.loads(answer) for answer in answers), answers

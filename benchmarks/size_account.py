@@ -8,7 +8,8 @@ there before the year begins, so they fill up as in a catalog that lives. Ranges
 each change has a visit of its own at every scale. After each week of the year `prune` runs with the default settings,
 and a vacuum. At the end each project is folded once, which leaves the checkpoints that visits would have made.
 
-FOLDER gets the figures in account.json; the second form prints them, multiplied up to the size of PyPI.
+FOLDER gets the figures in account.json, and they are printed, multiplied up to the size of PyPI. The second form
+prints those of several folders.
 """
 
 import argparse
@@ -252,6 +253,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         parser.error("name a scale and a folder")
     else:
         take_account(options.scale, options.folder.resolve())
+        print_account([options.folder])
 
 
 if __name__ == "__main__":

@@ -1,12 +1,12 @@
 """Trains the dictionary that extracts are compressed with, on the real distributions of benchmarks/corpora.
 
-    python -m benchmarks.train_extract_dictionary ID [FOLDER]
+    python -m benchmarks.train_extract_dictionary ID [FOLDER] [--to DICTIONARIES]
 
-Writes pypi_assets/distributions/dictionaries/ID.zdict. A dictionary that extracts have been stored with is needed for
-ever: a better one gets the next ID, and DICTIONARY_ID in distributions/extract.py is set to it. Prose, people's
-names, programs and addresses are not trained on: none of it has a place in this repository. Prints how large the
-extracts of each kind are without a dictionary, with this one, and with one trained on the other half of the projects,
-which is what can be expected of distributions that it has never seen.
+Writes ID.zdict, into pypi_assets/distributions/dictionaries without `--to`. A dictionary that extracts have been
+stored with is needed for ever: a better one gets the next ID, and DICTIONARY_ID in
+distributions/extract.py is set to it. Prose, people's names, programs and addresses are not trained on: none of it has
+a place in this repository. Prints how large the extracts of each kind are without a dictionary, with this one, and with
+one trained on the other half of the projects, which is what can be expected of distributions that it has never seen.
 """
 
 import argparse
@@ -80,6 +80,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("id", type=int)
     parser.add_argument("folder", type=Path, nargs="?", default=FOLDER, help="see benchmarks/corpora/download.py")
+    parser.add_argument("--to", type=Path, default=DICTIONARIES, help="the folder of the dictionary")
     options = parser.parse_args()
     kinds = {
         "wheels of closure": read_extracts(sorted(options.folder.glob("closure/*.whl"))),
@@ -88,7 +89,7 @@ def main() -> None:
     }
     everything = {path: extract for found in kinds.values() for path, extract in found.items()}
     dictionary = train(everything.values(), options.id)
-    target = DICTIONARIES / f"{options.id}.zdict"
+    target = options.to / f"{options.id}.zdict"
     target.parent.mkdir(exist_ok=True)
     target.write_bytes(dictionary.as_bytes())
     one, other = halves(everything)

@@ -51,7 +51,8 @@ def main() -> None:
         modules += installed
         for problem in problems:
             print(f"{wheel.name}: {problem}")
-    print(f"{equal} of {len(wheels)} wheels provide exactly the modules read from them ({modules} modules installed)")
+    print("\n| wheels | modules installed | wheels that provide exactly the modules read from them |\n|---|---|---|")
+    print(f"| {len(wheels):,} | {modules:,} | {equal:,} |")
     sys.exit(equal < len(wheels))
 
 

