@@ -6,6 +6,7 @@ It reads only the catalogs. With the names of all indexes in order of their skel
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from enum import StrEnum
 from heapq import merge
 from itertools import chain, groupby, islice
 from operator import itemgetter
@@ -90,6 +91,30 @@ def require_indexes() -> tuple[IndexTable, ...]:
     return indexes.tables
 
 
+class HadFirst(StrEnum):
+    """Whether an index had a name before the other indexes that have it."""
+
+    YES = "yes"
+    NO = "no"
+    UNKNOWN = "unknown"
+
+
+def had_first(times: Sequence[float | None]) -> list[HadFirst]:
+    """Return for each of these times (unix seconds, None: not known) whether it is before all the others.
+
+    Events have whole seconds and uploads have fractions, so only whole seconds are compared: nothing is known of the
+    order within one second.
+
+    >>> [one.value for one in had_first([1767225600.9, 1767225600.0, 1767225601.0])]
+    ['unknown', 'unknown', 'no']
+    """
+    seconds = [None if time is None else int(time) for time in times]
+    earliest = min((second for second in seconds if second is not None), default=None)
+    if None not in seconds and seconds.count(earliest) == 1:
+        return [HadFirst.YES if second == earliest else HadFirst.NO for second in seconds]
+    return [HadFirst.UNKNOWN if second in {None, earliest} else HadFirst.NO for second in seconds]
+
+
 @dataclass(frozen=True, slots=True)
 class Offer:
     """A project of one index. `newest` is what an installer takes that sees this index alone; None: nothing."""
@@ -114,6 +139,11 @@ class Confusion:
     pip_indexes: tuple[str, ...] = ()
     uv: str | None = None
     uv_index: str | None = None
+
+    @property
+    def had_first(self) -> list[HadFirst]:
+        """Whether each of the offers was there before the others, in their order."""
+        return had_first([offer.project.since for offer in self.offers])
 
 
 def installed_version(releases: Mapping[str, bool]) -> str | None:
@@ -238,13 +268,28 @@ def _has(releases: Mapping[str, bool], wanted: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class PublicName:
-    """A name of a private index that a public one has too. `is_new`: the private one had it first, or at the same time;
-    None: it is not known who did.
+    """A name of a private index that a public one has too.
+
+    `private_had_first` is unknown if a time is, or if both indexes have had the name since the same second: then
+    `is_same_second`.
     """
 
     private: Offer
     public: Offer
-    is_new: bool | None
+
+    @property
+    def private_had_first(self) -> HadFirst:
+        return had_first([self.private.project.since, self.public.project.since])[0]
+
+    @property
+    def is_same_second(self) -> bool:
+        times = self.private.project.since, self.public.project.since
+        return self.private_had_first is HadFirst.UNKNOWN and None not in times
+
+    @property
+    def may_be_new(self) -> bool:
+        """Whether the public index may have the name only after the private one, as far as times are known."""
+        return self.private_had_first is HadFirst.YES or self.is_same_second
 
 
 def public_names(
@@ -266,9 +311,4 @@ def _shared(private: OpenIndex, public: OpenIndex, names: Sequence[str]) -> Iter
         known = sorted(project_ids(connection, names))
     own = {offer.project.normalized: offer for offer in _offered(private, known)}
     for offer in _offered(public, sorted(own)):
-        mine = own[offer.project.normalized]
-        yield PublicName(mine, offer, _is_later(offer.project.since, mine.project.since))
-
-
-def _is_later(public: float | None, private: float | None) -> bool | None:
-    return None if public is None or private is None else public >= private
+        yield PublicName(own[offer.project.normalized], offer)

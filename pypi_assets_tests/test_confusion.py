@@ -18,8 +18,10 @@ from pypi_assets.confusion import (
     ALIKE,
     SAME,
     Confusion,
+    HadFirst,
     OpenIndex,
     confusions,
+    had_first,
     installed_version,
     open_indexes,
     public_names,
@@ -161,19 +163,50 @@ def test_many_names_are_found_as_by_pairs(smalls: list[SmallCatalog]) -> None:
     assert pairs
 
 
-def test_a_private_name_is_newly_public_where_the_private_index_had_it_first(smalls: list[SmallCatalog]) -> None:
+def test_had_first_compares_whole_seconds_and_unknown_times_decide_nothing() -> None:
+    yes, no, unknown = HadFirst.YES, HadFirst.NO, HadFirst.UNKNOWN
+    for times, expected in {
+        (): [],
+        (1.0,): [yes],
+        (1.0, 2.0): [yes, no],
+        (2.0, 1.9): [no, yes],
+        (1.9, 1.0): [unknown, unknown],
+        (1.0, 1.0): [unknown, unknown],
+        (1.9, 1.0, 2.0): [unknown, unknown, no],
+        (3.0, 3.0, 2.0): [no, no, yes],
+        (None, 1.0): [unknown, unknown],
+        (None, 1.0, 2.0): [unknown, unknown, no],
+        (None, None): [unknown, unknown],
+    }.items():
+        assert had_first(times) == expected, times
+
+
+def test_a_name_that_is_public_too_is_new_if_the_private_index_had_it_first_or_in_the_same_second(
+    smalls: list[SmallCatalog],
+) -> None:
     company, public, _ = smalls
-    fill(company, [("acme", "1.0"), ("fork", "1.0"), ("fine", "1.0"), ("own", "1.0")])
-    fill(public, [("fork", "1.0"), ("acme", "1.0"), ("fine", "1.0"), ("acm3", "1.0")])
-    _uploaded(company, "acme-1.0.tar.gz", "2026-01-01T00:00:00Z")
-    _uploaded(public, "acme-1.0.tar.gz", "2026-01-02T00:00:00Z")
-    _uploaded(company, "fork-1.0.tar.gz", "2026-01-02T00:00:00Z")
-    _uploaded(public, "fork-1.0.tar.gz", "2020-01-01T00:00:00Z")
-    _uploaded(public, "fine-1.0.tar.gz", None)
+    names = ["acme", "fork", "fine", "tie", "own"]
+    fill(company, [(name, "1.0") for name in names])
+    fill(public, [(name, "1.0") for name in ("fork", "acme", "fine", "tie", "acm3")])
+    uploads = {
+        "acme": ("2026-01-01T00:00:00.900000Z", "2026-01-01T00:00:01Z"),
+        "fork": ("2026-01-01T00:00:01Z", "2026-01-01T00:00:00.900000Z"),
+        "tie": ("2026-01-01T00:00:00.900000Z", "2026-01-01T00:00:00Z"),
+        "fine": ("2026-01-01T00:00:00Z", None),
+    }
+    for name, times in uploads.items():
+        for small, at in zip((company, public), times, strict=True):
+            _uploaded(small, f"{name}-1.0.tar.gz", at)
     private, publics = index("company", company, is_private=True), [index("public", public)]
-    found = {one.public.project.normalized: one.is_new for one in public_names(private, publics)}
-    assert found == {"acme": True, "fork": False, "fine": None}
-    assert {one.public.project.normalized for one in public_names(private, publics, ["Acme", "fine"])} == {"fork"}
+    found = {one.public.project.normalized: one for one in public_names(private, publics)}
+    assert {name: (one.private_had_first, one.is_same_second, one.may_be_new) for name, one in found.items()} == {
+        "acme": (HadFirst.YES, False, True),
+        "fork": (HadFirst.NO, False, False),
+        "tie": (HadFirst.UNKNOWN, True, True),
+        "fine": (HadFirst.UNKNOWN, False, False),
+    }
+    accepted = ["Acme", "fine", "tie"]
+    assert {one.public.project.normalized for one in public_names(private, publics, accepted)} == {"fork"}
 
 
 def _uploaded(small: SmallCatalog, filename: str, at: str | None) -> None:

@@ -11,7 +11,7 @@ from pypi_assets.terminal import Output, counted, print_json_rows, print_message
 if TYPE_CHECKING:
     from pypi_assets.confusion import Confusion, OpenIndexes
 
-_COLUMNS = ("kind", "name", "index", "newest", "since", "since_serial", "taken_by")
+_COLUMNS = ("kind", "name", "index", "newest", "since", "since_serial", "first", "taken_by")
 
 
 @command("confusion", "--json")
@@ -19,7 +19,8 @@ _COLUMNS = ("kind", "name", "index", "newest", "since", "since_serial", "taken_b
 def confusion_command(output: Output) -> None:
     """Show names that several indexes have, or that look alike.
 
-    Of each name: since when each index has it, and whose version pip and uv would take. It reads only the catalogs.
+    Of each name: since when each index has it, whether it had it first (yes, no, or unknown: a time is not known, or
+    several have it since the same second), and whose version pip and uv would take. It reads only the catalogs.
     With --index NAME: only what concerns this index.
     """
     from pypi_assets.confusion import confusions, open_indexes, require_indexes
@@ -64,8 +65,9 @@ def _as_json(found: "Confusion") -> dict[str, Any]:
                 "newest": offer.newest,
                 "since_serial": offer.project.since_serial,
                 "since": utc_time(offer.project.since),
+                "first": first.value,
             }
-            for offer in found.offers
+            for offer, first in zip(found.offers, found.had_first, strict=True)
         ],
         "pip": found.pip,
         "pip_indexes": list(found.pip_indexes),
@@ -81,7 +83,7 @@ def _print_rows(found: Iterable["Confusion"], output: Output) -> int:
 def _rows(all_found: Iterable["Confusion"]) -> Iterator[tuple[object, ...]]:
     """A row for each offer."""
     for found in all_found:
-        for offer in found.offers:
+        for offer, first in zip(found.offers, found.had_first, strict=True):
             taken_by = [
                 *(["pip"] if offer.index in found.pip_indexes else []),
                 *(["uv"] if offer.index == found.uv_index else []),
@@ -93,5 +95,6 @@ def _rows(all_found: Iterable["Confusion"]) -> Iterator[tuple[object, ...]]:
                 offer.newest,
                 utc_time(offer.project.since),
                 offer.project.since_serial,
+                first.value,
                 taken_by,
             )

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import dagster as dg
 
 from pypi_assets.catalog.reports.answerable_serials import answerable_serial
-from pypi_assets.confusion import OpenIndex, PublicName, open_indexes, public_names, require_indexes
+from pypi_assets.confusion import HadFirst, OpenIndex, PublicName, open_indexes, public_names, require_indexes
 from pypi_assets.defs.check_results import check_result
 from pypi_assets.defs.expected_errors import expected_errors_as_failures
 from pypi_assets.defs.policy import NOTICE_OF
@@ -21,8 +21,9 @@ _MOST_NAMES = 10
 @dg.asset_check(asset="changed_distribution_data", additional_deps=["crawled_distribution_data"])
 def no_name_became_public(settings: SettingsResource, catalog: CatalogResource) -> dg.AssetCheckResult:
     """No name of this private index is newly on a public one, where others could upload files that installers take in
-    place of yours. Fails where the private index had the name first. Warns where it is not known who had it first, or
-    where a public index could not be compared. `also_public` in the file of indexes has names that are fine.
+    place of yours. Fails if the private index had the name first, or if both have had it since the same second. Warns
+    if a time is not known, or if a public index could not be compared. `also_public` in the file of indexes has names
+    that are fine.
     """
     with expected_errors_as_failures():
         tables = require_indexes()
@@ -30,8 +31,13 @@ def no_name_became_public(settings: SettingsResource, catalog: CatalogResource) 
         private = OpenIndex(table.name, True, catalog.get(), answerable_serial(catalog.get()))
         with open_indexes(one for one in tables if not one.is_private) as publics:
             found = list(public_names(private, publics.opened, table.also_public))
-    new, unknown = ([one for one in found if one.is_new is wanted] for wanted in (True, None))
-    texts = _texts("this index had it first", new) + _texts("it is not known who had it first", unknown)
+    first = [one for one in found if one.private_had_first is HadFirst.YES]
+    same_second = [one for one in found if one.is_same_second]
+    unknown = [one for one in found if one.private_had_first is HadFirst.UNKNOWN and not one.is_same_second]
+    new = [one for one in found if one.may_be_new]
+    texts = _texts("this index had it first", first)
+    texts += _texts("both indexes have it since that second, so it is unknown which had it first", same_second)
+    texts += _texts("it is unknown which index had it first", unknown)
     texts += [f"{name} was not compared: {problem}" for name, problem in publics.problems.items()]
     partly = [
         f"of {one.name}, only the {one.followed} followed projects were compared"
@@ -43,7 +49,8 @@ def no_name_became_public(settings: SettingsResource, catalog: CatalogResource) 
         severity=dg.AssetCheckSeverity.ERROR if new else dg.AssetCheckSeverity.WARN,
         description="; ".join((texts or ["no name has come to be on a public index after it was here"]) + partly),
         metadata={
-            "new": len(new),
+            "new": len(first),
+            "same_second": len(same_second),
             "unknown": len(unknown),
             "public_first": len(found) - len(new) - len(unknown),
             "public_indexes": len(publics.opened),
@@ -65,7 +72,7 @@ def _name(one: PublicName) -> str:
 
 
 def _date(since: float | None) -> str:
-    return "an unknown time" if since is None else datetime.fromtimestamp(since, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    return "an unknown time" if since is None else datetime.fromtimestamp(since, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 confusion_job = dg.define_asset_job(

@@ -4,6 +4,7 @@ import csv
 import io
 from collections.abc import Iterator
 from contextlib import closing
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,8 @@ from pypi_assets.catalog.database import open_catalog
 from pypi_assets.catalog.tables import catalog_state
 from pypi_assets_tests.cli.commands import Commands
 from pypi_assets_tests.served_index import served_index
+
+FIRST = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 
 @pytest.fixture
@@ -25,20 +28,22 @@ def indexes(commands: Commands, monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
             f'[company]\nurl = "{company.url}"\nprivate = true\n[public]\nurl = "{public.url}"\ndefault = true\n'
         )
         monkeypatch.setenv("PYPI_ASSETS_INDEXES", str(path))
-        company.wheel("acme-tools", "1.0")
-        company.wheel("pillow", "1.0")
-        public.wheel("acme_tools", "99.0")
-        public.wheel("pi1low", "1.0")
-        public.wheel("other", "1.0")
+        company.wheel("acme-tools", "1.0", at=FIRST)
+        company.wheel("pillow", "1.0", at=FIRST)
+        company.wheel("zebra", "1.0", at=FIRST)
+        public.wheel("zebra", "1.0", at=FIRST + timedelta(microseconds=1))
+        public.wheel("acme_tools", "99.0", at=FIRST + timedelta(seconds=1))
+        public.wheel("pi1low", "1.0", at=FIRST + timedelta(seconds=1))
+        public.wheel("other", "1.0", at=FIRST + timedelta(seconds=1))
         for name in ("company", "public"):
             commands.done("crawl", "full", "--index", name)
         yield path
 
 
 def test_names_are_shown_with_what_each_installer_takes(commands: Commands, indexes: Path) -> None:
-    same, alike = commands.json("confusion")
+    same, alike, tie = commands.json("confusion")
     assert list(same) == ["kind", "names", "indexes", "pip", "pip_indexes", "uv", "uv_index"]
-    fields = ["index", "private", "name", "normalized", "newest", "since_serial", "since"]
+    fields = ["index", "private", "name", "normalized", "newest", "since_serial", "since", "first"]
     assert [list(one) for one in same["indexes"]] == [fields, fields]
     assert (same["kind"], same["names"], same["pip"], same["pip_indexes"], same["uv"], same["uv_index"]) == (
         "same",
@@ -48,18 +53,25 @@ def test_names_are_shown_with_what_each_installer_takes(commands: Commands, inde
         "1.0",
         "company",
     )
-    assert [(one["index"], one["private"], one["newest"]) for one in same["indexes"]] == [
-        ("company", True, "1.0"),
-        ("public", False, "99.0"),
+    assert [(one["index"], one["private"], one["newest"], one["since"]) for one in same["indexes"]] == [
+        ("company", True, "1.0", "2026-01-02T03:04:05Z"),
+        ("public", False, "99.0", "2026-01-02T03:04:06Z"),
     ]
-    assert all(one["since"].startswith("20") and one["since_serial"] > 0 for one in same["indexes"])
+    assert all(one["since_serial"] > 0 for one in same["indexes"])
+    assert [[one["first"] for one in found["indexes"]] for found in (same, alike, tie)] == [
+        ["yes", "no"],
+        ["yes", "no"],
+        ["unknown", "unknown"],
+    ]
     assert (alike["kind"], alike["names"], alike["pip"]) == ("alike", ["pi1low", "pillow"], None)
     rows = list(csv.DictReader(io.StringIO(commands.done("confusion", "--csv", "--header").stdout)))
-    assert [(row["kind"], row["name"], row["index"], row["taken_by"]) for row in rows] == [
-        ("same", "acme-tools", "company", '["uv"]'),
-        ("same", "acme_tools", "public", '["pip"]'),
-        ("alike", "pillow", "company", ""),
-        ("alike", "pi1low", "public", ""),
+    assert [(row["kind"], row["name"], row["index"], row["first"], row["taken_by"]) for row in rows] == [
+        ("same", "acme-tools", "company", "yes", '["uv"]'),
+        ("same", "acme_tools", "public", "no", '["pip"]'),
+        ("alike", "pillow", "company", "yes", ""),
+        ("alike", "pi1low", "public", "no", ""),
+        ("same", "zebra", "company", "unknown", '["pip", "uv"]'),
+        ("same", "zebra", "public", "unknown", '["pip"]'),
     ]
 
 
@@ -67,7 +79,7 @@ def test_what_cannot_be_compared_is_named_and_fails_the_command(commands: Comman
     indexes.write_text(indexes.read_text() + '[third]\nurl = "http://127.0.0.1:9/simple/"\nprivate = true\n')
     result = commands.run("confusion")
     assert result.exit_code == 1
-    assert len(result.stdout.splitlines()) == 4
+    assert len(result.stdout.splitlines()) == 6
     assert "third: not compared: there is no catalog in" in result.stderr
     assert commands.run("confusion", "--index", "third").stdout == ""
 

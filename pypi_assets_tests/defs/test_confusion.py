@@ -1,5 +1,6 @@
 """A name of a private index that others put on a public one fails a check, and a notice is sent of each such name."""
 
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import dagster as dg
@@ -18,6 +19,8 @@ from pypi_assets_tests.served_index import served_index, shared_readers
 
 COMPANY = Naming("company")
 CHECK = dg.AssetCheckKey(dg.AssetKey(["company", "changed_distribution_data"]), "no_name_became_public")
+
+AT = datetime(2026, 1, 2, 3, 4, 5, 500_000, tzinfo=UTC)
 
 
 def opened(name: str) -> tuple[Settings, Resources]:
@@ -55,9 +58,9 @@ def test_a_name_that_is_newly_public_fails_the_check_and_each_is_reported_once(
         monkeypatch.setenv("PYPI_ASSETS_HOME", str(tmp_path / "home"))
         monkeypatch.setenv("PYPI_ASSETS_INDEXES", str(file))
         monkeypatch.setenv("PYPI_ASSETS_NOTIFY_URLS", url)
-        for name in ("acme-tools", "acme-web", "shared"):
-            company.wheel(name, "1.0")
-        public.wheel("unrelated", "1.0")
+        for name in ("acme-tools", "acme-web", "fork", "shared"):
+            company.wheel(name, "1.0", at=AT)
+        public.wheel("unrelated", "1.0", at=AT - timedelta(seconds=2))
         (_, of_public), (settings, of_company) = opened("public"), opened("company")
         defs = build_defs(settings, COMPANY, is_private=True, catalog=of_company.catalog.get())
 
@@ -84,24 +87,33 @@ def test_a_name_that_is_newly_public_fails_the_check_and_each_is_reported_once(
         cursor = tick(None)
         assert received == []
 
-        public.wheel("Acme.Tools", "99.0")
-        public.wheel("shared", "99.0")
+        public.wheel("fork", "1.0", at=AT - timedelta(seconds=1))
+        crawl_incremental(of_public.crawler.get())
+        found = check()
+        assert found.passed
+        assert (found.metadata["new"].value, found.metadata["public_first"].value) == (0, 1)
+
+        public.wheel("acme-web", "99.0", at=AT)
         crawl_incremental(of_public.crawler.get())
         found = check()
         assert (found.passed, found.severity) == (False, dg.AssetCheckSeverity.ERROR)
-        assert (found.description or "").startswith("acme-tools is on public since 20")
-        assert found.metadata["new"].value == 1
+        assert (found.description or "").startswith("acme-web is on public since 2026-01-02 03:04:05 UTC")
+        assert [found.metadata[name].value for name in ("new", "same_second", "unknown")] == [0, 1, 0]
         for _ in range(2):
             cursor = tick(cursor)
             [notice] = received
         assert notice["title"] == "pypi-assets: the check company__no_name_became_public fails"
-        assert "acme-tools" in notice["message"]
+        assert "acme-web" in notice["message"]
 
-        public.wheel("acme-web", "99.0")
+        public.wheel("Acme.Tools", "99.0", at=AT + timedelta(seconds=1))
+        public.wheel("shared", "99.0", at=AT + timedelta(seconds=1))
         crawl_incremental(of_public.crawler.get())
-        assert check().metadata["new"].value == 2
+        found = check()
+        assert (found.passed, found.severity) == (False, dg.AssetCheckSeverity.ERROR)
+        assert (found.description or "").startswith("acme-tools is on public since 2026-01-02 03:04:06 UTC")
+        assert [found.metadata[name].value for name in ("new", "same_second", "unknown")] == [1, 1, 0]
         tick(tick(cursor))
         assert len(received) == 2
-        assert "acme-web" in received[1]["message"]
+        assert "acme-tools" in received[1]["message"]
         of_public.close()
         of_company.close()
