@@ -4,14 +4,13 @@ import json
 import shutil
 import subprocess
 import sys
-import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import orjson
 import pytest
-from confluent_kafka import Consumer, Message
+from confluent_kafka import OFFSET_BEGINNING, Consumer, Message, TopicPartition
 
 from pypi_assets.catalog.database import Catalog, open_catalog
 from pypi_assets.catalog.publications.journal_consumers import find_consumer, move_consumer
@@ -74,25 +73,23 @@ def publisher(catalog: Catalog, journal: Journal, brokers: str, prefix: str) -> 
     return KafkaPublisher(catalog, journal, open_producer(brokers, {"log_level": "0"}), prefix)
 
 
-def received(brokers: str, prefix: str, at_least: int) -> list[Message]:
-    """The messages of all three topics, those of a partition in order."""
-    reader = Consumer(
-        {
-            "bootstrap.servers": brokers,
-            "group.id": f"{prefix}-{time.time_ns()}",
-            "auto.offset.reset": "earliest",
-            "topic.metadata.refresh.interval.ms": 200,
-            "log_level": 0,
-        }
-    )
-    reader.subscribe([topic_of(prefix, stream) for stream in Stream])
+def received(brokers: str, prefix: str) -> list[Message]:
+    """Return all messages of the three topics, those of each partition in order."""
+    reader = Consumer({"bootstrap.servers": brokers, "group.id": prefix, "enable.auto.commit": False, "log_level": 0})
+    topics = reader.list_topics(timeout=30).topics
+    partitions = [
+        TopicPartition(topic, partition, OFFSET_BEGINNING)
+        for topic in (topic_of(prefix, stream) for stream in Stream)
+        for partition in topics[topic].partitions
+    ]
+    ends = [reader.get_watermark_offsets(one, timeout=30)[1] for one in partitions]
+    reader.assign(partitions)
     found: list[Message] = []
-    deadline, last = time.monotonic() + 60, time.monotonic()
-    while time.monotonic() < deadline and (len(found) < at_least or time.monotonic() - last < 1.0):
-        for message in reader.consume(500, timeout=0.2):
-            assert message.error() is None
-            found.append(message)
-            last = time.monotonic()
+    while len(found) < sum(ends):
+        messages = reader.consume(sum(ends) - len(found), timeout=30)
+        assert messages, f"{len(found)} of {sum(ends)} messages came"
+        assert [one.error() for one in messages if one.error() is not None] == []
+        found += messages
     reader.close()
     return found
 
@@ -106,7 +103,7 @@ def test_each_record_is_a_message_of_its_stream_keyed_by_project(catalog: Catalo
     journal, prefix = made_journal(storage), "each"
     lines = lines_of(journal)
     assert publisher(catalog, journal, brokers, prefix).publish() == len(lines)
-    messages = received(brokers, prefix, len(lines))
+    messages = received(brokers, prefix)
     assert sorted(one.value() for one in messages) == sorted(lines)
     partitions = defaultdict(set)
     by_project = defaultdict(list)
@@ -160,35 +157,72 @@ from pypi_assets.journal import kafka
 from pypi_assets.journal.reading import Journal
 from pypi_assets.storage.store import open_storage
 
-database, storage, brokers, prefix = sys.argv[1:]
-kafka.STORE_EVERY_S = 0.01
+database, storage, brokers, prefix, moment, count = sys.argv[1:]
+kafka.STORE_EVERY_S = 50  # messages: they are its clock
+
+class HeldPublisher(kafka.KafkaPublisher):
+    sent = 0
+
+    def hold(self, reached, at):
+        if reached == moment and at >= int(count):
+            print(self._reached, flush=True)
+            sys.stdin.read()  # until it is killed
+
+    def _produce(self, cursor, line):
+        super()._produce(cursor, line)
+        self.sent += 1
+        self.hold("sent", self.sent)
+        while len(self._waiting) > 20:  # so that no more than this is sent before what is acknowledged is noticed
+            self._settle(0.1)
+
+    def _store(self):
+        self.hold("acknowledged", self.acknowledged)
+        super()._store()
+        self.hold("stored", self.acknowledged)
+
 producer = kafka.open_producer(brokers, {"linger.ms": "1", "batch.num.messages": "20", "log_level": "0"})
-one = kafka.KafkaPublisher(open_catalog(database), Journal(open_storage(storage)), producer, prefix)
-one.progress = lambda count: print(count, flush=True)
-one.publish()
+publisher = HeldPublisher(open_catalog(database), Journal(open_storage(storage)), producer, prefix)
+publisher.clock = lambda: publisher.acknowledged
+publisher.publish()
 """
 
 
 def test_killed_at_any_moment_it_repeats_and_never_loses(catalog: Catalog, storage: Storage, brokers: str):
     journal, prefix = made_journal(storage, 600), "killed"
     lines = lines_of(journal)
-    reached = [0]
-    for at_least in (1, 200):
-        command = [sys.executable, "-c", _PROGRAM, str(catalog.engine.url), storage.url, brokers, prefix]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-            assert process.stdout is not None
-            for line in process.stdout:
-                if int(line) >= at_least:
-                    break
-            process.kill()
+
+    def stored() -> str | None:
         with catalog.read() as connection:
             known = find_consumer(connection, CONSUMER)
-        reached.append(0 if known is None else known.serial)
-    assert reached == sorted(reached)
-    assert 0 < reached[-1] < 600
+        return None if known is None else known.cursor
+
+    def killed(moment: str, count: int) -> str:
+        """Kill a publisher at this moment with so many messages; return the place up to which it had noticed them."""
+        command = [sys.executable, "-c", _PROGRAM, str(catalog.engine.url), storage.url, brokers, prefix]
+        with subprocess.Popen(
+            [*command, moment, str(count)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        ) as process:
+            assert process.stdout is not None
+            reached = process.stdout.readline().strip()
+            process.kill()
+        return reached
+
+    reached = Cursor.parse(killed("acknowledged", 1))
+    assert Cursor.of(orjson.loads(lines[0])) <= reached
+    assert stored() is None
+    assert killed("stored", 200) == stored()
+    first = Cursor.parse(stored() or "")
+    assert Cursor.of(orjson.loads(lines[199])) <= first < Cursor.of(orjson.loads(lines[280]))
+    reached = Cursor.parse(killed("acknowledged", 200))
+    second = Cursor.parse(stored() or "")
+    assert first < second < reached < Cursor.of(orjson.loads(lines[560]))
+    killed("sent", 100)
+    assert second <= Cursor.parse(stored() or "") < Cursor.of(orjson.loads(lines[680]))
+
     publisher(catalog, journal, brokers, prefix).publish()
-    messages = received(brokers, prefix, len(lines))
+    messages = received(brokers, prefix)
     assert {one.value() for one in messages} == set(lines)
+    assert len(messages) > len(lines)
     first_seen = defaultdict(dict)
     for message in messages:
         first_seen[message.topic(), message.key()].setdefault(place(message))
