@@ -5,13 +5,13 @@ import os
 import signal
 import sqlite3
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import closing
 
 import pytest
 
 from pypi_assets_tests.cli.commands import Commands
+from pypi_assets_tests.following.followers import until
 from pypi_assets_tests.forked import COMMAND_LINE, ForkedProgram
 from pypi_assets_tests.journal.hook_receiver import SECRET, Receiver, receiving
 from pypi_assets_tests.served_index import ServedIndex
@@ -91,17 +91,19 @@ def test_letters_that_wait_and_dead_ones_are_listed_and_sent_again(
 
 
 def test_a_deliverer_that_is_killed_loses_nothing(commands: Commands, journal: ServedIndex, receiver: Receiver):
+    """It is killed while a letter is not answered yet, and once one was."""
     commands.done("journal", "deliver")
-    receiver.delay_s = 0.3
-    for number in (2, 3):
+    receiver.may_answer.clear()
+    for number, has_come in ((2, receiver.arrived), (3, receiver.deliveries)):
         started = ForkedProgram(COMMAND_LINE, "journal", "deliver", "--follow", stderr=subprocess.DEVNULL, strict=True)
         publish(commands, journal, f"{number}.0")
-        ends = time.monotonic() + 20
-        while not receiver.deliveries and time.monotonic() < ends:
-            time.sleep(0.02)
+        until(lambda expected=has_come: bool(expected), 120)
         os.kill(started.pid, signal.SIGKILL)
         started.wait()
+        receiver.may_answer.set()
+        until(lambda: len(receiver.deliveries) == len(receiver.arrived), 120)
         receiver.deliveries.clear()
+        receiver.arrived.clear()
         execute(commands, "DELETE FROM leases")  # as it ends after a minute
     commands.done("journal", "deliver")
     assert list(dict.fromkeys(files(receiver))) == ["2.0", "3.0"]
@@ -111,11 +113,9 @@ def test_it_follows_until_it_is_stopped(commands: Commands, journal: ServedIndex
     commands.done("journal", "deliver")
     started = ForkedProgram(COMMAND_LINE, "journal", "deliver", "--follow", stderr=subprocess.PIPE, strict=True)
     publish(commands, journal, "2.0")
-    ends = time.monotonic() + 30
-    while not files(receiver) and time.monotonic() < ends:
-        time.sleep(0.05)
+    until(lambda: bool(files(receiver)), 120)
     os.kill(started.pid, signal.SIGINT)
-    _, printed = started.communicate(timeout=30)
+    _, printed = started.communicate(timeout=60)
     assert started.returncode == 130
     assert "mine: 1 letter received" in printed
     assert files(receiver) == ["2.0"]

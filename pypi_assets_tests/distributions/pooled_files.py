@@ -1,7 +1,10 @@
-"""Wheels that tests give to readers, and readers that leave marks."""
+"""Wheels that tests give to readers, readers that leave marks, and readers whose stop is noticed at once."""
 
 import io
 import os
+import select
+import socket
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -26,3 +29,43 @@ def let_readers_leave_marks(monkeypatch: pytest.MonkeyPatch, folder: Path) -> No
     """Misbehaving readers that start from now on know `folder`, and may write there."""
     environment = reader_pool._environment()
     monkeypatch.setattr(reader_pool, "_environment", lambda: environment | {"MARKS_OF_READERS": str(folder)})
+
+
+class _AttentiveSocket(socket.socket):
+    """A channel to a reader: its time-out has passed as soon as a process of `started` is stopped."""
+
+    started: "list[subprocess.Popen[bytes]]"
+
+    def recv_into(self, *args, **options) -> int:  # type: ignore[no-untyped-def]
+        while not select.select([self], [], [], 0.01)[0]:
+            if any(map(_is_stopped, self.started)):
+                raise TimeoutError
+        return super().recv_into(*args, **options)
+
+
+def _is_stopped(process: "subprocess.Popen[bytes]") -> bool:
+    if process.returncode is not None:
+        return False
+    state = os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOHANG | os.WNOWAIT)
+    return state is not None and state.si_code == os.CLD_STOPPED
+
+
+def notice_stopped_readers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a reader that is stopped count as silent for too long at once, and no other one however busy the machine."""
+    started: list[subprocess.Popen[bytes]] = []
+    popen, socketpair = subprocess.Popen, socket.socketpair
+
+    class Recorded(popen):  # type: ignore[misc, valid-type]
+        def __init__(self, *args, **options) -> None:  # type: ignore[no-untyped-def]
+            super().__init__(*args, **options)
+            started.append(self)
+
+    def attentive_pair() -> tuple[socket.socket, socket.socket]:
+        ours, theirs = socketpair()
+        attentive = _AttentiveSocket(ours.family, ours.type, ours.proto, ours.detach())
+        attentive.started = started
+        return attentive, theirs
+
+    monkeypatch.setattr(subprocess, "Popen", Recorded)
+    monkeypatch.setattr(socket, "socketpair", attentive_pair)
+    monkeypatch.setattr(reader_pool, "GRACE_S", 300.0)

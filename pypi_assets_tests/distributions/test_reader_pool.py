@@ -26,7 +26,12 @@ from pypi_assets.distributions.record import AMBIGUOUS, DistributionRecord, Erro
 from pypi_assets.distributions.record_building import record_digest
 from pypi_assets.distributions.sources import FileSource, MismatchError
 from pypi_assets_tests.builders import core_metadata, make_egg, make_sdist, make_wheel, zip_bytes
-from pypi_assets_tests.distributions.pooled_files import far_wheel, let_readers_leave_marks, wheel
+from pypi_assets_tests.distributions.pooled_files import (
+    far_wheel,
+    let_readers_leave_marks,
+    notice_stopped_readers,
+    wheel,
+)
 
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="the kernel shows or enforces it on Linux alone")
 
@@ -67,18 +72,11 @@ def pool() -> Iterator[ReaderPool]:
 
 @pytest.fixture
 def faulty(monkeypatch: pytest.MonkeyPatch) -> Iterator[ReaderPool]:
-    """A pool whose readers misbehave as a file's name demands, and that is patient for 1.2 seconds only."""
+    """A pool whose readers misbehave as a file's name demands, and may take 0.1 seconds of processor time."""
     monkeypatch.setattr(reader_pool, "READER_PROGRAM", "pypi_assets_tests.distributions.misbehaving_reader")
-    monkeypatch.setattr(reader_pool, "GRACE_S", 1.0)
+    notice_stopped_readers(monkeypatch)
     with ReaderPool(Limits(seconds=0.1), size=1) as pool:
         yield pool
-
-
-@pytest.fixture
-def patient(monkeypatch: pytest.MonkeyPatch, faulty: ReaderPool) -> ReaderPool:
-    """The same with 0.1 seconds of processor time, and patience that outlasts them on a busy machine."""
-    monkeypatch.setattr(reader_pool, "GRACE_S", 120.0)
-    return faulty
 
 
 def distributions(folder: Path) -> list[Path]:
@@ -248,6 +246,18 @@ def test_a_misbehaving_reader_costs_one_record(
         assert (record.filename, record.error) == (name, None)
 
 
+def test_a_reader_that_is_silent_for_too_long_is_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, started: list["subprocess.Popen[bytes]"]
+) -> None:
+    monkeypatch.setattr(reader_pool, "READER_PROGRAM", "pypi_assets_tests.distributions.misbehaving_reader")
+    monkeypatch.setattr(reader_pool, "GRACE_S", 0.2)
+    with ReaderPool(Limits(seconds=0.1), size=1) as pool:
+        finished = pool.read(*wheel(tmp_path, "stop"))
+    assert finished.record.error == ReadError(ErrorKind.LIMIT_EXCEEDED, "reading takes more than 0.1 seconds")
+    assert finished.died
+    assert [process.returncode for process in started] == [-signal.SIGKILL]
+
+
 def test_of_many_extracts_only_those_that_kill_have_no_record(tmp_path: Path, faulty: ReaderPool) -> None:
     projects = ["exit", "exit", "demo", "raise", "demo", "excess", "demo", "demo", "exit"]
     content = finished_extract(tmp_path)
@@ -329,34 +339,34 @@ def test_the_signal_of_too_much_processor_time_is_a_limit(
 
 @pytest.mark.parametrize("fault", ["spin", "backtrack", "late_spin"])
 def test_the_kernel_ends_what_takes_too_much_processor_time(
-    tmp_path: Path, patient: ReaderPool, started: list["subprocess.Popen[bytes]"], fault: str
+    tmp_path: Path, faulty: ReaderPool, started: list["subprocess.Popen[bytes]"], fault: str
 ) -> None:
     """In C too, which never returns to the interpreter; and what took too long is not read again."""
     source, filename = wheel(tmp_path, fault)
-    finished = patient.read(source, filename)
+    finished = faulty.read(source, filename)
     assert finished.record.error == ReadError(ErrorKind.LIMIT_EXCEEDED, "reading takes more than 0.1 seconds")
     assert not finished.died
     assert started[0].wait() == -signal.SIGPROF
 
 
 def test_of_several_files_the_slow_one_is_read_alone_once(
-    tmp_path: Path, patient: ReaderPool, started: list["subprocess.Popen[bytes]"]
+    tmp_path: Path, faulty: ReaderPool, started: list["subprocess.Popen[bytes]"]
 ) -> None:
     filenames = [wheel(tmp_path, name)[1] for name in ("demo", "spin", "demo")]
     content = wheel(tmp_path)[0].getvalue()
     errors = [
-        each.record.error for each in patient.read_together([WholeFile(name, None, content) for name in filenames])
+        each.record.error for each in faulty.read_together([WholeFile(name, None, content) for name in filenames])
     ]
     assert errors == [None, ReadError(ErrorKind.LIMIT_EXCEEDED, "reading takes more than 0.1 seconds"), None]
     assert [process.poll() for process in started] == [-signal.SIGPROF, -signal.SIGPROF, None]
 
 
 def test_of_several_extracts_the_slow_one_fails_after_its_time(
-    tmp_path: Path, patient: ReaderPool, started: list["subprocess.Popen[bytes]"]
+    tmp_path: Path, faulty: ReaderPool, started: list["subprocess.Popen[bytes]"]
 ) -> None:
     content = finished_extract(tmp_path)
     names = ["demo-1.0.tar.gz", "spin-1.0.tar.gz", "demo-1.1.tar.gz"]
-    records = patient.judge([StoredExtract(name, None, content) for name in names])
+    records = faulty.judge([StoredExtract(name, None, content) for name in names])
     failure = ReaderFailure(ErrorKind.LIMIT_EXCEEDED, "reading takes more than 0.1 seconds")
     assert records.pop(1) == failure
     assert [record.filename for record in records if isinstance(record, DistributionRecord)] == [names[0], names[2]]
@@ -365,9 +375,9 @@ def test_of_several_extracts_the_slow_one_fails_after_its_time(
 
 @linux_only
 def test_a_reader_that_escapes_from_its_timer_is_ended_by_the_time_that_the_kernel_counts(
-    tmp_path: Path, patient: ReaderPool, started: list["subprocess.Popen[bytes]"]
+    tmp_path: Path, faulty: ReaderPool, started: list["subprocess.Popen[bytes]"]
 ) -> None:
-    finished = patient.read(far_wheel("request")[0], far_wheel("request")[1])
+    finished = faulty.read(far_wheel("request")[0], far_wheel("request")[1])
     assert finished.record.error == ReadError(ErrorKind.LIMIT_EXCEEDED, "reading takes more than 0.1 seconds")
     assert not finished.died
     assert started[0].wait() == -signal.SIGKILL

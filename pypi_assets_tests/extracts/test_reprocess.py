@@ -24,6 +24,7 @@ from pypi_assets.dumps.dump_format import as_dumped
 from pypi_assets.extracts import reprocess as reprocessing
 from pypi_assets.extracts.packs import PackError, pack_path
 from pypi_assets.extracts.reprocess import Reprocessed, reprocess, stored_records
+from pypi_assets_tests.distributions.pooled_files import notice_stopped_readers
 from pypi_assets_tests.served_index import ServedIndex, shared_readers
 
 DATA = distribution_data.c
@@ -238,7 +239,7 @@ def test_where_the_reader_fails_the_record_stays(
     before = content(catalog)
     with monkeypatch.context() as patch:
         patch.setattr(reader_pool, "READER_PROGRAM", "pypi_assets_tests.distributions.misbehaving_reader")
-        patch.setattr(reader_pool, "GRACE_S", 0.5)
+        notice_stopped_readers(patch)
         with ReaderPool(Limits(seconds=0.1), size=1) as readers:
             result = reprocess(catalog, index.storage, readers)
     assert (result.looked_at, result.changed, result.unread) == (2, 0, 1)

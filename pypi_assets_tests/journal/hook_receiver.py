@@ -24,7 +24,13 @@ class Receiver:
     deliveries: list[str] = field(default_factory=list)
     status: Callable[[dict[str, Any]], int] = lambda _body: 200
     headers: dict[str, str] = field(default_factory=dict)
-    delay_s: float = 0.0
+    arrived: list[dict[str, Any]] = field(default_factory=list)
+    """All bodies, also those that are not answered yet."""
+    may_answer: threading.Event = field(default_factory=threading.Event)
+    """Answers wait until this is set, as it is at first."""
+
+    def __post_init__(self) -> None:
+        self.may_answer.set()
 
     def serials(self, project: str) -> list[int]:
         """The serials of the records that were received of a project, in the order in which they came."""
@@ -51,7 +57,8 @@ def receiving() -> Iterator[Receiver]:
             content = self.rfile.read(int(self.headers["Content-Length"]))
             assert is_signed(self.headers, content)
             body = json.loads(content)
-            time.sleep(receiver.delay_s)
+            receiver.arrived.append(body)
+            receiver.may_answer.wait(120)
             status = receiver.status(body)
             receiver.deliveries.append(self.headers["X-Pypi-Assets-Delivery"])
             (receiver.letters if status == 200 else receiver.refused).append(body)

@@ -27,6 +27,7 @@ from pypi_assets.journal.segment_files import Pruned, write_head
 from pypi_assets.journal.takedowns import wanted_takedown
 from pypi_assets.journal.webhooks import Sender, Webhook
 from pypi_assets.storage.store import Storage
+from pypi_assets_tests.following.followers import until
 from pypi_assets_tests.journal.hook_receiver import SECRET, Receiver, receiving
 from pypi_assets_tests.journal.written import simple_record, write_streams
 
@@ -41,7 +42,7 @@ def receiver() -> Iterator[Receiver]:
 
 @pytest.fixture
 def sender() -> Iterator[Sender]:
-    one = Sender(Network(), allows_private=True, timeout_s=5)
+    one = Sender(Network(), allows_private=True, timeout_s=60)
     yield one
     one.close()
 
@@ -215,16 +216,15 @@ def test_a_receiver_that_is_away_costs_few_attempts_and_loses_nothing(
 
 def test_a_slow_receiver_holds_up_no_other(catalog: Catalog, growing: Growing, receiver: Receiver, sender: Sender):
     with receiving() as slow:
-        slow.delay_s = 1.0
         hooks = [hook(slow, "slow"), hook(receiver, "quick")]
         deliver(catalog, growing.journal, hooks, sender)
         growing.grow(3)
-        began = time.monotonic()
+        slow.may_answer.clear()
         thread = threading.Thread(target=deliver, args=(catalog, growing.journal, hooks, sender))
         thread.start()
-        while len(receiver.letters) < 3 and time.monotonic() - began < 20:
-            time.sleep(0.01)
-        assert len(slow.letters) < 3
+        until(lambda: len(receiver.letters) == 3, 60)
+        assert slow.letters == []
+        slow.may_answer.set()
         thread.join()
         assert slow.serials("p1") == receiver.serials("p1") == growing.serials("p1")
 
@@ -315,6 +315,9 @@ def test_two_processes_at_once_deliver_each_letter_in_order(
     deliver(catalog, growing.journal, hooks, sender)
     is_over = threading.Event()
 
+    def delivered() -> int:
+        return sum(len(one["changes"]) for one in receiver.letters)
+
     def run() -> None:
         while not is_over.is_set():
             deliver(catalog, growing.journal, hooks, sender)
@@ -322,12 +325,10 @@ def test_two_processes_at_once_deliver_each_letter_in_order(
     threads = [threading.Thread(target=run) for _ in range(2)]
     for thread in threads:
         thread.start()
-    for _ in range(5):
+    for number in range(1, 6):
         growing.grow(6)
-        time.sleep(0.2)
-    ends = time.monotonic() + 60
-    while time.monotonic() < ends and sum(len(one["changes"]) for one in receiver.letters) < 30:
-        time.sleep(0.05)
+        until(lambda at_least=6 * number - 5: delivered() >= at_least, 60)
+    until(lambda: delivered() >= 30, 60)
     is_over.set()
     for thread in threads:
         thread.join()
