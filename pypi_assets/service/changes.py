@@ -288,6 +288,11 @@ class WaitingEndpoint(Endpoint):
 class StreamEndpoint(Endpoint):
     """Sends what is published, as long as the client takes it."""
 
+    @property
+    def take_s(self) -> float:
+        """For how long a client may take nothing."""
+        return self.service.settings.service_timeout_s
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers: Mapping[str, str] = scope["pypi_assets.headers"]
         scope["pypi_assets.route"] = self.route
@@ -346,7 +351,7 @@ class StreamEndpoint(Endpoint):
     async def _send(self, send: Send, chunk: bytes) -> None:
         """Sends a part, of which the connection holds little: a client that takes nothing for too long is left."""
         try:
-            async with asyncio.timeout(self.service.settings.service_timeout_s):
+            async with asyncio.timeout(self.take_s):
                 await send({"type": "http.response.body", "body": chunk, "more_body": True})
         except TimeoutError:
             raise ClientTooSlowError from None

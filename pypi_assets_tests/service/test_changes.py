@@ -1,7 +1,11 @@
 """The routes of the journal, with real clients: nothing is lost, waiting holds no thread, one slow client no other."""
 
+import queue
+import select
+import socket
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from pathlib import Path
 
@@ -13,9 +17,12 @@ from pypi_assets.catalog.reports.journal_format import Record
 from pypi_assets.journal.cursors import Cursor
 from pypi_assets.journal.reading import Journal
 from pypi_assets.journal.segment_files import Head, write_head
-from pypi_assets.service import changes
+from pypi_assets.service import changes, connections, published_changes
+from pypi_assets.service.changes import StreamEndpoint
+from pypi_assets.service.published_changes import PublishedChanges
 from pypi_assets.storage.store import open_storage
 from pypi_assets_tests.environment import clear_settings
+from pypi_assets_tests.following.followers import until
 from pypi_assets_tests.journal.written import write_streams
 from pypi_assets_tests.service.drawn_journal import DrawnJournal, events_of, lines_of, raw_request, read_to_end
 from pypi_assets_tests.service.published import Client, Published
@@ -24,7 +31,22 @@ from pypi_assets_tests.service.published import Client, Published
 @pytest.fixture
 def drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DrawnJournal:
     clear_settings(monkeypatch)
+    monkeypatch.setattr(published_changes, "LOOK_EVERY_S", 0.02)
     return DrawnJournal(tmp_path / "home")
+
+
+@pytest.fixture
+def waits(monkeypatch: pytest.MonkeyPatch) -> queue.Queue[int]:
+    """Gets a serial whenever a request begins to wait for what is beyond it."""
+    begun: queue.Queue[int] = queue.Queue()
+    original = PublishedChanges.wait_beyond
+
+    async def wait_beyond(self: PublishedChanges, threads: object, through: int, *rest: object) -> bool:
+        begun.put(through)
+        return await original(self, threads, through, *rest)
+
+    monkeypatch.setattr(PublishedChanges, "wait_beyond", wait_beyond)
+    return begun
 
 
 def every(published: Published) -> list[Record]:
@@ -119,43 +141,38 @@ def test_what_is_wrong_is_a_problem_that_names_the_parameter(
         assert "regex" not in answer.json()["detail"]
 
 
-def test_a_request_that_waits_is_answered_by_the_next_change(drawn: DrawnJournal):
+def test_a_request_that_waits_is_answered_by_the_next_change(drawn: DrawnJournal, waits: queue.Queue[int]):
     drawn.add(3)
-    with drawn.client() as client:
+    with drawn.client() as client, ThreadPoolExecutor(1) as thread:
         began = time.monotonic()
         empty = client.get("/v1/changes?since=now&wait=1").json()
         assert empty["changes"] == []
-        assert 0.9 < time.monotonic() - began < 15
-        timer = threading.Timer(1, drawn.add)
-        timer.start()
-        began = time.monotonic()
-        found = client.get(f"/v1/changes?since={empty['cursor']}&wait=20").json()
-        assert [one["serial"] for one in found["changes"]] == [4]
-        assert time.monotonic() - began < 15
-        timer.join()
+        assert time.monotonic() - began > 0.9
+        assert waits.get(timeout=60) == 3
+        answer = thread.submit(client.get, f"/v1/changes?since={empty['cursor']}&wait=60")
+        assert waits.get(timeout=60) == 3
+        drawn.add()
+        assert [one["serial"] for one in answer.result().json()["changes"]] == [4]
 
 
-def test_a_filter_that_nothing_meets_goes_on_waiting_and_its_cursor_moves(drawn: DrawnJournal):
+def test_a_filter_that_nothing_meets_goes_on_waiting_and_its_cursor_moves(drawn: DrawnJournal, waits: queue.Queue[int]):
     drawn.add()
-    with drawn.client() as client:
+    with drawn.client() as client, ThreadPoolExecutor(1) as thread:
         first = client.get("/v1/changes?since=now&wait=0&project=other").json()
-        timers = [threading.Timer(seconds, drawn.add, (1, name)) for seconds, name in ((0.2, "demo"), (2, "other"))]
-        for timer in timers:
-            timer.start()
-        found = client.get(f"/v1/changes?since={first['cursor']}&wait=20&project=other").json()
-        assert [one["serial"] for one in found["changes"]] == [3]
-        for timer in timers:
-            timer.join()
+        answer = thread.submit(client.get, f"/v1/changes?since={first['cursor']}&wait=60&project=other")
+        for through, project in ((1, "demo"), (2, "other")):
+            assert waits.get(timeout=60) == through
+            drawn.add(1, project)
+        assert [one["serial"] for one in answer.result().json()["changes"]] == [3]
 
 
-def test_many_requests_wait_and_hold_no_thread(drawn: DrawnJournal):
+def test_many_requests_wait_and_hold_no_thread(drawn: DrawnJournal, waits: queue.Queue[int]):
     drawn.add()
     with drawn.client() as client:
-        waiting = [raw_request(client.url, "/v1/changes?since=now&wait=30") for _ in range(100)]
-        time.sleep(1)
-        began = time.monotonic()
+        waiting = [raw_request(client.url, "/v1/changes?since=now&wait=60") for _ in range(100)]
+        assert {waits.get(timeout=60) for _ in waiting} == {1}
         assert client.get("/v1/changes").status_code == 200
-        assert time.monotonic() - began < 15
+        assert select.select(waiting, [], [], 0)[0] == []
         threads = sum(one.name.startswith(("service", "streams")) for one in threading.enumerate())
         assert threads <= 40
         drawn.add()
@@ -185,7 +202,7 @@ def test_a_stream_has_what_is_there_and_what_comes(drawn: DrawnJournal):
 def test_a_comment_shows_that_a_stream_lives_and_carries_its_cursor(
     drawn: DrawnJournal, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(changes, "HEARTBEAT_S", 0.3)
+    monkeypatch.setattr(changes, "HEARTBEAT_S", 0.05)
     drawn.add()
     with (
         drawn.client() as client,
@@ -197,33 +214,40 @@ def test_a_comment_shows_that_a_stream_lives_and_carries_its_cursor(
         ids = [line.removeprefix("id: ") for line in lines if line.startswith("id: ")]
         assert ids[0] == str(Cursor.after_serial(1))
         drawn.add()
-        assert f"id: {Cursor.after_serial(2)}" in islice(stream, 60)
+        assert f"id: {Cursor.after_serial(2)}" in islice(stream, 6_000)
 
 
-def test_a_client_that_takes_nothing_is_left_and_holds_up_no_other(drawn: DrawnJournal):
+def test_clients_that_take_nothing_hold_up_no_other(drawn: DrawnJournal, waits: queue.Queue[int]):
     drawn.add(400, blob="x" * 60_000)
-    with drawn.client(service_timeout_s=8) as client:
+    with drawn.client(service_timeout_s=300) as client:
         stalled = [raw_request(client.url, "/v1/changes/stream?since=0", receive_buffer=4_096) for _ in range(30)]
-        time.sleep(0.5)
-        with requests.get(f"{client.url}v1/changes/stream?since=now", stream=True, timeout=30) as answer:
+        assert len(select.select(stalled, [], [], 60)[0]) > 0
+        with requests.get(f"{client.url}v1/changes/stream?since=now", stream=True, timeout=60) as answer:
+            assert waits.get(timeout=60) == 400
             drawn.add()
-            began = time.monotonic()
             assert next(events_of(answer)).data["serial"] == 401
-            assert time.monotonic() - began < 6  # none of the others has been left by then
-        ends = time.monotonic() + 60
-        while time.monotonic() < ends:
-            metrics = client.get("/metrics").text  # on a busy machine there can be no time for it, with this time-out
-            left = [line for line in metrics.splitlines() if line.startswith("pypi_assets_service_slow_clients_total ")]
-            if left and float(left[0].split()[1]) >= 30:
-                break
-            time.sleep(0.2)
-        else:
-            pytest.fail(metrics)
+        assert slow_clients(client) == 0
+        for one in stalled:
+            one.close()
+
+
+def test_a_client_that_takes_nothing_is_left(drawn: DrawnJournal, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(StreamEndpoint, "take_s", 0.3)
+    drawn.add(400, blob="x" * 60_000)
+    with drawn.client(service_timeout_s=300) as client:
+        stalled = [raw_request(client.url, "/v1/changes/stream?since=0", receive_buffer=4_096) for _ in range(5)]
+        until(lambda: slow_clients(client) == len(stalled), 120)
         taken = [len(read_some(one)) for one in stalled]
         assert max(taken) < 24_000_000  # of 24 MB; what was sent is what the sockets hold
 
 
-def read_some(connection) -> bytes:
+def slow_clients(client: Client) -> int:
+    """Return how many clients were left, as the metrics have it."""
+    lines = client.get("/metrics").text.splitlines()
+    return int(sum(float(line.split()[1]) for line in lines if line.startswith("pypi_assets_service_slow_clients_to")))
+
+
+def read_some(connection: socket.socket) -> bytes:
     try:
         return read_to_end(connection)
     except ConnectionError:
@@ -240,20 +264,20 @@ def test_a_slow_client_gets_all(drawn: DrawnJournal):
         for one in islice(events_of(answer), 100):
             found.append(one.data["serial"])
             if len(found) % 25 == 0:
-                time.sleep(0.5)
+                time.sleep(0.1)  # so slow is the client
         assert found == list(range(1, 101))
 
 
-def test_the_server_ends_while_streams_are_open(drawn: DrawnJournal):
+def test_the_server_ends_while_streams_are_open(drawn: DrawnJournal, waits: queue.Queue[int]):
     drawn.add()
     with drawn.client() as client:
         open_ones = [
             raw_request(client.url, "/v1/changes/stream"),
             raw_request(client.url, "/v1/changes?since=now&wait=60"),
         ]
-        time.sleep(0.5)
+        assert [waits.get(timeout=60) for _ in open_ones] == [1, 1]
         began = time.monotonic()
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < connections.GRACE_S
     for one in open_ones:
         assert read_some(one).startswith(b"HTTP/1.1 200")
 

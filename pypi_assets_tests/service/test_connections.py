@@ -3,7 +3,6 @@
 import json
 import socket
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -134,12 +133,12 @@ def test_connections_above_the_limit_are_refused(impatient: Client, monkeypatch:
     monkeypatch.setattr(connections, "HEAD_S", 60)
     impatient.session.close()
     with connect(impatient), connect(impatient), connect(impatient):
-        until(lambda: answered() == [503], 20)
-    until(lambda: answered() == [200], 20)
+        until(lambda: answered() == [503], 60)
+    until(lambda: answered() == [200], 60)
 
 
 @contextmanager
-def large_answers(keep_alive_s: int) -> Iterator[tuple[uvicorn.Server, int]]:
+def large_answers(keep_alive_s: float) -> Iterator[tuple[uvicorn.Server, int]]:
     """A server whose answers no socket holds, and its port."""
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
@@ -147,7 +146,11 @@ def large_answers(keep_alive_s: int) -> Iterator[tuple[uvicorn.Server, int]]:
         await send({"type": "http.response.body", "body": bytes(LARGE)})
 
     config = uvicorn.Config(
-        app, http=ServiceConnection, log_config=None, lifespan="off", timeout_keep_alive=keep_alive_s
+        app,
+        http=ServiceConnection,
+        log_config=None,
+        lifespan="off",
+        timeout_keep_alive=keep_alive_s,  # type: ignore[arg-type] - a part of a second will do
     )
     server = uvicorn.Server(config)
     with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -164,37 +167,38 @@ def large_answers(keep_alive_s: int) -> Iterator[tuple[uvicorn.Server, int]]:
 @pytest.mark.parametrize(
     ("fields", "then", "keep_alive_s"),
     [
-        pytest.param(b"", b"", 1, id="nothing follows"),
+        pytest.param(b"", b"", 0.2, id="nothing follows"),
         pytest.param(b"Connection: close\r\n", b"", 60, id="nothing can follow"),
         pytest.param(b"", b"GET", 60, id="the next request never ends"),
         pytest.param(b"", b"nonsense\r\n\r\n", 60, id="no HTTP follows"),
     ],
 )
 def test_a_client_that_does_not_take_its_last_answer_keeps_no_connection(
-    monkeypatch: pytest.MonkeyPatch, fields: bytes, then: bytes, keep_alive_s: int
+    monkeypatch: pytest.MonkeyPatch, fields: bytes, then: bytes, keep_alive_s: float
 ):
     monkeypatch.setattr(connections, "TAKE_S", 0.5)
     monkeypatch.setattr(connections, "HEAD_S", 0.5)
     with large_answers(keep_alive_s) as (server, port), stalled_client(port) as client:
         client.sendall(b"GET / HTTP/1.1\r\n" + HOST + fields + b"\r\n")
-        until(lambda: bool(server.server_state.total_requests), 20)
+        until(lambda: bool(server.server_state.total_requests), 60)
         assert held(port)
         client.sendall(then)
-        until(lambda: not held(port), 20)
+        until(lambda: not held(port), 60)
 
 
 def test_what_is_no_http_ends_an_answer_that_is_being_made(caplog: pytest.LogCaptureFixture):
     with large_answers(60) as (_, port), stalled_client(port) as client:
         client.sendall(b"GET / HTTP/1.1\r\n" + HOST + b"\r\nnonsense\r\n\r\n")
         assert client.recv(65_536).startswith(b"HTTP/1.1 400 ")
-        until(lambda: not held(port), 20)
+        until(lambda: not held(port), 60)
     assert not [one for one in caplog.records if one.exc_info]
 
 
 def test_a_client_that_takes_its_last_answer_slowly_gets_all_of_it(monkeypatch: pytest.MonkeyPatch):
-    with large_answers(1) as (_, port), stalled_client(port) as client:
+    is_idle = noticed(monkeypatch, "timeout_keep_alive_handler")
+    with large_answers(0.2) as (_, port), stalled_client(port) as client:
         client.sendall(b"GET / HTTP/1.1\r\n" + HOST + b"\r\n")
-        time.sleep(2)
+        assert is_idle.wait(60)
         received = 0
         while more := client.recv(1024**2):
             received += len(more)
@@ -212,15 +216,29 @@ def test_a_client_that_takes_its_last_answer_slowly_gets_all_of_it(monkeypatch: 
 def test_the_service_stops_in_time_though_a_client_takes_nothing(
     monkeypatch: pytest.MonkeyPatch, fields: bytes, then: bytes
 ):
-    monkeypatch.setattr(connections, "GRACE_S", 1.0)
+    monkeypatch.setattr(connections, "GRACE_S", 0.3)
+    monkeypatch.setattr(connections, "_LINGER_S", 0.05)
+    has_lingered = noticed(monkeypatch, "_close")
     with large_answers(60) as (server, port), stalled_client(port) as client:
         client.sendall(b"GET / HTTP/1.1\r\n" + HOST + fields + b"\r\n")
-        until(lambda: bool(server.server_state.total_requests), 20)
+        until(lambda: bool(server.server_state.total_requests), 60)
         client.sendall(then)
-        time.sleep(1)  # what is refused lingers
+        assert has_lingered.wait(60) if then else not has_lingered.is_set()
         assert held(port)
         server.should_exit = True
-        until(lambda: not held(port), 20)
+        until(lambda: not held(port), 60)
+
+
+def noticed(monkeypatch: pytest.MonkeyPatch, method: str) -> threading.Event:
+    """Return an event that is set once a connection has called this method of itself."""
+    event, original = threading.Event(), getattr(ServiceConnection, method)
+
+    def call(self: ServiceConnection) -> None:
+        original(self)
+        event.set()
+
+    monkeypatch.setattr(ServiceConnection, method, call)
+    return event
 
 
 @contextmanager
@@ -229,7 +247,7 @@ def stalled_client(port: int) -> Iterator[socket.socket]:
     with socket.socket() as client:
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
         client.connect(("127.0.0.1", port))
-        client.settimeout(20)
+        client.settimeout(60)
         yield client
 
 
