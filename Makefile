@@ -4,9 +4,10 @@ PYTHON ?=
 VENV := .venv
 BIN := $(VENV)/bin
 APT := apt-get --quiet --quiet --option Acquire::Retries=3
-PIP := $(BIN)/python -m pip --quiet --quiet --disable-pip-version-check
-# modules are compiled when they are first imported
-INSTALL := $(PIP) install --no-compile --constraint constraints.txt
+# pip downloads the distributions of the demo; modules are compiled when they are first imported
+INSTALL := $(BIN)/python .ci/install.py pip
+# all workers of the tests start together, and would each compile all modules
+INSTALL_COMPILED := $(BIN)/python .ci/install.py --compile pip
 
 # tests start hundreds of processes; without bytecode each would compile all that it imports
 unexport PYTHONDONTWRITEBYTECODE
@@ -107,18 +108,18 @@ $(VENV)/pyvenv.cfg: FORCE
 
 # each of these includes the ones before it
 $(VENV)/.installed: $(VENV)/pyvenv.cfg pyproject.toml constraints.txt
-	@echo "installing pypi-assets and its requirements into $(VENV) (a few minutes the first time) ..."
-	@$(INSTALL) --editable '.[leveldb]'
+	@echo "installing pypi-assets and its requirements into $(VENV) ..."
+	@$(INSTALL) --editable .
 	@touch $@
 
 $(VENV)/.installed-test: $(VENV)/pyvenv.cfg pyproject.toml constraints.txt
-	@echo "installing pypi-assets and the requirements of its tests into $(VENV) (a few minutes the first time) ..."
-	@$(INSTALL) --editable '.[test]'
+	@echo "installing pypi-assets and the requirements of its tests into $(VENV) ..."
+	@$(INSTALL_COMPILED) --editable '.[test]'
 	@touch $(VENV)/.installed $@
 
 $(VENV)/.installed-test-deploy: $(VENV)/pyvenv.cfg pyproject.toml constraints.txt
-	@echo "installing pypi-assets and the requirements of all its tests into $(VENV) (a few minutes the first time) ..."
-	@$(INSTALL) --editable '.[test,test-deploy]'
+	@echo "installing pypi-assets and the requirements of all its tests into $(VENV) ..."
+	@$(INSTALL_COMPILED) --editable '.[test,test-deploy]'
 	@touch $(VENV)/.installed $(VENV)/.installed-test $@
 
 $(VENV)/.installed-image: $(VENV)/pyvenv.cfg pyproject.toml constraints.txt

@@ -1,7 +1,7 @@
 """Installs the built wheel into a clean environment, and runs all stages there, without the repository: `make dist`.
 
 `python .ci/try_wheel.py WHEEL` downloads wheels alone, so nothing is built. It makes an index of the wheel itself,
-follows it, and looks up what the wheel provides. Where plyvel has no wheel, a build has to end in that sentence.
+follows it, and looks up what the wheel provides. Without a LevelDB binding, a build has to name the bindings.
 """
 
 import json
@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 CONSTRAINTS = Path(__file__).parent.parent / "constraints.txt"
+HAS_BINDING = "from importlib.util import find_spec; print(any(map(find_spec, ('plyvel', 'plyvel_next'))))"
 NEEDS_NO_LEVELDB = (
     ("crawl", "full"),
     ("dump", "full", "--shards", "1"),
@@ -86,11 +87,11 @@ def try_wheel(wheel: Path, folder: Path) -> None:
     with environment.served(folder / "index"):
         for command in NEEDS_NO_LEVELDB:
             environment.show(*command)
-    if "plyvel" in environment.run("python", "-m", "pip", "list"):
+    if environment.run("python", "-c", HAS_BINDING) == "True":
         environment.show("leveldb", "update")
         assert environment.show("lookup", "module", "pypi_assets").split()[0] == "pypi-assets"
     else:
-        assert "brew install leveldb" in environment.show("leveldb", "update", exit_code=1)
+        assert "plyvel-next" in environment.show("leveldb", "update", exit_code=1)
     environment.show("status")
     environment.run("dagster", "definitions", "validate", "-m", "pypi_assets.definitions")
     print("Dagster loads pypi_assets.definitions")

@@ -2,7 +2,8 @@
 
     python -m benchmarks.start_up [--turns 9]
 
-The baseline is `python -c "import click, plyvel, orjson"`. The lines are run by turns, each as a process of its own.
+The baseline is `python -c "import click, plyvel, orjson"`, or plyvel_next on a Python without plyvel. The lines are
+run by turns, each as a process of its own.
 The figures are medians, by the clock and of the processor. `lookup module` finds its answer in a small LevelDB in a
 local folder. Without bytecode, Python compiles each module that it imports, also its own, and for the baseline as well.
 So it is in a read-only container after `pip install --no-compile`.
@@ -20,11 +21,12 @@ from pathlib import Path
 from statistics import median
 
 from benchmarks.lookups import publish
+from pypi_assets.leveldbs.format.leveldb_binding import require_binding
 from pypi_assets.lookup import ModulesReader, open_latest
 from pypi_assets.setting_variables import ENV_PREFIX
 from pypi_assets.storage.store import open_storage
 
-BASELINE = ("-c", "import click, plyvel, orjson")
+BASELINE = ("-c", f"import click, {require_binding().__name__}, orjson")
 COMMAND = ("-c", "from pypi_assets.cli import main; main()")
 COMPLETION = {"_PYPI_ASSETS_COMPLETE": "bash_complete", "COMP_WORDS": "pypi-assets lo", "COMP_CWORD": "1"}
 ROWS = 1_000
@@ -37,7 +39,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         module = published_module(Path(folder) / "storage")
         lines: dict[str, tuple[Sequence[str], Mapping[str, str]]] = {
-            'python -c "import click, plyvel, orjson"': (BASELINE, {}),
+            f'python -c "{BASELINE[1]}"': (BASELINE, {}),
             "pypi-assets --version": ((*COMMAND, "--version"), {}),
             "pypi-assets --help": ((*COMMAND, "--help"), {}),
             "completion of pypi-assets lo": (COMMAND, COMPLETION),

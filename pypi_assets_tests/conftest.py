@@ -16,6 +16,7 @@ from pypi_assets.catalog.database import Catalog, open_catalog
 from pypi_assets_tests.databases import prepare_catalogs, sqlite_database
 from pypi_assets_tests.durations import DurationRecorder
 from pypi_assets_tests.examples import examples
+from pypi_assets_tests.leveldb_bindings import binding  # noqa: F401 - a fixture
 from pypi_assets_tests.lock_order import LockOrder, watched_lock_order
 from pypi_assets_tests.postgres import EMPTY, MIGRATED, new_database, running_server
 from pypi_assets_tests.run_folder import make_run_folder

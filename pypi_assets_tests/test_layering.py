@@ -220,7 +220,9 @@ def test_libraries_stay_where_they_belong(path: Path):
 
 
 def test_only_the_door_to_leveldb_imports_its_binding():
-    users = {path.relative_to(PACKAGE).as_posix() for path in modules() if "plyvel" in set(imports(path))}
+    users = {
+        path.relative_to(PACKAGE).as_posix() for path in modules() if {"plyvel", "plyvel_next"} & set(imports(path))
+    }
     assert users == {"leveldbs/format/leveldb_binding.py"}
 
 

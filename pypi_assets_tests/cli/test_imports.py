@@ -8,12 +8,13 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
+from pypi_assets.leveldbs.format.leveldb_binding import require_binding
 from pypi_assets_tests.cli.commands import Commands, every_command
 from pypi_assets_tests.served_index import ServedIndex
 
 START = {"click"}
 """The libraries that the list of commands needs."""
-LOOKUP = START | {"msgspec", "obstore", "orjson", "packaging", "plyvel", "typing_extensions"}
+LOOKUP = START | {"msgspec", "obstore", "orjson", "packaging", require_binding().__name__, "typing_extensions"}
 """The libraries that a look-up in a local folder needs. `benchmarks/start_up.py` shows what they cost."""
 PARTS_OF_LOOKUP = {
     "cli",

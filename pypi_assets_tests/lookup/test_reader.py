@@ -46,6 +46,7 @@ def test_a_reader_moves_on_when_it_is_refreshed(publisher: Publisher) -> None:
         reader.module("demo")
 
 
+@pytest.mark.usefixtures("binding")
 @pytest.mark.parametrize("dataset", ["modules", "depgraph"])
 def test_a_stream_and_its_version_can_be_collected_at_once(
     publisher: Publisher, dataset: str, monkeypatch: pytest.MonkeyPatch
@@ -66,6 +67,7 @@ def test_a_stream_and_its_version_can_be_collected_at_once(
     assert not unraisable
 
 
+@pytest.mark.usefixtures("binding")
 def test_an_answer_that_failed_and_its_version_can_be_collected_at_once(
     publisher: Publisher, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,7 +1,7 @@
-"""The door to LevelDB: the only module that imports a binding of it, plyvel, when a LevelDB is first opened.
+"""Open LevelDBs: the only module that imports a binding, plyvel or its fork plyvel-next, when one is first needed.
 
-Another binding takes plyvel's place here, by offering the types below. How this project opens its LevelDBs, and what
-their errors mean, does not belong here: see `open_leveldb`.
+Another binding takes their place by offering the types below. How this project opens its LevelDBs, and what their
+errors mean, does not belong here: see `open_leveldb`.
 """
 
 import sys
@@ -11,11 +11,12 @@ from typing import Any, Protocol, Self, cast
 
 from pypi_assets.leveldbs.format.errors import MissingBindingError
 
+BINDINGS = ("plyvel", "plyvel_next")
+"""The modules that can open LevelDBs: the first one that can be imported does."""
+
 _MISSING = (
-    "plyvel is not installed, with which LevelDBs are read and written: make and pip bring it for CPython 3.11 and 3.12"
-    " on x86-64 Linux (`uv python install 3.12`), and elsewhere build it with `pip install plyvel` once"
-    " its headers are there (`apt install g++ libleveldb-dev python3-dev`,"
-    " `dnf install gcc-c++ leveldb-devel python3-devel` or `brew install leveldb`)"
+    "LevelDBs need plyvel or plyvel-next, and neither can be imported: install pypi-assets again with CPython 3.12,"
+    " 3.13 or 3.14 on Linux or macOS (x86-64 or ARM), for which pip installs a wheel (`uv python install 3.13`)"
 )
 
 
@@ -93,25 +94,32 @@ class Database(Protocol):
 
 
 def require_binding() -> Any:
-    """Returns the module plyvel. Raises MissingBindingError where it is not installed, or cannot be loaded.
+    """Return the module plyvel, or plyvel_next if plyvel cannot be imported. Raises MissingBindingError.
 
-    Called before anything long begins that ends in an open LevelDB.
+    Called before any long work that ends in an open LevelDB.
     """
     try:
         import plyvel
-    except ModuleNotFoundError as error:
-        raise MissingBindingError(_MISSING) from error
-    except ImportError as error:  # it was built, but LevelDB itself is not there
-        raise MissingBindingError(f"{_MISSING}; {error}") from error
-    return plyvel
+
+        return plyvel
+    except ImportError as error:  # not installed, or built with a LevelDB that was removed since
+        reasons = [error]
+    try:
+        import plyvel_next
+
+        return plyvel_next
+    except ImportError as error:
+        reasons.append(error)
+    unloadable = "".join(f"; {error}" for error in reasons if not isinstance(error, ModuleNotFoundError))
+    raise MissingBindingError(_MISSING + unloadable) from reasons[-1]
 
 
 def open_database(path: Path, **options: Any) -> Database:
-    """Opens the LevelDB in the folder `path` with plyvel's `options`. Raises MissingBindingError."""
+    """Open the LevelDB in the folder `path` with plyvel's `options`. Raises MissingBindingError."""
     return cast("Database", require_binding().DB(str(path), **options))
 
 
 def binding_errors() -> tuple[type[Exception], ...]:
-    """The errors of LevelDB itself, for `except`: none as long as the binding was not imported."""
-    plyvel = sys.modules.get("plyvel")
-    return (plyvel.Error,) if plyvel else ()
+    """Return the errors of LevelDB itself, for `except`. Empty until a binding is imported."""
+    imported = [sys.modules.get(name) for name in BINDINGS]
+    return tuple(module.Error for module in imported if module and hasattr(module, "Error"))

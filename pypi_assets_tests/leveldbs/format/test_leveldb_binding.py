@@ -1,33 +1,32 @@
-"""plyvel is imported when the first LevelDB is opened; where it is missing, one sentence names what brings it."""
+"""plyvel or plyvel-next is imported when the first LevelDB is opened. Without both, an error names them."""
 
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
-import plyvel
 import pytest
+from packaging.requirements import Requirement
 
 from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.leveldbs.format.errors import LeveldbDamagedError, MissingBindingError
 from pypi_assets.leveldbs.format.leveldb_binding import binding_errors, open_database, require_binding
-from pypi_assets.leveldbs.format.open_leveldb import open_leveldb
+from pypi_assets.leveldbs.format.open_leveldb import flush, open_leveldb
+from pypi_assets.leveldbs.format.records import records_of
 from pypi_assets.leveldbs.versions.publish import build_version
 from pypi_assets.leveldbs.versions.verify import verify
 from pypi_assets.lookup.latest import open_latest
 from pypi_assets.storage.store import Storage, open_storage
+from pypi_assets_tests.leveldb_bindings import INSTALLED, hide_bindings
 from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
 
-LINES = (
-    "uv python install 3.12",
-    "pip install plyvel",
-    "apt install g++ libleveldb-dev python3-dev",
-    "dnf install gcc-c++ leveldb-devel python3-devel",
-    "brew install leveldb",
-)
+PROJECT = Path(__file__).parents[3] / "pyproject.toml"
 IMPORT_ALL = """
 import importlib, pkgutil, sys
-sys.modules["plyvel"] = None
+sys.modules["plyvel"] = sys.modules["plyvel_next"] = None
 import pypi_assets
 for module in pkgutil.walk_packages(pypi_assets.__path__, "pypi_assets."):
     part, room = (*module.name.split(".")[1:], "")[:2]
@@ -60,11 +59,18 @@ def output_of(program: str) -> str:
     return subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True).stdout.strip()
 
 
-def hide_plyvel(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "plyvel", None)
+def test_tests_run_with_every_binding_that_has_a_wheel_for_this_python() -> None:
+    project = tomllib.loads(PROJECT.read_text())["project"]
+    lines = map(Requirement, project["dependencies"] + project["optional-dependencies"]["test"])
+    required = {
+        line.name for line in lines if line.name.startswith("plyvel") and line.marker and line.marker.evaluate()
+    }
+    assert required == {name.replace("_", "-") for name in INSTALLED}
+    assert required
 
 
-def test_what_the_door_offers_is_what_plyvel_does(tmp_path: Path) -> None:
+def test_what_the_door_offers_is_what_each_binding_does(tmp_path: Path, binding: Any) -> None:
+    assert require_binding() is binding
     db = open_database(tmp_path / "db", create_if_missing=True)
     with db.write_batch() as batch:
         batch.put(b"a", b"1")
@@ -84,48 +90,90 @@ def test_what_the_door_offers_is_what_plyvel_does(tmp_path: Path) -> None:
     db.close()
 
 
-def test_errors_of_leveldb_itself_are_known(tmp_path: Path) -> None:
+def test_errors_of_leveldb_itself_are_known(tmp_path: Path, binding: Any) -> None:
+    assert binding_errors() == (binding.Error,)
     with pytest.raises(binding_errors()) as raised:
         open_database(tmp_path / "missing", create_if_missing=False)
-    assert isinstance(raised.value, plyvel.Error)
+    assert isinstance(raised.value, binding.Error)
     with pytest.raises(LeveldbDamagedError), open_leveldb(tmp_path / "missing", "x"):
         pass
 
 
-def test_without_plyvel_one_sentence_names_the_lines_that_bring_it(
+@pytest.mark.parametrize("writer", INSTALLED)
+@pytest.mark.parametrize("reader", INSTALLED)
+def test_each_binding_reads_what_each_wrote(
+    tmp_path: Path, writer: str, reader: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    records = {b"%04d" % number: b"value %d" % number for number in range(3_000)}
+    with monkeypatch.context() as hidden:
+        hide_bindings(hidden, but=writer)
+        with open_leveldb(tmp_path / "db", "x", create=True) as db:
+            for key, value in records.items():
+                db.put(key, value)
+            flush(db)
+            db.put(b"last", b"in the log")
+    hide_bindings(monkeypatch, but=reader)
+    with open_leveldb(tmp_path / "db", "x") as db:
+        assert dict(records_of(db, b"")) == {**records, b"last": b"in the log"}
+        assert db.get(b"0042", verify_checksums=True) == b"value 42"
+
+
+def test_plyvel_is_taken_before_its_fork(monkeypatch: pytest.MonkeyPatch) -> None:
+    plyvel, fork = ModuleType("plyvel"), ModuleType("plyvel_next")
+    monkeypatch.setitem(sys.modules, "plyvel", plyvel)
+    monkeypatch.setitem(sys.modules, "plyvel_next", fork)
+    assert require_binding() is plyvel
+    monkeypatch.setitem(sys.modules, "plyvel", None)
+    assert require_binding() is fork
+
+
+def test_without_a_binding_an_error_names_both_and_a_python_that_has_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    hide_plyvel(monkeypatch)
+    hide_bindings(monkeypatch)
     with pytest.raises(MissingBindingError) as raised, open_leveldb(tmp_path / "db", "x", create=True):
         pass
     text = str(raised.value)
-    assert [line for line in LINES if f"`{line}`" not in text] == []
+    assert [name for name in ("plyvel", "plyvel-next", "3.12", "3.13", "3.14") if name not in text] == []
     assert "\n" not in text
-    assert ". " not in text
     assert not (tmp_path / "db").exists()
     assert binding_errors() == ()
 
 
-def test_a_plyvel_whose_leveldb_is_gone_is_named_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "plyvel")
+@pytest.mark.parametrize("broken", ["plyvel", "plyvel_next"])
+def test_a_binding_whose_leveldb_is_gone_is_named_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: str
+) -> None:
+    hide_bindings(monkeypatch)
+    monkeypatch.delitem(sys.modules, broken)
+    (tmp_path / f"{broken}.py").write_text("raise ImportError('libleveldb.so.1d: cannot open shared object file')")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(MissingBindingError) as raised:
+        require_binding()
+    assert "libleveldb.so.1d" in str(raised.value)
+
+
+def test_a_plyvel_whose_leveldb_is_gone_gives_way_to_its_fork(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "plyvel", raising=False)
     (tmp_path / "plyvel.py").write_text("raise ImportError('libleveldb.so.1d: cannot open shared object file')")
     monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(MissingBindingError, match=r"brew install leveldb.*; libleveldb\.so\.1d: cannot open"):
-        require_binding()
+    fork = ModuleType("plyvel_next")
+    monkeypatch.setitem(sys.modules, "plyvel_next", fork)
+    assert require_binding() is fork
 
 
-def test_nothing_is_built_or_copied_before_plyvel_is_missed(
+def test_nothing_is_built_or_copied_before_a_binding_is_missed(
     small: SmallCatalog, storage: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     full_dump(small.catalog, storage, 1)
     with monkeypatch.context() as hidden:
-        hide_plyvel(hidden)
+        hide_bindings(hidden)
         with pytest.raises(MissingBindingError):
             build_version("modules", storage=storage, catalog=small.catalog)
     built = build_version("modules", storage=storage, catalog=small.catalog)
     assert built.version == 1  # no number was allocated before
     with monkeypatch.context() as hidden:
-        hide_plyvel(hidden)
+        hide_bindings(hidden)
         monkeypatch.setattr("pypi_assets.lookup.latest.copy_published", None)
         monkeypatch.setattr("pypi_assets.leveldbs.versions.verify.copy_published", None)
         with pytest.raises(MissingBindingError):
@@ -134,7 +182,7 @@ def test_nothing_is_built_or_copied_before_plyvel_is_missed(
             verify("modules", 1, storage=storage)
 
 
-def test_no_module_needs_plyvel_to_be_imported() -> None:
+def test_no_module_needs_a_binding_to_be_imported() -> None:
     """Those of Dagster are left out, which take seconds; what they import of LevelDBs is imported here too."""
     assert output_of(IMPORT_ALL) == ""
 

@@ -2,13 +2,15 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
-import plyvel
 import pytest
 
 from pypi_assets.leveldbs.format.errors import LeveldbDamagedError, LeveldbError
 from pypi_assets.leveldbs.format.open_leveldb import flush, leveldb_errors_as_damage, open_leveldb, settle
 from pypi_assets.leveldbs.format.records import records_of
+
+pytestmark = pytest.mark.usefixtures("binding")
 
 
 def test_what_is_flushed_apart_lies_deep(tmp_path: Path) -> None:
@@ -75,7 +77,7 @@ def test_no_changed_byte_of_a_table_leads_to_a_wrong_answer(tmp_path: Path) -> N
     assert reported > 250  # all but the filter, which LevelDB does without where it is damaged
 
 
-def test_a_full_disk_is_no_damage() -> None:
+def test_a_full_disk_is_no_damage(binding: Any) -> None:
     with pytest.raises(LeveldbError, match="make room on the disk") as raised, leveldb_errors_as_damage("x"):
-        raise plyvel.IOError(b"IO error: /x/000003.log: No space left on device")
+        raise binding.IOError(b"IO error: /x/000003.log: No space left on device")
     assert not isinstance(raised.value, LeveldbDamagedError)

@@ -12,6 +12,8 @@ from pypi_assets.leveldbs.format.leveldb_binding import Database
 from pypi_assets.leveldbs.format.open_leveldb import flush, open_leveldb
 from pypi_assets.leveldbs.format.records import records_of, scan
 
+pytestmark = pytest.mark.usefixtures("binding")
+
 Reading = Callable[[Database, bytes], object]
 
 
