@@ -1,12 +1,14 @@
-"""Imports run one way, along the flow of the data, and only the Dagster skin imports Dagster."""
+"""Imports run one way, along the flow of the data, and only the Dagster skin imports Dagster.
+
+Each rule is one test, which names the file of every breach.
+"""
 
 import ast
 import graphlib
 import importlib
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-
-import pytest
 
 import pypi_assets
 
@@ -159,13 +161,30 @@ ONLY_IN = {
 """Libraries that belong to one kind of code."""
 
 
+LINKS_OF_DELETIONS = [
+    "extracts.unused_packs.clean_packs",
+    "parquet.unused_exports.clean_exports",
+    "leveldbs.versions.unused_versions.clean_versions",
+    "dumps.unused_dumps.clean_dumps",
+    "resolve.old_solvability.clean_days",
+    "journal.unused_segments.clean_journal",
+]
+"""Functions that only `upkeep/deletion.py` may import."""
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(PACKAGE).as_posix()
+
+
 def part(path: Path) -> str:
     return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
 
 @cache
 def modules() -> list[Path]:
-    return [path for path in sorted(PACKAGE.rglob("*.py")) if path != PACKAGE / "__init__.py"]
+    paths = [path for path in sorted(PACKAGE.rglob("*.py")) if path != PACKAGE / "__init__.py"]
+    assert paths, f"no modules below {PACKAGE}"
+    return paths
 
 
 @cache
@@ -182,8 +201,7 @@ def imports(path: Path) -> tuple[str, ...]:
         if isinstance(node, ast.Import):
             found += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path} imports relatively"
-            found.append(f"{node.module}")
+            found.append("." * node.level + (node.module or ""))
     return tuple(found)
 
 
@@ -202,27 +220,38 @@ def own_imports(path: Path) -> set[str]:
     return found - {part(path)}
 
 
-@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_imports_follow_the_flow(path: Path):
-    if part(path) in EVERYWHERE:
-        assert not own_imports(path)
-    elif part(path) in SKINS:
-        assert not own_imports(path) & SKINS[part(path)]
-    else:
-        assert own_imports(path) <= EVERYWHERE | MAY_IMPORT[part(path)]
+def assert_allowed(used: dict[Path, set[str]], allowed: Callable[[Path], set[str]]) -> None:
+    """Assert that no file uses a name that is not among those allowed to it, and list all that do."""
+    wrong = {name_of(path): sorted(names - allowed(path)) for path, names in used.items()}
+    breaches = [f"{name}: {', '.join(names)}" for name, names in wrong.items() if names]
+    assert not breaches, "\n".join(breaches)
 
 
-@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_libraries_stay_where_they_belong(path: Path):
-    for name in imports(path):
-        library = name.split(".")[0]
-        assert part(path) in ONLY_IN.get(library, {part(path)}), f"{path} imports {name}"
+def test_imports_are_absolute():
+    relative = {path: {name for name in imports(path) if name.startswith(".")} for path in modules()}
+    assert_allowed(relative, lambda path: set())
+
+
+def test_imports_follow_the_flow():
+    everything = EVERYWHERE | set(MAY_IMPORT) | set(SKINS)
+
+    def allowed(path: Path) -> set[str]:
+        if part(path) in EVERYWHERE:
+            return set()
+        if part(path) in SKINS:
+            return everything - SKINS[part(path)]
+        return EVERYWHERE | MAY_IMPORT.get(part(path), set())
+
+    assert_allowed({path: own_imports(path) for path in modules()}, allowed)
+
+
+def test_libraries_stay_where_they_belong():
+    libraries = {path: {name.split(".")[0] for name in imports(path)} & ONLY_IN.keys() for path in modules()}
+    assert_allowed(libraries, lambda path: {name for name, parts in ONLY_IN.items() if part(path) in parts})
 
 
 def test_only_the_door_to_leveldb_imports_its_binding():
-    users = {
-        path.relative_to(PACKAGE).as_posix() for path in modules() if {"plyvel", "plyvel_next"} & set(imports(path))
-    }
+    users = {name_of(path) for path in modules() if {"plyvel", "plyvel_next"} & set(imports(path))}
     assert users == {"leveldbs/format/leveldb_binding.py"}
 
 
@@ -239,12 +268,15 @@ def rooms_used(path: Path) -> set[str]:
     return {name.split(".")[2] for name in imports(path) if name.startswith(start)} - {room(path)}
 
 
-@pytest.mark.parametrize("table", [MAY_IMPORT, CATALOG_ROOMS, LEVELDB_ROOMS], ids=["parts", "catalog", "leveldbs"])
-def test_no_arrow_points_upwards(table: dict[str, set[str]]):
-    above: set[str] = set()
-    for name, allowed in table.items():
-        assert allowed <= above, name
-        above.add(name)
+def test_no_arrow_points_upwards():
+    upwards = []
+    for table in (MAY_IMPORT, CATALOG_ROOMS, LEVELDB_ROOMS):
+        above: set[str] = set()
+        for name, allowed in table.items():
+            if not allowed <= above:
+                upwards.append(f"{name}: {', '.join(sorted(allowed - above))}")
+            above.add(name)
+    assert not upwards, "\n".join(upwards)
 
 
 def test_no_module_imports_itself_through_others():
@@ -254,79 +286,83 @@ def test_no_module_imports_itself_through_others():
     assert set(graphlib.TopologicalSorter(graph).static_order()) == names.keys()
 
 
-@pytest.mark.parametrize("path", modules_in_rooms("catalog"), ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_rooms_of_the_catalog_import_one_way(path: Path):
-    assert rooms_used(path) <= CATALOG_ROOMS[room(path)]
+def test_rooms_import_one_way():
+    for of_part, table in {"catalog": CATALOG_ROOMS, "leveldbs": LEVELDB_ROOMS}.items():
+        used = {path: rooms_used(path) for path in modules_in_rooms(of_part)}
+        assert used, of_part
+        assert_allowed(used, lambda path, table=table: table.get(room(path), set()))
 
 
-@pytest.mark.parametrize("path", modules_in_rooms("leveldbs"), ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_rooms_of_the_leveldbs_import_one_way(path: Path):
-    assert rooms_used(path) <= LEVELDB_ROOMS[room(path)]
+def test_every_part_and_every_room_is_known():
+    assert {part(path) for path in modules()} == EVERYWHERE | set(MAY_IMPORT) | set(SKINS)
+    assert {room(path) for path in modules_in_rooms("catalog")} == set(CATALOG_ROOMS)
+    assert {room(path) for path in modules_in_rooms("leveldbs")} == set(LEVELDB_ROOMS)
 
 
-def test_every_room_of_the_catalog_is_known_and_described():
-    found = {room(path) for path in modules_in_rooms("catalog")}
-    assert found == set(CATALOG_ROOMS)
-    for name in found - {"tables", "database", "counters", "migrations"}:
-        text = (PACKAGE / "catalog" / name / "__init__.py").read_text(encoding="utf-8")
-        assert ast.get_docstring(ast.parse(text)), f"catalog/{name}/__init__.py does not say what belongs there"
+def test_every_folder_of_the_catalog_is_described():
+    undescribed = [
+        path.parent.name
+        for path in sorted((PACKAGE / "catalog").glob("*/__init__.py"))
+        if path.parent.name != "migrations" and not ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+    ]
+    assert undescribed == []
 
 
-@pytest.mark.parametrize(
-    "path", [path for path in modules_in_rooms("catalog") if room(path) == "reports"], ids=lambda path: path.stem
-)
-def test_reports_write_nothing(path: Path):
-    for node in statements(path):
-        if isinstance(node, ast.ImportFrom):
-            names = {alias.name for alias in node.names}
-            assert not names & {"insert", "update", "delete", "insert_missing", "upsert"}
+def test_reports_write_nothing():
+    names = {
+        path: {alias.name for node in statements(path) if isinstance(node, ast.ImportFrom) for alias in node.names}
+        for path in modules_in_rooms("catalog")
+        if room(path) == "reports"
+    }
+    assert names
+    writing = {"insert", "update", "delete", "insert_missing", "upsert"}
+    assert_allowed({path: found & writing for path, found in names.items()}, lambda path: set())
 
 
 def test_leveldbs_know_of_the_catalog_only_what_they_need():
-    allowed = {"database", "coordination", "ledger", "publications"}
-    for path in (PACKAGE / "leveldbs").rglob("*.py"):
-        used = {name.split(".")[2] for name in imports(path) if name.startswith("pypi_assets.catalog.")}
-        assert used <= allowed, path
+    start = "pypi_assets.catalog."
+    used = {
+        path: {name.split(".")[2] for name in imports(path) if name.startswith(start)}
+        for path in modules()
+        if part(path) == "leveldbs"
+    }
+    assert_allowed(used, lambda path: {"database", "coordination", "ledger", "publications"})
 
 
-@pytest.mark.parametrize(
-    "link",
-    [
-        "extracts.unused_packs.clean_packs",
-        "parquet.unused_exports.clean_exports",
-        "leveldbs.versions.unused_versions.clean_versions",
-        "dumps.unused_dumps.clean_dumps",
-        "resolve.old_solvability.clean_days",
-        "journal.unused_segments.clean_journal",
-    ],
-)
-def test_only_the_chain_of_deletions_calls_its_links(link: str):
-    module, function = link.rsplit(".", 1)
-    assert callable(getattr(importlib.import_module(f"pypi_assets.{module}"), function))
+def importers(module: str, function: str) -> set[str]:
+    """Return the files that import the function, its module or everything that its module defines."""
     folder, name = f"pypi_assets.{module}".rsplit(".", 1)
-    users = set()
+    whole = {f"{folder}.{name}": {function, "*"}, folder: {name, "*"}}
+    found = set()
     for path in modules():
         for node in statements(path):
             if isinstance(node, ast.Import):
-                found = any(alias.name == f"{folder}.{name}" for alias in node.names)
+                uses = any(alias.name == f"{folder}.{name}" for alias in node.names)
             elif isinstance(node, ast.ImportFrom):
-                whole = {f"{folder}.{name}": {function, "*"}, folder: {name, "*"}}
-                found = bool({alias.name for alias in node.names} & whole.get(str(node.module), set()))
+                uses = bool({alias.name for alias in node.names} & whole.get(str(node.module), set()))
             else:
                 continue
-            if found:
-                users.add(path.relative_to(PACKAGE).as_posix())
-    assert users == {"upkeep/deletion.py"}
+            if uses:
+                found.add(name_of(path))
+    return found
 
 
-@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_what_writes_to_the_catalog_can_run_again(path: Path):
+def test_only_the_chain_of_deletions_calls_its_links():
+    wrong = []
+    for link in LINKS_OF_DELETIONS:
+        module, function = link.rsplit(".", 1)
+        assert callable(getattr(importlib.import_module(f"pypi_assets.{module}"), function)), link
+        if (users := importers(module, function)) != {"upkeep/deletion.py"}:
+            wrong.append(f"{link}: {', '.join(sorted(users)) or 'no file'}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_what_writes_to_the_catalog_can_run_again():
     """A server may roll any transaction back, so all but `transact` itself give it a function."""
-    opened = [node.context_expr for node in statements(path) if isinstance(node, ast.withitem)]
-    calls = [part for one in opened for part in ast.walk(one) if isinstance(part, ast.Call)]
-    written = {ast.unparse(call.func) for call in calls if ast.unparse(call.func).endswith(".write")}
-    assert not written or path == PACKAGE / "catalog" / "database.py"
-
-
-def test_every_part_is_known_here():
-    assert {part(path) for path in modules()} == EVERYWHERE | set(MAY_IMPORT) | set(SKINS)
+    written = {}
+    for path in modules():
+        opened = [node.context_expr for node in statements(path) if isinstance(node, ast.withitem)]
+        calls = [part for one in opened for part in ast.walk(one) if isinstance(part, ast.Call)]
+        written[path] = {name for call in calls if (name := ast.unparse(call.func)).endswith(".write")}
+    del written[PACKAGE / "catalog" / "database.py"]
+    assert_allowed(written, lambda path: set())
