@@ -4,7 +4,6 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import dagster as dg
@@ -13,7 +12,6 @@ from dagster._core.definitions.assets.graph.asset_graph import AssetNode
 
 from pypi_assets.definitions import build_defs, defs
 from pypi_assets.defs.assets import GROUPS
-from pypi_assets.defs.maintenance_jobs import MAINTENANCE_JOBS
 from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.settings import ENV_PREFIX, SettingsError, load_settings
 
@@ -84,42 +82,6 @@ def test_loading_logs_a_misspelled_variable_once(tmp_path: Path) -> None:
         [sys.executable, "-c", "import pypi_assets.definitions"], env=environment, cwd=tmp_path, capture_output=True
     )
     assert loaded.stderr.count(b"PYPI_ASSETS_CONTCAT is no setting and has no effect; did you mean") == 1
-
-
-OF_THIS_PROJECT = (
-    *("serial", "ledger", "cover", "tombstone", "live", "distribution", "extract", "drift", "visited"),
-    *("given up", "superseded", "allocated", "complete range", "input list", "reprocess", "redump", "judged"),
-)
-"""Words, also in the plural, that only people who know this project understand."""
-
-
-def described() -> Iterator[tuple[str, str]]:
-    """Whatever the UI describes: its name, and its description."""
-    repository = defs.get_repository_def()
-    for spec in repository.asset_graph.asset_nodes:
-        yield spec.key.to_user_string(), spec.description or ""
-    for key, check in repository.asset_checks_defs_by_key.items():
-        yield key.name, check.get_spec_for_check_key(key).description or ""
-    jobs = [job for job in repository.get_all_jobs() if not job.name.startswith("__")]
-    for job in jobs:
-        yield job.name, job.description or ""
-        if job in MAINTENANCE_JOBS:
-            yield from ((node.name, node.definition.description or "") for node in job.nodes)
-    for one in (*repository.sensor_defs, *repository.schedule_defs):
-        yield one.name, one.description or ""
-    for name, resource in repository.get_top_level_resources().items():
-        yield name, resource.description or ""
-
-
-@pytest.mark.parametrize(("name", "description"), sorted(set(described())))
-def test_the_first_sentence_of_a_description_needs_no_knowledge_of_this_project(name: str, description: str) -> None:
-    first = re.split(r"(?<=[.:;])\s", description, maxsplit=1)[0]
-    assert 4 <= len(first.split()) <= 25, first
-    assert [word for word in OF_THIS_PROJECT if re.search(rf"\b{word}(s|ed)?\b", first)] == []
-
-
-def test_a_shard_that_writes_nothing_is_described_as_such_before_it_is_launched() -> None:
-    assert "A run of some partitions writes nothing" in (node("full_dump").description or "")
 
 
 def test_all_groups_are_described_in_the_docs_and_sort_in_the_order_of_the_flow() -> None:
