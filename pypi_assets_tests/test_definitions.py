@@ -81,7 +81,7 @@ def test_loading_logs_a_misspelled_variable_once(tmp_path: Path) -> None:
     loaded = subprocess.run(
         [sys.executable, "-c", "import pypi_assets.definitions"], env=environment, cwd=tmp_path, capture_output=True
     )
-    assert loaded.stderr.count(b"PYPI_ASSETS_CONTCAT is no setting and has no effect; did you mean") == 1
+    assert loaded.stderr.count(b"PYPI_ASSETS_CONTCAT") == 1
 
 
 def test_all_groups_are_described_in_the_docs_and_sort_in_the_order_of_the_flow() -> None:

@@ -51,9 +51,9 @@ def is_free(port: int) -> bool:
 def test_they_answer_until_they_are_stopped(copy: Path):
     _, ports = started(copy)
     assert not any(map(is_free, ports))
-    assert run(copy, "pages.py", "stop") == "stopped\n"
+    run(copy, "pages.py", "stop")
     assert all(map(is_free, ports))
-    assert run(copy, "pages.py", "stop") == "no pages are served in the background\n"
+    run(copy, "pages.py", "stop")
 
 
 def test_they_end_with_the_folder_of_the_demo(copy: Path):

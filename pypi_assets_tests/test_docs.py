@@ -82,16 +82,17 @@ def test_every_test_that_the_rules_name_is_in_its_file():
         assert tests, rule
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_files_and_modules_that_pages_name_are_there(page: Path):
-    text = page.read_text()
-    for path, name in re.findall(r"`([\w/]+\.py)(?:::(\w+))?`", text):
-        found = files_that_end_in(path)
-        assert found or path in IN_EXAMPLES, path
-        assert not name or name in defined_in(found), f"{path}::{name}"
-    for module in names(r"(?:-m |import |from |`)((?:pypi_assets|benchmarks)(?:\.\w+)+)", text):
-        path = ROOT / module.removesuffix(".md").replace(".", "/")
-        assert path.is_dir() or path.with_suffix(".py").is_file(), module
+def test_files_and_modules_that_pages_name_are_there(subtests: pytest.Subtests):
+    for page in PAGES:
+        with subtests.test(page=page):
+            text = page.read_text()
+            for path, name in re.findall(r"`([\w/]+\.py)(?:::(\w+))?`", text):
+                found = files_that_end_in(path)
+                assert found or path in IN_EXAMPLES, path
+                assert not name or name in defined_in(found), f"{path}::{name}"
+            for module in names(r"(?:-m |import |from |`)((?:pypi_assets|benchmarks)(?:\.\w+)+)", text):
+                path = ROOT / module.removesuffix(".md").replace(".", "/")
+                assert path.is_dir() or path.with_suffix(".py").is_file(), module
 
 
 def test_packages_that_the_house_names_are_there():
@@ -101,10 +102,11 @@ def test_packages_that_the_house_names_are_there():
     assert [folder for folder in sorted(named) if not (ROOT / "pypi_assets" / folder).is_dir()] == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_links_lead_to_headings_that_are_there(page: Path):
-    for target, anchor in re.findall(r"\]\(([^)#:]*)#([^)]+)\)", page.read_text()):
-        assert anchor in anchors(page.parent / target if target else page), f"{target}#{anchor}"
+def test_links_lead_to_headings_that_are_there(subtests: pytest.Subtests):
+    for page in PAGES:
+        with subtests.test(page=page):
+            for target, anchor in re.findall(r"\]\(([^)#:]*)#([^)]+)\)", page.read_text()):
+                assert anchor in anchors(page.parent / target if target else page), f"{target}#{anchor}"
 
 
 OUTPUT_OPTIONS = {"--json", "--csv", "--header"}
@@ -159,21 +161,22 @@ def test_the_glossary_explains_each_word_once_and_names_its_file():
     assert [terms for terms, meaning, place in rows if not meaning or ".py" not in place] == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_pages_name_only_what_there_is(page: Path):
-    text = page.read_text()
-    settings = {ENV_PREFIX + name.upper() for name in Settings.model_fields}
-    settings |= {name + FILE_SUFFIX for name in settings}  # which name a file with the value
-    assert names(rf"{ENV_PREFIX}[A-Z_]+[A-Z]", text) - settings == set()
-    known = commands(cli)
-    for line in names(r"pypi-assets ((?:[a-z]+[a-z-]* ?){1,2})", text):
-        words = tuple(line.split())
-        if words[0] in {name for name, *_ in known}:
-            assert words[:1] in known
-            if any(len(name) > 1 and name[0] == words[0] for name in known) and len(words) > 1:
-                assert words in known, f"pypi-assets {line}"
-    for link in names(r"\]\(([^)#:]+)\)", text):
-        assert (page.parent / link).exists(), link
+def test_pages_name_only_what_there_is(subtests: pytest.Subtests):
+    for page in PAGES:
+        with subtests.test(page=page):
+            text = page.read_text()
+            settings = {ENV_PREFIX + name.upper() for name in Settings.model_fields}
+            settings |= {name + FILE_SUFFIX for name in settings}  # which name a file with the value
+            assert names(rf"{ENV_PREFIX}[A-Z_]+[A-Z]", text) - settings == set()
+            known = commands(cli)
+            for line in names(r"pypi-assets ((?:[a-z]+[a-z-]* ?){1,2})", text):
+                words = tuple(line.split())
+                if words[0] in {name for name, *_ in known}:
+                    assert words[:1] in known
+                    if any(len(name) > 1 and name[0] == words[0] for name in known) and len(words) > 1:
+                        assert words in known, f"pypi-assets {line}"
+            for link in names(r"\]\(([^)#:]+)\)", text):
+                assert (page.parent / link).exists(), link
 
 
 def test_every_rule_that_a_record_can_name_is_explained():

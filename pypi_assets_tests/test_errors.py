@@ -21,10 +21,11 @@ EXPECTED = [
 ]
 
 
-@pytest.mark.parametrize("path", EXPECTED)
-def test_the_errors_of_each_part_are_expected(path: str) -> None:
-    module, _, name = path.rpartition(".")
-    assert issubclass(getattr(importlib.import_module(f"pypi_assets.{module}"), name), ExpectedError)
+def test_the_errors_of_each_part_are_expected(subtests: pytest.Subtests) -> None:
+    for path in EXPECTED:
+        with subtests.test(path=path):
+            module, _, name = path.rpartition(".")
+            assert issubclass(getattr(importlib.import_module(f"pypi_assets.{module}"), name), ExpectedError)
 
 
 def test_wrong_settings_are_expected() -> None:

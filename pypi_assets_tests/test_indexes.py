@@ -52,7 +52,7 @@ def test_without_a_file_nothing_is_another_index(write: Write) -> None:
     assert (read_variables().index, read_all_indexes(), load_settings().index) == (None, None, None)
     with (
         selected_index("company"),
-        pytest.raises(SettingsError, match=r"^--index: there is no index company, since .*_INDEXES is"),
+        pytest.raises(SettingsError, match=r"company.*PYPI_ASSETS_INDEXES"),
     ):
         load_settings()
 
@@ -138,69 +138,62 @@ ONE = '[one]\nurl = "https://one.example/simple/"\n'
 OTHER = '[other]\nurl = "https://other.example/simple/"\n'
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", "names no index: each is a table, such as [company]"),
-        ("[one", "is not TOML: "),
-        (ONE + ONE, "the index one is there twice"),
-        ("one = 1", "'one' is no table"),
-        (ONE.replace("one", "One", 1), "index 'One': the name of an index has"),
-        (ONE.replace("one", "all", 1), "index 'all': the name of an index has"),
-        (ONE.replace("one", "a__b", 1), "index 'a__b': the name of an index has"),
-        (ONE.replace("one", "o" * 41, 1), "...': the name of an index has at most 40"),
-        (
-            ONE.replace("one", "a-b", 1) + ONE.replace("one", "a_b", 1),
-            "the indexes a-b and a_b differ in - and _ alone",
-        ),
-        ("[one]\n", "index one: url: is missing"),
-        (ONE + "ulr = 1", "index one: 'ulr': is no key of an index; did you mean url?"),
-        (ONE + "index_url = 1", "index one: 'index_url': is no key of an index; did you mean url?"),
-        (ONE + "home = 'x'", "index one: 'home': is no key of an index"),
-        (ONE + "password = 'hunter2'", "index one: 'password': a secret does not belong in this file"),
-        (ONE + "notify_urls = 'x://y'", "index one: 'notify_urls': a secret does not belong in this file"),
-        (
-            "[one]\nurl = 'https://me:hunter2@x/simple/'",
-            "index one: url: contains a password, which does not belong in this file",
-        ),
-        (ONE + "database = 'postgresql://x/y?password=hunter2'", "index one: database: contains a password"),
-        (
-            ONE + "credentials = {username = 'me', password = 'hunter2'}",
-            "index one: credentials.password: a secret does not belong in this file",
-        ),
-        (ONE + "credentials = 'hunter2'", "index one: credentials: is something else; it accepts"),
-        (ONE + "credentials = {token = 'hunter2'}", "index one: credentials.'token': is no key"),
-        (ONE + "credentials = {password = {env = 'X'}}", "index one: credentials.username: is missing"),
-        (ONE + "contact = 1979-05-27", "index one: contact: is neither a text"),
-        (ONE + "contact = ''", "index one: contact: is empty"),
-        (ONE + "contact = {file = 'x'}", "index one: contact: names no environment variable"),
-        (ONE + "contact = {env = 'NOT_SET'}", "index one: contact: the environment variable NOT_SET is not set"),
-        (ONE + "private = 'yes'", "index one: private: is neither true nor false"),
-        (ONE + "scopes = 'x'", "index one: scopes: each scope is a table, such as [one.scopes.tools]"),
-        (ONE + "scopes.'a b'.projects = ['x']", "index one: scopes: 'a b' is no name for a scope"),
-        (ONE + "[one.scopes.a]\n[one.scopes.a]", "is not TOML: "),
-        (ONE + "scopes.a.projects = [1]", "index one: scopes.a.projects: '[1]' is not accepted"),
-        (ONE + OTHER, "none of one, other is the default index: add `default = true`"),
-        (ONE + "default = true\n" + OTHER + "default = true\n", "one and other are both the default index"),
-        (ONE + "lister = 'telepathy'", "index one: lister: 'telepathy' is no kind of index"),
-        (ONE + "storage = 'ftp://x'", "index one: storage: not file://, s3://"),
-        ("[one]\nurl = 'http://[::1/simple/'\ncredentials = {username = 'me'}", "index one: url: Invalid IPv6 URL"),
-        ("[[one]]\nurl = 'https://x/simple/'", "'one' is no table"),
-        ("one.url = 'https://x/simple/'\none.url = 'https://y/simple/'", "is not TOML: "),
-        ('["o\\u001be"]\nurl = "https://x/simple/"', "index 'o\\x1be': the name of an index has"),
-        (ONE + "requests_per_second = inf", "index one: requests_per_second: "),
-        ("[one]\nurl = 'https://x/'", "index one: url: does not end in /simple/; it accepts"),
-    ],
-)
-def test_what_is_wrong_is_one_sentence_with_index_and_key(text: str, message: str, write: Write) -> None:
-    path = write(text)
-    with pytest.raises(SettingsError) as caught:
-        load_settings()
-    found = str(caught.value)
-    assert found.startswith(f"{path}: ")
-    assert message in found
-    assert "hunter2" not in found
-    assert len(found.splitlines()) == 1
+WRONG = [
+    ("", ""),
+    ("[one", "TOML"),
+    (ONE + ONE, "one"),
+    ("one = 1", "'one'"),
+    (ONE.replace("one", "One", 1), "'One'"),
+    (ONE.replace("one", "all", 1), "'all'"),
+    (ONE.replace("one", "a__b", 1), "'a__b'"),
+    (ONE.replace("one", "o" * 41, 1), "ooo 40"),
+    (ONE.replace("one", "a-b", 1) + ONE.replace("one", "a_b", 1), "a-b a_b"),
+    ("[one]\n", "one url"),
+    (ONE + "ulr = 1", "one 'ulr' url"),
+    (ONE + "index_url = 1", "one 'index_url' url"),
+    (ONE + "home = 'x'", "one 'home'"),
+    (ONE + "password = 'hunter2'", "one 'password'"),
+    (ONE + "notify_urls = 'x://y'", "one 'notify_urls'"),
+    ("[one]\nurl = 'https://me:hunter2@x/simple/'", "one url"),
+    (ONE + "database = 'postgresql://x/y?password=hunter2'", "one database"),
+    (ONE + "credentials = {username = 'me', password = 'hunter2'}", "one credentials.password"),
+    (ONE + "credentials = 'hunter2'", "one credentials"),
+    (ONE + "credentials = {token = 'hunter2'}", "one credentials.'token'"),
+    (ONE + "credentials = {password = {env = 'X'}}", "one credentials.username"),
+    (ONE + "contact = 1979-05-27", "one contact"),
+    (ONE + "contact = ''", "one contact"),
+    (ONE + "contact = {file = 'x'}", "one contact"),
+    (ONE + "contact = {env = 'NOT_SET'}", "one contact NOT_SET"),
+    (ONE + "private = 'yes'", "one private true false"),
+    (ONE + "scopes = 'x'", "one scopes [one.scopes.tools]"),
+    (ONE + "scopes.'a b'.projects = ['x']", "one scopes 'a b'"),
+    (ONE + "[one.scopes.a]\n[one.scopes.a]", "TOML"),
+    (ONE + "scopes.a.projects = [1]", "one scopes.a.projects '[1]'"),
+    (ONE + OTHER, "one other `default = true`"),
+    (ONE + "default = true\n" + OTHER + "default = true\n", "one other default"),
+    (ONE + "lister = 'telepathy'", "one lister 'telepathy'"),
+    (ONE + "storage = 'ftp://x'", "one storage file:// s3://"),
+    ("[one]\nurl = 'http://[::1/simple/'\ncredentials = {username = 'me'}", "one url"),
+    ("[[one]]\nurl = 'https://x/simple/'", "'one'"),
+    ("one.url = 'https://x/simple/'\none.url = 'https://y/simple/'", "TOML"),
+    ('["o\\u001be"]\nurl = "https://x/simple/"', "'o\\x1be'"),
+    (ONE + "requests_per_second = inf", "one requests_per_second"),
+    ("[one]\nurl = 'https://x/'", "one url /simple/"),
+]
+"""Files with what is wrong in them, and the values that the message names, with spaces between them."""
+
+
+def test_what_is_wrong_is_one_line_with_index_and_key(write: Write, subtests: pytest.Subtests) -> None:
+    for text, named in WRONG:
+        with subtests.test(text=text):
+            path = write(text)
+            with pytest.raises(SettingsError) as caught:
+                load_settings()
+            message = str(caught.value)
+            assert message.startswith(f"{path}: ")
+            assert [value for value in named.split(" ") if value not in message.removeprefix(str(path))] == []
+            assert "hunter2" not in message
+            assert len(message.splitlines()) == 1
 
 
 @pytest.mark.parametrize(
@@ -220,17 +213,18 @@ def test_two_indexes_share_neither_database_nor_storage(
     monkeypatch.setenv("PYPI_ASSETS_HOME", str(home))
     lines = [f"{key} = {json.dumps(url.format(home=home))}\n" if url else "" for url in (one, other)]
     path = write(ONE + "default = true\n" + lines[0] + OTHER + lines[1])
-    text = f"{path}: index other: {key}: the index one has the same one; each index needs its own"
     for name in (None, "other"):
         with selected_index(name), pytest.raises(SettingsError) as caught:
             load_settings()
-        assert str(caught.value) == text
+        message = str(caught.value)
+        assert message.startswith(f"{path}: ")
+        assert [value for value in ("other", key, "one") if value not in message.removeprefix(str(path))] == []
 
 
 def test_a_secret_of_another_index_need_not_be_set(write: Write) -> None:
     write(ONE + "default = true\n" + OTHER + 'database = { env = "NOT_SET" }\n')
     assert load_settings().index == "one"
-    with selected_index("other"), pytest.raises(SettingsError, match=r"index other: database: .* NOT_SET is not set$"):
+    with selected_index("other"), pytest.raises(SettingsError, match=r"other.*database.*NOT_SET"):
         load_settings()
 
 
@@ -238,7 +232,8 @@ def test_what_is_no_index_names_those_that_are(write: Write) -> None:
     path = write(PUBLIC + COMPANY)
     with selected_index("compony"), pytest.raises(SettingsError) as caught:
         load_settings()
-    assert str(caught.value).startswith(f"--index: there is no index compony: {path} has public, company-internal; it")
+    named = ("compony", str(path), "public", "company-internal")
+    assert [value for value in named if value not in str(caught.value)] == []
 
 
 def test_a_byte_order_mark_is_no_mistake(write: Write) -> None:
@@ -248,9 +243,9 @@ def test_a_byte_order_mark_is_no_mistake(write: Write) -> None:
 
 def test_a_file_that_cannot_be_read_is_named(write: Write, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PYPI_ASSETS_INDEXES", str(tmp_path / "missing.toml"))
-    with pytest.raises(SettingsError, match=r"^PYPI_ASSETS_INDEXES: cannot read .*missing.toml: No such file"):
+    with pytest.raises(SettingsError, match=r"PYPI_ASSETS_INDEXES.*missing\.toml"):
         load_settings()
     (tmp_path / "binary.toml").write_bytes(b"\xff")
     monkeypatch.setenv("PYPI_ASSETS_INDEXES", str(tmp_path / "binary.toml"))
-    with pytest.raises(SettingsError, match=r"it is not UTF-8"):
+    with pytest.raises(SettingsError, match=r"binary\.toml"):
         load_settings()

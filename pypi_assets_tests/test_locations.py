@@ -39,19 +39,20 @@ def resolved(locations: Locations) -> tuple[Path, Path, str]:
     return locations.resolved_home, locations.leveldbs_dir, locations.resolved_storage_url
 
 
-@pytest.mark.parametrize("lower", [False, True])
-@pytest.mark.parametrize("values", VALUES, ids=str)
-def test_they_are_those_of_all_settings(values: dict[str, str], lower: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in values.items():
-        variable = f"{ENV_PREFIX}{name}"
-        monkeypatch.setenv(variable.lower() if lower else variable, value)
-    settings = load_settings()
-    assert resolved(load_locations()) == resolved(settings.locations)
-    assert resolved(settings.locations) == (
-        settings.resolved_home,
-        settings.leveldbs_dir,
-        settings.resolved_storage_url,
-    )
+def test_they_are_those_of_all_settings(subtests: pytest.Subtests) -> None:
+    for lower in [False, True]:
+        for values in VALUES:
+            with subtests.test(lower=lower, values=values), pytest.MonkeyPatch.context() as monkeypatch:
+                for name, value in values.items():
+                    variable = f"{ENV_PREFIX}{name}"
+                    monkeypatch.setenv(variable.lower() if lower else variable, value)
+                settings = load_settings()
+                assert resolved(load_locations()) == resolved(settings.locations)
+                assert resolved(settings.locations) == (
+                    settings.resolved_home,
+                    settings.leveldbs_dir,
+                    settings.resolved_storage_url,
+                )
 
 
 @pytest.mark.parametrize("url", WRONG_URLS)

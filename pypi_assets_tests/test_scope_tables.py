@@ -50,39 +50,37 @@ def test_a_table_has_what_scope_create_takes() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("scopes = 'x'", "scopes: each scope is a table, such as [one.scopes.tools]"),
-        ("scopes = ['tools']", "scopes: each scope is a table, such as [one.scopes.tools]"),
-        ("scopes.tools = ['httpx']", "scopes: each scope is a table"),
-        ("[scopes.'a b']\nprojects = ['x']", "scopes: 'a b' is no name for a scope: it takes"),
-        ("[scopes.A]\nprojects = ['x']", "scopes: 'A' is no name for a scope"),
-        ('[scopes."o\\u001b"]\nprojects = ["x"]', "scopes: 'o\\x1b' is no name for a scope"),
-        ("[scopes.tools]", "scopes.tools: names no root"),
-        ("[scopes.tools]\nprojects = []", "scopes.tools: names no root"),
-        ("[scopes.tools]\nprojects = 'httpx'", "scopes.tools.projects: 'httpx' is not accepted; it accepts a list"),
-        ("[scopes.tools]\nprojects = [1]", "scopes.tools.projects: '[1]' is not accepted"),
-        ("[scopes.tools]\nroots = ['x', '']", "scopes.tools.roots: \"['x', '']\" is not accepted"),
-        (
-            "[scopes.tools]\nprojects = ['x']\ndept = 1",
-            "scopes.tools.'dept': is no key of a scope; did you mean",
-        ),
-        ("[scopes.tools]\nprojects = ['x']\nzzz = 1", "scopes.tools.'zzz': is no key of a scope; there are"),
-        (
-            "[scopes.tools]\nprojects = ['x']\ndepth = -1",
-            "scopes.tools.depth: '-1' is not accepted; it accepts",
-        ),
-        ("[scopes.tools]\nprojects = ['x']\ndepth = true", "scopes.tools.depth: 'True' is not accepted"),
-        ("[scopes.tools]\nprojects = ['x']\nnice = 10001", "scopes.tools.nice: '10001' is not accepted"),
-        ("[scopes.tools]\nprojects = ['x']\nconcurrency = 1.5", "scopes.tools.concurrency: '1.5' is not accepted"),
-        ("[scopes.tools]\nprojects = ['x']\ntag = ''", "scopes.tools.tag: '' is not accepted; it accepts a text"),
-        ("[scopes.tools]\nprojects = ['x']\nmatch_only = 1", "scopes.tools.match_only: '1' is not accepted"),
-        ("[scopes.tools]\nprojects = ['x']\nrules = {a = 1}", "scopes.tools.rules: \"{'a': 1}\" is not accepted"),
-    ],
-)
-def test_what_is_wrong_is_one_sentence_with_scope_and_key(text: str, message: str) -> None:
-    with pytest.raises(SettingsError) as caught:
-        read(text)
-    assert str(caught.value).startswith(message)
-    assert len(str(caught.value).splitlines()) == 1
+WRONG = [
+    ("scopes = 'x'", "scopes", "[one.scopes.tools]"),
+    ("scopes = ['tools']", "scopes", "[one.scopes.tools]"),
+    ("scopes.tools = ['httpx']", "scopes", "[one.scopes.tools]"),
+    ("[scopes.'a b']\nprojects = ['x']", "scopes", "'a b'"),
+    ("[scopes.A]\nprojects = ['x']", "scopes", "'A'"),
+    ('[scopes."o\\u001b"]\nprojects = ["x"]', "scopes", "'o\\x1b'"),
+    ("[scopes.tools]", "scopes.tools", "projects"),
+    ("[scopes.tools]\nprojects = []", "scopes.tools", "projects"),
+    ("[scopes.tools]\nprojects = 'httpx'", "scopes.tools.projects", "'httpx'"),
+    ("[scopes.tools]\nprojects = [1]", "scopes.tools.projects", "'[1]'"),
+    ("[scopes.tools]\nroots = ['x', '']", "scopes.tools.roots", "\"['x', '']\""),
+    ("[scopes.tools]\nprojects = ['x']\ndept = 1", "scopes.tools.'dept'", "depth"),
+    ("[scopes.tools]\nprojects = ['x']\nzzz = 1", "scopes.tools.'zzz'", "match_only"),
+    ("[scopes.tools]\nprojects = ['x']\ndepth = -1", "scopes.tools.depth", "'-1'"),
+    ("[scopes.tools]\nprojects = ['x']\ndepth = true", "scopes.tools.depth", "'True'"),
+    ("[scopes.tools]\nprojects = ['x']\nnice = 10001", "scopes.tools.nice", "'10001'"),
+    ("[scopes.tools]\nprojects = ['x']\nconcurrency = 1.5", "scopes.tools.concurrency", "'1.5'"),
+    ("[scopes.tools]\nprojects = ['x']\ntag = ''", "scopes.tools.tag", "''"),
+    ("[scopes.tools]\nprojects = ['x']\nmatch_only = 1", "scopes.tools.match_only", "'1'"),
+    ("[scopes.tools]\nprojects = ['x']\nrules = {a = 1}", "scopes.tools.rules", "\"{'a': 1}\""),
+]
+"""Tables with what is wrong in them, the key that the message begins with, and a value that it names."""
+
+
+def test_what_is_wrong_is_one_line_with_scope_and_key(subtests: pytest.Subtests) -> None:
+    for text, key, named in WRONG:
+        with subtests.test(text=text):
+            with pytest.raises(SettingsError) as caught:
+                read(text)
+            message = str(caught.value)
+            assert message.startswith(f"{key}: ")
+            assert named in message
+            assert len(message.splitlines()) == 1

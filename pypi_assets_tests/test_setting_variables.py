@@ -1,6 +1,7 @@
 """Variables come from the environment and from a file, and a misspelled one is reported."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -81,13 +82,13 @@ def test_a_variable_names_another_file(monkeypatch: pytest.MonkeyPatch, folder: 
 
 def test_a_named_file_must_be_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYPI_ASSETS_ENV_FILE", "missing.env")
-    with pytest.raises(SettingsError, match=r"^PYPI_ASSETS_ENV_FILE: cannot read missing\.env: No such file"):
+    with pytest.raises(SettingsError, match=r"PYPI_ASSETS_ENV_FILE.*missing\.env"):
         read_variables()
 
 
 def test_a_file_that_is_no_text_is_refused(folder: Path) -> None:
     (folder / ".env").write_bytes(b"PYPI_ASSETS_HOME=\xff\n")
-    with pytest.raises(SettingsError, match=r"cannot read \.env: it is not UTF-8"):
+    with pytest.raises(SettingsError, match=r"\.env"):
         load_settings()
 
 
@@ -98,11 +99,12 @@ def test_a_folder_of_that_name_is_no_file(folder: Path) -> None:
 
 def test_a_wrong_value_names_the_file_that_it_is_in(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     (folder / ".env").write_text("PYPI_ASSETS_CONTACT=me\n")
-    with pytest.raises(SettingsError, match=r"^PYPI_ASSETS_CONTACT: neither .* URL \(in \.env\); it accepts"):
+    with pytest.raises(SettingsError, match=r"PYPI_ASSETS_CONTACT.*\.env"):
         load_settings()
     monkeypatch.setenv("PYPI_ASSETS_CONTACT", "you")
-    with pytest.raises(SettingsError, match=r"^PYPI_ASSETS_CONTACT: neither a mail address nor a URL; it accepts"):
+    with pytest.raises(SettingsError, match="PYPI_ASSETS_CONTACT") as caught:
         load_settings()
+    assert ".env" not in str(caught.value)
 
 
 def test_a_look_up_reads_the_same_file(folder: Path) -> None:
@@ -116,17 +118,17 @@ def test_a_look_up_reads_the_same_file(folder: Path) -> None:
             load()
         messages.append(str(caught.value))
     assert messages[0] == messages[1]
-    assert messages[0].startswith("PYPI_ASSETS_STORAGE_URL: names no bucket (in .env); it accepts ")
+    assert re.search(r"PYPI_ASSETS_STORAGE_URL.*\.env", messages[0])
 
 
 def test_a_misspelled_variable_is_reported_with_the_nearest(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     (folder / ".env").write_text("PYPI_ASSETS_PROJECT=flask\n")
     monkeypatch.setenv("PYPI_ASSETS_STORAGE_ULR", "file:///x")
     monkeypatch.setenv("PYPI_ASSETS_XYZZY", "1")
-    assert read_variables().warnings() == [
-        "PYPI_ASSETS_PROJECT is no setting and has no effect; did you mean PYPI_ASSETS_PROJECTS?",
-        "PYPI_ASSETS_STORAGE_ULR is no setting and has no effect; did you mean PYPI_ASSETS_STORAGE_URL?",
-        "PYPI_ASSETS_XYZZY is no setting and has no effect; `pypi-assets man` lists the settings",
+    assert [re.findall(r"PYPI_ASSETS_\w+", warning) for warning in read_variables().warnings()] == [
+        ["PYPI_ASSETS_PROJECT", "PYPI_ASSETS_PROJECTS"],
+        ["PYPI_ASSETS_STORAGE_ULR", "PYPI_ASSETS_STORAGE_URL"],
+        ["PYPI_ASSETS_XYZZY"],
     ]
     load_settings()
 
@@ -136,7 +138,8 @@ def test_two_swapped_letters_lead_back_to_a_setting(name: str, data: st.DataObje
     at = data.draw(st.integers(0, len(name) - 2))
     swapped = name[:at] + name[at + 1] + name[at] + name[at + 2 :]
     if swapped not in SETTING_NAMES:
-        assert "did you mean PYPI_ASSETS_" in describe_unknown(f"{ENV_PREFIX}{swapped.upper()}")
+        [_, nearest] = re.findall(rf"{ENV_PREFIX}(\w+)", describe_unknown(f"{ENV_PREFIX}{swapped.upper()}"))
+        assert nearest.lower() in SETTING_NAMES
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(50))
@@ -183,18 +186,18 @@ def test_a_variable_can_name_a_file_with_the_value(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize(
-    ("variables", "reason"),
+    ("variables", "named"),
     [
-        ({"DATABASE_URL_FILE": "missing"}, "DATABASE_URL_FILE: cannot read missing: No such file or directory"),
-        ({"DATABASE_URL_FILE": "odd"}, "DATABASE_URL_FILE: cannot read odd: it is not UTF-8"),
-        ({"PROXY": "http://p", "PROXY_FILE": "odd"}, "PROXY_FILE: PYPI_ASSETS_PROXY is set too; set one of them"),
+        ({"DATABASE_URL_FILE": "missing"}, "PYPI_ASSETS_DATABASE_URL_FILE.* missing"),
+        ({"DATABASE_URL_FILE": "odd"}, "PYPI_ASSETS_DATABASE_URL_FILE.* odd"),
+        ({"PROXY": "http://p", "PROXY_FILE": "odd"}, r"PYPI_ASSETS_PROXY_FILE.*PYPI_ASSETS_PROXY\b"),
     ],
 )
 def test_a_file_that_holds_no_value_is_refused(
-    variables: dict[str, str], reason: str, monkeypatch: pytest.MonkeyPatch, folder: Path
+    variables: dict[str, str], named: str, monkeypatch: pytest.MonkeyPatch, folder: Path
 ) -> None:
     (folder / "odd").write_bytes(b"\xff")
     for name, value in variables.items():
         monkeypatch.setenv(f"PYPI_ASSETS_{name}", value)
-    with pytest.raises(SettingsError, match=f"^PYPI_ASSETS_{reason}"):
+    with pytest.raises(SettingsError, match=named):
         read_variables()

@@ -1,5 +1,6 @@
 """What `status` has to do: it lets an index that never rests be, and tells what is too late, too much or unknown."""
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -13,11 +14,9 @@ from pypi_assets.catalog.reports.exhausted_work import ExhaustedWork
 from pypi_assets.cli import cli
 from pypi_assets.settings import load_settings
 from pypi_assets.status import Status, status_of, status_to_json
+from pypi_assets_tests.cli.commands import commands_in
 from pypi_assets_tests.served_index import ServedIndex, followed_index
 
-CRAWL = "the catalog lags the index: run `pypi-assets crawl incremental`"
-DUMP = "the dumps lag the catalog: run `pypi-assets dump incremental`"
-BUILD = "the LevelDB versions lag the dumps: run `pypi-assets leveldb update`"
 LAG_WARN_S = 1_800
 
 StatusAt = Callable[[float], Status]
@@ -59,14 +58,14 @@ def test_a_stage_lags_once_it_lacks_an_old_event(index: ServedIndex, status_at: 
     index.wheel("demo", "2.0")
     event_at = status_at(0).lag.lagging_since
     assert event_at is not None
-    for line, command in ((CRAWL, "crawl incremental"), (DUMP, "dump incremental"), (BUILD, "leveldb update")):
+    for command in ("crawl incremental", "dump incremental", "leveldb update"):
         assert status_at(event_at + LAG_WARN_S - 1).to_do() == []
         late = status_at(event_at + LAG_WARN_S)
-        assert late.to_do() == [line]
+        assert commands_in(*late.to_do()) == [command]
         in_json = status_to_json(
             late, running_since=[], expected_end=None, last_full_crawl=None, longest_unvisited=None
         )
-        assert in_json["to_do"] == [line]
+        assert in_json["to_do"] == late.to_do()
         done(command)
     assert status_at(event_at + LAG_WARN_S).to_do() == []
 
@@ -75,8 +74,7 @@ def test_ranges_that_are_running_are_let_be_and_looked_at(index: ServedIndex, st
     status = status_at(0)
     lag = replace(status.lag, index_serial=index.serial + 1, lagging_since=1_000.0, measured_at=1_000.0 + LAG_WARN_S)
     running = replace(status, lag=lag, catalog=replace(status.catalog, open_ranges=1, running_ranges=1))
-    [line] = running.to_do()
-    assert line == "the catalog lags the index: see `pypi-assets ranges` for the ranges that are running"
+    assert commands_in(*running.to_do()) == ["ranges"]
     assert replace(running, lag=replace(lag, measured_at=lag.measured_at - 1)).to_do() == []
 
 
@@ -85,12 +83,11 @@ def test_an_unknown_lag_is_not_well(index: ServedIndex, status_at: StatusAt) -> 
     unknown = status_at(0)
     assert unknown.lag.seconds is None
     [line] = unknown.to_do()
-    assert line.startswith("the index's serial is not known: ")
+    assert "503" in line
     silent = replace(unknown.lag, index_error=None)
-    assert replace(unknown, lag=silent).to_do() == [
-        "it is not known how far the catalog lags the index: run `pypi-assets crawl incremental`"
-    ]
-    assert replace(unknown, lag=replace(silent, index_serial=index.serial + 1)).to_do() == [CRAWL]
+    assert commands_in(*replace(unknown, lag=silent).to_do()) == ["crawl incremental"]
+    lagging = replace(unknown, lag=replace(silent, index_serial=index.serial + 1))
+    assert commands_in(*lagging.to_do()) == ["crawl incremental"]
 
 
 @pytest.mark.parametrize(
@@ -99,8 +96,9 @@ def test_an_unknown_lag_is_not_well(index: ServedIndex, status_at: StatusAt) -> 
 def test_few_exhausted_reads_are_no_matter(status_at: StatusAt, kinds: dict[str, int], is_shown: bool) -> None:
     status = status_at(0)
     exhausted = ExhaustedWork(kinds, known=1_000)  # 0.5 per cent are 5
-    lines = ["5 reads and visits are exhausted: see `pypi-assets failures list`"] if is_shown else []
-    assert replace(status, catalog=replace(status.catalog, exhausted=exhausted)).to_do() == lines
+    lines = replace(status, catalog=replace(status.catalog, exhausted=exhausted)).to_do()
+    assert commands_in(" ".join(lines)) == (["failures list"] if is_shown else [])
+    assert [re.findall(r"\d+", line) for line in lines] == ([["5"]] if is_shown else [])
 
 
 def test_readers_that_this_system_cannot_contain_are_shown(
@@ -109,18 +107,13 @@ def test_readers_that_this_system_cannot_contain_are_shown(
     monkeypatch.setattr("pypi_assets.distributions.containment.landlock.version", lambda: 2)
     status = status_at(0)
     in_json = status_to_json(status, running_since=[], expected_end=None, last_full_crawl=None, longest_unvisited=None)
-    assert in_json["missing_containment"] == [
-        "Landlock for TCP: the kernel has version 2 of Landlock, and version 4 is needed",
-        "Landlock for signals: the kernel has version 2 of Landlock, and version 6 is needed",
-    ]
-    assert "not fully contained on this system: Landlock for TCP:" in " ".join(
-        CliRunner().invoke(cli, ["status"]).stdout.split()
-    )
+    missing = in_json["missing_containment"]
+    assert [re.findall(r"\d+|TCP|signals", line) for line in missing] == [["TCP", "2", "4"], ["signals", "2", "6"]]
+    assert missing[0] in " ".join(CliRunner().invoke(cli, ["status"]).stdout.split())
     required = replace(status, settings=status.settings.model_copy(update={"containment": "required"}))
     assert required.to_do() == []
 
     monkeypatch.setattr("pypi_assets.distributions.containment.seccomp.missing", lambda: "taken away")
     assert status.to_do() == []
-    assert required.to_do() == [
-        "no distribution is read here, which lacks seccomp: set PYPI_ASSETS_CONTAINMENT=auto, or read on another system"
-    ]
+    [line] = required.to_do()
+    assert re.search(r"seccomp.*PYPI_ASSETS_CONTAINMENT=auto", line)

@@ -21,24 +21,24 @@ from pypi_assets.terminal import (
     print_wrapped_facts,
 )
 
+LINES = [
+    (None, "-"),
+    (True, "yes"),
+    (False, "no"),
+    (0, "0"),
+    (["a", None, "b"], "a, -, b"),
+    ([], ""),
+    ("two\nlines\tand  more", "two lines and more"),
+    ("\x1b[31mred\x07", "\ufffd[31mred\ufffd"),
+    ("\udcff", "\ufffd"),
+    ("[bold]caf\u00e9[/]", "[bold]caf\u00e9[/]"),
+]
 
-@pytest.mark.parametrize(
-    ("value", "line"),
-    [
-        (None, "-"),
-        (True, "yes"),
-        (False, "no"),
-        (0, "0"),
-        (["a", None, "b"], "a, -, b"),
-        ([], ""),
-        ("two\nlines\tand  more", "two lines and more"),
-        ("\x1b[31mred\x07", "\ufffd[31mred\ufffd"),
-        ("\udcff", "\ufffd"),
-        ("[bold]caf\u00e9[/]", "[bold]caf\u00e9[/]"),
-    ],
-)
-def test_every_value_is_one_harmless_line(value: object, line: str) -> None:
-    assert plain(value) == line
+
+def test_every_value_is_one_harmless_line(subtests: pytest.Subtests) -> None:
+    for value, line in LINES:
+        with subtests.test(value=value, line=line):
+            assert plain(value) == line
 
 
 def test_rows_are_counted_as_they_are_printed(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,6 +1,7 @@
 """Runs commands of `pypi-assets` in the environment of a test."""
 
 import json
+import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -48,6 +49,11 @@ class Commands:
         self.done("crawl", "full")
         self.done("dump", "full", "--shards", "1")
         self.done("leveldb", "update")
+
+
+def commands_in(text: str) -> list[str]:
+    """Return the commands that a message names, without `pypi-assets`, in their order."""
+    return re.findall(r"`pypi-assets ([^`]+)`", " ".join(text.split()))
 
 
 def every_command(

@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import re
 import signal
 import subprocess
 import sys
@@ -20,10 +21,11 @@ import pypi_assets.cli
 from pypi_assets.cli import INTERRUPTED, cli
 from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets_tests.builders import make_wheel
-from pypi_assets_tests.cli.commands import PROCESS, Commands, every_command
+from pypi_assets_tests.cli.commands import PROCESS, Commands, commands_in, every_command
 from pypi_assets_tests.served_index import ServedIndex
 
-FIRST = "`pypi-assets crawl full`, `pypi-assets dump full` and `pypi-assets leveldb update`, in this order"
+FIRST = ["crawl full", "dump full", "leveldb update"]
+"""The first commands, which a message names in this order."""
 
 
 def test_from_an_index_to_answers_and_on_to_new_answers(
@@ -40,15 +42,16 @@ def test_from_an_index_to_answers_and_on_to_new_answers(
     before = commands.json("status")
     assert (before["complete_serial"], before["index_serial"], before["lag"]) == (None, first, None)
     assert before["leveldbs"] == {name: {"version": None, "serial": None} for name in DATASETS}
-    missing = f"there is no catalog in {commands.home} (there is no file {commands.home / 'catalog.sqlite'})"
-    assert before["to_do"] == [f"{missing}: run {FIRST}; or check PYPI_ASSETS_HOME"]
+    [missing] = before["to_do"]
+    assert [value for value in (str(commands.home), "PYPI_ASSETS_HOME") if value not in missing] == []
+    assert commands_in(missing) == FIRST
 
     crawled = commands.run("crawl", "full", "--json")
     assert crawled.exit_code == 0
     assert json.loads(crawled.stdout)["projects"] == 4
-    assert "distributions that could not be read: 1; see `pypi-assets failures list`" in crawled.stderr
+    assert "failures list" in commands_in(crawled.stderr)
     dumping = commands.done("dump", "full", "--shards", "16", "--json")
-    assert dumping.stderr.splitlines()[-1] == "shards: 16 of 16"
+    assert re.findall(r"\d+", dumping.stderr.splitlines()[-1]) == ["16", "16"]
     dumped = json.loads(dumping.stdout)
     assert [(dump["range"], dump["shards"], dump["rows"]) for dump in dumped] == [(f"0-{first}", 16, 5)]
     built = commands.json("leveldb", "update")
@@ -81,14 +84,14 @@ def test_from_an_index_to_answers_and_on_to_new_answers(
         "lag": 0,
     }
     assert (status["read"], status["failed"], status["unsupported"], status["pending"]) == (3, 1, 1, 0)
-    assert "nothing to do yet (1 file failed: `pypi-assets failures list`)" in commands.done("status").stdout
+    assert commands_in(commands.done("status").stdout) == ["failures list"]
 
     index.wheel("demo", "2.0")
     index.history.yank("demo", "1.0")
     index.history.remove_project("Other.Pkg")
     lagging = commands.json("status")
     assert lagging["lag"] == index.serial - first
-    assert lagging["to_do"] == ["the catalog lags the index: run `pypi-assets crawl incremental`"]
+    assert commands_in(*lagging["to_do"]) == ["crawl incremental"]
     followed = commands.json("crawl", "incremental")
     assert followed["complete_serial"] == index.serial
     assert [one["range"] for one in followed["ranges"]] == [f"{first}-{index.serial}"]
@@ -128,35 +131,35 @@ def test_from_an_index_to_answers_and_on_to_new_answers(
 def test_a_second_run_reports_that_nothing_is_new(commands: Commands, index: ServedIndex) -> None:
     index.wheel("demo", "1.0")
     commands.build_versions()
-    assert commands.done("crawl", "incremental").stdout == (
-        f"nothing is new: the catalog is complete up to serial {index.serial}\n"
-    )
-    assert commands.done("dump", "incremental").stderr == "every complete range is dumped\n"
-    assert commands.done("leveldb", "update").stdout == (
-        "".join(f"{dataset}: nothing is new since version 1\n" for dataset in DATASETS)
-    )
+    assert re.findall(r"\d+", commands.done("crawl", "incremental").stdout) == [str(index.serial)]
+    dumped = commands.done("dump", "incremental")
+    assert (dumped.stdout, len(dumped.stderr.splitlines())) == ("", 1)
+    lines = commands.done("leveldb", "update").stdout.splitlines()
+    assert [(line.partition(":")[0], *re.findall(r"\d+", line)) for line in lines] == [(one, "1") for one in DATASETS]
     assert commands.json("dump", "incremental") == []
 
 
-@pytest.mark.parametrize("name", list(cli.commands))
-def test_a_command_is_in_the_module_of_its_name(name: str) -> None:
-    command = cli.get_command(click.Context(cli), name)
-    assert command is not None
-    assert command.callback is not None
-    module = "devindex.commands" if name == "devindex" else f"cli.{name}"
-    assert command.callback.__module__ == f"pypi_assets.{module}"
+def test_a_command_is_in_the_module_of_its_name(subtests: pytest.Subtests) -> None:
+    for name in cli.commands:
+        with subtests.test(name=name):
+            command = cli.get_command(click.Context(cli), name)
+            assert command is not None
+            assert command.callback is not None
+            module = "devindex.commands" if name == "devindex" else f"cli.{name}"
+            assert command.callback.__module__ == f"pypi_assets.{module}"
 
 
-@pytest.mark.parametrize("name", list(cli.commands))
-def test_the_list_of_commands_has_the_first_sentence_of_each(name: str) -> None:
-    command = cli.get_command(click.Context(cli), name)
-    assert command is not None
-    assert command.name == name
-    assert command.help is not None
-    first = " ".join(command.help.partition("\n\n")[0].split())
-    assert cli.commands[name].short_help == first
-    assert f"  {name} " in CliRunner().invoke(cli, ["--help"], terminal_width=150).output
-    assert first in CliRunner().invoke(cli, ["--help"], terminal_width=150).output
+def test_the_list_of_commands_has_the_first_sentence_of_each(subtests: pytest.Subtests) -> None:
+    for name in list(cli.commands):
+        with subtests.test(name=name):
+            command = cli.get_command(click.Context(cli), name)
+            assert command is not None
+            assert command.name == name
+            assert command.help is not None
+            first = " ".join(command.help.partition("\n\n")[0].split())
+            assert cli.commands[name].short_help == first
+            assert f"  {name} " in CliRunner().invoke(cli, ["--help"], terminal_width=150).output
+            assert first in CliRunner().invoke(cli, ["--help"], terminal_width=150).output
 
 
 def test_each_module_of_a_command_is_in_the_list() -> None:
@@ -253,7 +256,12 @@ def test_the_commands_are_these() -> None:
 
 def test_without_a_terminal_lines_are_plain(commands: Commands, index: ServedIndex) -> None:
     index.wheel("demo", "1.0", requires_dist=["a", "b"])
-    assert commands.done("crawl", "full").stderr == "listing: 1 of 1\nvisits: 1 of 1\nreads: 1 of 1\n"
+    stages = commands.done("crawl", "full").stderr.splitlines()
+    assert [(re.findall(r"\w+", stage)[0], re.findall(r"\d+", stage)) for stage in stages] == [
+        ("listing", ["1", "1"]),
+        ("visits", ["1", "1"]),
+        ("reads", ["1", "1"]),
+    ]
     commands.done("dump", "full", "--shards", "1")
     commands.done("leveldb", "update")
     filename = "demo-1.0-py3-none-any.whl"
@@ -308,12 +316,10 @@ def test_after_ctrl_c_the_same_command_continues(commands: Commands, index: Serv
         stopped.set()
         output, errors = process.communicate(timeout=120)
     assert (process.returncode, output) == (INTERRUPTED, "")
-    assert errors.splitlines()[-1].startswith("Stopped. What was done is kept; run the same command again")
     assert "Traceback" not in errors
     index.faults = None
     opened = commands.json("status")["open_crawl"]
     assert (opened["serial"], opened["projects"]) == (index.serial, 20)
-    assert "full crawl" in commands.done("status").stdout
     assert commands.json("crawl", "full")["complete_serial"] == index.serial
     assert commands.json("status")["read"] == 20
 
@@ -331,7 +337,8 @@ with patch({place!r}, lambda *_, **__: signal.raise_signal(signal.SIGINT)):
 """
     ended = subprocess.run([sys.executable, "-c", program, "--version"], capture_output=True, text=True, timeout=120)
     assert ended.returncode == INTERRUPTED, ended
-    assert ended.stderr.splitlines()[-1].startswith("Stopped. ")
+    assert ended.stderr
+    assert "Traceback" not in ended.stderr
 
 
 def test_a_second_ctrl_c_does_not_wait(commands: Commands, index: ServedIndex) -> None:
@@ -356,7 +363,6 @@ def test_a_second_ctrl_c_does_not_wait(commands: Commands, index: ServedIndex) -
         released.set()
         _, errors = process.communicate(timeout=120)
     assert process.returncode == INTERRUPTED
-    assert errors.splitlines()[-1].startswith("Stopped. ")
     assert "Traceback" not in errors
     assert commands.json("crawl", "full")["reads"]["data"] == 1
 
@@ -375,8 +381,8 @@ def test_all_wrong_settings_are_reported(commands: Commands, monkeypatch: pytest
     monkeypatch.setenv("PYPI_ASSETS_DATABASE_URL", "mysql://localhost/catalog")
     monkeypatch.setenv("PYPI_ASSETS_MAX_CONNECTIONS", "none")
     message = commands.refused("status", exit_code=2)
-    assert "PYPI_ASSETS_DATABASE_URL: neither sqlite:///... nor postgresql://..." in message
-    assert "PYPI_ASSETS_MAX_CONNECTIONS: " in message
+    assert "PYPI_ASSETS_DATABASE_URL" in message
+    assert "PYPI_ASSETS_MAX_CONNECTIONS" in message
 
 
 def test_a_misspelled_variable_is_one_line_on_standard_error(
@@ -385,39 +391,33 @@ def test_a_misspelled_variable_is_one_line_on_standard_error(
     monkeypatch.setenv("PYPI_ASSETS_STORAGE_ULR", "file:///x")
     result = commands.done("inspect", make_wheel(tmp_path, "demo", "1.0", files={"demo.py": ""}), "--json")
     assert json.loads(result.stdout)[0]["filename"] == "demo-1.0-py3-none-any.whl"
-    assert result.stderr == (
-        "PYPI_ASSETS_STORAGE_ULR is no setting and has no effect; did you mean PYPI_ASSETS_STORAGE_URL?\n"
-    )
+    assert re.findall(r"PYPI_ASSETS_\w+", result.stderr) == ["PYPI_ASSETS_STORAGE_ULR", "PYPI_ASSETS_STORAGE_URL"]
+    assert len(result.stderr.splitlines()) == 1
 
 
 BEFORE_A_CRAWL = {
-    ("crawl", "incremental"): "no full crawl is complete yet: run `pypi-assets crawl full` first",
-    ("dump", "full"): "run a full crawl first",
-    ("dump", "incremental"): "there is no full dump for ranges to follow: run `pypi-assets dump full` first",
-    ("dump", "redo"): "run a full crawl first",
-    ("dump", "clean"): "the catalog is empty: run a full crawl first (pypi-assets crawl full)",
-    ("dump", "compact"): "the catalog is empty: run a full crawl first (pypi-assets crawl full)",
-    ("leveldb", "update"): "there is no full dump to build from: run `pypi-assets dump full` first",
-    (
-        "leveldb",
-        "verify",
-    ): "run `pypi-assets crawl full`, `pypi-assets dump full` and `pypi-assets leveldb update`, in this order",
-    (
-        "lookup",
-        "module",
-        "demo",
-    ): "run `pypi-assets crawl full`, `pypi-assets dump full` and `pypi-assets leveldb update`, in this order",
-    ("files",): "no full crawl is complete yet, so there is no answer yet: run `pypi-assets crawl full`",
-    ("failures", "retry"): "no full crawl is complete yet: run `pypi-assets crawl full` first",
+    ("crawl", "incremental"): ["crawl full"],
+    ("dump", "full"): ["crawl full"],
+    ("dump", "incremental"): ["dump full"],
+    ("dump", "redo"): ["crawl full"],
+    ("dump", "clean"): ["crawl full"],
+    ("dump", "compact"): ["crawl full"],
+    ("leveldb", "update"): ["dump full"],
+    ("leveldb", "verify"): FIRST,
+    ("lookup", "module", "demo"): FIRST,
+    ("files",): ["crawl full"],
+    ("failures", "retry"): ["crawl full"],
 }
 
 
-@pytest.mark.parametrize("arguments", BEFORE_A_CRAWL)
 def test_before_a_full_crawl_the_message_names_the_first_command(
-    commands: Commands, index: ServedIndex, arguments: tuple[str, ...]
+    commands: Commands, index: ServedIndex, subtests: pytest.Subtests
 ) -> None:
     commands.done("migrate")
-    assert BEFORE_A_CRAWL[arguments] in commands.refused(*arguments)
+    for arguments, first in BEFORE_A_CRAWL.items():
+        with subtests.test(arguments=arguments):
+            named = re.findall(r"pypi-assets (\w+ \w+)", commands.refused(*arguments))
+            assert named[: len(first)] == first
 
 
 READING = [
@@ -452,18 +452,19 @@ READING = [
 ]
 
 
-@pytest.mark.parametrize("arguments", READING, ids=" ".join)
-def test_commands_that_only_read_create_nothing(commands: Commands, arguments: tuple[str, ...], tmp_path: Path) -> None:
-    before = set(tmp_path.rglob("*"))
-    result = commands.run(*arguments)
-    assert set(tmp_path.rglob("*")) == before
-    assert "Traceback" not in result.output
-    if arguments == ("metrics",):
-        assert 'pypi_assets_reachable{part="catalog"} 0.0' in result.stdout
-        return
-    assert result.exit_code == (0 if arguments == ("status",) else 1)
-    assert FIRST in result.output
-    assert str(commands.home) in result.output
+def test_commands_that_only_read_create_nothing(commands: Commands, tmp_path: Path, subtests: pytest.Subtests) -> None:
+    for arguments in READING:
+        with subtests.test(arguments=arguments):
+            before = set(tmp_path.rglob("*"))
+            result = commands.run(*arguments)
+            assert set(tmp_path.rglob("*")) == before
+            assert "Traceback" not in result.output
+            if arguments == ("metrics",):
+                assert 'pypi_assets_reachable{part="catalog"} 0.0' in result.stdout
+                return
+            assert result.exit_code == (0 if arguments == ("status",) else 1)
+            assert commands_in(result.output) == FIRST
+            assert str(commands.home) in result.output
 
 
 NEEDING_A_CATALOG = [
@@ -498,15 +499,16 @@ NEEDING_A_CATALOG = [
 MAKING_A_CATALOG = [("crawl", "full"), ("scope", "create"), ("migrate",), ("dump", "restore")]
 
 
-@pytest.mark.parametrize("arguments", NEEDING_A_CATALOG, ids=" ".join)
 def test_commands_that_write_create_nothing_in_a_wrong_home(
-    commands: Commands, arguments: tuple[str, ...], tmp_path: Path
+    commands: Commands, tmp_path: Path, subtests: pytest.Subtests
 ) -> None:
-    before = set(tmp_path.rglob("*"))
-    message = commands.refused(*arguments)
-    assert f"there is no catalog in {commands.home} " in message
-    assert f"{FIRST}; or check PYPI_ASSETS_HOME" in message
-    assert set(tmp_path.rglob("*")) == before
+    for arguments in NEEDING_A_CATALOG:
+        with subtests.test(arguments=arguments):
+            before = set(tmp_path.rglob("*"))
+            message = commands.refused(*arguments)
+            assert [value for value in (str(commands.home), "PYPI_ASSETS_HOME") if value not in message] == []
+            assert commands_in(message) == FIRST
+            assert set(tmp_path.rglob("*")) == before
 
 
 def test_each_command_needs_a_catalog_or_makes_one_or_has_none() -> None:
@@ -539,19 +541,19 @@ def test_a_database_without_tables_is_no_catalog(
     url = empty_postgres_database_url.replace("+psycopg:", ":")
     monkeypatch.setenv("PYPI_ASSETS_DATABASE_URL", url)
     message = commands.refused("files")
-    assert "(the database has no tables)" in message
-    assert f"{FIRST}; or check PYPI_ASSETS_DATABASE_URL" in message
+    assert "PYPI_ASSETS_DATABASE_URL" in message
+    assert commands_in(message) == FIRST
     assert not commands.home.exists()
 
 
 @pytest.mark.parametrize(
-    ("variable", "value", "arguments", "message"),
+    ("variable", "value", "arguments", "named"),
     [
-        ("HOME", "{file}/below", ("migrate",), "cannot make the folder of"),
-        ("DATABASE_URL", "postgresql://me:secret@127.0.0.1:9/catalog", ("files",), "check PYPI_ASSETS_DATABASE_URL"),
-        ("DATABASE_URL", "sqlite:///{file}", ("files",), "file is not a database; check PYPI_ASSETS_DATABASE_URL"),
-        ("STORAGE_URL", "file://{file}/below", ("crawl", "full"), "cannot open the storage folder"),
-        ("STORAGE_URL", "file://{file}/below", ("leveldb", "list"), "there is no storage folder"),
+        ("HOME", "{file}/below", ("migrate",), "{file}/below"),
+        ("DATABASE_URL", "postgresql://me:secret@127.0.0.1:9/catalog", ("files",), "PYPI_ASSETS_DATABASE_URL"),
+        ("DATABASE_URL", "sqlite:///{file}", ("files",), "PYPI_ASSETS_DATABASE_URL"),
+        ("STORAGE_URL", "file://{file}/below", ("crawl", "full"), "{file}/below"),
+        ("STORAGE_URL", "file://{file}/below", ("leveldb", "list"), "{file}/below"),
     ],
 )
 def test_a_database_or_a_folder_that_cannot_be_used(
@@ -561,13 +563,13 @@ def test_a_database_or_a_folder_that_cannot_be_used(
     variable: str,
     value: str,
     arguments: tuple[str, ...],
-    message: str,
+    named: str,
 ) -> None:
     file = tmp_path / "file"
     file.write_bytes(b"neither folder nor database" * 100)
     monkeypatch.setenv(f"PYPI_ASSETS_{variable}", value.format(file=file))
     refusal = commands.refused(*arguments)
-    assert message in refusal
+    assert named.format(file=file) in refusal
     assert "secret" not in refusal
     assert len(refusal.splitlines()) == 1
 
@@ -583,30 +585,26 @@ def test_a_database_that_goes_away_is_one_clear_line(commands: Commands, index: 
 
     index.faults = spoil
     message = commands.refused("crawl", "full").splitlines()[-1]
-    assert message.startswith(f"Error: the database sqlite:///{commands.home}/catalog.sqlite failed: ")
+    assert f"sqlite:///{commands.home}/catalog.sqlite" in message
 
 
-def test_an_unknown_name_is_an_empty_answer_with_a_clear_sentence(commands: Commands, index: ServedIndex) -> None:
+def test_an_unknown_name_is_an_empty_answer_with_a_remark(commands: Commands, index: ServedIndex) -> None:
     index.wheel("demo", "1.0")
     commands.build_versions()
-    serial = index.serial
-    for arguments, sentence in {
-        ("lookup", "module", "nope"): f"no project provides the module nope as of serial {serial}",
-        ("lookup", "dependents", "nope"): f"no project requires nope as of serial {serial}",
-        ("lookup", "project", "nope"): f"no distribution of nope is known as of serial {serial}",
-        (
-            "lookup",
-            "project",
-            "demo==9",
-        ): f"no distribution of demo in version 9 is known as of serial {serial}\nthe newest version of demo is 1.0",
-        ("files", "--project", "nope"): "the catalog knows no project nope",
-        ("history", "nope"): "the catalog knows no project nope",
-        ("visits", "nope"): "the catalog knows no project nope",
-        ("visits", "nope", "--compare", 1, 2): "the catalog knows no project nope",
-        ("visits", "demo", "--compare", 1, 1): "visits 1 and 1 of demo saw the same files",
+    serial = str(index.serial)
+    for arguments, named in {
+        ("lookup", "module", "nope"): ["nope", serial],
+        ("lookup", "dependents", "nope"): ["nope", serial],
+        ("lookup", "project", "nope"): ["nope", serial],
+        ("lookup", "project", "demo==9"): ["demo", "9", serial, "1.0"],
+        ("files", "--project", "nope"): ["nope"],
+        ("history", "nope"): ["nope"],
+        ("visits", "nope"): ["nope"],
+        ("visits", "nope", "--compare", 1, 2): ["nope"],
+        ("visits", "demo", "--compare", 1, 1): ["demo", "1"],
     }.items():
         result = commands.done(*arguments)
-        assert (result.stdout, result.stderr) == ("", f"{sentence}\n")
+        assert (result.stdout, [value for value in named if value not in result.stderr]) == ("", []), arguments
         assert commands.json(*arguments) == []
 
 
