@@ -1,6 +1,5 @@
 """Advisories in OSV's format: what they affect, and what is named and left out."""
 
-import errno
 import json
 import os
 import zipfile
@@ -14,6 +13,7 @@ from packaging.version import Version
 
 from pypi_assets.lookup import advisories
 from pypi_assets.lookup.advisories import Advisories, AdvisoriesError, read_advisories
+from pypi_assets_tests.named import unnamed
 
 
 def record(
@@ -147,8 +147,8 @@ def test_a_bad_record_is_named_and_the_others_count(store, tmp_path: Path, monke
         *("bad_json", "bad_text", "large", "no_id", "odd_range", "typed", "zero")
     ]
     reasons = dict(found.problems)
-    assert reasons["large.json"] == "it has more than 10000 bytes"
-    assert reasons["odd_range.json"] == "a range of odd_range is left out: 'latest' is no version of PEP 440"
+    assert unnamed(reasons["large.json"], 10000) == []
+    assert unnamed(reasons["odd_range.json"], "odd_range", "'latest'") == []
     assert affected(found, "1.0", "2.0", "3.0") == ["1.0", "3.0"]
 
 
@@ -179,40 +179,31 @@ def test_links_and_devices_in_a_folder_are_not_read(tmp_path: Path):
     (folder / "circle").symlink_to(folder)
     os.mkfifo(folder / "pipe.json")
     found = read_advisories(folder)
-    assert found.problems == (
-        ("pipe.json", "it is no ordinary file"),
-        ("below/link.json", f"it cannot be read: {os.strerror(errno.ELOOP)}"),
-    )
+    assert [name for name, _ in found.problems] == ["pipe.json", "below/link.json"]
     assert affected(found, "1", "2", "3") == ["1", "2"]
 
 
 @pytest.mark.parametrize(
-    ("limit", "value", "message"),
-    [
-        ("MOST_RECORDS", 2, "there are more than 2 records"),
-        ("TOTAL_BYTES", 300, "all records have more than 300 bytes"),
-        ("MOST_VERSIONS", 3, "all records name more than 3 versions"),
-    ],
+    ("limit", "value"),
+    [("MOST_RECORDS", 2), ("TOTAL_BYTES", 300), ("MOST_VERSIONS", 3)],
 )
 @pytest.mark.parametrize("store", [stored, zipped])
-def test_too_much_is_refused(
-    store, limit: str, value: int, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_too_much_is_refused(store, limit: str, value: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(advisories, limit, value)
     path = store(tmp_path / "all", **{name: record(versions=["1", "2"]) for name in "abc"})
-    with pytest.raises(AdvisoriesError, match=message):
+    with pytest.raises(AdvisoriesError, match=rf"\b{value}\b"):
         read_advisories(path)
 
 
 def test_folders_and_a_directory_beyond_the_limits_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     path = zipped(tmp_path / "all.zip", **{f"record{number}": record() for number in range(10)})
     monkeypatch.setattr(advisories, "DIRECTORY_BYTES", 500)
-    with pytest.raises(AdvisoriesError, match="its directory has more than 500 bytes"):
+    with pytest.raises(AdvisoriesError, match=r"\b500\b"):
         read_advisories(path)
     monkeypatch.setattr(advisories, "MOST_FOLDERS", 2)
     for name in "abc":
         (tmp_path / "folder" / name).mkdir(parents=True)
-    with pytest.raises(AdvisoriesError, match="it has more than 2 folders"):
+    with pytest.raises(AdvisoriesError, match=r"\b2\b"):
         read_advisories(tmp_path / "folder")
 
 
@@ -222,7 +213,7 @@ def test_what_is_no_zip_is_refused(content: bytes, tmp_path: Path):
     path.write_bytes(content)
     with pytest.raises(AdvisoriesError, match=r"all\.zip"):
         read_advisories(path)
-    with pytest.raises(AdvisoriesError, match=r"none\.zip: No such file"):
+    with pytest.raises(AdvisoriesError, match=r"none\.zip"):
         read_advisories(tmp_path / "none.zip")
-    with pytest.raises(AdvisoriesError, match=r"has no file that ends in \.json"):
+    with pytest.raises(AdvisoriesError, match=r"empty.*\.json"):
         read_advisories(stored(tmp_path / "empty"))

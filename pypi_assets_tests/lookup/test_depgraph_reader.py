@@ -59,13 +59,11 @@ def test_a_name_and_a_version_are_read(requirement: str, expected: tuple[str, st
     assert parse_requirement(requirement) == expected
 
 
-@pytest.mark.parametrize(
-    "requirement",
-    ["", " ", "demo-", "-demo", "größe", "demo>=1", "demo==", "demo=1", "demo===1", "demo==1,<2", "demo==1;x", "a b"],
-)
-def test_other_requirements_are_refused(requirement: str) -> None:
-    with pytest.raises(LookupNameError, match="is neither a project's NAME nor NAME==VERSION"):
-        parse_requirement(requirement)
+def test_other_requirements_are_refused(subtests: pytest.Subtests) -> None:
+    names = ("", " ", "demo-", "-demo", "größe")
+    for requirement in (*names, "demo>=1", "demo==", "demo=1", "demo===1", "demo==1,<2", "demo==1;x", "a b"):
+        with subtests.test(requirement=requirement), pytest.raises(LookupNameError, match="NAME==VERSION"):
+            parse_requirement(requirement)
 
 
 def test_rows_of_the_catalog_answer_as_a_version_does() -> None:

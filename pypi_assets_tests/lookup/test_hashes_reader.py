@@ -1,6 +1,7 @@
 """Which files have a sha256: now, at any serial, and also those that were removed."""
 
 import hashlib
+import re
 from pathlib import Path
 
 import pytest
@@ -51,14 +52,14 @@ def test_a_sha256_is_read_in_lower_case(text: str) -> None:
     "wrong", ["", HASH[:-1], HASH + "0", HASH[:-1] + "g", f"{HASH[:31]} {HASH[:32]}", "\u0660" * 64]
 )
 def test_what_is_not_a_sha256_is_refused(wrong: str) -> None:
-    with pytest.raises(LookupNameError, match="is not a sha256, which has 64 hex digits"):
+    with pytest.raises(LookupNameError, match="64"):
         parse_sha256(wrong)
 
 
 def test_the_beginning_of_a_sha256_has_one_to_64_digits() -> None:
     assert [parse_sha256_prefix(text) for text in ("A", " 0b ", HASH)] == ["a", "0b", HASH]
     for text in ("", " ", "x", "0x1", HASH + "0"):
-        with pytest.raises(LookupNameError, match="is not the beginning of a sha256"):
+        with pytest.raises(LookupNameError, match=re.escape(repr(text))):
             parse_sha256_prefix(text)
 
 

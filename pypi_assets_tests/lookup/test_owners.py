@@ -137,7 +137,7 @@ def test_a_batch_has_an_answer_for_each_name_in_its_order(readers: Readers) -> N
     assert [one["import"] for one in answers] == names
     assert answers == [answer for name in names for answer in owners(*readers, [name])]
     assert owners(*readers, []) == []
-    with pytest.raises(TypeError, match="takes a name as str"):
+    with pytest.raises(TypeError, match="str"):
         owners(*readers, [b"yaml"])  # type: ignore[list-item]
 
 
@@ -152,7 +152,7 @@ def test_a_batch_is_bounded(readers: Readers, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(module, "MOST_IN_A_BATCH", 5)
     assert len(owners(*readers, ["yaml"])[0]["candidates"]) == 3
     for names in (["yaml", "yaml"], ["yaml", "yaml.a", "tests"]):
-        with pytest.raises(TooManyCandidatesError, match="more than 5 candidates together: take fewer imports"):
+        with pytest.raises(TooManyCandidatesError, match=r"\b5\b"):
             owners(*readers, names)
     monkeypatch.setattr(module, "MOST_IN_A_BATCH", 2)
     assert len(owners(*readers, ["yaml"])[0]["candidates"]) == 3
@@ -181,7 +181,7 @@ def test_datasets_of_different_serials_give_no_answer(tmp_path: Path) -> None:
         write_range(small.catalog, storage, small.complete(20))
         build_version("depgraph", storage=storage, catalog=small.catalog)
         assert depgraph.refresh()
-        with pytest.raises(SerialsDifferError, match="modules is of serial 10, and depgraph of serial 20"):
+        with pytest.raises(SerialsDifferError, match=r"modules.*\b10\b.*depgraph.*\b20\b"):
             owners(modules, depgraph, ["demo"])
         build_version("modules", storage=storage, catalog=small.catalog)
         [one] = owners(modules, depgraph, ["demo"])

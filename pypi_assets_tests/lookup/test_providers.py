@@ -34,9 +34,9 @@ def test_a_module_that_points_to_no_answer_is_damage(publisher: Publisher) -> No
 
             with ModulesReader(OneVersion(), check_hashes=True) as reader:
                 assert len(reader.module("demo.b").results) == 1
-                with pytest.raises(LeveldbDamagedError, match="a name points to it"):
+                with pytest.raises(LeveldbDamagedError):
                     reader.module("demo")
-                with pytest.raises(LeveldbDamagedError, match="a name points to it"):
+                with pytest.raises(LeveldbDamagedError):
                     list(reader.modules("demo"))
 
 

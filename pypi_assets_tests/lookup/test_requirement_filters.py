@@ -1,5 +1,7 @@
 """Which releases of dependents accept a version, and which exclude it."""
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -90,7 +92,7 @@ def test_it_is_what_some_environment_accepts_or_excludes(drawn: list[tuple[str, 
 def test_what_is_no_version_is_refused():
     assert parse_version("1.0") == Version("1.0")
     for text in ("latest", "", "9" * 5_000):
-        with pytest.raises(LookupNameError, match="is no version of PEP 440"):
+        with pytest.raises(LookupNameError, match=re.escape(repr(text)[:20])):
             parse_version(text)
 
 

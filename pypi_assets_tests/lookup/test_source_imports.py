@@ -9,6 +9,7 @@ from pypi_assets.lookup.owner_ranking import OwnerCandidate
 from pypi_assets.lookup.owners import ImportOwners
 from pypi_assets.lookup.source_imports import SourceImports, TooManyFilesError, imports_of, owners_of_modules
 from pypi_assets_tests.lookup.test_owner_ranking import reasons
+from pypi_assets_tests.named import unnamed
 
 
 def write(folder: Path, files: dict[str, str]) -> Path:
@@ -80,15 +81,14 @@ for line in sys.stdin:
     monkeypatch.setattr(source_imports, "SECONDS_FOR_A_FILE", 1.0)
     found = imports_of(tmp_path)
     assert found.modules == {"yaml": set()}
-    [ended, hung] = [reason for _, reason in found.left_out]
-    assert "ends the interpreter" in ended
-    assert "more than 1 seconds" in hung
+    [_, hung] = [reason for _, reason in found.left_out]
+    assert unnamed(hung, "1") == []
 
 
 def test_too_many_files_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path, {"a.py": "", "b.py": ""})
     monkeypatch.setattr(source_imports, "MOST_FILES", 1)
-    with pytest.raises(TooManyFilesError, match="more than 1 source files: name a folder in it"):
+    with pytest.raises(TooManyFilesError, match=r"\b1\b"):
         imports_of(tmp_path)
 
 
