@@ -112,6 +112,14 @@ def _subject(request: dict[str, Any]) -> str:
     return next((kind for suffix, kind in kinds.items() if path.endswith(suffix)), path)
 
 
+def endpoint_of(request: dict[str, Any]) -> str:
+    """Return the first part of the path that serves a recorded request, or XML-RPC."""
+    if request["method"] == "POST":
+        return "XML-RPC"
+    path = request["path"].replace("{files}/packages-archive/", "/packages/").removeprefix("{index}")
+    return f"/{path.split('/')[1]}/"
+
+
 def recorded_answer(exchange: dict[str, Any]) -> Answer:
     response = exchange["response"]
     body = response.get("body", "").encode() or base64.b64decode(response.get("body_base64", ""))
@@ -272,10 +280,19 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Answer,
     return compared
 
 
-@pytest.mark.parametrize("place", [place for place, _ in exchanges()])
-def test_answers_as_recorded(answers: dict[str, tuple[Answer, Answer, Answer]], place: str) -> None:
-    _, expected, answer = answers[place]
-    assert answer == expected
+ENDPOINTS = ("/simple/", "/pypi/", "/packages/", "XML-RPC")
+
+
+@pytest.mark.parametrize("endpoint", ENDPOINTS)
+def test_answers_as_recorded(
+    answers: dict[str, tuple[Answer, Answer, Answer]], endpoint: str, subtests: pytest.Subtests
+) -> None:
+    places = [place for place, exchange in exchanges() if endpoint_of(exchange["request"]) == endpoint]
+    assert places
+    for place in places:
+        with subtests.test(place):
+            _, expected, answer = answers[place]
+            assert answer == expected
 
 
 @pytest.mark.parametrize("difference", DIFFERENCES, ids=lambda difference: difference.places[0])
@@ -296,6 +313,7 @@ def test_the_documentation_lists_the_differences() -> None:
 
 def test_every_exchange_has_a_place_of_its_own() -> None:
     steps = sum(len(step["exchanges"]) for step in recording()["steps"])
+    assert {endpoint_of(exchange["request"]) for _, exchange in exchanges()} == set(ENDPOINTS)
     total = steps + len(recording()["files"]) + len(recording()["odd_requests"])
     assert len({place for place, _ in exchanges()}) == total == 163
 

@@ -219,9 +219,8 @@ def test_the_docs_name_every_fault_and_every_key() -> None:
     assert all(f"| `{key}` |" in text for key in Fault.model_fields.keys() - {"kind"})
 
 
-@pytest.mark.parametrize(
-    ("plan", "complaint"),
-    [
+def test_a_plan_that_is_none_is_refused_by_its_key(subtests: pytest.Subtests) -> None:
+    cases = [
         ("seed = 'x'", "seed: Input should be a valid integer"),
         ("sed = 1", "sed: no such key"),
         ("seed = ", "not TOML: Invalid value (at end of document)"),
@@ -244,11 +243,10 @@ def test_the_docs_name_every_fault_and_every_key() -> None:
         (fault("redirect", to="example.org"), 'fault 1 (redirect): to: "same-host", "loop" or a URL like'),
         (fault("wrong-size", more=0), "fault 1 (wrong-size): more: a number of bytes above or below 0"),
         (fault("slow"), "fault 1 (slow): bytes_per_second: Field required"),
-    ],
-)
-def test_a_plan_that_is_none_is_refused_by_its_key(plan: str, complaint: str) -> None:
-    with pytest.raises(FaultPlanError, match=re.escape(complaint)):
-        FaultPlan(plan)
+    ]
+    for plan, complaint in cases:
+        with subtests.test(plan=plan), pytest.raises(FaultPlanError, match=re.escape(complaint)):
+            FaultPlan(plan)
 
 
 def test_a_plan_on_disk_is_named_in_its_error(tmp_path: Path) -> None:

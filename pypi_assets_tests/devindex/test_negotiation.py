@@ -5,9 +5,8 @@ import pytest
 from pypi_assets.devindex.negotiation import HTML, V1_HTML, V1_JSON, choose
 
 
-@pytest.mark.parametrize(
-    ("accept", "chosen"),
-    [
+def test_choose(subtests: pytest.Subtests) -> None:
+    cases = [
         (None, HTML),
         ("*/*", HTML),
         (V1_JSON, V1_JSON),
@@ -23,7 +22,7 @@ from pypi_assets.devindex.negotiation import HTML, V1_HTML, V1_JSON, choose
         (V1_JSON.upper(), V1_JSON),
         ("image/png", HTML),
         (f"{HTML};q=0", HTML),
-    ],
-)
-def test_choose(accept: str | None, chosen: str) -> None:
-    assert choose(accept) == chosen
+    ]
+    for accept, chosen in cases:
+        with subtests.test(accept=accept):
+            assert choose(accept) == chosen

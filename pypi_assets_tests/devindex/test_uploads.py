@@ -47,9 +47,8 @@ def test_an_egg(tmp_path: Path) -> None:
     assert (upload.file.requires_python, upload.file.core_metadata_sha256) == (">=3.6", None)
 
 
-@pytest.mark.parametrize(
-    ("filename", "project", "version", "packagetype", "python"),
-    [
+def test_a_file_that_cannot_be_read_is_known_by_its_name(tmp_path: Path, subtests: pytest.Subtests) -> None:
+    cases = [
         ("demo_pkg-1.0-py2.py3-none-any.whl", "demo_pkg", "1.0", "bdist_wheel", "py2.py3"),
         ("demo_pkg-1.0-1-py3-none-any.whl", "demo_pkg", "1.0", "bdist_wheel", "py3"),
         ("demo-pkg-1.0.tar.gz", "demo-pkg", "1.0", "sdist", "source"),
@@ -60,17 +59,15 @@ def test_an_egg(tmp_path: Path) -> None:
         ("demo-pkg-1.0-1.noarch.rpm", "demo-pkg", "1.0", "bdist_rpm", "any"),
         ("demo-1.0.dmg", "demo", "1.0", "bdist_dmg", "any"),
         ("demo-1.0.linux-x86_64.tar.gz", "demo", "1.0", "bdist_dumb", "any"),
-    ],
-)
-def test_a_file_that_cannot_be_read_is_known_by_its_name(
-    tmp_path: Path, filename: str, project: str, version: str, packagetype: str, python: str
-) -> None:
-    path = tmp_path / filename
-    path.write_bytes(b"PK\x03\x04 and then nothing of the kind")
-    upload = read(path)
-    assert (upload.project, upload.version) == (project, version)
-    assert (upload.file.packagetype, upload.file.python_version) == (packagetype, python)
-    assert (upload.core_metadata, upload.file.core_metadata_sha256) == (None, None)
+    ]
+    for filename, project, version, packagetype, python in cases:
+        with subtests.test(filename=filename):
+            path = tmp_path / filename
+            path.write_bytes(b"PK\x03\x04 and then nothing of the kind")
+            upload = read(path)
+            assert (upload.project, upload.version) == (project, version)
+            assert (upload.file.packagetype, upload.file.python_version) == (packagetype, python)
+            assert (upload.core_metadata, upload.file.core_metadata_sha256) == (None, None)
 
 
 def test_a_truncated_wheel_has_no_core_metadata(tmp_path: Path) -> None:

@@ -18,9 +18,8 @@ def formatted(*texts: str) -> Field:
     return Field(texts, is_plain=False)
 
 
-@pytest.mark.parametrize(
-    ("content", "parts"),
-    [
+def test_parts(subtests: pytest.Subtests):
+    cases = [
         ("", []),
         ("a", ["a"]),
         ("a{b}c", ["a", plain("b"), "c"]),
@@ -39,15 +38,14 @@ def formatted(*texts: str) -> Field:
         ("{(lambda x: 1)}", [plain("(lambda x: 1)")]),
         ("{a:=3}", [formatted("a")]),
         ('{"""a"""}', [plain('"""a"""')]),
-    ],
-)
-def test_parts(content, parts):
-    assert split_f_string(content) == parts
+    ]
+    for content, parts in cases:
+        with subtests.test(content=content):
+            assert split_f_string(content) == parts
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
+def test_what_is_no_f_string(subtests: pytest.Subtests):
+    cases = [
         "{",
         "}",
         "a}",
@@ -64,11 +62,10 @@ def test_parts(content, parts):
         "{(a}",
         "{a)}",
         "{'a}",
-    ],
-)
-def test_what_is_no_f_string(content):
-    with pytest.raises(NoFStringError):
-        split_f_string(content)
+    ]
+    for content in cases:
+        with subtests.test(content=content), pytest.raises(NoFStringError):
+            split_f_string(content)
 
 
 @given(st.text("ab{}()[]:!=r's,. ", max_size=12))

@@ -31,9 +31,8 @@ def test_each_suffix_of_an_sdist(suffix):
     assert (parts.kind, parts.project, parts.version) == (Kind.SDIST, "demo", "1.0")
 
 
-@pytest.mark.parametrize(
-    ("stem", "project", "expected"),
-    [
+def test_the_dash_between_name_and_version(subtests: pytest.Subtests):
+    cases = [
         ("a-b-1.0", None, ("a-b", "1.0")),
         ("a-b-1.0", "a-b", ("a-b", "1.0")),
         ("a-b-1.0", "A.B", ("a-b", "1.0")),
@@ -53,16 +52,15 @@ def test_each_suffix_of_an_sdist(suffix):
         ("demo-latest", None, (None, None)),
         ("demo", "demo", (None, None)),
         ("-1.0", None, (None, None)),
-    ],
-)
-def test_the_dash_between_name_and_version(stem, project, expected):
-    parts = parse_filename(f"{stem}.tar.gz", project)
-    assert (parts.project, parts.version) == expected
+    ]
+    for stem, project, expected in cases:
+        with subtests.test(stem=stem, project=project):
+            parts = parse_filename(f"{stem}.tar.gz", project)
+            assert (parts.project, parts.version) == expected
 
 
-@pytest.mark.parametrize(
-    ("filename", "expected"),
-    [
+def test_other_kinds(subtests: pytest.Subtests):
+    cases = [
         ("demo-1.0-py2.7.egg", FilenameParts("", Kind.EGG, "demo", "1.0", python="py2.7")),
         (
             "zope.demo-1.0-py2.7-linux-x86_64.egg",
@@ -90,12 +88,12 @@ def test_the_dash_between_name_and_version(stem, project, expected):
         ("demo.linux-1.0.tar.gz", FilenameParts("", Kind.SDIST, "demo.linux", "1.0")),
         ("demo-1.0.tar.gz.asc", FilenameParts("", Kind.UNKNOWN)),
         ("", FilenameParts("", Kind.UNKNOWN)),
-    ],
-)
-def test_other_kinds(filename, expected):
-    parts = parse_filename(filename)
-    assert parts.filename == filename
-    assert FilenameParts("", *[getattr(parts, name) for name in FilenameParts.__slots__[1:]]) == expected
+    ]
+    for filename, expected in cases:
+        with subtests.test(filename=filename):
+            parts = parse_filename(filename)
+            assert parts.filename == filename
+            assert FilenameParts("", *[getattr(parts, name) for name in FilenameParts.__slots__[1:]]) == expected
 
 
 @pytest.mark.parametrize("filename", ["demo\x1b[2J-1.0.tar.gz", "../demo-1.0.tar.gz", "d-1\ud800.zip", "a\\b-1.whl"])
@@ -122,9 +120,8 @@ def test_a_number_of_thousands_of_digits_is_no_version():
     assert parse_filename(f"demo-{'1' * 900}.tar.gz").version == "1" * 900
 
 
-@pytest.mark.parametrize(
-    ("filename", "is_refused"),
-    [
+def test_wheels_that_some_pip_refuses_by_their_name(subtests: pytest.Subtests):
+    cases = [
         ("demo-1.0-py3-none-any.whl", False),
         ("De.mo_x-1!1.0+a.1-1x-cp39.cp310-abi3-manylinux_2_17_x86_64.manylinux2014_x86_64.whl", False),
         ("demo-1.0-py3-none-any.WHL", True),
@@ -137,7 +134,7 @@ def test_a_number_of_thousands_of_digits_is_no_version():
         ("demo-1.0-py3-none-.any.whl", True),
         ("demo-1.0 -py3-none-any.whl", True),
         ("demo-1.0-1-2-py3-none-any.whl", True),
-    ],
-)
-def test_wheels_that_some_pip_refuses_by_their_name(filename, is_refused):
-    assert bool(list(wheel_problems(filename))) == is_refused
+    ]
+    for filename, is_refused in cases:
+        with subtests.test(filename=filename):
+            assert bool(list(wheel_problems(filename))) == is_refused

@@ -36,6 +36,7 @@ def test_mutated_inputs_keep_the_rules(target_and_seeds: tuple[Target, list[byte
         target.check(content)
 
 
-@pytest.mark.parametrize(("name", "content"), KEPT, ids=lambda value: value if isinstance(value, str) else "")
-def test_what_fuzzing_found_once(name: str, content: bytes):
-    BY_NAME[name].check(content)
+def test_what_fuzzing_found_once(subtests: pytest.Subtests):
+    for name, content in KEPT:
+        with subtests.test(name=name, content=content):
+            BY_NAME[name].check(content)

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from pypi_assets.distributions.globs import matches_glob
 
 
-@pytest.mark.parametrize(
-    ("pattern", "names", "others"),
-    [
+def test_patterns(subtests: pytest.Subtests):
+    cases = [
         ("demo", ["demo"], ["Demo", "demo.x", "xdemo", ""]),
         ("*", ["", "a", "a/b", "a\nb"], []),
         ("demo.*", ["demo.", "demo.a.b"], ["demo"]),
@@ -33,10 +32,10 @@ from pypi_assets.distributions.globs import matches_glob
         ("[\\]", ["\\"], ["]"]),
         ("a.b+(c)", ["a.b+(c)"], ["aXb+(c)"]),
         ("**", ["", "a"], []),
-    ],
-)
-def test_patterns(pattern, names, others):
-    assert [name for name in (*names, *others) if matches_glob(name, pattern)] == names
+    ]
+    for pattern, names, others in cases:
+        with subtests.test(pattern=pattern):
+            assert [name for name in (*names, *others) if matches_glob(name, pattern)] == names
 
 
 @given(st.text("ab*?[]!^\\.&|~\n", max_size=8), st.text("ab]![^.\\\n", max_size=6))

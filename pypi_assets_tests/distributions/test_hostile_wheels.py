@@ -103,11 +103,12 @@ def scripts_without_sign(record, outside):
     return sorted(expected ^ {path for path in outside if path.startswith("bin/")})
 
 
-@pytest.mark.parametrize("name", REFUSED_HERE)
-def test_what_readers_differ_about_is_an_error_that_describes_it(name, records):
-    error = records[name].record.error
-    assert error is not None
-    assert REFUSED_HERE[name] in error.text
+def test_what_readers_differ_about_is_an_error_that_describes_it(records, subtests: pytest.Subtests):
+    for name in REFUSED_HERE:
+        with subtests.test(name=name):
+            error = records[name].record.error
+            assert error is not None
+            assert REFUSED_HERE[name] in error.text
 
 
 def test_what_pip_installs_without_doubt_is_read_so(records):
@@ -138,9 +139,8 @@ def test_what_pip_installs_without_doubt_is_read_so(records):
         assert record.requires_dist == (() if "claims less" in name else ("a>=1",)), name
 
 
-@pytest.mark.parametrize(
-    ("name", "note"),
-    [
+def test_what_no_module_shows_is_noted(records, subtests: pytest.Subtests):
+    cases = [
         ("importable: start-up code", "start-up code: evil.pth"),
         ("importable: start-up code in a scheme", "start-up code: evil.pth"),
         ("importable: start-up code by a parent", "start-up code: evil.pth"),
@@ -239,10 +239,10 @@ def test_what_pip_installs_without_doubt_is_read_so(records):
             "claims: an empty module that no reader opens",
             "ambiguous archive: some readers refuse it: 1 empty members that zipfile does not open",
         ),
-    ],
-)
-def test_what_no_module_shows_is_noted(name, note, records):
-    assert note in records[name].record.notes
+    ]
+    for name, note in cases:
+        with subtests.test(name=name):
+            assert note in records[name].record.notes
 
 
 def test_extracts_lead_to_the_same_records(records):

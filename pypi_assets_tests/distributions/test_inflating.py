@@ -30,12 +30,13 @@ def test_several_gzip_parts_and_padding_are_one_stream():
     assert record.notes[0] == "ambiguous archive: bytes after the end of the compressed data are ignored"
 
 
-@pytest.mark.parametrize("compress", [gzip.compress, bz2.compress, lzma.compress])
-@pytest.mark.parametrize("drip", [1, 3, 50, MIB])
-def test_many_small_parts(compress, drip):
-    plain = tar_member(b"a.txt", b"content" * 50) + bytes(2 * BLOCK)
-    parts = b"".join(compress(plain[start : start + 37]) for start in range(0, len(plain), 37))
-    assert extract(parts, drip=drip).files == {"a.txt": b"content" * 50}
+def test_many_small_parts(subtests: pytest.Subtests):
+    for compress in [gzip.compress, bz2.compress, lzma.compress]:
+        for drip in [1, 3, 50, MIB]:
+            with subtests.test(drip=drip, compress=compress):
+                plain = tar_member(b"a.txt", b"content" * 50) + bytes(2 * BLOCK)
+                parts = b"".join(compress(plain[start : start + 37]) for start in range(0, len(plain), 37))
+                assert extract(parts, drip=drip).files == {"a.txt": b"content" * 50}
 
 
 def test_a_gzip_header_with_a_checksum_of_its_own():

@@ -16,9 +16,8 @@ def big_sdist(suffix="tar.gz"):
     return tar_bytes(members, format=suffix)
 
 
-@pytest.mark.parametrize(
-    ("limits", "text"),
-    [
+def test_each_limit(subtests: pytest.Subtests):
+    cases_of_limits = [
         ({"max_file_bytes": 400}, "the file is larger than 400 bytes"),
         ({"max_members": 20}, "more than 20 members"),
         ({"max_metadata_bytes": 20_000}, "is larger than 20000 bytes"),
@@ -26,16 +25,16 @@ def big_sdist(suffix="tar.gz"):
         ({"max_kept_bytes": 40}, "more than 40 bytes of metadata without descriptions"),
         ({"max_inflated_bytes": 30_000}, "more than 30000 bytes inflated"),
         ({"seconds": 0.0}, "reading takes more than 0 seconds"),
-    ],
-)
-@pytest.mark.parametrize(("content", "filename"), [(big_wheel(), WHEEL), (big_sdist(), SDIST)])
-def test_each_limit(content, filename, limits, text):
-    assert read(content, filename).error is None
-    record = read(content, filename, **limits)
-    assert error_of(record).kind is ErrorKind.LIMIT_EXCEEDED
-    assert text in error_of(record).text
-    if "seconds" not in limits:  # time may run out before or after the last byte
-        assert (record.sha256 is None) == ("max_file_bytes" in limits)
+    ]
+    for limits, text in cases_of_limits:
+        for content, filename in [(big_wheel(), WHEEL), (big_sdist(), SDIST)]:
+            with subtests.test(content=content, limits=limits):
+                assert read(content, filename).error is None
+                record = read(content, filename, **limits)
+                assert error_of(record).kind is ErrorKind.LIMIT_EXCEEDED
+                assert text in error_of(record).text
+                if "seconds" not in limits:  # time may run out before or after the last byte
+                    assert (record.sha256 is None) == ("max_file_bytes" in limits)
 
 
 def test_a_zip_directory_has_a_limit():

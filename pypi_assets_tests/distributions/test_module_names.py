@@ -21,9 +21,8 @@ def modules_of(paths: list[str]) -> ModuleNames:
     return find_modules(by_folder(paths))
 
 
-@pytest.mark.parametrize(
-    ("paths", "expected"),
-    [
+def test_modules_of_paths(subtests: pytest.Subtests):
+    cases = [
         (["six.py"], ("six",)),
         (["a/__init__.py", "a/_b.py", "a/c/__init__.py"], ("a", "a._b", "a.c")),
         (["google/cloud/x/__init__.py"], ("google", "google.cloud", "google.cloud.x")),
@@ -37,10 +36,10 @@ def modules_of(paths: list[str]) -> ModuleNames:
         (["old/__init__.pyc", "old/b.pyc"], ("old", "old.b")),
         (["a/data/x.json", "a/__init__.py"], ("a",)),
         (["class.py"], ("class",)),
-    ],
-)
-def test_modules_of_paths(paths, expected):
-    assert modules_of(paths).names == expected
+    ]
+    for paths, expected in cases:
+        with subtests.test(paths=paths):
+            assert modules_of(paths).names == expected
 
 
 ABI_TAGS = (
@@ -49,10 +48,11 @@ ABI_TAGS = (
 )
 
 
-@pytest.mark.parametrize("tag", ["", *ABI_TAGS.split()])
-def test_an_abi_tag_is_no_part_of_the_name(tag):
-    for suffix in ("so", "pyd"):
-        assert modules_of([f"m/_s{tag}.{suffix}", "m/__init__.py"]).names == ("m", "m._s")
+def test_an_abi_tag_is_no_part_of_the_name(subtests: pytest.Subtests):
+    for tag in ["", *ABI_TAGS.split()]:
+        with subtests.test(tag=tag):
+            for suffix in ("so", "pyd"):
+                assert modules_of([f"m/_s{tag}.{suffix}", "m/__init__.py"]).names == ("m", "m._s")
 
 
 def test_another_dot_is_no_abi_tag():

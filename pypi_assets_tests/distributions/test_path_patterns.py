@@ -12,9 +12,8 @@ from pypi_assets.distributions.path_patterns import MAX_STEPS, Effort, Patterns,
 PATHS = ["a.py", "a/b.py", "a/c/b.py", "a/c/d.txt", "x/a/b.py"]
 
 
-@pytest.mark.parametrize(
-    ("patterns", "expected"),
-    [
+def test_gitignore(subtests: pytest.Subtests):
+    cases = [
         (["*.py"], ["a.py", "a/b.py", "a/c/b.py", "x/a/b.py"]),
         (["/*.py"], ["a.py"]),
         (["a"], ["a/b.py", "a/c/b.py", "a/c/d.txt", "x/a/b.py"]),
@@ -27,10 +26,10 @@ PATHS = ["a.py", "a/b.py", "a/c/b.py", "a/c/d.txt", "x/a/b.py"]
         (["/a", "!d.txt"], ["a/b.py", "a/c/b.py"]),
         (["?/[bc]*"], ["a/b.py", "a/c/b.py", "a/c/d.txt"]),
         (["", "/"], []),
-    ],
-)
-def test_gitignore(patterns, expected):
-    assert matching_paths(PATHS, patterns, Patterns.GITIGNORE, Effort()) == expected
+    ]
+    for patterns, expected in cases:
+        with subtests.test(patterns=patterns):
+            assert matching_paths(PATHS, patterns, Patterns.GITIGNORE, Effort()) == expected
 
 
 @pytest.mark.parametrize(

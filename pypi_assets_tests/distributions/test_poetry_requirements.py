@@ -14,9 +14,8 @@ def converted(dependencies: str, rest: str = "") -> list[str] | None:
     return found and found[0]
 
 
-@pytest.mark.parametrize(
-    ("constraint", "specifiers"),
-    [
+def test_versions(subtests: pytest.Subtests):
+    cases = [
         ("*", ""),
         ("^1.2.3", ">=1.2.3,<2.0.0"),
         ("^1.2", ">=1.2,<2.0"),
@@ -43,16 +42,15 @@ def converted(dependencies: str, rest: str = "") -> list[str] | None:
         ("2.*.*", "==2.*"),
         ("!=2.*.*", "!=2.*"),
         ("*.*", ""),
-    ],
-)
-def test_versions(constraint, specifiers):
-    assert converted(f'a = "{constraint}"') == [f"a{specifiers}"]
-    assert converted(f'a = {{version = "{constraint}"}}') == [f"a{specifiers}"]
+    ]
+    for constraint, specifiers in cases:
+        with subtests.test(constraint=constraint):
+            assert converted(f'a = "{constraint}"') == [f"a{specifiers}"]
+            assert converted(f'a = {{version = "{constraint}"}}') == [f"a{specifiers}"]
 
 
-@pytest.mark.parametrize(
-    ("details", "requirement"),
-    [
+def test_details(subtests: pytest.Subtests):
+    cases = [
         ('{version = "^1", extras = ["x", "y"]}', "a[x,y]>=1,<2"),
         ('{version = "*", extras = ["c", "b_B", "b.b"]}', "a[b-b,c]"),
         ('{version = "*", markers = "os_name == \'nt\'"}', "a; os_name == 'nt'"),
@@ -89,15 +87,14 @@ def test_versions(constraint, specifiers):
             '{url = "https://example.org/a.zip", python = "<3.8"}',
             'a @ https://example.org/a.zip ; python_version < "3.8"',
         ),
-    ],
-)
-def test_details(details, requirement):
-    assert converted(f"a = {details}") == [requirement]
+    ]
+    for details, requirement in cases:
+        with subtests.test(details=details):
+            assert converted(f"a = {details}") == [requirement]
 
 
-@pytest.mark.parametrize(
-    "dependency",
-    [
+def test_what_cannot_be_converted_leaves_all_unknown(subtests: pytest.Subtests):
+    cases = [
         'a = "^1 || ^3"',
         'a = {path = "../a"}',
         "a = {}",
@@ -111,10 +108,10 @@ def test_details(details, requirement):
         'a = "1.*.2"',
         f'a = {{version = "*", python = "{"9" * 5000}.*"}}',
         f'a = "^{"9" * 5000}"',
-    ],
-)
-def test_what_cannot_be_converted_leaves_all_unknown(dependency):
-    assert converted(f'b = "*"\n{dependency}') is None
+    ]
+    for dependency in cases:
+        with subtests.test(dependency=dependency):
+            assert converted(f'b = "*"\n{dependency}') is None
 
 
 def test_extras_and_several_constraints():

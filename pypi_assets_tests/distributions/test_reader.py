@@ -61,13 +61,14 @@ def test_compressions_that_are_not_read(start, name):
     assert error == ReadError(ErrorKind.UNSUPPORTED_KIND, f"archives compressed by {name} are not read")
 
 
-@pytest.mark.parametrize("filename", [WHEEL, SDIST, "demo-1.0.zip", "demo-1.0-py2.7.egg"])
-@pytest.mark.parametrize("content", [b"", b"<html>not found</html>" * 100, b"PK\x03\x04", b"\x1f\x8b\x08", bytes(2000)])
-def test_what_is_no_archive(filename, content):
-    record = read(content, filename)
-    assert error_of(record).kind in {ErrorKind.CORRUPT_ARCHIVE, ErrorKind.NO_METADATA}
-    assert (record.project, record.version, record.modules) == ("demo", "1.0", None)
-    assert record.size == len(content)
+def test_what_is_no_archive(subtests: pytest.Subtests):
+    for filename in [WHEEL, SDIST, "demo-1.0.zip", "demo-1.0-py2.7.egg"]:
+        for content in [b"", b"<html>not found</html>" * 100, b"PK\x03\x04", b"\x1f\x8b\x08", bytes(2000)]:
+            with subtests.test(content=content, filename=filename):
+                record = read(content, filename)
+                assert error_of(record).kind in {ErrorKind.CORRUPT_ARCHIVE, ErrorKind.NO_METADATA}
+                assert (record.project, record.version, record.modules) == ("demo", "1.0", None)
+                assert record.size == len(content)
 
 
 def test_the_compression_follows_from_the_content():

@@ -1,7 +1,6 @@
 """Rendered metadata are what an installer reads in the file itself, or there are none."""
 
 import hashlib
-from collections.abc import Mapping
 from email import message_from_bytes
 from pathlib import Path
 from typing import Any
@@ -85,9 +84,8 @@ def test_metadata_of_an_sdist_are_rendered_where_it_declares_them_as_static(tmp_
         assert metadata_of_row(row_of(path)) is None
 
 
-@pytest.mark.parametrize(
-    "columns",
-    [
+def test_none_are_rendered_of_what_installers_may_read_otherwise(subtests: pytest.Subtests) -> None:
+    cases = [
         {"outcome": "error"},
         {"outcome": "pending"},
         {"requires_dist": None},
@@ -103,11 +101,11 @@ def test_metadata_of_an_sdist_are_rendered_where_it_declares_them_as_static(tmp_
         {"requires_dist": ["a\nName: evil"]},
         {"project": "a\rb"},
         {"provides_extra": ["\u2028"]},
-    ],
-)
-def test_none_are_rendered_of_what_installers_may_read_otherwise(columns: Mapping[str, object]) -> None:
-    assert metadata_of_row({**ROW, **columns}) is None
-    assert metadata_sha256({**ROW, **columns}) is None
+    ]
+    for columns in cases:
+        with subtests.test(columns=columns):
+            assert metadata_of_row({**ROW, **columns}) is None
+            assert metadata_sha256({**ROW, **columns}) is None
 
 
 @pytest.mark.parametrize(

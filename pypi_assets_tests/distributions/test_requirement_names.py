@@ -9,9 +9,8 @@ from packaging.utils import canonicalize_name
 from pypi_assets.distributions.requirement_names import parse_requirement, required_projects
 
 
-@pytest.mark.parametrize(
-    ("requirement", "expected"),
-    [
+def test_the_name_and_the_condition(subtests: pytest.Subtests) -> None:
+    cases = [
         ("requests", ("requests", 0)),
         (" Zope.Interface_x[a, b] >= 1 , <2", ("zope-interface-x", 0)),
         ("foo (>=1.0)", ("foo", 0)),
@@ -33,10 +32,10 @@ from pypi_assets.distributions.requirement_names import parse_requirement, requi
         (">=1", None),
         ("https://example.org/foo.zip", None),
         ("a" * 10_000 + "-" * 10_000, None),
-    ],
-)
-def test_the_name_and_the_condition(requirement: str, expected: tuple[str, int] | None) -> None:
-    assert parse_requirement(requirement) == expected
+    ]
+    for requirement, expected in cases:
+        with subtests.test(requirement=requirement):
+            assert parse_requirement(requirement) == expected
 
 
 names = st.from_regex(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,8}[A-Za-z0-9])?", fullmatch=True)

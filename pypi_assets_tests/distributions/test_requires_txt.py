@@ -6,9 +6,8 @@ from packaging.requirements import Requirement
 from pypi_assets.distributions.metadata import conditional, normalized_extra, parse_requires_txt
 
 
-@pytest.mark.parametrize(
-    ("content", "requires_dist", "extras"),
-    [
+def test_sections(subtests: pytest.Subtests):
+    cases = [
         ("", (), ()),
         ("a\nb>=1,<2\n", ("a", "b>=1,<2"), ()),
         ("a\r\n\r\nb # why\r\n# no\r\n", ("a", "b"), ()),
@@ -41,12 +40,12 @@ from pypi_assets.distributions.metadata import conditional, normalized_extra, pa
         ("[...]\na\n", ("a",), ()),
         ("a\0>1\n", ("a>1",), ()),
         ("\ufeffa\n", ("a",), ()),
-    ],
-)
-def test_sections(content, requires_dist, extras):
-    assert parse_requires_txt(content.encode()) == (requires_dist, extras)
-    for requirement in requires_dist:
-        Requirement(requirement)
+    ]
+    for content, requires_dist, extras in cases:
+        with subtests.test(content=content):
+            assert parse_requires_txt(content.encode()) == (requires_dist, extras)
+            for requirement in requires_dist:
+                Requirement(requirement)
 
 
 def test_all_conditions_hold_together():

@@ -19,9 +19,8 @@ from pypi_assets.distributions.setup_state import TooLongError
 from pypi_assets_tests.examples import examples
 
 
-@pytest.mark.parametrize(
-    ("content", "text"),
-    [
+def test_decoding(subtests: pytest.Subtests):
+    cases = [
         (b"a\r\nb\rc\n", "a\nb\nc\n"),
         (b"\xef\xbb\xbf\xc3\xa9", "é"),
         (b"\xc3\xa9", "é"),
@@ -33,15 +32,14 @@ from pypi_assets_tests.examples import examples
         (b"# coding: cp1251\n# coding: latin-1\n\xe9", "# coding: cp1251\n# coding: latin-1\n\u0439"),
         (b"a = 1\n# coding: cp1251\n\xe9", "a = 1\n# coding: cp1251\né"),
         (b"# coding: gbk\n\xff", "# coding: gbk\n\xff"),
-    ],
-)
-def test_decoding(content, text):
-    assert decode_script(content) == text
+    ]
+    for content, text in cases:
+        with subtests.test(content=content):
+            assert decode_script(content) == text
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_what_each_python_parses_alike_stays(subtests: pytest.Subtests):
+    cases = [
         "",
         "a = 'b' \"c\" '''d\n''' # e'",
         "x = u'a' + R'\\N{x}'; y = rb'\\a' b\"\" + rb'\\N'",
@@ -54,16 +52,15 @@ def test_decoding(content, text):
         "match a:\n  case [b, c]: pass",
         "with (a as b, c as d): pass",
         "a = '\\N{SNOWMAN}\\\\N{none}'",
-    ],
-)
-def test_what_each_python_parses_alike_stays(text):
-    assert common_script(text) == f"{text}\n"
-    ast.parse(text)
+    ]
+    for text in cases:
+        with subtests.test(text=text):
+            assert common_script(text) == f"{text}\n"
+            ast.parse(text)
 
 
-@pytest.mark.parametrize(
-    ("text", "meaning"),
-    [
+def test_what_is_rewritten_means_the_same(subtests: pytest.Subtests):
+    cases = [
         ("f'a'", "a"),
         ("f'a{b}c'", "aBc"),
         ("f'{b}' 'c' f\"{b!s}\"", "BcB"),
@@ -80,14 +77,14 @@ def test_what_each_python_parses_alike_stays(text):
         ("f'{b if b else d}'", "B"),
         ("[0, 2if b else 3]", [0, 2]),
         ("0x1for x", 31),
-    ],
-)
-def test_what_is_rewritten_means_the_same(text, meaning):
-    rewritten = common_script(f"result = {text}")
-    assert "f'" not in rewritten.partition("#")[0]
-    names = {"b": "B", "d": {"k": "V"}, "x": 0}
-    exec(rewritten, names)
-    assert names["result"] == meaning
+    ]
+    for text, meaning in cases:
+        with subtests.test(text=text):
+            rewritten = common_script(f"result = {text}")
+            assert "f'" not in rewritten.partition("#")[0]
+            names = {"b": "B", "d": {"k": "V"}, "x": 0}
+            exec(rewritten, names)
+            assert names["result"] == meaning
 
 
 @pytest.mark.parametrize(
@@ -99,9 +96,8 @@ def test_a_text_that_is_formatted_is_no_literal(text):
     assert any(isinstance(node, ast.List) for node in tree.right.elts) or "'''" in text
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_what_some_python_refuses_is_refused(subtests: pytest.Subtests):
+    cases = [
         "type A = int",
         "if a: type A = int",
         "type match = int",
@@ -140,11 +136,10 @@ def test_a_text_that_is_formatted_is_no_literal(text):
         "a \\ b",
         "a\x0b",
         "9" * (MAX_NUMBER_LENGTH + 1),
-    ],
-)
-def test_what_some_python_refuses_is_refused(text):
-    with pytest.raises((NoScriptError, SyntaxError)):
-        ast.parse(common_script(text))
+    ]
+    for text in cases:
+        with subtests.test(text=text), pytest.raises((NoScriptError, SyntaxError)):
+            ast.parse(common_script(text))
 
 
 @pytest.mark.parametrize(
@@ -166,9 +161,8 @@ def test_what_is_too_deep_is_refused(text):
         common_script(text)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_what_is_just_not_too_deep_is_parsed(subtests: pytest.Subtests):
+    cases = [
         "(" * MAX_BRACKETS + "1" + ")" * MAX_BRACKETS,
         "{1: [f(a=" * (MAX_BRACKETS // 3) + "1" + ")]}" * (MAX_BRACKETS // 3),
         "".join(f"{' ' * depth}if a:\n" for depth in range(99))
@@ -188,10 +182,10 @@ def test_what_is_too_deep_is_refused(text):
         "'a' " * 5000,
         "x = [" + "1, " * 20_000 + "]",
         "a = 1\n" * 10_000,
-    ],
-)
-def test_what_is_just_not_too_deep_is_parsed(text):
-    ast.parse(common_script(text))
+    ]
+    for text in cases:
+        with subtests.test(text=text):
+            ast.parse(common_script(text))
 
 
 PIECES = (

@@ -9,9 +9,8 @@ SETUP = "from setuptools import setup\n"
 DECLARED = {"console_scripts": {"run": "demo:main"}, "plugins": {"a.b": "demo:plugin [x]"}}
 
 
-@pytest.mark.parametrize(
-    ("files", "expected"),
-    [
+def test_entry_points(tmp_path, subtests: pytest.Subtests):
+    cases = [
         (
             {
                 "pyproject.toml": '[project]\nname = "demo"\n[project.scripts]\nrun = "demo:main"\n'
@@ -116,10 +115,10 @@ DECLARED = {"console_scripts": {"run": "demo:main"}, "plugins": {"a.b": "demo:pl
             },
             {},
         ),
-    ],
-)
-def test_entry_points(tmp_path, files, expected):
-    assert read_path(make_sdist(tmp_path, "demo", "1.0", files=files)).entry_points == expected
+    ]
+    for files, expected in cases:
+        with subtests.test(files=files):
+            assert read_path(make_sdist(tmp_path, "demo", "1.0", files=files)).entry_points == expected
 
 
 FOLLOWED = {"setup.py": f"{SETUP}setup(name='demo')"}
@@ -128,9 +127,8 @@ BACKEND = '[build-system]\nbuild-backend = "{}"\n'
 FLIT = '[tool.flit.metadata]\nmodule = "demo"\n'
 
 
-@pytest.mark.parametrize(
-    "files",
-    [
+def test_none_are_declared(tmp_path, subtests: pytest.Subtests):
+    cases = [
         {"demo.egg-info/PKG-INFO": core_metadata("demo", "1.0"), "setup.py": "exec(x)"},
         {"demo.egg-info/PKG-INFO": core_metadata("demo", "1.0"), "demo.egg-info/entry_points.txt": "\n"},
         {"pyproject.toml": '[project]\nname = "demo"\n', "setup.py": "exec(x)"},
@@ -148,15 +146,14 @@ FLIT = '[tool.flit.metadata]\nmodule = "demo"\n'
         {"setup.py": f"{SETUP}setup(entry_points={{'console_scripts': []}})"},
         {"setup.py": f"{SETUP}options = {{'name': 'demo'}}\nif x:\n    setup(**options)\nelse:\n    setup()\n"},
         {"pyproject.toml": "[tool.black]\nx = 1\n", **FOLLOWED},
-    ],
-)
-def test_none_are_declared(tmp_path, files):
-    assert read_path(make_sdist(tmp_path, "demo", "1.0", files=files)).entry_points == {}
+    ]
+    for files in cases:
+        with subtests.test(files=files):
+            assert read_path(make_sdist(tmp_path, "demo", "1.0", files=files)).entry_points == {}
 
 
-@pytest.mark.parametrize(
-    "files",
-    [
+def test_they_are_unknown(tmp_path, subtests: pytest.Subtests):
+    cases = [
         {"demo.py": ""},
         {"setup.py": f"{SETUP}setup(entry_points=unknown)"},
         {"setup.py": f"{SETUP}setup(entry_points={{'console_scripts': [unknown, 'run = demo:main']}})"},
@@ -186,10 +183,10 @@ def test_none_are_declared(tmp_path, files):
         {"pyproject.toml": f'{FLIT}entry-points-file = "points.txt"\n'},
         {"flit.ini": "[metadata]\nmodule = demo\nentry-points-file = points.txt\n"},
         {"other.egg-info/PKG-INFO": "", "another.egg-info/PKG-INFO": "", "setup.py": "exec(x)"},
-    ],
-)
-def test_they_are_unknown(tmp_path, files):
-    assert read_path(make_sdist(tmp_path, "demo", "1.0", files=files)).entry_points is None
+    ]
+    for files in cases:
+        with subtests.test(files=files):
+            assert read_path(make_sdist(tmp_path, "demo", "1.0", files=files)).entry_points is None
 
 
 def test_a_part_of_an_sdist_does_not_show_that_there_are_none(tmp_path):

@@ -16,9 +16,8 @@ ZIP = zip_bytes({"demo-1.0/setup.py": ""})
 COMPRESSED = {"gzip": gzip.compress(TAR), "bzip2": bz2.compress(TAR), "xz": lzma.compress(TAR), "none": TAR}
 
 
-@pytest.mark.parametrize(
-    ("suffix", "right"),
-    [
+def test_a_name_has_its_compression(subtests: pytest.Subtests):
+    cases = [
         (".tar.gz", {"gzip"}),
         (".TGZ", {"gzip"}),
         (".tar.bz2", {"bzip2"}),
@@ -29,14 +28,14 @@ COMPRESSED = {"gzip": gzip.compress(TAR), "bzip2": bz2.compress(TAR), "xz": lzma
         (".tar.lzma", {"xz"}),
         (".tar", set(COMPRESSED)),
         (".zip", set()),
-    ],
-)
-def test_a_name_has_its_compression(suffix, right):
-    for name, content in COMPRESSED.items():
-        notes = kind_notes(f"demo-1.0{suffix}", content[:512], content)
-        assert (notes == []) is (name in right), name
-        assert is_read_as_tar(f"demo-1.0{suffix}", content) is (suffix != ".zip")
-        assert is_tar(content[:512])
+    ]
+    for suffix, right in cases:
+        with subtests.test(suffix=suffix):
+            for name, content in COMPRESSED.items():
+                notes = kind_notes(f"demo-1.0{suffix}", content[:512], content)
+                assert (notes == []) is (name in right), name
+                assert is_read_as_tar(f"demo-1.0{suffix}", content) is (suffix != ".zip")
+                assert is_tar(content[:512])
 
 
 def test_a_zip_is_none_of_them():
@@ -48,9 +47,8 @@ def test_a_zip_is_none_of_them():
     assert "starts like a tar" in kind_notes("demo-1.0.zip", COMPRESSED["gzip"], ZIP)[0]
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
+def test_what_ends_in_a_zip_is_what_zipfile_takes_for_one(subtests: pytest.Subtests):
+    cases = [
         b"",
         ZIP,
         ZIP[:-1],
@@ -62,10 +60,10 @@ def test_a_zip_is_none_of_them():
         b"PK\5\6" + bytes(18),
         b"PK\5\6" + b"x" * 18,
         ZIP + b"PK\5\6",
-    ],
-)
-def test_what_ends_in_a_zip_is_what_zipfile_takes_for_one(content):
-    assert ends_in_zip(content[-70_000:]) is zipfile.is_zipfile(io.BytesIO(content))
+    ]
+    for content in cases:
+        with subtests.test(content=content):
+            assert ends_in_zip(content[-70_000:]) is zipfile.is_zipfile(io.BytesIO(content))
 
 
 def test_compressions_that_are_not_read_are_named():

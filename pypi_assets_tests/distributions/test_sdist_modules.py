@@ -21,9 +21,8 @@ FLAT = "setuptools flat layout"
 DEMO = ("demo/__init__.py", "demo/a.py", "tests/test_a.py")
 
 
-@pytest.mark.parametrize(
-    ("contents", "expected", "by"),
-    [
+def test_each_backend_has_its_rule(subtests: pytest.Subtests):
+    cases = [
         (files(*DEMO, pyproject=backend("flit_core.buildapi")), ("demo", "demo.a"), "flit module"),
         (files(*DEMO, pyproject=backend("flit_scm:buildapi")), ("demo", "demo.a"), "flit module"),
         (files(*DEMO, pyproject=backend("hatchling.build")), ("demo", "demo.a"), "hatch name"),
@@ -39,11 +38,11 @@ DEMO = ("demo/__init__.py", "demo/a.py", "tests/test_a.py")
         (files(*DEMO, pyproject=backend("setuptools.build_meta:__legacy__")), ("demo", "demo.a"), FLAT),
         (files("py3/a.py", "b.py", setup_cfg="[options]\npackage_dir = = py3\n"), ("a",), "setuptools src layout"),
         (files("odd/place.py", "setup.py") | {"demo.egg-info/top_level.txt": "place\n"}, ("place",), "top_level.txt"),
-    ],
-)  # fmt: skip
-def test_each_backend_has_its_rule(contents, expected, by):
-    found = find_sdist_modules(source_tree(contents))
-    assert (found.names, found.by) == (expected, by)
+    ]
+    for contents, expected, by in cases:
+        with subtests.test(contents=contents):
+            found = find_sdist_modules(source_tree(contents))
+            assert (found.names, found.by) == (expected, by)
 
 
 @pytest.mark.parametrize(
@@ -216,9 +215,8 @@ PROJECT = '[project]\nname = "demo"\nversion = "1"\n'
 MODULE = ("demo/__init__.py", "demo/core.py")
 
 
-@pytest.mark.parametrize(
-    ("contents", "expected"),
-    [
+def test_the_grade_is_of_how_the_modules_were_found(subtests: pytest.Subtests):
+    cases = [
         (files(*MODULE, pyproject=PROJECT + backend("flit_core.buildapi")), "exact"),
         (files(*MODULE, pyproject=PROJECT + backend("hatchling.build")), "exact"),
         (files(*MODULE, pyproject=PROJECT + backend("hatchling.build") + "[tool.hatch.build.hooks.vcs]\n"), "exact"),
@@ -242,11 +240,11 @@ MODULE = ("demo/__init__.py", "demo/core.py")
             files(*MODULE, pyproject=PROJECT + backend("hatchling.build") + "[tool.hatch.build]\nexclude = ['*']\n"),
             None,
         ),
-    ],
-)
-def test_the_grade_is_of_how_the_modules_were_found(contents, expected):
-    found = find_sdist_modules(source_tree(contents))
-    assert (None if found.names is None else found.grade.value) == expected
+    ]
+    for contents, expected in cases:
+        with subtests.test(contents=contents):
+            found = find_sdist_modules(source_tree(contents))
+            assert (None if found.names is None else found.grade.value) == expected
 
 
 def test_a_backend_in_the_sdist_may_do_anything():

@@ -14,9 +14,8 @@ from pypi_assets.distributions.unpacked_tree import Doubts, Member, MemberKind, 
 from pypi_assets_tests.examples import examples
 
 
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
+def test_usual_names(subtests: pytest.Subtests):
+    cases = [
         ("demo-1.0/demo.py", True),
         ("demo-1.0/.github/x.yml", True),
         ("demo-1.0/..x/...", True),
@@ -39,15 +38,15 @@ from pypi_assets_tests.examples import examples
         ("demo-1.0/" + "n" * 256, False),
         ("demo-1.0/" + "é" * 64, False),
         ("d/" * 460 + "a", False),
-    ],
-)
-def test_usual_names(name, expected):
-    assert are_usual([name], []) is expected
-    assert are_usual([], [name]) is expected
-    if expected:
-        doubts = Doubts()
-        tree = unpacked_tar([Member(name, MemberKind.FILE, 7), Member("x", MemberKind.FILE, 8)], doubts)
-        assert (tree.files, doubts.notes) == ({name: 7, "x": 8}, [])
+    ]
+    for name, expected in cases:
+        with subtests.test(name=name):
+            assert are_usual([name], []) is expected
+            assert are_usual([], [name]) is expected
+            if expected:
+                doubts = Doubts()
+                tree = unpacked_tar([Member(name, MemberKind.FILE, 7), Member("x", MemberKind.FILE, 8)], doubts)
+                assert (tree.files, doubts.notes) == ({name: 7, "x": 8}, [])
 
 
 PARTS = (

@@ -29,9 +29,8 @@ def read(folder, files: dict[str, str], **arguments) -> DistributionRecord:
     return record
 
 
-@pytest.mark.parametrize(
-    ("arguments", "files", "requires_dist", "rule"),
-    [
+def test_the_first_file_with_requirements_decides(tmp_path, subtests: pytest.Subtests):
+    cases = [
         # PKG-INFO since 2.2 comes first, unless it declares that it may change
         (
             {"metadata_version": "2.2", "requires_dist": ["p"]},
@@ -107,16 +106,15 @@ def read(folder, files: dict[str, str], **arguments) -> DistributionRecord:
         ({"requires_dist": ["p"]}, {"setup.py": f"{SETUP}setup(install_requires=[])"}, (), "setup.py"),
         ({"metadata_version": "1.0"}, {}, None, None),
         ({"metadata_version": "two"}, {}, None, None),
-    ],
-)
-def test_the_first_file_with_requirements_decides(tmp_path, arguments, files, requires_dist, rule):
-    record = read(tmp_path, files, **arguments)
-    assert (record.requires_dist, record.requires_by) == (requires_dist, rule)
+    ]
+    for arguments, files, requires_dist, rule in cases:
+        with subtests.test(arguments=arguments, files=files):
+            record = read(tmp_path, files, **arguments)
+            assert (record.requires_dist, record.requires_by) == (requires_dist, rule)
 
 
-@pytest.mark.parametrize(
-    ("files", "requires_dist", "rule"),
-    [
+def test_setuptools_without_an_egg_info(tmp_path, subtests: pytest.Subtests):
+    cases = [
         ({"setup.cfg": "[options]\ninstall_requires =\n    a>1\n    # no\n    b\n"}, ("a>1", "b"), "setup.cfg"),
         ({"setup.cfg": "[options]\ninstall_requires = a>1; b\n"}, ("a>1", "b"), "setup.cfg"),
         (
@@ -209,11 +207,11 @@ def test_the_first_file_with_requirements_decides(tmp_path, arguments, files, re
         ),
         ({"setup.py": f"{SETUP}setup(setup_requires=['pbr'], pbr=True)"}, None, None),
         ({"setup.py": f"{SETUP}setup(name='demo')", "requirements.txt": "a\n"}, (), "setup.py"),
-    ],
-)
-def test_setuptools_without_an_egg_info(tmp_path, files, requires_dist, rule):
-    record = read(tmp_path, files, metadata_version="1.0")
-    assert (record.requires_dist, record.requires_by) == (requires_dist, rule)
+    ]
+    for files, requires_dist, rule in cases:
+        with subtests.test(files=files):
+            record = read(tmp_path, files, metadata_version="1.0")
+            assert (record.requires_dist, record.requires_by) == (requires_dist, rule)
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,8 @@ from pypi_assets.distributions.setup_script import (
 from pypi_assets_tests.distributions.setup_scripts import arguments_of, requires
 
 
-@pytest.mark.parametrize(
-    ("script", "expected"),
-    [
+def test_statements_are_followed(subtests: pytest.Subtests):
+    cases = [
         ("r = ['a']\nr = ['b']\nsetup(install_requires=r)", ("b",)),
         ("r = ['a']\nr.append('b')\nr += ['c']\nr.extend(('d',))\nsetup(install_requires=r)", tuple("abcd")),
         ("r = s = ['a']\ns.append('b')\nsetup(install_requires=r)", ("a", "b")),
@@ -58,10 +57,10 @@ from pypi_assets_tests.distributions.setup_scripts import arguments_of, requires
         ("try: setup(install_requires=['a'])\nexcept E: setup(install_requires=['b'])", None),
         ("try: setup(install_requires=['a'], ext_modules=e)\nexcept E: setup(install_requires=['a'])", ("a",)),
         ("def setup2(**k): setup(**k)\nsetup2(install_requires=['a'])", ("a",)),
-    ],
-)
-def test_statements_are_followed(script, expected):
-    assert requires(script) == expected
+    ]
+    for script, expected in cases:
+        with subtests.test(script=script):
+            assert requires(script) == expected
 
 
 def test_what_is_not_given_and_what_is_not_known_differ():
@@ -164,9 +163,8 @@ def test_conditions_on_the_version_are_those_of_python_3(condition, expected):
     assert arguments_of(EXTENSIONS + script).package_dir == expected
 
 
-@pytest.mark.parametrize(
-    ("condition", "holds"),
-    [
+def test_no_variable_of_the_environment_is_set(subtests: pytest.Subtests):
+    cases = [
         ("os.environ.get('FULL')", False),
         ("os.environ.get('FULL', 'False').upper() in ('1', 'TRUE')", False),
         ("os.getenv('PURE', '1') == '1'", True),
@@ -181,17 +179,20 @@ def test_conditions_on_the_version_are_those_of_python_3(condition, expected):
         ("sys.platform == 'win32' and 'FULL' in os.environ", False),
         ("sys.platform == 'win32' or 'PURE' not in os.environ", True),
         ("(os.environ.get('FULL') or 'no') == 'yes'", False),
-    ],
-)
-def test_no_variable_of_the_environment_is_set(condition, holds):
-    for script in (
-        f"names = ['a']\nif {condition}: names += ['a.b']\nsetup(packages=names)",
-        f"x = False\nif {condition}: x = True\nnames = ['a']\nif x is True: names += ['a.b']\nsetup(packages=names)",
-        f"setup(packages=['a', 'a.b'] if {condition} else ['a'])",
-    ):
-        found = arguments_of(f"{EXTENSIONS}from os import environ\n{script}")
-        assert found.packages == (("a", "a.b") if holds else ("a",))
-        assert "environment" in found.uncertain
+    ]
+    for condition, holds in cases:
+        with subtests.test(condition=condition):
+            for script in (
+                f"names = ['a']\nif {condition}: names += ['a.b']\nsetup(packages=names)",
+                (
+                    f"x = False\nif {condition}: x = True\nnames = ['a']\n"
+                    "if x is True: names += ['a.b']\nsetup(packages=names)"
+                ),
+                f"setup(packages=['a', 'a.b'] if {condition} else ['a'])",
+            ):
+                found = arguments_of(f"{EXTENSIONS}from os import environ\n{script}")
+                assert found.packages == (("a", "a.b") if holds else ("a",))
+                assert "environment" in found.uncertain
 
 
 def test_what_stands_behind_an_unknown_condition_may_not_be_done():

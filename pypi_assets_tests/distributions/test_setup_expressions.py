@@ -5,9 +5,8 @@ import pytest
 from pypi_assets_tests.distributions.setup_scripts import requires
 
 
-@pytest.mark.parametrize(
-    ("expression", "expected"),
-    [
+def test_values_of_expressions(subtests: pytest.Subtests):
+    cases = [
         ("['a', *more]", ("a", "m")),
         ("[f'a=={version}']", ("a==1.5",)),
         ("[x.strip() for x in ' a ; b;'.split(';') if x]", ("a", "b")),
@@ -22,8 +21,8 @@ from pypi_assets_tests.distributions.setup_scripts import requires
         ("['a' if sys.version_info < (3,) else 'a']", ("a",)),
         ("[1]", None),
         ("(lambda: ['a'])()", None),
-    ],
-)
-def test_values_of_expressions(expression, expected):
-    script = f"version = '1.5'\nmore = ['m']\ntable = {{'k': ['t']}}\nsetup(install_requires={expression})"
-    assert requires(script) == expected
+    ]
+    for expression, expected in cases:
+        with subtests.test(expression=expression):
+            script = f"version = '1.5'\nmore = ['m']\ntable = {{'k': ['t']}}\nsetup(install_requires={expression})"
+            assert requires(script) == expected

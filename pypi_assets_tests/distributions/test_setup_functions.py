@@ -21,9 +21,8 @@ def test_values_of_functions(expression, expected):
     assert requires(script) == expected
 
 
-@pytest.mark.parametrize(
-    ("expression", "expected"),
-    [
+def test_find_packages(subtests: pytest.Subtests):
+    cases = [
         ("find_packages()", FindPackages()),
         ("find_packages('src', ['tests'])", FindPackages("src", exclude=("tests",))),
         ("find_packages(where='./src/', include=['a*'])", FindPackages("src", include=("a*",))),
@@ -37,11 +36,11 @@ def test_values_of_functions(expression, expected):
         ("[f'a.b.{p}' for p in find_packages('c')]", FindPackages("c", prefix="a.b.")),
         ("['.'.join(('a', 'b', p)) for p in find_packages('c')]", FindPackages("c", prefix="a.b.")),
         ("[p + '.a' for p in find_packages()]", None),
-    ],
-)
-def test_find_packages(expression, expected):
-    here = "import setuptools\nhere = os.path.abspath(os.path.dirname(__file__))\n"
-    assert arguments_of(f"{here}setup(packages={expression})").packages == (expected and (expected,))
+    ]
+    for expression, expected in cases:
+        with subtests.test(expression=expression):
+            here = "import setuptools\nhere = os.path.abspath(os.path.dirname(__file__))\n"
+            assert arguments_of(f"{here}setup(packages={expression})").packages == (expected and (expected,))
 
 
 def test_found_and_listed_packages_are_joined():

@@ -39,9 +39,8 @@ def extensions():
 """
 
 
-@pytest.mark.parametrize(
-    ("script", "expected"),
-    [
+def test_names_of_a_file_next_to_setup_py(subtests: pytest.Subtests):
+    cases = [
         ("import setup_helpers\nsetup(packages=setup_helpers.PACKAGES)", ("demo",)),
         ("import setup_helpers as h\nsetup(packages=h.more('x'))", ("demo", "sub", "x")),
         ("from setup_helpers import more as m\nsetup(packages=m('x', below='y'))", ("demo", "y", "x")),
@@ -56,11 +55,11 @@ def extensions():
         ("execfile('setup_helpers.py')\nsetup(packages=PACKAGES)", ("demo",)),
         ("n = {}\nif x: exec(open('setup_helpers.py').read(), n)\nsetup(packages=n['PACKAGES'])", None),
         ("p = []\nif os.path.exists('x'): p = 'y'\nexec(x)\nsetup(packages=p)", None),
-    ],
-)  # fmt: skip
-def test_names_of_a_file_next_to_setup_py(script, expected):
-    here = "HERE = os.path.join(os.path.dirname(__file__), 'setup_helpers.py')\n"
-    assert arguments_with(here + script, setup_helpers=HELPERS).packages == expected
+    ]
+    for script, expected in cases:
+        with subtests.test(script=script):
+            here = "HERE = os.path.join(os.path.dirname(__file__), 'setup_helpers.py')\n"
+            assert arguments_with(here + script, setup_helpers=HELPERS).packages == expected
 
 
 def test_a_file_in_a_package():

@@ -331,9 +331,8 @@ def test_the_arguments_are_those_that_setup_gets(before, call, arguments):
                 assert got.keys() <= found.given
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
+def test_python_2_is_read_over(subtests: pytest.Subtests):
+    cases = [
         'print "a", "b" % c,',
         'print """a\nb"""',
         'print "a" \\\n  "b"',
@@ -349,10 +348,10 @@ def test_the_arguments_are_those_that_setup_gets(before, call, arguments):
         "x = ur'a'",
         "os.chmod('x', 0755)",
         "if x:\n        a = 1\n\tb = 2",
-    ],
-)
-def test_python_2_is_read_over(line):
-    if line.startswith("raise"):
-        line = f"def fail():\n  {line}"
-    found = arguments_of(f"import os, sys\n{line}\nsetup(packages=['a'])\nprint 'done'")
-    assert (found.packages, found.is_complete, found.problem) == (("a",), True, None)
+    ]
+    for line in cases:
+        with subtests.test(line=line):
+            if line.startswith("raise"):
+                line = f"def fail():\n  {line}"
+            found = arguments_of(f"import os, sys\n{line}\nsetup(packages=['a'])\nprint 'done'")
+            assert (found.packages, found.is_complete, found.problem) == (("a",), True, None)

@@ -181,6 +181,7 @@ def test_drawn_headers_are_read_as_tarfile_reads_them_or_there_is_a_sign():
     assert counts["same"] > 20
 
 
-@pytest.mark.parametrize("seed", range(200))
-def test_the_same_drawn_headers_each_time(seed):
-    check(seed)
+def test_the_same_drawn_headers_each_time(subtests: pytest.Subtests):
+    for seed in range(200):
+        with subtests.test(seed=seed):
+            check(seed)

@@ -202,9 +202,8 @@ def with_signed_checksum(name: bytes) -> bytes:
     return header[:148] + b"%06o\0 " % signed + header[156:]
 
 
-@pytest.mark.parametrize(
-    ("content", "name"),
-    [
+def test_the_name_and_where_the_next_member_lies(subtests: pytest.Subtests):
+    cases = [
         (tar_header(b"demo.py", magic=bytes(8)), "demo.py"),
         (tar_header(b"demo.py", kind=b"\0", magic=bytes(8)), "demo.py"),
         (tar_header(b"demo.py", prefix=b"a/b"), "a/b/demo.py"),
@@ -225,14 +224,14 @@ def with_signed_checksum(name: bytes) -> bytes:
         (pax_header(pax_record(b"path", b"demo.py"), b"X") + tar_header(b"short"), "demo.py"),
         (pax_header(pax_record(b"path", b"all.py"), b"g") + tar_header(b"short"), "all.py"),
         (tar_header(b"demo.py", size=3000, kind=b"2", link=b"next.txt"), "demo.py"),
-    ],
-)
-def test_the_name_and_where_the_next_member_lies(content, name):
-    found = extract(content + pax_header(pax_record(b"path", b"next.txt")) + tar_member(b"x", b"next"))
-    assert found.error is None
-    assert found.paths == [name, "next.txt"]
-    assert found.files["next.txt"] == b"next"
-    assert "".join(found.paths).encode()
+    ]
+    for content, name in cases:
+        with subtests.test(content=content):
+            found = extract(content + pax_header(pax_record(b"path", b"next.txt")) + tar_member(b"x", b"next"))
+            assert found.error is None
+            assert found.paths == [name, "next.txt"]
+            assert found.files["next.txt"] == b"next"
+            assert "".join(found.paths).encode()
 
 
 def test_a_global_header_names_all_that_follow_and_moves_none():
@@ -250,9 +249,8 @@ def test_folders_devices_and_unknown_types_are_no_files_but_regular_ones_are():
     assert extract(b"".join(headers) + unknown + folders + tar_header(b"a.txt")).paths == ["new", "a.txt"]
 
 
-@pytest.mark.parametrize(
-    ("broken", "text"),
-    [
+def test_broken_in_the_middle(subtests: pytest.Subtests):
+    cases_of_broken = [
         (tar_header(b"x", checksum_error=1), "BadTarError: a broken header at 1024"),
         (tar_header("é".encode(), checksum_error=1), "BadTarError: a broken header at 1024"),
         (tar_header(b"x", size=-512), "BadTarError: a broken header at 1024"),
@@ -273,13 +271,13 @@ def test_folders_devices_and_unknown_types_are_no_files_but_regular_ones_are():
         (pax_header(b"4 a=b\n"), "BadTarError: a broken pax header"),
         (pax_header(b"6 a=b\n7"), "BadTarError: a broken pax header"),
         (long_name(b"x") * 101, "BadTarError: more than 100 headers for one member before 104448"),
-    ],
-)
-@pytest.mark.parametrize("drip", [100, MIB])
-def test_broken_in_the_middle(broken, text, drip):
-    found = extract(tar_member(b"a.txt", b"kept") + broken, lambda name: name.endswith(".txt"), drip=drip)
-    assert error_text(found).startswith(text)
-    assert found.files["a.txt"] == b"kept"
+    ]
+    for broken, text in cases_of_broken:
+        for drip in [100, MIB]:
+            with subtests.test(drip=drip, broken=broken):
+                found = extract(tar_member(b"a.txt", b"kept") + broken, lambda name: name.endswith(".txt"), drip=drip)
+                assert error_text(found).startswith(text)
+                assert found.files["a.txt"] == b"kept"
 
 
 def test_the_end():

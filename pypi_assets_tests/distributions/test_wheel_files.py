@@ -17,9 +17,8 @@ INFO = "demo-1.0.dist-info/"
 UNREADABLE = "WHEEL has no Wheel-Version that all readers accept"
 
 
-@pytest.mark.parametrize(
-    ("content", "problem"),
-    [
+def test_versions_of_wheels(subtests: pytest.Subtests):
+    cases = [
         (b"Wheel-Version: 1.0\nTag: a\n", None),
         (b"Tag: a\nwheel-version:1.9 \n", None),
         (b"Wheel-Version: 0\n", None),
@@ -32,10 +31,10 @@ UNREADABLE = "WHEEL has no Wheel-Version that all readers accept"
         (b"", UNREADABLE),
         (b"\xef\xbb\xbfWheel-Version: 1.0\n", UNREADABLE),
         (b"Wheel-Version: 1.0\nX: \xff\n", "WHEEL is not UTF-8"),
-    ],
-)
-def test_versions_of_wheels(content, problem):
-    assert wheel_problem(content) == problem
+    ]
+    for content, problem in cases:
+        with subtests.test(content=content):
+            assert wheel_problem(content) == problem
 
 
 def test_a_usual_wheel_file_is_not_kept():
@@ -50,9 +49,8 @@ def test_a_usual_wheel_file_is_not_kept():
     assert f"{INFO}WHEEL" in extract.files
 
 
-@pytest.mark.parametrize(
-    ("content", "count"),
-    [
+def test_headers_that_pip_refuses(subtests: pytest.Subtests):
+    cases = [
         (b"Name: a\nRequires-Dist: b\n >=1\n", 1),
         (b"requires-dist: b\r\n\t>=1\r\n", 1),
         (b"Name: a\rREQUIRES-DIST: b\r  >=1\r", 1),
@@ -67,15 +65,14 @@ def test_a_usual_wheel_file_is_not_kept():
         (b"Name: a \nRequires-Dist: b\n", 1),
         (b"Version: 1\nname:\n a\n", 1),
         (b"Name: \t a\nName: b \n", 0),
-    ],
-)
-def test_headers_that_pip_refuses(content, count):
-    assert len(list(metadata_problems(content))) == count
+    ]
+    for content, count in cases:
+        with subtests.test(content=content):
+            assert len(list(metadata_problems(content))) == count
 
 
-@pytest.mark.parametrize(
-    ("content", "problem"),
-    [
+def test_records_of_files_that_pip_refuses(subtests: pytest.Subtests):
+    cases = [
         (b"a,,\nb,,\n", None),
         (b"a,,\r\nb,,\r\n", None),
         (b" \n", None),
@@ -86,10 +83,10 @@ def test_headers_that_pip_refuses(content, count):
         (b"\xe9", "RECORD is not UTF-8"),
         (b"a" * 131_073, "RECORD has a line that is too long"),
         (b"a\n" * 131_073, None),
-    ],
-)
-def test_records_of_files_that_pip_refuses(content, problem):
-    assert record_problem(content) == problem
+    ]
+    for content, problem in cases:
+        with subtests.test(content=content):
+            assert record_problem(content) == problem
 
 
 def test_byte_order_marks():

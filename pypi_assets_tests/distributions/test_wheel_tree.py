@@ -26,9 +26,8 @@ def problems_of(paths):
     return tree_problems(members, installed_tree(members))
 
 
-@pytest.mark.parametrize(
-    ("paths", "problems"),
-    [
+def test_what_is_a_file_and_a_folder(subtests: pytest.Subtests):
+    cases = [
         (["a", "a/b.py"], ["a is a file and a folder"]),
         (["a", "a/b/c/d.py"], ["a is a file and a folder"]),
         (["a.py", "a.py/b.py"], ["a.py is a file and a folder"]),
@@ -44,10 +43,10 @@ def problems_of(paths):
         (["x-1.dist-info", "x-1.dist-info/WHEEL"], ["x-1.dist-info is a file and a folder"]),
         (["a/b", "x.data/data/lib/python3.11/site-packages/a"], ["a is a file and a folder"]),
         ([*(f"f{number:05}" for number in range(3000)), "f00007/a.py"], ["f00007 is a file and a folder"]),
-    ],
-)
-def test_what_is_a_file_and_a_folder(paths, problems):
-    assert list(problems_of(paths)) == problems
+    ]
+    for paths, problems in cases:
+        with subtests.test(paths=paths):
+            assert list(problems_of(paths)) == problems
 
 
 PATHS = st.lists(st.sampled_from(("a", "b", "a.py", "c.txt")), min_size=1, max_size=4).map("/".join)

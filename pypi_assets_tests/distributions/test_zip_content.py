@@ -34,20 +34,19 @@ def read(written, *, flags=None, **changes):
     return inflate(Entry(**values | changes), local + data, Budget(Limits()), notes), notes
 
 
-@pytest.mark.parametrize(
-    ("method", "data"),
-    [
+def test_all_methods_of_zipfile(subtests: pytest.Subtests):
+    cases_of_method = [
         (STORED, CONTENT),
         (DEFLATED, deflate(CONTENT)),
         (DEFLATED, deflate(CONTENT) + b"more"),
         (BZIP2, bz2.compress(CONTENT)),
         (LZMA, lzma_member(CONTENT)),
         (LZMA, lzma_member(CONTENT, 2**32 - 1)),
-    ],
-)
-@pytest.mark.parametrize("flags", [0x800, 0x800 | DESCRIPTOR_FLAG])
-def test_all_methods_of_zipfile(method, data, flags):
-    assert read(raw_archives.Entry(b"name", CONTENT, method, data, flags=flags)) == (CONTENT, [])
+    ]
+    for method, data in cases_of_method:
+        for flags in [0x800, 0x800 | DESCRIPTOR_FLAG]:
+            with subtests.test(flags=flags, method=method, data=data):
+                assert read(raw_archives.Entry(b"name", CONTENT, method, data, flags=flags)) == (CONTENT, [])
 
 
 @pytest.mark.parametrize(("method", "data"), [(STORED, CONTENT), (DEFLATED, deflate(CONTENT))])

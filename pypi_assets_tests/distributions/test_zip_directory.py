@@ -34,9 +34,8 @@ def test_the_directory_lies_before_its_end_records(zip64, prefix):
     assert (directory.start, directory.shift, directory.entries, notes) == (start, len(prefix), 1, [])
 
 
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
+def test_what_readers_find_in_different_places_is_refused(subtests: pytest.Subtests):
+    cases = [
         ("two zip64 records", "ambiguous archive: older and newer Pythons find different directories"),
         ("zip64 with extensible data, and a whole plain record", "find different directories"),
         ("an end record behind the limit of newer Pythons", "ambiguous archive: the end record lies one byte further"),
@@ -47,11 +46,10 @@ def test_the_directory_lies_before_its_end_records(zip64, prefix):
         ("an offset beyond the directory", "the directory does not lie where its end record puts it"),
         ("another disk", "a part of a zip that is split"),
         ("zip64 with a locator that is off", "no zip64 end record before its locator"),
-    ],
-)
-def test_what_readers_find_in_different_places_is_refused(name, text):
-    with pytest.raises(BadZipError, match=text):
-        found(ZIPS[name]())
+    ]
+    for name, text in cases:
+        with subtests.test(name=name), pytest.raises(BadZipError, match=text):
+            found(ZIPS[name]())
 
 
 @pytest.mark.parametrize(

@@ -260,9 +260,8 @@ def test_a_directory_in_another_order():
 # names
 
 
-@pytest.mark.parametrize(
-    ("raw", "flags", "name", "note"),
-    [
+def test_names(subtests: pytest.Subtests):
+    cases = [
         ("é.py".encode(), UTF8_FLAG, "é.py", None),
         ("é.py".encode("cp437"), 0, "é.py", None),
         (
@@ -282,14 +281,14 @@ def test_a_directory_in_another_order():
         (b"", UTF8_FLAG, None, "1 member names that lead out of the archive are ignored"),
         (b"folder/", UTF8_FLAG, None, None),
         (b"folder/\0x", UTF8_FLAG, None, None),
-    ],
-)
-def test_names(raw, flags, name, note):
-    extracted = extract(raw_zip([Entry(raw, b"1", flags=flags), Entry(b"z.py")]), [name])
-    assert extracted.paths == ([name, "z.py"] if name else ["z.py"])
-    assert extracted.files == ({name: b"1"} if name else {})
-    assert extracted.notes == ([note] if note else [])
-    assert extracted.error is None
+    ]
+    for raw, flags, name, note in cases:
+        with subtests.test(raw=raw):
+            extracted = extract(raw_zip([Entry(raw, b"1", flags=flags), Entry(b"z.py")]), [name])
+            assert extracted.paths == ([name, "z.py"] if name else ["z.py"])
+            assert extracted.files == ({name: b"1"} if name else {})
+            assert extracted.notes == ([note] if note else [])
+            assert extracted.error is None
 
 
 def test_of_the_same_name_the_last_counts_and_case_is_noted():
@@ -310,9 +309,8 @@ def test_a_link_is_read_as_the_file_that_pip_makes_of_it():
 # lies
 
 
-@pytest.mark.parametrize(
-    ("entry", "text"),
-    [
+def test_a_member_that_lies_leaves_the_others(subtests: pytest.Subtests):
+    cases = [
         (replace(WANTED, crc=1), "wrong CRC"),
         (replace(WANTED, size=len(CONTENT) - 1), "wrong CRC"),
         (replace(WANTED, size=len(CONTENT) + 1, crc=1), f"more or less than {len(CONTENT) + 1} bytes"),
@@ -325,12 +323,12 @@ def test_a_link_is_read_as_the_file_that_pip_makes_of_it():
         (replace(WANTED, method=99), "compression method 99 is not read"),
         (replace(WANTED, disk=3), "in another part of a zip that is split"),
         (replace(WANTED, local_name=METADATA.lower().encode()), "the local header has another name than the directory"),
-    ],
-)
-def test_a_member_that_lies_leaves_the_others(entry, text):
-    extracted = extract(raw_zip([Entry(b"a.py"), entry, Entry(b"b", b"2")]), [METADATA, "b"])
-    assert error_of(extracted).startswith(f"{METADATA}: BadZipFile: {text}")
-    assert (extracted.paths, extracted.files) == (["a.py", "b", METADATA], {"b": b"2"})
+    ]
+    for entry, text in cases:
+        with subtests.test(entry=entry):
+            extracted = extract(raw_zip([Entry(b"a.py"), entry, Entry(b"b", b"2")]), [METADATA, "b"])
+            assert error_of(extracted).startswith(f"{METADATA}: BadZipFile: {text}")
+            assert (extracted.paths, extracted.files) == (["a.py", "b", METADATA], {"b": b"2"})
 
 
 @pytest.mark.parametrize(

@@ -17,9 +17,8 @@ def test_an_added_file_is_found_with_any_python_version(python: str) -> None:
     assert change_of(f"add {python} file demo_pkg-1.0.tar.gz") == FileChange(Action.ADD_FILE, "demo_pkg-1.0.tar.gz")
 
 
-@pytest.mark.parametrize(
-    ("action", "version", "meaning"),
-    [
+def test_each_action_has_its_meaning(subtests: pytest.Subtests) -> None:
+    cases = [
         ("remove file demo-1.0.zip", "1.0", FileChange(Action.REMOVE_FILE, "demo-1.0.zip")),
         ("add source file two words-1.0.zip", "1.0", FileChange(Action.ADD_FILE, "two words-1.0.zip")),
         ("add source file a file b.zip", "1.0", FileChange(Action.ADD_FILE, "b.zip")),
@@ -43,15 +42,14 @@ def test_an_added_file_is_found_with_any_python_version(python: str) -> None:
         ("remove project now", None, FileChange(Action.UNKNOWN)),
         (f"add py3 file {'a' * 513}", "1.0", FileChange(Action.UNKNOWN)),
         ("", None, FileChange(Action.UNKNOWN)),
-    ],
-)
-def test_each_action_has_its_meaning(action: str, version: str | None, meaning: FileChange) -> None:
-    assert change_of(action, version) == meaning
+    ]
+    for action, version, meaning in cases:
+        with subtests.test(action=action, version=version):
+            assert change_of(action, version) == meaning
 
 
-@pytest.mark.parametrize(
-    "action",
-    [
+def test_what_changes_no_file_is_ignored(subtests: pytest.Subtests) -> None:
+    cases = [
         "new release",
         "add Owner someone",
         "remove Maintainer someone",
@@ -68,11 +66,11 @@ def test_each_action_has_its_meaning(action: str, version: str | None, meaning: 
         "keyrotate",
         "nuke user",
         "add alternate repository https://index.example.org/simple/demo",
-    ],
-)
-def test_what_changes_no_file_is_ignored(action: str) -> None:
-    assert change_of(action).action is Action.IGNORED
-    assert Action.IGNORED in NO_FILE_CHANGE
+    ]
+    for action in cases:
+        with subtests.test(action=action):
+            assert change_of(action).action is Action.IGNORED
+            assert Action.IGNORED in NO_FILE_CHANGE
 
 
 @given(st.text(), st.none() | st.text())

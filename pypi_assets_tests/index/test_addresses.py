@@ -65,9 +65,10 @@ def resolving(monkeypatch: pytest.MonkeyPatch, *answers: str) -> list[object]:
     return resolved
 
 
-@pytest.mark.parametrize("address", NOT_PUBLIC)
-def test_addresses_that_are_not_public(address: str) -> None:
-    assert not is_public(address)
+def test_addresses_that_are_not_public(subtests: pytest.Subtests) -> None:
+    for address in NOT_PUBLIC:
+        with subtests.test(address=address):
+            assert not is_public(address)
 
 
 @pytest.mark.parametrize(
@@ -141,16 +142,19 @@ REMOTE = AddressRule("https://index.example.org/simple/", "https://index.example
 LOCAL = AddressRule("http://127.0.0.1:8080/simple/", "http://127.0.0.1:8080/pypi")
 
 
-@pytest.mark.parametrize("address", NOT_PUBLIC)
-def test_a_host_that_pages_chose_must_be_public(monkeypatch: pytest.MonkeyPatch, address: str) -> None:
-    resolving(monkeypatch, address)
-    with pytest.raises(ForbiddenAddressError, match=r"not trusted because pages name it; .* PYPI_ASSETS_ALLOWED_FILE"):
-        REMOTE.check_choice("files.example.org")
-    if is_loopback(address):
-        LOCAL.check_choice("files.example.org")
-    else:
-        with pytest.raises(ForbiddenAddressError):
-            LOCAL.check_choice("files.example.org")
+def test_a_host_that_pages_chose_must_be_public(monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests) -> None:
+    for address in NOT_PUBLIC:
+        with subtests.test(address=address):
+            resolving(monkeypatch, address)
+            with pytest.raises(
+                ForbiddenAddressError, match=r"not trusted because pages name it; .* PYPI_ASSETS_ALLOWED_FILE"
+            ):
+                REMOTE.check_choice("files.example.org")
+            if is_loopback(address):
+                LOCAL.check_choice("files.example.org")
+            else:
+                with pytest.raises(ForbiddenAddressError):
+                    LOCAL.check_choice("files.example.org")
 
 
 def test_a_public_host_that_pages_chose_is_good_also_for_an_index_in_here(monkeypatch: pytest.MonkeyPatch) -> None:

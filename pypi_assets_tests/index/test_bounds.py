@@ -152,18 +152,19 @@ def test_an_entry_that_nests_deep_is_kept_without_its_text() -> None:
 GOOD = ["demo", "1.0", 1_700_000_000, "new release", 9]
 
 
-@pytest.mark.parametrize("digits", [31, 400, 641, 4_301, 1_000_000])
-@pytest.mark.parametrize("place", [2, 4])
-def test_a_number_of_many_digits_costs_its_own_row(digits: int, place: int) -> None:
-    row = [*GOOD[:4], 8]
-    row[place] = 777_777
-    body = answer([row, GOOD]).replace(b"777777", b"1" + b"0" * (digits - 1))
-    broken, event = read_events(read_answer([body], URL), 7, URL)
-    assert isinstance(broken, BrokenEntry)
-    assert (broken.problem, broken.serial) == ("it is no event", 8 if place == 2 else None)
-    assert event == ChangelogEvent(*GOOD)  # type: ignore[arg-type]
-    with pytest.raises(RefusedError, match="not a number"):
-        read_last_serial(read_answer([answer(777_777).replace(b"777777", b"1" * digits)], URL), URL)
+def test_a_number_of_many_digits_costs_its_own_row(subtests: pytest.Subtests) -> None:
+    for digits in [31, 400, 641, 4_301, 1_000_000]:
+        for place in [2, 4]:
+            with subtests.test(place=place, digits=digits):
+                row = [*GOOD[:4], 8]
+                row[place] = 777_777
+                body = answer([row, GOOD]).replace(b"777777", b"1" + b"0" * (digits - 1))
+                broken, event = read_events(read_answer([body], URL), 7, URL)
+                assert isinstance(broken, BrokenEntry)
+                assert (broken.problem, broken.serial) == ("it is no event", 8 if place == 2 else None)
+                assert event == ChangelogEvent(*GOOD)  # type: ignore[arg-type]
+                with pytest.raises(RefusedError, match="not a number"):
+                    read_last_serial(read_answer([answer(777_777).replace(b"777777", b"1" * digits)], URL), URL)
 
 
 def test_an_action_of_many_characters_costs_its_own_row() -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pypi_assets.index.broken_entries import LONGEST_TEXT
 from pypi_assets.index.changelog import call_body, read_answer, read_events, read_last_serial
-from pypi_assets.index.errors import PackageIndexError, RefusedError, TransientError
+from pypi_assets.index.errors import RefusedError, TransientError
 from pypi_assets.index.models import BrokenEntry, ChangelogEvent
 
 URL = "https://index.example.org/pypi"
@@ -39,9 +39,8 @@ def test_an_answer_is_read_however_it_is_cut() -> None:
 NEXT = ["demo", None, 0, "create", 9]
 
 
-@pytest.mark.parametrize(
-    ("row", "problem", "name", "serial"),
-    [
+def test_a_row_without_a_usable_serial_costs_no_other(subtests: pytest.Subtests) -> None:
+    cases = [
         (ROW, "it does not ascend", "Demo.Pkg", None),
         ([*ROW[:4], 7], "it does not ascend", "Demo.Pkg", None),
         ([*ROW[:4], 10**15], "it does not ascend", "Demo.Pkg", None),
@@ -52,19 +51,16 @@ NEXT = ["demo", None, 0, "create", 9]
         (["a", "1", 1.5, *ROW[3:4], True], "it is no event", "a", None),
         ([*ROW[:4], "8"], "it is no event", "Demo.Pkg", None),
         ([*ROW[:4], 2**63], "it is no event", "Demo.Pkg", None),
-    ],
-)
-def test_a_row_without_a_usable_serial_costs_no_other(
-    row: object, problem: str, name: str | None, serial: int | None
-) -> None:
-    first, broken, last = read_events([ROW, row, NEXT], 7, URL)
-    assert (first, last) == (ChangelogEvent(*ROW), ChangelogEvent(*NEXT))
-    assert broken == BrokenEntry(problem, json.dumps(row), name, serial, 8)
+    ]
+    for row, problem, name, serial in cases:
+        with subtests.test(row=row):
+            first, broken, last = read_events([ROW, row, NEXT], 7, URL)
+            assert (first, last) == (ChangelogEvent(*ROW), ChangelogEvent(*NEXT))
+            assert broken == BrokenEntry(problem, json.dumps(row), name, serial, 8)
 
 
-@pytest.mark.parametrize(
-    ("row", "name"),
-    [
+def test_a_row_that_is_no_event_has_its_serial(subtests: pytest.Subtests) -> None:
+    cases = [
         (["", *ROW[1:]], None),
         (["a" * 513, *ROW[1:]], None),
         ([ROW[0], "1" * 513, *ROW[2:]], "Demo.Pkg"),
@@ -75,12 +71,12 @@ def test_a_row_without_a_usable_serial_costs_no_other(
         (["a", "1", -1, *ROW[3:]], "a"),
         (["a", "1", 10**12, *ROW[3:]], "a"),
         ([*ROW[:3], None, 8], "Demo.Pkg"),
-    ],
-)
-def test_a_row_that_is_no_event_has_its_serial(row: object, name: str | None) -> None:
-    broken, event = read_events([row, NEXT], 7, URL)
-    assert broken == BrokenEntry("it is no event", json.dumps(row), name, 8, 7)
-    assert event == ChangelogEvent(*NEXT)
+    ]
+    for row, name in cases:
+        with subtests.test(row=row):
+            broken, event = read_events([row, NEXT], 7, URL)
+            assert broken == BrokenEntry("it is no event", json.dumps(row), name, 8, 7)
+            assert event == ChangelogEvent(*NEXT)
 
 
 def test_a_row_is_kept_up_to_a_bound() -> None:
@@ -119,9 +115,8 @@ def test_the_last_serial_of_an_empty_index_is_zero() -> None:
             read_last_serial(value, URL)
 
 
-@pytest.mark.parametrize(
-    ("body", "error", "pause_s"),
-    [
+def test_bad_answers_are_typed_by_what_one_can_do(subtests: pytest.Subtests) -> None:
+    cases = [
         (fault(-32500, "HTTPTooManyRequests: Slow down. Limit may reset in 42 seconds."), TransientError, 42.0),
         (fault(-32500, "HTTPTooManyRequests: Slow down."), TransientError, None),
         (fault(-32403, "server error; service unavailable"), TransientError, None),
@@ -134,15 +129,13 @@ def test_the_last_serial_of_an_empty_index_is_zero() -> None:
         (fault(-32601, "server error; requested method not found"), RefusedError, None),
         (fault(-32602, "client error; serial"), RefusedError, None),
         (b"<!DOCTYPE x>" + answer(7)[21:], RefusedError, None),
-    ],
-)
-def test_bad_answers_are_typed_by_what_one_can_do(
-    body: bytes, error: type[PackageIndexError], pause_s: float | None
-) -> None:
-    with pytest.raises(error) as caught:
-        read_answer([body], URL)
-    assert type(caught.value) is error
-    assert getattr(caught.value, "retry_after_s", None) == pause_s
+    ]
+    for body, error, pause_s in cases:
+        with subtests.test(body=body):
+            with pytest.raises(error) as caught:
+                read_answer([body], URL)
+            assert type(caught.value) is error
+            assert getattr(caught.value, "retry_after_s", None) == pause_s
 
 
 def test_an_entity_bomb_is_refused_before_it_grows() -> None:

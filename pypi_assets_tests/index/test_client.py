@@ -53,26 +53,26 @@ def recorded(step: dict[str, Any], path: str) -> dict[str, Any]:
     return next(exchange["response"] for exchange in step["exchanges"] if exchange["request"]["path"] == path)
 
 
-@pytest.mark.parametrize("step", STEPS, ids=lambda step: step["event"])
-def test_each_recorded_step_is_read_as_it_was_answered(step: dict[str, Any]) -> None:
-    with replaying(step["exchanges"]) as loopback, client_of(loopback) as client:
-        assert client.last_serial() == step["serial_after"]
-        page = client.changelog_page(step["serial_before"])
-        assert [event.serial for event in page][-1:] == [step["serial_after"]] * bool(page)
-        assert all(event.serial > step["serial_before"] for event in page)
-        listing = client.listing()
-        answer = json.loads(recorded(step, "/simple/")["body"])
-        assert listing.last_serial == step["serial_after"]
-        assert [(project.name, project.last_serial) for project in listing.projects] == [
-            (project["name"], project["_last-serial"]) for project in answer["projects"]
-        ]
-        for project in ("demo-pkg", "demo-lib", "other-proj"):
-            recorded_page = recorded(step, f"/simple/{project}/")
-            if recorded_page["status"] == 404:
-                with pytest.raises(GoneError):
-                    client.project_page(project)
-                continue
-            assert_as_recorded(client.project_page(project), recorded_page, loopback)
+def test_each_recorded_step_is_read_as_it_was_answered(subtests: pytest.Subtests) -> None:
+    for step in STEPS:
+        with subtests.test(step=step), replaying(step["exchanges"]) as loopback, client_of(loopback) as client:
+            assert client.last_serial() == step["serial_after"]
+            page = client.changelog_page(step["serial_before"])
+            assert [event.serial for event in page][-1:] == [step["serial_after"]] * bool(page)
+            assert all(event.serial > step["serial_before"] for event in page)
+            listing = client.listing()
+            answer = json.loads(recorded(step, "/simple/")["body"])
+            assert listing.last_serial == step["serial_after"]
+            assert [(project.name, project.last_serial) for project in listing.projects] == [
+                (project["name"], project["_last-serial"]) for project in answer["projects"]
+            ]
+            for project in ("demo-pkg", "demo-lib", "other-proj"):
+                recorded_page = recorded(step, f"/simple/{project}/")
+                if recorded_page["status"] == 404:
+                    with pytest.raises(GoneError):
+                        client.project_page(project)
+                    continue
+                assert_as_recorded(client.project_page(project), recorded_page, loopback)
 
 
 def assert_as_recorded(page: ProjectPage | NotModified, answer: dict[str, Any], loopback: Loopback) -> None:

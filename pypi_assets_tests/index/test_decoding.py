@@ -35,10 +35,8 @@ def decoded(encoding: str, packed: bytes, step: int = 1000) -> bytes:
     return b"".join(piece for chunk in chunks for piece in decoder.decode(chunk))
 
 
-@pytest.mark.parametrize("step", [1, 7, 1000, 10**9])
-@pytest.mark.parametrize(
-    ("encoding", "packed"),
-    [
+def test_what_servers_send(subtests: pytest.Subtests) -> None:
+    cases_of_encoding = [
         ("gzip", gzipped(BODY)),
         ("x-gzip", gzipped(BODY)),
         ("gzip", gzipped(BODY[:9]) + gzipped(b"") + gzipped(BODY[9:])),
@@ -50,12 +48,13 @@ def decoded(encoding: str, packed: bytes, step: int = 1000) -> bytes:
         ("deflate", zlib.compress(BODY) + b"rest"),
         ("gzip, gzip", gzipped(gzipped(BODY))),
         ("deflate,gzip", gzipped(zlib.compress(BODY))),
-    ],
-)
-def test_what_servers_send(encoding: str, packed: bytes, step: int) -> None:
-    if packed.endswith(bytes(8)) and b"name\0" in packed:
-        packed = packed[:-8] + zlib.crc32(BODY).to_bytes(4, "little") + len(BODY).to_bytes(4, "little")
-    assert decoded(encoding, packed, step) == BODY
+    ]
+    for step in [1, 7, 1000, 10**9]:
+        for encoding, packed in cases_of_encoding:
+            with subtests.test(encoding=encoding, packed=packed, step=step):
+                if packed.endswith(bytes(8)) and b"name\0" in packed:
+                    packed = packed[:-8] + zlib.crc32(BODY).to_bytes(4, "little") + len(BODY).to_bytes(4, "little")
+                assert decoded(encoding, packed, step) == BODY
 
 
 @given(st.binary(max_size=500), st.sampled_from(["gzip", "deflate"]), st.integers(1, 200))
@@ -78,9 +77,8 @@ def test_large_pieces_are_cut() -> None:
     assert max(map(len, pieces)) == PIECE_BYTES
 
 
-@pytest.mark.parametrize(
-    ("encoding", "packed"),
-    [
+def test_too_much_and_too_little_are_refused_early(subtests: pytest.Subtests) -> None:
+    cases = [
         ("deflate", b"\x78\x9c" + EMPTY_BLOCK * 200_000),
         ("deflate", EMPTY_BLOCK * 200_000),
         ("gzip", GZIP_START + EMPTY_BLOCK * 200_000),
@@ -94,18 +92,18 @@ def test_large_pieces_are_cut() -> None:
         ("gzip, gzip", gzipped(gzipped(bytes(20_000_000)))),
         ("gzip, gzip", gzipped(GZIP_START + EMPTY_BLOCK * 2_000_000)),
         ("gzip, gzip, gzip, gzip, gzip", gzipped(gzipped(GZIP_START + EMPTY_BLOCK * 1_000_000))),
-    ],
-)
-def test_too_much_and_too_little_are_refused_early(encoding: str, packed: bytes) -> None:
-    tracemalloc.start()
-    started = time.process_time()
-    try:
-        with pytest.raises((TooLargeError, TransientError), match="compressed body"):
-            decoded(encoding, packed, 256 * 1024)
-        assert tracemalloc.get_traced_memory()[1] < 16_000_000
-    finally:
-        tracemalloc.stop()
-    assert time.process_time() - started < 2
+    ]
+    for encoding, packed in cases:
+        with subtests.test(encoding=encoding, packed=packed):
+            tracemalloc.start()
+            started = time.process_time()
+            try:
+                with pytest.raises((TooLargeError, TransientError), match="compressed body"):
+                    decoded(encoding, packed, 256 * 1024)
+                assert tracemalloc.get_traced_memory()[1] < 16_000_000
+            finally:
+                tracemalloc.stop()
+            assert time.process_time() - started < 2
 
 
 @pytest.mark.parametrize("packed", [b"no gzip at all", gzipped(BODY)[:40] + b"\xff" * 400])

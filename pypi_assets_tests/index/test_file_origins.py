@@ -89,11 +89,12 @@ def test_several_hosts_next_to_the_index_itself_are_left_out() -> None:
     assert agreed(OWN, FILES, forbidden="https://files.example.com") == FileOrigin("", ("files.example.com",))
 
 
-@pytest.mark.parametrize(("url", "reason"), NOT_TRUSTED.items())
-def test_what_is_not_trusted_for_being_named(url: str, reason: str) -> None:
-    with pytest.raises(RefusedError, match="is not trusted by itself: ") as caught:
-        agreed(url)
-    assert f": {reason}; if you trust it, set PYPI_ASSETS_ALLOWED_FILE_HOSTS='[" in str(caught.value)
+def test_what_is_not_trusted_for_being_named(subtests: pytest.Subtests) -> None:
+    for url, reason in NOT_TRUSTED.items():
+        with subtests.test(url=url):
+            with pytest.raises(RefusedError, match="is not trusted by itself: ") as caught:
+                agreed(url)
+            assert f": {reason}; if you trust it, set PYPI_ASSETS_ALLOWED_FILE_HOSTS='[" in str(caught.value)
 
 
 @pytest.mark.parametrize("url", UNUSABLE)

@@ -119,9 +119,8 @@ def test_an_entry_without_a_plain_filename_is_left_out_and_costs_no_other(filena
         read(page(entry(filename=filename)))
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
+def test_a_file_whose_entry_is_broken_is_shown_without_an_address(subtests: pytest.Subtests) -> None:
+    cases = [
         {"url": ...},
         {"url": "https://[::1/a"},
         {"hashes": ...},
@@ -138,16 +137,17 @@ def test_an_entry_without_a_plain_filename_is_left_out_and_costs_no_other(filena
         {"yanked": 1},
         {"core_metadata": "yes"},
         {"core_metadata": {"sha256": 7}},
-    ],
-    ids=str,
-)
-def test_a_file_whose_entry_is_broken_is_shown_without_an_address(changes: dict[str, object]) -> None:
-    fine, file = read(page(entry(filename="fine-1.0.zip"), entry(**changes))).files
-    assert (fine.filename, file.filename) == ("fine-1.0.zip", "demo_pkg-1.0.tar.gz")
-    assert file == IndexFile(file.filename, None, None, None, None, None, changes.get("yanked") == 1, None, False, None)
-    [broken] = read(page(entry(**changes))).broken
-    assert broken.name == "demo_pkg-1.0.tar.gz"
-    assert json.loads(broken.text)["filename"] == broken.name
+    ]
+    for changes in cases:
+        with subtests.test(changes=changes):
+            fine, file = read(page(entry(filename="fine-1.0.zip"), entry(**changes))).files
+            assert (fine.filename, file.filename) == ("fine-1.0.zip", "demo_pkg-1.0.tar.gz")
+            assert file == IndexFile(
+                file.filename, None, None, None, None, None, changes.get("yanked") == 1, None, False, None
+            )
+            [broken] = read(page(entry(**changes))).broken
+            assert broken.name == "demo_pkg-1.0.tar.gz"
+            assert json.loads(broken.text)["filename"] == broken.name
 
 
 def test_of_a_file_that_is_listed_twice_the_first_entry_counts() -> None:
@@ -156,9 +156,8 @@ def test_of_a_file_that_is_listed_twice_the_first_entry_counts() -> None:
     assert [one.problem for one in found.broken] == ["it is listed twice"]
 
 
-@pytest.mark.parametrize(
-    ("document", "wrong"),
-    [
+def test_pages_that_break_the_protocol_are_refused(subtests: pytest.Subtests) -> None:
+    cases = [
         ([], "the page is not an object"),
         (page(meta=...), "meta is not an object"),
         (page(meta={"api-version": "2.0", "_last-serial": 5}), "api-version is '2.0'"),
@@ -171,13 +170,13 @@ def test_of_a_file_that_is_listed_twice_the_first_entry_counts() -> None:
         (page("demo"), "no entry of a file is usable: it is not an object"),
         (page(entry(), *["demo"] * 11), "11 of 12 entries are broken"),
         (page(**{"project-status": {"status": 7}}), "project-status is not text"),
-    ],
-)
-def test_pages_that_break_the_protocol_are_refused(document: object, wrong: str) -> None:
-    with pytest.raises(RefusedError) as caught:
-        read(document)
-    assert wrong in str(caught.value)
-    assert URL in str(caught.value)
+    ]
+    for document, wrong in cases:
+        with subtests.test(document=document):
+            with pytest.raises(RefusedError) as caught:
+                read(document)
+            assert wrong in str(caught.value)
+            assert URL in str(caught.value)
 
 
 def test_a_serial_in_the_header_will_do() -> None:
@@ -190,9 +189,8 @@ def test_broken_json_is_transient(body: bytes) -> None:
         read(body)
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
+def test_an_address_is_joined_with_that_of_the_page(subtests: pytest.Subtests) -> None:
+    cases = [
         "https://files.example.org/packages/ab/cd/demo_pkg-1.0.tar.gz",
         "http://files.example.org/a%20b/x~1+2!3.whl",
         "https://user:secret@files.example.org/a.whl",
@@ -206,7 +204,7 @@ def test_broken_json_is_transient(body: bytes) -> None:
         "HTTPS://files.example.org/a.whl",
         " https://files.example.org/a.whl\t",
         "a.whl",
-    ],
-)
-def test_an_address_is_joined_with_that_of_the_page(url: str) -> None:
-    assert read_one(url=url).url == redact(urljoin(URL, url))
+    ]
+    for url in cases:
+        with subtests.test(url=url):
+            assert read_one(url=url).url == redact(urljoin(URL, url))

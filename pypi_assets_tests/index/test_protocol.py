@@ -23,11 +23,12 @@ def used_of_an_index(path: Path) -> set[str]:
     }
 
 
-@pytest.mark.parametrize("path", CRAWL, ids=lambda path: path.stem)
-def test_the_crawl_knows_the_protocol_alone(path: Path) -> None:
-    source = path.read_text(encoding="utf-8")
-    assert "pypi_assets.index.client" not in source
-    assert used_of_an_index(path) <= NAMED
+def test_the_crawl_knows_the_protocol_alone(subtests: pytest.Subtests) -> None:
+    for path in CRAWL:
+        with subtests.test(path=path):
+            source = path.read_text(encoding="utf-8")
+            assert "pypi_assets.index.client" not in source
+            assert used_of_an_index(path) <= NAMED
 
 
 def test_the_client_gives_all_that_is_named() -> None:

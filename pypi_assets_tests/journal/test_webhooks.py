@@ -39,9 +39,8 @@ def test_a_webhook_has_a_url_a_secret_and_perhaps_a_filter_and_a_name(tmp_path: 
     assert of_file.secret == SECRET
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
+def test_a_mistake_is_named_without_a_secret(subtests: pytest.Subtests):
+    cases = [
         ("{", "it is not JSON"),
         ("[" * 100_000, "it is not JSON"),
         ('[{"url": "https://a.example/", "secret": %s}]' % ("9" * 5_000), "it is not JSON"),
@@ -66,17 +65,17 @@ def test_a_webhook_has_a_url_a_secret_and_perhaps_a_filter_and_a_name(tmp_path: 
             json.dumps([{"url": "https://a.example/", "secret": "0123456789abcdef", "name": "a"}] * 2),
             "two webhooks have the name 'a'",
         ),
-    ],
-)
-def test_a_mistake_is_named_without_a_secret(text: str, message: str | None):
-    if message is None:
-        assert parse_webhooks(text)[0].wanted == RecordFilter()
-        return
-    with pytest.raises(SettingsError, match=re.escape(message)) as caught:
-        parse_webhooks(text)
-    assert str(caught.value).startswith("PYPI_ASSETS_WEBHOOKS: ")
-    assert "0123456789abcdef" not in str(caught.value)
-    assert "short pw" not in str(caught.value)
+    ]
+    for text, message in cases:
+        with subtests.test(text=text):
+            if message is None:
+                assert parse_webhooks(text)[0].wanted == RecordFilter()
+                continue
+            with pytest.raises(SettingsError, match=re.escape(message)) as caught:
+                parse_webhooks(text)
+            assert str(caught.value).startswith("PYPI_ASSETS_WEBHOOKS: ")
+            assert "0123456789abcdef" not in str(caught.value)
+            assert "short pw" not in str(caught.value)
 
 
 def test_a_signature_is_an_hmac_over_timestamp_and_body():

@@ -90,18 +90,30 @@ def test_requires_python_excludes_what_is_known() -> None:
     assert ANY_ENVIRONMENT.allows("<3")
 
 
-@pytest.mark.parametrize(
-    ("python", "platform"),
-    [("3", None), ("2.7", None), ("3.x", None), ("³.12", None), ("3.1234", None), (None, "solaris"), (None, "win"),
-     (None, "macosx_11_0_vax"), (None, "manylinux_2_17"), (None, "x" * 10_000), (None, "linux_\0")],
-)  # fmt: skip
-def test_what_is_no_environment_is_refused(python: str | None, platform: str | None) -> None:
-    with pytest.raises(EnvironmentNameError, match=r"is no (version of Python|platform): write "):
-        named_environment(python, platform)
+def test_what_is_no_environment_is_refused(subtests: pytest.Subtests) -> None:
+    cases = [
+        ("3", None),
+        ("2.7", None),
+        ("3.x", None),
+        ("³.12", None),
+        ("3.1234", None),
+        (None, "solaris"),
+        (None, "win"),
+        (None, "macosx_11_0_vax"),
+        (None, "manylinux_2_17"),
+        (None, "x" * 10_000),
+        (None, "linux_\0"),
+    ]
+    for python, platform in cases:
+        with subtests.test(python=python, platform=platform):
+            with pytest.raises(EnvironmentNameError) as caught:
+                named_environment(python, platform)
+            assert (platform or python or "")[:5] in str(caught.value)
 
 
-@pytest.mark.parametrize("platform", PLATFORMS)
-def test_short_names_stand_for_platforms(platform: str) -> None:
-    environment = named_environment("3.12", platform)
-    assert environment.is_whole
-    assert environment.variables["platform_system"] in {"Linux", "Darwin", "Windows"}
+def test_short_names_stand_for_platforms(subtests: pytest.Subtests) -> None:
+    for platform in PLATFORMS:
+        with subtests.test(platform=platform):
+            environment = named_environment("3.12", platform)
+            assert environment.is_whole
+            assert environment.variables["platform_system"] in {"Linux", "Darwin", "Windows"}

@@ -59,9 +59,8 @@ def test_an_entry_that_is_there_twice_is_one_pin_and_named(tmp_path: Path) -> No
     assert remark.text.endswith("r.txt:2: A==1 is in " + f"{tmp_path}/r.txt:1 already")
 
 
-@pytest.mark.parametrize(
-    ("filename", "text", "problem"),
-    [
+def test_what_is_no_lock_is_refused_with_its_place(tmp_path: Path, subtests: pytest.Subtests) -> None:
+    cases = [
         ("Pipfile.lock", "{}", r"Pipfile\.lock: locks are read from uv\.lock, pylock"),
         ("pyproject.toml", "", r"pyproject\.toml: locks are read from"),
         (
@@ -80,11 +79,10 @@ def test_an_entry_that_is_there_twice_is_one_pin_and_named(tmp_path: Path) -> No
         ("uv.lock", "a = " + "[" * 200, r"uv\.lock: it nests more than 100 levels"),
         ("poetry.lock", "[metadata]\nlock-version = 2", r"metadata\.lock-version: expected a text, not 2"),
         ("pylock.toml", "lock-version = '1.0'\ncreated-by = 'x'\npackages = 3", r"packages: expected a list of tables"),
-    ],
-)
-def test_what_is_no_lock_is_refused_with_its_place(tmp_path: Path, filename: str, text: str, problem: str) -> None:
-    with pytest.raises(LockError, match=problem):
-        read(tmp_path, filename, text)
+    ]
+    for filename, text, problem in cases:
+        with subtests.test(filename=filename, text=text), pytest.raises(LockError, match=problem):
+            read(tmp_path, filename, text)
 
 
 def test_what_is_not_there_or_no_file_is_named(tmp_path: Path) -> None:

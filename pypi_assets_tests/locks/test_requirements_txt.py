@@ -33,9 +33,8 @@ def test_pins_have_versions_markers_hashes_and_extras(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
+def test_a_line_that_pins_no_version_is_refused(tmp_path: Path, subtests: pytest.Subtests) -> None:
+    cases = [
         ("a", r"r\.txt:1: 'a' pins no version: .* as in a==1\.0"),
         ("a>=1", "pins no version"),
         ("a==1.*", "pins no version"),
@@ -47,12 +46,12 @@ def test_pins_have_versions_markers_hashes_and_extras(tmp_path: Path) -> None:
         ("a==1 --hash=sha256", r"r\.txt:1"),
         ("a==1 ; os_name", "is no requirement"),
         ("a\0==1", "is no requirement"),
-    ],
-)
-def test_a_line_that_pins_no_version_is_refused(tmp_path: Path, text: str, problem: str) -> None:
-    (tmp_path / "r.txt").write_text(text)
-    with pytest.raises(LockError, match=problem):
-        requirement_pins(tmp_path / "r.txt")
+    ]
+    for text, problem in cases:
+        with subtests.test(text=text):
+            (tmp_path / "r.txt").write_text(text)
+            with pytest.raises(LockError, match=problem):
+                requirement_pins(tmp_path / "r.txt")
 
 
 def test_versions_for_other_environments_are_no_contradiction(tmp_path: Path) -> None:

@@ -84,17 +84,20 @@ def test_a_stream_is_followed_and_goes_on() -> None:
         assert published.items() <= {one.path: held.get(one.path) for one in held.list()}.items()
 
 
-@pytest.mark.parametrize(("held_count", "count"), [(9, 9), (9, 12), (9, 4), (1, 1), (1, 3)])
-@pytest.mark.parametrize("first", [1, 2, 3, 4, 9])
-def test_the_first_difference_of_a_fork_is_named(held_count: int, count: int, first: int) -> None:
-    if first > min(held_count, count):
-        return
-    held, _ = chain(texts(held_count))
-    before = {one.path: held.get(one.path) for one in held.list()}
-    source, head = chain(texts(count, other_from=first))
-    with pytest.raises(ForkError, match=rf"stream index .*: segment {first}, after serial {(first - 1) * WIDTH}, is"):
-        follow(source, head, held)
-    assert {one.path: held.get(one.path) for one in held.list()} == before
+def test_the_first_difference_of_a_fork_is_named(subtests: pytest.Subtests) -> None:
+    for held_count, count in [(9, 9), (9, 12), (9, 4), (1, 1), (1, 3)]:
+        for first in [1, 2, 3, 4, 9]:
+            with subtests.test(first=first, held_count=held_count, count=count):
+                if first > min(held_count, count):
+                    continue
+                held, _ = chain(texts(held_count))
+                before = {one.path: held.get(one.path) for one in held.list()}
+                source, head = chain(texts(count, other_from=first))
+                with pytest.raises(
+                    ForkError, match=rf"stream index .*: segment {first}, after serial {(first - 1) * WIDTH}, is"
+                ):
+                    follow(source, head, held)
+                assert {one.path: held.get(one.path) for one in held.list()} == before
 
 
 def test_less_of_the_same_chain_lags_and_is_no_fork() -> None:

@@ -38,9 +38,8 @@ def test_the_state_of_a_storage_is_read(origin: Origin) -> None:
     assert held_publication(origin.storage, "modules/input_lists/99999") is None
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
+def test_what_is_no_state_is_refused(subtests: pytest.Subtests) -> None:
+    cases = [
         b"",
         b"{",
         b"[]",
@@ -82,11 +81,10 @@ def test_the_state_of_a_storage_is_read(origin: Origin) -> None:
                 {"format": 9},
             )
         ),
-    ],
-)
-def test_what_is_no_state_is_refused(content: bytes) -> None:
-    with pytest.raises(RefusedSourceError, match="here"):
-        read_state(content, "here")
+    ]
+    for content in cases:
+        with subtests.test(content=content), pytest.raises(RefusedSourceError, match="here"):
+            read_state(content, "here")
 
 
 def test_an_open_segment_is_read() -> None:
@@ -122,9 +120,8 @@ def of_file(**fields: object) -> Callable[[dict[str, Any]], object]:
     return lambda manifest: manifest["files"][0].update(fields)
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
+def test_a_manifest_of_a_dump_that_names_what_cannot_be_is_refused(origin: Origin, subtests: pytest.Subtests) -> None:
+    cases = [
         of_file(name="../../../../etc/passwd"),
         of_file(name="/etc/passwd"),
         of_file(name="_MANIFEST.json"),
@@ -140,14 +137,12 @@ def of_file(**fields: object) -> Callable[[dict[str, Any]], object]:
         lambda manifest: manifest.update(format=7),
         lambda manifest: manifest.update(leaves=1),
         lambda manifest: manifest.update(notes="x" * 300_000),
-    ],
-)
-def test_a_manifest_of_a_dump_that_names_what_cannot_be_is_refused(
-    change: Callable[[dict[str, Any]], object], origin: Origin
-) -> None:
-    source, named = changed(origin, dump_manifest(origin), change)
-    with pytest.raises(RefusedSourceError):
-        fetch_dump(source, named)
+    ]
+    for change in cases:
+        with subtests.test(change=change):
+            source, named = changed(origin, dump_manifest(origin), change)
+            with pytest.raises(RefusedSourceError):
+                fetch_dump(source, named)
 
 
 @pytest.mark.parametrize(
@@ -185,9 +180,10 @@ def version_with(origin: Origin, change: Callable[[dict[str, Any]], object]) -> 
     return copy, Named.of(named.path, listed)
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
+def test_a_manifest_of_a_leveldb_that_names_what_cannot_be_is_refused(
+    origin: Origin, subtests: pytest.Subtests
+) -> None:
+    cases = [
         of_file(name="../../x.ldb"),
         of_file(name="_MANIFEST.json"),
         of_file(name="LOCK"),
@@ -203,14 +199,12 @@ def version_with(origin: Origin, change: Callable[[dict[str, Any]], object]) -> 
         lambda manifest: manifest.update(format=9),
         lambda manifest: manifest.update(files=1),
         lambda manifest: manifest.update(held=[0] * 500_001),
-    ],
-)
-def test_a_manifest_of_a_leveldb_that_names_what_cannot_be_is_refused(
-    change: Callable[[dict[str, Any]], object], origin: Origin
-) -> None:
-    copy, named = version_with(origin, change)
-    with pytest.raises(RefusedSourceError):
-        fetch_version(StoredSource(copy), "modules", named)
+    ]
+    for change in cases:
+        with subtests.test(change=change):
+            copy, named = version_with(origin, change)
+            with pytest.raises(RefusedSourceError):
+                fetch_version(StoredSource(copy), "modules", named)
 
 
 @pytest.mark.parametrize(

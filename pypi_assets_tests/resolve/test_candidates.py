@@ -96,9 +96,8 @@ def test_sets_of_specifiers():
     assert found.matching(SpecifierSet(">=3")) == none
 
 
-@pytest.mark.parametrize(
-    ("text", "notes"),
-    [
+def test_notes_on_a_specifier(subtests: pytest.Subtests):
+    cases = [
         ("", Notes.NONE),
         (">=1", Notes.CONDITIONED),
         ("!=1", Notes.CONDITIONED),
@@ -109,7 +108,7 @@ def test_sets_of_specifiers():
         ("===1", Notes.CONDITIONED | Notes.PINNED),
         (">=2.0rc1", Notes.CONDITIONED | Notes.PRERELEASES),
         (">1,<2.0b1", Notes.CONDITIONED | Notes.BOUNDED | Notes.PRERELEASES),
-    ],
-)
-def test_notes_on_a_specifier(text, notes):
-    assert candidates({"1": []}).matching(SpecifierSet(text)).notes == notes
+    ]
+    for text, notes in cases:
+        with subtests.test(text=text):
+            assert candidates({"1": []}).matching(SpecifierSet(text)).notes == notes

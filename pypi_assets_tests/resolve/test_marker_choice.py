@@ -20,9 +20,8 @@ def of(pythons: tuple[str, ...] = PYTHONS, *platforms: tuple[str, str]) -> froze
     return frozenset((python, *platform) for python in pythons for platform in some)
 
 
-@pytest.mark.parametrize(
-    ("chosen", "expected"),
-    [
+def test_the_marker_is_the_simplest(subtests: pytest.Subtests):
+    cases = [
         (of(), None),
         (of(PYTHONS, WINDOWS), "sys_platform == 'win32'"),
         (of(PYTHONS, LINUX, ARM), "sys_platform == 'linux'"),
@@ -38,10 +37,10 @@ def of(pythons: tuple[str, ...] = PYTHONS, *platforms: tuple[str, str]) -> froze
         (of(PYTHONS, ARM, MAC), "sys_platform != 'win32' and platform_machine != 'x86_64'"),
         (of(("3.9",)) | of(PYTHONS, WINDOWS), "python_version < '3.10' or sys_platform == 'win32'"),
         (of(("3.9",), WINDOWS) | of(("3.12",), MAC), f"({OLD} and {ON_WINDOWS}) or ({NEW} and {ON_MAC})"),
-    ],
-)
-def test_the_marker_is_the_simplest(chosen: frozenset[Variables], expected: str | None):
-    assert simplest_marker(chosen, ALL) == expected
+    ]
+    for chosen, expected in cases:
+        with subtests.test(chosen=chosen):
+            assert simplest_marker(chosen, ALL) == expected
 
 
 def test_one_environment_needs_no_marker():

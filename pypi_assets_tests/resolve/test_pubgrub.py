@@ -16,13 +16,14 @@ def meaning(term: Term) -> set[int | None]:
     return among if term.is_positive else {*VERSIONS, None} - among
 
 
-@pytest.mark.parametrize(("one", "other"), list(product(TERMS, TERMS)))
-def test_terms_are_sets(one: Term, other: Term) -> None:
-    assert meaning(one.negation) == {*VERSIONS, None} - meaning(one)
-    assert meaning(one.intersection(other)) == meaning(one) & meaning(other)
-    assert meaning(one.union(other)) == meaning(one) | meaning(other)
-    assert one.is_disjoint(other) == meaning(one).isdisjoint(meaning(other))
-    assert one.is_subset(other) == (meaning(one) <= meaning(other))
+def test_terms_are_sets(subtests: pytest.Subtests) -> None:
+    for one, other in list(product(TERMS, TERMS)):
+        with subtests.test(one=one, other=other):
+            assert meaning(one.negation) == {*VERSIONS, None} - meaning(one)
+            assert meaning(one.intersection(other)) == meaning(one) & meaning(other)
+            assert meaning(one.union(other)) == meaning(one) | meaning(other)
+            assert one.is_disjoint(other) == meaning(one).isdisjoint(meaning(other))
+            assert one.is_subset(other) == (meaning(one) <= meaning(other))
 
 
 def decide_root(solution: PartialSolution[str], *required: tuple[str, int]) -> None:

@@ -73,9 +73,8 @@ def test_options_of_files_hold_for_all_requirements(tmp_path: Path):
     assert found.ignored == []
 
 
-@pytest.mark.parametrize(
-    ("line", "option"),
-    [
+def test_options_without_effect_are_named_and_their_values_are_not(tmp_path: Path, subtests: pytest.Subtests):
+    cases = [
         ("--index-url https://user:secret@example.org/", "--index-url"),
         ("-i https://user:secret@example.org/", "--index-url"),
         ("--extra-index-url https://user:secret@example.org/", "--extra-index-url"),
@@ -87,13 +86,13 @@ def test_options_of_files_hold_for_all_requirements(tmp_path: Path):
         ("--use-feature=fast-deps", "--use-feature"),
         ("demo --global-option='--secret'", "--global-option"),
         (f"demo --hash=sha512:{'0' * 128}", "--hash"),
-    ],
-)
-def test_options_without_effect_are_named_and_their_values_are_not(tmp_path: Path, line: str, option: str):
-    found = read_requirements([written(tmp_path, "all.in", f"six\n{line}\n")])
-    [sentence] = found.ignored
-    assert sentence.startswith(f"{tmp_path / 'all.in'}:2: {option} is ignored: ")
-    assert "secret" not in sentence
+    ]
+    for line, option in cases:
+        with subtests.test(line=line):
+            found = read_requirements([written(tmp_path, "all.in", f"six\n{line}\n")])
+            [sentence] = found.ignored
+            assert sentence.startswith(f"{tmp_path / 'all.in'}:2: {option} is ignored: ")
+            assert "secret" not in sentence
 
 
 @pytest.mark.parametrize("line", ["--never-known", "six==${SIX_VERSION}", "six --config-settings x=y"])

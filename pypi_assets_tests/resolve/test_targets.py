@@ -28,9 +28,8 @@ def test_by_default_it_is_the_running_python_on_the_running_platform():
         assert Marker(found.marker).evaluate()
 
 
-@pytest.mark.parametrize(
-    ("tag", "name"),
-    [
+def test_the_running_platform_is_known_by_its_first_tag(monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests):
+    cases = [
         ("manylinux_2_41_x86_64", "linux-x86_64"),
         ("manylinux_2_31_aarch64", "linux-aarch64"),
         ("musllinux_1_2_x86_64", "musllinux-x86_64"),
@@ -41,11 +40,11 @@ def test_by_default_it_is_the_running_python_on_the_running_platform():
         ("win_arm64", "windows-arm64"),
         ("manylinux_2_31_riscv64", "linux-x86_64"),
         ("freebsd_14", "linux-x86_64"),
-    ],
-)
-def test_the_running_platform_is_known_by_its_first_tag(monkeypatch: pytest.MonkeyPatch, tag: str, name: str):
-    monkeypatch.setattr("pypi_assets.resolve.targets.platform_tags", lambda: iter([tag, "linux_x86_64"]))
-    assert running_platform() == name
+    ]
+    for tag, name in cases:
+        with subtests.test(tag=tag):
+            monkeypatch.setattr("pypi_assets.resolve.targets.platform_tags", [tag, "linux_x86_64"].__iter__)
+            assert running_platform() == name
 
 
 def test_several_environments_are_ordered_by_python():

@@ -11,6 +11,7 @@ from pypi_assets.resolve import uv_solver
 from pypi_assets.resolve.questions import Semantics
 from pypi_assets.resolve.resolving import ResolutionLimitError, UnsolvableError, resolve
 from pypi_assets_tests.resolve.made_index import MadeIndex, question
+from pypi_assets_tests.slices import slices
 
 Projects = dict[str, dict[str, Any]]
 
@@ -81,9 +82,8 @@ def _is_met(requirement: Requirement, chosen: dict[str, str | None]) -> bool:
     return version is not None and requirement.specifier.contains(version)
 
 
-@pytest.mark.parametrize("seed", range(150))
-@pytest.mark.parametrize("semantics", Semantics)
-def test_a_solution_is_found_wherever_there_is_one(seed: int, semantics: Semantics) -> None:
+def _drawn(seed: int) -> tuple[Projects, list[str]]:
+    """Return five projects of three versions, with the requirements of each version, and the roots to solve for."""
     drawn = random.Random(seed)
     names = ["a", "b", "c", "d", "e"]
 
@@ -98,14 +98,24 @@ def test_a_solution_is_found_wherever_there_is_one(seed: int, semantics: Semanti
         }
         for name in names
     }
-    roots = [requirement(names), requirement(names)]
-    try:
-        found = pins(projects, *roots, semantics=semantics)
-    except UnsolvableError:
-        assert not _has_solution(projects, roots)
-        return
-    texts = [*roots, *(text for name, version in found.items() for text in projects[name][version])]
-    assert all(_is_met(Requirement(text), dict(found)) for text in texts)
+    return projects, [requirement(names), requirement(names)]
+
+
+@pytest.mark.parametrize("seeds", slices(range(150), 5))
+@pytest.mark.parametrize("semantics", Semantics)
+def test_a_solution_is_found_wherever_there_is_one(
+    seeds: list[int], semantics: Semantics, subtests: pytest.Subtests
+) -> None:
+    for seed in seeds:
+        with subtests.test(seed=seed):
+            projects, roots = _drawn(seed)
+            try:
+                found = pins(projects, *roots, semantics=semantics)
+            except UnsolvableError:
+                assert not _has_solution(projects, roots)
+            else:
+                texts = [*roots, *(text for name, version in found.items() for text in projects[name][version])]
+                assert all(_is_met(Requirement(text), dict(found)) for text in texts)
 
 
 def test_a_decision_costs_the_same_however_many_projects_are_undecided(monkeypatch: pytest.MonkeyPatch) -> None:

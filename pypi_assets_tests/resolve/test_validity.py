@@ -60,9 +60,8 @@ def test_a_solution_has_no_faults(shown: ShownIndex, question: RequirementSet, p
     assert faults(shown, question, LINUX.target, Semantics.PIP, pins) == []
 
 
-@pytest.mark.parametrize(
-    ("question", "pins", "fault"),
-    [
+def test_a_fault_is_found(shown: ShownIndex, subtests: pytest.Subtests) -> None:
+    cases = [
         (wanted("app"), {"app": "1.0"}, "lib is not pinned"),
         (wanted("app"), {}, "app is not pinned"),
         (wanted("app[more]"), APP, "extra-lib is not pinned"),
@@ -79,10 +78,10 @@ def test_a_solution_has_no_faults(shown: ShownIndex, question: RequirementSet, p
             APP | {"lib": "1.6rc1"},
             "lib==1.6rc1 is a pre-release, though there is a final release and none is asked for",
         ),
-    ],
-)
-def test_a_fault_is_found(shown: ShownIndex, question: RequirementSet, pins: Mapping[str, str], fault: str) -> None:
-    assert faults(shown, question, LINUX.target, Semantics.PIP, pins) == [fault]
+    ]
+    for question, pins, fault in cases:
+        with subtests.test(question=question, pins=pins):
+            assert faults(shown, question, LINUX.target, Semantics.PIP, pins) == [fault]
 
 
 def test_uv_counts_the_lower_bound_of_a_requires_python_alone(shown: ShownIndex) -> None:

@@ -85,9 +85,8 @@ def test_the_order_of_files_makes_no_difference(files: list[RuledFile]) -> None:
     assert set(parse_ruleset(RULES).skipped("torch", files)) == set("cdef")
 
 
-@pytest.mark.parametrize(
-    ("text", "where", "accepted"),
-    [
+def test_what_is_wrong_is_named_with_its_rule_and_key(subtests: pytest.Subtests) -> None:
+    cases = [
         ("[[rule]]\nfoo = 1", "rule 1: ", "projects, kinds, uploaded_before, accept, skip, nice, max_files"),
         ("[[rule]]\nskip = true\n[[rule]]\nnice = 'x'", "rule 2, nice: ", "a whole number"),
         ("[[rule]]\nnice = 1.5", "rule 1, nice: ", "a whole number"),
@@ -113,13 +112,13 @@ def test_the_order_of_files_makes_no_difference(files: list[RuledFile]) -> None:
         ("[[rule]]\nnice = 100000", "rule 1, nice: ", "-10000 to 10000"),
         ("[[rule]]\nmax_files = 0", "rule 1, max_files: ", "1 or more"),
         ("[[rule]\n", "the rules are no TOML: ", "line 1"),
-    ],
-)
-def test_what_is_wrong_is_named_with_its_rule_and_key(text: str, where: str, accepted: str) -> None:
-    with pytest.raises(RulesError) as caught:
-        parse_ruleset(text)
-    assert str(caught.value).startswith(where)
-    assert accepted in str(caught.value)
+    ]
+    for text, where, accepted in cases:
+        with subtests.test(text=text):
+            with pytest.raises(RulesError) as caught:
+                parse_ruleset(text)
+            assert str(caught.value).startswith(where)
+            assert accepted in str(caught.value)
 
 
 def test_rules_that_refuse_a_root_contradict_each_other() -> None:

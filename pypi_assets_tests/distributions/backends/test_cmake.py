@@ -33,9 +33,8 @@ def test_the_output_name_of_a_target_names_its_module():
     )
 
 
-@pytest.mark.parametrize(
-    "part",
-    [
+def test_long_files_take_no_time_without_end(subtests: pytest.Subtests):
+    cases = [
         "set_target_properties(x ",
         "set_target_properties(x PROPERTIES ",
         " PROPERTIES",
@@ -46,11 +45,13 @@ def test_the_output_name_of_a_target_names_its_module():
         "\t",
         "function(a b",
         "add_subdirectory(a)\n",
-    ],
-)
-def test_long_files_take_no_time_without_end(part):
-    contents = {f"{'a/' * depth}CMakeLists.txt": "pybind11_add_module(x)\n" + part * 20_000 for depth in range(3)}
-    assert "demo.x" in cmake_modules(source_tree(contents), "demo", {}).extensions
+    ]
+    for part in cases:
+        with subtests.test(part=part):
+            contents = {
+                f"{'a/' * depth}CMakeLists.txt": "pybind11_add_module(x)\n" + part * 20_000 for depth in range(3)
+            }
+            assert "demo.x" in cmake_modules(source_tree(contents), "demo", {}).extensions
 
 
 def built(text, package="demo", paths=(), **more):
@@ -58,48 +59,51 @@ def built(text, package="demo", paths=(), **more):
     return cmake_modules(tree, package, {"SKBUILD": "2"}, **more).extensions
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        pytest.param("if(NOT SKBUILD)\nmake(a)\nelse()\nmake(b)\nendif()", ["b"], id="a known condition"),
-        pytest.param("if(WIN32)\nmake(a)\nelse()\nmake(b)\nendif()", ["a", "b"], id="an unknown condition"),
-        pytest.param(
+def test_what_cmake_follows(subtests: pytest.Subtests):
+    cases = [
+        ("a known condition", "if(NOT SKBUILD)\nmake(a)\nelse()\nmake(b)\nendif()", ["b"]),
+        ("an unknown condition", "if(WIN32)\nmake(a)\nelse()\nmake(b)\nendif()", ["a", "b"]),
+        (
+            "options have their defaults",
             "option(TESTS t OFF)\nif(TESTS)\nmake(a)\nelseif(ON)\nmake(b)\nendif()",
             ["b"],
-            id="options have their defaults",
         ),
-        pytest.param(
+        (
+            "what an unknown condition sets is not known",
             "set(X OFF)\nif(WIN32)\nset(X ON)\nendif()\nif(X)\nmake(a)\nendif()",
             ["a"],
-            id="what an unknown condition sets is not known",
         ),
-        pytest.param(
+        (
+            "loops",
             "set(N a b)\nlist(APPEND N c)\nforeach(n IN LISTS N ITEMS d)\nmake(_${n})\nendforeach()",
             ["_a", "_b", "_c", "_d"],
-            id="loops",
         ),
-        pytest.param(
-            'function(mk)\ncmake_parse_arguments(P "" "NAME" "SRC" ${ARGN})\nmake(${P_NAME} ${P_SRC})\n'
-            "endfunction()\nmk(NAME x SRC a.c b.c)\nmk(SRC a.c NAME y)",
+        (
+            "keywords of functions",
+            (
+                'function(mk)\ncmake_parse_arguments(P "" "NAME" "SRC" ${ARGN})\nmake(${P_NAME} ${P_SRC})\n'
+                "endfunction()\nmk(NAME x SRC a.c b.c)\nmk(SRC a.c NAME y)"
+            ),
             ["x", "y"],
-            id="keywords of functions",
         ),
-        pytest.param("macro(mk n)\nset(${n}_made ${n})\nendmacro()\nmk(a)\nmake(${a_made})", ["a"], id="macro"),
-        pytest.param("make(a)\nreturn()\nmake(b)", ["a"], id="return"),
-        pytest.param("if(WIN32)\nreturn()\nendif()\nmake(b)", ["b"], id="a return that may not be"),
-        pytest.param(
-            "file(GLOB S src/*.cpp)\nforeach(f ${S})\nget_filename_component(n ${f} NAME_WE)\n"
-            "Python_add_library(${n} MODULE ${f})\nendforeach()",
+        ("macro", "macro(mk n)\nset(${n}_made ${n})\nendmacro()\nmk(a)\nmake(${a_made})", ["a"]),
+        ("return", "make(a)\nreturn()\nmake(b)", ["a"]),
+        ("a return that may not be", "if(WIN32)\nreturn()\nendif()\nmake(b)", ["b"]),
+        (
+            "a module for each source",
+            (
+                "file(GLOB S src/*.cpp)\nforeach(f ${S})\nget_filename_component(n ${f} NAME_WE)\n"
+                "Python_add_library(${n} MODULE ${f})\nendforeach()"
+            ),
             ["x", "y"],
-            id="a module for each source",
         ),
-        pytest.param("python_add_library(a STATIC a.c)\nadd_library(b SHARED b.c)", [], id="no modules"),
-        pytest.param("function(f)\nf()\nendfunction()\nf()\nmake(a)", ["a"], id="a function calls itself"),
-    ],
-)
-def test_what_cmake_follows(text, expected):
-    text = text.replace("make(", "pybind11_add_module(")
-    assert built(text, "", ["src/x.cpp", "src/y.cpp", "src/z.h"]) == tuple(expected)
+        ("no modules", "python_add_library(a STATIC a.c)\nadd_library(b SHARED b.c)", []),
+        ("a function calls itself", "function(f)\nf()\nendfunction()\nf()\nmake(a)", ["a"]),
+    ]
+    for case, text, expected in cases:
+        with subtests.test(case):
+            text = text.replace("make(", "pybind11_add_module(")
+            assert built(text, "", ["src/x.cpp", "src/y.cpp", "src/z.h"]) == tuple(expected)
 
 
 def test_libraries_count_where_they_are_installed():

@@ -15,9 +15,8 @@ def installs(command, folder="", **more):
     return sorted(paths_of(found.files()))
 
 
-@pytest.mark.parametrize(
-    ("command", "expected"),
-    [
+def test_files_and_folders(subtests: pytest.Subtests):
+    cases = [
         ("FILES a.py src/d.txt none.py DESTINATION demo", ["demo/a.py"]),
         ("FILES <binary>/made.py DESTINATION demo", ["demo/made.py"]),
         ("PROGRAMS a.py DESTINATION demo RENAME b.py", ["demo/b.py"]),
@@ -39,10 +38,10 @@ def installs(command, folder="", **more):
         ("DIRECTORY <binary>/src DESTINATION demo", []),
         ("EXPORT x DESTINATION demo", []),
         ("", []),
-    ],
-)
-def test_files_and_folders(command, expected):
-    assert installs(command) == expected
+    ]
+    for command, expected in cases:
+        with subtests.test(command=command):
+            assert installs(command) == expected
 
 
 def test_paths_are_those_below_the_folder_of_the_command_and_the_folder_to_install_to():

@@ -56,9 +56,8 @@ def test_paths_in_the_sdist(folder, path, expected):
     assert source_path(folder, path) == expected
 
 
-@pytest.mark.parametrize(
-    ("condition", "expected"),
-    [
+def test_conditions(subtests: pytest.Subtests):
+    cases = [
         ("ON", True),
         ("off", False),
         ("YES_IT_IS", True),
@@ -84,12 +83,15 @@ def test_paths_in_the_sdist(folder, path, expected):
         ('"text"', False),
         ("", None),
         ("AND AND", None),
-    ],
-)
-def test_conditions(condition, expected):
-    variables = {"YES_IT_IS": "1", "NAME": "demo", "DOUBT": "x"}
-    arguments = read_commands(f"if({condition})")[0].arguments
-    assert truth(arguments, variables, {"DOUBT"}, lambda kind, name: (kind, name) == ("EXISTS", "here")) is expected
+    ]
+    for condition, expected in cases:
+        with subtests.test(condition=condition):
+            variables = {"YES_IT_IS": "1", "NAME": "demo", "DOUBT": "x"}
+            arguments = read_commands(f"if({condition})")[0].arguments
+            assert (
+                truth(arguments, variables, {"DOUBT"}, lambda kind, name: (kind, name) == ("EXISTS", "here"))
+                is expected
+            )
 
 
 def test_a_long_condition_is_not_evaluated():

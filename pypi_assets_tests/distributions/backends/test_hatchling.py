@@ -8,19 +8,19 @@ from pypi_assets_tests.distributions.backends.projects import FLAT, NAME, SRC, W
 WHEEL = "[tool.hatch.build.targets.wheel]\n"
 
 
-@pytest.mark.parametrize(
-    ("contents", "expected", "by"),
-    [
-        pytest.param(files(*FLAT, pyproject=NAME), WHOLE, "hatch name", id="by name"),
-        pytest.param(files(*SRC, pyproject=NAME), WHOLE, "hatch name", id="by name in src"),
-        pytest.param(files("demo.py", "x.py", pyproject=NAME), ["demo"], "hatch name", id="single module"),
-        pytest.param(
+def test_hatchling(subtests: pytest.Subtests):
+    cases = [
+        ("by name", files(*FLAT, pyproject=NAME), WHOLE, "hatch name"),
+        ("by name in src", files(*SRC, pyproject=NAME), WHOLE, "hatch name"),
+        ("single module", files("demo.py", "x.py", pyproject=NAME), ["demo"], "hatch name"),
+        (
+            "namespace",
             files("ns/demo/__init__.py", "ns/more.py", "x.py", pyproject=NAME),
             ["ns", "ns.demo", "ns.more"],
             "hatch name",
-            id="namespace",
         ),
-        pytest.param(
+        (
+            "packages and exclude",
             files(
                 *SRC,
                 "src/b.py",
@@ -28,27 +28,27 @@ WHEEL = "[tool.hatch.build.targets.wheel]\n"
             ),
             ["b", "demo", "demo.core"],
             "hatch settings",
-            id="packages and exclude",
         ),
-        pytest.param(
+        (
+            "only-packages",
             files(*FLAT, pyproject=WHEEL + 'packages = ["demo", "other.py"]\nonly-packages = true\n'),
             ["demo", "demo.core", "other"],
             "hatch settings",
-            id="only-packages",
         ),
-        pytest.param(
+        (
+            "only-packages where the top is one",
             files(*FLAT, "__init__.py", pyproject=WHEEL + 'include = ["*.py"]\nonly-packages = true\n'),
             ["demo", "demo.core", "other"],
             "hatch settings",
-            id="only-packages where the top is one",
         ),
-        pytest.param(
+        (
+            "include",
             files(*FLAT, pyproject=WHEEL + 'include = ["/demo/*.py", "other.py", "!core.py"]\n'),
             ["demo", "other"],
             "hatch settings",
-            id="include",
         ),
-        pytest.param(
+        (
+            "only-include, next to which include counts for nothing",
             files(
                 *FLAT,
                 pyproject='[tool.hatch.build]\ninclude = ["demo"]\n'
@@ -57,9 +57,9 @@ WHEEL = "[tool.hatch.build.targets.wheel]\n"
             ),
             ["demo", "demo.core", "tests", "tests.test_core"],
             "hatch settings",
-            id="only-include, next to which include counts for nothing",
         ),
-        pytest.param(
+        (
+            "sources",
             files(
                 *SRC,
                 pyproject=WHEEL + 'only-include = ["src"]\n[tool.hatch.build.targets.wheel.sources]\n'
@@ -75,9 +75,9 @@ WHEEL = "[tool.hatch.build.targets.wheel]\n"
                 "new.place.tests.test_x",
             ],
             "hatch settings",
-            id="sources",
         ),
-        pytest.param(
+        (
+            "force-include",
             files(
                 *FLAT,
                 "lib/x.py",
@@ -87,13 +87,12 @@ WHEEL = "[tool.hatch.build.targets.wheel]\n"
             ),
             ["demo", "demo.core", "demo.lib", "demo.lib.x", "demo.o"],
             "hatch name",
-            id="force-include",
         ),
-        pytest.param(files("y.py", pyproject=NAME), [], None, id="nothing of that name"),
-    ],
-)
-def test_hatchling(contents, expected, by):
-    assert modules_by(hatchling.installed, contents) == (by, expected)
+        ("nothing of that name", files("y.py", pyproject=NAME), [], None),
+    ]
+    for case, contents, expected, by in cases:
+        with subtests.test(case):
+            assert modules_by(hatchling.installed, contents) == (by, expected)
 
 
 def test_artifacts_are_installed_whatever_leaves_them_out():

@@ -8,35 +8,35 @@ from pypi_assets_tests.distributions.backends.projects import files, grade_of, m
 TABLE = "[tool.maturin]\n"
 
 
-@pytest.mark.parametrize(
-    ("contents", "expected"),
-    [
-        pytest.param(
+def test_maturin(subtests: pytest.Subtests):
+    cases = [
+        (
+            "a crate alone gets a package around it",
             files("src/lib.rs", pyproject=TABLE) | {"Cargo.toml": '[package]\nname = "a-b"\n'},
             ["a_b", "a_b.a_b"],
-            id="a crate alone gets a package around it",
         ),
-        pytest.param(
+        (
+            "the library's name",
             files("src/lib.rs", pyproject=TABLE) | {"Cargo.toml": '[package]\nname = "a-b"\n[lib]\nname = "_demo"\n'},
             ["_demo", "_demo._demo"],
-            id="the library's name",
         ),
-        pytest.param(
+        (
+            "a package of the library's name",
             files("src/lib.rs", "demo/__init__.py", "demo/x.py", "tests/t.py", pyproject=TABLE)
             | {"Cargo.toml": '[lib]\nname = "demo"\n'},
             ["demo", "demo.demo", "demo.x"],
-            id="a package of the library's name",
         ),
-        pytest.param(
+        (
+            "python-source and module-name",
             files(
                 "py/demo/__init__.py",
                 "py/demo/a/b.py",
                 pyproject=TABLE + 'python-source = "py"\nmodule-name = "demo._rust"\n',
             ),
             ["demo", "demo._rust", "demo.a", "demo.a.b"],
-            id="python-source and module-name",
         ),
-        pytest.param(
+        (
+            "python-packages and exclude",
             files(
                 "py/a/__init__.py",
                 "py/b/__init__.py",
@@ -46,15 +46,15 @@ TABLE = "[tool.maturin]\n"
                 'exclude = ["py/b", {path = "py/a", format = "sdist"}]\n',
             ),
             ["a", "a.x"],
-            id="python-packages and exclude",
         ),
-        pytest.param(
+        (
+            "a folder that python-source does not name",
             files("src/lib.rs", "python/demo/__init__.py", "python/demo/tests/t.py", pyproject=TABLE)
             | {"Cargo.toml": '[package]\nname = "demo"\n'},
             ["demo", "demo.demo"],
-            id="a folder that python-source does not name",
         ),
-        pytest.param(
+        (
+            "include, for wheels",
             files(
                 "src/demo/__init__.py",
                 "src/_hook.py",
@@ -65,30 +65,25 @@ TABLE = "[tool.maturin]\n"
                 ' {path = "src/_old.py", format = "sdist"}, "src/_plain.py"]\n',
             ),
             ["_hook", "demo", "demo._rust"],
-            id="include, for wheels",
         ),
-        pytest.param(
-            files("demo/__init__.py", pyproject=TABLE + 'bindings = "bin"\n'), ["demo"], id="a program brings no module"
-        ),
-        pytest.param(
+        ("a program brings no module", files("demo/__init__.py", pyproject=TABLE + 'bindings = "bin"\n'), ["demo"]),
+        (
+            "manifest-path",
             files(pyproject=TABLE + 'manifest-path = "rust/Cargo.toml"\n')
             | {"rust/Cargo.toml": '[lib]\nname = "fast"\n'},
             ["fast", "fast.fast"],
-            id="manifest-path",
         ),
-        pytest.param(
+        (
+            "the crate's own folder is no package",
             files("demo/tests/test_x.py", pyproject=TABLE + 'manifest-path = "demo/Cargo.toml"\n')
             | {"demo/Cargo.toml": '[lib]\nname = "demo"\n'},
             ["demo", "demo.demo"],
-            id="the crate's own folder is no package",
         ),
-        pytest.param(
-            files(pyproject=TABLE) | {"Cargo.toml": "[lib\n"}, ["demo", "demo.demo"], id="a broken Cargo.toml"
-        ),
-    ],
-)
-def test_maturin(contents, expected):
-    assert modules_by(maturin.installed, contents) == ("maturin", expected)
+        ("a broken Cargo.toml", files(pyproject=TABLE) | {"Cargo.toml": "[lib\n"}, ["demo", "demo.demo"]),
+    ]
+    for case, contents, expected in cases:
+        with subtests.test(case):
+            assert modules_by(maturin.installed, contents) == ("maturin", expected)
 
 
 @pytest.mark.parametrize(

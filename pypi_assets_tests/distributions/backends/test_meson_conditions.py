@@ -28,9 +28,8 @@ def test_options_have_their_defaults_and_what_the_set_up_gives():
     assert read_options(OPTIONS, ["-Dgpu=true"])["gpu"] == "true"
 
 
-@pytest.mark.parametrize(
-    ("condition", "expected"),
-    [
+def test_conditions(subtests: pytest.Subtests):
+    cases = [
         ("get_option('gpu')", False),
         ("not get_option('gpu')", True),
         ("get_option('plain') and get_option('mkl')", True),
@@ -48,10 +47,10 @@ def test_options_have_their_defaults_and_what_the_set_up_gives():
         ("", None),
         ("( (", None),
         ("'text'", None),
-    ],
-)
-def test_conditions(condition, expected):
-    assert holds(condition) is expected
+    ]
+    for condition, expected in cases:
+        with subtests.test(condition=condition):
+            assert holds(condition) is expected
 
 
 def test_a_long_condition_is_not_evaluated():

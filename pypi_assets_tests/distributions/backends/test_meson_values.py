@@ -18,9 +18,8 @@ def scalar(text):
 TABLE = read("{'a': {'subdir': 'x', 'off': false}, 'b': ['y', 'z']}")
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
+def test_texts(subtests: pytest.Subtests):
+    cases = [
         ("'a'", ("a",)),
         ("'a' + '_' + name", ("a_demo",)),
         ("['a', 'b'] + ['c']", ("a", "b", "c")),
@@ -39,11 +38,11 @@ TABLE = read("{'a': {'subdir': 'x', 'off': false}, 'b': ['y', 'z']}")
         ("", ()),
         ("[[[[[[[[['a']]]]]]]]]", ("a",)),
         ("[", ()),
-    ],
-)
-def test_texts(text, expected):
-    found = read(text, name=scalar("demo"), table=TABLE, pair=read("['p', 'q']"))
-    assert found.texts[: len(expected) or 1] == expected
+    ]
+    for text, expected in cases:
+        with subtests.test(text=text):
+            found = read(text, name=scalar("demo"), table=TABLE, pair=read("['p', 'q']"))
+            assert found.texts[: len(expected) or 1] == expected
 
 
 def test_items_have_keys_and_values():

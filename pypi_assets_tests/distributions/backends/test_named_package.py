@@ -11,9 +11,8 @@ IN_SRC = ["demo", "demo.c"]
 ONE_AND_DEMO = ["demo", "demo.a", "one"]
 
 
-@pytest.mark.parametrize(
-    ("rule", "settings", "expected", "grade"),
-    [
+def test_the_package_of_the_settings_or_of_the_projects_name(subtests: pytest.Subtests):
+    cases = [
         (named_package.whey, "", ["demo", "demo.a"], "exact"),
         (named_package.whey, '[tool.whey]\nsource-dir = "src"\n', ["demo", "demo.c"], "exact"),
         (named_package.whey, '[tool.whey]\npackage = "other"\n', ["other", "other.b"], "exact"),
@@ -34,10 +33,13 @@ ONE_AND_DEMO = ["demo", "demo.a", "one"]
         ),
         (named_package.enscons, '[tool.enscons]\nsrc_root = "src"\npackages = ["demo"]\n', IN_SRC, "guessed"),
         (named_package.sphinx_theme_builder, "", ["demo", "demo.c"], "derived"),
-    ],
-)  # fmt: skip
-def test_the_package_of_the_settings_or_of_the_projects_name(rule, settings, expected, grade):
-    cmake = "pybind11_add_module(${PY_BUILD_CMAKE_MODULE_NAME}_c a.c)\ninstall(TARGETS one_c LIBRARY DESTINATION .)\n"
-    contents = files(*TREE, pyproject=NAME + settings) | {"cpp/CMakeLists.txt": cmake}
-    assert modules_by(rule, contents)[1] == expected
-    assert grade_of(rule, contents) == grade
+    ]
+    for rule, settings, expected, grade in cases:
+        with subtests.test(rule=rule, settings=settings):
+            cmake = (
+                "pybind11_add_module(${PY_BUILD_CMAKE_MODULE_NAME}_c a.c)\n"
+                "install(TARGETS one_c LIBRARY DESTINATION .)\n"
+            )
+            contents = files(*TREE, pyproject=NAME + settings) | {"cpp/CMakeLists.txt": cmake}
+            assert modules_by(rule, contents)[1] == expected
+            assert grade_of(rule, contents) == grade

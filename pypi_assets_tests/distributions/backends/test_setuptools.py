@@ -18,32 +18,32 @@ from pypi_assets_tests.distributions.backends.projects import (
 SETTINGS = "[tool.setuptools]\n"
 
 
-@pytest.mark.parametrize(
-    ("contents", "expected", "by"),
-    [
-        pytest.param(
+def test_modules(subtests: pytest.Subtests):
+    cases = [
+        (
+            "a list takes those folders alone",
             files(*TREE, pyproject=NO_DATA + 'packages = ["demo"]\n'),
             ["demo", "demo.core"],
             "pyproject.toml packages",
-            id="a list takes those folders alone",
         ),
-        pytest.param(
+        (
+            "data below a package come along, and modules are data there",
             files(*TREE, pyproject=SETTINGS + 'packages = ["demo"]\npy-modules = ["one"]\n')
             | {"demo.egg-info/top_level.txt": "demo\none\n"},
             [*LIBRARY[:2], "demo.plain", "demo.plain.data", *LIBRARY[2:], "demo.tests", "one"],
             "pyproject.toml packages",
-            id="data below a package come along, and modules are data there",
         ),
-        pytest.param(
+        (
+            "package-data",
             files(
                 *TREE,
                 pyproject=NO_DATA + 'packages = ["demo"]\n[tool.setuptools.package-data]\ndemo = ["tests/*.py"]\n',
             ),
             ["demo", "demo.core", "demo.tests"],
             "pyproject.toml packages",
-            id="package-data",
         ),
-        pytest.param(
+        (
+            "exclude-package-data",
             files(
                 *TREE,
                 pyproject=SETTINGS
@@ -52,35 +52,35 @@ SETTINGS = "[tool.setuptools]\n"
             | {"demo.egg-info/top_level.txt": "demo\n"},
             LIBRARY,
             "pyproject.toml packages",
-            id="exclude-package-data",
         ),
-        pytest.param(
+        (
+            "find takes folders without __init__ along",
             files(
                 *TREE,
                 pyproject=NO_DATA + '[tool.setuptools.packages.find]\ninclude = ["demo*"]\nexclude = ["*.tests"]\n',
             ),
             ["demo", "demo.core", "demo.plain", "demo.plain.data", "demo.sub", "demo.sub.deep"],
             "pyproject.toml packages.find",
-            id="find takes folders without __init__ along",
         ),
-        pytest.param(
+        (
+            "find in src without namespaces",
             files(
                 *SRC_TREE,
                 pyproject=NO_DATA + '[tool.setuptools.packages.find]\nwhere = ["src"]\nnamespaces = false\n',
             ),
             [*LIBRARY, "demo.tests", "tests", "tests.test_core"],
             "pyproject.toml packages.find",
-            id="find in src without namespaces",
         ),
-        pytest.param(
+        (
+            "find in two folders",
             files(
                 "a/x/__init__.py", "b/y/__init__.py", pyproject='[tool.setuptools.packages.find]\nwhere = ["a", "b"]\n'
             ),
             ["x", "y"],
             "pyproject.toml packages.find",
-            id="find in two folders",
         ),
-        pytest.param(
+        (
+            "package-dir of one package",
             files(
                 "lib/core.py",
                 "lib/more/x.py",
@@ -88,9 +88,9 @@ SETTINGS = "[tool.setuptools]\n"
             ),
             ["demo", "demo.core"],
             "pyproject.toml packages",
-            id="package-dir of one package",
         ),
-        pytest.param(
+        (
+            "setup.cfg find:",
             files(
                 *SRC_TREE,
                 setup_cfg="[options]\npackages = find:\npackage_dir =\n    = src\n"
@@ -99,24 +99,24 @@ SETTINGS = "[tool.setuptools]\n"
             ),
             LIBRARY,
             "setup.cfg packages = find:",
-            id="setup.cfg find:",
         ),
-        pytest.param(
+        (
+            "setup.cfg find_namespace:",
             files(
                 *TREE,
                 setup_cfg="[options]\npackages = find_namespace:\n[options.packages.find]\ninclude = demo.plain\n",
             ),
             ["demo", "demo.plain", "demo.plain.data"],
             "setup.cfg packages = find_namespace:",
-            id="setup.cfg find_namespace:",
         ),
-        pytest.param(
+        (
+            "setup.cfg lists",
             files(*TREE, setup_cfg="[options]\npackages = demo, demo.sub\npy_modules =\n  one\n"),
             [*LIBRARY, "one"],
             "setup.cfg packages",
-            id="setup.cfg lists",
         ),
-        pytest.param(
+        (
+            "pbr takes packages with all below",
             files(
                 *TREE,
                 setup_py="from setuptools import setup\nsetup(pbr=True)\n",
@@ -124,16 +124,16 @@ SETTINGS = "[tool.setuptools]\n"
             ),
             [*LIBRARY, "demo.tests"],
             "setup.cfg [files] packages",
-            id="pbr takes packages with all below",
         ),
-        pytest.param(
+        (
+            "pbr takes all files in packages, as the .egg-info has them",
             files("demo/__init__.py", "demo/tests/project/x.py", setup_cfg="[files]\npackages = demo\n")
             | {"demo.egg-info/top_level.txt": "demo\n"},
             ["demo", "demo.tests", "demo.tests.project", "demo.tests.project.x"],
             "setup.cfg [files] packages",
-            id="pbr takes all files in packages, as the .egg-info has them",
         ),
-        pytest.param(
+        (
+            "setup.py find_packages",
             files(
                 *TREE,
                 setup_py="from setuptools import setup, find_packages\n"
@@ -141,9 +141,9 @@ SETTINGS = "[tool.setuptools]\n"
             ),
             LIBRARY,
             "setup.py find_packages",
-            id="setup.py find_packages",
         ),
-        pytest.param(
+        (
+            "setup.py that has to be followed",
             files(
                 *SRC_TREE,
                 setup_py="from setuptools import *\nwhere = 'src'\n"
@@ -151,21 +151,21 @@ SETTINGS = "[tool.setuptools]\n"
             ),
             [*LIBRARY, "demo.tests"],
             "setup.py find_packages",
-            id="setup.py that has to be followed",
         ),
-        pytest.param(
+        (
+            "setup.py lists",
             files(*TREE, setup_py="from distutils.core import setup\nsetup(packages=['demo'], py_modules=['one'])\n"),
             ["demo", "demo.core", "one"],
             "setup.py packages",
-            id="setup.py lists",
         ),
-        pytest.param(
+        (
+            "top_level.txt where setup.py computes, without folders that are no packages",
             files(*TREE, setup_py="import x\nsetup(packages=x.find())\n") | {"demo.egg-info/top_level.txt": "demo\n"},
             [*LIBRARY, "demo.tests"],
             "top_level.txt",
-            id="top_level.txt where setup.py computes, without folders that are no packages",
         ),
-        pytest.param(
+        (
+            "the only list in a setup.py that can't be followed",
             files(
                 *SRC_TREE,
                 setup_py="import x\nLIST = {'packages': ['demo', 'demo.sub']}\nx.go(LIST)\nsetup(**x.get(LIST))\n",
@@ -173,23 +173,23 @@ SETTINGS = "[tool.setuptools]\n"
             | {"src/demo.egg-info/top_level.txt": "demo\n"},
             LIBRARY,
             "list of packages in setup.py",
-            id="the only list in a setup.py that can't be followed",
         ),
-        pytest.param(
+        (
+            "the .egg-info lies where an unknown package_dir is",
             files(*SRC_TREE, setup_py="import x\nsetup(packages=['demo', 'demo.sub'], **x.more)\n")
             | {"src/demo.egg-info/top_level.txt": "demo\n"},
             LIBRARY,
             "setup.py packages",
-            id="the .egg-info lies where an unknown package_dir is",
         ),
-        pytest.param(
+        (
+            "packages lie next to the .egg-info",
             files("demo.py", "lib/odd.py", setup_py="import x\nsetup(packages=x.find())\n")
             | {"lib/demo.egg-info/top_level.txt": "odd\n"},
             ["odd"],
             "top_level.txt",
-            id="packages lie next to the .egg-info",
         ),
-        pytest.param(
+        (
+            "src layout is taken whole",
             files(*SRC_TREE, pyproject='[project]\nname = "demo"\n'),
             [
                 "demo",
@@ -206,46 +206,45 @@ SETTINGS = "[tool.setuptools]\n"
                 "tests.test_core",
             ],
             "setuptools src layout",
-            id="src layout is taken whole",
         ),
-        pytest.param(
+        (
+            "flat layout",
             files(*TREE[:5], *TREE[6:], pyproject='[project]\nname = "demo"\n'),
             ["demo", "demo.core", "demo.plain", "demo.plain.data", "demo.sub", "demo.sub.deep"],
             "setuptools flat layout",
-            id="flat layout",
         ),
-        pytest.param(
+        (
+            "single module",
             files("demo.py", "conftest.py", "noxfile.py", "_hidden.py", pyproject='[project]\nname = "demo"\n'),
             ["demo"],
             "setuptools single module",
-            id="single module",
         ),
-        pytest.param(
+        (
+            "an empty top_level.txt means that nothing is installed",
             files(*TREE, setup_py="from setuptools import setup\nsetup()\n") | {"demo.egg-info/top_level.txt": "\n"},
             [],
             "top_level.txt",
-            id="an empty top_level.txt means that nothing is installed",
         ),
-        pytest.param(
+        (
+            "what top_level.txt doesn't name is not installed",
             files(*TREE, "extra/__init__.py", pyproject='[project]\nname = "demo"\n')
             | {"demo.egg-info/top_level.txt": "demo\n"},
             ["demo", "demo.core", "demo.plain", "demo.plain.data", "demo.sub", "demo.sub.deep", "demo.tests"],
             "setuptools flat layout",
-            id="what top_level.txt doesn't name is not installed",
         ),
-        pytest.param(
+        (
+            "namespaces of top_level.txt",
             files(
                 "google/cloud/demo/__init__.py", "google/cloud/demo/x/y.py", setup_py="import x\nsetup(packages=x.y)\n"
             )
             | {"demo.egg-info/top_level.txt": "google\n"},
             ["google", "google.cloud", "google.cloud.demo"],
             "top_level.txt",
-            id="namespaces of top_level.txt",
         ),
-    ],
-)
-def test_modules(contents, expected, by):
-    assert modules_by(setuptools.installed, contents) == (by, expected)
+    ]
+    for case, contents, expected, by in cases:
+        with subtests.test(case):
+            assert modules_by(setuptools.installed, contents) == (by, expected)
 
 
 @pytest.mark.parametrize(
@@ -265,10 +264,10 @@ def test_a_part_of_the_packages_is_not_the_whole(script):
     assert modules_by(setuptools.installed, contents) == ("top_level.txt", [*LIBRARY, "demo.tests"])
 
 
-@pytest.mark.parametrize(
-    ("contents", "expected"),
-    [
-        pytest.param(
+def test_extension_modules(subtests: pytest.Subtests):
+    cases = [
+        (
+            "Extension",
             files(
                 "demo/__init__.py",
                 "demo/_fast.c",
@@ -276,9 +275,9 @@ def test_a_part_of_the_packages_is_not_the_whole(script):
                 "setup(packages=['demo'], ext_modules=[Extension('demo._fast', ['demo/_fast.c'])])\n",
             ),
             ["demo", "demo._fast"],
-            id="Extension",
         ),
-        pytest.param(
+        (
+            "Extension in an argument that can't be followed",
             files(
                 "demo/__init__.py",
                 "fast.c",
@@ -287,9 +286,9 @@ def test_a_part_of_the_packages_is_not_the_whole(script):
                 "setup(packages=['demo'], ext_modules=x.some(E))\n",
             ),
             ["demo", "fast"],
-            id="Extension in an argument that can't be followed",
         ),
-        pytest.param(
+        (
+            "Extension in a comment or a docstring",
             files(
                 "demo/__init__.py",
                 setup_py='"""Extension(\'demo.a\', [])"""\nfrom setuptools import *\n'
@@ -298,9 +297,9 @@ def test_a_part_of_the_packages_is_not_the_whole(script):
                 "setup(packages=['demo'], ext_modules=x.some(E))\n",
             ),
             ["demo", "demo.c"],
-            id="Extension in a comment or a docstring",
         ),
-        pytest.param(
+        (
+            "Cython's sources",
             files(
                 "demo/__init__.py",
                 "demo/fast.pyx",
@@ -308,18 +307,18 @@ def test_a_part_of_the_packages_is_not_the_whole(script):
                 "setup(packages=['demo'], ext_modules=cythonize('demo/*.pyx'))\n",
             ),
             ["demo", "demo.fast"],
-            id="Cython's sources",
         ),
-        pytest.param(
+        (
+            "Cython's sources at the top",
             files(
                 "fast.pyx",
                 "other.pyx",
                 setup_py="from Cython.Build import cythonize\nsetup(ext_modules=cythonize('fa*.pyx'))\n",
             ),
             ["fast"],
-            id="Cython's sources at the top",
         ),
-        pytest.param(
+        (
+            "Cython is not there unless it is required",
             files(
                 "demo/__init__.py",
                 "demo/fast.pyx",
@@ -328,14 +327,14 @@ def test_a_part_of_the_packages_is_not_the_whole(script):
                 pyproject='[build-system]\nrequires = ["setuptools"]\n',
             ),
             ["demo"],
-            id="Cython is not there unless it is required",
         ),
-        pytest.param(
+        (
+            "no Cython is required",
             files("demo/__init__.py", "demo/fast.pyx", setup_py="setup(packages=['demo'])\n"),
             ["demo"],
-            id="no Cython is required",
         ),
-        pytest.param(
+        (
+            "pyproject.toml",
             files(
                 "demo/__init__.py",
                 "src/lib.rs",
@@ -344,24 +343,23 @@ def test_a_part_of_the_packages_is_not_the_whole(script):
                 '[[tool.setuptools.ext-modules]]\nname = "demo._c"\n',
             ),
             ["demo", "demo._c", "demo._rust"],
-            id="pyproject.toml",
         ),
-        pytest.param(
+        (
+            "a name in top_level.txt without a file, where something is compiled",
             files("demo/__init__.py", "x.c", setup_py="import x\nsetup(packages=['demo'], **x.y)\n")
             | {"demo.egg-info/top_level.txt": "_demo\ndemo\n"},
             ["_demo", "demo"],
-            id="a name in top_level.txt without a file, where something is compiled",
         ),
-        pytest.param(
+        (
+            "a name in top_level.txt without a file, where nothing is compiled",
             files("demo/__init__.py", setup_py="import x\nsetup(packages=['demo'], **x.y)\n")
             | {"demo.egg-info/top_level.txt": "_demo\ndemo\n"},
             ["demo"],
-            id="a name in top_level.txt without a file, where nothing is compiled",
         ),
-    ],
-)
-def test_extension_modules(contents, expected):
-    assert modules_by(setuptools.installed, contents)[1] == expected
+    ]
+    for case, contents, expected in cases:
+        with subtests.test(case):
+            assert modules_by(setuptools.installed, contents)[1] == expected
 
 
 COMPUTED = "import x\nsetup(packages=x.found(), package_dir=x.places(), ext_modules=[])\n"

@@ -88,54 +88,49 @@ def test_a_package_with_an_extension_module_is_looked_for_all_the_same():
 NAMED = '[project]\nname = "demo"\n'
 
 
-@pytest.mark.parametrize(
-    ("contents", "expected"),
-    [
-        pytest.param(files(*TREE, setup_py="setup(packages=['demo'])"), "exact", id="literal"),
-        pytest.param(files(*TREE, setup_py="setup(packages=['demo'], **more())"), "derived", id="further arguments"),
-        pytest.param(files(*TREE, setup_py="setup(packages=['demo', 'gone'])"), "derived", id="a missing folder"),
-        pytest.param(files(*TREE, setup_py="setup(packages=['gone'])"), "guessed", id="all folders missing"),
-        pytest.param(files(*TREE, setup_py="setup(packages=['demo'], package_dir=f())"), "derived", id="package_dir"),
-        pytest.param(files(*TREE, setup_py="setup(packages=['demo'], package_data=f())"), "derived", id="package_data"),
-        pytest.param(files(*TREE, setup_py="setup(packages=['demo'], ext_modules=f())"), "derived", id="ext_modules"),
-        pytest.param(files(*TREE, setup_py="setup(packages=['demo'], cmdclass={'test': T})"), "exact", id="test"),
-        pytest.param(
-            files(*TREE, setup_py="setup(packages=['demo'], cmdclass={'build_py': B})"), "derived", id="build_py"
-        ),
-        pytest.param(files(*TREE, setup_py="setup(packages=['demo'], cmdclass=commands())"), "derived", id="commands"),
-        pytest.param(files(*TREE, setup_py="setup(packages=['demo'], cffi_modules=['b.py:f'])"), "derived", id="cffi"),
-        pytest.param(files(*TREE, pyproject=NAMED + NO_DATA + 'packages = ["demo"]\n'), "exact", id="pyproject.toml"),
-        pytest.param(files(*SRC_TREE[:2], pyproject=NAMED), "exact", id="src layout"),
-        pytest.param(files(*TREE[:2], pyproject=NAMED), "exact", id="flat layout"),
-        pytest.param(
-            files("a/x.py", "b/x.py", pyproject=NAMED), "derived", id="two packages, which setuptools refuses"
-        ),
-        pytest.param(files(*TREE[:2], setup_py="setup()"), "derived", id="nothing is declared"),
-        pytest.param(
+def test_a_doubt_lowers_the_grade(subtests: pytest.Subtests):
+    cases = [
+        ("literal", files(*TREE, setup_py="setup(packages=['demo'])"), "exact"),
+        ("further arguments", files(*TREE, setup_py="setup(packages=['demo'], **more())"), "derived"),
+        ("a missing folder", files(*TREE, setup_py="setup(packages=['demo', 'gone'])"), "derived"),
+        ("all folders missing", files(*TREE, setup_py="setup(packages=['gone'])"), "guessed"),
+        ("package_dir", files(*TREE, setup_py="setup(packages=['demo'], package_dir=f())"), "derived"),
+        ("package_data", files(*TREE, setup_py="setup(packages=['demo'], package_data=f())"), "derived"),
+        ("ext_modules", files(*TREE, setup_py="setup(packages=['demo'], ext_modules=f())"), "derived"),
+        ("test", files(*TREE, setup_py="setup(packages=['demo'], cmdclass={'test': T})"), "exact"),
+        ("build_py", files(*TREE, setup_py="setup(packages=['demo'], cmdclass={'build_py': B})"), "derived"),
+        ("commands", files(*TREE, setup_py="setup(packages=['demo'], cmdclass=commands())"), "derived"),
+        ("cffi", files(*TREE, setup_py="setup(packages=['demo'], cffi_modules=['b.py:f'])"), "derived"),
+        ("pyproject.toml", files(*TREE, pyproject=NAMED + NO_DATA + 'packages = ["demo"]\n'), "exact"),
+        ("src layout", files(*SRC_TREE[:2], pyproject=NAMED), "exact"),
+        ("flat layout", files(*TREE[:2], pyproject=NAMED), "exact"),
+        ("two packages, which setuptools refuses", files("a/x.py", "b/x.py", pyproject=NAMED), "derived"),
+        ("nothing is declared", files(*TREE[:2], setup_py="setup()"), "derived"),
+        (
+            "top_level.txt has more",
             files(*TREE, setup_py="setup(packages=['demo'])") | {"demo.egg-info/top_level.txt": "demo\none\n"},
             "derived",
-            id="top_level.txt has more",
         ),
-        pytest.param(
+        (
+            "top_level.txt alone",
             files(*TREE, setup_py="setup(packages=f())") | {"demo.egg-info/top_level.txt": "demo\n"},
             "derived",
-            id="top_level.txt alone",
         ),
-        pytest.param(
+        (
+            "top_level.txt and a command that may install more",
             files(*TREE, setup_py="setup(packages=f(), cmdclass={'install_lib': I})")
             | {"demo.egg-info/top_level.txt": "demo\n"},
             "guessed",
-            id="top_level.txt and a command that may install more",
         ),
-        pytest.param(
+        (
+            "top_level.txt names what is not there",
             files(*TREE, setup_py="setup(packages=f())") | {"demo.egg-info/top_level.txt": "demo\ngone\n"},
             "guessed",
-            id="top_level.txt names what is not there",
         ),
-    ],
-)
-def test_a_doubt_lowers_the_grade(contents, expected):
-    assert grade_of(setuptools.installed, contents) == expected
+    ]
+    for case, contents, expected in cases:
+        with subtests.test(case):
+            assert grade_of(setuptools.installed, contents) == expected
 
 
 @pytest.mark.parametrize(

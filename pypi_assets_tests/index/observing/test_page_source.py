@@ -87,13 +87,12 @@ ODD: list[tuple[dict[str, Answer], type[PackageIndexError], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("answers", "kind", "problem"), ODD, ids=[problem for *_, problem in ODD])
-def test_what_is_no_page(
-    index: ServedPages, source: SimplePages, answers: dict[str, Answer], kind: type[PackageIndexError], problem: str
-) -> None:
-    index.answers = lambda path: answers.get(path.strip("/").rpartition("/")[2])
-    with pytest.raises(kind, match=problem):
-        shown(source)
+def test_what_is_no_page(index: ServedPages, source: SimplePages, subtests: pytest.Subtests) -> None:
+    for answers, kind, problem in ODD:
+        with subtests.test(answers=answers, kind=kind):
+            index.answers = lambda path, answers=answers: answers.get(path.strip("/").rpartition("/")[2])
+            with pytest.raises(kind, match=problem):
+                shown(source)
 
 
 def test_a_redirect_to_the_same_project_is_followed(index: ServedPages, source: SimplePages) -> None:

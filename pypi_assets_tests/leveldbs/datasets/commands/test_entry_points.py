@@ -5,9 +5,8 @@ import pytest
 from pypi_assets.leveldbs.datasets.commands.entry_points import command_names
 
 
-@pytest.mark.parametrize(
-    ("lines", "names"),
-    [
+def test_names_are_those_before_the_first_equals_sign(subtests: pytest.Subtests) -> None:
+    cases = [
         ([], []),
         (["http = httpie.__main__:main"], ["http"]),
         (["http=httpie.__main__:main", "  http  =other:main"], ["http"]),
@@ -20,8 +19,8 @@ from pypi_assets.leveldbs.datasets.commands.entry_points import command_names
         (["demo"], ["demo"]),
         (["= demo:main", " = demo:main", "", "   ", "="], []),
         (["tab\t=\tx:y\n"], ["tab"]),
-    ],
-)
-def test_names_are_those_before_the_first_equals_sign(lines: list[str], names: list[str]) -> None:
-    assert command_names(lines) == names
-    assert command_names(iter([*lines, *lines])) == names
+    ]
+    for lines, names in cases:
+        with subtests.test(lines=lines):
+            assert command_names(lines) == names
+            assert command_names(iter([*lines, *lines])) == names
