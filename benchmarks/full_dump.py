@@ -161,12 +161,14 @@ def measure(database: str, rows: int, url: str, repeats: int) -> dict[int, int]:
     with tempfile.TemporaryDirectory() as folder:
         parts = alone(measure_parts, url, folder)
     each = {name: value / parts.rows * 1e6 for name, value in parts.seconds.items()}
+    print(f"\n{database}, {parts.rows} rows of {parts.plain_bytes / parts.rows:.0f} bytes, filled in {filled:.0f} s\n")
+    print("| read, µs a row | compressed | dumped | ratio | of the process's own time |\n|---|---|---|---|---|")
     print(
-        f"{database}, {parts.rows} rows of {parts.plain_bytes / parts.rows:.0f} bytes, filled in {filled:.0f} s.\n"
-        f"    us a row: read {each['read']:.1f}, compressed {each['compress']:.1f}, dumped {each['dump']:.1f};"
-        f" ratio {parts.ratio(parts.seconds):.2f}, of this process's time {parts.ratio(parts.processor):.2f}",
+        f"| {each['read']:.1f} | {each['compress']:.1f} | {each['dump']:.1f} | {parts.ratio(parts.seconds):.2f} |"
+        f" {parts.ratio(parts.processor):.2f} |",
         flush=True,
     )
+    print("\n| at once | seconds | rows/s | ratio | peak, MB |\n|---|---|---|---|---|")
     for concurrency in CONCURRENCIES:
         wholes = []
         for _ in range(repeats):
@@ -176,8 +178,8 @@ def measure(database: str, rows: int, url: str, repeats: int) -> dict[int, int]:
         peaks[concurrency] = max(whole.peak for whole in wholes)
         baseline = parts.seconds["read"] + parts.seconds["compress"]
         print(
-            f"    {concurrency} at once: {seconds:6.1f} s, {parts.rows / seconds:7.0f} rows/s,"
-            f" ratio {baseline / seconds:.2f}, peak {peaks[concurrency] / 1e6:.0f} MB",
+            f"| {concurrency} | {seconds:.1f} | {parts.rows / seconds:,.0f} | {baseline / seconds:.2f} |"
+            f" {peaks[concurrency] / 1e6:.0f} |",
             flush=True,
         )
     return peaks

@@ -94,6 +94,7 @@ def main() -> None:
             leave(year, keys, len(ranges))
             kept = len(shown_ranges(year.catalog, year.settings.partitions_kept_days))
             print(f"{len(ranges):,} ranges; the settings keep {kept:,}, {year.settings.partitions_kept_days:.0f} days")
+            print("\n| | processor s | seconds |\n|---|---|---|")
             measure_processes(year, ranges)
             if not options.no_browser:
                 measure_pages(year, folder / "dagster", keys, options.shown or [len(ranges), 20_000, kept])
@@ -117,9 +118,8 @@ def measure_processes(year: Year, keys: Sequence[str]) -> None:
     days = len(keys) * PAUSE_S / DAY_S
     began = time.monotonic(), time.process_time()
     pruned = prune_partitions(year.instance, BARE, old_partitions(year.catalog, days - 1))
-    print(
-        f"pruning of {pruned} partitions: {time.process_time() - began[1]:.2f} s, {time.monotonic() - began[0]:.2f} s"
-    )
+    processor, seconds = time.process_time() - began[1], time.monotonic() - began[0]
+    print(f"| pruning of {pruned} partitions | {processor:.2f} | {seconds:.2f} |", flush=True)
 
 
 def line(name: str, work: Callable[[], object]) -> None:
@@ -129,7 +129,7 @@ def line(name: str, work: Callable[[], object]) -> None:
         began = time.monotonic(), processor_s()
         work()
         found.append((processor_s() - began[1], time.monotonic() - began[0]))
-    print(f"{name:<32} {min(found)[0]:>7.3f} s, {min(one[1] for one in found):>7.3f} s by the clock", flush=True)
+    print(f"| {name} | {min(found)[0]:.3f} | {min(one[1] for one in found):.3f} |", flush=True)
 
 
 def processor_s() -> float:

@@ -23,8 +23,6 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from rich.console import Console
-from rich.table import Table
 from starlette.requests import Request
 
 from pypi_assets.devindex.history import History
@@ -72,16 +70,12 @@ def main() -> int:
         rows = [
             _measured(Path(folder), files, name, options.roots, options.modules) for name in ("full crawl", "scope")
         ]
-    table = Table("", "projects", "files", "requests", "lists of projects", "seconds to the first answer", "ratio")
+    print(
+        "| | projects | files | requests | of the list of projects | seconds | ratio |\n|---|---|---|---|---|---|---|"
+    )
     for name, found in rows:
-        ratio = found["seconds"] / rows[0][1]["seconds"]
-        table.add_row(
-            name,
-            *(str(found[key]) for key in ("projects", "files", "requests", "lists")),
-            f"{found['seconds']:.1f}",
-            f"{ratio:.2f}",
-        )
-    Console().print(table)
+        counts = " | ".join(f"{found[key]}" for key in ("projects", "files", "requests", "lists"))
+        print(f"| {name} | {counts} | {found['seconds']:.1f} | {found['seconds'] / rows[0][1]['seconds']:.2f} |")
     scope = rows[1][1]
     most = scope["projects"] + 1.3 * scope["files"] + 10
     print(f"requests of the scope: {scope['requests']}, at most {most:.0f} expected; of the list: {scope['lists']}")

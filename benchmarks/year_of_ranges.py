@@ -41,6 +41,7 @@ from pypi_assets.dumps.compaction import compact
 from pypi_assets.dumps.dump_writer import write_range
 from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.dumps.unused_dumps import clean_dumps
+from pypi_assets.index.protocol import Observation, Report
 from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.leveldbs.versions.publish import build_version
 from pypi_assets.settings import Settings, load_settings
@@ -68,6 +69,11 @@ class RestingIndex:
     index_url: str
     changelog_url: str
     serial: int
+    is_observed: bool = False
+
+    def observe(self, _: Report, **__: bool) -> Observation:
+        """Return an empty observation: this index has serials of its own."""
+        return Observation()
 
     def last_serial(self) -> int:
         return self.serial
