@@ -29,6 +29,7 @@ from pypi_assets.catalog.database import (
 )
 from pypi_assets.catalog.tables import full_crawls, leases, metadata, snapshots
 from pypi_assets_tests.interrupted_steps import interrupted_steps
+from pypi_assets_tests.naming import naming
 
 _A_LEASE = {"name": "dumps", "holder": "a", "taken_at": 0.0, "expires_at": 1.0}
 _NOTES = """
@@ -58,7 +59,7 @@ def test_tables_are_made_once_however_many_open_the_catalog_at_once(catalog: Cat
 def test_a_catalog_of_a_newer_version_is_refused(catalog: Catalog):
     with catalog.write() as connection:
         connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
-    with pytest.raises(CatalogError, match="newer version"):
+    with pytest.raises(CatalogError, match=naming(9999)):
         open_catalog(catalog.engine.url.render_as_string(hide_password=False))
 
 
@@ -66,7 +67,7 @@ def test_the_database_of_another_program_is_refused_as_that(catalog: Catalog):
     with catalog.write() as connection:
         metadata.drop_all(connection)
         connection.execute(text("UPDATE alembic_version SET version_num = '29b539ebc72a'"))
-    with pytest.raises(CatalogError, match=r"another program.*check PYPI_ASSETS_DATABASE_URL"):
+    with pytest.raises(CatalogError, match=naming("PYPI_ASSETS_DATABASE_URL")):
         open_catalog(catalog.engine.url.render_as_string(hide_password=False))
 
 
@@ -82,7 +83,7 @@ def test_a_catalog_of_an_older_version_is_left_alone_until_it_is_migrated(
     (newer / "versions" / "9001_notes.py").write_text(_NOTES)
     monkeypatch.setattr(database, "_MIGRATIONS", newer)
     before = inspect(catalog.engine).get_columns("leases")
-    with pytest.raises(CatalogError, match=r"has schema .* needs 9001: .* run `pypi-assets migrate`"):
+    with pytest.raises(CatalogError, match=naming(9001, "pypi-assets migrate")):
         open_catalog(url)
     assert len(inspect(catalog.engine).get_columns("leases")) == len(before)
     [*_, ours_newest] = sorted(path.name[:4] for path in (ours / "versions").glob("[0-9]*.py"))
@@ -94,22 +95,22 @@ def test_a_catalog_of_an_older_version_is_left_alone_until_it_is_migrated(
     opened.close()
     monkeypatch.setattr(database, "_MIGRATIONS", ours)
     for refused in (open_catalog, migrate_catalog):
-        with pytest.raises(CatalogError, match=r"schema 9001, .* newer version"):
+        with pytest.raises(CatalogError, match=naming(9001)):
             refused(url)
 
 
 @pytest.mark.parametrize(
-    ("url", "message"),
+    ("url", "values"),
     [
-        ("postgresql+psycopg://someone:secret@127.0.0.1:1/x", "PYPI_ASSETS_DATABASE_URL"),
-        ("no url at all", "not a database URL"),
-        ("sqlite://", "needs a file"),
-        ("sqlite:////proc/nowhere/catalog.sqlite", "PYPI_ASSETS_HOME"),
-        ("sqlite:////proc", "cannot open the database"),
+        ("postgresql+psycopg://someone:secret@127.0.0.1:1/x", ["PYPI_ASSETS_DATABASE_URL", "127.0.0.1"]),
+        ("no url at all", []),
+        ("sqlite://", ["sqlite:///"]),
+        ("sqlite:////proc/nowhere/catalog.sqlite", ["PYPI_ASSETS_HOME"]),
+        ("sqlite:////proc", ["PYPI_ASSETS_DATABASE_URL"]),
     ],
 )
-def test_a_wrong_database_is_reported_in_one_line_without_the_password(url: str, message: str):
-    with pytest.raises(CatalogError, match=message) as caught:
+def test_a_wrong_database_is_reported_in_one_line_without_the_password(url: str, values: list[str]):
+    with pytest.raises(CatalogError, match=naming(*values)) as caught:
         open_catalog(url)
     assert "secret" not in str(caught.value)
     assert "\n" not in str(caught.value)
@@ -296,7 +297,7 @@ def test_readers_open_only_what_is_there(tmp_path: Path, empty_postgres_database
     assert not path.parent.exists()
     path.parent.mkdir()
     path.touch()
-    with pytest.raises(NoCatalogError, match="the database has no tables"):
+    with pytest.raises(NoCatalogError):
         open_existing_catalog(f"sqlite:///{path}")
     for url in (f"sqlite:///{path}", empty_postgres_database_url):
         open_catalog(url).close()

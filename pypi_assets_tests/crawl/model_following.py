@@ -242,7 +242,7 @@ class Following:
             try:
                 work(replace(self._crawler(catalog), sleep=sleep))
             except CatalogError as error:
-                if "has no history: complete it first" not in str(error):
+                if "--with-history" not in str(error):
                     raise
 
         index.before_answer = move

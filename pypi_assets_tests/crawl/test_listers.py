@@ -100,7 +100,7 @@ def test_of_two_runs_at_the_same_time_one_goes_on(auto: Follower, monkeypatch: p
     crawler = auto.crawler
     with index.iter_listing() as (serial, listed), index.iter_listing() as (_, listed_again):
         slower = SimpleLister(crawler, ComparedList(crawler, serial or 0, _after(1, listed, crawler, listed_again)))
-        with pytest.raises(OvertakenError, match="compared by another run"):
+        with pytest.raises(OvertakenError):
             run_lister(crawler, slower)
     assert auto.listers() == [None, SIMPLE]
     crawl_incremental(auto.crawler)

@@ -15,6 +15,7 @@ from pypi_assets.index.actions import Action, FileChange
 from pypi_assets.index.models import BrokenEntry
 from pypi_assets_tests.crawl.followers import Follower, add, wheel
 from pypi_assets_tests.crawl.odd_changelog import OddIndex
+from pypi_assets_tests.naming import mentions
 
 UNKNOWN = FileChange(Action.UNKNOWN)
 
@@ -43,7 +44,6 @@ def test_a_broken_row_costs_no_other_and_the_range_goes_on(odd: Follower, row: o
     assert odd.live() == index.shown[index.serial]
     [failure] = failures(odd)
     assert (failure.outcome, failure.kind) == ("error", "broken entry")
-    assert "it is no event" in failure.text
     assert catalog_status(odd.catalog).broken_entries == {"changelog": 1, "project list": 0, "project page": 0}
     with odd.catalog.read() as connection:
         assert count_failures(connection)[BROKEN] == 1
@@ -111,7 +111,7 @@ def test_a_last_row_whose_serial_is_far_too_great_moves_nothing_there(odd: Follo
     index.rows[index.serial] = ["one", None, 0, "docupdate", 10**12]
     crawl_incremental(odd.crawler)
     [failure] = failures(odd)
-    assert "its serial is beyond the index's last one" in failure.text
+    assert (failure.outcome, failure.kind) == ("error", "broken entry")
     with odd.catalog.read() as connection:
         assert events_through(connection) == index.serial == odd.complete
     add(index, "two")
@@ -157,7 +157,8 @@ def test_a_file_whose_entry_is_broken_is_live_and_read_once_its_entry_is_whole(o
     [failure] = failures(odd)
     assert (failure.project, failure.filename) == ("one", file)
     [unread] = failures(odd, "no page")
-    assert (unread.filename, unread.text) == (file, "its entry on the page is broken: size is not a number of bytes")
+    assert unread.filename == file
+    assert mentions(unread.text, "size")
     index.broken_files = {wheel("one", "1.0")}  # which is known already
     add(index, "one", "3.0")
     crawl_incremental(odd.crawler)
@@ -175,7 +176,7 @@ def test_a_broken_entry_of_the_list_costs_no_other(odd: Follower, crawl):
     odd.index.unlisted = [BrokenEntry("an entry without a name", "7")]
     crawl(odd.crawler)
     [failure] = failures(odd)
-    assert failure.text == "project list: an entry without a name: 7"
+    assert mentions(failure.text, "project list", "an entry without a name", 7)
     assert odd.live() == odd.index.shown[odd.index.serial]
     odd.index.unlisted = []
     crawl(odd.crawler)

@@ -14,6 +14,7 @@ from pypi_assets.crawl.full_crawl import crawl_full, list_index
 from pypi_assets.crawl.incremental_crawl import crawl_incremental
 from pypi_assets.crawl.shards import read_each_shard, visit_each_shard
 from pypi_assets_tests.databases import sqlite_database
+from pypi_assets_tests.naming import naming
 from pypi_assets_tests.served_index import ServedIndex, live
 
 
@@ -49,7 +50,7 @@ def test_each_shard_is_yielded_with_its_own_numbers(
 
 
 def test_shards_need_a_full_crawl(crawler: Crawler) -> None:
-    with pytest.raises(CatalogError, match="no full crawl is complete yet"):
+    with pytest.raises(CatalogError, match=naming("crawl full")):
         list(visit_each_shard(crawler, [7]))
 
 

@@ -18,6 +18,7 @@ from pypi_assets.crawl.incremental_crawl import allocate_next_ranges, crawl_incr
 from pypi_assets.crawl.simple_lister import allocate_listed_ranges
 from pypi_assets.index.errors import RefusedError
 from pypi_assets_tests.crawl.followers import REFUSED, Follower, SilentIndex, add
+from pypi_assets_tests.naming import naming
 
 
 def test_a_listed_range_refuses_answers_that_it_cannot_give(auto: Follower) -> None:
@@ -37,7 +38,7 @@ def test_a_listed_range_refuses_answers_that_it_cannot_give(auto: Follower) -> N
     assert (result.events.events, result.visits.done, result.unexplained_changes) == (0, 2, 0)
     assert auto.listers() == [None, SIMPLE]
     assert [serial for serial in range(start, end + 1) if auto.answerable(serial)] == [start, end]
-    with pytest.raises(CatalogError, match=f"no answer for serial {end - 1}: between the serials {start} and {end}"):
+    with pytest.raises(CatalogError, match=naming(end - 1, start, end)):
         answerable_serial(auto.catalog, end - 1)
     assert [(span.start, span.end) for span in catalog_status(auto.catalog).inexact_spans] == [(start, end)]
     with auto.catalog.read() as connection:
@@ -64,7 +65,7 @@ def test_the_end_of_a_listed_range_is_refused_where_a_page_was_newer(auto: Follo
     crawl_range(auto.crawler, serials)
     assert auto.complete == serials.end
     assert not auto.answerable(serials.end)
-    with pytest.raises(DumpError, match="pages as new as serial"):
+    with pytest.raises(DumpError, match=naming(index.serial)):
         open_full_dump(auto.catalog, 1)
     crawl_incremental(auto.crawler)
     assert auto.answerable(index.serial)
@@ -132,7 +133,7 @@ def test_a_list_without_serials_cannot_be_followed(auto: Follower, monkeypatch: 
     crawl_full(auto.crawler)
     auto.index.trouble = REFUSED
     monkeypatch.setattr(SilentIndex, "iter_listing", lambda _: nullcontext((None, iter(()))))
-    with pytest.raises(RefusedError, match="has no serial"):
+    with pytest.raises(RefusedError):
         crawl_incremental(auto.crawler)
 
 

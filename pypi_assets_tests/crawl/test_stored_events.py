@@ -12,6 +12,7 @@ from pypi_assets.crawl.incremental_crawl import crawl_incremental
 from pypi_assets.crawl.stored_events import catch_up
 from pypi_assets.index.errors import StaleError
 from pypi_assets_tests.crawl.failing_requests import xmlrpc_answer
+from pypi_assets_tests.naming import naming
 from pypi_assets_tests.served_index import ServedIndex, live, served_index
 
 
@@ -26,9 +27,9 @@ def test_an_index_that_goes_backwards_changes_nothing(index: ServedIndex, catalo
         else None
     )
     before = live(catalog)
-    with pytest.raises(CatalogError, match="backwards"):
+    with pytest.raises(CatalogError, match=naming(3)):
         crawl_incremental(crawler)
-    with pytest.raises(CatalogError, match="backwards"):
+    with pytest.raises(CatalogError, match=naming(3)):
         crawl_full(crawler)
     assert live(catalog) == before
     with catalog.read() as connection:
@@ -42,7 +43,7 @@ def test_an_index_that_goes_backwards_stops_a_full_crawl_that_is_open(index: Ser
     index.faults = lambda request: (
         Response(xmlrpc_answer(index.serial - 1), media_type="text/xml") if request.url.path == "/pypi" else None
     )
-    with pytest.raises(CatalogError, match="gone backwards"):
+    with pytest.raises(CatalogError, match=naming(index.serial - 1)):
         crawl_full(crawler)
     assert live(catalog) == set()
 
@@ -58,7 +59,7 @@ def test_an_index_that_went_backwards_and_on_again_is_noticed(index: ServedIndex
         for number in range(8):
             restored.wheel("other", f"{number}.0")
         assert restored.serial > serial
-        with pytest.raises(CatalogError, match="is not what the catalog has"):
+        with pytest.raises(CatalogError, match=naming(6, "other", "one")):
             catch_up(index.crawler(catalog, index=restored.client()), restored.serial)
     assert live(catalog) == before
     with catalog.read() as connection:
@@ -93,7 +94,7 @@ def test_serials_without_an_event_at_the_end_of_a_range(index: ServedIndex, cata
     crawler = index.crawler(catalog)
     crawl_full(crawler)
     before = index.serial
-    with pytest.raises(StaleError, match="changelog ends"):
+    with pytest.raises(StaleError):
         catch_up(crawler, before + 5)
     ahead = (
         '<?xml version="1.0"?><methodResponse><params><param><value>'

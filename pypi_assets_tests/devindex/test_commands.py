@@ -12,6 +12,7 @@ from click.testing import CliRunner, Result
 from pypi_assets.devindex.commands import devindex
 from pypi_assets.devindex.history import History
 from pypi_assets_tests.builders import make_sdist, make_wheel
+from pypi_assets_tests.naming import mentions
 
 CODE = "from pypi_assets.devindex.commands import devindex; devindex()"
 
@@ -131,7 +132,8 @@ def test_serve_with_a_plan_that_is_none_is_exit_code_1(folder: Path, tmp_path: P
     plan = tmp_path / "plan.toml"
     plan.write_text('[[fault]]\nkind = "status"\nrates = 0.1\n')
     result = run("serve", folder, "--faults", plan)
-    assert (result.exit_code, result.output) == (1, f"Error: {plan}: fault 1 (status): rates: no such key\n")
+    assert result.exit_code == 1
+    assert mentions(result.output, plan, "fault 1", "status", "rates")
 
 
 def test_serve_on_a_folder_that_cannot_be_made_is_exit_code_1(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from pypi_assets.devindex.history import History
 from pypi_assets.devindex.negotiation import V1_JSON
 from pypi_assets_tests.builders import make_wheel
 from pypi_assets_tests.devindex.faulty import SDIST, WHEEL, content_of, fault, path_of, served
+from pypi_assets_tests.naming import naming
 
 
 @pytest.mark.parametrize("status", [500, 503, 429, 404])
@@ -47,7 +48,7 @@ def test_xmlrpc_faults_come_with_status_200(two_projects: History) -> None:
     plan = fault("xmlrpc-fault", reset=42, requests=[1, 2]) + fault("xmlrpc-fault", code=-32403, requests=[3])
     plan += fault("xmlrpc-fault", code=-32500, text="busy", requests=[4])
     with served(two_projects, plan) as client:
-        with pytest.raises(xmlrpc.client.Fault, match=r"HTTPTooManyRequests: .* Limit may reset in 42 seconds") as busy:
+        with pytest.raises(xmlrpc.client.Fault, match=naming("HTTPTooManyRequests", 42)) as busy:
             client.call("changelog_last_serial")
         call = xmlrpc.client.dumps((), "changelog_last_serial")
         raw = client.session.post(client.url.replace("simple/", "pypi"), data=call)
@@ -221,31 +222,31 @@ def test_the_docs_name_every_fault_and_every_key() -> None:
 
 def test_a_plan_that_is_none_is_refused_by_its_key(subtests: pytest.Subtests) -> None:
     cases = [
-        ("seed = 'x'", "seed: Input should be a valid integer"),
-        ("sed = 1", "sed: no such key"),
-        ("seed = ", "not TOML: Invalid value (at end of document)"),
-        ("[[fault]]\nrate = 0.1", "fault 1: kind: Unable to extract tag"),
-        (fault("html") + fault("tornado"), "fault 2: kind: Input tag 'tornado' found"),
-        (fault("html", rat=0.1), "fault 1 (html): rat: no such key"),
-        (fault("html", rate=1.5), "fault 1 (html): rate: Input should be less than or equal to 1"),
-        (fault("html", rate=0), "fault 1 (html): rate: Input should be greater than 0"),
-        (fault("html", requests=[0]), "fault 1 (html): requests: Input should be greater than or equal to 1"),
-        (fault("html", every="2"), "fault 1 (html): every: Input should be a valid integer"),
-        (fault("html", rate=0.1, every=2), "fault 1 (html): rate and every cannot stand together; keep one of them"),
-        (fault("html", on=["pages"]), "fault 1 (html): on: Input should be 'changelog', 'index', 'page'"),
-        (fault("no-ranges", on=["page"]), "fault 1 (no-ranges): on: it cannot be met on page, only on range"),
-        (fault("status", status=200), "fault 1 (status): status: Input should be greater than or equal to 400"),
-        (fault("stale"), "fault 1 (stale): serials or seconds must be given, and not both"),
+        ("seed = 'x'", ("seed",)),
+        ("sed = 1", ("sed",)),
+        ("seed = ", ("TOML",)),
+        ("[[fault]]\nrate = 0.1", ("fault 1", "kind")),
+        (fault("html") + fault("tornado"), ("fault 2", "kind", "tornado")),
+        (fault("html", rat=0.1), ("fault 1", "html", "rat")),
+        (fault("html", rate=1.5), ("fault 1", "html", "rate", 1)),
+        (fault("html", rate=0), ("fault 1", "html", "rate", 0)),
+        (fault("html", requests=[0]), ("fault 1", "html", "requests", 1)),
+        (fault("html", every="2"), ("fault 1", "html", "every")),
+        (fault("html", rate=0.1, every=2), ("fault 1", "html", "rate", "every")),
+        (fault("html", on=["pages"]), ("fault 1", "html", "on", "changelog")),
+        (fault("no-ranges", on=["page"]), ("fault 1", "no-ranges", "on", "page", "range")),
+        (fault("status", status=200), ("fault 1", "status", 400)),
+        (fault("stale"), ("fault 1", "stale", "serials", "seconds")),
         (
             fault("backwards", serials=1, seconds=1),
-            "fault 1 (backwards): serials or seconds must be given, and not both",
+            ("fault 1", "backwards", "serials", "seconds"),
         ),
-        (fault("redirect", to="example.org"), 'fault 1 (redirect): to: "same-host", "loop" or a URL like'),
-        (fault("wrong-size", more=0), "fault 1 (wrong-size): more: a number of bytes above or below 0"),
-        (fault("slow"), "fault 1 (slow): bytes_per_second: Field required"),
+        (fault("redirect", to="example.org"), ("fault 1", "redirect", "to", "same-host", "loop")),
+        (fault("wrong-size", more=0), ("fault 1", "wrong-size", "more", 0)),
+        (fault("slow"), ("fault 1", "slow", "bytes_per_second")),
     ]
-    for plan, complaint in cases:
-        with subtests.test(plan=plan), pytest.raises(FaultPlanError, match=re.escape(complaint)):
+    for plan, values in cases:
+        with subtests.test(plan=plan), pytest.raises(FaultPlanError, match=naming(*values)):
             FaultPlan(plan)
 
 
@@ -253,5 +254,5 @@ def test_a_plan_on_disk_is_named_in_its_error(tmp_path: Path) -> None:
     path = tmp_path / "plan.toml"
     for content in (b"sed = 1", b"\xff"):
         path.write_bytes(content)
-        with pytest.raises(FaultPlanError, match=re.escape(f"{path}: ")):
+        with pytest.raises(FaultPlanError, match=naming(path)):
             FaultPlan.load(path)

@@ -9,6 +9,7 @@ from pypi_assets.devindex.errors import OperationRefusedError
 from pypi_assets.devindex.history import History
 from pypi_assets_tests.builders import make_sdist, make_wheel
 from pypi_assets_tests.devindex.shown import WHEEL, actions, shown
+from pypi_assets_tests.naming import naming
 
 
 def test_an_empty_index(history: History) -> None:
@@ -59,7 +60,7 @@ def test_a_file_that_comes_during_a_quarantine_is_shown_after_it(what: str, demo
     suffix = "" if what == "project" else "_release"
     getattr(demo, f"quarantine{suffix}")(*names)
     file = make_sdist(tmp_path, "Demo", "1.0", format="zip")
-    with pytest.raises(OperationRefusedError, match="takes no files"):
+    with pytest.raises(OperationRefusedError, match=naming("Demo")):
         demo.add(file)
     demo.add(file, during_quarantine=True)
     assert actions(demo, 6) == [("Demo", "1.0", "add source file demo-1.0.zip")]
@@ -79,7 +80,7 @@ def test_removing_a_release_is_one_event(demo: History, tmp_path: Path) -> None:
     demo.remove_release("DEMO", "1")
     assert actions(demo, 5) == [("Demo", "1.0", "remove release")]
     assert shown(demo) == []
-    with pytest.raises(OperationRefusedError, match=f"no file {WHEEL}"):
+    with pytest.raises(OperationRefusedError, match=naming(WHEEL)):
         demo.remove_file(WHEEL)
     demo.add(make_sdist(tmp_path, "demo", "1.0", format="zip"))
     assert actions(demo, 6)[0] == ("demo", "1.0", "new release")
@@ -89,7 +90,7 @@ def test_removing_a_project_is_one_event_and_frees_its_name(demo: History, tmp_p
     demo.remove_project("demo")
     assert actions(demo, 5) == [("Demo", None, "remove project")]
     assert demo.state().project("demo") is None
-    with pytest.raises(OperationRefusedError, match="before"):
+    with pytest.raises(OperationRefusedError, match=naming(WHEEL)):
         demo.add(tmp_path / WHEEL)
     demo.add(make_wheel(tmp_path, "dEMO", "2.0"))
     assert [action for _, _, action in actions(demo, 6)][:2] == ["create", "add Owner devindex"]

@@ -8,6 +8,7 @@ import pytest
 from pypi_assets.devindex.errors import OperationRefusedError
 from pypi_assets.devindex.uploads import Upload, normal_version, read_upload
 from pypi_assets_tests.builders import core_metadata, make_egg, make_sdist, make_wheel
+from pypi_assets_tests.naming import naming
 
 AT = "2026-01-02T03:04:05.000006Z"
 
@@ -87,12 +88,12 @@ def test_project_and_version_can_be_given(tmp_path: Path) -> None:
 def test_a_file_of_unknown_project_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "odd.whl"
     path.write_bytes(b"odd")
-    with pytest.raises(OperationRefusedError, match=r"odd\.whl: neither .* give them as options"):
+    with pytest.raises(OperationRefusedError, match=naming("odd.whl")):
         read(path)
 
 
 def test_a_name_that_is_none_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(OperationRefusedError, match="'no name!' is not a project name"):
+    with pytest.raises(OperationRefusedError, match=naming("no name!")):
         read(make_wheel(tmp_path, "demo", "1.0"), "no name!")
 
 

@@ -14,6 +14,7 @@ from pypi_assets.distributions.reader_pool import ReaderPool
 from pypi_assets.distributions.record import ErrorKind
 from pypi_assets_tests.builders import make_sdist, make_wheel
 from pypi_assets_tests.distributions.hostile_tars import EVIL_INFO, link, tar, tar_member
+from pypi_assets_tests.naming import naming
 from pypi_assets_tests.served_index import shared_readers
 
 FILES = {"demo/__init__.py": "", "demo/part.py": "", "start.pth": "import demo\n"}
@@ -81,7 +82,7 @@ def test_a_python_without_pip_is_named(tmp_path):
     script = tmp_path / "python"
     script.write_text(f'#!/bin/sh\nexec {sys.executable} -S "$@"\n')
     script.chmod(0o755)
-    with pytest.raises(NoPipError, match="No module named 'pip'"):
+    with pytest.raises(NoPipError, match=naming("pip")):
         compare_wheel(path, shared_readers(), python=str(script))
 
 
@@ -123,7 +124,7 @@ def test_an_sdist_that_pip_refuses_has_its_reason(tmp_path):
 
 
 def test_other_kinds_are_named(tmp_path):
-    with pytest.raises(NoPipError, match="neither a wheel nor an sdist"):
+    with pytest.raises(NoPipError, match=naming("demo-1.0.exe")):
         compare(tmp_path / "demo-1.0.exe", shared_readers())
 
 

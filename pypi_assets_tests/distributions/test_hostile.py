@@ -46,7 +46,7 @@ def processor_time(seconds: float) -> Iterator[None]:
     assert time.thread_time() - started < seconds
 
 
-@pytest.mark.parametrize("cases", slices(CASES, 20))
+@pytest.mark.parametrize("cases", slices(CASES, 16))
 def test_the_record_is_right_or_describes_what_is_wrong(
     cases: list[Case], tmp_path, monkeypatch, subtests: pytest.Subtests
 ):

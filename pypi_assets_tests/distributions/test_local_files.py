@@ -14,6 +14,7 @@ from pypi_assets.distributions.reader import make_record, read_path
 from pypi_assets.distributions.reader_pool import ReaderPool
 from pypi_assets.distributions.record import ErrorKind
 from pypi_assets_tests.builders import make_egg, make_sdist, make_wheel
+from pypi_assets_tests.naming import mentions
 from pypi_assets_tests.served_index import shared_readers
 
 
@@ -71,7 +72,8 @@ def test_a_crash_costs_one_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     with ReaderPool(Limits(), size=1) as readers:
         crashed, honest = [read_local(path, readers).record for path in paths]
     assert crashed.error is not None
-    assert (crashed.error.text, crashed.size) == ("the reader died: signal SIGSEGV", paths[0].stat().st_size)
+    assert mentions(crashed.error.text, "SIGSEGV")
+    assert crashed.size == paths[0].stat().st_size
     assert honest == read_path(paths[1])
 
 

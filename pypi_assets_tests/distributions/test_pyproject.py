@@ -11,6 +11,7 @@ from pypi_assets.distributions.pyproject import (
     table,
     text_items,
 )
+from pypi_assets_tests.naming import naming
 
 
 def test_tables_are_empty_where_there_is_none():
@@ -44,7 +45,7 @@ def test_keys_of_many_parts_are_refused_before_they_are_parsed(part):
     allowed, refused = (".".join([part] * count) for count in (MAX_KEY_PARTS, MAX_KEY_PARTS + 1))
     assert len(parse_toml(f"{allowed} = 1\nb = {{{allowed} = 1}}\n[b1.{part}]\n")) >= 2
     for text in (f"{refused} = 1", f"[{refused}]", f"[[{refused}]]", f"b = {{c = 1, {refused} = 1}}"):
-        with pytest.raises(ValueError, match=r"it has a key of more than 32 parts"):
+        with pytest.raises(ValueError, match=naming(32)):
             parse_toml(text)
 
 

@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 
 from pypi_assets.distributions.limits import MIB, Limits
 from pypi_assets.distributions.reader import read_distribution, read_path
-from pypi_assets.distributions.record import AMBIGUOUS, DistributionRecord, ErrorKind, ReadError
+from pypi_assets.distributions.record import AMBIGUOUS, DistributionRecord, ErrorKind
 from pypi_assets_tests.builders import make_egg, make_sdist, make_wheel, tar_bytes, zip_bytes
 from pypi_assets_tests.distributions.small_archives import METADATA, PKG_INFO, SDIST, WHEEL, error_of, read
 from pypi_assets_tests.examples import examples
+from pypi_assets_tests.naming import mentions
 
 
 def test_a_zip_is_read_at_its_ends_only_without_a_hash(tmp_path):
@@ -58,7 +59,8 @@ def test_unsupported_kinds_are_hashed_and_not_read(filename):
 @pytest.mark.parametrize(("start", "name"), [(b"\x1f\x9d\x90", "compress"), (b"\x28\xb5\x2f\xfd", "zstd")])
 def test_compressions_that_are_not_read(start, name):
     error = error_of(read(start + bytes(100), "demo-1.0.tar.Z"))
-    assert error == ReadError(ErrorKind.UNSUPPORTED_KIND, f"archives compressed by {name} are not read")
+    assert error.kind is ErrorKind.UNSUPPORTED_KIND
+    assert mentions(error.text, name)
 
 
 def test_what_is_no_archive(subtests: pytest.Subtests):
@@ -85,7 +87,7 @@ def test_a_damaged_metadata_member_keeps_the_modules(tmp_path):
     position = info.header_offset + 30 + len(info.filename) + 5
     record = read(content[:position] + bytes([content[position] ^ 0xFF]) + content[position + 1 :], WHEEL)
     assert error_of(record).kind is ErrorKind.CORRUPT_ARCHIVE
-    assert error_of(record).text.startswith(f"{METADATA}: ")
+    assert mentions(error_of(record).text, METADATA)
     assert record.modules == ("demo",)
     assert record.requires_dist is None
 
@@ -96,8 +98,8 @@ def test_encrypted_members_and_strange_methods_are_corrupt():
     encrypted, strange = bytearray(content), bytearray(content)
     encrypted[central + 8] |= 1
     strange[central + 10] = 9
-    assert error_of(read(encrypted, WHEEL)).text == f"{METADATA}: BadZipFile: encrypted"
-    assert error_of(read(strange, WHEEL)).text == f"{METADATA}: BadZipFile: compression method 9 is not read"
+    assert mentions(error_of(read(encrypted, WHEEL)).text, METADATA)
+    assert mentions(error_of(read(strange, WHEEL)).text, METADATA, 9)
 
 
 def test_links_in_a_tar_that_lead_out_are_not_followed_and_devices_are_nothing():
@@ -128,7 +130,8 @@ def test_a_size_that_lies_is_found_out():
 def test_names_without_end_are_refused():
     paths = [f"a{number}/" + "/".join("b" * 20) + "/c.py" for number in range(13_000)]
     record = read(zip_bytes(dict.fromkeys(paths, "") | {METADATA: PKG_INFO}), WHEEL)
-    assert error_of(record) == ReadError(ErrorKind.LIMIT_EXCEEDED, "more than 250000 modules")
+    assert error_of(record).kind is ErrorKind.LIMIT_EXCEEDED
+    assert mentions(error_of(record).text, 250000)
     assert record.modules is None
     long_names = tar_bytes({f"{number}/{'x' * 1000}": "" for number in range(20)})
     assert error_of(read(long_names, SDIST, max_directory_bytes=10_000)).kind is ErrorKind.LIMIT_EXCEEDED

@@ -21,6 +21,7 @@ from pypi_assets.distributions.unpacked_tree import (
 from pypi_assets_tests.distributions.pip_trees import unpacked_by_pip
 from pypi_assets_tests.distributions.raw_archives import Entry, raw_zip
 from pypi_assets_tests.examples import examples
+from pypi_assets_tests.naming import naming
 
 FILE, FOLDER = MemberKind.FILE, MemberKind.FOLDER
 SYMBOLIC, HARD = MemberKind.SYMBOLIC_LINK, MemberKind.HARD_LINK
@@ -104,7 +105,7 @@ def test_the_leading_folder_is_that_of_all():
 
 def test_many_names_have_a_limit():
     members = [Member("a/" * 2000, FOLDER)] * 1600
-    with pytest.raises(LimitExceededError, match="parts"):
+    with pytest.raises(LimitExceededError, match=naming(3000000)):
         unpacked_tar(members, Doubts())
     assert unpacked_tar(members[:100], Doubts()).files == {}
 
@@ -112,6 +113,6 @@ def test_many_names_have_a_limit():
 def test_many_folders_have_a_limit():
     deep = "/x" * 350
     members = [Member(f"./{number}{deep}", FOLDER) for number in range(300)]
-    with pytest.raises(LimitExceededError, match="folders"):
+    with pytest.raises(LimitExceededError, match=naming(100000)):
         unpacked_tar(members, Doubts())
     assert unpacked_tar(members[:100], Doubts()).files == {}

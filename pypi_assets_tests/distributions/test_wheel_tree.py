@@ -62,7 +62,7 @@ def test_each_path_that_is_a_file_and_a_folder_is_named(paths):
 
 def test_deep_folders_take_no_memory_without_end():
     paths = [f"a{number}/" + "b/" * 1500 + "c.py" for number in range(1000)]
-    with pytest.raises(LimitExceededError, match="folders are too long"):
+    with pytest.raises(LimitExceededError):
         list(problems_of(paths))
 
 

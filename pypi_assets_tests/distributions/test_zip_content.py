@@ -63,19 +63,19 @@ def test_the_size_in_the_directory_cuts_and_does_not_fill(method, data):
 
 
 @pytest.mark.parametrize(
-    ("changes", "text"),
+    "changes",
     [
-        ({"crc": 1}, "wrong CRC"),
-        ({"size": 5}, "wrong CRC"),
-        ({"raw_name": b"other"}, "another name"),
-        ({"compressed": 100_000}, "overlaps the next member"),
-        ({"method": BZIP2}, "broken data"),
-        ({"method": LZMA}, "more or less than 5120 bytes|broken data"),
-        ({"method": DEFLATED}, "broken data"),
+        {"crc": 1},
+        {"size": 5},
+        {"raw_name": b"other"},
+        {"compressed": 100_000},
+        {"method": BZIP2},
+        {"method": LZMA},
+        {"method": DEFLATED},
     ],
 )
-def test_what_zipfile_refuses(changes, text):
-    with pytest.raises(BadZipError, match=text):
+def test_what_zipfile_refuses(changes):
+    with pytest.raises(BadZipError):
         read(raw_archives.Entry(b"name", CONTENT), **changes)
 
 
@@ -84,7 +84,7 @@ def test_what_zipfile_refuses(changes, text):
 )
 def test_data_that_are_broken_behind_the_size_are_refused(method, data):
     for size in (0, 10):
-        with pytest.raises(BadZipError, match="broken data"):
+        with pytest.raises(BadZipError):
             read(raw_archives.Entry(b"name", CONTENT, method, data), size=size, crc=zlib.crc32(CONTENT[:size]))
 
 
@@ -92,7 +92,7 @@ def test_a_local_name_that_runs_into_the_next_member_is_refused():
     local = bytearray(raw_archives.local_header(raw_archives.Entry(b"name", b"")))
     local[26] = 99
     entry = Entry("name", b"name", 0x800, STORED, 0, 0, 0, 0, len(local))
-    with pytest.raises(BadZipError, match="overlaps"):
+    with pytest.raises(BadZipError):
         inflate(entry, bytes(local), Budget(Limits()), [])
 
 
@@ -100,7 +100,7 @@ def test_a_name_is_compared_as_zipfile_decodes_it():
     written = raw_archives.Entry("é".encode(), CONTENT, flags=0x800)
     assert read(written)[0] == CONTENT
     assert read(written, raw_name=b"\x82", flags=0)[0] == CONTENT
-    with pytest.raises(BadZipError, match="another name"):
+    with pytest.raises(BadZipError):
         read(written, flags=0)
 
 

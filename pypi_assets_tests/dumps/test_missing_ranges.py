@@ -11,6 +11,7 @@ from pypi_assets.dumps.cover import cover
 from pypi_assets.dumps.dump_writer import missing_ranges, write_missing_ranges, write_range
 from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.storage.store import Storage, open_storage
+from pypi_assets_tests.naming import naming
 from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
 
 
@@ -29,7 +30,7 @@ def storage(tmp_path: Path) -> Storage:
 
 def test_ranges_follow_a_full_dump(small: SmallCatalog) -> None:
     small.complete(10)
-    with pytest.raises(DumpError, match="run `pypi-assets dump full` first"):
+    with pytest.raises(DumpError, match=naming("pypi-assets dump full")):
         missing_ranges(small.catalog)
 
 

@@ -20,6 +20,7 @@ from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.dumps.unused_dumps import Reason
 from pypi_assets.storage.store import open_storage
 from pypi_assets.upkeep.deletion import clean_versions_and_dumps
+from pypi_assets_tests.naming import naming
 from pypi_assets_tests.small_catalog import small_catalog
 from pypi_assets_tests.upkeep.simulated_upkeep import HOUR, Upkeep, directories
 
@@ -103,9 +104,9 @@ def test_a_storage_of_another_catalog_is_left_alone(upkeep: Upkeep, tmp_path: Pa
     upkeep.wait(1000)
     (tmp_path / "other").mkdir()
     other = small_catalog(tmp_path / "other")
-    with pytest.raises(CatalogError, match="knows none of the 1 dumps there"):
+    with pytest.raises(CatalogError, match=naming(1)):
         list(clean_versions_and_dumps(other.catalog, upkeep.storage, grace_s=0, versions_kept=1))
     other.catalog.close()
     elsewhere = open_storage((tmp_path / "elsewhere").as_uri())
-    with pytest.raises(CatalogError, match="dump 0-3, which is in use, is not there"):
+    with pytest.raises(CatalogError, match=naming("0-3")):
         list(clean_versions_and_dumps(upkeep.catalog, elsewhere, grace_s=0, versions_kept=1))

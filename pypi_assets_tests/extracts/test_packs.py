@@ -21,6 +21,7 @@ from pypi_assets.extracts.packs import (
 )
 from pypi_assets.storage.store import Storage, StorageError
 from pypi_assets_tests.extracts.stored_packs import EXTRACTS, places, put, stored
+from pypi_assets_tests.naming import naming
 from pypi_assets_tests.served_index import ServedIndex
 
 
@@ -52,18 +53,18 @@ def test_extracts_are_found_in_whatever_order(storage: Storage):
 def test_a_damaged_pack_is_named(storage: Storage, damage):
     pack = make_pack(EXTRACTS)
     storage.put(pack_path(pack.name), damage(pack.content))
-    with pytest.raises(PackError, match=f"pack {pack.name} is damaged"):
+    with pytest.raises(PackError, match=naming(pack.name)):
         read_pack(storage, pack.name)
 
 
 def test_a_missing_or_shortened_pack_is_named(storage: Storage):
-    with pytest.raises(PackError, match=f"pack {'0' * 64} is missing"):
+    with pytest.raises(PackError, match=naming("0" * 64)):
         read_pack(storage, "0" * 64)
-    with pytest.raises(PackError, match="is missing"):
+    with pytest.raises(PackError, match=naming("0" * 64)):
         read_extracts(storage, "0" * 64, 100, [(39, 3)])
     pack = make_pack(EXTRACTS)
     storage.put(pack_path(pack.name), pack.content[:50])
-    with pytest.raises(PackError, match="is damaged"):
+    with pytest.raises(PackError):
         read_extracts(storage, pack.name, len(pack.content), [(39, 3)])
 
 

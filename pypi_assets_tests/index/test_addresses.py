@@ -15,6 +15,7 @@ from pypi_assets.index.errors import RefusedError
 from pypi_assets.index.file_origins import FileOrigin
 from pypi_assets_tests.index.clients import unhurried_client
 from pypi_assets_tests.index.loopback import Answer, answering
+from pypi_assets_tests.naming import naming
 
 PUBLIC_INDEX = {"index_url": "http://index.invalid/simple/", "changelog_url": "http://index.invalid/pypi"}
 NOT_PUBLIC = [
@@ -91,7 +92,7 @@ def test_an_index_elsewhere_cannot_name_a_host_in_here(host: str) -> None:
         answering(Answer(200, b"secret")) as loopback,
         unhurried_client("", allowed_file_hosts=[host], **PUBLIC_INDEX) as client,
     ):
-        with pytest.raises(RefusedError, match=r"is at 127\.0\.0\.1, which is no public address"):
+        with pytest.raises(RefusedError, match=naming("127.0.0.1")):
             fetch(client, f"http://{host}:{loopback.port}/f")
         assert loopback.connections == 0
 
@@ -101,7 +102,7 @@ def test_a_redirect_cannot_lead_in_here() -> None:
         away = Answer(302, headers={"Location": f"{inside.other_url}/f"})
         hosts = PUBLIC_INDEX | {"allowed_file_hosts": ["localhost"]}
         with answering(away) as door, unhurried_client("", **(hosts | {"changelog_url": f"{door.url}/pypi"})) as client:
-            with pytest.raises(RefusedError, match="localhost is at"):
+            with pytest.raises(RefusedError, match=naming("localhost")):
                 fetch(client, f"{door.url}/f")
             assert (len(door.received), inside.connections) == (1, 0)
 
@@ -112,7 +113,7 @@ def test_a_name_that_changes_its_address_is_caught_before_anything_is_sent(monke
         unhurried_client("", allowed_file_hosts=["files.example.org"], **PUBLIC_INDEX) as client,
     ):
         resolved = resolving(monkeypatch, "1.1.1.1", "127.0.0.1")
-        with pytest.raises(RefusedError, match=r"files\.example\.org is at 127\.0\.0\.1"):
+        with pytest.raises(RefusedError, match=naming("files.example.org", "127.0.0.1")):
             fetch(client, f"http://files.example.org:{loopback.port}/f")
         assert len(resolved) == 2
         assert loopback.received == []
@@ -147,7 +148,7 @@ def test_a_host_that_pages_chose_must_be_public(monkeypatch: pytest.MonkeyPatch,
         with subtests.test(address=address):
             resolving(monkeypatch, address)
             with pytest.raises(
-                ForbiddenAddressError, match=r"not trusted because pages name it; .* PYPI_ASSETS_ALLOWED_FILE"
+                ForbiddenAddressError, match=naming(address.partition("%")[0], "PYPI_ASSETS_ALLOWED_FILE_HOSTS")
             ):
                 REMOTE.check_choice("files.example.org")
             if is_loopback(address):
@@ -188,7 +189,7 @@ def test_a_chosen_host_that_moves_in_here_is_caught_before_anything_is_sent(monk
         agreed = client.agreed_file_origin(["https://files.example.org/a.whl"])
         assert agreed == FileOrigin("https://files.example.org")
         client.trust_file_origin(f"http://files.example.org:{loopback.port}")
-        with pytest.raises(RefusedError, match=r"files\.example\.org is at 127\.0\.0\.1"):
+        with pytest.raises(RefusedError, match=naming("files.example.org", "127.0.0.1")):
             fetch(client, f"http://files.example.org:{loopback.port}/f")
         assert loopback.received == []
 
@@ -198,9 +199,9 @@ def test_a_redirect_of_a_chosen_host_leads_to_no_third_one() -> None:
         away = Answer(302, headers={"Location": f"{third.url.replace('127.0.0.1', 'dev.localhost')}/f"})
         with answering(away) as files, unhurried_client("http://127.0.0.1:9") as client:
             client.trust_file_origin(files.other_url)
-            with pytest.raises(RefusedError, match=r"dev\.localhost is neither the index's own nor localhost:"):
+            with pytest.raises(RefusedError, match=naming("dev.localhost")):
                 fetch(client, f"{files.other_url}/f")
             assert (len(files.received), third.connections) == (1, 0)
-            with pytest.raises(RefusedError, match="is neither the index's own nor"):
+            with pytest.raises(RefusedError, match=naming("localhost")):
                 fetch(client, f"{third.other_url}/f")  # the same name, at another port
             assert third.connections == 0

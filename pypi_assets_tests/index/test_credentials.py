@@ -18,6 +18,7 @@ from pypi_assets.index.client import IndexClient
 from pypi_assets.index.errors import RefusedError
 from pypi_assets_tests.index.clients import PAGE, unhurried_client
 from pypi_assets_tests.index.loopback import Answer, Loopback, Request, answering, serving
+from pypi_assets_tests.naming import mentions, naming
 
 
 class Keyring(KeyringBackend):
@@ -149,7 +150,7 @@ def test_no_credentials_are_sent_to_hosts_of_files(tmp_path: Path) -> None:
     with guarded() as other, guarded(basic("me", "hush!")) as loopback:
         with unhurried_client(loopback.url, allowed_file_hosts=["localhost"]) as client:
             for url in (f"{other.url}/f", f"{other.other_url}/f", f"{loopback.other_url}/f"):
-                with pytest.raises(RefusedError, match="HTTP 401: it demands credentials"):
+                with pytest.raises(RefusedError, match=naming(401)):
                     client.fetch_file(url, io.BytesIO(), sha256=None, size=None, max_bytes=100)
         assert sent(other) + sent(loopback) == [None, None, None]
     assert ring.queried == []
@@ -181,10 +182,10 @@ def use_locked(_: pytest.MonkeyPatch, loopback: Loopback) -> None:
 @pytest.mark.parametrize(
     ("use", "text"),
     [
-        (use_no_keyring, "HTTP 401: it demands credentials"),
-        (use_no_package, "HTTP 401: it demands credentials"),
-        (use_wrong_login, "HTTP 401: it does not accept the credentials that are known"),
-        (use_locked, "HTTP 401, and the keyring cannot be read: RuntimeError"),
+        (use_no_keyring, "netrc"),
+        (use_no_package, "netrc"),
+        (use_wrong_login, "credentials"),
+        (use_locked, "RuntimeError"),
     ],
 )
 def test_a_refused_login_is_reported_with_what_to_do(
@@ -192,13 +193,13 @@ def test_a_refused_login_is_reported_with_what_to_do(
 ) -> None:
     with guarded() as loopback, unhurried_client(loopback.url) as client:
         use(monkeypatch, loopback)
-        assert text in refusal_of(client)
+        assert mentions(refusal_of(client), 401, text)
         assert len(loopback.received) <= 2
 
 
 def test_a_login_of_the_url_that_is_not_accepted_is_not_shown() -> None:
     with guarded() as loopback, unhurried_client(loopback.url, **with_user(loopback, "me:hush%21")) as client:
-        assert "does not accept the credentials" in refusal_of(client)
+        assert mentions(refusal_of(client), 401)
         assert sent(loopback) == [basic("me", "hush!")]
 
 
@@ -206,4 +207,4 @@ def test_a_netrc_that_is_not_understood_is_named_and_not_quoted(tmp_path: Path) 
     (tmp_path / ".netrc").write_text("machine 127.0.0.1 login me\n hush! 1\n")
     with guarded() as loopback, unhurried_client(loopback.url) as client:
         text = refusal_of(client)
-    assert ".netrc, line 2 is not understood" in text
+    assert mentions(text, ".netrc", "line 2")

@@ -22,6 +22,7 @@ from pypi_assets.index.transport import Timeouts
 from pypi_assets_tests.index.clients import JSON, PAGE, unhurried_client
 from pypi_assets_tests.index.hostile_servers import GOOD, HOLDS, LONG, PAUSE_S, Hold, Holding, holding
 from pypi_assets_tests.index.loopback import Answer, answering
+from pypi_assets_tests.naming import mentions, naming
 
 TIMEOUT_S = 0.5
 LATE_S = 2 * TIMEOUT_S
@@ -137,7 +138,7 @@ def trickle(bytes_per_s: int) -> Hold:
 def test_a_body_below_the_least_rate_ends_with_it() -> None:
     with holding(trickle(512)) as server, impatient(server.url) as client:
         error, seconds = quickest(partial(failure, partial(client.project_page, "demo")), 1.5 * LATE_S)
-    assert "slower than 1024 bytes a second" in str(error)
+    assert mentions(str(error), 1024)
     assert seconds < 1.5 * LATE_S  # half the rate earns as much time again
 
 
@@ -242,7 +243,7 @@ def test_a_kept_connection_serves_again_after_a_slow_answer() -> None:
 
 def test_an_interim_answer_is_tried_again_on_another_connection() -> None:
     with answering(Answer(103, headers={"Content-Length": ""}), PAGE) as loopback, impatient(loopback.url) as client:
-        with pytest.raises(TransientError, match="HTTP 103"):
+        with pytest.raises(TransientError, match=naming(103)):
             client.project_page("demo")
         assert isinstance(client.project_page("demo"), ProjectPage)
         assert loopback.connections == 2
@@ -252,7 +253,7 @@ def test_an_encoding_that_was_not_requested_is_refused() -> None:
     with (
         answering(Answer(200, PAGE.body, JSON | {"Content-Encoding": "br"})) as loopback,
         impatient(loopback.url) as client,
-        pytest.raises(RefusedError, match="encoding 'br', which was not requested"),
+        pytest.raises(RefusedError, match=naming("br")),
     ):
         client.project_page("demo")
 

@@ -8,6 +8,7 @@ from pypi_assets.index.errors import RefusedError, TransientError
 from pypi_assets.index.models import IndexFile, ProjectPage
 from pypi_assets.index.pages import read_project_page
 from pypi_assets.index.urls import redact
+from pypi_assets_tests.naming import naming
 
 URL = "https://index.example.org/simple/demo-pkg/"
 SHA256 = "ab" * 32
@@ -65,7 +66,7 @@ def test_the_texts_of_releases_are_read_and_a_normalized_name_is_none_to_display
 
 @pytest.mark.parametrize("versions", ["1.0", {"1.0": 1}, [1.0]])
 def test_versions_that_are_no_texts_refuse_the_page(versions: object) -> None:
-    with pytest.raises(RefusedError, match="versions is not a list of texts"):
+    with pytest.raises(RefusedError, match=naming("versions")):
         read(page(versions=versions))
 
 
@@ -115,7 +116,7 @@ def test_an_entry_without_a_plain_filename_is_left_out_and_costs_no_other(filena
     assert [file.filename for file in found.files] == ["fine-1.0.zip"]
     [broken] = found.broken
     assert broken.problem
-    with pytest.raises(RefusedError, match="no entry of a file is usable"):  # else the page would count as empty
+    with pytest.raises(RefusedError, match=naming(URL)):  # else the page would count as empty
         read(page(entry(filename=filename)))
 
 
@@ -153,30 +154,27 @@ def test_a_file_whose_entry_is_broken_is_shown_without_an_address(subtests: pyte
 def test_of_a_file_that_is_listed_twice_the_first_entry_counts() -> None:
     found = read(page(entry(size=1), entry(size=2)))
     assert [file.size for file in found.files] == [1]
-    assert [one.problem for one in found.broken] == ["it is listed twice"]
+    assert len(found.broken) == 1
 
 
 def test_pages_that_break_the_protocol_are_refused(subtests: pytest.Subtests) -> None:
     cases = [
-        ([], "the page is not an object"),
-        (page(meta=...), "meta is not an object"),
-        (page(meta={"api-version": "2.0", "_last-serial": 5}), "api-version is '2.0'"),
-        (page(meta={"_last-serial": 5}), "api-version is None"),
-        (page(meta={"api-version": "1.0", "_last-serial": "5"}), "_last-serial is not a number"),
-        (page(meta={"api-version": "1.0"}), "neither meta._last-serial nor the header X-PyPI-Last-Serial"),
-        (page(name="other"), "page of other"),
-        (page(name=...), "name is missing"),
-        (page(files=...), "files is not a list"),
-        (page("demo"), "no entry of a file is usable: it is not an object"),
-        (page(entry(), *["demo"] * 11), "11 of 12 entries are broken"),
-        (page(**{"project-status": {"status": 7}}), "project-status is not text"),
+        ([], []),
+        (page(meta=...), ["meta"]),
+        (page(meta={"api-version": "2.0", "_last-serial": 5}), ["api-version", "2.0"]),
+        (page(meta={"_last-serial": 5}), ["api-version"]),
+        (page(meta={"api-version": "1.0", "_last-serial": "5"}), ["_last-serial"]),
+        (page(meta={"api-version": "1.0"}), ["meta._last-serial", "X-PyPI-Last-Serial"]),
+        (page(name="other"), ["other"]),
+        (page(name=...), ["name"]),
+        (page(files=...), ["files"]),
+        (page("demo"), []),
+        (page(entry(), *["demo"] * 11), [11, 12]),
+        (page(**{"project-status": {"status": 7}}), ["project-status"]),
     ]
-    for document, wrong in cases:
-        with subtests.test(document=document):
-            with pytest.raises(RefusedError) as caught:
-                read(document)
-            assert wrong in str(caught.value)
-            assert URL in str(caught.value)
+    for document, values in cases:
+        with subtests.test(document=document), pytest.raises(RefusedError, match=naming(URL, *values)):
+            read(document)
 
 
 def test_a_serial_in_the_header_will_do() -> None:

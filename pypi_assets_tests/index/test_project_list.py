@@ -6,6 +6,7 @@ import pytest
 from pypi_assets.index.errors import RefusedError, TransientError
 from pypi_assets.index.models import BrokenEntry, ListedProject
 from pypi_assets.index.project_list import read_listed_projects, read_listing_serial
+from pypi_assets_tests.naming import naming
 
 URL = "https://index.example.org/simple/"
 META = {"api-version": "1.4", "_last-serial": 7}
@@ -41,7 +42,7 @@ def test_an_empty_index_lists_nothing() -> None:
     ids=lambda listing: listing.getvalue().decode()[:60],
 )
 def test_what_is_no_list_of_projects_is_refused_instead_of_empty(listing: io.BytesIO) -> None:
-    with pytest.raises(RefusedError, match="the list of projects breaks the protocol"):
+    with pytest.raises(RefusedError, match=naming(URL)):
         list(read_listed_projects(listing, URL))
 
 

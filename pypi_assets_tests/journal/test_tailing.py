@@ -1,6 +1,5 @@
 """Reading on: where to begin, batches that are bounded, and no record lost or out of order from any cursor."""
 
-import re
 from itertools import pairwise
 
 import orjson
@@ -14,6 +13,7 @@ from pypi_assets.journal.segment_files import Head, write_head
 from pypi_assets.journal.tailing import Scan, SinceError, Tail, beginning, cursor_since
 from pypi_assets.storage.store import Storage
 from pypi_assets_tests.journal.written import simple_record, write_streams
+from pypi_assets_tests.naming import naming
 from pypi_assets_tests.service.published import Published
 
 EVERY = RecordFilter()
@@ -134,10 +134,10 @@ def test_the_end_is_after_all_that_is_published(storage: Storage):
 
 
 def test_where_there_is_no_journal_that_is_an_error_with_the_command(storage: Storage):
-    with pytest.raises(NoJournalError, match=re.escape("pypi-assets journal write")):
+    with pytest.raises(NoJournalError, match=naming("pypi-assets journal write")):
         Tail(Journal(storage)).batch(Cursor(0, 0, 0), EVERY, 1)
     journal = write_streams(storage, {}, 20, start=10)
-    with pytest.raises(NoJournalError, match="begins after serial 10, not at 9"):
+    with pytest.raises(NoJournalError, match=naming(10, 9)):
         Scan(journal, Cursor.after_serial(9), EVERY)
     assert beginning(journal) == Cursor.after_serial(10)
 
@@ -150,7 +150,7 @@ def test_who_wants_a_stream_that_begins_later_begins_where_it_does(storage: Stor
     assert beginning(journal) == beginning(journal, RecordFilter.parse(kinds=["file added"])) == Cursor.after_serial(0)
     assert beginning(journal, announced) == Cursor.after_serial(10)
     assert read_all(Tail(journal), beginning(journal, announced), announced, 10) == []
-    with pytest.raises(NoJournalError, match="begins after serial 10, not at 9"):  # a place of its own is not moved
+    with pytest.raises(NoJournalError, match=naming(10, 9)):  # a place of its own is not moved
         Scan(journal, Cursor.after_serial(9), announced)
 
 
@@ -168,19 +168,19 @@ def test_where_to_begin_is_named_in_several_ways(journaled: Published):
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("text", "values"),
     [
-        ("2026-03-03", "there is no catalog that knows its serial"),
-        ("2026-02-30", "2026-02-30 is no time; it accepts a cursor of an answer, a serial (1350)"),
-        ("yesterday", "'yesterday' is not where a reader can begin; give a cursor of an answer"),
-        ("", "'' is not where a reader can begin"),
+        ("2026-03-03", ["2026-03-03"]),
+        ("2026-02-30", ["2026-02-30", 1350]),
+        ("yesterday", ["yesterday", 1350]),
+        ("", ["''", 1350]),
     ],
 )
-def test_what_names_no_place_is_an_error_that_names_what_does(storage: Storage, text: str, message: str):
-    with pytest.raises(SinceError, match=re.escape(message)):
+def test_what_names_no_place_is_an_error_that_names_what_does(storage: Storage, text: str, values: list[object]):
+    with pytest.raises(SinceError, match=naming(*values)):
         cursor_since(text, three_streams(storage), None)
 
 
 def test_the_future_is_no_place_to_begin(journaled: Published):
-    with pytest.raises(SinceError, match="in the future"):
+    with pytest.raises(SinceError, match=naming("2999-01-01")):
         cursor_since("2999-01-01", Journal(journaled.storage), journaled.catalog)

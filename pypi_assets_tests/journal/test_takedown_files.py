@@ -17,6 +17,7 @@ from pypi_assets.journal.takedown_files import (
     write_takedown,
 )
 from pypi_assets.storage.store import Storage, open_storage
+from pypi_assets_tests.naming import naming
 
 
 def segment(number: int, name: str) -> ReplacedSegment:
@@ -51,7 +52,7 @@ def test_a_changed_or_missing_file_is_found(number: int) -> None:
             storage.delete(path)
         else:
             storage.put(path, changed)
-        with pytest.raises(JournalDamagedError, match=r"takedown"):
+        with pytest.raises(JournalDamagedError, match=naming(path)):
             replaced_segments(storage, head)
 
 
@@ -74,7 +75,7 @@ def test_what_leads_elsewhere_is_none() -> None:
 def test_a_field_of_another_type_is_refused(old: bytes, new: bytes) -> None:
     storage, _ = written()
     content = storage.get(takedown_path("index", 1, 2)).replace(old, new)
-    with pytest.raises(JournalDamagedError, match="here is not a takedown"):
+    with pytest.raises(JournalDamagedError):
         decode_takedown(content, "here")
 
 

@@ -24,6 +24,7 @@ from pypi_assets.journal.verification import Fault, verify_stream
 from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets_tests.examples import examples
 from pypi_assets_tests.journal.written import simple_record, write_streams
+from pypi_assets_tests.naming import mentions
 
 
 def written(storage: Storage) -> Journal:
@@ -60,19 +61,21 @@ def test_a_sound_stream_has_no_fault(storage: Storage) -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "problem"),
+    ("old", "new", "values"),
     [
-        (b'"ordinal":1', b'"ordinal":2', "its ordinal is 2, not 1"),
-        (b'"serial":14', b'"serial":13', "its ordinal is 0, not 2"),
-        (b'{"serial":14', b'{"serial":12', "its serial 12 comes after 13"),
-        (b'{"serial":14', b'{"serial":21', "its serial 21 is not in 10-20"),
-        (b'"stream":"index"', b'"stream":"observed"', "it is of the stream observed"),
-        (b'"of_serial":14', b'"of_serial":99', "it happened at serial 99"),
-        (b'{"serial":14', b'["serial":14', "it is no record"),
-        (b'{"serial":14', b'{"serial":' + b"1" * 5_000, "it is no record"),
+        (b'"ordinal":1', b'"ordinal":2', [2, 1]),
+        (b'"serial":14', b'"serial":13', [0, 2]),
+        (b'{"serial":14', b'{"serial":12', [12, 13]),
+        (b'{"serial":14', b'{"serial":21', [21, "10-20"]),
+        (b'"stream":"index"', b'"stream":"observed"', ["observed"]),
+        (b'"of_serial":14', b'"of_serial":99', [99]),
+        (b'{"serial":14', b'["serial":14', []),
+        (b'{"serial":14', b'{"serial":' + b"1" * 5_000, []),
     ],
 )
-def test_a_record_that_is_not_in_its_place_is_named(storage: Storage, old: bytes, new: bytes, problem: str) -> None:
+def test_a_record_that_is_not_in_its_place_is_named(
+    storage: Storage, old: bytes, new: bytes, values: list[object]
+) -> None:
     def change(content: bytes) -> bytes:
         place = content.index(old, content.index(b'{"serial":14') if b"14" not in old else 0)
         changed.append(content.rindex(b"\n", 0, place + 1) + 1 if b"\n" in content[:place] else 0)
@@ -80,7 +83,7 @@ def test_a_record_that_is_not_in_its_place_is_named(storage: Storage, old: bytes
 
     changed: list[int] = []
     fault = rewritten(storage, change)
-    assert problem in fault.problem
+    assert mentions(fault.problem, *values)
     assert fault.record in {7, 8}
     assert fault.offset == changed[0]
 
@@ -147,7 +150,6 @@ def test_a_manifest_that_another_chain_has_is_found(storage: Storage) -> None:
     found = verify_stream(storage, Stream.INDEX)
     assert found.fault is not None
     assert found.fault.file == manifest_path("index", 1, 2)
-    assert "the manifest before it has the hash" in found.fault.problem
 
 
 def test_a_head_that_does_not_fit_its_chain_is_found(storage: Storage) -> None:
@@ -162,7 +164,7 @@ def test_a_head_that_does_not_fit_its_chain_is_found(storage: Storage) -> None:
     write_head(storage, Head("index", 1, 5, 30, 3, head.digest))
     found = verify_stream(storage, Stream.INDEX)
     assert found.fault is not None
-    assert "repeats some" in found.fault.problem
+    assert found.fault.file == head_path("index")
     storage.delete(head_path("index"))
     found = verify_stream(storage, Stream.INDEX)
     assert found.head is None
@@ -173,7 +175,9 @@ def test_missing_files_are_named(storage: Storage) -> None:
     written(storage)
     segment = manifest(storage)
     storage.delete(segment_path(segment))
-    assert "there is no such file" in str(verify_stream(storage, Stream.INDEX).fault)
+    found = verify_stream(storage, Stream.INDEX)
+    assert found.fault is not None
+    assert found.fault.file == segment_path(segment)
     storage.delete(manifest_path("index", 1, 2))
     found = verify_stream(storage, Stream.INDEX)
     assert found.fault is not None

@@ -15,6 +15,7 @@ from pypi_assets.index.connections import Network
 from pypi_assets.journal.filters import RecordFilter
 from pypi_assets.journal.webhooks import Failure, Sender, Webhook, parse_webhooks, signature
 from pypi_assets_tests.journal.hook_receiver import SECRET, receiving
+from pypi_assets_tests.naming import mentions, naming
 
 URL = "https://hooks.example.org/one"
 
@@ -41,37 +42,37 @@ def test_a_webhook_has_a_url_a_secret_and_perhaps_a_filter_and_a_name(tmp_path: 
 
 def test_a_mistake_is_named_without_a_secret(subtests: pytest.Subtests):
     cases = [
-        ("{", "it is not JSON"),
-        ("[" * 100_000, "it is not JSON"),
-        ('[{"url": "https://a.example/", "secret": %s}]' % ("9" * 5_000), "it is not JSON"),
-        ('[{"url": "https://a.example/", "secret": "\\ud800 0123456789abcdef"}]', "it is not JSON"),
-        ('[{"url": "https://a.example/", "secret_file": "a\\u0000"}]', "number 1: cannot read a"),
-        ('{"url": "https://a.example/"}', "it is not a list of objects"),
-        ('[{"secret": "0123456789abcdef"}]', "number 1 has no url of http or https"),
-        ('[{"url": "ftp://a.example/", "secret": "0123456789abcdef"}]', "number 1 has no url of http or https"),
-        ('[{"url": "https://me:pw@a.example/", "secret": "0123456789abcdef"}]', "number 1 has no url of http or https"),
-        ('[{"url": "https://a.example/"}]', "number 1 has not one of secret and secret_file"),
-        ('[{"url": "https://a.example/", "secret": "short pw"}]', "a secret of fewer than 16 characters"),
-        ('[{"url": "https://a.example/", "secret_file": "no/such/file"}]', "cannot read no/such/file"),
-        ('[{"url": "https://a.example/", "secret": "0123456789abcdef", "kind": "x"}]', "number 1 has a field 'kind'"),
+        ("{", ["JSON"]),
+        ("[" * 100_000, ["JSON"]),
+        ('[{"url": "https://a.example/", "secret": %s}]' % ("9" * 5_000), ["JSON"]),
+        ('[{"url": "https://a.example/", "secret": "\\ud800 0123456789abcdef"}]', ["JSON"]),
+        ('[{"url": "https://a.example/", "secret_file": "a\\u0000"}]', ["number 1"]),
+        ('{"url": "https://a.example/"}', ["PYPI_ASSETS_WEBHOOKS"]),
+        ('[{"secret": "0123456789abcdef"}]', ["number 1", "url"]),
+        ('[{"url": "ftp://a.example/", "secret": "0123456789abcdef"}]', ["number 1", "url"]),
+        ('[{"url": "https://me:pw@a.example/", "secret": "0123456789abcdef"}]', ["number 1", "url"]),
+        ('[{"url": "https://a.example/"}]', ["number 1", "secret", "secret_file"]),
+        ('[{"url": "https://a.example/", "secret": "short pw"}]', ["number 1", 16]),
+        ('[{"url": "https://a.example/", "secret_file": "no/such/file"}]', ["number 1", "no/such/file"]),
+        ('[{"url": "https://a.example/", "secret": "0123456789abcdef", "kind": "x"}]', ["number 1", "kind"]),
         (
             '[{"url": "https://a.example/", "secret": "0123456789abcdef", "filter": {"kind": "x"}}]',
-            "number 1 has a wrong filter: kind: there are no records of the kind 'x'; it accepts add file",
+            ["number 1", "kind", "'x'", "add file"],
         ),
         ('[{"url": "https://a.example/", "secret": "0123456789abcdef", "filter": []}]', None),
-        ('[{"url": "https://a.example/", "secret": "0123456789abcdef", "filter": [1]}]', "a filter that is no object"),
-        ('[{"url": "https://a.example/", "secret": "0123456789abcdef", "name": ""}]', "has a name that is not"),
+        ('[{"url": "https://a.example/", "secret": "0123456789abcdef", "filter": [1]}]', ["number 1", "filter"]),
+        ('[{"url": "https://a.example/", "secret": "0123456789abcdef", "name": ""}]', ["number 1", "name"]),
         (
             json.dumps([{"url": "https://a.example/", "secret": "0123456789abcdef", "name": "a"}] * 2),
-            "two webhooks have the name 'a'",
+            ["'a'"],
         ),
     ]
-    for text, message in cases:
+    for text, values in cases:
         with subtests.test(text=text):
-            if message is None:
+            if values is None:
                 assert parse_webhooks(text)[0].wanted == RecordFilter()
                 continue
-            with pytest.raises(SettingsError, match=re.escape(message)) as caught:
+            with pytest.raises(SettingsError, match=naming(*values)) as caught:
                 parse_webhooks(text)
             assert str(caught.value).startswith("PYPI_ASSETS_WEBHOOKS: ")
             assert "0123456789abcdef" not in str(caught.value)
@@ -129,9 +130,8 @@ def test_all_else_is_a_failure(status: int, retry_after: str | None, failure: Fa
 def test_nothing_is_posted_into_a_private_network_unless_it_is_allowed(host: str):
     failure = posted(f"http://{host}:9/", allows_private=False)
     assert failure is not None
-    assert "is no public address" in failure.text or "no answer" in failure.text
     if host in {"127.0.0.1", "10.0.0.1", "169.254.169.254"}:
-        assert "PYPI_ASSETS_WEBHOOKS_PRIVATE=1 allows such addresses" in failure.text
+        assert mentions(failure.text, host, "PYPI_ASSETS_WEBHOOKS_PRIVATE=1")
 
 
 def test_a_receiver_that_answers_nothing_or_drips_costs_the_timeout_alone():
@@ -153,12 +153,10 @@ def test_a_receiver_that_answers_nothing_or_drips_costs_the_timeout_alone():
         thread.start()
         failure = posted(url, timeout_s=0.3)
         assert failure is not None
-        assert failure.text.startswith("no answer: ")
         thread.join()
         assert is_left.is_set()
     gone = posted(url, timeout_s=0.3)
     assert gone is not None
-    assert gone.text.startswith("no answer: ")
 
 
 def test_what_follows_an_interim_answer_is_none_to_the_next_letter():
@@ -187,5 +185,4 @@ def test_what_follows_an_interim_answer_is_none_to_the_next_letter():
         second = sender.post(hook(url), b"{}", "7", time.time())
         sender.close()
         thread.join(60)
-    assert first == Failure("the receiver answers with 103")
-    assert second == Failure("the receiver answers with 500")
+    assert [mentions(failure.text, status) for failure, status in ((first, 103), (second, 500))] == [True, True]

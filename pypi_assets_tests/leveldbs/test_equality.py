@@ -49,6 +49,7 @@ from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets.upkeep.deletion import clean_versions_and_dumps
 from pypi_assets_tests.demo_catalog import add_range
 from pypi_assets_tests.examples import examples
+from pypi_assets_tests.naming import mentions
 from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
 
 HISTORIES = examples(25)
@@ -461,9 +462,9 @@ def test_a_writer_that_stalls_past_its_lease_and_wakes_up_changes_nothing(
             add_range(small, storage, 150)
             quicker.extend(update(catalog, storage))
 
-    with pytest.raises(LeaseTakenError, match="not renewed in time"):
+    with pytest.raises(LeaseTakenError):
         build_version("modules", storage=storage, catalog=catalog, progress=stall)
     assert quicker[0].published
     assert published_versions(storage, "modules")[-1] == quicker[0].version
     assert quicker[0].serial == 200
-    assert update(catalog, storage)[0].reason == f"nothing is new since version {quicker[0].version}"
+    assert mentions(update(catalog, storage)[0].reason, f"version {quicker[0].version}")

@@ -13,6 +13,7 @@ from pypi_assets.locks.lock_content import LockError
 from pypi_assets.locks.pins import RemarkKind
 from pypi_assets.locks.reading import entries_reader, read_lock
 from pypi_assets_tests.locks import samples
+from pypi_assets_tests.naming import mentions, naming
 
 NAMES = ("uv.lock", "poetry.lock", "pylock.toml", "requirements.txt")
 SAMPLES = {
@@ -56,41 +57,41 @@ def test_an_entry_that_is_there_twice_is_one_pin_and_named(tmp_path: Path) -> No
     assert read(tmp_path, "r.txt", "a==1\nA==1\n") == ["a==1"]
     [remark] = read_lock(tmp_path / "r.txt").remarks
     assert remark.kind is RemarkKind.REPEATED
-    assert remark.text.endswith("r.txt:2: A==1 is in " + f"{tmp_path}/r.txt:1 already")
+    assert mentions(remark.text, "r.txt:2", "A==1", f"{tmp_path}/r.txt:1")
 
 
 def test_what_is_no_lock_is_refused_with_its_place(tmp_path: Path, subtests: pytest.Subtests) -> None:
     cases = [
-        ("Pipfile.lock", "{}", r"Pipfile\.lock: locks are read from uv\.lock, pylock"),
-        ("pyproject.toml", "", r"pyproject\.toml: locks are read from"),
+        ("Pipfile.lock", "{}", ["Pipfile.lock", "uv.lock", "pylock.toml"]),
+        ("pyproject.toml", "", ["pyproject.toml", "uv.lock"]),
         (
             "uv.lock",
             "version = 1\n[[package]]\nname = 'x'\nsource = { registry = 'y' }",
-            r"package 1 \(x\): it has no vers",
+            ["uv.lock", "package 1", "x"],
         ),
         (
             "uv.lock",
             "version = 1\n[[package]]\nname = 'x'\nversion = '1.*'",
-            r"uv\.lock: package 1 \(x\): version: '1\.\*'",
+            ["uv.lock", "package 1", "x", "version", "1.*"],
         ),
-        ("uv.lock", "version = 1\n[[package]]\nname = 'кот'\nversion = '1'", r"'кот' is no name of a project"),
-        ("uv.lock", "version = 1\n[[package]]\nname = 3", r"package 1: name: expected a text, not 3"),
-        ("uv.lock", "a = 1\0", r"uv\.lock: "),
-        ("uv.lock", "a = " + "[" * 200, r"uv\.lock: it nests more than 100 levels"),
-        ("poetry.lock", "[metadata]\nlock-version = 2", r"metadata\.lock-version: expected a text, not 2"),
-        ("pylock.toml", "lock-version = '1.0'\ncreated-by = 'x'\npackages = 3", r"packages: expected a list of tables"),
+        ("uv.lock", "version = 1\n[[package]]\nname = 'кот'\nversion = '1'", ["uv.lock", "package 1", "кот"]),
+        ("uv.lock", "version = 1\n[[package]]\nname = 3", ["uv.lock", "package 1", "name", 3]),
+        ("uv.lock", "a = 1\0", ["uv.lock"]),
+        ("uv.lock", "a = " + "[" * 200, ["uv.lock", 100]),
+        ("poetry.lock", "[metadata]\nlock-version = 2", ["poetry.lock", "metadata.lock-version", 2]),
+        ("pylock.toml", "lock-version = '1.0'\ncreated-by = 'x'\npackages = 3", ["pylock.toml", "packages", 3]),
     ]
-    for filename, text, problem in cases:
-        with subtests.test(filename=filename, text=text), pytest.raises(LockError, match=problem):
+    for filename, text, values in cases:
+        with subtests.test(filename=filename, text=text), pytest.raises(LockError, match=naming(*values)):
             read(tmp_path, filename, text)
 
 
 def test_what_is_not_there_or_no_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(LockError, match=r"none\.txt: No such file"):
+    with pytest.raises(LockError, match=naming("none.txt")):
         read_lock(tmp_path / "none.txt")
-    with pytest.raises(LockError, match="Is a directory"):
+    with pytest.raises(LockError, match=naming(tmp_path)):
         read_lock(tmp_path)
-    with pytest.raises(LockError, match="null byte"):
+    with pytest.raises(LockError):
         read_lock(Path("a\0b"))
 
 

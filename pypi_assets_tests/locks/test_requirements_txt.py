@@ -7,6 +7,7 @@ import pytest
 from pypi_assets.locks.lock_content import LockError
 from pypi_assets.locks.requirements_txt import requirement_pins
 from pypi_assets_tests.locks import samples
+from pypi_assets_tests.naming import mentions, naming
 
 
 def test_pins_have_versions_markers_hashes_and_extras(tmp_path: Path) -> None:
@@ -26,31 +27,36 @@ def test_pins_have_versions_markers_hashes_and_extras(tmp_path: Path) -> None:
     assert found["Zope.Interface"].extras == {"test"}
     assert found["Zope.Interface"].where == f"{tmp_path}/more.txt:1"
     assert [
-        remark.text.removeprefix(f"{tmp_path}/requirements.txt:").partition(" is a URL")[0] for remark in remarks
-    ] == [
-        "10: '-e .'",
-        "11: 'forked @ git+https://example.org/forked.git'",
-    ]
+        mentions(remark.text, *values)
+        for remark, values in zip(
+            remarks,
+            [
+                (f"{tmp_path}/requirements.txt:10", "-e ."),
+                (f"{tmp_path}/requirements.txt:11", "forked @ git+https://example.org/forked.git"),
+            ],
+            strict=True,
+        )
+    ] == [True, True]
 
 
 def test_a_line_that_pins_no_version_is_refused(tmp_path: Path, subtests: pytest.Subtests) -> None:
     cases = [
-        ("a", r"r\.txt:1: 'a' pins no version: .* as in a==1\.0"),
-        ("a>=1", "pins no version"),
-        ("a==1.*", "pins no version"),
-        ("a==1,!=2", "pins no version"),
-        ("a===old", "'old' is no version"),
-        ("a==1\na==2", r"r\.txt:2: a==2 contradicts a==1 of .*r\.txt:1"),
-        ("a==1; os_name=='x'\na==2", "contradicts"),
-        ("a==1; os_name=='x'\na==2; os_name=='x'", "contradicts"),
-        ("a==1 --hash=sha256", r"r\.txt:1"),
-        ("a==1 ; os_name", "is no requirement"),
-        ("a\0==1", "is no requirement"),
+        ("a", ["r.txt:1", "a", "a==1.0"]),
+        ("a>=1", ["r.txt:1", "a>=1"]),
+        ("a==1.*", ["r.txt:1", "a==1.*"]),
+        ("a==1,!=2", ["r.txt:1", "a==1,!=2"]),
+        ("a===old", ["r.txt:1", "old"]),
+        ("a==1\na==2", ["r.txt:2", "a==2", "a==1", "r.txt:1"]),
+        ("a==1; os_name=='x'\na==2", ["r.txt:2", "a==2", "a==1", "r.txt:1"]),
+        ("a==1; os_name=='x'\na==2; os_name=='x'", ["r.txt:2", "a==2", "a==1", "r.txt:1"]),
+        ("a==1 --hash=sha256", ["r.txt:1", "sha256"]),
+        ("a==1 ; os_name", ["r.txt:1", "a==1 ; os_name"]),
+        ("a\0==1", ["r.txt:1"]),
     ]
-    for text, problem in cases:
+    for text, values in cases:
         with subtests.test(text=text):
             (tmp_path / "r.txt").write_text(text)
-            with pytest.raises(LockError, match=problem):
+            with pytest.raises(LockError, match=naming(*values)):
                 requirement_pins(tmp_path / "r.txt")
 
 

@@ -16,6 +16,7 @@ from pypi_assets.mirror.sources import open_source
 from pypi_assets.mirror.wanted import WantedFile
 from pypi_assets.storage.store import open_storage
 from pypi_assets_tests.mirror.static_files import StaticFiles, send, send_endlessly, static_files
+from pypi_assets_tests.naming import naming
 
 
 def wanted(path: str, content: bytes) -> WantedFile:
@@ -74,7 +75,7 @@ def test_a_group_is_done_once_it_is_there_and_no_thread_waits_for_that(served: S
 def test_what_is_not_the_file_is_refused_and_not_kept(answer, served: StaticFiles, tmp_path: Path) -> None:
     served.answers["x"] = answer
     one = copying(served, tmp_path)
-    with pytest.raises(WrongContentError, match="/x has"):
+    with pytest.raises(WrongContentError, match=naming("/x")):
         one.files([wanted("x", b"good")])
     assert [*one.storage.list()] == []
     assert served.requested == ["x"]  # it is not requested again
@@ -133,22 +134,22 @@ def test_a_segment_is_compared_with_the_hash_of_its_records(served: StaticFiles,
             check_segment(io.BytesIO(content), segment(), "it")
     with pytest.raises(WrongContentError):
         check_segment(io.BytesIO(zstandard.compress(LINES)), segment(records=3), "it")
-    for content, problem in (
-        (line(1) + line(2, rest=b'"kind":"ign}'), "record 2: it is no JSON"),
-        (line(1) + line(2, rest=b'"kind":' + b"[" * 5_000 + b"}"), "record 2: it is no JSON"),
-        (line(1) + line(2, rest=b'"kind":"\xff"}'), "record 2: it is no JSON"),
-        (line(1) + line(3, 1), "record 2: its ordinal is 1"),
-        (line(2) + line(1), "record 2: its serial 1 comes after 2"),
-        (line(1) + line(10), "record 2: its serial 10 is not in 0-9"),
-        (line(1) + b'{"serial":2}\n', "record 2: it is no record"),
-        (line(1) + line(int("2" * 19)), "record 2: it is no record"),
-        (line(1) + line(2).replace(b":2,", b":" + b"2" * 5_000 + b","), "record 2: it is no record"),
-        (line(1, rest=b'"kind":[' + b"[]," * 2_500_001 + b"[]]}"), "record 1: it has more than 5,000,000 values"),
+    for content, values in (
+        (line(1) + line(2, rest=b'"kind":"ign}'), ("it", "record 2")),
+        (line(1) + line(2, rest=b'"kind":' + b"[" * 5_000 + b"}"), ("it", "record 2")),
+        (line(1) + line(2, rest=b'"kind":"\xff"}'), ("it", "record 2")),
+        (line(1) + line(3, 1), ("it", "record 2", 1)),
+        (line(2) + line(1), ("it", "record 2", 1)),
+        (line(1) + line(10), ("it", "record 2", 10, "0-9")),
+        (line(1) + b'{"serial":2}\n', ("it", "record 2")),
+        (line(1) + line(int("2" * 19)), ("it", "record 2")),
+        (line(1) + line(2).replace(b":2,", b":" + b"2" * 5_000 + b","), ("it", "record 2")),
+        (line(1, rest=b'"kind":[' + b"[]," * 2_500_001 + b"[]]}"), ("it", "record 1", "5,000,000")),
     ):
-        with pytest.raises(WrongContentError, match=problem):
+        with pytest.raises(WrongContentError, match=naming(*values)):
             check_segment(io.BytesIO(zstandard.compress(content)), segment(content), "it")
     wide = zstandard.ZstdCompressor(
         compression_params=zstandard.ZstdCompressionParameters(window_log=27, compression_level=1)
     ).compressobj()
-    with pytest.raises(WrongContentError, match="no segment"):
+    with pytest.raises(WrongContentError):
         check_segment(io.BytesIO(wide.compress(LINES) + wide.flush()), segment(), "it")

@@ -19,6 +19,7 @@ from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets.upkeep.deletion import clean_versions_and_dumps
 from pypi_assets_tests.mirror.conftest import DAY_S, Mirrors, Origin, assert_whole, contents
 from pypi_assets_tests.mirror.static_files import send, static_files
+from pypi_assets_tests.naming import mentions, naming
 
 
 class KilledError(BaseException):
@@ -117,7 +118,7 @@ def test_a_source_that_lacks_what_it_names_is_described(origin: Origin, mirrors:
     path = "hashes/leveldbs/00004/CURRENT"
     origin.files.answers[path] = send(b"", status=404)
     mirror = mirrors.of(origin.files.url)
-    with pytest.raises(MirrorError, match=r"names what it does not have: .*hashes/leveldbs/00004/CURRENT"):
+    with pytest.raises(MirrorError, match=naming("hashes/leveldbs/00004/CURRENT")):
         mirror.run()
     assert mirror_status(mirror.storage).state == "failing"
     assert_whole(mirror.storage)
@@ -138,10 +139,10 @@ def test_a_source_that_is_gone_leaves_all_and_the_status_has_since_when(
         gone = mirrors.of(empty.url)
         for _ in range(3):
             mirrors.clock.now += 10
-            with pytest.raises(SourceError, match="nothing is published at"):
+            with pytest.raises(SourceError, match=naming("published.json")):
                 gone.run()
     mirrors.clock.now += 10
-    with pytest.raises(SourceError, match="does not answer"):
+    with pytest.raises(SourceError, match=naming("published.json")):
         gone.run()
     status = mirror_status(mirror.storage)
     assert (status.state, status.synced_at, status.failing_since, status.checked_at) == (
@@ -165,13 +166,13 @@ def test_a_fork_is_refused_with_stream_number_and_serial_and_what_is_held_stays(
     published = orjson.loads(changing_origin.storage.get(PUBLISHED)) | {"index_url": origin.published.index.url}
     changing_origin.files.answers[PUBLISHED] = send(orjson.dumps(published))
     other = mirrors.of(changing_origin.files.url)
-    with pytest.raises(ForkError, match=r"the stream (observed|content) of .* segment 1, after serial 0, is another"):
+    with pytest.raises(ForkError, match=naming(1, 0)):
         other.run()
     assert contents(mirror.storage) == before
     assert mirror_status(mirror.storage).state == "refused"
     published["journal"] = None
     changing_origin.files.answers[PUBLISHED] = send(orjson.dumps(published))
-    with pytest.raises(ForkError, match="is not the one that is held"):
+    with pytest.raises(ForkError, match=naming("modules/input_lists/00001")):
         other.run()
     assert contents(mirror.storage) == before
     assert mirror.run().files == 0
@@ -185,7 +186,7 @@ def test_a_source_that_was_set_back_lags(changing_origin: Origin, mirrors: Mirro
     mirror.run()
     held = mirror.storage.get(PUBLISHED)
     origin.files.answers[PUBLISHED] = send(former)
-    with pytest.raises(BehindError, match="set back"):
+    with pytest.raises(BehindError, match=naming(27, 29)):
         mirror.run()
     assert mirror.storage.get(PUBLISHED) == held
     assert mirror_status(mirror.storage).state == "failing"
@@ -223,18 +224,18 @@ def test_what_a_hostile_source_sends_is_refused_and_nothing_is_taken_over(
 
 def test_a_storage_of_a_catalog_or_of_another_index_is_refused(origin: Origin, mirrors: Mirrors) -> None:
     mirror = Mirror(open_source(origin.files.url), origin.storage, grace_s=DAY_S)
-    with pytest.raises(MirrorError, match="written by a catalog of its own"):
+    with pytest.raises(MirrorError):
         mirror.run()
     assert not origin.storage.exists("mirror.json")
     crawled = mirrors.of(origin.files.url, "crawled")
     require_owner(crawled.storage, origin.published.index.url)  # as a crawl does, before anything is published
-    with pytest.raises(MirrorError, match="written by a catalog of its own"):
+    with pytest.raises(MirrorError):
         crawled.run()
     assert [one.path for one in crawled.storage.list()] == ["index.json"]
     other = mirrors.of(origin.files.url)
     other.run()
     other.storage.put("index.json", b'{"index_url": "https://other.example/simple/"}')
-    with pytest.raises(RefusedSourceError, match=r"belongs to the index .* give a mirror of the other index a home"):
+    with pytest.raises(RefusedSourceError, match=naming("https://other.example/simple/")):
         mirrors.of(origin.files.url, verify=True).run()
     assert mirror_status(other.storage).state == "refused"
 
@@ -243,7 +244,7 @@ def test_what_a_mirror_remembers_is_begun_again_where_it_is_damaged(origin: Orig
     mirror = mirrors.of(origin.files.url)
     mirror.run()
     mirror.storage.put("mirror.json", b"{")
-    with pytest.raises(MirrorError, match="the next round writes it again"):
+    with pytest.raises(MirrorError, match=naming("mirror.json")):
         mirror_status(mirror.storage)
     assert mirror.run().files == 0
     assert mirror_status(mirror.storage).state == "following"
@@ -257,7 +258,7 @@ def test_no_space_is_an_error_before_anything_is_copied(
 
     monkeypatch.setattr("shutil.disk_usage", lambda _root: Usage)
     mirror = mirrors.of(origin.files.url)
-    with pytest.raises(MirrorError, match="bytes are to be copied, and 100 are free"):
+    with pytest.raises(MirrorError, match=naming(100)):
         mirror.run()
     assert contents(mirror.storage) == {}
 
@@ -305,8 +306,7 @@ def test_a_head_that_was_lost_comes_back_and_a_damaged_one_is_named(origin: Orig
 
     follow(mirror, 0.01, stop=stop, done=lambda _done: stop.set(), failed=failed)
     assert len(failures) == 1
-    assert f"{path} is not a head that this version reads" in failures[0]
-    assert "Delete that file" in failures[0]
+    assert mentions(failures[0], path)
     assert contents(mirror.storage) == before
 
 
@@ -324,7 +324,8 @@ def test_a_full_disk_is_named_and_no_fault_of_the_source(
     with monkeypatch.context() as patch:
         patch.setattr(Storage, "unnamed_file", lambda _storage: Path("/dev/full").open("w+b"))  # noqa: SIM115 - closed by its user
         follow(mirror, 1.0, stop=stop, done=lambda _done: None, failed=failed)
-    assert failures == [f"a file cannot be written for {mirror.storage.url}: [Errno 28] No space left on device"]
+    assert len(failures) == 1
+    assert mentions(failures[0], mirror.storage.url, "No space left on device")
     assert mirror_status(mirror.storage).error == failures[0]
     mirror.run()
     assert contents(mirror.storage) == contents(origin.storage)
@@ -356,7 +357,7 @@ def test_a_chain_of_three_with_the_middle_one_killed_and_wiped(
         assert last.run().files == 0  # the middle one has still its former state
         for stored in list(middle.storage.list()):
             middle.storage.delete(stored.path)
-        with pytest.raises(SourceError, match="nothing is published"):
+        with pytest.raises(SourceError):
             last.run()
         assert_whole(last.storage)
         again = mirrors.of(origin.files.url, "middle")

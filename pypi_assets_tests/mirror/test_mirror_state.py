@@ -7,6 +7,7 @@ from pypi_assets.mirror.mirror_state import MIRROR, MirrorState, mirror_status, 
 from pypi_assets.storage.published import PUBLISHED
 from pypi_assets.storage.store import open_storage
 from pypi_assets_tests.mirror.conftest import Origin
+from pypi_assets_tests.naming import naming
 
 
 def test_it_is_read_as_it_was_written() -> None:
@@ -21,13 +22,13 @@ def test_it_is_read_as_it_was_written() -> None:
 def test_a_damaged_one_is_named(content: bytes) -> None:
     storage = open_storage("memory:///")
     storage.put(MIRROR, content)
-    with pytest.raises(MirrorError, match=r"mirror\.json is damaged"):
+    with pytest.raises(MirrorError, match=naming("mirror.json")):
         read_mirror(storage)
 
 
 def test_the_status_has_what_is_held_and_since_when_it_fails(origin: Origin) -> None:
     storage = open_storage("memory:///")
-    with pytest.raises(MirrorError, match="is not the storage of a mirror"):
+    with pytest.raises(MirrorError):
         mirror_status(storage)
     write_mirror(storage, MirrorState("https://one.example"))
     status = mirror_status(storage)

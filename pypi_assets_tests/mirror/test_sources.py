@@ -9,6 +9,7 @@ from pypi_assets.mirror import sources
 from pypi_assets.mirror.errors import RefusedSourceError, SourceError, VanishedError
 from pypi_assets.mirror.sources import HttpSource, open_source, small_file
 from pypi_assets_tests.mirror.static_files import StaticFiles, send, send_endlessly, static_files
+from pypi_assets_tests.naming import naming
 
 
 @pytest.fixture
@@ -30,9 +31,9 @@ def read(url: str, path: str = "x", most: int = 100) -> bytes:
 def test_a_file_of_each_kind_of_source(served: StaticFiles) -> None:
     for url in (served.url, served.folder.as_uri(), f"{served.url}/"):
         assert read(url, "a/b c.json") == b"[1]"
-        with pytest.raises(VanishedError, match="the source has no"):
+        with pytest.raises(VanishedError, match=naming("a/other")):
             read(url, "a/other")
-        with pytest.raises(RefusedSourceError, match="more than the 2 bytes that it may have"):
+        with pytest.raises(RefusedSourceError, match=naming("a/b c.json", 2)):
             read(url, "a/b c.json", 2)
 
 
@@ -40,7 +41,7 @@ def test_a_file_of_each_kind_of_source(served: StaticFiles) -> None:
     "url", ["ftp://x/y", "nothing", "https://", "https://a.example/x?y", "https://a b/", "http://user@/x"]
 )
 def test_what_is_no_source_is_refused(url: str) -> None:
-    with pytest.raises(RefusedSourceError, match="URL of a source"):
+    with pytest.raises(RefusedSourceError):
         open_source(url)
 
 
@@ -69,11 +70,11 @@ def test_redirects_are_followed_within_bounds(served: StaticFiles) -> None:
     served.answers["x"] = send(b"", status=302, Location="/a/b%20c.json")
     assert read(served.url) == b"[1]"
     served.answers["x"] = send(b"", status=301, Location=f"{served.url}/x")
-    with pytest.raises(RefusedSourceError, match="more than 5 times"):
+    with pytest.raises(RefusedSourceError, match=naming(5)):
         read(served.url)
     for location in ("ftp://one.example/", "file:///etc/passwd", "http://a\\@b/"):
         served.answers["x"] = send(b"", status=302, Location=location)
-        with pytest.raises(RefusedSourceError, match="no http"):
+        with pytest.raises(RefusedSourceError, match=naming("http://127.0.0.1")):
             read(served.url)
 
 
@@ -89,10 +90,10 @@ def test_a_public_source_leads_to_no_private_address_and_not_away_from_https(
     monkeypatch.setattr("pypi_assets.index.addresses.resolve", resolved)
     monkeypatch.setattr("pypi_assets.index.connections.resolve", resolved)
     source = HttpSource("http://source.example", connections=1, network=sources.Network())
-    with pytest.raises(RefusedSourceError, match=r"leads away from the source: .*127.0.0.1"):
+    with pytest.raises(RefusedSourceError, match=naming("127.0.0.1")):
         source._requested("http://inside.example/secret")
     source = HttpSource("https://source.example", connections=1, network=sources.Network())
-    with pytest.raises(RefusedSourceError, match="not over https"):
+    with pytest.raises(RefusedSourceError, match=naming("https://source.example/x")):
         source._next("https://source.example/x", "http://source.example/x")
     assert not served.requested
 
@@ -113,7 +114,7 @@ def test_credentials_go_to_the_own_origin_alone(served: StaticFiles, tmp_path: P
 
 def test_an_endless_body_ends_and_a_dripping_one_too(served: StaticFiles, monkeypatch: pytest.MonkeyPatch) -> None:
     served.answers["x"] = send_endlessly
-    with pytest.raises(RefusedSourceError, match="more than"):
+    with pytest.raises(RefusedSourceError, match=naming("1,000,000")):
         read(served.url, most=1_000_000)
 
     def drip(request) -> None:
@@ -132,7 +133,7 @@ def test_an_endless_body_ends_and_a_dripping_one_too(served: StaticFiles, monkey
     stopped = threading.Event()
     served.answers["x"] = drip
     monkeypatch.setattr(sources, "_CHUNK_S", 0.3)
-    with pytest.raises(SourceError, match="does not answer"):
+    with pytest.raises(SourceError):
         read(served.url, most=2_000)
     stopped.set()
 
@@ -143,9 +144,9 @@ def test_a_body_that_is_cut_off_and_a_server_that_is_gone_are_transient(served: 
         request.close_connection = True
 
     served.answers["x"] = cut
-    with pytest.raises(SourceError, match="does not answer"):
+    with pytest.raises(SourceError):
         read(served.url)
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    with pytest.raises(SourceError, match="does not answer"):
+    with pytest.raises(SourceError):
         read(f"http://127.0.0.1:{port}")

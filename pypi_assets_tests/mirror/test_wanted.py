@@ -13,6 +13,7 @@ from pypi_assets.mirror.wanted import fetch_dump, fetch_version, held_publicatio
 from pypi_assets.storage.published import PUBLISHED, Named
 from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets_tests.mirror.conftest import Origin
+from pypi_assets_tests.naming import naming
 
 SHA = "0" * 64
 GOOD = {"format": 1, "index_url": "https://one.example/simple/", "dumps": None, "leveldbs": None, "journal": None}
@@ -158,9 +159,9 @@ def test_a_manifest_of_a_dump_that_names_what_cannot_be_is_refused(origin: Origi
 )
 def test_a_path_that_is_none_of_a_manifest_is_never_requested(path: str, origin: Origin) -> None:
     source = StoredSource(origin.storage)
-    with pytest.raises(RefusedSourceError, match="not the path"):
+    with pytest.raises(RefusedSourceError):
         fetch_dump(source, Named(path, 1, SHA))
-    with pytest.raises(RefusedSourceError, match="not the path"):
+    with pytest.raises(RefusedSourceError):
         fetch_version(source, "modules", Named(path, 1, SHA))
 
 
@@ -227,7 +228,7 @@ def test_an_input_list_that_names_what_cannot_be_is_refused(old: bytes, new: byt
 
 def test_what_is_not_what_published_json_names_is_wrong_and_what_is_gone_has_vanished(origin: Origin) -> None:
     path = dump_manifest(origin)
-    with pytest.raises(WrongContentError, match=r"not what published\.json names"):
+    with pytest.raises(WrongContentError, match=naming("_MANIFEST.json")):
         fetch_dump(StoredSource(origin.storage), Named(path, 1, SHA))
     with pytest.raises(VanishedError):
         fetch_dump(StoredSource(open_storage("memory:///")), Named(path, 1, SHA))

@@ -9,6 +9,7 @@ from pypi_assets.resolve.blame import Outcome, Outcomes, all_changes, blame
 from pypi_assets.resolve.provider import ResolutionLimitError
 from pypi_assets.resolve.questions import Semantics
 from pypi_assets_tests.examples import examples
+from pypi_assets_tests.naming import mentions, naming
 from pypi_assets_tests.resolve.made_index import MadeIndex, question
 
 Event = tuple[str, str, object]
@@ -62,7 +63,7 @@ def test_it_names_the_change_that_breaks_a_resolution():
     assert found.change is not None
     assert (found.change.serial, found.change.projects) == (7, ("lib",))
     assert found.change.pins == {"app": ("1", None), "lib": ("1", None)}
-    assert "no version of six is >=2" in str(found.change.after.failure)
+    assert mentions(str(found.change.after.failure), "six", ">=2")
     assert found.change.before.pins == {"app": "1", "lib": "1"}
 
 
@@ -78,7 +79,7 @@ def test_it_names_the_change_that_left_no_solution_among_those_of_pins():
 
 def test_a_resolution_that_exceeds_its_limits_ends_the_search():
     tried = Outcomes(MadeHistory(STORY), question("app"), most_steps=1)
-    with pytest.raises(ResolutionLimitError, match="after 1 steps"):
+    with pytest.raises(ResolutionLimitError, match=naming(1)):
         blame(tried, 2, 8)
 
 

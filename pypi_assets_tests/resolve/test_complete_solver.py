@@ -8,6 +8,7 @@ import pytest
 from pypi_assets.resolve.complete_solver import solve_completely
 from pypi_assets.resolve.provider import Provider, ResolutionLimitError, Watch
 from pypi_assets.resolve.pubgrub import NoSolutionError
+from pypi_assets_tests.naming import naming
 from pypi_assets_tests.resolve.made_index import MadeIndex, Release, question
 
 
@@ -63,7 +64,7 @@ def test_graphs_that_make_a_solver_explode_end_with_a_proof_or_at_the_limit():
         solved(small, *(name for name in small if name.startswith("pigeon")))
     large = pigeons(12)
     provider = Provider(MadeIndex(large), question(*(name for name in large if name.startswith("pigeon"))), {})
-    with pytest.raises(ResolutionLimitError, match="the last of"):
+    with pytest.raises(ResolutionLimitError, match=r"0\.5\b.*\d"):
         solve_completely(provider, Watch(0.5), 1_000_000)
-    with pytest.raises(ResolutionLimitError, match="after 50 steps, the last of them about"):
+    with pytest.raises(ResolutionLimitError, match=naming(50)):
         solve_completely(provider, Watch(60), 50)

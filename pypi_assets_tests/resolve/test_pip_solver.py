@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from pypi_assets.resolve import pip_solver
 from pypi_assets.resolve.resolving import ResolutionLimitError, UnsolvableError, resolve
 from pypi_assets_tests.examples import examples
+from pypi_assets_tests.naming import naming
 from pypi_assets_tests.resolve.made_index import MadeIndex, question
 from pypi_assets_tests.resolve.test_resolving import PROJECTS, REQUIREMENTS
 
@@ -36,7 +37,7 @@ def test_what_an_extra_requires_is_decided_with_its_project() -> None:
     assert pins(projects, "app[more,never]") == {"app": "1", "lib": "2"}
     assert pins(projects, "app[more]", "app>=1", "lib<2") == {"app": "1", "lib": "1"}
     assert pins(projects, "app") == {"app": "2"}
-    with pytest.raises(UnsolvableError, match="app"):
+    with pytest.raises(UnsolvableError, match=naming("app[more]>=2")):
         pins(projects, "app[more]>=2")
 
 
@@ -62,13 +63,13 @@ def test_what_no_index_can_serve_is_not_chosen() -> None:
 
 def test_where_pip_tries_no_further_its_last_conflict_is_shown() -> None:
     projects: Projects = {"app": {"1": ["demo>=1"], "2": ["demo==2"]}, "demo": {"1": [], "2": ["app<2"]}}
-    with pytest.raises(UnsolvableError, match="you require app>=2"):
+    with pytest.raises(UnsolvableError, match=naming("app>=2")):
         pins(projects, "app>=2")
 
 
 def test_rounds_are_limited() -> None:
     projects: Projects = {name: {"1": []} for name in "abcdef"}
-    with pytest.raises(ResolutionLimitError, match="after 3 steps"):
+    with pytest.raises(ResolutionLimitError, match=naming(3)):
         resolve(MadeIndex(projects), question(*projects), most_steps=3)
 
 
@@ -78,7 +79,7 @@ def test_that_there_is_no_solution_is_found_out_soon_where_pip_would_try_all_cho
     projects["app"] = {str(version): [f"lib=={version}"] for version in range(1, 9)}
     projects["lib"] = {str(version): [*names, "none>1"] for version in range(1, 9)}
     projects["none"] = {"1": []}
-    with pytest.raises(UnsolvableError, match="none>1"):
+    with pytest.raises(UnsolvableError, match=naming("none>1")):
         resolve(MadeIndex(projects), question(*names, "app"), most_steps=400)
 
 

@@ -3,6 +3,7 @@ from dataclasses import replace
 import pytest
 
 from pypi_assets.resolve.questions import Formats, Question, ResolveError, Wanted, parse_wanted
+from pypi_assets_tests.naming import naming
 from pypi_assets_tests.resolve.made_index import LINUX
 
 
@@ -14,18 +15,18 @@ def test_a_requirement_is_taken_apart():
 
 
 @pytest.mark.parametrize(
-    ("text", "error"),
+    ("text", "values"),
     [
-        ("demo>=", "'demo>=' is no requirement"),
-        ("", "'' is no requirement"),
-        ("demo>=" + "1" * 5_000, "and a requirement at most 4,000"),
-        ("demo; " + "(" * 3_000 + "a", "is no requirement"),
-        ("d" * 4_001, "has 4,001 characters, and a requirement at most 4,000"),
-        ("demo\0", "is no requirement"),
+        ("demo>=", ["demo>="]),
+        ("", ["''"]),
+        ("demo>=" + "1" * 5_000, ["5,006", "4,000"]),
+        ("demo; " + "(" * 3_000 + "a", ["demo; ((("]),
+        ("d" * 4_001, ["4,001", "4,000"]),
+        ("demo\0", [r"demo\x00"]),
     ],
 )
-def test_what_is_no_requirement_is_refused_in_one_line(text, error):
-    with pytest.raises(ResolveError, match=error.replace("(", r"\(")) as raised:
+def test_what_is_no_requirement_is_refused_in_one_line(text, values):
+    with pytest.raises(ResolveError, match=naming(*values)) as raised:
         parse_wanted(text)
     assert "\n" not in str(raised.value)
     assert len(str(raised.value)) < 400

@@ -8,6 +8,7 @@ from pip_requirements_parser import build_parser
 from pypi_assets.locks.lock_content import LockError
 from pypi_assets.resolve.questions import ALL, Formats, ResolveError
 from pypi_assets.resolve.requirement_files import _IGNORED, read_requirements
+from pypi_assets_tests.naming import mentions, naming
 
 
 def written(folder: Path, name: str, text: str) -> Path:
@@ -33,7 +34,7 @@ def test_requirements_and_constraints_of_files_and_of_those_that_they_include(tm
 @pytest.mark.parametrize("text", ["", "# nothing\n\n", "-c empty.txt\n"])
 def test_a_file_without_requirements_is_refused(tmp_path: Path, text: str):
     written(tmp_path, "empty.txt", "")
-    with pytest.raises(ResolveError, match=r"all\.in: it names no requirement"):
+    with pytest.raises(ResolveError, match=naming("all.in")):
         read_requirements([written(tmp_path, "all.in", text)])
 
 
@@ -44,21 +45,21 @@ def test_a_file_without_requirements_is_refused(tmp_path: Path, text: str):
 def test_what_is_on_no_index_is_refused_with_its_line(tmp_path: Path, line: str, is_constraint: bool):
     (tmp_path / "folder").mkdir()
     one, other = written(tmp_path, "all.in", f"six\n{line}\n"), written(tmp_path, "six.in", "six\n")
-    with pytest.raises(ResolveError, match=r"all.in:2: .* is a URL or a path"):
+    with pytest.raises(ResolveError, match=naming("all.in:2")):
         read_requirements([other], [one]) if is_constraint else read_requirements([one])
 
 
 @pytest.mark.parametrize(
-    ("text", "reason"),
+    ("text", "values"),
     [
-        ("six\ndemo==not-a-version\n", r"all.in:2: 'demo==not-a-version' is no requirement"),
-        ("demo" * 2_000, "all.in:1: .* characters"),
-        ("-r all.in", "it includes itself"),
-        ("-r https://example.org/all.in", "is not a local file"),
+        ("six\ndemo==not-a-version\n", ["all.in:2", "demo==not-a-version"]),
+        ("demo" * 2_000, ["all.in:1"]),
+        ("-r all.in", ["all.in"]),
+        ("-r https://example.org/all.in", ["all.in:1", "https://example.org/all.in"]),
     ],
 )
-def test_what_is_no_requirement_is_refused_with_its_line(tmp_path: Path, text: str, reason: str):
-    with pytest.raises((LockError, ResolveError), match=reason):
+def test_what_is_no_requirement_is_refused_with_its_line(tmp_path: Path, text: str, values: list[str]):
+    with pytest.raises((LockError, ResolveError), match=naming(*values)):
         read_requirements([written(tmp_path, "all.in", text)])
 
 
@@ -91,13 +92,13 @@ def test_options_without_effect_are_named_and_their_values_are_not(tmp_path: Pat
         with subtests.test(line=line):
             found = read_requirements([written(tmp_path, "all.in", f"six\n{line}\n")])
             [sentence] = found.ignored
-            assert sentence.startswith(f"{tmp_path / 'all.in'}:2: {option} is ignored: ")
+            assert mentions(sentence, f"{tmp_path / 'all.in'}:2", option)
             assert "secret" not in sentence
 
 
 @pytest.mark.parametrize("line", ["--never-known", "six==${SIX_VERSION}", "six --config-settings x=y"])
 def test_what_the_format_does_not_have_is_refused(tmp_path: Path, line: str):
-    with pytest.raises(LockError, match=r"all\.in:1: "):
+    with pytest.raises(LockError, match=naming("all.in:1")):
         read_requirements([written(tmp_path, "all.in", f"{line}\n")])
 
 
@@ -109,12 +110,13 @@ def test_no_option_of_the_format_is_passed_over(tmp_path: Path):
     past = {"allow_all_external", "allow_external", "allow_unverified", "always_unzip", "no_use_wheel"}
     assert names - applied - of_lines - past == set(_IGNORED)
     for name in past:
-        with pytest.raises(LockError, match=r"all\.in:2: "):
+        with pytest.raises(LockError, match=naming("all.in:2")):
             read_requirements([written(tmp_path, "all.in", f"six\n--{name.replace('_', '-')} x\n")])
 
 
 @pytest.mark.parametrize("option", ["--global-option=secret", f"--hash=sha256:{'0' * 64}", "--install-option=secret"])
 def test_options_of_a_requirement_that_is_not_there_are_named(tmp_path: Path, option: str):
     found = read_requirements([written(tmp_path, "all.in", f"six\n{option}\n")])
-    assert found.ignored == [f"{tmp_path / 'all.in'}:2: it is ignored: its options are of no requirement"]
+    [sentence] = found.ignored
+    assert mentions(sentence, f"{tmp_path / 'all.in'}:2")
     assert found.requirements[0].hashes == frozenset()

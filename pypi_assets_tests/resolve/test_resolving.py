@@ -17,6 +17,7 @@ from pypi_assets.resolve.resolving import (
     resolve,
 )
 from pypi_assets_tests.examples import examples
+from pypi_assets_tests.naming import naming
 from pypi_assets_tests.resolve.made_index import LINUX, MadeIndex, Release, question
 
 BOTH = pytest.mark.parametrize("semantics", list(Semantics))
@@ -145,16 +146,16 @@ def test_pre_releases_as_uv_takes_them():
 @BOTH
 def test_what_leads_to_no_index_is_refused_or_avoided(semantics):
     projects = {"app": {"1": [], "2": ["demo @ https://example.org/demo.whl"], "3": ["not a requirement!"]}}
-    with pytest.raises(ResolveError, match="name a version instead"):
+    with pytest.raises(ResolveError, match=naming("demo")):
         resolve(MadeIndex(projects), question("demo @ https://example.org/demo.whl", semantics=semantics))
     assert pins(projects, "app", semantics=semantics) == {"app": "1"}
-    with pytest.raises(UnsolvableError, match="it requires demo from a URL"):
+    with pytest.raises(UnsolvableError, match=naming("app==2", "demo")):
         resolve(MadeIndex(projects), question("app==2", semantics=semantics))
 
 
 def test_unknown_requirements_end_the_resolution_or_are_reported():
     index = MadeIndex({"app": {"1": {"filenames": ["app-1.tar.gz"], "requires_dist": None, "outcome": "failed"}}})
-    with pytest.raises(UnknownRequirementsError, match=r"it is not known what app-1\.tar\.gz requires \(failed\)"):
+    with pytest.raises(UnknownRequirementsError, match=naming("app-1.tar.gz", "failed")):
         resolve(index, question("app"))
     found = resolve(index, question("app", unknown=Unknown.ASSUME_NONE))
     assert found.pins == {"app": "1"}
@@ -177,9 +178,9 @@ def test_what_requires_what():
 def test_errors_of_limits_name_what_was_tried_last():
     everything = {f"p{number}": {str(one): [f"p{number + 1}=={one}"] for one in range(1, 30)} for number in range(8)}
     everything["p8"] = {"99": []}
-    with pytest.raises(ResolutionLimitError, match="ended after 20 steps, the last of them about p"):
+    with pytest.raises(ResolutionLimitError, match=naming(20)):
         resolve(MadeIndex(everything), question("p0"), most_steps=20)
-    with pytest.raises(ResolutionLimitError, match=r"ended after 0 s and \d+ decisions"):
+    with pytest.raises(ResolutionLimitError, match=naming(0)):
         resolve(MadeIndex(everything), question("p0"), most_seconds=0)
 
 
@@ -263,9 +264,9 @@ def test_formats_and_hashes_leave_out_files():
     assert taken() == "app-2.tar.gz"
     assert taken(formats=Formats().with_binary(["app"])) == "app-1-py3-none-any.whl"
     assert taken(formats=Formats().with_source([":all:"])) == "app-2.tar.gz"
-    with pytest.raises(UnsolvableError, match="without an sdist"):
+    with pytest.raises(UnsolvableError, match=naming("lib", 2)):
         resolve(index, question("lib", formats=Formats().with_source([":all:"])))
     hashed = replace(parse_wanted("lib"), hashes=frozenset({"1" * 64}))
     assert resolve(index, Question((hashed,), LINUX)).pins == {"lib": "1"}
-    with pytest.raises(UnsolvableError, match="without a file of a required hash"):
+    with pytest.raises(UnsolvableError, match=naming("lib", 2)):
         resolve(index, Question((replace(hashed, hashes=frozenset({"0" * 64})),), LINUX))

@@ -26,6 +26,7 @@ from pypi_assets.resolve.resolving import ResolutionLimitError, UnsolvableError,
 from pypi_assets.resolve.solutions import Allowance, solution_of, verdict_on, with_version
 from pypi_assets.storage.store import open_storage
 from pypi_assets_tests.lookup.test_advisories import record, stored
+from pypi_assets_tests.naming import mentions
 from pypi_assets_tests.resolve.made_index import LINUX, MadeIndex, question
 from pypi_assets_tests.resolve.requirement_graphs import NEIGHBOURS, RequirementGraph, Upload
 from pypi_assets_tests.small_catalog import small_catalog
@@ -274,7 +275,7 @@ def test_a_resolution_that_takes_too_long_is_not_decided(tmp_path: Path) -> None
     verdict = verdict_on(index, with_it, ANY, "app", "1.0", most_seconds=-1.0)
     assert verdict is not None
     assert verdict.reason == "undecided"
-    assert "the resolution was ended after" in verdict.proof
+    assert mentions(verdict.proof, "-1")
     found = solution_of(index, ANY, "app", most_seconds=-1.0)
     assert isinstance(found, Undecided)
     advisories = read_advisories(stored(tmp_path / "osv", one=record("base", versions=["1.0"])))
@@ -287,7 +288,7 @@ def test_a_resolution_that_takes_too_long_is_not_decided(tmp_path: Path) -> None
 def test_what_all_resolutions_may_take_is_bounded_and_the_rest_is_named() -> None:
     allowance = Allowance(1e-9)
     assert allowance.spend(lambda: "made", lambda reason: reason) == "made"
-    assert "the 1e-09 s for all projects were over" in allowance.spend(lambda: "made", lambda reason: reason)
+    assert mentions(allowance.spend(lambda: "made", lambda reason: reason), "1e-09 s")
     assert (allowance.decided, allowance.left_out) == (1, 1)
     free = Allowance()
     assert [free.spend(lambda: "made", lambda reason: reason) for _ in range(3)] == ["made"] * 3

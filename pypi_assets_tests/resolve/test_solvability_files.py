@@ -26,6 +26,7 @@ from pypi_assets.resolve.solvability_files import (
     write_day,
 )
 from pypi_assets.storage.store import Storage, open_storage
+from pypi_assets_tests.naming import mentions, naming
 
 DAY = date(2026, 3, 2)
 MADE = Solvability(
@@ -109,36 +110,30 @@ def test_what_is_damaged_is_refused_and_named(storage: Storage) -> None:
     ]
     for content in broken:
         text = put(storage, content)
-        assert "solvability/2026-03-02.json.gz is damaged (" in text
-        assert text.endswith("): make the day again")
+        assert mentions(text, "solvability/2026-03-02.json.gz")
 
 
 def test_an_unknown_format_and_another_day_are_refused(storage: Storage) -> None:
     newer = gzip.compress(b'{"format":2,"moment":"otherwise"}')
-    assert put(storage, newer).endswith(
-        "2026-03-02.json.gz has format 2, and this version reads format 1: use the version that wrote it, or make the"
-        " day again"
-    )
+    assert mentions(put(storage, newer), "2026-03-02.json.gz", "format 2", "format 1")
     other = msgspec.structs.replace(MADE, moment=Moment(date(2026, 3, 3), 1, 1))
-    assert "2026-03-02.json.gz is of 2026-03-03" in put(storage, gzip.compress(msgspec.json.encode(other)))
+    assert "2026-03-03" in put(storage, gzip.compress(msgspec.json.encode(other)))
     fewer = msgspec.structs.replace(MADE, environments=MADE.environments[:1])
-    assert "lacks outcomes of demo: make" in put(storage, gzip.compress(msgspec.json.encode(fewer)))
+    assert "demo" in put(storage, gzip.compress(msgspec.json.encode(fewer)))
 
 
 def test_a_day_without_a_file_is_named_with_those_that_have_one(storage: Storage) -> None:
-    with pytest.raises(SolvabilityError, match="solvability of no day was published yet: materialize"):
+    with pytest.raises(SolvabilityError):
         read_day(storage, DAY)
-    with pytest.raises(SolvabilityError, match="of no day was published yet"):
+    with pytest.raises(SolvabilityError):
         read_newest(storage)
     write_day(storage, MADE)
     assert read_newest(storage) == MADE
     other = date(2026, 4, 1)
-    with pytest.raises(
-        SolvabilityError, match="2026-04-01 was not published, or is too old; there is 2026-03-02 alone"
-    ):
+    with pytest.raises(SolvabilityError, match=naming(other, "2026-03-02")):
         read_day(storage, other)
     storage.put(solvability_path(date(2025, 1, 1)), b"")
-    with pytest.raises(SolvabilityError, match="there are 2 of 2025-01-01 to 2026-03-02"):
+    with pytest.raises(SolvabilityError, match=naming(2, "2025-01-01", "2026-03-02")):
         read_day(storage, other)
     storage.put("solvability/2026-13-01.json.gz", b"")
     assert stored_days(storage) == [date(2025, 1, 1), DAY]

@@ -16,6 +16,7 @@ from pypi_assets.resolve.targets import (
     target,
     universal_targets,
 )
+from pypi_assets_tests.naming import naming
 
 PROJECT = Path(__file__).parents[2] / "pyproject.toml"
 
@@ -78,14 +79,14 @@ def test_the_pythons_are_those_that_the_project_is_for():
     [(["3.12", "3.12.4"], []), ([], ["linux", "linux-x86_64"]), (["3.12"], ["musllinux-x86_64", "linux"])],
 )
 def test_environments_that_no_marker_divides_are_refused(pythons: list[str], platforms: list[str]):
-    with pytest.raises(ResolveError, match="no marker divides CPython 3"):
+    with pytest.raises(ResolveError, match=naming("CPython 3.12", "linux")):
         universal_targets(pythons, platforms)
 
 
 def test_unknown_names_are_refused():
-    with pytest.raises(EnvironmentNameError, match="'beos' is no platform"):
+    with pytest.raises(EnvironmentNameError, match=naming("beos")):
         universal_targets([], ["beos"])
-    with pytest.raises(EnvironmentNameError, match=r"'2\.7' is no version of Python"):
+    with pytest.raises(EnvironmentNameError, match=naming("2.7")):
         target("2.7")
 
 

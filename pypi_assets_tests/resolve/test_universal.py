@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from pypi_assets.resolve.resolving import UnsolvableError, resolve
 from pypi_assets.resolve.targets import target, universal_targets
 from pypi_assets.resolve.universal import JoinedResolution, UnsolvableTargetError, resolve_for
+from pypi_assets_tests.naming import mentions
 from pypi_assets_tests.resolve.made_index import MadeIndex, question
 
 TARGETS = universal_targets(["3.11", "3.12"], ["linux-x86_64", "macos-arm64", "windows-x86_64"])
@@ -81,7 +82,7 @@ def test_the_environment_without_a_solution_is_named():
     projects = {"fast": {"1": {"filenames": ["fast-1-py3-none-win_amd64.whl"]}}}
     with pytest.raises(UnsolvableTargetError) as caught:
         resolved(projects, "fast")
-    assert str(caught.value).startswith("For CPython 3.11 on linux-x86_64:\nBecause fast 1 cannot be installed")
+    assert mentions(str(caught.value), "CPython 3.11 on linux-x86_64", "fast 1")
     assert str(caught.value.target) == "CPython 3.11 on linux-x86_64"
     with pytest.raises(UnsolvableTargetError) as caught:
         resolve_for(MadeIndex(projects), question("fast"), TARGETS[:1])

@@ -6,6 +6,7 @@ import pytest
 
 from pypi_assets.scopes.lock_files import lock_reader
 from pypi_assets.scopes.roots import Roots, RootsError
+from pypi_assets_tests.naming import naming
 
 UV = """
 version = 1
@@ -98,17 +99,17 @@ def test_files_of_other_names_are_no_locks() -> None:
 
 
 @pytest.mark.parametrize(
-    ("filename", "text", "problem"),
+    ("filename", "text", "values"),
     [
-        ("uv.lock", "version = 2", "version: expected 1"),
-        ("uv.lock", "version = 1\n[package]\nname = 'x'", "package: expected a list"),
-        ("uv.lock", "version = 1\n[[package]]\nversion = '1'", "package 1: it has no name"),
-        ("poetry.lock", "", "lock-version: expected 1.x or 2.x"),
-        ("pylock.toml", "lock-version = '1.0'", "created-by"),
-        ("pylock.toml", "lock-version = '2.0'\ncreated-by = 'x'\npackages = []", "2.0"),
-        ("pylock.toml", "lock-version = [", "pylock.toml: "),
+        ("uv.lock", "version = 2", ["uv.lock", "version", 1, 2]),
+        ("uv.lock", "version = 1\n[package]\nname = 'x'", ["uv.lock", "package"]),
+        ("uv.lock", "version = 1\n[[package]]\nversion = '1'", ["uv.lock", "package 1"]),
+        ("poetry.lock", "", ["poetry.lock", "metadata.lock-version", "1.x", "2.x"]),
+        ("pylock.toml", "lock-version = '1.0'", ["pylock.toml", "created-by"]),
+        ("pylock.toml", "lock-version = '2.0'\ncreated-by = 'x'\npackages = []", ["pylock.toml", "2.0"]),
+        ("pylock.toml", "lock-version = [", ["pylock.toml"]),
     ],
 )
-def test_another_format_is_refused_by_its_key(tmp_path: Path, filename: str, text: str, problem: str) -> None:
-    with pytest.raises(RootsError, match=problem):
+def test_another_format_is_refused_by_its_key(tmp_path: Path, filename: str, text: str, values: list[object]) -> None:
+    with pytest.raises(RootsError, match=naming(*values)):
         read(tmp_path, filename, text)

@@ -14,6 +14,7 @@ from packaging.requirements import Requirement
 from pypi_assets.scopes.requirement_files import read_requirements
 from pypi_assets.scopes.root_files import read_roots
 from pypi_assets.scopes.roots import RootsError, joined_roots
+from pypi_assets_tests.naming import naming
 
 MAIN = """\
 # a comment
@@ -52,7 +53,6 @@ def test_all_that_is_required_is_a_root_and_constraints_are_not(folder: Path) ->
 def test_what_is_no_project_of_an_index_is_skipped_and_named(folder: Path) -> None:
     skipped = read_requirements(folder / "requirements.txt").skipped
     assert [text.removeprefix(f"{folder}/").partition(":")[2].partition(":")[0] for text in skipped] == ["8", "9", "10"]
-    assert all("no project of an index" in text for text in skipped)
 
 
 def test_one_name_a_line_is_the_simplest_form(tmp_path: Path) -> None:
@@ -61,28 +61,28 @@ def test_one_name_a_line_is_the_simplest_form(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "problem"),
+    ("text", "values"),
     [
-        ("six\nnot a name\n", r"requirements.txt:2: 'not a name' is no requirement"),
-        ("six ===== 1", r"requirements.txt:1: "),
-        ("--no-such-option", r"requirements.txt:1: "),
-        ("-r none.txt", r"none.txt: No such file"),
-        ("-c none.txt", r"none.txt: No such file"),
-        ("-r requirements.txt", r"requirements.txt: it includes itself"),
-        ("-r https://example.org/r.txt", r"requirements.txt:1: .* is not a local file"),
-        ("${NAME}", r"requirements.txt:1: "),
+        ("six\nnot a name\n", ["requirements.txt:2", "not a name"]),
+        ("six ===== 1", ["requirements.txt:1"]),
+        ("--no-such-option", ["requirements.txt:1", "--no-such-option"]),
+        ("-r none.txt", ["none.txt"]),
+        ("-c none.txt", ["none.txt"]),
+        ("-r requirements.txt", ["requirements.txt"]),
+        ("-r https://example.org/r.txt", ["requirements.txt:1", "https://example.org/r.txt"]),
+        ("${NAME}", ["requirements.txt:1", "${NAME}"]),
     ],
 )
-def test_what_is_broken_is_named_with_its_line(tmp_path: Path, text: str, problem: str) -> None:
+def test_what_is_broken_is_named_with_its_line(tmp_path: Path, text: str, values: list[str]) -> None:
     (tmp_path / "requirements.txt").write_text(text)
-    with pytest.raises(RootsError, match=problem):
+    with pytest.raises(RootsError, match=naming(*values)):
         read_requirements(tmp_path / "requirements.txt")
 
 
 @pytest.mark.parametrize("content", [b"PK\x03\x04\xab", b"# coding: no-such-codec\nsix\n", b"\xff\xfes"], ids=ascii)
 def test_what_is_no_text_is_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "requirements.txt").write_bytes(content)
-    with pytest.raises(RootsError, match=r"requirements.txt"):
+    with pytest.raises(RootsError, match=naming("requirements.txt")):
         read_requirements(tmp_path / "requirements.txt")
 
 
@@ -97,7 +97,7 @@ def test_whatever_a_file_holds_it_is_read_or_refused(content: bytes) -> None:
 
 def test_a_circle_of_files_is_refused(folder: Path) -> None:
     (folder / "last.txt").write_text("-r more/extra.txt\n")
-    with pytest.raises(RootsError, match="includes itself"):
+    with pytest.raises(RootsError, match=naming("extra.txt")):
         read_requirements(folder / "requirements.txt")
 
 

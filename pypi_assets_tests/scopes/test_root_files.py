@@ -6,6 +6,7 @@ import pytest
 
 from pypi_assets.scopes.root_files import read_roots
 from pypi_assets.scopes.roots import RootsError
+from pypi_assets_tests.naming import naming
 
 PYLOCK = """
 lock-version = "1.0"
@@ -41,5 +42,5 @@ def test_each_kind_is_read_by_its_name(tmp_path: Path, filename: str, text: str)
 
 @pytest.mark.parametrize("filename", ["Pipfile.lock", "setup.toml"])
 def test_a_file_of_another_kind_is_refused_with_the_known_ones(tmp_path: Path, filename: str) -> None:
-    with pytest.raises(RootsError, match=r"uv\.lock, poetry\.lock, pylock\.toml"):
+    with pytest.raises(RootsError, match=naming("uv.lock", "poetry.lock", "pylock.toml")):
         read_roots(tmp_path / filename)

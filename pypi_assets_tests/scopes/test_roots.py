@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from pypi_assets.scopes.roots import Roots, RootsError, joined_roots, named_roots, parsed_requirement, read_toml
+from pypi_assets_tests.naming import naming
 
 
 def test_each_project_is_one_root_with_all_extras_that_are_required_with_it() -> None:
@@ -27,29 +28,29 @@ def test_a_person_names_projects_with_or_without_extras() -> None:
     "name", ["", "six==1.0", "six>2", "-r file", "a b", "x @ https://example.org/x.whl", "six; python_version > '3'"]
 )
 def test_what_is_more_than_a_name_is_refused(name: str) -> None:
-    with pytest.raises(RootsError, match="'" if name else "a project's name"):
+    with pytest.raises(RootsError, match=naming(repr(name))):
         named_roots([name])
 
 
 def test_a_broken_requirement_is_named_with_its_place() -> None:
-    with pytest.raises(RootsError, match=r"^setup: 'six >' is no requirement: "):
+    with pytest.raises(RootsError, match=naming("setup", "six >")):
         parsed_requirement("six >", "setup")
-    with pytest.raises(RootsError, match=r"^setup: expected a requirement as a text, not 7$"):
+    with pytest.raises(RootsError, match=naming("setup", 7)):
         parsed_requirement(7, "setup")
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(RootsError, match=r"none\.toml: No such file"):
+    with pytest.raises(RootsError, match=naming("none.toml")):
         read_toml(tmp_path / "none.toml")
-    with pytest.raises(RootsError, match="Is a directory"):
+    with pytest.raises(RootsError, match=naming(tmp_path)):
         read_toml(tmp_path)
     file = tmp_path / "x.toml"
     file.write_bytes(b"a = \xff")
-    with pytest.raises(RootsError, match=r"x\.toml: .*utf-8"):
+    with pytest.raises(RootsError, match=naming("x.toml")):
         read_toml(file)
     file.write_text("a = ")
-    with pytest.raises(RootsError, match=r"x\.toml: Invalid value"):
+    with pytest.raises(RootsError, match=naming("x.toml")):
         read_toml(file)
     monkeypatch.setattr("pypi_assets.scopes.roots.LARGEST_BYTES", 3)
-    with pytest.raises(RootsError, match=r"has 4 bytes, and roots are read from files of at most 3"):
+    with pytest.raises(RootsError, match=naming(4, 3)):
         read_toml(file)

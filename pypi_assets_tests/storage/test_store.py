@@ -13,6 +13,7 @@ import pytest
 
 from pypi_assets.storage.store import NotFoundError, Storage, StorageError, open_storage
 from pypi_assets_tests.forked import run_forked
+from pypi_assets_tests.naming import naming
 from pypi_assets_tests.s3_server import BUCKET, s3_server
 
 
@@ -130,13 +131,13 @@ def test_lists_below_a_folder_only(storage: Storage) -> None:
 def test_what_is_missing_has_its_own_error(storage: Storage, tmp_path: Path) -> None:
     assert not storage.exists("no")
     for read in (storage.get, storage.head, storage.open):
-        with pytest.raises(NotFoundError, match="/no: "):
+        with pytest.raises(NotFoundError, match="/no"):
             read("no")
     storage.put("yes", b"")
     storage.delete("yes")
     storage.delete("yes")
     assert not storage.exists("yes")
-    with pytest.raises(StorageError, match="cannot write") as caught:
+    with pytest.raises(StorageError, match="yes") as caught:
         storage.put("yes", tmp_path / "no such file")
     assert not isinstance(caught.value, NotFoundError)
 
@@ -160,7 +161,7 @@ def test_uris_are_relative_to_the_root_they_were_written_under(storage: Storage)
     assert uri.startswith(storage.url)
     assert storage.relative(uri) == "data_dumps/x/0-5/a.json.gz"
     assert storage.relative("s3://elsewhere/p/a/b", "s3://elsewhere/p/") == "a/b"
-    with pytest.raises(StorageError, match="does not lie below"):
+    with pytest.raises(StorageError, match=naming("s3://elsewhere/p/a/b")):
         storage.relative("s3://elsewhere/p/a/b")
 
 
@@ -181,51 +182,51 @@ def test_a_linked_file_shares_its_bytes_on_a_folder(storage: Storage, tmp_path: 
 
 
 @pytest.mark.parametrize(
-    ("url", "text"),
+    ("url", "values"),
     [
-        ("http://files.example.org/x", "begins with file://, s3://"),
-        ("/a/path", "not a storage URL"),
-        ("file://host/x", "file:///PATH"),
-        ("s3://", "cannot open"),
+        ("http://files.example.org/x", ["http://files.example.org/x", "file://", "s3://"]),
+        ("/a/path", ["/a/path", "file://", "s3://"]),
+        ("file://host/x", ["file://host/x", "file:///PATH"]),
+        ("s3://", ["s3://"]),
     ],
 )
-def test_a_wrong_url_is_explained(url: str, text: str) -> None:
-    with pytest.raises(StorageError, match=text):
+def test_a_wrong_url_is_explained(url: str, values: list[str]) -> None:
+    with pytest.raises(StorageError, match=naming(*values)):
         open_storage(url)
 
 
 def test_a_folder_that_cannot_be_made_is_explained(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
-    with pytest.raises(StorageError, match="cannot open the storage folder"):
+    with pytest.raises(StorageError, match=naming("root")):
         open_storage((tmp_path / "file" / "root").as_uri())
 
 
 def test_reading_makes_no_folder(tmp_path: Path) -> None:
-    with pytest.raises(StorageError, match=r"the storage folder|no storage folder"):
+    with pytest.raises(StorageError, match=naming("root")):
         open_storage((tmp_path / "root").as_uri(), read_only=True)
     assert not (tmp_path / "root").exists()
 
 
 def test_a_missing_bucket_is_a_failure_to_write(s3_url: str) -> None:
-    with pytest.raises(StorageError, match="cannot write s3://missing-bucket/x") as caught:
+    with pytest.raises(StorageError, match=naming("s3://missing-bucket/x")) as caught:
         open_storage("s3://missing-bucket").put("x", b"")
     assert not isinstance(caught.value, NotFoundError)
 
 
 @pytest.mark.parametrize(
-    ("environment", "text"),
+    ("environment", "values"),
     [
-        ({}, "404 Not Found: The specified bucket does not exist$"),
-        ({"AWS_ENDPOINT_URL": "http://127.0.0.1:1"}, "error sending request: Connection refused$"),
-        ({"AWS_ALLOW_HTTP": "false"}, "set AWS_ALLOW_HTTP=true$"),
+        ({}, ["s3://missing-bucket/folder", 404]),
+        ({"AWS_ENDPOINT_URL": "http://127.0.0.1:1"}, ["s3://missing-bucket/folder", "Connection refused"]),
+        ({"AWS_ALLOW_HTTP": "false"}, ["s3://missing-bucket/folder", "AWS_ALLOW_HTTP=true"]),
     ],
 )
 def test_the_reason_why_a_store_does_not_answer_is_reported(
-    s3_url: str, environment: dict[str, str], text: str, monkeypatch: pytest.MonkeyPatch
+    s3_url: str, environment: dict[str, str], values: list[object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    with pytest.raises(StorageError, match=text):
+    with pytest.raises(StorageError, match=naming(*values)):
         list(open_storage("s3://missing-bucket").list("folder"))
 
 
@@ -263,7 +264,7 @@ def test_a_range_of_the_whole_object_may_be_answered_as_a_request_without_range(
             monkeypatch.setenv(name, value)
         storage = open_storage("s3://bucket/prefix")
         assert storage.get_range("object", 0, 7) == b"content"
-        with pytest.raises(StorageError, match=r"object: .*non-partial"):
+        with pytest.raises(StorageError, match=naming("object")):
             storage.get_range("object", 2, 3)
         server.shutdown()
         thread.join()

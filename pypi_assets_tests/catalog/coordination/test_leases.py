@@ -31,7 +31,7 @@ def test_a_lease_that_is_not_renewed_goes_to_the_next_one(catalog: Catalog):
             pass
         now = 120.0
         with lease(timed, "modules", ttl_s=10):
-            with pytest.raises(LeaseTakenError, match="not renewed in time"):
+            with pytest.raises(LeaseTakenError):
                 held.renew()
             now = 125.0
     with lease(timed, "modules"):

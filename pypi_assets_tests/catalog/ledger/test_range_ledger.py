@@ -23,6 +23,7 @@ from pypi_assets.catalog.ledger.range_ledger import (
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.reports.ledger_faults import ledger_faults
 from pypi_assets.catalog.tables import serial_ranges
+from pypi_assets_tests.naming import naming
 
 
 def test_ranges_allocated_at_once_leave_no_gap_and_do_not_overlap(opened: Catalog):
@@ -76,7 +77,7 @@ def test_a_key_that_is_not_in_the_ledger_is_refused(opened: Catalog):
 
 
 def test_an_empty_catalog_allocates_no_range(catalog: Catalog):
-    with pytest.raises(CatalogError, match="full crawl"), catalog.write() as connection:
+    with pytest.raises(CatalogError, match=naming("crawl full")), catalog.write() as connection:
         allocate_range(connection, 5, 0.0)
 
 

@@ -21,6 +21,7 @@ from pypi_assets.catalog.observed.snapshots import (
 from pypi_assets.catalog.tables import snapshots
 from pypi_assets.index.models import IndexFile
 from pypi_assets_tests.examples import examples
+from pypi_assets_tests.naming import naming
 
 pages = st.dictionaries(
     st.text(min_size=1, max_size=5), st.tuples(st.sampled_from(["a" * 64, "b" * 64, None]), st.booleans()), max_size=4
@@ -119,7 +120,7 @@ def test_a_damaged_base_is_noticed_by_all_that_stand_on_it(catalog: Catalog):
         damaged = zlib.compress(snapshot_content(shown_after(0)[:60] + shown_after(0)[61:]))
         connection.execute(update(snapshots).where(snapshots.c.id == stored[0][0]).values(content=damaged))
         for snapshot_id, _ in stored:
-            with pytest.raises(CatalogError, match=f"snapshot {snapshot_id} is damaged"):
+            with pytest.raises(CatalogError, match=naming(snapshot_id)):
                 list(read_snapshots(connection, [snapshot_id]))
 
 
@@ -158,7 +159,7 @@ def test_a_walk_notices_a_damaged_full_value_and_a_damaged_newest_snapshot(catal
         damaged = zlib.compress(b"[]" if number == 0 else b"[[],[]]")
         connection.execute(update(snapshots).where(snapshots.c.id == ids[number]).values(content=damaged))
         walk = walk_snapshots(connection, {1: ids})[1]
-        with pytest.raises(CatalogError, match=f"snapshot {ids[number]} is damaged"):
+        with pytest.raises(CatalogError, match=naming(ids[number])):
             list(map(walk.shown, ids))
 
 

@@ -28,6 +28,7 @@ from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import allocate_next_ranges, crawl_incremental
 from pypi_assets.crawl.reading import read_workload
 from pypi_assets.dumps.dump_format import as_dumped
+from pypi_assets_tests.naming import naming
 from pypi_assets_tests.served_index import ServedIndex, served_index
 
 
@@ -134,11 +135,11 @@ def test_dumps_are_refused_where_nothing_is_complete(index: ServedIndex, catalog
     crawl_full(crawler)
     index.wheel("one", "2.0")
     [serials] = allocate_next_ranges(crawler)
-    with pytest.raises(DumpError, match="not complete"):
+    with pytest.raises(DumpError, match=naming("4-6")):
         open_range_dump(catalog, serials)
     with pytest.raises(UnknownRangeError):
         open_range_dump(catalog, SerialRange(1, 2))
-    with pytest.raises(DumpError, match="256"):
+    with pytest.raises(DumpError, match=naming(256, 7)):
         open_full_dump(catalog, 7)
 
 
@@ -147,9 +148,9 @@ def test_a_full_dump_waits_until_the_catalog_is_exact(index: ServedIndex, catalo
     index.faults = lambda request: index.wheel("one", "2.0") and None if _once(index, request) else None
     crawler = index.crawler(catalog)
     crawl_full(crawler)
-    with pytest.raises(DumpError, match="crawl incremental"):
+    with pytest.raises(DumpError, match=naming(6, 4)):
         open_full_dump(catalog, 1)
-    with catalog.read() as connection, pytest.raises(DumpError, match="crawl incremental"):
+    with catalog.read() as connection, pytest.raises(DumpError, match=naming(6, 4)):
         exact_serial(connection)
     crawl_incremental(crawler)
     with catalog.read() as connection:
@@ -172,7 +173,7 @@ def test_names_are_allocated_once_and_the_last_file_of_a_shard_counts(index: Ser
     assert open_full_dump(catalog, 1) == dump  # joined while it is open
     names = [allocate_file_name(catalog, dump, 0) for _ in range(2)]
     assert names == ["python_distribution_data0000.json.gz", "python_distribution_data0000.2.json.gz"]
-    with pytest.raises(DumpError, match="1 shards missing"):
+    with pytest.raises(DumpError, match=naming("0-4", 1)):
         begin_commit(catalog, dump)
     second = DumpFile(0, names[1], 1, 10, "b" * 64)
     record_file(catalog, dump, second)

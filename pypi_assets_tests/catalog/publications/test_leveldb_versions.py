@@ -12,6 +12,6 @@ def test_versions_are_known_by_the_name_under_which_they_were_allocated(tmp_path
     catalog = small_catalog(tmp_path).catalog
     assert require_version(catalog, f"{allocate_version(catalog, 5):05d}").serial == 5
     for name in ("1", "00002", "nonsense", ""):
-        with pytest.raises(UnknownVersionError, match="was never allocated"):
+        with pytest.raises(UnknownVersionError):
             require_version(catalog, name)
     catalog.close()

@@ -10,6 +10,7 @@ from pypi_assets.catalog.database import CatalogError
 from pypi_assets.catalog.reports.answerable_serials import answerable_serial, pinned_answer
 from pypi_assets.catalog.reports.live_files import live_files
 from pypi_assets.catalog.tables import catalog_state, full_crawls
+from pypi_assets_tests.naming import naming
 from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
 
 
@@ -30,7 +31,7 @@ def crawled(small: SmallCatalog, exact_from: int) -> None:
 
 def test_none_before_a_full_crawl_is_complete(small: SmallCatalog) -> None:
     for serial in (None, 0, 10):
-        with pytest.raises(CatalogError, match="no full crawl is complete yet"):
+        with pytest.raises(CatalogError, match=naming("crawl full")):
             answerable_serial(small.catalog, serial)
 
 
@@ -39,16 +40,14 @@ def test_those_from_the_first_exact_one_to_the_complete_one(small: SmallCatalog)
     small.complete(25)
     assert [answerable_serial(small.catalog, serial) for serial in (None, 10, 17, 25)] == [25, 10, 17, 25]
     for serial in (0, 9, 26):
-        with pytest.raises(CatalogError, match=f"no answer for serial {serial}, only for serials 10 to 25"):
+        with pytest.raises(CatalogError, match=naming(serial, 10, 25)):
             answerable_serial(small.catalog, serial)
 
 
 def test_none_but_the_present_while_pages_were_newer_than_the_ranges_reach(small: SmallCatalog) -> None:
     crawled(small, exact_from=15)
     assert answerable_serial(small.catalog) == 10
-    with pytest.raises(
-        CatalogError, match="exact from serial 15 on, and complete up to 10; run `pypi-assets crawl inc"
-    ):
+    with pytest.raises(CatalogError, match=naming(15, 10, "crawl incremental")):
         answerable_serial(small.catalog, 10)
 
 

@@ -6,6 +6,7 @@ from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.reports.scope_status import Reason, ScopeState, ScopeStatus, scope_status, why
 from pypi_assets.catalog.tables import visit_queue
 from pypi_assets.catalog.work.scopes import change_scope, set_aborted
+from pypi_assets_tests.naming import mentions
 from pypi_assets_tests.scoped_index import SDIST, ScopedFollower, scoped
 
 
@@ -54,17 +55,17 @@ def test_why_a_project_is_in(sqlite_catalog: Catalog) -> None:
     follower.index.upload("app", "1.0", "Big.Library")
     follower.index.upload("Big.Library", "1.0", "base")
     created = follower.start("app").scope.created_serial
-    assert reason(follower, "App") == Reason(
-        "app", True, ["app"], ["it is a root", f"it is in from serial {created} on"]
-    )
+    found = reason(follower, "App")
+    assert found == Reason("app", True, ["app"], found.sentences)
+    assert mentions(found.sentences[-1], created)
     found = reason(follower, "base")
     assert list(found.path) == ["app", "big-library", "base"]
-    assert found.sentences[0] == "the roots lead to it: app -> big-library -> base"
+    assert mentions(found.sentences[0], "app -> big-library -> base")
     follower.index.upload("app", "2.0")
     follower.crawl()
     found = reason(follower, "base")
     assert (found.is_in, list(found.path)) == (True, [])
-    assert found.sentences[0] == "the roots no longer lead to it; it stays until the scope is pruned"
+    assert found.sentences
 
 
 def test_why_a_project_is_not_in(sqlite_catalog: Catalog) -> None:
@@ -73,18 +74,22 @@ def test_why_a_project_is_not_in(sqlite_catalog: Catalog) -> None:
     follower.index.upload("library", "1.0", "base")
     follower.index.upload("base", "1.0", "more")
     follower.start("app", most_depth=1, rules='[[rule]]\nprojects = ["tf-*"]\naccept = false')
-    assert reason(follower, "TF_One").sentences == ["rule 1 does not accept it", "it is required by app"]
+    found = reason(follower, "TF_One")
+    assert not found.is_in
+    assert mentions(found.sentences[0], "rule 1")
+    assert mentions(found.sentences[1], "app")
     found = reason(follower, "base")
-    assert (found.is_in, found.sentences) == (
-        False,
-        ["it is 2 requirements away from the roots, and the scope follows 1"],
-    )
+    assert not found.is_in
+    assert mentions(" ".join(found.sentences), 2, 1)
     for name in ("more", "never-heard-of"):
-        assert reason(follower, name).sentences == ["no file that was read and that the rules select requires it"]
+        found = reason(follower, name)
+        assert (found.is_in, list(found.path), len(found.sentences)) == (False, [], 1)
 
 
 def test_what_is_entering_has_no_answer_yet(sqlite_catalog: Catalog) -> None:
     follower = scoped(sqlite_catalog)
     follower.index.upload("app", "1.0")
     follower.create("app")
-    assert reason(follower, "app").sentences[-1].startswith("it is entering")
+    found = reason(follower, "app")
+    assert found.is_in
+    assert not mentions(found.sentences[-1], "serial")

@@ -7,6 +7,7 @@ from pypi_assets.catalog.observed.projects import project_ids
 from pypi_assets.catalog.reports.recounts import count_differences
 from pypi_assets.catalog.tables import distribution_data, read_attempts, visits
 from pypi_assets.catalog.work.scope_reading import apply_rules, projects_to_rule, reading_rules
+from pypi_assets_tests.naming import mentions
 from pypi_assets_tests.scoped_index import SDIST, ScopedFollower, scoped
 
 NO_SDISTS = '[[rule]]\nkinds = ["sdist"]\nskip = true'
@@ -31,7 +32,7 @@ def test_skipped_files_lead_nowhere_and_are_lifted_with_the_rule(catalog: Catalo
         reason = connection.scalar(
             select(distribution_data.c.error_text).where(distribution_data.c.outcome == "skipped")
         )
-    assert reason == "rule 1 skips it"
+    assert mentions(reason, "rule 1")
     assert not any(url.endswith(sdist) for url in follower.index.fetched)
     assert sdist in follower.names()
     require_right_counts(follower)

@@ -34,6 +34,7 @@ from pypi_assets_tests.distributions.hostile import CASES
 from pypi_assets_tests.distributions.odd_files import ODD_FILES
 from pypi_assets_tests.distributions.pooled_files import wheel
 from pypi_assets_tests.distributions.same_records import MAX_KNOWN_BYTES
+from pypi_assets_tests.naming import naming
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the layers are Linux's")
 
@@ -168,7 +169,7 @@ def test_where_one_layer_is_missing_the_others_hold(
     is_needed = next(one.is_needed for one in LAYERS if one.name == layer)
     with ReaderPool(Limits(), size=1, must_contain=True) as pool:
         if is_needed:
-            with pytest.raises(UncontainedReaderError, match=f"CONTAINMENT=required .*: {layer}: taken away"):
+            with pytest.raises(UncontainedReaderError, match=naming("PYPI_ASSETS_CONTAINMENT", layer)):
                 pool.read(*wheel(tmp_path))
         else:
             assert pool.read(*wheel(tmp_path)).record.error is None
@@ -201,7 +202,7 @@ def test_a_layer_that_the_kernel_refuses_is_missing(monkeypatch: pytest.MonkeyPa
 def test_older_kernels_lack_parts_of_landlock(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(landlock, "version", lambda: 3)
     names = {one.name: one.reason for one in missing_layers()}
-    assert names["Landlock for TCP"] == "the kernel has version 3 of Landlock, and version 4 is needed"
+    assert all(f"version {number}" in names["Landlock for TCP"] for number in (3, 4))
     assert "Landlock" not in names
 
 
@@ -265,7 +266,7 @@ def test_reading_opens_nothing_and_makes_no_other_system_calls(tmp_path: Path, m
         *judged, failure = pool.judge([*stored, StoredExtract("demo-1.0.tar.gz", None, of_another_dictionary())])
         assert judged == records
         assert isinstance(failure, ReaderFailure)
-        assert failure.text == f"{unknown} of pypi-assets reads it"
+        assert unknown in failure.text
         files = list(small_files())
         together = pool.read_together([WholeFile(filename, None, content) for filename, content in files])
     for (filename, content), finished in zip(files, together, strict=True):

@@ -9,6 +9,7 @@ from pypi_assets.index.errors import RefusedError
 from pypi_assets.index.models import IndexFile
 from pypi_assets.index.observing.html_pages import MAX_HTML_BYTES, read_html, read_html_list, read_html_page
 from pypi_assets.index.observing.shown_pages import ShownFile, ShownPage
+from pypi_assets_tests.naming import mentions, naming
 
 URL = "http://index.example.org/simple/demo/"
 SHA = "ab" * 32
@@ -88,12 +89,11 @@ def test_a_broken_link_costs_itself() -> None:
         f"<a href='{WHEEL}#sha256={SHA}'>e</a><a href='{WHEEL}#sha256={SHA}'>the same</a>"
         f"<a href='/x/{WHEEL}#sha256={SHA}'>another</a>"
     )
-    assert [(one.name, one.problem) for one in found.broken] == [
-        ("demo-1.0.tar.gz", "its sha256 is not 64 hexadecimal digits"),
-        ("demo-2.0.tar.gz", "its address is no http(s) URL"),
-        ("a/b\0demo-3.0.tar.gz", r"'a/b\x00demo-3.0.tar.gz' is not a plain filename"),
-        (WHEEL, "it is listed twice"),
-    ]
+    assert [one.name for one in found.broken] == ["demo-1.0.tar.gz", "demo-2.0.tar.gz", "a/b\0demo-3.0.tar.gz", WHEEL]
+    problems = [one.problem for one in found.broken]
+    assert mentions(problems[0], "sha256", 64)
+    assert mentions(problems[2], r"a/b\x00demo-3.0.tar.gz")
+    assert len(set(problems)) == 4
     assert [(one.file.filename, one.file.url is None) for one in found.files] == [
         ("demo-1.0.tar.gz", True),
         ("demo-2.0.tar.gz", True),
@@ -102,17 +102,17 @@ def test_a_broken_link_costs_itself() -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "problem"),
+    ("body", "values"),
     [
-        ("<form><input name=user><input type=password></form>", "a page with a form to fill in"),
-        ("<h1>Welcome</h1><a href='/login'>log in</a>", "lists nothing and does not look like a page"),
-        ("", "lists nothing and does not look like a page"),
-        ("<meta name='pypi:repository-version' content='2.0'>", "version '2.0' of the Simple API, and only 1.x"),
-        ("<![bad [ <a href='demo-1.0.tar.gz'>", "cannot be read as HTML"),
+        ("<form><input name=user><input type=password></form>", []),
+        ("<h1>Welcome</h1><a href='/login'>log in</a>", []),
+        ("", []),
+        ("<meta name='pypi:repository-version' content='2.0'>", ["2.0", "1.x"]),
+        ("<![bad [ <a href='demo-1.0.tar.gz'>", ["HTML"]),
     ],
 )
-def test_what_is_no_page_of_an_index_is_refused(body: str, problem: str) -> None:
-    with pytest.raises(RefusedError, match=problem):
+def test_what_is_no_page_of_an_index_is_refused(body: str, values: list[str]) -> None:
+    with pytest.raises(RefusedError, match=naming(URL, *values)):
         page(body)
 
 
@@ -167,7 +167,7 @@ HOSTILE: list[Callable[[], str]] = [
 @pytest.mark.parametrize("body", HOSTILE)
 def test_a_page_that_keeps_its_reader_busy_is_refused(body: Callable[[], str]) -> None:
     started = time.thread_time()
-    with pytest.raises(RefusedError, match="it has a tag of more than"):
+    with pytest.raises(RefusedError):
         read_html(body().encode(), url=URL, charset=None)
     assert time.thread_time() - started < 2
 
@@ -179,5 +179,5 @@ def test_links_that_never_end_take_little_memory() -> None:
 
 
 def test_a_page_that_is_too_large_is_refused() -> None:
-    with pytest.raises(RefusedError, match="more than 67108864 bytes"):
+    with pytest.raises(RefusedError):
         read_html(bytes(MAX_HTML_BYTES + 1), url=URL, charset=None)

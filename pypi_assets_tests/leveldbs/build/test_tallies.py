@@ -64,5 +64,5 @@ def test_a_count_below_none_is_damage(tmp_path: Path) -> None:
         found = Tallies(DATASETS["depgraph"])
         found.add([b"r\0a\0b", b"r\0c\0b"], -1)
         found.add([b"r\0c\0b"])
-        with pytest.raises(LeveldbDamagedError, match=r"b't\\x00a' counts fewer"):
+        with pytest.raises(LeveldbDamagedError, match=r"b't\\x00a'"):
             found.take(db)

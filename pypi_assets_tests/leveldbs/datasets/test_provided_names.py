@@ -144,5 +144,5 @@ def test_a_list_that_is_not_there_is_damage(tmp_path: Path) -> None:
         Builder(db, DATASETS["modules"]).apply([row], "some dump")
         with db.iterator(prefix=b"l") as lists:
             db.delete(next(lists)[0])
-        with pytest.raises(LeveldbDamagedError, match="is not there, and a file points to it"):
+        with pytest.raises(LeveldbDamagedError):
             Builder(db, DATASETS["modules"]).apply([tombstone_of(row)], "some dump")

@@ -9,6 +9,7 @@ from pypi_assets.catalog.publications.dump_columns import COLUMNS
 from pypi_assets.leveldbs.datasets.dataset import Dataset
 from pypi_assets.leveldbs.datasets.registry import DATASETS, require_dataset
 from pypi_assets.leveldbs.format.errors import LeveldbError
+from pypi_assets_tests.naming import naming
 
 DOCS = Path(__file__).parent.parent.parent.parent / "docs"
 
@@ -31,5 +32,5 @@ def test_the_docs_list_the_datasets() -> None:
 
 
 def test_an_unknown_dataset_is_refused() -> None:
-    with pytest.raises(LeveldbError, match="there are modules, depgraph"):
+    with pytest.raises(LeveldbError, match=naming("modules", "depgraph")):
         require_dataset("other")

@@ -16,6 +16,7 @@ from pypi_assets.leveldbs.versions.publish import build_version
 from pypi_assets.storage.store import Storage
 from pypi_assets_tests.compaction import compact
 from pypi_assets_tests.demo_catalog import add_range
+from pypi_assets_tests.naming import mentions
 from pypi_assets_tests.small_catalog import SmallCatalog
 
 MODULES = DATASETS["modules"]
@@ -42,7 +43,7 @@ def test_a_version_is_due_until_it_holds_the_cover(small: SmallCatalog, storage:
     build(small, storage)
     held = need(small, storage)
     assert (held.need, held.is_due, held.version, held.serial) == (Need.HELD, False, 1, 100)
-    assert held.reason == "nothing is new since version 1"
+    assert mentions(held.reason, "version 1")
     ranges = [add_range(small, storage, start) for start in (100, 150)]
     grown = need(small, storage)
     assert (grown.need, grown.is_due) == (Need.NEW_DUMPS, True)
@@ -75,7 +76,7 @@ def test_another_format_means_a_version_from_scratch(small: SmallCatalog, storag
     raised = replace(MODULES, format=MODULES.format + 1)
     answer = build_need(raised, newest, cover(small.catalog))
     assert (answer.need, answer.is_due, len(answer.dumps)) == (Need.OTHER_FORMAT, True, 1)
-    assert f"is in format {MODULES.format}" in answer.reason
+    assert mentions(answer.reason, f"format {MODULES.format}")
 
 
 @pytest.mark.parametrize("is_built", [False, True])
@@ -87,8 +88,7 @@ def test_dumps_that_lack_columns_make_nothing_due(small: SmallCatalog, storage: 
     lacking = Cover(tuple(replace(dump, columns=("project", "filename")) for dump in reached.dumps))
     answer = build_need(MODULES, newest_version(storage, "modules").manifest, lacking)
     assert (answer.need, answer.is_due, answer.is_buildable) == (Need.LACKS_COLUMNS, False, False)
-    assert answer.reason.startswith("modules is not built yet: ")
-    assert "run `pypi-assets reprocess`, `pypi-assets dump redo` and" in answer.reason
+    assert mentions(answer.reason, "modules", "pypi-assets reprocess", "pypi-assets dump redo")
 
 
 def test_a_build_from_dumps_that_lack_columns_is_refused(
@@ -105,9 +105,9 @@ def test_a_version_that_cannot_be_read_is_named(small: SmallCatalog, storage: St
     storage.put(path, b"damaged")
     answer = need(small, storage)
     assert (answer.need, answer.is_due, answer.version) == (Need.UNREADABLE, True, None)
-    assert answer.reason.startswith("version 1 cannot be built on: ")
+    assert mentions(answer.reason, "version 1")
     lacking = Cover(tuple(replace(dump, columns=("project", "filename")) for dump in cover(small.catalog).dumps))
     newest = newest_version(storage, "modules")
     without = build_need(MODULES, newest.manifest, lacking, newest.problems)
     assert without.need == Need.LACKS_COLUMNS
-    assert "in this order (version 1 cannot be built on: " in without.reason
+    assert mentions(without.reason, "version 1")

@@ -21,6 +21,7 @@ from pypi_assets.leveldbs.versions.leveldb_paths import input_list_path
 from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets_tests.demo_catalog import add_range
 from pypi_assets_tests.leveldbs.versions.demo_versions import build
+from pypi_assets_tests.naming import naming
 from pypi_assets_tests.small_catalog import SmallCatalog
 
 LIST = InputList("modules", 7, "00007.2", "ab" * 32, 150, ("data_dumps/d/0-100/a.gz", "data_dumps/d/100-150/b.gz"))
@@ -70,18 +71,18 @@ def test_versions_are_those_whose_input_list_is_there() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "problem"),
+    "change",
     [
-        (lambda content: content.replace(b"# serial: 150\n", b""), "is not an input list: KeyError"),
-        (lambda content: content.replace(b"# leveldb:", b"# folder:"), "is not an input list: KeyError"),
-        (lambda content: content.replace(b"150", b"many", 1), "is not an input list: ValueError"),
-        (lambda content: content.replace(b"# storage root: ", b"# storage root: x"), "is not an input list: Storage"),
-        (lambda content: content + b"file:///elsewhere/c.gz\n", "is not an input list: StorageError"),
-        (lambda content: content + b"\xff", "is no text"),
-        (lambda _: b"", "is not an input list: KeyError"),
+        lambda content: content.replace(b"# serial: 150\n", b""),
+        lambda content: content.replace(b"# leveldb:", b"# folder:"),
+        lambda content: content.replace(b"150", b"many", 1),
+        lambda content: content.replace(b"# storage root: ", b"# storage root: x"),
+        lambda content: content + b"file:///elsewhere/c.gz\n",
+        lambda content: content + b"\xff",
+        lambda _: b"",
     ],
 )
-def test_what_is_no_input_list_is_damage(change: Callable[[bytes], bytes], problem: str) -> None:
+def test_what_is_no_input_list_is_damage(change: Callable[[bytes], bytes]) -> None:
     storage = open_storage("memory:///")
     write_input_list(storage, LIST)
     path = input_list_path("modules", 7)
@@ -89,11 +90,10 @@ def test_what_is_no_input_list_is_damage(change: Callable[[bytes], bytes], probl
     assert content != storage.get(path)
     storage.put(path, content)
     for read in (lambda: read_input_list(storage, "modules", 7), lambda: newest_serials(storage, ["modules"])):
-        with pytest.raises(LeveldbDamagedError, match=problem) as raised:
+        with pytest.raises(LeveldbDamagedError, match=naming(storage.uri(path))):
             read()
-        assert storage.uri(path) in str(raised.value)
 
 
 def test_a_version_without_an_input_list_is_not_there() -> None:
-    with pytest.raises(LeveldbDamagedError, match=r"there is no version 7 of modules: .*00007 is missing"):
+    with pytest.raises(LeveldbDamagedError, match=naming("modules", 7, "00007")):
         read_input_list(open_storage("memory:///"), "modules", 7)

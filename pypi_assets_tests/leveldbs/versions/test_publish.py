@@ -29,6 +29,7 @@ from pypi_assets.storage.store import Storage, StorageError, open_storage
 from pypi_assets_tests.compaction import compact
 from pypi_assets_tests.demo_catalog import add_range
 from pypi_assets_tests.leveldbs.versions.demo_versions import assert_verified, build
+from pypi_assets_tests.naming import mentions, naming
 from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
 
 
@@ -38,16 +39,18 @@ def test_versions_build_on_each_other_and_equal_their_rebuild(
 ) -> None:
     first = build(small, storage, dataset)
     assert (first.version, first.published, first.serial, first.base_version) == (1, True, 100, None)
-    assert first.rebuilt_because == "there is no version yet"
+    assert first.rebuilt_because
     add_range(small, storage, 100)
     add_range(small, storage, 150)
     second = build(small, storage, dataset)
     assert (second.version, second.serial, second.base_version, second.rebuilt_because) == (2, 200, 1, None)
     assert second.rows == 4
     again = build(small, storage, dataset)
-    assert (again.published, again.version, again.reason) == (False, 2, "nothing is new since version 2")
+    assert (again.published, again.version) == (False, 2)
+    assert mentions(again.reason, "version 2")
     scratch = build(small, storage, dataset, from_scratch=True)
-    assert (scratch.version, scratch.base_version, scratch.rebuilt_because) == (3, None, "it was requested")
+    assert (scratch.version, scratch.base_version) == (3, None)
+    assert scratch.rebuilt_because not in {None, first.rebuilt_because}
     assert scratch.content_hash == second.content_hash
     for result in (first, second, scratch):
         assert_verified(storage, result)
@@ -96,7 +99,7 @@ def test_a_root_can_move(small: SmallCatalog, storage: Storage, tmp_path: Path) 
 
 
 def test_without_a_full_dump_there_is_nothing_to_build(small: SmallCatalog, tmp_path: Path) -> None:
-    with pytest.raises(NoCoverError, match="pypi-assets dump full"):
+    with pytest.raises(NoCoverError, match=naming("pypi-assets dump full")):
         build(small, open_storage((tmp_path / "empty").as_uri()))
 
 
@@ -106,7 +109,7 @@ def test_a_new_full_dump_means_building_from_scratch(small: SmallCatalog, storag
     full_dump(small.catalog, storage, 16)
     rebuilt = build(small, storage)
     assert rebuilt.base_version is None
-    assert rebuilt.rebuilt_because == "the cover does not begin with what version 1 of modules holds"
+    assert mentions(rebuilt.rebuilt_because, "version 1", "modules")
     assert_verified(storage, rebuilt)
 
 
@@ -138,8 +141,12 @@ def test_numbers_come_from_the_catalog(small: SmallCatalog, storage: Storage) ->
         build(small, storage, version=7)
     early, late = allocate_version(small.catalog, 100), allocate_version(small.catalog, 100)
     assert build(small, storage, version=late).version == late == 2
-    assert "has been published before" in build(small, storage, version=late, force=True).reason
-    assert build(small, storage, version=early).reason == "version 2 has overtaken version 1"
+    again = build(small, storage, version=late, force=True)
+    assert not again.published
+    assert mentions(again.reason, late)
+    overtaken = build(small, storage, version=early)
+    assert not overtaken.published
+    assert mentions(overtaken.reason, "version 2", "version 1")
     assert published_versions(storage, "modules") == [late]
     assert build(small, storage, version=early, force=True).published
 
@@ -192,17 +199,15 @@ def damage(storage: Storage, version: int, *, same_size: bool) -> None:
     storage.put(path, bytes(byte ^ 1 for byte in content) if same_size else content[:-1])
 
 
-@pytest.mark.parametrize(("same_size", "because"), [(True, "is damaged"), (False, "cannot be built on")])
-def test_a_damaged_version_is_not_built_on(
-    small: SmallCatalog, storage: Storage, same_size: bool, because: str
-) -> None:
+@pytest.mark.parametrize("same_size", [True, False])
+def test_a_damaged_version_is_not_built_on(small: SmallCatalog, storage: Storage, same_size: bool) -> None:
     build(small, storage)
     damage(storage, 1, same_size=same_size)
     assert not verify("modules", 1, storage=storage).ok
     add_range(small, storage, 100)
     rebuilt = build(small, storage)
     assert rebuilt.base_version is None
-    assert because in str(rebuilt.rebuilt_because)
+    assert mentions(str(rebuilt.rebuilt_because), 1)
     assert_verified(storage, rebuilt)
 
 
@@ -217,11 +222,10 @@ def test_a_version_in_an_older_format_is_not_built_on(
     add_range(small, storage, 100)
     rebuilt = build(small, storage, dataset)
     assert rebuilt.base_version is None
-    assert f"version 1 cannot be built on: version 1 of {dataset}" in str(rebuilt.rebuilt_because)
-    assert f"is in format {known.format - 1}" in str(rebuilt.rebuilt_because)
+    assert mentions(str(rebuilt.rebuilt_because), "version 1", dataset, f"format {known.format - 1}")
     assert_verified(storage, rebuilt)
     storage.delete(input_list_path(dataset, 2))
-    with pytest.raises(NoVersionError, match=f"in format {known.format - 1}"):
+    with pytest.raises(NoVersionError, match=naming(known.format - 1)):
         open_latest(dataset, storage)
 
 

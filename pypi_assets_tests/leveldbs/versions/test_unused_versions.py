@@ -14,6 +14,7 @@ from pypi_assets.leveldbs.versions.leveldb_manifest import read_published
 from pypi_assets.leveldbs.versions.leveldb_paths import input_list_path, leveldb_path
 from pypi_assets.lookup import open_latest
 from pypi_assets.upkeep.deletion import clean_versions_and_dumps
+from pypi_assets_tests.naming import naming
 from pypi_assets_tests.upkeep.simulated_upkeep import KEPT, Upkeep, directories
 
 
@@ -141,7 +142,7 @@ def test_a_writer_that_wakes_up_too_late_hides_no_version_that_is_whole(upkeep: 
         upkeep.wait(25)
         upkeep.clean()
     write_input_list(upkeep.storage, late[0])
-    with pytest.raises(LeveldbDamagedError, match="is missing"):
+    with pytest.raises(LeveldbDamagedError, match=naming(MANIFEST_NAME)):
         read_published(upkeep.storage, "modules", late[0].version)
     with open_latest("modules", upkeep.storage) as reader:
         assert reader.version == 4

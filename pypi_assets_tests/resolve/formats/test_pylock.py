@@ -6,6 +6,7 @@ from packaging.pylock import Pylock
 from pypi_assets.catalog.reports.simple_page import SimpleFile
 from pypi_assets.resolve.formats.pylock import as_pylock
 from pypi_assets.resolve.questions import ResolveError
+from pypi_assets_tests.naming import naming
 from pypi_assets_tests.resolve.formats.answers import answer
 
 HASH = "ab" * 32
@@ -57,5 +58,5 @@ def test_markers_and_environments_of_several():
 
 
 def test_a_release_without_an_address_cannot_be_locked():
-    with pytest.raises(ResolveError, match=r"no lock by PEP 751 can have tool 3: .*no URL is known of it"):
+    with pytest.raises(ResolveError, match=naming("tool", 3)):
         as_pylock(answer("tool==3"), Shown("tool-3-py3-none-any.whl"))
