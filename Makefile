@@ -76,11 +76,14 @@ dist: $(VENV)/.installed-test
 	@$(BIN)/python .ci/try_wheel.py dist/*.whl
 	@ls dist/*
 
-# what the image installs, with the hashes of all files of each release; the file names no registry
+# what the image installs on each Python, with the hashes of all files of each release, from the index of uv's configuration;
+# the file names no registry
 lock: $(VENV)/.installed-image
-	$(BIN)/pip-compile --quiet --upgrade --generate-hashes --allow-unsafe --strip-extras --no-header --no-annotate \
-		--no-emit-index-url --no-emit-find-links --no-emit-trusted-host --extra celery,kafka,kubernetes,leveldb,notify,parquet \
-		--constraint constraints.txt --output-file deploy/requirements.lock pyproject.toml deploy/requirements.in
+	$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
+		--no-header --no-annotate --constraint constraints.txt $(LOCKED:%=--extra %) $(WINDOWS:%=--no-emit-package %) \
+		--output-file deploy/requirements.lock pyproject.toml deploy/requirements.in
+LOCKED := celery kafka kubernetes notify parquet
+WINDOWS := colorama psutil pyreadline3 pywin32
 
 # the bill of materials of the image: CycloneDX in JSON, held to its schema
 sbom: $(VENV)/.installed-image
@@ -115,6 +118,11 @@ $(VENV)/.installed: $(VENV)/pyvenv.cfg pyproject.toml constraints.txt
 $(VENV)/.installed-test: $(VENV)/pyvenv.cfg pyproject.toml constraints.txt
 	@echo "installing pypi-assets and the requirements of its tests into $(VENV) ..."
 	@$(INSTALL_COMPILED) --editable '.[test]'
+	@touch $(VENV)/.installed $@
+
+# for the tests that `make test-pythons` runs on further Pythons
+$(VENV)/.installed-test-python: $(VENV)/pyvenv.cfg pyproject.toml constraints.txt
+	@$(INSTALL_COMPILED) --editable '.[test-python]'
 	@touch $(VENV)/.installed $@
 
 $(VENV)/.installed-test-deploy: $(VENV)/pyvenv.cfg pyproject.toml constraints.txt

@@ -94,7 +94,7 @@ def install(arguments: Sequence[str]) -> int:
     """Install with uv, or with pip if uv fails. Returns the exit code."""
     pip = find_pip()
     if uv := find_uv(pip):
-        done = install_with_uv(uv, read_pip_settings(pip), arguments)
+        done = install_with_uv(uv, read_pip_settings(pip) if pip else {}, arguments)
         if done.returncode == 0:
             return 0
         sys.stderr.write(done.stderr)
@@ -108,8 +108,6 @@ def install(arguments: Sequence[str]) -> int:
 
 
 def read_pip_settings(pip: Sequence[str]) -> dict[str, list[str]]:
-    if not pip:
-        return {}
     return pip_settings(subprocess.run([*pip, "config", "list"], capture_output=True, text=True, check=False).stdout)
 
 

@@ -1,5 +1,6 @@
 """The files of deploy/: they agree, and Dagster's instance works on a real PostgreSQL and a real S3 server."""
 
+import itertools
 import json
 import os
 import re
@@ -351,9 +352,8 @@ def test_the_files_that_the_image_copies_exist():
         for source in line.split()[:-1]:
             assert (ROOT / source).exists(), source
             assert f"!{source}" in sent
-    [extras] = re.findall(r"--extra ([a-z,]+)", (ROOT / "Makefile").read_text())
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert set(extras.split(",")) <= set(project["optional-dependencies"])
+    assert set(locked_extras()) <= set(project["optional-dependencies"])
     assert text.index("USER 10001") < text.index("CMD")
 
 
@@ -446,7 +446,7 @@ def test_what_the_image_installs_has_hashes_and_the_versions_of_the_constraints(
     assert len(locked) > 100
     assert {name: version for name, version in locked.items() if pins.get(name) != version} == {}
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    extras = ("celery", "kafka", "kubernetes", "leveldb", "notify", "parquet")
+    extras = locked_extras()
     required = project["dependencies"] + [line for extra in extras for line in project["optional-dependencies"][extra]]
     assert {Requirement(line).name for line in required} <= set(locked)
     installs = re.findall(r"pip --python .*install ([^&]*?)(?:$|&)", containerfile(), re.MULTILINE)
@@ -454,6 +454,27 @@ def test_what_the_image_installs_has_hashes_and_the_versions_of_the_constraints(
     assert "--require-hashes" in installs[0]
     assert "--only-binary :all:" in installs[0]
     assert "--no-index" in installs[1]
+
+
+def locked_extras() -> list[str]:
+    [extras] = re.findall(r"^LOCKED := (.+)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert len(extras.split()) > 3
+    return extras.split()
+
+
+def test_the_lock_has_a_binding_of_leveldb_where_the_project_requires_it():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    required = [line for line in map(Requirement, project["dependencies"]) if line.name.startswith("plyvel")]
+    entries = re.findall(r"^(plyvel.*) \\$", (DEPLOY / "requirements.lock").read_text(), re.MULTILINE)
+    assert len(entries) == 2
+    for minor, machine in itertools.product(range(11, 15), ("x86_64", "aarch64", "riscv64")):
+        environment = {"python_version": f"3.{minor}", "python_full_version": f"3.{minor}.1"}
+        environment |= {"sys_platform": "linux", "platform_machine": machine}
+        names = [
+            {line.name for line in lines if line.marker and line.marker.evaluate(environment)}
+            for lines in (required, list(map(Requirement, entries)))
+        ]
+        assert names[0] == names[1], environment
 
 
 def containerfile() -> str:

@@ -44,24 +44,27 @@ def test_the_wheel_has_every_file_of_the_package_and_no_other(wheel: zipfile.Zip
 
 
 def test_pip_installs_it_with_wheels_alone(metadata: Message) -> None:
-    """Where plyvel has no wheel, it is left out, and comes with the extra leveldb."""
-    plyvel = [one for one in map(Requirement, metadata.get_all("Requires-Dist", [])) if one.name == "plyvel"]
-    assert all(one.marker for one in plyvel)
-    for python, machine, extra, required in (
-        ("3.12", "x86_64", "", True),
-        ("3.13", "x86_64", "", False),
-        ("3.12", "aarch64", "", False),
-        ("3.13", "x86_64", "leveldb", True),
-        ("3.14", "aarch64", "leveldb", True),
-        ("3.13", "x86_64", "parquet", False),
+    """One binding of LevelDB is required if it has a wheel, which depends on Python, system and processor."""
+    bindings = [line for line in map(Requirement, metadata.get_all("Requires-Dist", [])) if "plyvel" in line.name]
+    old, new = ["plyvel"], ["plyvel-next"]
+    for sys_platform, machine, *expected in (  # on Python 3.11, 3.12, 3.13, 3.14
+        ("linux", "x86_64", old, old, new, new),
+        ("linux", "aarch64", [], new, new, new),
+        ("linux", "riscv64", [], [], [], []),
+        ("darwin", "arm64", [], new, new, new),
+        ("darwin", "x86_64", [], new, new, new),
+        ("win32", "AMD64", [], new, new, new),
+        ("win32", "ARM64", [], [], [], []),
     ):
-        environment = {
-            "python_version": python,
-            "sys_platform": "linux",
-            "platform_machine": machine,
-            "extra": extra,
-        }
-        assert any(one.marker and one.marker.evaluate(environment) for one in plyvel) == required
+        for minor, names in zip(range(11, 15), expected, strict=True):
+            environment = {
+                "python_version": f"3.{minor}",
+                "sys_platform": sys_platform,
+                "platform_machine": machine,
+                "extra": "",
+            }
+            required = [line.name for line in bindings if line.marker and line.marker.evaluate(environment)]
+            assert required == names, environment
 
 
 def test_its_description_names_no_file_that_only_the_repository_has(metadata: Message) -> None:
