@@ -110,16 +110,11 @@ class FileUpdate:
     skipped: str | None = None
 
     @property
-    def old_boundaries(self) -> set[tuple[str, str, int]]:
-        """Where the stored intervals begin and end: the flag, the edge and the serial of each."""
-        return _boundaries(self.old_live, self.old_yanked)
-
-    @property
     def differing(self) -> set[tuple[str, str, int]]:
-        """What of them goes, and what comes."""
+        """Where intervals begin or end from now on, and where they no longer do: the flag, the edge and the serial."""
         if self.old_live == self.history.live and self.old_yanked == self.history.yanked:
             return set()
-        return self.old_boundaries ^ _boundaries(self.history.live, self.history.yanked)
+        return _boundaries(self.old_live, self.old_yanked) ^ _boundaries(self.history.live, self.history.yanked)
 
     @property
     def has_new_facts(self) -> bool:

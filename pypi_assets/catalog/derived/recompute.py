@@ -93,7 +93,7 @@ def recompute(
         lock_state(connection, exclusive=False)
         sealed = seals(connection)
         _log_changes(connection, logged_changes(updates, sealed))
-        _log_explained(connection, folded, updates, are_pages_new=seen is not None)
+        _log_explained(connection, folded, updates)
         for table, old, new in (
             (live_intervals, live, {file.id: file.history.live for one in updates for file in one.files}),
             (yanked_intervals, yanked, {file.id: file.history.yanked for one in updates for file in one.files}),
@@ -210,30 +210,32 @@ def _log_changes(connection: Connection, logged: Iterable[ChangeRow]) -> None:
     add_counts(connection, {UNEXPLAINED_CHANGES: unexplained})
 
 
-def _log_explained(
-    connection: Connection, folded: Iterable[FoldedProject], updates: Iterable[ProjectUpdate], *, are_pages_new: bool
-) -> None:
+def _log_explained(connection: Connection, folded: Iterable[FoldedProject], updates: Iterable[ProjectUpdate]) -> None:
     """Gives the logged changes that no event explained their cause, once there is one.
 
-    A change that is no more is looked for in any case. Where pages are new, no event has come since for one that is.
+    All files that were folded are looked at, also those whose intervals stay as they are: an older event can explain a
+    change where it is. What is left as it was is settled by the next checkpoint, and no fold from there returns to it.
     """
     causes: dict[int, tuple[int, dict[int, str]]] = {}
     for one, project in zip(folded, updates, strict=True):
         settled = -1 if one.inputs.checkpoint is None else one.inputs.checkpoint.serial
         for file in project.files:
-            if file.stored is not None and (not are_pages_new or file.differing & file.old_boundaries):
+            if file.stored is not None:
                 causes[file.id] = settled, {change.serial: change.cause for change in file.history.changes}
     if not causes:
         return
     sent = sent_values(connection, changes.c.distribution_id, sorted(causes))
     rows = connection.execute(
-        select(changes).select_from(sent).join(changes, changes.c.distribution_id == sent.c.value)
+        select(changes)
+        .select_from(sent)
+        .join(changes, changes.c.distribution_id == sent.c.value)
+        .where(changes.c.cause == UNEXPLAINED)
     )
     explained = {}
     for row in rows:
         settled, found = causes[row.distribution_id]
         cause = found.get(row.serial, CORRECTED)
-        if row.cause == UNEXPLAINED and row.serial > settled and cause != UNEXPLAINED:
+        if row.serial > settled and cause != UNEXPLAINED:
             explained[row.id] = ChangeRow(row.distribution_id, row.serial, cause, row.logged_serial)
     for ids in at_a_time(sorted(explained)):
         connection.execute(delete(changes).where(changes.c.id.in_(ids)))

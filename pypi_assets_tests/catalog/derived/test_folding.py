@@ -3,7 +3,7 @@
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -11,8 +11,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import func, insert, select
 
+from pypi_assets.catalog.counters import read_counts
 from pypi_assets.catalog.database import Catalog, open_catalog
 from pypi_assets.catalog.derived import recompute
+from pypi_assets.catalog.derived.recompute import UNEXPLAINED_CHANGES
 from pypi_assets.catalog.derived.visits import Verdict, VisitStatus, begin_visits, recompute_stored, record_verdicts
 from pypi_assets.catalog.observed.events import store_earlier_events, store_events
 from pypi_assets.catalog.observed.projects import Project, Selection, enter_projects, find_project
@@ -50,6 +52,10 @@ class Step:
     facts: int
     drift: int
 
+
+VISIT = Step((), stored=4, kind="page", lag=0, ahead=0, facts=0, drift=0)
+"""All events are stored, and the page is seen as it is."""
+RECOMPUTE = replace(VISIT, kind="none")
 
 steps = st.builds(
     Step,
@@ -126,7 +132,7 @@ class Story:
         self.since = 0
 
     def content(self) -> dict[str, list[tuple[object, ...]]]:
-        """All rows that follow for the project, without the numbers of rows."""
+        """All rows that follow for the project, without the numbers of rows, and how many there are of each kind."""
         of_file = (distributions.c.filename,)
         joined = distributions.c.id
         facts = [column for column in distributions.c if column.name not in {"id", "project_id", "release_id"}]
@@ -135,14 +141,17 @@ class Story:
             "files": select(*facts, releases.c.version, data.outcome, data.error_kind)
             .join_from(distributions, releases)
             .join(distribution_data, data.distribution_id == joined),
-            "changes": select(*of_file, changes.c.serial, changes.c.logged_serial).join_from(changes, distributions),
+            "changes": select(*of_file, changes.c.serial, changes.c.cause, changes.c.logged_serial).join_from(
+                changes, distributions
+            ),
             "queue": select(*of_file).join_from(read_queue, distributions),
             "project": select(projects.c.name, projects.c.page_serial, projects.c.status),
         }
         for table in (live_intervals, yanked_intervals):
             queries[table.name] = select(*of_file, table.c.start, table.c.end).join_from(table, distributions)
         with self.catalog.read() as connection:
-            return {what: sorted(map(tuple, connection.execute(query)), key=repr) for what, query in queries.items()}
+            rows = {what: sorted(map(tuple, connection.execute(query)), key=repr) for what, query in queries.items()}
+            return rows | {"counts": sorted(read_counts(connection).items())}
 
     def has_checkpoint(self) -> bool:
         with self.catalog.read() as connection:
@@ -162,14 +171,16 @@ def compare(
     before: Sequence[tuple[str, str | None, str | None]],
     taken: Sequence[Step],
     history: int,
-) -> None:
+) -> dict[str, list[tuple[object, ...]]]:
     """Lets the same happen in both catalogs, in one of them with checkpoints after each visit. `before` happened before
-    the first crawl, whose events are stored in the step `history`."""
+    the first crawl, whose events are stored in the step `history`. At the end what is stored is recomputed once more.
+
+    Returns the rows of both at the end."""
     index = SimulatedIndex()
     for operation in before:
         index.do(*operation)
     stories = [Story(catalog, index, index.state.last_serial or 0) for catalog in (subject, reference)]
-    for number, step in enumerate(taken):
+    for number, step in enumerate((*taken, RECOMPUTE)):
         for operation in step.operations:
             index.do(*operation)
         for story, work in zip(stories, (0, 10**9), strict=True):
@@ -180,6 +191,7 @@ def compare(
         found = [story.content() for story in stories]
         assert found[0] == found[1], (number, step)
     assert not stories[1].has_checkpoint()
+    return found[0]
 
 
 draws = {
@@ -189,6 +201,35 @@ draws = {
     "taken": st.lists(steps, min_size=4, max_size=14),
     "history": st.integers(0, 30),
 }
+
+
+WHEEL = "demo-1.0-py3-none-any.whl"
+ADDED = ("add", "1.0", WHEEL)
+STORIES: dict[str, tuple[list[tuple[str, str, str]], list[Step], int]] = {
+    "without an event a file goes, and comes back, at the serial at which it was added": (
+        [],
+        [replace(VISIT, operations=(ADDED,)), replace(VISIT, drift=2), VISIT],
+        0,
+    ),
+    "older events explain a change where it is, and a visit comes before they are applied": (
+        [ADDED],
+        [replace(VISIT, kind="gone"), VISIT, VISIT],
+        2,
+    ),
+}
+"""What happens before the first crawl, the steps, and the step in which older events are stored."""
+
+
+@pytest.mark.parametrize("story", STORIES)
+def test_a_change_that_is_explained_by_now_is_logged_and_counted_so(tmp_path: Path, story: str) -> None:
+    """Also where a checkpoint has settled the serial: no fold from there returns to it."""
+    subject, reference = (open_catalog(sqlite_database(tmp_path / f"{name}.sqlite")) for name in "sr")
+    rows = compare(subject, reference, *STORIES[story])
+    assert rows["live_intervals"] == [(WHEEL, 4, None)]
+    assert rows["changes"] == [(WHEEL, 4, "add file", 4)]
+    assert UNEXPLAINED_CHANGES not in dict(rows["counts"])
+    subject.close()
+    reference.close()
 
 
 @settings(
