@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pypi_assets.service.app import create_app
@@ -87,9 +87,11 @@ def compare(app: Front, truth: Front, drawn: list[Sent]) -> list[Received]:
 def test_what_is_remembered_changes_no_answer(published: Published) -> None:
     with both(published) as (service, forgetful):
         app, truth = create_app(service), create_app(forgetful)
+        serial = published.index.serial
 
         @settings(max_examples=examples(100))
-        @given(batches(published.index.serial))
+        @given(batches(serial))
+        @example([[Sent(f"/{pin}v1/projects/demo")] * 3 for pin in ("", f"at/{serial}.{serial}/")])  # both are cached
         def check(drawn: list[list[Sent]]) -> None:
             for batch in drawn:
                 compare(app, truth, batch)
