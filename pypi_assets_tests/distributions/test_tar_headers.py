@@ -174,11 +174,10 @@ def test_drawn_headers_are_read_as_tarfile_reads_them_or_there_is_a_sign():
     started = time.process_time()
     counts = dict.fromkeys(("same", "doubt", "error"), 0)
     seed = first
-    while time.process_time() - started < SECONDS or min(counts.values()) < 20:
+    while time.process_time() - started < SECONDS or min(counts.values()) < 20:  # until each kind was drawn often
         counts[check(seed)] += 1
         seed += 1
     print(counts, first)  # noqa: T201 - what a long run shows
-    assert counts["same"] > 20
 
 
 def test_the_same_drawn_headers_each_time(subtests: pytest.Subtests):
