@@ -21,7 +21,7 @@ from packaging.utils import canonicalize_name
 from pypi_simple import PYPI_SIMPLE_ENDPOINT
 
 from benchmarks.corpora.download import FOLDER
-from pypi_assets.distributions.extract import COMPRESSION_LEVEL, DICTIONARIES, Extract
+from pypi_assets.distributions.extract import COMPRESSION_LEVEL, DICTIONARIES, Extract, pack
 from pypi_assets.distributions.filenames import parse_filename
 from pypi_assets.distributions.reader import read_distribution
 
@@ -53,7 +53,7 @@ def sample(extract: Extract) -> bytes:
         for name, content in extract.files.items()
         if not name.endswith(PROGRAMS)
     }
-    return extract.pack(Extract(extract.members, files))[:SAMPLE_BYTES]
+    return pack(Extract(extract.members, files))[:SAMPLE_BYTES]
 
 
 def train(found: Iterable[Extract], dictionary_id: int) -> zstandard.ZstdCompressionDict:
@@ -63,7 +63,7 @@ def train(found: Iterable[Extract], dictionary_id: int) -> zstandard.ZstdCompres
 
 def sizes(found: Iterable[Extract], dictionary: zstandard.ZstdCompressionDict | None) -> list[int]:
     compressor = zstandard.ZstdCompressor(level=COMPRESSION_LEVEL, dict_data=dictionary, write_checksum=True)
-    return [len(compressor.compress(extract.pack(extract))) for extract in found]
+    return [len(compressor.compress(pack(extract))) for extract in found]
 
 
 def halves(found: Mapping[Path, Extract]) -> tuple[dict[Path, Extract], dict[Path, Extract]]:
@@ -101,7 +101,7 @@ def main() -> None:
             [found[path] for path in found if path in one], trained_on_other
         )
         columns = (
-            [len(extract.pack(extract)) for extract in found.values()],
+            [len(pack(extract)) for extract in found.values()],
             sizes(found.values(), None),
             unseen,
             sizes(found.values(), dictionary),
