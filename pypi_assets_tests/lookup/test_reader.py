@@ -24,6 +24,7 @@ from pypi_assets_tests.examples import examples
 from pypi_assets_tests.lookup.publisher import Publisher
 
 
+@pytest.mark.usefixtures("binding")
 def test_a_reader_moves_on_when_it_is_refreshed(publisher: Publisher) -> None:
     with open_latest("modules", publisher.storage) as reader:
         assert not reader.refresh()
@@ -100,6 +101,7 @@ def test_a_stream_that_is_open_at_exit_leaves_no_copy(publisher: Publisher) -> N
     assert (done.stdout, done.stderr, publisher.private_copies()) == ("", "", 0)
 
 
+@pytest.mark.usefixtures("binding")
 def test_threads_are_answered_while_versions_come(publisher: Publisher) -> None:
     answered: list[set[int]] = [set() for _ in range(4)]
     problems: list[Exception] = []

@@ -98,20 +98,23 @@ def require_binding() -> Any:
 
     Called before any long work that ends in an open LevelDB.
     """
+    unloadable = ""  # no error is kept: it would keep the frames of all callers, and so open LevelDBs
     try:
         import plyvel
 
         return plyvel
-    except ImportError as error:  # not installed, or built with a LevelDB that was removed since
-        reasons = [error]
+    except ModuleNotFoundError:
+        pass
+    except ImportError as error:  # built with a LevelDB that was removed since
+        unloadable += f"; {error}"
     try:
         import plyvel_next
 
         return plyvel_next
     except ImportError as error:
-        reasons.append(error)
-    unloadable = "".join(f"; {error}" for error in reasons if not isinstance(error, ModuleNotFoundError))
-    raise MissingBindingError(_MISSING + unloadable) from reasons[-1]
+        if not isinstance(error, ModuleNotFoundError):
+            unloadable += f"; {error}"
+        raise MissingBindingError(_MISSING + unloadable) from error
 
 
 def open_database(path: Path, **options: Any) -> Database:
