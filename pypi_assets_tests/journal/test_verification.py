@@ -164,7 +164,7 @@ def test_a_head_that_does_not_fit_its_chain_is_found(storage: Storage) -> None:
     write_head(storage, Head("index", 1, 5, 30, 3, head.digest))
     found = verify_stream(storage, Stream.INDEX)
     assert found.fault is not None
-    assert found.fault.file == head_path("index")
+    assert found.fault.file == manifest_path("index", 1, 1)
     storage.delete(head_path("index"))
     found = verify_stream(storage, Stream.INDEX)
     assert found.head is None

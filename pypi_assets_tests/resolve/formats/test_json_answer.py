@@ -34,6 +34,6 @@ def test_a_proof_has_its_steps():
     assert set(found) == set(ResolutionResult.__annotations__)
     assert found["releases"] is None
     assert found["proof"] is not None
-    assert found["proof"]["steps"] == raised.value.proof.steps
+    assert found["proof"]["steps"] == list(raised.value.proof.steps)
     assert found["proof"]["hints"] == ["did you mean"]
     assert found["roots"] == ["app", "lib"]
