@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 
 import pytest
 from sqlalchemy import func, select, update
@@ -26,10 +27,14 @@ from pypi_assets.catalog.tables import (
     visit_statuses,
     visits,
 )
+from pypi_assets.catalog.work import visit_queue as visit_queue_module
 from pypi_assets.catalog.work.read_queue import ABANDONED
+from pypi_assets.catalog.work.visit_queue import VisitTask
+from pypi_assets.crawl import visiting
 from pypi_assets.crawl.draining import claiming, drain
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import crawl_incremental
+from pypi_assets_tests.following.followers import until
 from pypi_assets_tests.served_index import ServedIndex, live
 
 PROJECTS = 12
@@ -38,6 +43,7 @@ WORKER = """
 import sys
 from dataclasses import replace
 from pypi_assets.assembly import catalog_from, crawler_from, index_from, readers_from, storage_from
+from pypi_assets.crawl import draining
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import crawl_incremental
 from pypi_assets.settings import load_settings
@@ -59,22 +65,23 @@ crawler = crawler_from(
 )
 print("ready", flush=True)
 sys.stdin.readline()
-{"full": crawl_full, "incremental": crawl_incremental}[work](replace(crawler, claim_lease_s=1.0))
+draining._FIRST_NAP_S, draining._LONGEST_NAP_S = 0.05, 0.2
+{"full": crawl_full, "incremental": crawl_incremental}[work](replace(crawler, claim_lease_s=600.0))
 """
 
 
 @contextmanager
 def worker(index: ServedIndex, catalog: Catalog, work: str, name: str) -> Iterator[subprocess.Popen[str]]:
-    """A process that has opened everything, and begins on a line of input."""
+    """A process that opens everything, and begins on a line of input. Claims of one that is killed end with it."""
     database_url = catalog.engine.url.render_as_string(hide_password=False)
     command = [sys.executable, "-c", WORKER, index.url, database_url, index.storage.url, work, name]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n"
         yield process
 
 
 def begin(process: subprocess.Popen[str]) -> None:
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
     assert process.stdin is not None
     process.stdin.write("\n")
     process.stdin.close()
@@ -117,7 +124,7 @@ def test_two_processes_share_one_crawl(index: ServedIndex, catalog: Catalog):
             requested.add(request.headers["user-agent"])
             if len(requested) == 2:
                 both_read.set()
-            both_read.wait(120)
+            both_read.wait(300)
 
     index.faults = wait_for_both
     with ExitStack() as stack:
@@ -125,7 +132,7 @@ def test_two_processes_share_one_crawl(index: ServedIndex, catalog: Catalog):
         for process in processes:
             begin(process)
         for process in processes:
-            assert process.wait(60) == 0
+            assert process.wait(300) == 0
     assert live(catalog) == index.shown()
     with catalog.read() as connection:
         assert complete_serial(connection) == index.serial
@@ -152,17 +159,17 @@ def test_where_one_is_killed_the_others_finish_its_work(index: ServedIndex, cata
             seen.append(request.url.path)
             if len(seen) >= 3:
                 reached.set()
-                killed.wait(120)
+                killed.wait(300)
 
     index.faults = hold
     with worker(index, catalog, work, "killed") as victim, worker(index, catalog, work, "other") as other:
         begin(victim)
-        assert reached.wait(120)
+        assert reached.wait(300)
         begin(other)
         victim.kill()
-        victim.wait(120)
+        victim.wait(300)
         killed.set()
-        assert other.wait(60) == 0
+        assert other.wait(300) == 0
     assert live(catalog) == index.shown()
     assert catalog_status(catalog).complete_serial == index.serial
     counts = attempts_of(catalog)
@@ -228,24 +235,50 @@ def test_a_file_that_kills_its_workers_is_exhausted(index: ServedIndex, catalog:
 
 
 def test_claims_are_renewed_while_they_are_worked_on(index: ServedIndex, catalog: Catalog):
+    """The clock of the catalog goes on once a renewal was seen, so that the claim never ends before it."""
     index.wheel("one", "1.0")
-    renewed = threading.Event()
-    crawler = index.crawler(catalog, claim_lease_s=0.3)
+    renewed, now, lease_s = threading.Event(), [time.time()], 0.3
+    crawler = index.crawler(replace(catalog, clock=lambda: now[0]), claim_lease_s=lease_s)
 
-    def wait_for_renewal(request: Request) -> None:
+    def wait_for_renewals(request: Request) -> None:
         if "/simple/one" not in request.url.path:
             return
-        first = None
-        while not renewed.wait(0.02):
-            with catalog.read() as connection:
-                until = connection.scalar(select(visit_queue.c.claimed_until))
-            first = first or until
-            if until > first + 0.3:
-                renewed.set()
+        for _ in range(5):
+            now[0] += 0.2
+            until(lambda: claimed_until() > now[0] + lease_s - 0.01)
+        renewed.set()
 
-    index.faults = wait_for_renewal
+    def claimed_until() -> float:
+        with catalog.read() as connection:
+            return connection.scalar(select(visit_queue.c.claimed_until)) or 0.0
+
+    index.faults = wait_for_renewals
     assert crawl_full(crawler).visits.lost == 0
     assert renewed.is_set()
+
+
+def test_a_claim_that_expires_during_the_work_is_not_claimed_again_by_its_worker(
+    index: ServedIndex, catalog: Catalog, monkeypatch: pytest.MonkeyPatch
+):
+    index.wheel("one", "1.0")
+    now, claims, requested = [time.time()], [0], []
+
+    def claim_visits(*arguments: object, **named: object) -> list[VisitTask]:
+        claims[0] += 1
+        return visit_queue_module.claim_visits(*arguments, **named)
+
+    def expire(request: Request) -> None:
+        if "/simple/one" in request.url.path:
+            requested.append(request.url.path)
+            now[0] += 1_000.0
+            before = claims[0]
+            until(lambda: claims[0] >= before + 2)
+
+    monkeypatch.setattr(visiting, "claim_visits", claim_visits)
+    index.faults = expire
+    result = crawl_full(index.crawler(replace(catalog, clock=lambda: now[0])))
+    assert (result.visits.done, result.visits.lost, len(requested)) == (1, 0, 1)
+    assert live(catalog) == index.shown()
 
 
 def test_what_is_claimed_is_given_back_at_an_orderly_end(index: ServedIndex, catalog: Catalog):
@@ -270,16 +303,19 @@ class Bundled:
     """Work of one bundle; with the second claim it fails."""
 
     def __init__(self, items: int) -> None:
-        self.bundles = [list(range(items))]
+        self.bundles = [range(items)]
+        self.has_failed = threading.Event()
         self.done: list[int] = []
 
-    def claim(self, _: int) -> list[list[int]]:
+    def claim(self, _: int) -> list[range]:
+        if not self.bundles:
+            self.has_failed.set()
         return [self.bundles.pop()]
 
     def do(self, bundle: Iterable[int]) -> list[None]:
         for item in bundle:
             self.done.append(item)
-            time.sleep(0.001)
+            self.has_failed.wait(0.001)
         return [None] * len(self.done)
 
     def store(self, done: Sequence[tuple[int, None]]) -> None: ...
@@ -291,7 +327,7 @@ class Bundled:
 
 
 def test_the_rest_of_a_bundle_is_skipped_once_the_work_has_ended(index: ServedIndex, catalog: Catalog):
-    work = Bundled(10_000)
+    work = Bundled(10**7)
     with pytest.raises(IndexError):
-        drain(index.crawler(catalog, in_flight=10**6), work)
-    assert 0 < len(work.done) < 10_000
+        drain(index.crawler(catalog, in_flight=10**9), work)
+    assert 0 < len(work.done) < 10**7

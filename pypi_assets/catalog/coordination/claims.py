@@ -10,7 +10,21 @@ when no entry of it is claimed.
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, Table, and_, case, delete, func, select, tuple_, union, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Row,
+    Table,
+    and_,
+    case,
+    delete,
+    func,
+    or_,
+    select,
+    tuple_,
+    union,
+    update,
+)
 
 from pypi_assets.catalog.coordination.worker_names import host_name, is_dead, process_of
 from pypi_assets.catalog.database import lock_rows, storable, upsert
@@ -28,9 +42,12 @@ _CLAIMING = union(  # built once, since each worker that waits runs it again and
 )
 
 
-def is_claimable(queue: Table, now: float) -> ColumnElement[bool]:
-    """Whether an entry is due and no valid claim exists."""
-    return and_(queue.c.due_at <= now, queue.c.claimed_until <= now)
+def is_claimable(queue: Table, worker: str, now: float) -> ColumnElement[bool]:
+    """Whether an entry is due and no valid claim exists. A worker never claims again what it has claimed: its own claim
+    can expire while the work goes on, and then the result would be stored twice.
+    """
+    is_another = or_(queue.c.claimed_by.is_(None), queue.c.claimed_by != worker)
+    return and_(queue.c.due_at <= now, queue.c.claimed_until <= now, is_another)
 
 
 def ready_at(queue: Table) -> ColumnElement[float]:

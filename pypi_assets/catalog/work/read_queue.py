@@ -97,7 +97,7 @@ def claim_reads(
     query = (
         _queued(workload, shards, only_first=only_first)
         .join(distributions, distributions.c.id == read_queue.c.distribution_id)
-        .where(is_claimable(read_queue, now))
+        .where(is_claimable(read_queue, worker, now))
         .order_by(read_queue.c.nice, read_queue.c.is_first.desc(), read_queue.c.due_at, read_queue.c.distribution_id)
         .limit(limit)
         .with_for_update(of=read_queue, skip_locked=True)

@@ -320,7 +320,7 @@ def claim_visits(
     query = (
         select(*PROJECT_COLUMNS, visit_queue)
         .join(projects, projects.c.id == visit_queue.c.project_id)
-        .where(_todo(workload, shards), is_claimable(visit_queue, now))
+        .where(_todo(workload, shards), is_claimable(visit_queue, worker, now))
         .order_by(visit_queue.c.nice, visit_queue.c.due_at, visit_queue.c.project_id)
         .limit(limit)
         .with_for_update(of=visit_queue, skip_locked=True)

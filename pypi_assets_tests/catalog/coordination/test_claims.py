@@ -39,19 +39,20 @@ class Model:
     believed: dict[str, list[int]] = field(default_factory=lambda: {worker: [] for worker in WORKERS})
     finished = postponed = abandoned = 0
 
-    def free(self) -> list[int]:
-        """What can be claimed, in the order in which it is."""
+    def free(self, worker: str) -> list[int]:
+        """What `worker` can claim, in the order in which it does: never what it has claimed already."""
         items = [
             item
             for item in self.queue.items
             if item not in self.done
             and self.due_at.get(item, 0.0) <= self.now
             and self.claims.get(item, ("", 0.0))[1] <= self.now
+            and self.claims.get(item, ("", 0.0))[0] != worker
         ]
         return sorted(items, key=lambda item: (self.due_at.get(item, 0.0), item))
 
     def claim(self, worker: str, count: int) -> None:
-        expected = self.free()[:count]
+        expected = self.free(worker)[:count]
         assert self.queue.claim(worker, self.now, count) == expected
         self.abandoned += sum(item in self.claims for item in expected)
         self.claims |= dict.fromkeys(expected, (worker, self.now + LEASE_S))
