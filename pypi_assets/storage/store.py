@@ -24,6 +24,7 @@ from obstore.store import LocalStore, ObjectStore, from_url
 from pypi_assets.errors import FIRST_COMMANDS, ExpectedError
 
 if TYPE_CHECKING:
+    from obstore.store import RetryConfig
     from typing_extensions import Buffer
 
 READ_BUFFER_BYTES = 1024**2
@@ -35,6 +36,8 @@ _S3_MESSAGE = re.compile(r"<Message>([^<]+)</Message>")  # in S3's answer, below
 _NOT_REACHED = re.compile(r'ConnectError\(.*?: "([^"]+)"', re.DOTALL)  # why, in obstore's debugging dump
 _NOT_TRUSTED = re.compile(r"InvalidCertificate\(\s*(\w+)")  # of TLS, in the same dump
 _NOT_PARTIAL = "non-partial response"  # in obstore's text, where it was answered with status 200
+RETRIES: "RetryConfig" = {"max_retries": 10}
+"""How often a request to a remote store is sent again that failed for a reason which can disappear by itself."""
 SCHEMES = ("file", "s3", "gs", "az", "memory")
 
 
@@ -276,7 +279,7 @@ def open_storage(url: str, *, read_only: bool = False) -> Storage:
     if scheme == "file":
         return _open_folder(url, read_only)
     try:
-        return Storage(url, from_url(url))
+        return Storage(url, from_url(url, retry_config=RETRIES))
     except (BaseError, OSError, ValueError) as error:
         raise StorageError(f"cannot open the storage {url}: {_store_message(error)}") from error
 

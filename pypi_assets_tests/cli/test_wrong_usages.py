@@ -181,6 +181,7 @@ def test_a_wrong_setting_is_named_with_what_it_accepts(commands: Commands, subte
 def test_a_place_that_cannot_be_used_is_named(commands: Commands, subtests: pytest.Subtests) -> None:
     for number, (line, settings, exit_code, expected) in enumerate(PLACES):
         with subtests.test(line=line, settings=settings), pytest.MonkeyPatch.context() as monkeypatch:
+            monkeypatch.setattr("pypi_assets.storage.store.RETRIES", {"max_retries": 0})
             for name, value in ({"HOME": f"home{number}"} | settings).items():
                 monkeypatch.setenv(f"PYPI_ASSETS_{name}", value)
             assert unnamed(expected, message(commands, line, exit_code)) == []
@@ -287,11 +288,12 @@ def test_every_table_has_the_same_options(commands: Commands, index: ServedIndex
 
 
 @pytest.mark.parametrize("line", ["devindex serve folder --port {port}", "metrics --listen 127.0.0.1:{port}"])
-def test_a_busy_port_is_named_with_what_to_do(commands: Commands, line: str) -> None:
+def test_a_busy_port_is_named_with_what_to_do(commands: Commands, monkeypatch: pytest.MonkeyPatch, line: str) -> None:
+    monkeypatch.setenv("PYPI_ASSETS_REQUEST_ATTEMPTS", "1")
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         done = subprocess.run(
-            [*PROCESS, *line.format(port=port).split()], capture_output=True, text=True, timeout=60, check=False
+            [*PROCESS, *line.format(port=port).split()], capture_output=True, text=True, timeout=300, check=False
         )
     assert done.returncode == FAILURE
     assert done.stderr.startswith("Error: ")

@@ -172,6 +172,7 @@ def test_a_catalog_whose_server_ends_in_mid_answer_is_a_problem_and_comes_back(t
 
 
 def test_a_store_that_ends_in_mid_answer_is_a_problem_and_comes_back(changing: Published, monkeypatch):
+    monkeypatch.setattr("pypi_assets.storage.store.RETRIES", {"max_retries": 1})
     store = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
 
     def end_after(*arguments: Any, **options: Any) -> Reader:

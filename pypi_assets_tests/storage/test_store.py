@@ -224,6 +224,7 @@ def test_a_missing_bucket_is_a_failure_to_write(s3_url: str) -> None:
 def test_the_reason_why_a_store_does_not_answer_is_reported(
     s3_url: str, environment: dict[str, str], values: list[object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("pypi_assets.storage.store.RETRIES", {"max_retries": 1})
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     with pytest.raises(StorageError, match=naming(*values)):
