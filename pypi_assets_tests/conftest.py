@@ -136,6 +136,14 @@ def _statements_are_compiled_once() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _the_clock_ends_no_pack() -> Iterator[None]:
+    """Commits reads by their number and bytes alone: on a busy machine the clock would cut them into more packs."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("pypi_assets.crawl.reading._COMMIT_EVERY_S", 3_600.0)
+        yield
+
+
 @pytest.fixture(scope="session")
 def lock_order() -> Iterator[LockOrder]:
     """What watches the transactions of all tests."""
