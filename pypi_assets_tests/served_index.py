@@ -89,7 +89,7 @@ class ServedIndex:
 
     def page(self, project: str) -> bytes:
         """Returns the project's page as it is served now, in JSON."""
-        with requests.get(f"{self.url}{project}/", headers={"Accept": JSON}, timeout=10) as response:
+        with requests.get(f"{self.url}{project}/", headers={"Accept": JSON}, timeout=60) as response:
             assert response.json()["name"] == project
             return response.content
 

@@ -38,7 +38,7 @@ def run(copy: Path, *arguments: str) -> str:
 def started(copy: Path) -> tuple[str, list[int]]:
     """The address of the pages, and the ports of what was started."""
     url, index_port = run(copy, "-c", START).split()
-    with urllib.request.urlopen(f"{url}healthz", timeout=10) as answer:
+    with urllib.request.urlopen(f"{url}healthz", timeout=60) as answer:
         assert answer.status == 200
     return url, [int(index_port), int(url.rstrip("/").rpartition(":")[2])]
 

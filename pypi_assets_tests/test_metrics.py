@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -67,14 +68,14 @@ def test_metrics_describe_the_state_of_each_stage(index: ServedIndex, monkeypatc
 
 
 def test_the_lag_in_time_is_that_of_the_first_event_that_is_missing(index: ServedIndex) -> None:
-    index.wheel("demo", "1.0")
-    run("crawl", "full")
     before = time.time()
-    index.wheel("demo", "2.0")
-    time.sleep(2)
-    index.wheel("demo", "3.0")
+    first, second, third = (datetime.fromtimestamp(before - seconds, UTC) for seconds in (9_000, 3_600, 60))
+    index.wheel("demo", "1.0", at=first)
+    run("crawl", "full")
+    index.wheel("demo", "2.0", at=second)
+    index.wheel("demo", "3.0", at=third)
     lag = samples(run("metrics"))["lag_seconds",]
-    assert 2 <= lag <= time.time() - before + 1  # the index tells whole seconds
+    assert 3_600 <= lag <= time.time() - before + 3_601  # the index tells whole seconds
 
 
 def test_a_silent_stage_is_reported(index: ServedIndex, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ def test_the_first_signal_requests_a_stop_and_handlers_are_restored(number: sign
     with stop_by_signals() as stopping:
         assert not stopping.is_set()
         os.kill(os.getpid(), number)
-        assert stopping.wait(10)
+        assert stopping.wait(60)
     assert signal.getsignal(number) is before
 
 

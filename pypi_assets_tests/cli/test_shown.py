@@ -216,7 +216,7 @@ def test_metrics_of_it_are_read_as_prometheus_reads_them(
     commands.done("metrics", "--file", path)
     taken = StatusMetrics(load_settings())
     taken.take()
-    with urllib.request.urlopen(taken.listen("127.0.0.1", 0), timeout=10) as response:
+    with urllib.request.urlopen(taken.listen("127.0.0.1", 0), timeout=60) as response:
         served = response.read().decode()
     for text in (path.read_text(), served, commands.done("metrics").stdout):
         assert samples(text)["distributions", "error"] > 0

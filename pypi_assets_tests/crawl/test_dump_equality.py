@@ -82,7 +82,7 @@ class Following:
     def trouble(self, kind: str, project: str) -> None:
         page = f"/simple/{project}/"
         self.index.faults = None
-        answer = requests.get(f"{self.index.url}{project}/", headers={"Accept": JSON}, timeout=10)
+        answer = requests.get(f"{self.index.url}{project}/", headers={"Accept": JSON}, timeout=60)
         shown = answer.json() if answer.ok else {"files": []}
         kept = json.dumps(shown | {"files": shown["files"][1:]})
 

@@ -91,7 +91,7 @@ def test_serve_prints_its_url_and_stops_on_a_signal(folder: Path, tmp_path: Path
         assert process.stdout is not None
         url = process.stdout.readline().strip()
         with requests.Session() as session:
-            assert session.get(f"{url}demo/", timeout=10).status_code == 200
+            assert session.get(f"{url}demo/", timeout=60).status_code == 200
             process.send_signal(number)
             output, errors = process.communicate(timeout=120)
     assert (process.returncode, output, errors) == (0, "", "")
@@ -101,7 +101,7 @@ def test_requests_are_logged_on_demand(folder: Path) -> None:
     command = [sys.executable, "-c", CODE, "serve", str(folder), "--log-requests"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         assert process.stdout is not None
-        requests.get(process.stdout.readline().strip(), timeout=10)
+        requests.get(process.stdout.readline().strip(), timeout=60)
         process.terminate()
         output, _ = process.communicate(timeout=120)
     assert '"GET /simple/ HTTP/1.1" 200' in output
@@ -120,9 +120,9 @@ def test_serve_with_a_fault_plan(folder: Path, tmp_path: Path) -> None:
     ):
         assert process.stdout is not None
         url = process.stdout.readline().strip()
-        assert [session.get(f"{url}demo/", timeout=10).status_code for _ in range(2)] == [503, 200]
+        assert [session.get(f"{url}demo/", timeout=60).status_code for _ in range(2)] == [503, 200]
         with pytest.raises(requests.ConnectionError):
-            session.get(f"{url}demo/", timeout=10)
+            session.get(f"{url}demo/", timeout=60)
         process.terminate()
         output, errors = process.communicate(timeout=120)
     assert (process.returncode, output, errors) == (0, "", "")

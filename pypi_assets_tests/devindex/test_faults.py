@@ -105,7 +105,7 @@ def test_an_index_that_goes_backwards_does_so_everywhere(two_projects: History) 
 
 def test_a_redirect_to_the_same_host_leads_to_the_answer(two_projects: History) -> None:
     with served(two_projects, fault("redirect", status=301)) as client:
-        answer = client.session.get(f"{client.url}demo/", headers={"Accept": V1_JSON}, timeout=10)
+        answer = client.session.get(f"{client.url}demo/", headers={"Accept": V1_JSON}, timeout=60)
     assert [one.status_code for one in answer.history] == [301]
     assert answer.json()["name"] == "demo"
 
@@ -115,7 +115,7 @@ def test_a_redirect_loop(two_projects: History) -> None:
         served(two_projects, fault("redirect", to="loop", requests=[1])) as client,
         pytest.raises(requests.TooManyRedirects),
     ):
-        client.session.get(f"{client.url}demo/", timeout=10)
+        client.session.get(f"{client.url}demo/", timeout=60)
 
 
 @pytest.mark.parametrize("to", ["https://files.example.org", "http://files.example.org/mirror/", "http://10.0.0.1:81"])

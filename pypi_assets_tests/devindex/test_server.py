@@ -59,7 +59,7 @@ def test_only_what_was_uploaded_is_served(served_history: History, url: str, ses
     for path in ("../history.jsonl", "%2e%2e/history.jsonl", "..%2fhistory.jsonl", "no/such/file.whl", ""):
         assert session.get(url.replace("simple/", f"packages/{path}")).status_code == 404
     base = url.removesuffix("/simple/")
-    assert requests.get(f"{base}/elsewhere", timeout=10).text == "404 Not Found"
+    assert requests.get(f"{base}/elsewhere", timeout=60).text == "404 Not Found"
 
 
 def test_removed_files_stay_downloadable(

@@ -14,7 +14,7 @@ def test_a_connection_that_is_reset(two_projects: History) -> None:
     with served(two_projects, fault("reset", requests=[1]) + fault("reset", sent=0.5, requests=[2])) as client:
         with pytest.raises(requests.ConnectionError, match="reset by peer"):
             client.get(path)
-        answer = client.session.get(f"{client.url.removesuffix('/simple/')}{path}", stream=True, timeout=10)
+        answer = client.session.get(f"{client.url.removesuffix('/simple/')}{path}", stream=True, timeout=60)
         assert (answer.status_code, answer.headers["Content-Length"]) == (200, str(len(content)))
         with pytest.raises(requests.exceptions.RequestException, match="reset by peer"):
             assert len(answer.content)
@@ -34,7 +34,7 @@ def test_a_slow_body_drips_and_is_whole(two_projects: History) -> None:
     path, content = path_of(two_projects, WHEEL), content_of(two_projects, WHEEL)
     with served(two_projects, fault("slow", bytes_per_second=len(content) * 2, on=["file"])) as client:
         url = f"{client.url.removesuffix('/simple/')}{path}"
-        with client.session.get(url, stream=True, timeout=10) as answer:
+        with client.session.get(url, stream=True, timeout=60) as answer:
             first = answer.raw.read1(len(content))
             assert 0 < len(first) < len(content)
             assert first + answer.raw.read() == content
@@ -42,7 +42,7 @@ def test_a_slow_body_drips_and_is_whole(two_projects: History) -> None:
 
 def test_a_slow_body_ends_when_its_client_is_gone(two_projects: History) -> None:
     with served(two_projects, fault("slow", bytes_per_second=1, requests=[1])) as client:
-        with client.session.get(f"{client.url}demo/", stream=True, timeout=10) as answer:
+        with client.session.get(f"{client.url}demo/", stream=True, timeout=60) as answer:
             assert len(answer.raw.read1(100)) == 1
         assert client.get("/simple/demo/").status_code == 200
 

@@ -46,7 +46,7 @@ def test_any_other_error_ends_all_lanes_and_is_raised(lanes: Lanes):
     lanes.start("good", lambda: None, lambda: lanes.stopping.wait(60))
     lanes.start("bad", failing([CatalogError("it has gone backwards")]), lambda: None)
     with pytest.raises(CatalogError):
-        lanes.wait(10)
+        lanes.wait(60)
     assert [thread.is_alive() for thread in lanes._threads] == [False, False]
 
 
@@ -61,14 +61,14 @@ def test_work_stops_at_its_next_report(lanes: Lanes):
             lanes.sleep(0.01)
 
     lanes.start("busy", work, lambda: None)
-    assert begun.wait(10)
+    assert begun.wait(60)
     lanes.stopping.set()
-    assert lanes.wait(10)
+    assert lanes.wait(60)
 
 
 def test_what_does_not_stop_in_time_is_left(lanes: Lanes):
     release = threading.Event()
-    lanes.start("stuck", lambda: release.wait(30), lambda: None)
+    lanes.start("stuck", lambda: release.wait(60), lambda: None)
     lanes.stopping.set()
     assert not lanes.wait(0.05)
     release.set()

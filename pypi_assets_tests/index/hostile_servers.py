@@ -59,8 +59,8 @@ def _drip_rest_of_redirect(connection: socket.socket) -> None:
     _drip(connection, b"HTTP/1.1 302 Found\r\nLocation: /simple/demo/\r\nContent-Length: 60000\r\n\r\n")
 
 
-def _swallow(_: socket.socket) -> None:
-    time.sleep(30)
+def _swallow(connection: socket.socket) -> None:
+    connection.recv(1)  # until the client leaves
 
 
 HOLDS: dict[str, Hold] = {
@@ -124,7 +124,7 @@ def holding(hold: Hold, *, reads_request: bool = True, tls: ssl.SSLContext | Non
             running.open_now += 1
         try:
             with connection, suppress(OSError):
-                connection.settimeout(30)
+                connection.settimeout(120)
                 with tls.wrap_socket(connection, server_side=True) if tls else connection as served:
                     while not reads_request or _receive_request(served):
                         hold(served)

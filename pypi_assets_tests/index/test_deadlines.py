@@ -48,7 +48,7 @@ def failure(request: Callable[[], object]) -> Ended:
 def quickest(end: Callable[[], Ended], limit_s: float = LATE_S) -> Ended:
     """Repeats what ended too late: a machine with much other work to do delays once, and a server each time."""
     ended = end()
-    for _ in range(3):
+    for _ in range(9):
         if ended[1] < limit_s:
             break
         ended = end()
@@ -56,8 +56,8 @@ def quickest(end: Callable[[], Ended], limit_s: float = LATE_S) -> Ended:
 
 
 def wait_until_left(server: Holding) -> None:
-    """The server notices at its next drip that nobody listens."""
-    until = time.monotonic() + 5
+    """The server notices that nobody listens, by its next drip at the latest."""
+    until = time.monotonic() + 60
     while server.open_now and time.monotonic() < until:
         time.sleep(PAUSE_S)
     assert server.open_now == 0
@@ -79,8 +79,7 @@ def held(name: str) -> Ended:
     """How a request for a page ends, and after how long; the server is left by then."""
     with holding(HOLDS[name]) as server, impatient(server.url) as client:
         ended = failure(lambda: client.project_page("demo"))
-        if name != "silence":
-            wait_until_left(server)
+        wait_until_left(server)
     return ended
 
 
@@ -153,7 +152,7 @@ def test_a_body_above_the_least_rate_ends_too(monkeypatch: pytest.MonkeyPatch) -
 def test_a_body_that_pauses_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     def hold(connection: socket.socket) -> None:
         connection.sendall(GOOD + LONG + b"[" * 100_000)  # which would earn 97 seconds
-        time.sleep(5)
+        connection.recv(1)  # until the client leaves
 
     with holding(hold) as server, impatient(server.url) as client:
         error, seconds = quickest(partial(failure, partial(client.project_page, "demo")))
@@ -233,11 +232,10 @@ def test_a_server_that_never_accepts_ends() -> None:
 # What the deadline leaves alone
 
 
-def test_a_kept_connection_serves_again_after_a_slow_answer() -> None:
+def test_a_kept_connection_serves_again() -> None:
     with answering(PAGE) as loopback, impatient(loopback.url) as client:
         for _ in range(3):
             assert isinstance(client.project_page("demo"), ProjectPage)
-            time.sleep(TIMEOUT_S / 5)
         assert loopback.connections == 1
 
 
@@ -266,14 +264,15 @@ def test_the_earliest_of_several_ends_counts() -> None:
     assert seconds_left() == float("inf")
 
 
-def test_an_allowance_is_spent_by_waits_and_by_nothing_else() -> None:
+def test_an_allowance_is_spent_by_waits_and_by_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [1_000.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
     allowance = Allowance(10)
+    now[0] += 4
     with allowance.spent():
-        time.sleep(0.02)
-    left = allowance.left_s
-    assert 9 < left < 9.99
-    time.sleep(0.02)
-    assert allowance.left_s == left
+        now[0] += 2
+    now[0] += 4
+    assert allowance.left_s == 8
 
 
 def test_a_timed_socket_without_a_deadline_keeps_its_own_timeout() -> None:

@@ -53,7 +53,7 @@ def test_threads_share_the_connections_and_keep_them() -> None:
             at_once.append(open_now)
             if len(at_once) >= 3:  # the first three wait for each other, so that three are open at once
                 gate.release(100)
-        gate.acquire(timeout=5)
+        gate.acquire(timeout=60)
         with counter:
             open_now -= 1
         return PAGE
@@ -313,7 +313,7 @@ def test_a_silent_server_times_out() -> None:
     done = threading.Event()
 
     def answer(_: Request) -> Answer:
-        done.wait(5)
+        done.wait(60)
         return PAGE
 
     impatient = {"retries": Retries(1), "timeouts": Timeouts(read_s=0.05)}

@@ -4,13 +4,13 @@ import os
 import re
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from pypi_assets.service import measures
 from pypi_assets.service.measures import FOLDER_VARIABLE
+from pypi_assets_tests.following.followers import until
 from pypi_assets_tests.service.published import Client, Published
 
 _COUNT = """
@@ -59,10 +59,7 @@ def test_how_far_a_process_has_come_is_measured_whenever_it_looks(changing: Publ
         assert measured() == service.serial
         changing.add("wheel", "another", "1.0")
         serial = changing.publish()
-        ends = time.monotonic() + 20
-        while measured() != serial and time.monotonic() < ends:
-            time.sleep(0.05)
-        assert measured() == serial
+        until(lambda: measured() == serial)
 
 
 def test_each_metric_is_described():

@@ -35,7 +35,7 @@ def test_a_file_leads_to_the_index_and_is_never_kept(client: Client, prefix: str
     path, file = first_file(client, f"{prefix}/simple/demo/")
     answer = client.get(path)
     assert (answer.status_code, answer.headers["cache-control"]) == (307, "no-store")
-    content = requests.get(answer.headers["location"], timeout=10).content
+    content = requests.get(answer.headers["location"], timeout=60).content
     assert {"sha256": hashlib.sha256(content).hexdigest()} == file["hashes"]
     other = client.get(path.replace("demo-1.0", "demo-9.0"))
     assert (other.status_code, other.json()["parameter"]) == (404, "filename")
@@ -74,5 +74,5 @@ def test_what_could_not_be_read_has_the_metadata_of_the_index(changing: Publishe
             answer = client.get(f"{path}.metadata")
             assert answer.status_code == 307
             assert answer.headers["location"].endswith(f"/{filename}.metadata")
-            content = requests.get(answer.headers["location"], timeout=10).content
+            content = requests.get(answer.headers["location"], timeout=60).content
             assert {"sha256": hashlib.sha256(content).hexdigest()} == file["core-metadata"]
