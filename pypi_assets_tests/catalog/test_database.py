@@ -203,7 +203,10 @@ def test_a_transaction_that_loses_a_deadlock_is_done_again(catalog: Catalog):
     assert holder in {"first", "second"}
 
 
-def test_a_transaction_that_others_prevent_is_done_again_a_bounded_number_of_times(postgres_database_url: str):
+def test_a_transaction_that_others_prevent_is_done_again_a_bounded_number_of_times(
+    postgres_database_url: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("pypi_assets.catalog.database._LONGEST_PAUSE_S", 0.01)
     catalog = open_catalog(postgres_database_url)
     tries: list[int] = []
 

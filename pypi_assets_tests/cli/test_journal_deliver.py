@@ -97,11 +97,11 @@ def test_a_deliverer_that_is_killed_loses_nothing(commands: Commands, journal: S
     for number, has_come in ((2, receiver.arrived), (3, receiver.deliveries)):
         started = ForkedProgram(COMMAND_LINE, "journal", "deliver", "--follow", stderr=subprocess.DEVNULL, strict=True)
         publish(commands, journal, f"{number}.0")
-        until(lambda expected=has_come: bool(expected), 120)
+        until(lambda expected=has_come: bool(expected))
         os.kill(started.pid, signal.SIGKILL)
         started.wait()
         receiver.may_answer.set()
-        until(lambda: len(receiver.deliveries) == len(receiver.arrived), 120)
+        until(lambda: len(receiver.deliveries) == len(receiver.arrived))
         receiver.deliveries.clear()
         receiver.arrived.clear()
         execute(commands, "DELETE FROM leases")  # as it ends after a minute
@@ -113,7 +113,7 @@ def test_it_follows_until_it_is_stopped(commands: Commands, journal: ServedIndex
     commands.done("journal", "deliver")
     started = ForkedProgram(COMMAND_LINE, "journal", "deliver", "--follow", stderr=subprocess.PIPE, strict=True)
     publish(commands, journal, "2.0")
-    until(lambda: bool(files(receiver)), 120)
+    until(lambda: bool(files(receiver)))
     os.kill(started.pid, signal.SIGINT)
     _, printed = started.communicate(timeout=60)
     assert started.returncode == 130

@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import time
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,7 @@ import pytest
 from pypi_assets.cli import journal_tail
 from pypi_assets.journal.cursors import Cursor
 from pypi_assets_tests.cli.commands import Commands
+from pypi_assets_tests.following.followers import until
 from pypi_assets_tests.forked import COMMAND_LINE, ForkedProgram
 from pypi_assets_tests.served_index import ServedIndex
 
@@ -145,9 +145,7 @@ def test_a_consumer_that_follows_and_is_killed_gets_each_record_at_least_once(
                 COMMAND_LINE, "journal", "tail", "--follow", "--consumer", "mirror", "--json", stdout=out, strict=True
             )
             more(commands, journal, version)
-            ends = time.monotonic() + 30
-            while version.encode() not in output.read_bytes() and time.monotonic() < ends:
-                time.sleep(0.05)
+            until(lambda version=version: version.encode() in output.read_bytes())
             os.kill(started.pid, signal.SIGKILL)
             started.wait()
     seen = [json.loads(line) for line in output.read_bytes().splitlines()]

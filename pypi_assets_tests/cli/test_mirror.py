@@ -6,7 +6,6 @@ import os
 import shutil
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -26,6 +25,7 @@ from pypi_assets.storage.published import PUBLISHED
 from pypi_assets.storage.store import open_storage
 from pypi_assets_tests.cli.commands import PROCESS, Commands
 from pypi_assets_tests.cli.test_imports import imported, libraries
+from pypi_assets_tests.following.followers import until
 from pypi_assets_tests.journal.written import flip_a_bit
 from pypi_assets_tests.mirror.conftest import Origin, assert_whole
 from pypi_assets_tests.mirror.conftest import origin as origin
@@ -156,9 +156,8 @@ def test_it_follows_until_it_is_stopped_and_can_be_killed(commands: Commands, or
     assert_whole(storage)
     with subprocess.Popen(command, stderr=subprocess.PIPE, env=os.environ) as stopped:
         checked_at = mirror_status(storage).checked_at
-        while mirror_status(storage).checked_at == checked_at:
-            assert stopped.poll() is None
-            time.sleep(0.05)
+        until(lambda: stopped.poll() is not None or mirror_status(storage).checked_at != checked_at)
+        assert stopped.poll() is None
         stopped.send_signal(signal.SIGINT)
         _, errors = stopped.communicate()
     assert stopped.returncode == 130

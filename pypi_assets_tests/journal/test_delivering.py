@@ -222,7 +222,7 @@ def test_a_slow_receiver_holds_up_no_other(catalog: Catalog, growing: Growing, r
         slow.may_answer.clear()
         thread = threading.Thread(target=deliver, args=(catalog, growing.journal, hooks, sender))
         thread.start()
-        until(lambda: len(receiver.letters) == 3, 60)
+        until(lambda: len(receiver.letters) == 3)
         assert slow.letters == []
         slow.may_answer.set()
         thread.join()
@@ -327,8 +327,8 @@ def test_two_processes_at_once_deliver_each_letter_in_order(
         thread.start()
     for number in range(1, 6):
         growing.grow(6)
-        until(lambda at_least=6 * number - 5: delivered() >= at_least, 60)
-    until(lambda: delivered() >= 30, 60)
+        until(lambda at_least=6 * number - 5: delivered() >= at_least)
+    until(lambda: delivered() >= 30)
     is_over.set()
     for thread in threads:
         thread.join()
