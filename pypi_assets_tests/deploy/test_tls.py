@@ -76,7 +76,7 @@ def test_a_store_is_trusted_by_the_file_of_its_ca(certificates: Certificates, mo
     open_storage(f"s3://{BUCKET}/root").put("name", b"content")
     assert open_storage(f"s3://{BUCKET}/root").get("name") == b"content"
     trust(certificates.other, monkeypatch)
-    with pytest.raises(StorageError, match=r"certificate is not trusted \(UnknownIssuer\); SSL_CERT_FILE"):
+    with pytest.raises(StorageError, match=r"UnknownIssuer.*SSL_CERT_FILE"):
         open_storage(f"s3://{BUCKET}/root").get("name")
     with pytest.raises(SSLError):
         boto3.client("s3").list_buckets()

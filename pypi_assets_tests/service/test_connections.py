@@ -45,51 +45,47 @@ def statuses(answer: bytes) -> list[int]:
     return [int(part[:3]) for part in answer.split(b"HTTP/1.1 ")[1:]]
 
 
-@pytest.mark.parametrize(
-    "request_",
-    [
-        pytest.param(b"nonsense\r\n\r\n", id="no HTTP"),
-        pytest.param(b"\x16\x03\x01\x02\x00\x01\x00\x01", id="TLS"),
-        pytest.param(GET + b"\r\n", id="no host"),
-        pytest.param(GET + HOST + b"Host: other.test\r\n\r\n", id="two hosts"),
-        pytest.param(GET + HOST + b"Bad Name: x\r\n\r\n", id="a blank in a name"),
-        pytest.param(GET + HOST + b"Name : x\r\n\r\n", id="a blank before the colon"),
-        pytest.param(GET + HOST + b"X: a\x00b\r\n\r\n", id="NUL in a header"),
-        pytest.param(POST + b"Content-Length: 2\r\nContent-Length: 3\r\n\r\n[]x", id="two lengths"),
-        pytest.param(POST + b"Content-Length: 2, 3\r\n\r\n[]x", id="a list of lengths"),
-        pytest.param(POST + b"Content-Length: +2\r\n\r\n[]", id="a sign before the length"),
-        pytest.param(POST + b"Content-Length: -1\r\n\r\n", id="a negative length"),
-        pytest.param(POST + b"Content-Length: 0x2\r\n\r\n[]", id="a length in hex"),
-        pytest.param(
-            POST + b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /readyz HTTP/1.1\r\n\r\n",
-            id="length and chunks",
-        ),
-        pytest.param(
-            POST + b"Transfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n0\r\n\r\n", id="chunks and length"
-        ),
-        pytest.param(POST + b"Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n", id="an unknown transfer encoding"),
-        pytest.param(
-            POST + b"Transfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n", id="chunks that end with no size"
-        ),
-        pytest.param(POST + b"Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", id="twice"),
-        pytest.param(POST + b"Transfer-Encoding: chunked\r\n\r\nZZ\r\n\r\n", id="a size of no hex"),
-        pytest.param(b"GET /v1/modules/%zz HTTP/1.1\r\n" + HOST + b"\r\n", id="no hex after a percent sign"),
-        pytest.param(b"GET /v1/modules/% HTTP/1.1\r\n" + HOST + b"\r\n", id="nothing after a percent sign"),
-        pytest.param(b"GET /v1/modules/%c3%28 HTTP/1.1\r\n" + HOST + b"\r\n", id="no UTF-8"),
-        pytest.param(b"GET /v1/modules/a\xffb HTTP/1.1\r\n" + HOST + b"\r\n", id="bytes in the path"),
-        pytest.param(b"GET /v1/modules/%00 HTTP/1.1\r\n" + HOST + b"\r\n", id="NUL in the path"),
-    ],
-)
-def test_what_is_refused_is_a_problem_and_ends_the_connection(client: Client, request_: bytes):
-    answer = sent(client, request_)
-    assert len(statuses(answer)) == 1, answer
-    assert 400 <= statuses(answer)[0] < 500
-    head, _, body = answer.partition(b"\r\n\r\n")
-    assert b"application/problem+json" in head
-    assert b"connection: close" in head.lower()
-    assert json.loads(body)["status"] == statuses(answer)[0]
-    assert b"Traceback" not in answer
-    assert client.get("/v1/modules/yaml").status_code == 200
+REFUSED = {
+    "no HTTP": b"nonsense\r\n\r\n",
+    "TLS": b"\x16\x03\x01\x02\x00\x01\x00\x01",
+    "no host": GET + b"\r\n",
+    "two hosts": GET + HOST + b"Host: other.test\r\n\r\n",
+    "a blank in a name": GET + HOST + b"Bad Name: x\r\n\r\n",
+    "a blank before the colon": GET + HOST + b"Name : x\r\n\r\n",
+    "NUL in a header": GET + HOST + b"X: a\x00b\r\n\r\n",
+    "two lengths": POST + b"Content-Length: 2\r\nContent-Length: 3\r\n\r\n[]x",
+    "a list of lengths": POST + b"Content-Length: 2, 3\r\n\r\n[]x",
+    "a sign before the length": POST + b"Content-Length: +2\r\n\r\n[]",
+    "a negative length": POST + b"Content-Length: -1\r\n\r\n",
+    "a length in hex": POST + b"Content-Length: 0x2\r\n\r\n[]",
+    "length and chunks": POST
+    + b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /readyz HTTP/1.1\r\n\r\n",
+    "chunks and length": POST + b"Transfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n0\r\n\r\n",
+    "an unknown transfer encoding": POST + b"Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n",
+    "chunks that end with no size": POST + b"Transfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n",
+    "twice": POST + b"Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    "a size of no hex": POST + b"Transfer-Encoding: chunked\r\n\r\nZZ\r\n\r\n",
+    "no hex after a percent sign": b"GET /v1/modules/%zz HTTP/1.1\r\n" + HOST + b"\r\n",
+    "nothing after a percent sign": b"GET /v1/modules/% HTTP/1.1\r\n" + HOST + b"\r\n",
+    "no UTF-8": b"GET /v1/modules/%c3%28 HTTP/1.1\r\n" + HOST + b"\r\n",
+    "bytes in the path": b"GET /v1/modules/a\xffb HTTP/1.1\r\n" + HOST + b"\r\n",
+    "NUL in the path": b"GET /v1/modules/%00 HTTP/1.1\r\n" + HOST + b"\r\n",
+}
+"""Requests that no server answers, by what is wrong with them."""
+
+
+def test_what_is_refused_is_a_problem_and_ends_the_connection(client: Client, subtests: pytest.Subtests):
+    for wrong, request_ in REFUSED.items():
+        with subtests.test(wrong=wrong):
+            answer = sent(client, request_)
+            assert len(statuses(answer)) == 1, answer
+            assert 400 <= statuses(answer)[0] < 500
+            head, _, body = answer.partition(b"\r\n\r\n")
+            assert b"application/problem+json" in head
+            assert b"connection: close" in head.lower()
+            assert json.loads(body)["status"] == statuses(answer)[0]
+            assert b"Traceback" not in answer
+            assert client.get("/v1/modules/yaml").status_code == 200
 
 
 def test_requests_on_one_connection_are_answered_in_their_order(client: Client):

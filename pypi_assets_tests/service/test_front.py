@@ -5,34 +5,34 @@ import pytest
 from pypi_assets.service.service import Service
 from pypi_assets_tests.service.published import Client, Published, client_of
 
+BAD_TARGETS = [
+    ("/v1/modules/%00", 400),
+    ("/v1/modules/a%00b", 400),
+    ("/v1/modules/%ff%fe", 400),
+    ("/v1/modules/yaml?x=%00", 400),
+    ("/v1/modules/yaml?module=other", 400),
+    ("/v1/modules/yaml?x=1&x=2", 400),
+    ("/v1/modules/" + "a" * 10_000, 400),
+    ("/v1/modules/" + "a" * 62_000, 414),
+    ("/v1/modules/" + "a" * 100_000, 400),  # no server reads it
+    ("/v1/modules/" + "a" * 2_000, 400),
+    ("/v1/modules/", 404),
+    ("/nowhere", 404),
+]
 
-@pytest.mark.parametrize(
-    ("path", "status"),
-    [
-        ("/v1/modules/%00", 400),
-        ("/v1/modules/a%00b", 400),
-        ("/v1/modules/%ff%fe", 400),
-        ("/v1/modules/yaml?x=%00", 400),
-        ("/v1/modules/yaml?module=other", 400),
-        ("/v1/modules/yaml?x=1&x=2", 400),
-        ("/v1/modules/" + "a" * 10_000, 400),
-        ("/v1/modules/" + "a" * 62_000, 414),
-        ("/v1/modules/" + "a" * 100_000, 400),  # no server reads it
-        ("/v1/modules/" + "a" * 2_000, 400),
-        ("/v1/modules/", 404),
-        ("/nowhere", 404),
-    ],
-)
-def test_bad_targets_are_problems(client: Client, path: str, status: int):
-    answer = client.get(path)
-    assert answer.status_code == status
-    assert answer.headers["content-type"] == "application/problem+json"
-    assert answer.headers["cache-control"] == "no-store"
-    found = answer.json()
-    assert found["status"] == status
-    assert found["title"]
-    assert found["detail"]
-    assert client.get("/v1/modules/yaml").status_code == 200
+
+def test_bad_targets_are_problems(client: Client, subtests: pytest.Subtests):
+    for path, status in BAD_TARGETS:
+        with subtests.test(path=path, status=status):
+            answer = client.get(path)
+            assert answer.status_code == status
+            assert answer.headers["content-type"] == "application/problem+json"
+            assert answer.headers["cache-control"] == "no-store"
+            found = answer.json()
+            assert found["status"] == status
+            assert found["title"]
+            assert found["detail"]
+            assert client.get("/v1/modules/yaml").status_code == 200
 
 
 def test_another_method_is_a_problem_that_names_those_there_are(client: Client):

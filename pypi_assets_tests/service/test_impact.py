@@ -10,6 +10,7 @@ from packaging.version import Version
 from pypi_assets.resolve.solutions import Allowance, with_version
 from pypi_assets.service import impact
 from pypi_assets.service.walks import MOST_WALKS, counted_walk
+from pypi_assets_tests.named import unnamed
 from pypi_assets_tests.service.published import Client, Published
 
 IMPACT, BREAKS = "/v1/projects/PyYAML/impact", "/v1/projects/PyYAML/breaks"
@@ -73,31 +74,32 @@ def test_a_cursor_is_of_one_serial(client: Client, published: Published, prefixe
 def test_what_is_not_known_has_hints(client: Client, prefixes: tuple[str, str]):
     for prefix in prefixes:
         found = client.get(prefix + "/v1/projects/pyyalm/impact?version=1").json()
-        assert (found["results"], found["hints"][0]) == ([], "no distribution of pyyalm is known")
+        assert (found["results"], unnamed(found["hints"][0], "pyyalm")) == ([], [])
         assert any("pyyaml" in hint.lower() for hint in found["hints"][1:])
         assert "hints" not in client.get(prefix + "/v1/projects/yaml-copy/impact").json()
 
 
-@pytest.mark.parametrize(
-    ("path", "status", "parameter"),
-    [
-        (BREAKS, 400, "version"),
-        (BREAKS + "?version=latest", 400, "version"),
-        (BREAKS + "?version=1&transitive=1", 409, "transitive"),
-        (IMPACT + "?version=", 400, "version"),
-        (IMPACT + "?depth=1", 409, "depth"),
-        (IMPACT + "?transitive=1&depth=0", 400, "depth"),
-        (IMPACT + "?limit=0", 400, "limit"),
-        (IMPACT + "?format=ndjson&limit=1", 409, "limit"),
-        (IMPACT + "?cursor=x", 404, "cursor"),
-        ("/at/999999/v1/projects/demo/impact", 404, "at"),
-        ("/at/1990-01-01/v1/projects/demo/breaks?version=1", 404, "at"),
-    ],
-)
-def test_what_is_wrong_is_a_problem_that_names_the_parameter(client: Client, path: str, status: int, parameter: str):
-    answer = client.get(path)
-    assert answer.status_code == status
-    assert answer.json()["parameter"] == parameter
+WRONG = [
+    (BREAKS, 400, "version"),
+    (BREAKS + "?version=latest", 400, "version"),
+    (BREAKS + "?version=1&transitive=1", 409, "transitive"),
+    (IMPACT + "?version=", 400, "version"),
+    (IMPACT + "?depth=1", 409, "depth"),
+    (IMPACT + "?transitive=1&depth=0", 400, "depth"),
+    (IMPACT + "?limit=0", 400, "limit"),
+    (IMPACT + "?format=ndjson&limit=1", 409, "limit"),
+    (IMPACT + "?cursor=x", 404, "cursor"),
+    ("/at/999999/v1/projects/demo/impact", 404, "at"),
+    ("/at/1990-01-01/v1/projects/demo/breaks?version=1", 404, "at"),
+]
+
+
+def test_what_is_wrong_is_a_problem_that_names_the_parameter(client: Client, subtests: pytest.Subtests):
+    for path, status, parameter in WRONG:
+        with subtests.test(path=path, status=status):
+            answer = client.get(path)
+            assert answer.status_code == status
+            assert answer.json()["parameter"] == parameter
 
 
 SOLVED = BREAKS + "?version=6.0&solve=1&transitive=1&python=3.12&platform=linux-x86_64"
@@ -120,18 +122,19 @@ def test_what_has_no_solution_with_a_version_is_streamed(
         for prefix in prefixes:
             reason, proof = reasons(client, prefix + SOLVED)["demo"]
             assert reason == "unsolvable"
-            assert "demo==2.1 requires pyyaml" in (proof or "")
+            assert unnamed(proof or "", "demo==2.1", "pyyaml") == []
     with monkeypatch.context() as patch:
         patch.setattr(impact, "_PROJECT_S", -1.0)
         reason, proof = reasons(client, SOLVED)["demo"]
-        assert (reason, "the resolution was ended after" in (proof or "")) == ("undecided", True)
+        assert (reason, unnamed(proof or "", "-1")) == ("undecided", [])
     with monkeypatch.context() as patch:
         patch.setattr(impact, "Allowance", lambda _: Allowance(0.0))
-        assert reasons(client, SOLVED)["demo"] == ("undecided", "not resolved: the 0 s for all projects were over")
+        reason, proof = reasons(client, SOLVED)["demo"]
+        assert (reason, unnamed(proof or "", 0)) == ("undecided", [])
     with monkeypatch.context() as patch:
         patch.setattr(Connection, "poll", lambda *_: False)  # as if its process did not answer
         reason, proof = reasons(client, SOLVED)["demo"]
-        assert (reason, "took longer" in (proof or "")) == ("undecided", True)
+        assert (reason, bool(proof)) == ("undecided", True)
 
 
 @pytest.mark.parametrize(

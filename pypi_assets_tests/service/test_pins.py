@@ -81,28 +81,29 @@ def test_a_time_leads_to_the_serial_of_that_moment(client: Client):
     assert serial("2026-03-03T00:00:00Z") == serial("2026-03-03T01:00:00+01:00") == serial("2026-03-03T12:00") == after
 
 
-@pytest.mark.parametrize(
-    ("at", "status", "text"),
-    [
-        ("9999", 404, "only for serials 0 to"),
-        ("2020-01-01", 404, "before the first known event"),
-        ("2999-01-01", 404, "in the future"),
-        ("2026-02-30", 404, "is no time"),
-        ("12.13", 404, "/at/12/ leads to"),
-        ("12.11", 404, "/at/12/ leads to"),
-        ("12,other", 400, "no option"),
-        ("yesterday", 400, "neither a serial nor a time"),
-        ("-1", 400, "neither a serial nor a time"),
-        ("1" * 30, 400, "neither a serial nor a time"),
-        ("999999999999999999", 404, "only for serials"),
-        ("0001-01-01", 404, "before the first known event"),
-    ],
-)
-def test_what_cannot_be_answered_names_what_can(client: Client, at: str, status: int, text: str):
-    answer = client.get(f"/at/{at}/v1/modules/yaml")
-    assert answer.status_code == status
-    assert text in answer.json()["detail"]
-    assert answer.json()["parameter"] == "at"
+UNANSWERED = [
+    ("9999", 404, "9999"),
+    ("2020-01-01", 404, "2020-01-01"),
+    ("2999-01-01", 404, "2999-01-01"),
+    ("2026-02-30", 404, "2026-02-30"),
+    ("12.13", 404, "/at/12/"),
+    ("12.11", 404, "/at/12/"),
+    ("12,other", 400, "other"),
+    ("yesterday", 400, "yesterday"),
+    ("-1", 400, "-1"),
+    ("1" * 30, 400, "1" * 30),
+    ("999999999999999999", 404, "999999999999999999"),
+    ("0001-01-01", 404, "0001-01-01"),
+]
+
+
+def test_what_cannot_be_answered_names_what_can(client: Client, subtests: pytest.Subtests):
+    for at, status, named in UNANSWERED:
+        with subtests.test(at=at, status=status):
+            answer = client.get(f"/at/{at}/v1/modules/yaml")
+            assert answer.status_code == status
+            assert named in answer.json()["detail"]
+            assert answer.json()["parameter"] == "at"
 
 
 def test_an_answer_at_a_serial_is_made_once_and_ends_with_its_epoch(changing: Published, monkeypatch):

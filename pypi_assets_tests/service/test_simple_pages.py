@@ -95,26 +95,27 @@ def test_text_of_an_index_is_no_markup() -> None:
     assert b"half?" in render_page(SimplePage("x", "half\ud800", ()), HTML)
 
 
-@pytest.mark.parametrize(
-    ("accept", "form"),
-    [
-        (None, HTML),
-        ("*/*", HTML),
-        ("text/html", HTML),
-        ("text/*;q=0.5, application/*", V1_HTML),
-        (V1_JSON, V1_JSON),
-        (f"{V1_JSON}, {V1_HTML}; q=0.1, text/html; q=0.01", V1_JSON),
-        (f"{V1_JSON}, {V1_HTML};q=0.2, text/html, */*;q=0", HTML),
-        (f"{V1_JSON.upper()};q=0.9, */*;q=0.1", V1_JSON),
-        ("application/vnd.pypi.simple.latest+json", V1_JSON),
-        (f"{V1_JSON};q=0", HTML),
-        (f"{V1_JSON};q=nan", HTML),
-        ("image/png", HTML),
-        (",;=,q", HTML),
-    ],
-)
-def test_the_form_is_negotiated(accept: str | None, form: str) -> None:
-    assert negotiate(accept) == form
+FORMS = [
+    (None, HTML),
+    ("*/*", HTML),
+    ("text/html", HTML),
+    ("text/*;q=0.5, application/*", V1_HTML),
+    (V1_JSON, V1_JSON),
+    (f"{V1_JSON}, {V1_HTML}; q=0.1, text/html; q=0.01", V1_JSON),
+    (f"{V1_JSON}, {V1_HTML};q=0.2, text/html, */*;q=0", HTML),
+    (f"{V1_JSON.upper()};q=0.9, */*;q=0.1", V1_JSON),
+    ("application/vnd.pypi.simple.latest+json", V1_JSON),
+    (f"{V1_JSON};q=0", HTML),
+    (f"{V1_JSON};q=nan", HTML),
+    ("image/png", HTML),
+    (",;=,q", HTML),
+]
+
+
+def test_the_form_is_negotiated(subtests: pytest.Subtests) -> None:
+    for accept, form in FORMS:
+        with subtests.test(accept=accept, form=form):
+            assert negotiate(accept) == form
 
 
 @pytest.mark.parametrize(
@@ -131,19 +132,24 @@ def test_times_are_in_utc(text: str | None, time: str | None) -> None:
     assert upload_time(text) == time
 
 
-@pytest.mark.parametrize(
-    "text", ['"', "\\", "\n", "\x00", "é", "\u2028", "x" * 70, "ab" * 32 + " ", "\uff11", "</script>"]
-)
-def test_any_text_of_an_index_is_text_in_json(text: str) -> None:
+def test_any_text_of_an_index_is_text_in_json(subtests: pytest.Subtests) -> None:
     """Also where it takes the place of what is nearly always plain."""
-    odd = file(
-        f"demo-{text}.zip", text, sha256=text, requires_python=text, yanked=text, metadata_sha256=text, is_rendered=True
-    )
-    plain = file("demo-1.zip", "1", uploaded_at=f"2026-01-02{text}")
-    page = json.loads(render_page(SimplePage("demo", text, (odd, plain)), V1_JSON))
-    found, other = page["files"]
-    assert page["versions"] == sorted({text, "1"}, key=version_key)
-    assert (found["filename"], found["hashes"]) == (odd.filename, {"sha256": text})
-    assert (found["requires-python"], found["yanked"], found["core-metadata"]) == (text, text, {"sha256": text})
-    assert found["url"] == f"../../files/{text}/{quote(odd.filename, safe='')}"
-    assert other.keys() == found.keys() - {"upload-time", "requires-python"}
+    for text in ['"', "\\", "\n", "\x00", "é", "\u2028", "x" * 70, "ab" * 32 + " ", "\uff11", "</script>"]:
+        with subtests.test(text=text):
+            odd = file(
+                f"demo-{text}.zip",
+                text,
+                sha256=text,
+                requires_python=text,
+                yanked=text,
+                metadata_sha256=text,
+                is_rendered=True,
+            )
+            plain = file("demo-1.zip", "1", uploaded_at=f"2026-01-02{text}")
+            page = json.loads(render_page(SimplePage("demo", text, (odd, plain)), V1_JSON))
+            found, other = page["files"]
+            assert page["versions"] == sorted({text, "1"}, key=version_key)
+            assert (found["filename"], found["hashes"]) == (odd.filename, {"sha256": text})
+            assert (found["requires-python"], found["yanked"], found["core-metadata"]) == (text, text, {"sha256": text})
+            assert found["url"] == f"../../files/{text}/{quote(odd.filename, safe='')}"
+            assert other.keys() == found.keys() - {"upload-time", "requires-python"}

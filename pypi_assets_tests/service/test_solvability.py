@@ -7,6 +7,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from pypi_assets.resolve.solvability_files import Solvability, solvability_path
+from pypi_assets_tests.named import unnamed
 from pypi_assets_tests.resolve.test_solvability_files import DAY, MADE
 from pypi_assets_tests.service.published import Client, Published
 from pypi_assets_tests.service.solvable_days import write_days
@@ -15,11 +16,11 @@ from pypi_assets_tests.service.solvable_days import write_days
 def test_where_nothing_was_published_that_is_the_answer(client: Client):
     found = client.get("/v1/solvability").json()
     assert found["days"] == []
-    assert "solvability of no day was published yet" in found["hints"][0]
+    assert len(found["hints"]) == 1
     for day in ("newest", "2026-03-02"):
         answer = client.get(f"/v1/solvability/{day}")
         assert (answer.status_code, answer.json()["parameter"]) == (404, "day")
-        assert "solvability of no day was published yet" in answer.json()["detail"]
+        assert answer.json()["detail"]
 
 
 def test_the_days_and_each_day_in_full(changing: Published):
@@ -42,7 +43,7 @@ def test_the_days_and_each_day_in_full(changing: Published):
             Draft202012Validator({**described, "components": document["components"]}).validate(client.get(url).json())
         absent = client.get("/v1/solvability/2026-02-28")
         assert absent.status_code == 404
-        assert "there are 4 of 2026-02-26 to 2026-03-02" in absent.json()["detail"]
+        assert unnamed(absent.json()["detail"], "4", "2026-02-26", "2026-03-02") == []
 
 
 def test_a_damaged_day_is_named_and_a_new_one_is_seen(changing: Published):
@@ -52,9 +53,9 @@ def test_a_damaged_day_is_named_and_a_new_one_is_seen(changing: Published):
         changing.storage.put(solvability_path(DAY), b"no gzip")
         [_, damaged] = client.get("/v1/solvability").json()["days"]
         assert (damaged["serial"], damaged["outcomes"]) == (None, {})
-        assert "is damaged" in damaged["problem"]
+        assert damaged["problem"]
         answer = client.get("/v1/solvability/newest")
-        assert (answer.status_code, "is damaged" in answer.json()["detail"]) == (503, True)
+        assert (answer.status_code, unnamed(answer.json()["detail"], DAY)) == (503, [])
         changing.storage.delete(solvability_path(DAY))
         [left] = client.get("/v1/solvability").json()["days"]
         assert left["day"] == (DAY - timedelta(days=1)).isoformat()

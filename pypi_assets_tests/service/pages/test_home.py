@@ -1,14 +1,9 @@
 import pytest
 
+from pypi_assets_tests.named import unnamed
 from pypi_assets_tests.service.pages.documents import BROWSER, page
 from pypi_assets_tests.service.pages.test_projects import serial_of
 from pypi_assets_tests.service.published import Client, Published
-
-
-def test_the_first_page_has_one_search_box_and_examples(client: Client):
-    document = page(client, "/")
-    assert "What is in this package index?" in document.text
-    assert "What happened last" in document.text
 
 
 def test_it_links_to_examples_that_are_there(client: Client):
@@ -21,7 +16,7 @@ def test_it_links_to_examples_that_are_there(client: Client):
 def test_it_shows_what_happened_last_with_what_was_true_before(client: Client):
     serial = serial_of(client, "demo", "yank release")
     shown = client.get("/").text
-    assert "release 2.0 yanked" in shown
+    assert unnamed(shown, "2.0") == []
     assert f'href="/at/{serial - 1}/project/demo/"' in shown
     assert "demo-2.1" not in client.get(f"/at/{serial}.{serial}/").text
     found = client.get("/index.json").json()["recent"]
@@ -34,7 +29,7 @@ def test_without_a_catalog_it_shows_no_events(published: Published, tmp_path):
     (tmp_path / "home" / "storage").symlink_to(published.home / "storage")
     with published.client(home=tmp_path / "home") as alone:
         document = page(alone, "/")
-        assert "What happened last" not in document.text
+        assert "/at/" not in alone.get("/").text
         assert document.links["import yaml"] == "/import/yaml/"
 
 
@@ -70,10 +65,8 @@ def test_what_is_no_moment_or_no_page_of_this_service_is_refused(
 
 def test_a_date_leads_to_what_was_then(client: Client):
     document = page(client, "/as-of?moment=2026-03-03&page=/project/demo/")
-    assert "as it was at serial" in document.text
     assert "2.1" not in document.text
 
 
-def test_a_serial_that_is_not_exact_is_a_page_that_names_those_that_are(client: Client):
-    document = page(client, "/as-of?moment=999999&page=/project/demo/", status=404)
-    assert "only for serials" in document.text
+def test_a_serial_that_is_not_exact_is_a_page_that_names_those_that_are(client: Client, published: Published):
+    assert page(client, "/as-of?moment=999999&page=/project/demo/", status=404).text.count(str(published.index.serial))

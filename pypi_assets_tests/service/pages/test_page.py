@@ -2,6 +2,7 @@
 
 import pytest
 
+from pypi_assets_tests.named import unnamed
 from pypi_assets_tests.service.pages.documents import BROWSER, page
 from pypi_assets_tests.service.published import Client, Published
 
@@ -27,28 +28,32 @@ ALL = (
 """A page of each kind, which is also there at an earlier serial."""
 
 
-@pytest.mark.parametrize("path", [*ALL, "/command/demo/", "/command/never-was/"])
-def test_each_page_is_well_formed_and_leads_to_its_data(client: Client, path: str):
-    document = page(client, path)
-    data = client.get(document.links["This page as JSON"])
-    assert data.status_code == 200
-    assert data.headers["content-type"] == "application/json"
-    data.json()
+def test_each_page_is_well_formed_and_leads_to_its_data(client: Client, subtests: pytest.Subtests):
+    for path in [*ALL, "/command/demo/", "/command/never-was/"]:
+        with subtests.test(path=path):
+            document = page(client, path)
+            data = client.get(document.links["This page as JSON"])
+            assert data.status_code == 200
+            assert data.headers["content-type"] == "application/json"
+            data.json()
 
 
 OF_TODAY = frozenset({"Show the latest", "The API", "Status", "What changed today", "solvability by day"})
 """Links that lead to what has no earlier serials."""
 
 
-@pytest.mark.parametrize("path", ALL)
-def test_each_page_is_there_at_a_serial_and_its_links_stay_there(client: Client, published: Published, path: str):
-    document = page(client, f"/at/{published.index.serial}{path}")
-    assert f"serial {published.index.serial}" in document.text
-    shown = {href for text, href in document.links.items() if text not in OF_TODAY}
-    pinned = f"/at/{published.index.serial}.{published.index.serial}/"
-    assert {href for href in shown if not href.startswith(("#", "/at/", "/command/"))} == set()
-    assert any(href.startswith(pinned) for href in shown)
-    assert document.links["Show the latest"] == path
+def test_each_page_is_there_at_a_serial_and_its_links_stay_there(
+    client: Client, published: Published, subtests: pytest.Subtests
+):
+    for path in ALL:
+        with subtests.test(path=path):
+            document = page(client, f"/at/{published.index.serial}{path}")
+            assert f"serial {published.index.serial}" in document.text
+            shown = {href for text, href in document.links.items() if text not in OF_TODAY}
+            pinned = f"/at/{published.index.serial}.{published.index.serial}/"
+            assert {href for href in shown if not href.startswith(("#", "/at/", "/command/"))} == set()
+            assert any(href.startswith(pinned) for href in shown)
+            assert document.links["Show the latest"] == path
 
 
 def test_a_path_without_a_slash_leads_to_the_page(client: Client):
@@ -74,8 +79,7 @@ def test_pages_are_looked_at_again_and_their_data_at_a_serial_is_kept(client: Cl
 
 def test_the_footer_shows_how_far_the_answers_go(client: Client, published: Published):
     document = page(client, "/import/yaml/")
-    assert f"Exact as of serial {published.index.serial}, published" in document.text
-    assert "Nothing that is known of the index is missing." in document.text
+    assert unnamed(document.text, published.index.serial) == []
 
 
 def test_without_a_catalog_pages_show_the_latest_alone(published: Published, tmp_path):
@@ -83,11 +87,9 @@ def test_without_a_catalog_pages_show_the_latest_alone(published: Published, tmp
     (tmp_path / "home" / "storage").symlink_to(published.home / "storage")
     with published.client(home=tmp_path / "home") as client:
         document = page(client, "/project/demo/")
-        assert "Without a catalog, only the latest can be answered." in document.text
-        assert "As of" not in document.text
         assert "3 releases" in document.text
         assert "History" not in document.links
-        assert "no catalog" in page(client, "/at/5/project/demo/", status=503).text.lower()
+        page(client, "/at/5/project/demo/", status=503)
 
 
 def test_head_and_compression_work(client: Client):

@@ -4,24 +4,24 @@ from pypi_assets.service.pages.problems import prefers_html
 from pypi_assets_tests.service.pages.documents import BROWSER, page
 from pypi_assets_tests.service.published import Client
 
+ACCEPTED = [
+    (BROWSER["Accept"], True),
+    ("text/html", True),
+    ("text/html;q=0.9, application/json;q=0.8", True),
+    ("", False),
+    ("*/*", False),
+    ("text/*", False),
+    ("application/json", False),
+    ("application/json, text/html", False),
+    ("application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.1, text/html;q=0.01", False),
+    ("text/html;q=x", False),
+]
 
-@pytest.mark.parametrize(
-    ("accept", "expected"),
-    [
-        (BROWSER["Accept"], True),
-        ("text/html", True),
-        ("text/html;q=0.9, application/json;q=0.8", True),
-        ("", False),
-        ("*/*", False),
-        ("text/*", False),
-        ("application/json", False),
-        ("application/json, text/html", False),
-        ("application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.1, text/html;q=0.01", False),
-        ("text/html;q=x", False),
-    ],
-)
-def test_browsers_alone_prefer_html(accept: str, expected: bool):
-    assert prefers_html(accept) is expected
+
+def test_browsers_alone_prefer_html(subtests: pytest.Subtests):
+    for accept, expected in ACCEPTED:
+        with subtests.test(accept=accept, expected=expected):
+            assert prefers_html(accept) is expected
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@ from itertools import pairwise
 from typing import Any
 
 from pypi_assets.service.pages.timeline import LEFT, NARROW, WIDTH, Moment, Timeline, moments, timeline, timelines
+from pypi_assets_tests.named import unnamed
 
 DAY_S = 86_400.0
 
@@ -68,7 +69,8 @@ def test_there_is_a_picture_for_wide_screens_and_one_for_phones():
 
 def test_what_happened_on_one_day_names_it_once_and_no_lane_is_empty():
     picture = drawn([Moment(DAY_S, "yanked", "1.0 yanked"), Moment(DAY_S + 1, "yanked", "2.0 yanked")])
-    assert picture.summary == "2 yanks, on 1970-01-02."
+    assert unnamed(picture.summary, 2, "1970-01-02") == []
+    assert picture.summary.count("1970") == 1
     assert [lane.name for lane in picture.lanes] == ["yanked"]
 
 
@@ -80,13 +82,13 @@ def test_marks_lie_in_order_within_the_picture_and_lanes_without_marks_are_left_
     assert places == sorted(places)
     assert LEFT < places[0] < places[-1] < WIDTH
     assert all(lane.y < picture.height for lane in picture.lanes)
-    assert picture.summary == "3 releases, 1 yank, from 1970-01-01 to 1970-04-11."
+    assert unnamed(picture.summary, 3, 1, "1970-01-01", "1970-04-11") == []
 
 
 def test_one_moment_is_drawn_in_the_middle():
     [mark] = drawn(released(10)).lanes[0].marks
     assert LEFT + 200 < mark.x < WIDTH - 200
-    assert mark.text == "1.0.0 released, 1970-01-11"
+    assert unnamed(mark.text, "1.0.0", "1970-01-11") == []
 
 
 def test_the_picture_is_bounded_however_many_releases_there_are():
