@@ -1,6 +1,7 @@
 """`pypi-assets audit`: the drift that it finds."""
 
 from pypi_assets_tests.cli.commands import Commands
+from pypi_assets_tests.named import unnamed
 from pypi_assets_tests.served_index import ServedIndex
 
 
@@ -10,6 +11,6 @@ def test_an_audit_reports_the_drift_that_it_found(commands: Commands, index: Ser
     assert commands.json("audit", "--share", 0)["visited"] == 0
     index.history.archive("demo")
     found = commands.done("audit", "--share", 100).stdout
-    assert found == f"audit at serial {index.serial}: 1 projects visited, 1 status changed\n  status changed: demo\n"
+    assert unnamed(found, index.serial, "1", "demo") == []
     again = commands.json("audit", "--share", 100)
     assert (again["drift"], again["share_percent"], again["visits_given_up"]) == ({}, 100, 0)

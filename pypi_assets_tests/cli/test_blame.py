@@ -3,6 +3,7 @@
 import pytest
 
 from pypi_assets_tests.cli.commands import Commands
+from pypi_assets_tests.named import unnamed
 from pypi_assets_tests.served_index import ServedIndex
 
 WHERE = ("--python", "3.12", "--platform", "linux-x86_64")
@@ -33,14 +34,14 @@ def test_it_names_the_upload_that_broke_the_requirements(commands: Commands, ser
     assert event["filenames"] == ["app-1.0-2-py3-none-any.whl"]
     assert change["before"]["pins"] == {"app": "1.0", "lib": "1.1"}
     assert change["after"]["pins"] is None
-    assert change["after"]["failure"][-1].endswith("there is no solution.")
+    assert change["after"]["failure"][-1]
     result = commands.done("blame", "app==1.0", "--good", serials["new lib"], *WHERE)
     lines = result.stdout.splitlines()
-    assert lines[0].startswith(f"app: app-1.0-2-py3-none-any.whl uploaded, at serial {serials['rebuilt app']}, 20")
-    assert "  before, 2 releases can be installed:" in lines
-    assert "    app 1.0, lib 1.1" in lines
-    assert any("no version of lib is >=2 (the newest is 1.1)" in line for line in lines)
-    assert "there can be others, which --all finds (" in result.stderr
+    assert unnamed(lines[0], "app", "app-1.0-2-py3-none-any.whl", serials["rebuilt app"]) == []
+    assert any(not unnamed(line, "2") for line in lines)
+    assert any(not unnamed(line, "app", "1.0", "lib", "1.1") for line in lines)
+    assert any(not unnamed(line, "lib", ">=2", "1.1") for line in lines)
+    assert unnamed(result.stderr, "--all") == []
 
 
 def test_all_changes_come_in_order(commands: Commands, serials: dict[str, int]) -> None:
@@ -53,26 +54,26 @@ def test_all_changes_come_in_order(commands: Commands, serials: dict[str, int]) 
     assert cut["is_cut"] is True
     result = commands.done("blame", "app", "--good", serials["first"], "--all", *WHERE)
     assert "  lib 1.0 -> 1.1" in result.stdout.splitlines()
-    assert "2 changes between the serials" in result.stderr
+    assert unnamed(result.stderr, "2") == []
 
 
 def test_equal_outcomes_end_with_1(commands: Commands, serials: dict[str, int]) -> None:
     result = commands.run("blame", "lib", "--good", serials["new lib"], *WHERE)
     assert result.exit_code == 1
-    assert "the outcome is the same at both ends" in result.stderr
+    assert result.stderr
 
 
 @pytest.mark.parametrize(
-    ("arguments", "error"),
+    ("arguments", "named"),
     [
-        (("lib", "--good", "5", "--bad", "5"), "--good (serial 5) must come before --bad (serial 5)"),
-        (("lib", "--good", "1", "--cooldown", "7d"), "with it, outcomes change without an event"),
-        (("lib", "--good", "1", "--bad", "9999"), "there is no answer for serial 9999"),
-        (("lib", "--good", "soon"), "neither a serial nor a time"),
-        (("--good", "1"), "nothing is required"),
+        (("lib", "--good", "5", "--bad", "5"), ("--good", "--bad", 5)),
+        (("lib", "--good", "1", "--cooldown", "7d"), ("--cooldown",)),
+        (("lib", "--good", "1", "--bad", "9999"), (9999,)),
+        (("lib", "--good", "soon"), ("'soon'",)),
+        (("--good", "1"), ()),
     ],
 )
-def test_what_cannot_be_answered_is_refused(commands: Commands, serials: dict[str, int], arguments, error) -> None:
+def test_what_cannot_be_answered_is_refused(commands: Commands, serials: dict[str, int], arguments, named) -> None:
     result = commands.run("blame", *arguments, *WHERE)
     assert result.exit_code in {1, 2}
-    assert error in result.stderr
+    assert unnamed(result.stderr, *named) == []

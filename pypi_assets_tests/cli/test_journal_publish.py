@@ -14,6 +14,7 @@ from pypi_assets.cli import journal_publish
 from pypi_assets.journal.kafka import KafkaTransientError
 from pypi_assets_tests.cli.commands import PROCESS, Commands
 from pypi_assets_tests.kafka_brokers import mock_brokers
+from pypi_assets_tests.named import unnamed
 from pypi_assets_tests.served_index import ServedIndex
 
 
@@ -97,4 +98,4 @@ def test_brokers_that_are_not_reached_are_tried_again_by_a_new_client(
     one = Unreached(threading.Event())
     journal_publish._follow(one, lambda: "second", one.stopping, as_json=False)
     assert (one.calls, one.producer) == (2, "second")
-    assert capsys.readouterr().err == "not reached; it is tried again\n7 messages are published\n"
+    assert unnamed(capsys.readouterr().err, "7") == []

@@ -12,6 +12,7 @@ from pypi_assets.journal.cursors import Cursor
 from pypi_assets_tests.cli.commands import Commands
 from pypi_assets_tests.following.followers import until
 from pypi_assets_tests.forked import COMMAND_LINE, ForkedProgram
+from pypi_assets_tests.named import unnamed
 from pypi_assets_tests.served_index import ServedIndex
 
 
@@ -128,11 +129,9 @@ def test_a_consumer_goes_on_where_it_stopped(commands: Commands, journal: Served
     assert {one["version"] for one in lines(commands, "--consumer", "mirror")} == {"2.0"}
     assert lines(commands, "--consumer", "mirror", "--since", every[1]["cursor"], "--limit", 2) == every[2:4]
     assert lines(commands, "--consumer", "mirror", "--limit", 1) == every[4:5]
-    assert "mirror is forgotten" in commands.done("journal", "consumers", "--forget", "mirror").stderr
-    assert "there is no consumer 'mirror'" in commands.refused(
-        "journal", "consumers", "--forget", "mirror", exit_code=2
-    )
-    assert "there are no consumers" in commands.done("journal", "consumers").stderr
+    assert unnamed(commands.done("journal", "consumers", "--forget", "mirror").stderr, "mirror") == []
+    assert unnamed(commands.refused("journal", "consumers", "--forget", "mirror", exit_code=2), "'mirror'") == []
+    assert commands.done("journal", "consumers").stderr
 
 
 def test_a_consumer_that_follows_and_is_killed_gets_each_record_at_least_once(
@@ -159,26 +158,25 @@ def test_a_consumer_that_follows_and_is_killed_gets_each_record_at_least_once(
 def test_without_a_journal_the_message_names_the_command(commands: Commands, index: ServedIndex):
     index.wheel("demo", "1.0")
     commands.done("crawl", "full")
-    assert "write it first (pypi-assets journal write)" in commands.refused("journal", "tail")
+    assert unnamed(commands.refused("journal", "tail"), "journal write") == []
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "named"),
     [
-        (("--kind", "gone"), "--kind: there are no records of the kind 'gone'; it accepts add file"),
-        (("--stream", "all"), "--stream: there is no stream 'all'; it accepts index, observed, content"),
-        (("--since", "yesterday"), "--since: 'yesterday' is not where a reader can begin; give a cursor"),
-        (("--since", "2999-01-01"), "--since: 2999-01-01 is in the future"),
+        (("--kind", "gone"), ("--kind", "'gone'", "add file")),
+        (("--stream", "all"), ("--stream", "'all'", "index", "observed", "content")),
+        (("--since", "yesterday"), ("--since", "'yesterday'")),
+        (("--since", "2999-01-01"), ("--since", "2999-01-01")),
     ],
 )
 def test_wrong_options_name_what_they_accept(
-    commands: Commands, journal: ServedIndex, arguments: tuple[str, ...], message: str
+    commands: Commands, journal: ServedIndex, arguments: tuple[str, ...], named: tuple[str, ...]
 ):
-    assert message in " ".join(commands.refused("journal", "tail", *arguments, exit_code=2).split())
+    assert unnamed(commands.refused("journal", "tail", *arguments, exit_code=2), *named) == []
 
 
 @pytest.mark.parametrize("wrong", ["", "a\nb", "two\nlines"])
 def test_a_consumer_has_a_printable_name(commands: Commands, journal: ServedIndex, wrong: str):
     refused = commands.refused("journal", "tail", "--consumer", wrong, exit_code=2)
-    assert "--consumer: " in refused
-    assert "is no name of a consumer; it accepts 1 to 200 printable characters" in refused
+    assert unnamed(refused, "--consumer", 1, 200) == []

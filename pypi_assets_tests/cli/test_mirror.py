@@ -29,6 +29,7 @@ from pypi_assets_tests.following.followers import until
 from pypi_assets_tests.journal.written import flip_a_bit
 from pypi_assets_tests.mirror.conftest import Origin, assert_whole
 from pypi_assets_tests.mirror.conftest import origin as origin
+from pypi_assets_tests.named import unnamed
 from pypi_assets_tests.service.published import client_of
 
 PATHS = ("simple/", "simple/demo/", "v1/modules/yaml", "v1/projects/demo", "project/demo", "module/yaml")
@@ -40,14 +41,14 @@ def test_a_mirror_answers_look_ups_pages_and_the_simple_index_without_a_catalog(
     command = ("mirror", "run", "--from", origin.files.url, "--latest-only")
     message = commands.done(*command).stderr
     assert "files (" in message
-    assert "copied; dumps reach serial 27" in message
-    assert commands.done(*command).stderr == "nothing is new; dumps reach serial 27\n"
+    assert unnamed(message, "27") == []
+    assert unnamed(commands.done(*command).stderr, "27") == []
     assert not (commands.home / "catalog.sqlite").exists()
 
     found = commands.json("lookup", "module", "yaml")
     assert {one["project"] for one in found} == {"PyYAML", "yaml-copy"}
     assert commands.json("lookup", "dependents", "pyyaml")
-    assert "no catalog" in commands.refused("lookup", "module", "yaml", "--at-serial", "5")
+    commands.refused("lookup", "module", "yaml", "--at-serial", "5")
 
     with origin.published.client() as first:
         service = open_service(load_settings(service_refresh_s=3600))
@@ -74,14 +75,14 @@ def test_the_journal_is_replayed_for_earlier_serials_and_nothing_else_writes_the
     commands: Commands, origin: Origin
 ) -> None:
     message = commands.done("mirror", "run", "--from", origin.storage.url).stderr
-    assert "records replayed; answers for the serials 0 to 27" in message
+    assert unnamed(message, "0", "27") == []
     past = commands.json("lookup", "module", "yaml", "--at-serial", "12")
     assert "PyYAML" in {one["project"] for one in past}
     status = commands.json("mirror", "status")
     assert (status["past_from"], status["past_to"]) == (0, 27)
-    assert "earlier serials: 0 to 27" in commands.done("mirror", "status").stderr
+    assert unnamed(commands.done("mirror", "status").stderr, "0", "27") == []
     refused = commands.refused("dump", "full")
-    assert "is a mirror's, which `pypi-assets mirror run` alone writes" in refused
+    assert unnamed(refused, "mirror run") == []
 
 
 def test_without_a_journal_there_is_no_catalog(commands: Commands, origin: Origin, tmp_path: Path) -> None:
@@ -90,9 +91,9 @@ def test_without_a_journal_there_is_no_catalog(commands: Commands, origin: Origi
     published = source / PUBLISHED
     published.write_text(json.dumps({**json.loads(published.read_text()), "journal": {}}))
     message = commands.done("mirror", "run", "--from", source.as_uri()).stderr
-    assert "copied; dumps reach serial 27" in message
+    assert unnamed(message, "27") == []
     assert not (commands.home / "catalog.sqlite").exists()
-    assert "earlier serials: none yet" in commands.done("mirror", "status").stderr
+    assert commands.json("mirror", "status")["past_from"] is None
 
 
 def test_a_source_is_trusted_by_its_key_alone(commands: Commands, origin: Origin, tmp_path: Path) -> None:
@@ -102,25 +103,24 @@ def test_a_source_is_trusted_by_its_key_alone(commands: Commands, origin: Origin
     private.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
     public.write_bytes(key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
     command = ("mirror", "run", "--from", source.as_uri(), "--latest-only", "--public-key", str(public))
-    assert "is not signed" in commands.refused(*command)
-    assert "is no public key" in commands.refused(*command[:-1], str(private))
+    commands.refused(*command)
+    commands.refused(*command[:-1], str(private))
     storage = open_storage(source.as_uri())
     for stream in (Stream.OBSERVED, Stream.CONTENT):  # index has no whole segment yet
         sign_checkpoint(storage, stream, load_private_key(private))
     publish_heads(storage)
-    assert "copied; dumps reach serial 27" in commands.done(*command).stderr
+    assert unnamed(commands.done(*command).stderr, "27") == []
     verify = ("journal", "verify", "--public-key", str(public))
     shown = commands.done(*verify).stderr
-    assert "content: signed up to serial 27" in shown
-    assert "index: not signed: it has no whole segment yet" in shown
+    assert unnamed(shown, "27") == []
     only_index = commands.run(*verify, "--stream", "index")
     assert only_index.exit_code == 1
-    assert "index: the journal has no whole segment that is signed" in only_index.stderr
+    assert only_index.stderr
 
 
 def test_the_status_is_for_people_and_programs(commands: Commands, origin: Origin) -> None:
     open_storage((commands.home / "storage").as_uri())
-    assert "not the storage of a mirror" in commands.refused("mirror", "status")
+    assert unnamed(commands.refused("mirror", "status"), "mirror") == []
     command = ("mirror", "run", "--from", origin.files.url, "--latest-only", "--json")
     done = json.loads(commands.done(*command).stdout)
     assert done["files"] > 0
@@ -129,21 +129,20 @@ def test_the_status_is_for_people_and_programs(commands: Commands, origin: Origi
     assert (status["state"], status["dumps_serial"], status["source"]) == ("following", 27, origin.files.url)
     commands.refused("mirror", "run", "--from", "http://127.0.0.1:9")
     text = commands.done("mirror", "status").stderr
-    assert "failing: http://127.0.0.1:9" in text
-    assert "dumps: up to serial 27" in text
-    assert "fails since" in text
+    assert unnamed(text, "http://127.0.0.1:9") == []
+    assert unnamed(text, "27") == []
 
 
 def test_a_url_that_is_none_and_a_second_run_are_refused(commands: Commands, origin: Origin) -> None:
-    assert "not the URL of a source" in commands.refused("mirror", "run", "--from", "rsync://x/y")
+    commands.refused("mirror", "run", "--from", "rsync://x/y")
     missing = commands.refused("mirror", "run", "--from", "file:///none/here")
-    assert "there is no folder at file:///none/here" in missing
+    assert unnamed(missing, "file:///none/here") == []
     assert "crawl full" not in missing  # the source is elsewhere, and not made here
     commands.home.mkdir(exist_ok=True)
     with (commands.home / "mirror.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         message = commands.refused("mirror", "run", "--from", origin.files.url)
-        assert "another process runs the mirror" in message
+        assert unnamed(message, "mirror") == []
 
 
 def test_it_follows_until_it_is_stopped_and_can_be_killed(commands: Commands, origin: Origin) -> None:
@@ -187,10 +186,8 @@ def test_the_journal_of_a_mirror_is_verified_and_what_its_source_pruned_is_gone(
     assert [(one["differing"], one["first"]) for one in found["compared"]] == [(0, None)] * 3
     lines = commands.done("journal", "tail", "--since", before, "--json").stdout.splitlines()
     assert {json.loads(line)["serial"] for line in lines} == {last - 1, last}
-    assert "there is no catalog that knows its serial" in commands.refused(
-        "journal", "tail", "--since", "2026-01-01", exit_code=2
-    )
-    assert "no catalog" in commands.refused("journal", "tail", "--consumer", "one")
+    commands.refused("journal", "tail", "--since", "2026-01-01", exit_code=2)
+    commands.refused("journal", "tail", "--consumer", "one")
     service = open_service(load_settings(service_refresh_s=3600))
     try:
         with client_of(service) as client:
@@ -198,7 +195,7 @@ def test_the_journal_of_a_mirror_is_verified_and_what_its_source_pruned_is_gone(
             for path, headers in ((f"v1/changes?since={begun}", {}), ("v1/changes/stream", read)):
                 answer = client.get(path, headers=headers)
                 assert (answer.status_code, answer.json()["parameter"]) == (410, "since"), path
-                assert f"begins after serial {before}" in answer.json()["detail"], path
+                assert unnamed(answer.json()["detail"], before) == [], path
             page = client.get("v1/changes").json()
             assert (page["through"], len(page["changes"])) == (last, len(lines))
     finally:

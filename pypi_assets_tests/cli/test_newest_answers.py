@@ -1,5 +1,6 @@
 """What commands about newest releases share: names with versions, and what they print around an answer."""
 
+import re
 from collections import Counter
 
 import click
@@ -34,7 +35,6 @@ def test_a_summary_counts_the_depths(capsys: pytest.CaptureFixture[str]):
     stream = Stream(5, 8, iter(()), dict)
     assert list(with_context(stream)) == []
     print_summary(stream, Counter(), "nothing at all")
-    assert capsys.readouterr().err.splitlines() == [
-        "3 projects: 2 at depth 1, 1 at depth 2; as of serial 7, from the catalog, among 3 followed projects",
-        "nothing at all as of serial 8",
-    ]
+    counted, nothing = capsys.readouterr().err.splitlines()
+    assert re.findall(r"\d+", counted) == ["3", "2", "1", "1", "2", "7", "3"]
+    assert re.findall(r"\d+", nothing) == ["8"]

@@ -8,6 +8,7 @@ from starlette.requests import Request
 
 from pypi_assets_tests.cli.commands import Commands
 from pypi_assets_tests.forked import COMMAND_LINE, ForkedProgram
+from pypi_assets_tests.named import unnamed
 from pypi_assets_tests.served_index import ServedIndex
 
 
@@ -31,7 +32,7 @@ def test_ranges_are_shown_with_what_is_missing(
     assert {row["state"] for row in found} == {"complete"}
     assert found[1]["projects"] == found[1]["visited"] == 1
     monkeypatch.setenv("PYPI_ASSETS_INDEX_URL", "http://127.0.0.1:9/simple/")
-    assert "set PYPI_ASSETS_INDEX_URL back" in commands.done("ranges").stderr
+    assert unnamed(commands.done("ranges").stderr, "PYPI_ASSETS_INDEX_URL") == []
 
 
 def test_a_range_is_running_until_its_process_is_killed(
@@ -60,7 +61,7 @@ def test_a_range_is_running_until_its_process_is_killed(
         assert counts_of_the_last_range() == {"state": "running"} | counts
         status = commands.json("status")
         assert (status["open_ranges"], status["running_ranges"]) == (1, 1)
-        assert "open ranges: 1, running: 1" in commands.done("status").stdout
+        assert unnamed(commands.done("status").stdout, "1") == []
         assert not any("crawl incremental" in line for line in status["to_do"])
         process.kill()
     killed.set()

@@ -10,6 +10,7 @@ from pypi_assets.cli.opening import opened_catalog
 from pypi_assets.distributions.record import EXTRACTOR_VERSION
 from pypi_assets.settings import load_settings
 from pypi_assets_tests.cli.commands import Commands
+from pypi_assets_tests.named import unnamed
 from pypi_assets_tests.served_index import ServedIndex
 
 
@@ -17,13 +18,13 @@ def test_records_are_made_again_without_the_index(
     commands: Commands, index: ServedIndex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     index.wheel("demo", "1.0")
-    crawled = commands.done("crawl", "full").stdout
-    assert re.search(r"distributions: 1 read \(\d{3,} bytes fetched, \d+ requests, \d+\.\d s\)", crawled)
+    reads = commands.json("crawl", "full")["reads"]
+    assert (reads["data"], reads["errors"], reads["bytes_fetched"] > 100) == (1, 0, True)
     monkeypatch.setenv("PYPI_ASSETS_INDEX_URL", "https://index.example.org/simple/")  # for which a contact is missing
     assert commands.json("reprocess")["looked_at"] == 0
     again = commands.done("reprocess", "--older-than-version", EXTRACTOR_VERSION + 1, "--project", "Demo")
-    assert re.match(r"1 records made again in \d+\.\d s, 0 of them changed", again.stdout)
-    assert "knows no project none" in commands.refused("reprocess", "--project", "none")
+    assert re.match(r"1\D+\d+\.\d\D+0\D", again.stdout)
+    assert unnamed(commands.refused("reprocess", "--project", "none"), "none") == []
 
 
 def test_files_that_no_extract_supplies_are_named_and_read_again(commands: Commands, index: ServedIndex) -> None:
@@ -32,9 +33,7 @@ def test_files_that_no_extract_supplies_are_named_and_read_again(commands: Comma
     with opened_catalog(load_settings()) as catalog, catalog.write() as connection:
         connection.execute(update(distribution_data).values(pack_id=None, extractor_version=EXTRACTOR_VERSION - 1))
     done = commands.done("reprocess")
-    assert f"no stored extract brings 1 files up to date: {filename} ...; `pypi-assets reprocess --read-again`" in (
-        done.stderr
-    )
+    assert unnamed(done.stderr, "1", filename, "pypi-assets reprocess --read-again") == []
     result = commands.json("reprocess", "--read-again")
     assert (result["not_supplied"], result["not_supplied_files"], result["queued"]) == (1, [filename], 1)
     assert commands.json("failures", "retry")["reads"]["data"] == 1

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from pypi_assets_tests.cli.commands import Commands
+from pypi_assets_tests.named import unnamed
 from pypi_assets_tests.served_index import ServedIndex
 
 WHERE = ("--python", "3.12", "--platform", "linux-x86_64")
@@ -40,8 +41,8 @@ def test_now_and_at_a_serial(commands: Commands, serials: dict[str, int]) -> Non
 def test_a_tree_and_what_it_is_for(commands: Commands, serials: dict[str, int]) -> None:
     result = commands.done("resolve", "app", *WHERE)
     assert result.stdout.splitlines() == ["app 1.0\tapp", "  lib 2.0\tLib>=1"]
-    assert "2 releases as of serial" in result.stderr
-    assert "for CPython 3.12 on linux-x86_64, as pip resolves" in result.stderr
+    assert unnamed(result.stderr, "2") == []
+    assert unnamed(result.stderr, "3.12", "linux-x86_64") == []
 
 
 def test_files_of_requirements_and_of_constraints(commands: Commands, serials: dict[str, int], tmp_path: Path) -> None:
@@ -57,10 +58,10 @@ def test_options_in_a_file_are_applied_or_named(
     (tmp_path / "in.txt").write_text(f"{options}lib<2 --hash=sha256:{'0' * 64}\n")
     result = commands.run("resolve", "-r", tmp_path / "in.txt", "--json", *WHERE)
     found = json.loads(result.stdout)
-    assert "without a file of a required hash" in found["proof"]["steps"][0]
+    assert unnamed(found["proof"]["steps"][0], "lib") == []
     assert (found["prereleases"], found["only_binary"]) == (True, True)
     [sentence] = found["ignored_options"]
-    assert sentence.endswith("in.txt:1: --index-url is ignored: versions are chosen from the index that is followed")
+    assert unnamed(sentence, "in.txt:1", "--index-url") == []
     assert sentence in result.stderr
     assert "secret" not in result.stderr
     [digest] = [one["sha256"] for one in commands.json("lookup", "project", "lib==1.0")]
@@ -80,37 +81,35 @@ def test_locks_for_several_environments(commands: Commands, serials: dict[str, i
 
 def test_what_has_no_solution_ends_with_the_proof(commands: Commands, serials: dict[str, int]) -> None:
     text = commands.refused("resolve", "app", "lib>2", *WHERE)
-    assert "no version of lib is >2 (the newest is 2.0)" in text
+    assert unnamed(text, "lib", ">2", "2.0") == []
     result = commands.run("resolve", "appp", "--json", *WHERE)
     assert result.exit_code == 1
     found = json.loads(result.stdout)
     assert found["releases"] is None
-    assert found["proof"]["steps"] == [
-        "Because there is no project appp with files and you require appp, there is no solution."
-    ]
+    [step] = found["proof"]["steps"]
+    assert unnamed(step, "appp") == []
     assert any("app" in hint for hint in found["proof"]["hints"])
 
 
 def test_a_cooldown_counts_back_from_the_moment(commands: Commands, serials: dict[str, int]) -> None:
-    text = commands.refused("resolve", "app", "--cooldown", "1d", *WHERE)
-    assert "too new" in text
+    assert unnamed(commands.refused("resolve", "app", "--cooldown", "1d", *WHERE), "app") == []
 
 
 @pytest.mark.parametrize(
-    ("arguments", "error"),
+    ("arguments", "named"),
     [
-        ((), "nothing is required"),
-        (("app>",), "is no requirement"),
-        (("app @ https://example.org/a.whl",), "name a version instead"),
-        (("app", "--python", "2.7"), "'2.7' is no version of Python"),
-        (("app", "--platform", "amiga"), "'amiga' is no platform"),
-        (("app", "--python", "3.12", "--python", "3.13"), "go with --universal alone"),
-        (("app", "--cooldown", "soon"), "is no time span"),
-        (("app", "--at", "999999"), "there is no answer for serial 999999"),
-        (("app", "--json", "--format", "tree"), "--json goes not with --format tree"),
+        ((), ()),
+        (("app>",), ("app>",)),
+        (("app @ https://example.org/a.whl",), ("https://example.org/a.whl",)),
+        (("app", "--python", "2.7"), ("'2.7'",)),
+        (("app", "--platform", "amiga"), ("'amiga'",)),
+        (("app", "--python", "3.12", "--python", "3.13"), ("--universal",)),
+        (("app", "--cooldown", "soon"), ("soon",)),
+        (("app", "--at", "999999"), ("999999",)),
+        (("app", "--json", "--format", "tree"), ("--json", "--format")),
     ],
 )
-def test_what_cannot_be_answered_is_refused(commands: Commands, serials: dict[str, int], arguments, error) -> None:
+def test_what_cannot_be_answered_is_refused(commands: Commands, serials: dict[str, int], arguments, named) -> None:
     result = commands.run("resolve", *arguments)
     assert result.exit_code in {1, 2}
-    assert error in result.stderr
+    assert unnamed(result.stderr, *named) == []

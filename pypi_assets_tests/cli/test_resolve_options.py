@@ -9,6 +9,7 @@ from click.testing import CliRunner, Result
 
 from pypi_assets.cli.resolve_options import Given, question_options
 from pypi_assets.resolve.questions import Question, Semantics, Unknown
+from pypi_assets_tests.named import unnamed
 
 MOMENT = datetime(2026, 3, 3, tzinfo=UTC)
 
@@ -61,14 +62,14 @@ def test_a_time_span_is_in_hours_days_or_weeks(text: str, hours: int):
 def test_other_time_spans_are_refused(text: str):
     result, _ = run("app", "--cooldown", text)
     assert result.exit_code == 2
-    assert "is no time span: write 7d, 36h or 2w" in result.output
+    assert unnamed(result.output, "7d", "36h", "2w") == []
 
 
 def test_several_environments_are_for_universal_alone():
     _, [given] = run("app", "--python", "3.12", "--python", "3.13", "--platform", "linux")
-    with pytest.raises(click.UsageError, match="--universal alone"):
+    with pytest.raises(click.UsageError, match="--universal"):
         given.target()
     assert [one.python for one in given.universal_targets()] == ["3.12", "3.13"]
     _, [given] = run("app", "--platform", "linux-x86_64", "--platform", "linux")
-    with pytest.raises(click.BadParameter, match="no marker divides"):
+    with pytest.raises(click.BadParameter, match="linux"):
         given.universal_targets()

@@ -3,13 +3,14 @@
 import socket
 
 from pypi_assets_tests.cli.commands import Commands
+from pypi_assets_tests.named import unnamed
 
 
 def test_an_address_that_is_taken_is_an_error_that_names_it(commands: Commands):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         message = commands.refused("serve", "--port", port)
-    assert f"cannot listen at 127.0.0.1:{port}: Address already in use" in message
+    assert unnamed(message, f"127.0.0.1:{port}") == []
 
 
 def test_it_takes_a_port_and_a_count_of_workers(commands: Commands):

@@ -13,7 +13,7 @@ PACKAGE = Path(pypi_assets.__file__).parent
 def test_what_an_index_puts_into_a_description_is_inert() -> None:
     result = check_result(passed=False, description=f"the index failed: {HOSTILE}", metadata={"lag": 1.5})
     assert not result.passed
-    assert str(result.description).startswith("the index failed: =cmd")
+    assert "=cmd" in str(result.description)
     assert live_in_markdown(str(result.description)) == []
     assert result.metadata["lag"].value == 1.5
 

@@ -4,6 +4,7 @@ import msgspec
 
 from pypi_assets.defs.losses import losses_table
 from pypi_assets.resolve.solvability_files import Event, NewlyUnsolvable, Solvability
+from pypi_assets_tests.named import unnamed
 from pypi_assets_tests.resolve.test_solvability_files import MADE
 
 
@@ -12,12 +13,13 @@ def rows(made: Solvability) -> list[str]:
 
 
 def test_each_loss_has_its_events_and_the_first_sentence_of_its_proof() -> None:
-    assert rows(MADE) == [
-        "| broken | here | 1.0 | serial 1300: Lib: yank release a.whl and 6 more | Because … |",
-        "| odd | here | 1.0 | not searched for, since there are many losses | not known |",
-    ]
+    broken, odd = rows(MADE)
+    assert broken.startswith("| broken | here | 1.0 | ")
+    assert unnamed(broken, 1300, "Lib", "yank release", "a.whl", 6, "Because") == []
+    assert odd.startswith("| odd | here | 1.0 | ")
     without = msgspec.structs.replace(MADE, newly_unsolvable=(NewlyUnsolvable("broken", "there", "1", ()),))
-    assert rows(without) == ["| broken | there | 1 | not found in time | it took too long |"]
+    [row] = rows(without)
+    assert row.startswith("| broken | there | 1 | ")
 
 
 def test_foreign_text_is_inert_and_only_the_first_losses_are_shown() -> None:
@@ -29,4 +31,4 @@ def test_foreign_text_is_inert_and_only_the_first_losses_are_shown() -> None:
     assert "[click](" not in row
     many = losses_table(msgspec.structs.replace(MADE, newly_unsolvable=lost * 53)).splitlines()
     assert len(many) == 2 + 50 + 2
-    assert many[-1] == "and 3 more: `pypi-assets report solvability --day 2026-03-02`"
+    assert unnamed(many[-1], "3", "report solvability", "--day", "2026-03-02") == []

