@@ -59,6 +59,7 @@ def test_what_is_whitespace_or_ends_a_line_is_the_same_on_each_python():
     assert "".join(char for char in ALL if not char.strip()) == WHITESPACE
 
 
+@pytest.mark.nightly
 def test_the_folding_of_case_is_the_same_on_each_python():
     folded = "\0".join(casefolded(char) for char in ALL if not "\ud800" <= char <= "\udfff")
     assert hashlib.sha256(folded.encode()).hexdigest() == (
@@ -93,6 +94,7 @@ SMALL = "3c0c9a335f37602e9d48e4ad196961a22f7e9ca27bfdcb9b3c049152edb6a299"
 """Digest of all small letters of printable characters."""
 
 
+@pytest.mark.nightly
 def test_small_letters_are_the_same_on_each_python():
     letters = "".join(char + lowered(char) for char in ALL if lowered(char) != char)
     assert hashlib.sha256(letters.encode()).hexdigest() == SMALL

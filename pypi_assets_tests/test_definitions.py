@@ -63,6 +63,7 @@ def test_definitions_are_loadable() -> None:
     )
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("name", "value"), [("DATABASE_URL", "mysql://wrong"), ("CONTACT", ""), ("SENSOR_INTERVAL_S", "soon")]
 )
@@ -76,6 +77,7 @@ def test_loading_opens_nothing_and_survives_wrong_settings(tmp_path: Path, name:
     assert not home.exists()
 
 
+@pytest.mark.nightly
 def test_loading_logs_a_misspelled_variable_once(tmp_path: Path) -> None:
     environment = os.environ | {ENV_PREFIX + "CONTCAT": "me@example.org"}
     loaded = subprocess.run(

@@ -136,6 +136,7 @@ KINDS_OF_SCOPES = ["a range", "a status", "a tick of scopes"]
 KINDS = ["a range", "a range with a revisit", "a tick of each sensor", "a status", "a scrape", "the newest ranges"]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("kind", KINDS)
 def test_work_takes_the_same_statements_at_any_age(works: Mapping[str, tuple[Work, Work]], kind: str) -> None:
     young, old = works[kind]
@@ -153,6 +154,7 @@ def test_no_statement_takes_more_steps_on_an_older_catalog(works: Mapping[str, t
     require_same_steps(*works[kind], GROWING)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("kind", KINDS_OF_SCOPES)
 def test_what_a_scope_follows_costs_the_same_at_any_age(
     works_of_scopes: Mapping[str, tuple[Work, Work]], kind: str

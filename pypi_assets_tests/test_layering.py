@@ -10,6 +10,8 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 import pypi_assets
 
 PACKAGE = Path(pypi_assets.__file__).parent
@@ -232,6 +234,7 @@ def test_imports_are_absolute():
     assert_allowed(relative, lambda path: set())
 
 
+@pytest.mark.nightly
 def test_imports_follow_the_flow():
     everything = EVERYWHERE | set(MAY_IMPORT) | set(SKINS)
 
@@ -245,6 +248,7 @@ def test_imports_follow_the_flow():
     assert_allowed({path: own_imports(path) for path in modules()}, allowed)
 
 
+@pytest.mark.nightly
 def test_libraries_stay_where_they_belong():
     libraries = {path: {name.split(".")[0] for name in imports(path)} & ONLY_IN.keys() for path in modules()}
     assert_allowed(libraries, lambda path: {name for name, parts in ONLY_IN.items() if part(path) in parts})

@@ -42,6 +42,7 @@ def inbox() -> Iterator[tuple[str, Inbox]]:
         controller.stop()
 
 
+@pytest.mark.nightly
 def test_a_notice_goes_to_every_service_that_is_named(inbox: tuple[str, Inbox]) -> None:
     mail_url, mails = inbox
     with receiving() as (url, received):

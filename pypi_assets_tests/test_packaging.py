@@ -36,6 +36,7 @@ def metadata(wheel: zipfile.ZipFile) -> Message:
     return message_from_bytes(wheel.read(name))
 
 
+@pytest.mark.nightly
 def test_the_wheel_has_every_file_of_the_package_and_no_other(wheel: zipfile.ZipFile) -> None:
     inside = {name for name in wheel.namelist() if ".dist-info/" not in name}
     files = [path for path in (ROOT / "pypi_assets").rglob("*") if path.is_file() and "__pycache__" not in path.parts]

@@ -117,6 +117,7 @@ def test_no_text_takes_long(subtests: pytest.Subtests) -> None:
                     assert seconds < LIMIT_S, f"{place}.{method} takes {seconds:.2f} s for {size} characters: {pump}"
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("pattern", "method"),
     [

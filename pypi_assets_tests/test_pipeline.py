@@ -88,6 +88,7 @@ def s3_url(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
         yield f"s3://{BUCKET}/root"
 
 
+@pytest.mark.nightly
 def test_all_on_postgresql_and_s3(tmp_path: Path, postgres_database_url: str, s3_url: str):
     with served_index(tmp_path / "served") as index:
         for name in PROJECTS:

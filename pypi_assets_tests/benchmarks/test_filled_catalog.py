@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from sqlalchemy import text
 
 from benchmarks.filled_catalog import fill_catalog
@@ -16,6 +17,7 @@ from pypi_assets.storage.store import open_storage
 ROWS = 1_000
 
 
+@pytest.mark.nightly
 def test_a_full_dump_holds_the_rows_that_the_catalog_was_filled_with(catalog: Catalog, tmp_path: Path) -> None:
     rows = [as_dumped(row) for project in generate_projects(ROWS) for row in project_rows(project)]
     assert fill_catalog(catalog, rows) == ROWS

@@ -29,6 +29,7 @@ def filled(url: str, folder: Path) -> IndexPlan:
     return plan
 
 
+@pytest.mark.nightly
 def test_each_stage_runs_on_a_filled_catalog(
     empty_postgres_database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

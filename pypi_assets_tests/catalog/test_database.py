@@ -330,6 +330,7 @@ def ctrl_c() -> Iterator[None]:
     signal.signal(signal.SIGINT, before)
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("ctrl_c")
 def test_ctrl_c_leaves_no_transaction_open_wherever_it_comes(catalog: Catalog):
     url = catalog.engine.url.render_as_string(hide_password=False)
@@ -345,6 +346,7 @@ def test_ctrl_c_leaves_no_transaction_open_wherever_it_comes(catalog: Catalog):
     other.close()
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("ctrl_c")
 @pytest.mark.parametrize("reading", [Catalog.read, Catalog.read_once])
 def test_ctrl_c_while_reading_is_no_other_error_wherever_it_comes(

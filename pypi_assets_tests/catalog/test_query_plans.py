@@ -167,6 +167,7 @@ def query_plan(catalog: Catalog, statement: str, parameters: object) -> str:
         return "\n".join(row[-1] for row in rows)
 
 
+@pytest.mark.nightly
 def test_what_runs_per_project_or_per_range_uses_an_index(catalog: Catalog, tmp_path: Path):
     with served_index(tmp_path / "served") as index:
         for number in range(5):
@@ -219,6 +220,7 @@ def test_what_runs_per_project_or_per_range_uses_an_index(catalog: Catalog, tmp_
     require_bounded(catalog, found)
 
 
+@pytest.mark.nightly
 def test_what_runs_per_range_tick_status_or_scrape_reads_no_table_whole(catalog: Catalog, tmp_path: Path):
     growing = GrowingCatalog(tmp_path, into=catalog)
     growing.grow(2)

@@ -63,6 +63,7 @@ def test_equal_outcomes_end_with_1(commands: Commands, serials: dict[str, int]) 
     assert result.stderr
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 
+import pytest
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -62,6 +63,7 @@ def test_failures_are_listed_and_can_be_tried_again(commands: Commands, index: S
     assert len(commands.json("files", "--project", "hidden")) == 1
 
 
+@pytest.mark.nightly
 def test_a_visit_whose_retry_was_killed_is_done_by_the_next_one(commands: Commands, index: ServedIndex) -> None:
     index.wheel("hidden", "1.0")
     index.faults = lambda request: Response(status_code=503) if "/hidden/" in request.url.path else None

@@ -81,6 +81,7 @@ def test_commands_over_the_catalog_report_who_is_not_followed(commands: Commands
         assert commands.done(*command, "App").stderr == ""
 
 
+@pytest.mark.nightly
 def test_a_project_has_answers_from_when_it_is_known_until_it_leaves(commands: Commands, scoped: ServedIndex) -> None:
     scoped.history.remove_release("outside", "1.0")
     removed = scoped.serial

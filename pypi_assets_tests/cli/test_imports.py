@@ -99,6 +99,7 @@ def test_completion_of_a_command_imports_no_command() -> None:
     assert {name for name in found if name.startswith("pypi_assets.cli.")} == set()
 
 
+@pytest.mark.nightly
 def test_help_and_completion_of_a_command_import_no_more_than_a_look_up() -> None:
     paths = [path for path, _ in every_command()]
     for path, modules in zip(paths, imported_by([(*path, "--help") for path in paths]), strict=True):
@@ -108,6 +109,7 @@ def test_help_and_completion_of_a_command_import_no_more_than_a_look_up() -> Non
     assert libraries(imported(variables=words | {"_PYPI_ASSETS_COMPLETE": "bash_complete"})) == START
 
 
+@pytest.mark.nightly
 def test_a_look_up_imports_only_what_it_needs(commands: Commands, index: ServedIndex) -> None:
     index.wheel("demo", "1.0", requires_dist=["other-pkg>=2"])
     commands.build_versions()

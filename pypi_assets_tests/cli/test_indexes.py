@@ -122,6 +122,7 @@ def test_names_of_standard_input_are_looked_up_in_all(two: Two) -> None:
     ]
 
 
+@pytest.mark.nightly
 def test_an_index_that_cannot_answer_fails_the_command_after_the_answers_of_others(two: Two) -> None:
     two.file.write_text(two.file.read_text() + '[third]\nurl = "http://127.0.0.1:9/c/simple/"\n')
     result = two.commands.run("lookup", "module", "demo_module", "--index", "all", "--json")

@@ -91,6 +91,7 @@ def test_letters_that_wait_and_dead_ones_are_listed_and_sent_again(
     assert files(receiver) == ["2.0"]
 
 
+@pytest.mark.nightly
 def test_a_deliverer_that_is_killed_loses_nothing(commands: Commands, journal: ServedIndex, receiver: Receiver):
     """It is killed while a letter is not answered yet, and once one was."""
     commands.done("journal", "deliver")
@@ -110,6 +111,7 @@ def test_a_deliverer_that_is_killed_loses_nothing(commands: Commands, journal: S
     assert list(dict.fromkeys(files(receiver))) == ["2.0", "3.0"]
 
 
+@pytest.mark.nightly
 def test_it_follows_until_it_is_stopped(commands: Commands, journal: ServedIndex, receiver: Receiver):
     commands.done("journal", "deliver")
     started = ForkedProgram(COMMAND_LINE, "journal", "deliver", "--follow", stderr=subprocess.PIPE, strict=True)

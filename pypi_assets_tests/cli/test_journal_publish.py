@@ -42,6 +42,7 @@ def test_it_publishes_what_is_new_and_is_a_consumer(commands: Commands):
     assert {one["name"] for one in commands.json("journal", "consumers")} == {"kafka", "other"}
 
 
+@pytest.mark.nightly
 def test_it_follows_until_it_is_stopped(commands: Commands, journal: ServedIndex, brokers: str):
     del brokers
     command = [*PROCESS, "journal", "publish", "--follow", "--json"]

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from pypi_assets_tests.cli.commands import Commands
 from pypi_assets_tests.cli.conftest import TwoVisits
 from pypi_assets_tests.mirror.static_files import static_files
@@ -28,6 +30,7 @@ def test_what_cannot_be_replayed_is_refused_by_name(commands: Commands, two_visi
     commands.refused("journal", "replay", "--into", own)
 
 
+@pytest.mark.nightly
 def test_a_web_server_has_the_dump_to_begin_with(commands: Commands, two_visits: TwoVisits, tmp_path: Path) -> None:
     """It lists nothing: published.json names the dumps that are current."""
     commands.done("journal", "write")

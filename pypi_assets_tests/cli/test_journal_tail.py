@@ -67,6 +67,7 @@ def test_a_stream_that_begins_with_the_first_crawl_is_printed_from_there(command
     assert lines(commands, "--stream", "index", "--since", "2020-01-01") == announced
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("at_a_time", [1, 4, 1_000])
 def test_a_limit_ends_with_its_last_record_however_many_are_written_at_a_time(
     commands: Commands, journal: ServedIndex, monkeypatch: pytest.MonkeyPatch, at_a_time: int
@@ -134,6 +135,7 @@ def test_a_consumer_goes_on_where_it_stopped(commands: Commands, journal: Served
     assert commands.done("journal", "consumers").stderr
 
 
+@pytest.mark.nightly
 def test_a_consumer_that_follows_and_is_killed_gets_each_record_at_least_once(
     commands: Commands, journal: ServedIndex, tmp_path: Path
 ):
@@ -161,6 +163,7 @@ def test_without_a_journal_the_message_names_the_command(commands: Commands, ind
     assert unnamed(commands.refused("journal", "tail"), "journal write") == []
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [

@@ -31,6 +31,7 @@ def fields_of(value: Any, path: str = "") -> set[str]:
     return set()
 
 
+@pytest.mark.nightly
 def test_no_field_of_json_is_renamed_or_removed(
     commands: Commands, index: ServedIndex, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

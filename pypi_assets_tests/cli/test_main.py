@@ -28,6 +28,7 @@ FIRST = ["crawl full", "dump full", "leveldb update"]
 """The first commands, which a message names in this order."""
 
 
+@pytest.mark.nightly
 def test_from_an_index_to_answers_and_on_to_new_answers(
     commands: Commands, index: ServedIndex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -270,6 +271,7 @@ def test_without_a_terminal_lines_are_plain(commands: Commands, index: ServedInd
     assert commands.done("lookup", "project", "demo").stdout == f"{filename}\t1.0\t-\tno\ta, b\n"
 
 
+@pytest.mark.nightly
 def test_on_a_terminal_there_are_tables_and_bars(commands: Commands, index: ServedIndex) -> None:
     index.wheel("demo", "1.0")
     assert "visits" in on_a_terminal("crawl", "full")
@@ -295,6 +297,7 @@ def on_a_terminal(*arguments: str) -> str:
     return output.decode()
 
 
+@pytest.mark.nightly
 def test_after_ctrl_c_the_same_command_continues(commands: Commands, index: ServedIndex) -> None:
     for number in range(20):
         index.wheel(f"demo{number}", "1.0")
@@ -367,6 +370,7 @@ def test_a_second_ctrl_c_does_not_wait(commands: Commands, index: ServedIndex) -
     assert commands.json("crawl", "full")["reads"]["data"] == 1
 
 
+@pytest.mark.nightly
 def test_a_closed_output_pipe_is_no_error(commands: Commands, index: ServedIndex) -> None:
     index.wheel("demo", "1.0")
     commands.done("crawl", "full")
@@ -410,6 +414,7 @@ BEFORE_A_CRAWL = {
 }
 
 
+@pytest.mark.nightly
 def test_before_a_full_crawl_the_message_names_the_first_command(
     commands: Commands, index: ServedIndex, subtests: pytest.Subtests
 ) -> None:

@@ -14,6 +14,7 @@ from pypi_assets_tests.prometheus import samples
 from pypi_assets_tests.served_index import ServedIndex
 
 
+@pytest.mark.nightly
 def test_a_file_is_written_whole_again_and_again_and_an_address_answers(
     commands: Commands, index: ServedIndex, tmp_path: Path
 ) -> None:

@@ -8,6 +8,7 @@ import signal
 import subprocess
 from pathlib import Path
 
+import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
@@ -145,6 +146,7 @@ def test_a_url_that_is_none_and_a_second_run_are_refused(commands: Commands, ori
         assert unnamed(message, "mirror") == []
 
 
+@pytest.mark.nightly
 def test_it_follows_until_it_is_stopped_and_can_be_killed(commands: Commands, origin: Origin) -> None:
     storage = open_storage((commands.home / "storage").as_uri())
     command = [*PROCESS, "mirror", "run", "--from", origin.files.url, "--follow", "--interval", "1", "--json"]
@@ -164,6 +166,7 @@ def test_it_follows_until_it_is_stopped_and_can_be_killed(commands: Commands, or
     assert_whole(storage)
 
 
+@pytest.mark.nightly
 def test_the_journal_of_a_mirror_is_verified_and_what_its_source_pruned_is_gone(
     commands: Commands, origin: Origin
 ) -> None:

@@ -67,6 +67,7 @@ def test_a_command_is_undumpable_while_it_reads_and_a_program_that_calls_it_is_n
     assert done == []
 
 
+@pytest.mark.nightly
 def test_a_second_catalog_does_not_write_to_the_storage_of_the_first(
     commands: Commands, two_visits: TwoVisits, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -35,6 +35,7 @@ def test_ranges_are_shown_with_what_is_missing(
     assert unnamed(commands.done("ranges").stderr, "PYPI_ASSETS_INDEX_URL") == []
 
 
+@pytest.mark.nightly
 def test_a_range_is_running_until_its_process_is_killed(
     commands: Commands, index: ServedIndex, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -95,6 +95,7 @@ def test_a_cooldown_counts_back_from_the_moment(commands: Commands, serials: dic
     assert unnamed(commands.refused("resolve", "app", "--cooldown", "1d", *WHERE), "app") == []
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [

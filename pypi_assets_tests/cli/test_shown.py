@@ -156,6 +156,7 @@ def test_each_command_is_run_or_left_out() -> None:
     assert names == set(RUNS) | {name for name in names if name.partition(" ")[0] in LEFT_OUT}
 
 
+@pytest.mark.nightly
 def test_whatever_an_index_names_is_inert_in_the_output(
     commands: Commands, hostile: HostileAnswers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -223,6 +224,7 @@ def test_metrics_of_it_are_read_as_prometheus_reads_them(
         assert live_in_line(text) == []
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("text", [STORED, f"--{STORED}", "-\x1b[31m\u202e"])
 def test_what_someone_names_is_inert_in_the_errors(commands: Commands, text: str) -> None:
     """A name can come from a pipe, and a file can have any. There is no catalog, so each command ends early."""

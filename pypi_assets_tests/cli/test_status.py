@@ -5,6 +5,7 @@ import subprocess
 import threading
 from platform import node
 
+import pytest
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -26,6 +27,7 @@ def test_a_young_lag_is_shown_all_the_same(commands: Commands, index: ServedInde
     assert re.findall(r"\b2\b", shown)
 
 
+@pytest.mark.nightly
 def test_a_running_crawl_is_shown_with_how_far_it_is(commands: Commands, index: ServedIndex) -> None:
     for number in range(3):
         index.wheel(f"demo{number}", "1.0")

@@ -287,6 +287,7 @@ def test_every_table_has_the_same_options(commands: Commands, index: ServedIndex
         assert "--csv" in commands.refused(*line.split(), "--json", "--csv", exit_code=USAGE)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("line", ["devindex serve folder --port {port}", "metrics --listen 127.0.0.1:{port}"])
 def test_a_busy_port_is_named_with_what_to_do(commands: Commands, monkeypatch: pytest.MonkeyPatch, line: str) -> None:
     monkeypatch.setenv("PYPI_ASSETS_REQUEST_ATTEMPTS", "1")

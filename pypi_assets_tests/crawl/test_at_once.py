@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from typing import Any
 
+import pytest
 from sqlalchemy import Engine, delete, event, select
 
 from pypi_assets.catalog.database import Catalog, CatalogError, open_catalog
@@ -98,6 +99,7 @@ def permissive(job: Callable[[], object]) -> None:
         job()
 
 
+@pytest.mark.nightly
 def test_all_that_writes_runs_at_once(postgres_database_url: str):
     catalog = open_catalog(postgres_database_url)
     index, draw = SilentIndex(), random.Random(5)

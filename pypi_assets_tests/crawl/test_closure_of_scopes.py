@@ -7,12 +7,15 @@ search finds it, and from its own serial on answers are those of the index.
 import os
 import random
 
+import pytest
+
 from pypi_assets_tests.crawl.model_scopes import scratch_catalog, try_graph
 from pypi_assets_tests.examples import examples
 
 GRAPHS = examples(40)
 
 
+@pytest.mark.nightly
 def test_every_graph() -> None:
     """Each graph follows from its seed: `python -m pypi_assets_tests.crawl.model_scopes --first SEED --graphs 1`."""
     first = 0 if "CI" in os.environ else random.SystemRandom().randrange(2**32)

@@ -35,6 +35,7 @@ def test_what_fails_for_a_while_is_tried_again(index: ServedIndex, catalog: Cata
     assert all(0.0 < wait_s <= 1.25 for wait_s in waits.values())
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("path", ["/simple/one/", "/one-1.0-"])
 def test_nothing_is_requested_again_before_the_index_allows_it(index: ServedIndex, catalog: Catalog, path: str):
     index.wheel("one", "1.0")

@@ -113,6 +113,7 @@ def assert_nothing_is_left(catalog: Catalog) -> None:
         assert connection.scalar(select(func.count()).where(visits.c.id.not_in(ended))) == 0
 
 
+@pytest.mark.nightly
 def test_two_processes_share_one_crawl(index: ServedIndex, catalog: Catalog):
     fill(index, "1.0")
     requested: set[str] = set()
@@ -144,6 +145,7 @@ def test_two_processes_share_one_crawl(index: ServedIndex, catalog: Catalog):
     assert_nothing_is_left(catalog)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("work", "path"), [("full", "/simple/project"), ("incremental", "/packages/")])
 def test_where_one_is_killed_the_others_finish_its_work(index: ServedIndex, catalog: Catalog, work: str, path: str):
     fill(index, "1.0")

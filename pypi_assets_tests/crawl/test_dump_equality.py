@@ -4,6 +4,7 @@ import json
 import tempfile
 from pathlib import Path
 
+import pytest
 import requests
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
@@ -109,6 +110,7 @@ class Following:
 DRIFT = [("hide a file", "alpha"), ("full crawl", 0), ("heal", "alpha")]
 
 
+@pytest.mark.nightly
 @settings(max_examples=examples(5), suppress_health_check=[HealthCheck.too_slow])
 @given(before=st.lists(changes, max_size=5), happening=st.lists(steps, min_size=4, max_size=16))
 @example(before=[("wheel", "Alpha", "1.0")], happening=DRIFT)

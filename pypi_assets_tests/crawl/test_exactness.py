@@ -81,6 +81,7 @@ def content(catalog: Catalog) -> dict[str, object]:
         }
 
 
+@pytest.mark.nightly
 @settings(max_examples=examples(8), suppress_health_check=[HealthCheck.too_slow])
 @given(batches=st.lists(st.lists(changes, min_size=1, max_size=8), min_size=2, max_size=5), data=st.data())
 def test_the_catalog_equals_the_index_at_each_complete_serial_in_any_order(batches, data):
@@ -120,6 +121,7 @@ def test_the_catalog_equals_the_index_at_each_complete_serial_in_any_order(batch
         later.close()
 
 
+@pytest.mark.nightly
 def test_every_kind_of_event_in_one_range(index: ServedIndex, catalog: Catalog):
     for name in ("one", "two", "three", "four", "five", "six"):
         index.wheel(name, "1.0")
@@ -189,6 +191,7 @@ def test_pages_newer_than_the_pinned_serial(index: ServedIndex, catalog: Catalog
     assert live(catalog) == index.shown()
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("kind", ["wheel", "sdist"])
 def test_a_name_registered_again_keeps_its_first_life_in_the_past(index: ServedIndex, catalog: Catalog, kind: str):
     getattr(index, kind)("one", "1.0")
@@ -203,6 +206,7 @@ def test_a_name_registered_again_keeps_its_first_life_in_the_past(index: ServedI
     assert live(catalog) == index.shown() != live(catalog, first)
 
 
+@pytest.mark.nightly
 def test_ranges_of_the_same_projects_in_parallel(index: ServedIndex, catalog: Catalog, tmp_path: Path):
     for name in PROJECTS:
         index.wheel(name, "1.0")

@@ -42,6 +42,7 @@ fault = [
 """
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("seed", [1, 2])
 def test_a_crawl_with_a_tenth_of_all_requests_failing_is_exact(index: ServedIndex, catalog: Catalog, tmp_path, seed):
     undisturbed = index.crawler(open_catalog(sqlite_database(tmp_path / "undisturbed.sqlite")))

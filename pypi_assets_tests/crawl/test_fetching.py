@@ -77,6 +77,7 @@ def test_a_small_wheel_is_fetched_whole_at_once(index: ServedIndex, catalog: Cat
     assert (data.requests, data.bytes_fetched) == (1, data.size)
 
 
+@pytest.mark.nightly
 def test_what_fails_one_of_several_small_files_costs_no_other(
     index: ServedIndex, catalog: Catalog, monkeypatch: pytest.MonkeyPatch
 ):
@@ -174,6 +175,7 @@ def test_an_sdist_is_read_as_it_comes(index: ServedIndex, catalog: Catalog):
     assert (data.outcome, data.requests, data.bytes_fetched) == ("data", 1, data.size)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("case", ["ignored", "other total", "416", "bytes of another file"])
 def test_where_ranges_cannot_be_trusted_the_whole_file_is_read(index: ServedIndex, catalog: Catalog, case: str):
     filename = big_wheel(index)
@@ -224,6 +226,7 @@ def test_no_sidecar_or_a_wrong_one_loses_nothing(index: ServedIndex, catalog: Ca
     assert data.bytes_fetched < data.size // 2
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("is_small", [True, False])
 def test_a_reader_that_dies_costs_its_file_alone(
     index: ServedIndex, catalog: Catalog, monkeypatch: pytest.MonkeyPatch, is_small: bool
@@ -256,6 +259,7 @@ def test_what_takes_too_long_is_read_once(index: ServedIndex, catalog: Catalog, 
     assert len(calls) == 1
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("fault", ["once", "late_once"])
 def test_a_reader_that_is_killed_once_costs_no_file(
     index: ServedIndex, catalog: Catalog, monkeypatch: pytest.MonkeyPatch, fault: str

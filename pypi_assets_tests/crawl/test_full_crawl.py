@@ -17,6 +17,7 @@ from pypi_assets_tests.naming import naming
 from pypi_assets_tests.served_index import ServedIndex, live
 
 
+@pytest.mark.nightly
 def test_a_selection_is_followed_alone_and_may_grow_and_shrink(index: ServedIndex, catalog: Catalog):
     requested: list[str] = []
     index.faults = lambda request: requested.append(request.url.path)

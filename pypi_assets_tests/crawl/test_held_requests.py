@@ -3,6 +3,7 @@
 import time
 from contextlib import ExitStack
 
+import pytest
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
@@ -27,6 +28,7 @@ TEN = [
 ]
 
 
+@pytest.mark.nightly
 def test_ten_servers_that_hold_requests_do_not_stop_a_crawl(index: ServedIndex, catalog: Catalog) -> None:
     """Ten projects have their pages there, and ten others their files; all of them come before the good ones."""
     with ExitStack() as stack:

@@ -43,6 +43,7 @@ def shown_states(catalog: Catalog, index_serial: int | None = None) -> list[Show
     return [status.state for status in found]
 
 
+@pytest.mark.nightly
 def test_a_backlog_is_cut_by_its_events_and_done_in_any_order(index: ServedIndex, catalog: Catalog):
     index.wheel("one", "1.0")
     crawler = replace(index.crawler(catalog), range_events=7)
@@ -115,6 +116,7 @@ def test_a_range_that_failed_is_shown_with_its_error_and_can_be_run_again(index:
         assert [status.serials for status in range_statuses(connection, catalog.clock(), complete=1)] == [serials]
 
 
+@pytest.mark.nightly
 def test_a_range_is_running_from_its_first_moment_to_its_last(index: ServedIndex, catalog: Catalog):
     seen: list[tuple[str, list[ShownState]]] = []
     failing = ["/simple/one/", ".whl"]

@@ -71,6 +71,7 @@ def test_a_list_that_is_older_than_the_catalog_is_no_drift(auto: Follower) -> No
     assert auto.live() == index.shown[index.serial]
 
 
+@pytest.mark.nightly
 def test_an_archived_project_is_seen_by_a_visit_of_those_unvisited_for_longest(auto: Follower) -> None:
     index = auto.index
     for number in range(10):
@@ -85,6 +86,7 @@ def test_an_archived_project_is_seen_by_a_visit_of_those_unvisited_for_longest(a
     assert found(auto, 100.0) == {Drift.STATUS_CHANGED: ["demo3"]}
 
 
+@pytest.mark.nightly
 def test_drift_by_cause(index: ServedIndex, catalog: Catalog) -> None:
     """Pages and lists that change without an event: what follows from them is known, and in the next dump."""
     kept, gone = index.wheel("one", "1.0"), index.wheel("one", "2.0")

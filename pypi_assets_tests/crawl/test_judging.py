@@ -155,6 +155,7 @@ answers = st.one_of(st.integers(0, 30), st.sampled_from([GoneError, TransientErr
 """What the index answers: the page as of that event of the project, or something else."""
 
 
+@pytest.mark.nightly
 @settings(max_examples=examples(25), suppress_health_check=[HealthCheck.too_slow])
 @given(
     histories=st.lists(st.lists(operation_names, max_size=12), min_size=NUMBER, max_size=NUMBER),

@@ -58,6 +58,7 @@ def kill_at(index: ServedIndex, catalog: Catalog, work: str, path: str, request_
     index.faults = None
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("path", "request_number"), [("/simple/project", 3), ("/simple/project", 12), ("/packages/", 9)]
 )

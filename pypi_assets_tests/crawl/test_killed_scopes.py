@@ -48,6 +48,7 @@ def upload_tree(index: ServedIndex, names: Sequence[str]) -> None:
         index.sdist(name, "1.0")
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("path", "request_number"), [("/simple/", 4), ("/packages/", 9)])
 def test_a_scope_that_is_killed_ends_in_the_same_state(
     index: ServedIndex, sqlite_catalog: Catalog, tmp_path: Path, path: str, request_number: int
@@ -63,6 +64,7 @@ def test_a_scope_that_is_killed_ends_in_the_same_state(
     undisturbed.close()
 
 
+@pytest.mark.nightly
 def test_a_range_that_is_killed_while_projects_enter_ends_in_the_same_state(
     index: ServedIndex, sqlite_catalog: Catalog, tmp_path: Path
 ) -> None:
@@ -81,6 +83,7 @@ def test_a_range_that_is_killed_while_projects_enter_ends_in_the_same_state(
     undisturbed.close()
 
 
+@pytest.mark.nightly
 def test_two_workers_at_once_on_one_scope(index: ServedIndex, catalog: Catalog, tmp_path: Path) -> None:
     upload_tree(index, [f"project{number}" for number in range(12)])
     alone = open_catalog(sqlite_database(tmp_path / "alone.sqlite"))
@@ -96,6 +99,7 @@ def test_two_workers_at_once_on_one_scope(index: ServedIndex, catalog: Catalog, 
     alone.close()
 
 
+@pytest.mark.nightly
 def test_ranges_in_parallel_with_a_scope_that_is_run(index: ServedIndex, catalog: Catalog) -> None:
     """What enters, and from when on, depends on the order; what is followed in the end, and where it is, does not."""
     upload_tree(index, [f"project{number}" for number in range(10)])

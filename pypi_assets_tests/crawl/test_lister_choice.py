@@ -81,6 +81,7 @@ def test_what_is_set_is_not_departed_from(catalog: Catalog) -> None:
         crawl_full(Follower(index, catalog, SIMPLE).crawler, with_history=True)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     "refusal",
     [

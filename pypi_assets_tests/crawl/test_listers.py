@@ -30,6 +30,7 @@ steps = st.lists(
 """Before each crawl: what happens; whether the changelog is off, whether the list is cached; what happens meanwhile."""
 
 
+@pytest.mark.nightly
 @settings(max_examples=examples(20), suppress_health_check=list(HealthCheck))
 @given(before=st.lists(operations, max_size=8), steps=steps, starts_off=st.booleans(), seed=st.integers(0, 99))
 def test_whichever_lister_is_followed_every_answer_is_true(before, steps, starts_off, seed):

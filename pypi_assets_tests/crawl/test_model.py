@@ -98,11 +98,13 @@ FOUND: dict[str, list[Step]] = {
 }
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", FOUND)
 def test_histories_that_once_failed(name: str, catalog: Catalog) -> None:
     follow(catalog, FOUND[name])
 
 
+@pytest.mark.nightly
 def test_the_model_notices_a_file_that_is_missing(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
     """An upload without a row in the changelog is found, and its history is shortened to it."""
     from pypi_assets_tests.model_index import ModelIndex

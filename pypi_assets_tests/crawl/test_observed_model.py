@@ -28,6 +28,7 @@ def test_every_history(catalog: Catalog) -> None:
             pytest.fail(f"seed {seed}: {error}")
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("is_confirmed", [True, False])
 def test_the_model_notices_removals_that_are_believed_at_once(
     catalog: Catalog, monkeypatch: pytest.MonkeyPatch, is_confirmed: bool

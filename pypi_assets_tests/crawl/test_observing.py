@@ -64,6 +64,7 @@ def follow(tmp_path: Path, index: ServedPages, catalog: Catalog) -> Iterator[Cal
         client.close()
 
 
+@pytest.mark.nightly
 def test_a_catalog_equals_the_pages_after_each_poll(
     index: ServedPages, catalog: Catalog, follow: Callable[..., Crawler]
 ) -> None:
@@ -173,6 +174,7 @@ def test_an_overwritten_file_is_its_next_generation(
     assert kinds[:2] == ["add file", "replaced"]
 
 
+@pytest.mark.nightly
 def test_answers_of_the_past_have_the_content_of_then(
     index: ServedPages, catalog: Catalog, follow: Callable[..., Crawler]
 ) -> None:
@@ -225,6 +227,7 @@ def test_bytes_without_a_hash_that_change_are_read_again(
     assert after[name] == hashlib.sha256(index.projects["demo"][name].content).hexdigest()
 
 
+@pytest.mark.nightly
 def test_a_scope_of_an_index_without_a_list_looks_at_what_it_leads_to_alone(
     index: ServedPages, catalog: Catalog, follow: Callable[..., Crawler]
 ) -> None:

@@ -80,6 +80,7 @@ def recorded_index(folder: Path, catalog: Catalog, exchanges: list[dict[str, Any
             )
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("start", range(0, len(STEPS), 3), ids=lambda start: f"from step {start}")
 def test_after_each_step_the_catalog_has_the_files_of_the_pages(tmp_path: Path, start: int):
     catalog = open_catalog(sqlite_database(tmp_path / "catalog.sqlite"))

@@ -1,5 +1,6 @@
 """What has failed for good is shown, and read or visited when it is retried."""
 
+import pytest
 from starlette.responses import PlainTextResponse
 
 from pypi_assets.catalog.database import Catalog
@@ -42,6 +43,7 @@ def refuse(path: str):
     return lambda request: PlainTextResponse("", 403) if path in request.url.path else None
 
 
+@pytest.mark.nightly
 def test_a_later_success_clears_visits_that_were_exhausted_in_any_workload(index: ServedIndex, catalog: Catalog):
     index.wheel("one", "1.0")
     index.wheel("two", "1.0")
@@ -71,6 +73,7 @@ def test_a_later_success_clears_visits_that_were_exhausted_in_any_workload(index
         assert count_failures(connection)["visit"] == 0
 
 
+@pytest.mark.nightly
 def test_a_success_with_an_older_page_clears_nothing_that_wanted_a_newer_one(index: ServedIndex, catalog: Catalog):
     index.wheel("one", "1.0")
     crawler = index.crawler(catalog, revisit_share=100.0)
@@ -90,6 +93,7 @@ def test_a_success_with_an_older_page_clears_nothing_that_wanted_a_newer_one(ind
         assert list(list_failures(connection, 50, "visit")) == []
 
 
+@pytest.mark.nightly
 def test_a_page_that_outlives_its_project_agrees_once_it_is_gone(index: ServedIndex, catalog: Catalog):
     """The removal of a user's projects does not refresh their pages, which stay 200 for up to a day."""
     wheel = index.wheel("one", "1.0")

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import pytest
 from sqlalchemy import func, select
 from starlette.responses import PlainTextResponse
 
@@ -26,6 +27,7 @@ def audited(catalog: Catalog) -> list[str]:
         return list(connection.scalars(query.where(visits.c.kind == "audit").order_by(visits.c.id)))
 
 
+@pytest.mark.nightly
 def test_the_share_of_each_range_goes_round_all_projects(index: ServedIndex, catalog: Catalog):
     for number in range(4):
         index.wheel(f"still{number}", "1.0")
@@ -81,6 +83,7 @@ def test_a_file_that_an_audit_finds_is_read(index: ServedIndex, catalog: Catalog
     assert catalog_status(catalog).outcomes["data"] == 3
 
 
+@pytest.mark.nightly
 def test_a_failing_audit_holds_no_range_back_and_is_tried_again_later(index: ServedIndex, catalog: Catalog):
     index.wheel("one", "1.0")
     crawl_full(index.crawler(catalog))

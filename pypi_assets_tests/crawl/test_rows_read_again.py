@@ -33,6 +33,7 @@ def failures(follower: Follower, kind: str | None = BROKEN) -> list[Failure]:
         return list(list_failures(connection, 50, kind))
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("row", [["one", None, None, "docupdate", 7], None, ["one", "2.0", 0, "docupdate", "x"]])
 def test_a_broken_row_costs_no_other_and_the_range_goes_on(odd: Follower, row: object):
     index = odd.index
@@ -120,6 +121,7 @@ def test_a_last_row_whose_serial_is_far_too_great_moves_nothing_there(odd: Follo
     assert (store_readable_rows(odd.crawler), len(failures(odd))) == (0, 1)
 
 
+@pytest.mark.nightly
 def test_an_action_that_is_known_later_counts_from_its_serial(odd: Follower, monkeypatch: pytest.MonkeyPatch):
     index = odd.index
     add(index, "one", "2.0")
@@ -147,6 +149,7 @@ def _change_of_all_but(action: str):
     return change
 
 
+@pytest.mark.nightly
 def test_a_file_whose_entry_is_broken_is_live_and_read_once_its_entry_is_whole(odd: Follower):
     index = odd.index
     file = wheel("one", "2.0")
@@ -171,6 +174,7 @@ def test_a_file_whose_entry_is_broken_is_live_and_read_once_its_entry_is_whole(o
     assert {(fact[2], fact[6]) for fact in odd.data()} == {(file, "data") for file in files}
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("crawl", [crawl_full, lambda crawler: audit_index(crawler, 0.0)])
 def test_a_broken_entry_of_the_list_costs_no_other(odd: Follower, crawl):
     odd.index.unlisted = [BrokenEntry("an entry without a name", "7")]

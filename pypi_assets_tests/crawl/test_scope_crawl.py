@@ -1,5 +1,6 @@
 """What the roots of a scope lead to is followed, and nothing else is requested."""
 
+import pytest
 from sqlalchemy import select
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
@@ -49,6 +50,7 @@ def test_what_roots_require_is_followed_and_nothing_else(index: ServedIndex, cat
         assert complete_serial(connection) == index.serial
 
 
+@pytest.mark.nightly
 def test_an_upload_that_requires_another_project_brings_it_in_within_its_range(
     index: ServedIndex, catalog: Catalog
 ) -> None:
@@ -72,6 +74,7 @@ def test_an_upload_that_requires_another_project_brings_it_in_within_its_range(
         assert connection.scalars(select(followed_intervals.c.exact_from)).all().count(None) == 0
 
 
+@pytest.mark.nightly
 def test_a_full_crawl_follows_all_from_then_on(index: ServedIndex, catalog: Catalog) -> None:
     index.wheel("app", "1.0", requires_dist=["library"])
     index.wheel("library", "1.0")
@@ -91,6 +94,7 @@ def test_a_full_crawl_follows_all_from_then_on(index: ServedIndex, catalog: Cata
         assert complete_serial(connection) == index.serial
 
 
+@pytest.mark.nightly
 def test_what_no_index_has_is_entered_and_holds_nothing_up(index: ServedIndex, catalog: Catalog) -> None:
     index.wheel("app", "1.0", requires_dist=["missing", "app"])
     crawler = index.crawler(catalog, retry_deadline_s=3600.0)
@@ -120,6 +124,7 @@ def test_of_a_release_with_many_files_one_of_each_kind_leads_on_before_the_other
     assert live(catalog) == index.shown()
 
 
+@pytest.mark.nightly
 def test_a_404_from_before_an_upload_is_no_absence_after_it(index: ServedIndex, catalog: Catalog) -> None:
     """Nothing had shown the project until its page was missing for the second time; then it is uploaded to, and
     uploaded to again before its page is seen."""

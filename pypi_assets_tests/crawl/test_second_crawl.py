@@ -75,6 +75,7 @@ def test_a_page_older_than_a_seen_one_changes_nothing_in_the_present(index: Serv
         assert count_unexplained(connection) == 0
 
 
+@pytest.mark.nightly
 def test_before_the_events_only_the_newest_page_counts(index: ServedIndex, catalog: Catalog):
     """An old page shows a yanked release that was removed since: one uploaded later under its version is not yanked."""
     index.wheel("one", "1.0")
@@ -93,6 +94,7 @@ def test_before_the_events_only_the_newest_page_counts(index: ServedIndex, catal
         assert count_unexplained(connection) == 0
 
 
+@pytest.mark.nightly
 def test_what_changed_without_an_event_counts_from_where_it_was_seen(index: ServedIndex, catalog: Catalog):
     """What an earlier crawl saw at the same serial of the project stays true of the serials before."""
     gone = index.wheel("one", "1.0")
@@ -118,6 +120,7 @@ def test_what_changed_without_an_event_counts_from_where_it_was_seen(index: Serv
     assert live(catalog) == index.shown()
 
 
+@pytest.mark.nightly
 def test_a_404_that_was_believed_wrongly_is_put_right_by_the_next_page(index: ServedIndex, catalog: Catalog):
     wheel = index.wheel("one", "1.0")
     index.wheel("two", "1.0")
@@ -135,6 +138,7 @@ def test_a_404_that_was_believed_wrongly_is_put_right_by_the_next_page(index: Se
     assert not row["tombstone"]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("column", ["requires-python", "url"])
 def test_new_page_facts_of_a_file_are_in_the_next_dump(index: ServedIndex, catalog: Catalog, column: str):
     wheel, other = index.wheel("one", "1.0"), index.wheel("one", "2.0")
@@ -177,6 +181,7 @@ def test_texts_of_any_length_and_with_any_character_stop_nothing(index: ServedIn
     assert live(catalog) == {(wheel, True)}
 
 
+@pytest.mark.nightly
 def test_an_index_that_was_empty_at_the_first_full_crawl(index: ServedIndex, catalog: Catalog):
     crawl_full(index.crawler(catalog))
     with catalog.read() as connection:

@@ -21,6 +21,7 @@ from pypi_assets_tests.crawl.followers import REFUSED, Follower, SilentIndex, ad
 from pypi_assets_tests.naming import naming
 
 
+@pytest.mark.nightly
 def test_a_listed_range_refuses_answers_that_it_cannot_give(auto: Follower) -> None:
     index = auto.index
     add(index, "demo")
@@ -73,6 +74,7 @@ def test_the_end_of_a_listed_range_is_refused_where_a_page_was_newer(auto: Follo
     auto.require_exact()
 
 
+@pytest.mark.nightly
 def test_what_is_gone_from_the_list_is_believed_at_once_and_a_404_of_what_is_on_it_later(auto: Follower) -> None:
     index = auto.index
     for project in ("gone", "hidden", "newer"):
@@ -137,6 +139,7 @@ def test_a_list_without_serials_cannot_be_followed(auto: Follower, monkeypatch: 
         crawl_incremental(auto.crawler)
 
 
+@pytest.mark.nightly
 def test_a_full_crawl_by_the_list_alone(auto: Follower) -> None:
     index = auto.index
     add(index, "demo")
@@ -156,6 +159,7 @@ def test_a_full_crawl_by_the_list_alone(auto: Follower) -> None:
     auto.require_exact()
 
 
+@pytest.mark.nightly
 def test_what_a_list_had_missed_is_visited_and_read_once_its_events_are_there(auto: Follower) -> None:
     index = auto.index
     add(index, "demo")

@@ -22,6 +22,7 @@ def story_of(catalog: Catalog, name: str) -> list[Entry]:
         return read_history(connection, project)
 
 
+@pytest.mark.nightly
 def test_a_story_with_every_kind_of_event(index: ServedIndex, catalog: Catalog):
     crawler = index.crawler(catalog)
     wheel, sdist = index.wheel("demo", "1.0"), index.sdist("demo", "1.0")
@@ -88,6 +89,7 @@ def test_a_story_with_every_kind_of_event(index: ServedIndex, catalog: Catalog):
     assert [entry.filenames for entry in replayed if entry.kind == BASELINE] == [(wheel, sdist)]
 
 
+@pytest.mark.nightly
 def test_visits_are_listed_with_what_they_saw(index: ServedIndex, catalog: Catalog):
     wheel, sdist = index.wheel("demo", "1.0"), index.sdist("demo", "1.0")
     crawler = index.crawler(catalog)

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import pytest
 from starlette.responses import PlainTextResponse, Response
 
 from pypi_assets.catalog.database import Catalog
@@ -15,6 +16,7 @@ from pypi_assets_tests.crawl.failing_requests import fail
 from pypi_assets_tests.served_index import JSON, ServedIndex, live, logged_changes
 
 
+@pytest.mark.nightly
 def test_a_stale_page_is_retried_until_it_is_new_enough(index: ServedIndex, catalog: Catalog):
     index.wheel("one", "1.0")
     crawler = index.crawler(catalog, retry_deadline_s=60)
@@ -61,6 +63,7 @@ def test_a_404_that_an_event_explains_is_true_at_once(index: ServedIndex, catalo
     assert live(catalog) == index.shown()
 
 
+@pytest.mark.nightly
 def test_a_404_after_other_failures_is_not_believed_at_the_deadline(index: ServedIndex, catalog: Catalog):
     """It may be a cache's, and one answer is no proof: the visit is exhausted, and retried later."""
     index.wheel("one", "1.0")

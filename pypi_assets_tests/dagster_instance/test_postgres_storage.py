@@ -4,12 +4,14 @@ from pathlib import Path
 
 import dagster as dg
 import psycopg
+import pytest
 import yaml
 
 from pypi_assets_tests.dagster_instance.instances import anything
 from pypi_assets_tests.deploy.services import DEPLOY
 
 
+@pytest.mark.nightly
 def test_dagster_connects_once_and_again_where_its_connections_were_cut(tmp_path: Path, dagster_postgres: str):
     storage = yaml.safe_load((DEPLOY / "dagster.yaml").read_text())["storage"]
     (tmp_path / "dagster.yaml").write_text(yaml.safe_dump({"storage": storage, "telemetry": {"enabled": False}}))

@@ -143,6 +143,7 @@ def events_of(run: str, count: int, start: float) -> list[dg.EventLogEntry]:
     return events
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("together", [1, 3, 40])
 def test_a_batch_stores_what_single_events_store(tmp_path: Path, together: int):
     events = events_of("a-run", 20, 1_700_000_000.0)
@@ -195,6 +196,7 @@ with dg.DagsterInstance.get() as instance:
 """
 
 
+@pytest.mark.nightly
 def test_processes_write_at_once_and_what_was_acknowledged_survives_a_kill(tmp_path: Path):
     with kept(tmp_path):
         pass

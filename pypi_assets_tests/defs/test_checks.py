@@ -1,5 +1,7 @@
 """Checks that follow an asset fail where catalog and storage disagree."""
 
+import pytest
+
 from pypi_assets.catalog.publications.dump_files import DumpKind
 from pypi_assets.catalog.publications.dump_registry import committed_dumps
 from pypi_assets.crawl.incremental_crawl import crawl_incremental
@@ -38,6 +40,7 @@ def test_the_check_of_range_dumps_fails_where_the_catalog_counts_otherwise(
     assert unnamed(str(check.description), "1", "0") == []
 
 
+@pytest.mark.nightly
 def test_the_check_of_a_leveldb_fails_where_its_input_list_names_other_files(pipeline: Pipeline) -> None:
     pipeline.crawled()
     (name,) = pipeline.requested("new_leveldb_version")

@@ -98,6 +98,7 @@ def test_a_transient_error_is_tried_again_and_shown_without_a_traceback(failures
         assert failure_text(result) == WHY
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("sensor", ["new_serial_range", "first_full_dump", "new_leveldb_version", "failed_full_crawl"])
 def test_a_failed_tick_shows_what_happened_and_what_comes_next_in_its_first_line(tmp_path: Path, sensor: str) -> None:
     wrong = SettingsError("PYPI_ASSETS_HOME: wrong")

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
+import pytest
 from starlette.requests import Request
 
 from pypi_assets.assembly import catalog_from, storage_from
@@ -26,6 +27,7 @@ def providers(settings: Settings, module: str) -> list[object] | None:
         return None
 
 
+@pytest.mark.nightly
 def test_what_is_new_is_answered_by_itself_and_a_range_that_failed_is_backfilled_by_graphql(tmp_path: Path) -> None:
     with served_index(tmp_path / "served") as index:
         index.wheel("one", "1.0")

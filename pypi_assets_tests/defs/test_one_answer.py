@@ -1,6 +1,7 @@
 """Sensor, status, checks, metrics and publishing give one answer to whether a dataset needs a new version."""
 
 import dagster as dg
+import pytest
 
 from pypi_assets.crawl.incremental_crawl import crawl_incremental
 from pypi_assets.dumps.dump_writer import write_missing_ranges, write_range
@@ -27,6 +28,7 @@ def everywhere(answer: bool) -> dict[str, bool]:
     return dict.fromkeys(("sensor", "status", "check", "metrics"), answer)
 
 
+@pytest.mark.nightly
 def test_a_range_that_was_dumped_again_is_due_everywhere(index: ServedIndex, pipeline: Pipeline) -> None:
     pipeline.crawled()
     index.wheel("newcomer", "1.0")

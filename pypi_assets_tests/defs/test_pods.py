@@ -21,6 +21,7 @@ LARGE = {
 }
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("variables", "sized"), [({"KUBERNETES_SERVICE_HOST": "10.0.0.1"}, LARGE), ({}, set())])
 def test_large_jobs_define_the_size_of_their_pods_on_kubernetes_alone(
     variables: dict[str, str], sized: set[str]

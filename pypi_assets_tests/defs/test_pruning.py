@@ -1,6 +1,7 @@
 """Old partitions and runs leave Dagster, and do not come back."""
 
 import dagster as dg
+import pytest
 
 from pypi_assets.crawl.incremental_crawl import crawl_incremental
 from pypi_assets.defs.naming import BARE
@@ -10,6 +11,7 @@ from pypi_assets_tests.defs.conftest import Pipeline
 from pypi_assets_tests.served_index import ServedIndex
 
 
+@pytest.mark.nightly
 def test_old_partitions_are_pruned_and_do_not_come_back(index: ServedIndex, pipeline: Pipeline) -> None:
     pipeline.crawled()
     keys = []
@@ -44,6 +46,7 @@ def test_a_joined_range_goes_once_all_of_its_ranges_are_old() -> None:
         assert instance.get_dynamic_partitions("serial_ranges") == ["4-5", "0-9"]
 
 
+@pytest.mark.nightly
 def test_old_runs_go_with_their_events_but_for_the_newest_of_a_job_and_those_that_failed(
     index: ServedIndex, pipeline: Pipeline
 ) -> None:

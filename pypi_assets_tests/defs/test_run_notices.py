@@ -1,6 +1,7 @@
 """The sensors that tell of failed runs and checks: what they say, to whom, and how often."""
 
 import dagster as dg
+import pytest
 from dagster._core.storage.tags import WILL_RETRY_TAG
 
 from pypi_assets.crawl.incremental_crawl import crawl_incremental
@@ -48,6 +49,7 @@ def test_a_failed_range_is_reported_as_a_sentence_and_once_an_hour(index: Served
         assert len(received) == 1
 
 
+@pytest.mark.nightly
 def test_a_check_that_fails_is_reported_once_until_it_passes_again(index: ServedIndex, pipeline: Pipeline) -> None:
     pipeline.crawled()
     with receiving() as (url, received):

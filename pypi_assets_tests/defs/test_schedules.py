@@ -39,6 +39,7 @@ def resources(tmp_path: Path) -> Iterator[Resources]:
     made.close()
 
 
+@pytest.mark.nightly
 def test_no_schedule_requests_a_run_while_one_of_its_job_has_not_ended(tmp_path: Path, resources: Resources) -> None:
     with dg.DagsterInstance.local_temp(str(tmp_path)) as instance:
 

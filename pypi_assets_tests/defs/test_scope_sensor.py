@@ -19,6 +19,7 @@ def create(pipeline: Pipeline, name: str, *roots: str, **options: object) -> Non
     start_scope(pipeline.crawler, ScopePlan(name, named_roots(roots).extras, **options))  # type: ignore[arg-type]
 
 
+@pytest.mark.nightly
 def test_an_upload_that_adds_a_requirement_leads_to_answers_through_the_sensors(
     index: ServedIndex, pipeline: Pipeline
 ) -> None:

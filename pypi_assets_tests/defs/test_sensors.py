@@ -138,6 +138,7 @@ def test_ranges_of_the_command_line_get_their_partitions(index: ServedIndex, pip
     assert pipeline.instance.get_dynamic_partitions("serial_ranges") == [result.serials.key]
 
 
+@pytest.mark.nightly
 def test_what_a_follower_does_is_left_to_it_and_shown_in_one_partition(index: ServedIndex, pipeline: Pipeline) -> None:
     pipeline.crawled()
     list(write_missing(pipeline.catalog, pipeline.storage))
@@ -216,6 +217,7 @@ def test_what_a_follower_does_of_a_requested_range_is_shown_in_its_partition(
     assert pipeline.metadata("incremental_dump", killed)["done by"] == "another process"
 
 
+@pytest.mark.nightly
 def test_what_commands_do_after_a_run_was_killed_is_shown_in_its_partition(
     index: ServedIndex, pipeline: Pipeline
 ) -> None:
@@ -248,6 +250,7 @@ def test_what_commands_do_after_a_run_was_killed_is_shown_in_its_partition(
     assert pipeline.metadata("incremental_dump", killed)["done by"] == "another process"
 
 
+@pytest.mark.nightly
 def test_partitions_that_were_removed_manually_come_back_once_the_cursors_are_lost(
     index: ServedIndex, pipeline: Pipeline
 ) -> None:

@@ -33,6 +33,7 @@ SHARDS = 256
 TOO_SLOW = {"full_crawl"}  # what it shows of files is what incremental_crawl shows
 
 
+@pytest.mark.nightly
 def test_whatever_an_index_names_is_inert_in_dagster(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     with served_index(tmp_path / "served") as index, dg.DagsterInstance.ephemeral() as instance:
         upload(index)

@@ -155,6 +155,7 @@ def test_a_pip_that_does_not_end_by_itself_refuses(tmp_path, monkeypatch, driver
         assert found.differences == ("pip refuses the file, and the record has no sign of it",)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("make", [make_wheel, make_sdist])
 def test_readers_make_the_records(tmp_path, monkeypatch, make):
     monkeypatch.setattr(reader_pool, "READER_PROGRAM", "pypi_assets_tests.distributions.misbehaving_reader")

@@ -18,6 +18,7 @@ def target_and_seeds(request):
     return request.param, request.param.seeds()
 
 
+@pytest.mark.nightly
 def test_seeds_keep_the_rules(target_and_seeds: tuple[Target, list[bytes]]):
     target, seeds = target_and_seeds
     assert seeds

@@ -88,6 +88,7 @@ def test_in_parts_it_gives_the_same_record_or_needs_the_whole(cases: list[Case],
                 assert parts == replace(whole, sha256=None, size=None)
 
 
+@pytest.mark.nightly
 def test_reading_any_of_them_takes_little_memory(tmp_path):
     """In a process of its own, which reads the files of all generators one after the other. In memory, what making them
     takes counts too."""

@@ -17,6 +17,7 @@ from pypi_assets_tests.slices import slices
 CASES = (*hostile_tars.CASES, *hostile_sdists.CASES)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("cases", slices(CASES, 4))
 def test_the_record_is_of_the_tree_that_pip_unpacks_or_has_a_doubt(cases: list[TarCase], subtests: pytest.Subtests):
     for case in cases:

@@ -248,6 +248,7 @@ def test_the_description_is_no_header():
     assert headers_of(b"Name: a\nno header\n\nText") == b"Name: a\nno header\n\n"
 
 
+@pytest.mark.nightly
 def test_headers_of_megabytes_cost_little():
     many = parse_metadata(b"Name: demo\n" + b"X:\n" * 750_000 + b"Version: 1\n", "METADATA")
     assert (many.name, many.version, many.notes) == ("demo", "1", ())

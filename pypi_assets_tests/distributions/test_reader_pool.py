@@ -201,6 +201,7 @@ def test_a_stream_is_read_to_its_end_since_an_archive_can_follow(tmp_path: Path,
     assert stream.read() == b""
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("fault", "kind", "text"),
     [
@@ -259,6 +260,7 @@ def test_a_reader_that_is_silent_for_too_long_is_ended(
     assert [process.returncode for process in started] == [-signal.SIGKILL]
 
 
+@pytest.mark.nightly
 def test_of_many_extracts_only_those_that_kill_have_no_record(tmp_path: Path, faulty: ReaderPool) -> None:
     projects = ["exit", "exit", "demo", "raise", "demo", "excess", "demo", "demo", "exit"]
     content = finished_extract(tmp_path)
@@ -286,6 +288,7 @@ def test_a_reader_that_dies_and_then_not_costs_no_record(
     assert len(started) == 3
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("fault", ["crash", "raise", "stop", pytest.param("fill", marks=linux_only)])
 def test_the_extract_outlives_a_reader_that_fails_at_the_record(tmp_path: Path, faulty: ReaderPool, fault: str) -> None:
     source, filename = wheel(tmp_path, f"late_{fault}")
@@ -300,6 +303,7 @@ def test_the_extract_outlives_a_reader_that_fails_at_the_record(tmp_path: Path, 
     assert make_record(decode_extract(finished.extract), filename).modules == (f"late_{fault}",)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("fault", ["crash", "raise", "stop", pytest.param("fill", marks=linux_only)])
 def test_what_was_taken_out_outlives_a_reader_that_fails_at_a_setup_py(
     tmp_path: Path, faulty: ReaderPool, fault: str
@@ -338,6 +342,7 @@ def test_the_signal_of_too_much_processor_time_is_a_limit(
     assert error == ReadError(ErrorKind.LIMIT_EXCEEDED, "reading takes more than 60 seconds")
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("fault", ["spin", "backtrack", "late_spin"])
 def test_the_kernel_ends_what_takes_too_much_processor_time(
     tmp_path: Path, faulty: ReaderPool, started: list["subprocess.Popen[bytes]"], fault: str
@@ -374,6 +379,7 @@ def test_of_several_extracts_the_slow_one_fails_after_its_time(
     assert [process.poll() for process in started] == [-signal.SIGPROF, -signal.SIGPROF, None]
 
 
+@pytest.mark.nightly
 @linux_only
 def test_a_reader_that_escapes_from_its_timer_is_ended_by_the_time_that_the_kernel_counts(
     tmp_path: Path, faulty: ReaderPool, started: list["subprocess.Popen[bytes]"]

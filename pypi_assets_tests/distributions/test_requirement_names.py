@@ -44,6 +44,7 @@ versions = st.sampled_from(["", ">=1", " == 1.*", "~=1.2,!=1.3", " (>=1)", "===w
 markers = st.sampled_from(["", "; os_name == 'nt'", ' ;extra=="extra"', "; python_version>'3' or extra == 'x'"])
 
 
+@pytest.mark.nightly
 @given(st.builds("{}{}{}{}".format, names, extras, versions, markers) | st.text(max_size=20))
 def test_it_agrees_with_packaging(text: str) -> None:
     parsed = parse_requirement(text)

@@ -96,6 +96,7 @@ def test_what_is_used_is_found(tmp_path):
     )
 
 
+@pytest.mark.nightly
 def test_known_files_have_the_same_records_on_each_python():
     expected = json.loads(DIGESTS.read_text())
     known = {name: (filename, content) for name, filename, content in known_files(expected)}

@@ -169,6 +169,7 @@ def check(seed: int) -> str:
     return "same"
 
 
+@pytest.mark.nightly
 def test_drawn_headers_are_read_as_tarfile_reads_them_or_there_is_a_sign():
     first = int(os.environ.get("TAR_HEADER_SEED", str(Random().randrange(2**40))))
     started = time.process_time()

@@ -26,6 +26,7 @@ def walked(*entries, size=1000):
     return names.names, extract, neighbours
 
 
+@pytest.mark.nightly
 def test_drawn_zips_have_no_silent_difference():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -99,6 +99,7 @@ def add_demo(index: ServedIndex, version: str) -> str:
     )
 
 
+@pytest.mark.nightly
 def test_each_column_has_the_facts_of_a_wheel(index: ServedIndex, catalog: Catalog) -> None:
     demo = add_demo(index, "1.0")
     plain = index.wheel("plain", "1.0")

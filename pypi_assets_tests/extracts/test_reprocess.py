@@ -135,6 +135,7 @@ def test_what_no_list_shows_is_reported_too(crawled: ServedIndex, catalog: Catal
     assert set(example.removeprefix(f"{WHEEL}: ").split(", ")) == {"requires_python", "summary"}
 
 
+@pytest.mark.nightly
 def test_which_records_are_made_again_can_be_chosen(crawled: ServedIndex, catalog: Catalog):
     change(catalog, WHEEL, modules_id=("wrong",))
     change(catalog, SDIST, modules_id=("wrong",), extractor_version=EXTRACTOR_VERSION)
@@ -168,6 +169,7 @@ def test_a_stopped_reprocess_goes_on_where_it_was(
     assert content(catalog) == before
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     "damage", [None, lambda content: content[:-1], lambda content: content[:45] + b"?" + content[46:]]
 )
@@ -229,6 +231,7 @@ def pack_names(catalog: Catalog) -> list[str]:
         return list(connection.scalars(select(extract_packs.c.name)))
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("fault", ["late_stop", "late_raise", pytest.param("late_fill", marks=linux_only)])
 def test_where_the_reader_fails_the_record_stays(
     index: ServedIndex, catalog: Catalog, monkeypatch: pytest.MonkeyPatch, fault: str
@@ -251,6 +254,7 @@ def test_where_the_reader_fails_the_record_stays(
     assert (result.looked_at, result.changed, result.unread) == (1, 0, 0)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("overtaken_by", ["a read", "a newer page"])
 def test_a_crawl_that_reads_a_distribution_meanwhile_wins(
     crawled: ServedIndex, catalog: Catalog, monkeypatch: pytest.MonkeyPatch, overtaken_by: str

@@ -134,6 +134,7 @@ def test_a_page_that_fails_holds_up_no_other_range(index: ServedIndex, catalog: 
     assert_exact(index, catalog)
 
 
+@pytest.mark.nightly
 def test_another_worker_can_do_the_same_work_at_once(index: ServedIndex, catalog: Catalog, tmp_path: Path):
     begin(index, catalog)
     other = index.crawler(catalog)

@@ -27,6 +27,7 @@ from pypi_assets_tests.served_index import served_index
 STEPS = ("allocated", "crawl", "journal", "dump", "leveldb")
 
 
+@pytest.mark.nightly
 def test_killed_after_each_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     clear_settings(monkeypatch)
     catalog = open_catalog(sqlite_database(tmp_path / "catalog.sqlite"))
@@ -55,6 +56,7 @@ def test_killed_after_each_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     catalog.close()
 
 
+@pytest.mark.nightly
 def test_sigterm_ends_it_with_success_and_keeps_what_is_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     clear_settings(monkeypatch)
     catalog = open_catalog(sqlite_database(tmp_path / "catalog.sqlite"))

@@ -47,6 +47,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_list_beyond_the_bounds_is_refused(name: str) -> None:
     """In a process of its own, with its memory limited: a native parser may crash, or take all of it."""
@@ -74,6 +75,7 @@ def test_a_list_beyond_the_bounds_is_refused(name: str) -> None:
 LEVELS = MAX_DEPTH - 4
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     "projects",
     [

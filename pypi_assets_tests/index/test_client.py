@@ -248,6 +248,7 @@ def test_an_unrequested_304_is_refused() -> None:
             client.project_page("demo")
 
 
+@pytest.mark.nightly
 def test_two_hundred_thousand_projects_are_read_in_little_memory() -> None:
     entries = ",".join(f'{{"name":"project-{n}","_last-serial":{n}}}' for n in range(200_000))
     listing = Answer(200, f'{{"projects":[{entries}],"meta":{json.dumps(META)}}}'.encode(), JSON)

@@ -32,6 +32,7 @@ def test_mutated_inputs_keep_the_rules(target: Target, number: int) -> None:
         target.check(content)
 
 
+@pytest.mark.nightly
 def test_a_process_of_its_own_ends_without_a_finding(tmp_path: Path) -> None:
     """The native parsers are in it."""
     assert fuzz_apart(["list of projects"], tmp_path, 1 / 60, seed=7) == 0

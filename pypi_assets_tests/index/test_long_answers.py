@@ -115,6 +115,7 @@ def _limit() -> None:
     resource.setrlimit(resource.RLIMIT_DATA, (250 * 1024**2, 250 * 1024**2))
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("kind", STARTS)
 def test_no_answer_takes_long_or_much(kind: str) -> None:
     """In a process of its own; its limit is what Python and all modules take, and 150 MB."""

@@ -66,6 +66,7 @@ def test_the_tutorial_is_short() -> None:
     assert len(code("python").splitlines()) < 60
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("_installed")
 def test_the_tutorial_follows_a_shelf(tmp_path: Path) -> None:
     with served_pages(tmp_path / "served") as index:

@@ -308,6 +308,7 @@ def test_letters_are_bounded_and_of_one_project_each():
         assert one != two
 
 
+@pytest.mark.nightly
 def test_two_processes_at_once_deliver_each_letter_in_order(
     catalog: Catalog, growing: Growing, receiver: Receiver, sender: Sender
 ):

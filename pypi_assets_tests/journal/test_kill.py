@@ -26,6 +26,7 @@ def published(storage: Storage) -> dict[str, bytes]:
 
 # Two moments a put: two segments, the open one of the index and its head, and a manifest and a head of the others; then
 # the same for the second range.
+@pytest.mark.nightly
 @pytest.mark.parametrize("step", [1, 4, 8, 10, 11, 14, 20])
 def test_a_kill_at_any_write_ends_in_the_same_chain(tmp_path: Path, step: int) -> None:
     small = demo_catalog(tmp_path)

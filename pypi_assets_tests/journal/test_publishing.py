@@ -72,6 +72,7 @@ def published(storage: Storage) -> dict[str, bytes]:
     return {one.path: storage.get(one.path) for one in storage.list("journal")}
 
 
+@pytest.mark.nightly
 def test_any_order_and_any_repetition_leads_to_the_same_chain(small: SmallCatalog, storage: Storage) -> None:
     written = list(write_missing(small.catalog, storage))
     assert [one.serials.end for one in written] == list(ENDS)
@@ -108,6 +109,7 @@ def test_the_chain_goes_as_far_as_nothing_is_missing(small: SmallCatalog, storag
     assert (head.number, head.end) == (2, 20)
 
 
+@pytest.mark.nightly
 def test_ranges_are_written_at_once(small: SmallCatalog, storage: Storage) -> None:
     list(write_missing(small.catalog, storage))
     expected = published(storage)

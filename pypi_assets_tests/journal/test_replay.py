@@ -104,6 +104,7 @@ def followed(follower: Follower) -> int:
     return middle
 
 
+@pytest.mark.nightly
 def test_each_history_is_replayed(catalog: Catalog, replayed: Catalog) -> None:
     """With corrections, late reads, kills and odd rows: all answers and the history of each project are equal.
 
@@ -267,6 +268,7 @@ module.replay(open_storage(sys.argv[1]), open_catalog(sys.argv[2]), from_dump=sy
 """
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("begin", ["journal", "dump"])
 def test_a_kill_at_any_transaction_is_gone_on_from(tmp_path: Path, follower: Follower, begin: str) -> None:
     storage = open_storage((tmp_path / "storage").as_uri())

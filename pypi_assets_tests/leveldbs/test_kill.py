@@ -28,6 +28,7 @@ print("whole", flush=True)
 
 
 # Two moments a put: the shard, its manifest, two files of the LevelDB (its table is linked), manifest, input list.
+@pytest.mark.nightly
 @pytest.mark.parametrize("step", [1, 2, 3, 4, 8, 10, 11, 12])
 def test_a_kill_at_any_step_ends_in_the_same_state(tmp_path: Path, step: int) -> None:
     small = small_catalog(tmp_path)
@@ -61,6 +62,7 @@ print("whole", flush=True)
 
 
 # Two moments a put, again: two files of the LevelDB, manifest, input list.
+@pytest.mark.nightly
 @pytest.mark.parametrize("step", range(1, 9))
 def test_a_kill_at_any_step_of_an_update_ends_in_the_same_state(tmp_path: Path, step: int) -> None:
     small = demo_catalog(tmp_path)

@@ -169,6 +169,7 @@ def site(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
             yield Site(folder, database_url, f"s3://{BUCKET}/root", environment)
 
 
+@pytest.mark.nightly
 def test_readers_see_whole_versions_whoever_is_killed(site: Site) -> None:
     begun_at = time.monotonic()
     catalog, storage = begin(site)

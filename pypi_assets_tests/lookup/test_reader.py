@@ -101,6 +101,7 @@ def test_a_stream_that_is_open_at_exit_leaves_no_copy(publisher: Publisher) -> N
     assert (done.stdout, done.stderr, publisher.private_copies()) == ("", "", 0)
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("binding")
 def test_threads_are_answered_while_versions_come(publisher: Publisher) -> None:
     answered: list[set[int]] = [set() for _ in range(4)]

@@ -69,6 +69,7 @@ def assert_equal_answers(mirror: Client, source: Client, serials: Iterable[int])
             assert there[0] in (200, 404)
 
 
+@pytest.mark.nightly
 def test_past_serials_are_answered_as_by_the_source_once_they_are_replayed(
     changing_origin: Origin, mirrors: Mirrors, catalog: Catalog
 ) -> None:

@@ -213,6 +213,7 @@ export.export_parquet(catalog, storage)
 """
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("step", "reached", "committed"),
     [

@@ -156,6 +156,7 @@ def check_chain(index: Drawn, project: str, row: Break) -> None:
         assert required in index.requires(requiring)
 
 
+@pytest.mark.nightly
 def test_it_is_what_each_project_apart_shows(index: Drawn) -> None:
     """Of versions that leave some projects without a solution, and others that do not."""
     requirements, releases = PastRequirements(index.catalog, index.serial), PublishedIndex(index.depgraph)

@@ -199,6 +199,7 @@ def check(dated: DatedCatalog, made: Solvability) -> None:
         assert kinds == ["pins", "failure"]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("seed", range(6))
 def test_each_day_is_what_separate_resolutions_have_in_whatever_order_days_are_made(
     dated: DatedCatalog, storage: Storage, seed: int
@@ -278,6 +279,7 @@ print("published", flush=True)
 """
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("step", "reached"),
     [(1, "before solvability/2026-03-02.json.gz"), (2, "after solvability/2026-03-02.json.gz"), (3, "published")],

@@ -21,6 +21,7 @@ def sets(index: GraphIndex) -> list[RequirementSet]:
     return index.draw(40, seed=1)
 
 
+@pytest.mark.nightly
 def test_our_solutions_are_those_of_uv(index: GraphIndex, sets: list[RequirementSet]) -> None:
     names = ENVIRONMENTS[Semantics.UV]
     seen: dict[str, Seen] = {}
@@ -32,6 +33,7 @@ def test_our_solutions_are_those_of_uv(index: GraphIndex, sets: list[Requirement
     assert all(one.is_good for one in seen.values())
 
 
+@pytest.mark.nightly
 def test_our_solutions_are_those_of_pip(index: GraphIndex, sets: list[RequirementSet]) -> None:
     [name] = ENVIRONMENTS[Semantics.PIP]
     seen = resolve_sets(index, Semantics.PIP, sets[32:], [Place.named(name)])[name]
@@ -40,6 +42,7 @@ def test_our_solutions_are_those_of_pip(index: GraphIndex, sets: list[Requiremen
     assert seen.differing == []
 
 
+@pytest.mark.nightly
 def test_what_is_good() -> None:
     seen = Seen()
     seen.counts.update(sets=100, solved=100, equal=97)

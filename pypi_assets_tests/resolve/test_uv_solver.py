@@ -102,6 +102,7 @@ def _drawn(seed: int) -> tuple[Projects, list[str]]:
     return projects, [requirement(names), requirement(names)]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("seeds", slices(range(150), 5))
 @pytest.mark.parametrize("semantics", Semantics)
 def test_a_solution_is_found_wherever_there_is_one(

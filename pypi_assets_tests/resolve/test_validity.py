@@ -89,6 +89,7 @@ def test_uv_counts_the_lower_bound_of_a_requires_python_alone(shown: ShownIndex)
     assert faults(shown, wanted("new"), LINUX.target, Semantics.UV, {"new": "1.0"}) == ["new==1.0 has no usable wheel"]
 
 
+@pytest.mark.nightly
 def test_what_installers_choose_is_valid(tmp_path: Path) -> None:
     solved, pins = 0, 0
     with graph_index(tmp_path, 30, seed=5) as index:

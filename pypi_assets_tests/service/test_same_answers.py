@@ -5,6 +5,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -102,6 +103,7 @@ def test_what_is_remembered_changes_no_answer(published: Published) -> None:
         assert not forgetful.remembered._answers._kept
 
 
+@pytest.mark.nightly
 def test_answers_that_are_immutable_stay_so_and_what_is_new_is_answered_at_once(changing: Published) -> None:
     """Also hints: what may be meant by a name grows with the index."""
     first = changing.index.serial

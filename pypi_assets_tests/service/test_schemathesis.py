@@ -12,6 +12,7 @@ from pypi_assets_tests.service.published import Client
 _RUN = "from schemathesis.cli import schemathesis; schemathesis()"
 
 
+@pytest.mark.nightly
 def test_nothing_is_found(journaled_client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     async def at_once(*_: object) -> bool:
         return False

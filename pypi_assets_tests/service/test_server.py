@@ -40,6 +40,7 @@ def served(published: Published, workers: int) -> Iterator[tuple[str, subprocess
             process.kill()
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("workers", [1, 2])
 def test_the_command_answers_until_it_is_stopped(published: Published, workers: int):
     with served(published, workers) as (_, process):

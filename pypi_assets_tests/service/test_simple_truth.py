@@ -2,9 +2,12 @@
 
 from pathlib import Path
 
+import pytest
+
 from pypi_assets_tests.service.simple_truth import resolvable, resolve_pairs
 
 
+@pytest.mark.nightly
 def test_pip_and_uv_find_the_same_pins_as_by_the_index_of_then(tmp_path: Path) -> None:
     with resolvable(tmp_path, 24, seed=3) as truth:
         seen = resolve_pairs(truth, 5, seed=3)

@@ -290,6 +290,7 @@ STEPS = [
 ]
 
 
+@pytest.mark.nightly
 @settings(max_examples=examples(20), deadline=None)
 @given(st.lists(st.sampled_from(STEPS), max_size=16), st.randoms(use_true_random=False))
 def test_after_any_sequence_all_is_whole_and_nothing_is_left_over(steps: list[str], random: object) -> None:

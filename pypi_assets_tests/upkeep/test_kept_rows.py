@@ -380,6 +380,7 @@ def test_each_row_that_names_what_deletes_has_a_case() -> None:
     assert sorted(CASES) == sorted(pruned_tables())
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("names", pruned_tables().values(), ids=lambda names: names[0])
 def test_what_the_docs_name_deletes_what_is_old_and_nothing_else(
     upkeep: Upkeep, names: list[str], monkeypatch: pytest.MonkeyPatch

@@ -96,6 +96,7 @@ steps = st.lists(
 )
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("kind", [Visits, Reads])
 @settings(max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(steps=steps)

@@ -54,6 +54,7 @@ def sent_by_processes(url: str, per_second: float, senders: list[tuple[int, int]
     return [[float(sent) - began for sent in process.communicate(timeout=120)[0].split()] for process in processes]
 
 
+@pytest.mark.nightly
 def test_processes_together_keep_to_the_rate(catalog: Catalog):
     url = catalog.engine.url.render_as_string(hide_password=False)
     sent = sent_by_processes(url, 160, [(120, 4), (120, 4), (20, 1)])

@@ -1,5 +1,6 @@
 """What leaves scopes: past serials keep it, later ones and dumps do not, and it can come back."""
 
+import pytest
 from sqlalchemy import select
 
 from pypi_assets.catalog.database import Catalog
@@ -36,6 +37,7 @@ def without_library(follower: ScopedFollower) -> None:
     follower.crawl()
 
 
+@pytest.mark.nightly
 def test_what_the_roots_no_longer_lead_to_stays_until_the_scope_is_pruned(catalog: Catalog) -> None:
     follower = scoped(catalog)
     without_library(follower)
@@ -92,6 +94,7 @@ def test_pruning_counts_depths_again_and_what_leads_on_later_counts_from_there(s
     assert follower.members()["library"][2] == first
 
 
+@pytest.mark.nightly
 def test_dumps_have_tombstones_of_what_left_and_what_comes_back_is_in_them_again(catalog: Catalog) -> None:
     follower = scoped(catalog)
     without_library(follower)
@@ -114,6 +117,7 @@ def test_dumps_have_tombstones_of_what_left_and_what_comes_back_is_in_them_again
     assert causes[-2:] == ["unfollowed", "followed"]
 
 
+@pytest.mark.nightly
 def test_a_first_dump_of_serials_before_a_prune_is_followed_by_tombstones(catalog: Catalog) -> None:
     follower = scoped(catalog)
     without_library(follower)
@@ -128,6 +132,7 @@ def test_a_first_dump_of_serials_before_a_prune_is_followed_by_tombstones(catalo
     assert "library-1.0-py3-none-any.whl" not in reader.rows
 
 
+@pytest.mark.nightly
 def test_a_removed_scope_leaves_what_no_other_scope_leads_to(catalog: Catalog) -> None:
     follower = scoped(catalog)
     follower.index.upload("one", "1.0", "shared", "own")

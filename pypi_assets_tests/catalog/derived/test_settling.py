@@ -2,6 +2,7 @@
 
 from functools import partial
 
+import pytest
 from sqlalchemy import select
 
 from pypi_assets.catalog.database import Catalog
@@ -31,6 +32,7 @@ def enter_late(follower: ScopedFollower) -> None:
     follower.crawl()
 
 
+@pytest.mark.nightly
 def test_what_enters_late_is_known_since_events_are(catalog: Catalog) -> None:
     follower = scoped(catalog)
     index = follower.index
@@ -47,6 +49,7 @@ def test_what_enters_late_is_known_since_events_are(catalog: Catalog) -> None:
     assert new in follower.names(uploaded)
 
 
+@pytest.mark.nightly
 def test_what_was_taken_away_before_the_first_page_is_refused_by_serial(catalog: Catalog) -> None:
     follower = scoped(catalog)
     index = follower.index
@@ -90,6 +93,7 @@ def test_nothing_is_settled_while_a_read_is_left(sqlite_catalog: Catalog) -> Non
     assert exact_from(follower, "app") == scope.created_serial
 
 
+@pytest.mark.nightly
 def test_dumps_show_what_entered_late_from_the_next_one_on(catalog: Catalog) -> None:
     follower = scoped(catalog)
     follower.index.upload("app", "1.0")

@@ -66,6 +66,7 @@ def test_live_files_are_dumped_again_under_a_new_name(catalog: Catalog, tmp_path
     assert name_of(catalog) == "Demo-X"
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("crawl", [crawl_full, lambda crawler: audit_index(crawler, 0.0)])
 def test_the_list_names_a_project_that_no_newer_event_names(catalog: Catalog, crawl):
     follower = Follower(SilentIndex(), catalog)

@@ -56,6 +56,7 @@ def of_files(records: list[Record], *names: str) -> list[tuple[Any, ...]]:
     return [(one["filename"], one["kind"], *(one.get(name) for name in names)) for one in observed]
 
 
+@pytest.mark.nightly
 def test_a_reader_of_the_journal_has_what_readers_of_dumps_have(catalog: Catalog) -> None:
     """The last observed record of a file, and the last one of what was read of it, are its row in the dumps."""
     first = 0 if "CI" in os.environ else random.SystemRandom().randrange(2**32)
@@ -66,6 +67,7 @@ def test_a_reader_of_the_journal_has_what_readers_of_dumps_have(catalog: Catalog
             raise AssertionError(f"seed {seed}: {error}") from error
 
 
+@pytest.mark.nightly
 def test_records_are_the_same_however_serials_are_cut_and_repeated(catalog: Catalog) -> None:
     for seed in (3, 11):
         following = follow_with_journal(catalog, draw_history(seed))
@@ -93,6 +95,7 @@ def cut(catalog: Catalog, records: Callable[[Connection, SerialRange], Iterator[
     return found
 
 
+@pytest.mark.nightly
 def test_many_files_at_one_serial_are_cut_alike(follower: Follower) -> None:
     """They come from the database in several parts, whose ends depend on where a range begins."""
     index = follower.index
@@ -187,6 +190,7 @@ def test_what_the_first_crawl_leaves_unknown_is_a_gap(follower: Follower) -> Non
     ]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("is_sealed", [False, True])
 def test_what_is_followed_and_no_longer_followed(catalog: Catalog, is_sealed: bool) -> None:
     scoped = ScopedFollower(ScopedIndex(), catalog)
@@ -211,6 +215,7 @@ def test_what_is_followed_and_no_longer_followed(catalog: Catalog, is_sealed: bo
     }
 
 
+@pytest.mark.nightly
 def test_a_replaced_file_has_a_record_of_each_content(catalog: Catalog, tmp_path: Path) -> None:
     """Only indexes without serials let that be seen."""
     name = follow_overwritten(catalog, tmp_path)

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Connection, update
@@ -84,6 +85,7 @@ def answered(page: SimplePage | None) -> object:
     }
 
 
+@pytest.mark.nightly
 @settings(max_examples=examples(10), suppress_health_check=[HealthCheck.too_slow])
 @given(batches=st.lists(st.lists(steps, min_size=1, max_size=6), min_size=2, max_size=4))
 def test_each_page_is_what_the_index_showed_at_its_serial(batches):

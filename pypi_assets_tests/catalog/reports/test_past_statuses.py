@@ -1,5 +1,7 @@
 """The status of a project at each serial: by events where there are any, else by pages."""
 
+import pytest
+
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.observed.projects import find_project
 from pypi_assets.catalog.reports.past_statuses import last_event_at, status_at
@@ -52,6 +54,7 @@ def test_quarantines_and_removals_count_from_their_events(index: ServedIndex, ca
         ]
 
 
+@pytest.mark.nightly
 def test_a_status_without_an_event_counts_from_where_it_was_seen(index: ServedIndex, catalog: Catalog) -> None:
     index.wheel("demo", "1.0")
     crawl_full(index.crawler(catalog))

@@ -1,5 +1,7 @@
 """The reason of a yank at a serial is the one that pages gave for it then."""
 
+import pytest
+
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.reports.past_pages import page_at
 from pypi_assets.crawl.full_crawl import crawl_full
@@ -13,6 +15,7 @@ def reason(catalog: Catalog, serial: int) -> object:
     return page.files[0].yanked
 
 
+@pytest.mark.nightly
 def test_each_yank_has_its_own_reason(index: ServedIndex, catalog: Catalog) -> None:
     index.wheel("demo", "1.0")
     crawl_full(index.crawler(catalog))

@@ -46,6 +46,7 @@ def test_a_root_that_is_on_no_index_is_known_and_visited_once(sqlite_catalog: Ca
     assert file in follower.names()
 
 
+@pytest.mark.nightly
 def test_what_is_beyond_the_depth_is_known_and_not_visited_until_a_shorter_path_is_found(catalog: Catalog) -> None:
     follower = scoped(catalog)
     chain(follower, "app", "a", "b", "c", "d")
@@ -100,6 +101,7 @@ def test_two_scopes_share_projects_which_are_visited_once(sqlite_catalog: Catalo
     assert sorted(follower.index.visited[before:]) == ["own", "two"]
 
 
+@pytest.mark.nightly
 def test_a_range_takes_some_of_what_enters_and_leaves_the_rest_to_the_scope(
     catalog: Catalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -163,6 +165,7 @@ def test_what_another_scope_follows_already_is_found_to_its_end_at_once(sqlite_c
     assert follower.depths("other") == {"library": 0, "base": 1, "deep": 2, "app": 3}
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("most_depth", [1, None])
 def test_an_upload_that_requires_very_many_projects_holds_up_nothing(
     sqlite_catalog: Catalog, monkeypatch: pytest.MonkeyPatch, most_depth: int | None

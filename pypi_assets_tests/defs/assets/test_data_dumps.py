@@ -1,6 +1,7 @@
 """The assets of dumps: all shards, some of them, again from scratch, and compactions."""
 
 import dagster as dg
+import pytest
 
 from pypi_assets.catalog.publications.dump_registry import committed_dumps, open_full_dump
 from pypi_assets.crawl.full_crawl import crawl_full
@@ -11,6 +12,7 @@ from pypi_assets_tests.defs.conftest import Pipeline, failure_text
 from pypi_assets_tests.served_index import ServedIndex
 
 
+@pytest.mark.nightly
 def test_dumps_of_ranges_are_compacted(index: ServedIndex, pipeline: Pipeline) -> None:
     pipeline.crawled()
     for number in range(4):
@@ -31,6 +33,7 @@ def test_dumps_of_ranges_are_compacted(index: ServedIndex, pipeline: Pipeline) -
     assert committed_directories(pipeline.storage) == before  # the newest version names them all
 
 
+@pytest.mark.nightly
 def test_one_run_takes_all_dump_shards_and_checks_them(index: ServedIndex, pipeline: Pipeline) -> None:
     pipeline.crawled()
     result = pipeline.run("full_dump")
@@ -43,6 +46,7 @@ def test_one_run_takes_all_dump_shards_and_checks_them(index: ServedIndex, pipel
     assert len(committed_dumps(pipeline.catalog)) == 2
 
 
+@pytest.mark.nightly
 def test_a_redump_supersedes_and_new_versions_are_requested(pipeline: Pipeline) -> None:
     pipeline.crawled(256)
     (key,) = pipeline.requested("new_leveldb_version")
@@ -67,6 +71,7 @@ def test_some_dump_shards_alone_open_nothing(pipeline: Pipeline) -> None:
     assert committed_dumps(pipeline.catalog) == []
 
 
+@pytest.mark.nightly
 def test_some_dump_shards_alone_verify_the_newest_dump(pipeline: Pipeline) -> None:
     pipeline.crawled(shards=256)
     catalog, storage = pipeline.catalog, pipeline.storage
@@ -80,6 +85,7 @@ def test_some_dump_shards_alone_verify_the_newest_dump(pipeline: Pipeline) -> No
     assert [one.directory for one in committed_dumps(catalog)] == [dump.directory]
 
 
+@pytest.mark.nightly
 def test_dumps_show_where_they_lie_and_their_first_rows(index: ServedIndex, pipeline: Pipeline) -> None:
     pipeline.crawled(shards=256)
     shard = shard_of("alpha", 256)
@@ -105,6 +111,7 @@ def test_dumps_show_where_they_lie_and_their_first_rows(index: ServedIndex, pipe
         assert pipeline.storage.get(shown["file"].removeprefix(pipeline.storage.uri("")))
 
 
+@pytest.mark.nightly
 def test_a_compaction_makes_no_reader_stale(index: ServedIndex, pipeline: Pipeline) -> None:
     pipeline.crawled()
     for number in range(4):

@@ -14,6 +14,7 @@ from pypi_assets_tests.served_index import ServedIndex, live
 ALL_SHARDS = [f"{shard:03d}" for shard in range(1_000)]
 
 
+@pytest.mark.nightly
 def test_one_run_takes_all_shards_and_marks_each_once(index: ServedIndex, pipeline: Pipeline) -> None:
     assert pipeline.run("full_crawl").success
     assert live(pipeline.catalog) == index.shown()

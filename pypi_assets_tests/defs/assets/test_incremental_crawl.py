@@ -31,6 +31,7 @@ def states(pipeline: Pipeline, keys: Sequence[str]) -> dict[str, list[str]]:
     return {asset: pipeline.states(asset, keys) for asset in RANGE_ASSETS}
 
 
+@pytest.mark.nightly
 def test_a_key_that_is_no_range_fails_alone_in_every_asset(index: ServedIndex, pipeline: Pipeline) -> None:
     good = new_ranges(index, pipeline, 4)
     keys = [*good[:2], "7-9", *good[2:]]
@@ -49,6 +50,7 @@ def test_a_key_that_is_no_range_fails_alone_in_every_asset(index: ServedIndex, p
     assert unnamed(str(seen.asset_observation.metadata["failure"].value), "7-9") == []
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("step", "failed"),
     [("store_changelog", RANGE_ASSETS[:1]), ("visit_range", RANGE_ASSETS[1:]), ("read_range", RANGE_ASSETS[2:])],

@@ -21,6 +21,7 @@ def test_each_dataset_has_an_asset_with_its_description_and_format() -> None:
         assert spec.code_version == str(dataset.format)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("dataset", DATASETS)
 def test_unknown_versions_are_refused(pipeline: Pipeline, dataset: str) -> None:
     pipeline.crawled()

@@ -128,6 +128,7 @@ def test_the_check_of_the_file_finds_damage_and_what_became_known_since(pipeline
     assert (check.passed, check.severity) == (False, dg.AssetCheckSeverity.ERROR)
 
 
+@pytest.mark.nightly
 def test_the_schedule_requests_the_days_that_are_due(pipeline: Pipeline, index: ServedIndex, tmp_path: Path) -> None:
     follow(pipeline, index)
     repository = pipeline.defs.get_repository_def()

@@ -126,6 +126,7 @@ def test_files_come_from_the_sdist_and_from_the_build():
     assert paths_of(found.files) == ["demo/x.py", "demo/y.py"]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     "text",
     [

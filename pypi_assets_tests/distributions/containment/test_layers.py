@@ -149,6 +149,7 @@ def test_the_kernel_shows_that_a_reader_is_contained(tmp_path: Path, monkeypatch
     assert {shown[name] for name in ("CapInh", "CapPrm", "CapEff", "CapAmb")} == {"0" * 16}
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("layer", [layer.name for layer in LAYERS[1:]])
 def test_where_one_layer_is_missing_the_others_hold(
     tmp_path: Path, variables: dict[str, str], monkeypatch: pytest.MonkeyPatch, layer: str

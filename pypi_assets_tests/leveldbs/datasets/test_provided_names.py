@@ -104,6 +104,7 @@ def test_odd_versions_and_names_lead_to_the_same_answers_one_by_one(tmp_path: Pa
     assert content(one_by_one) == content(build(tmp_path / "all", "modules", [rows[1:-1]]))
 
 
+@pytest.mark.nightly
 @settings(max_examples=examples(100), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(history=histories(FILES, rows_of, most=8))
 def test_every_module_has_the_providers_of_its_files(

@@ -105,6 +105,7 @@ def table(published: PublishedVersion, cache: Path) -> Path:
     return cache / "depgraph" / "files" / max(published.manifest.files, key=lambda file: file.size).sha256
 
 
+@pytest.mark.nightly
 def test_only_what_is_new_is_fetched(small: SmallCatalog, storage: Storage, fetched: Fetched, tmp_path: Path) -> None:
     cache = tmp_path / "cache"
     assert answers(storage, cache) == 300
@@ -129,6 +130,7 @@ def test_only_what_is_new_is_fetched(small: SmallCatalog, storage: Storage, fetc
     assert len(list((cache / "depgraph" / "versions").iterdir())) == 2
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("requests", [1, 2, 10])
 def test_a_download_that_was_stopped_goes_on(storage: Storage, fetched: Fetched, tmp_path: Path, requests: int) -> None:
     cache = tmp_path / "cache"
@@ -155,6 +157,7 @@ def test_what_a_stopped_download_left_is_not_believed(storage: Storage, fetched:
         assert not kept.with_suffix(".part").exists()
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("change", ["cut", "flip", "delete"])
 def test_a_damaged_file_of_the_cache_is_fetched_again(
     storage: Storage, fetched: Fetched, tmp_path: Path, change: str

@@ -65,6 +65,7 @@ def installed(command: list[object], folder: Path, index_url: str) -> dict[str, 
     return {canonicalize_name(name): version for name, _, version in parts}
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("options", [(), ("--universal",)], ids=["one environment", "universal"])
 def test_installers_install_exactly_what_was_chosen(
     published: Commands, index: ServedIndex, tmp_path: Path, options: tuple[str, ...]
@@ -85,6 +86,7 @@ def test_installers_install_exactly_what_was_chosen(
         assert found == chosen, installer
 
 
+@pytest.mark.nightly
 def test_what_is_not_as_it_was_locked_is_not_installed(published: Commands, index: ServedIndex, tmp_path: Path) -> None:
     for name, format_ in FORMATS.items():
         text = published.done("resolve", "six", "--format", format_).stdout

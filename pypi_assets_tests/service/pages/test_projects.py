@@ -1,3 +1,5 @@
+import pytest
+
 from pypi_assets_tests.named import in_order, unnamed
 from pypi_assets_tests.service.pages.documents import page
 from pypi_assets_tests.service.published import Client, Published
@@ -60,6 +62,7 @@ def test_a_project_that_never_was_is_a_problem_with_hints(client: Client):
     assert client.get("/project/dmeo.json").headers["content-type"] == "application/problem+json"
 
 
+@pytest.mark.nightly
 def test_lists_are_in_pages(changing: Published):
     for number in range(105):
         changing.index.wheel(f"user{number}", "1.0", requires_dist=["demo"])

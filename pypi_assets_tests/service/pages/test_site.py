@@ -22,6 +22,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
             yield client
 
 
+@pytest.mark.nightly
 def test_hostile_texts_are_shown_and_do_nothing(hostile: Client):
     seen, waiting = (
         set(),
