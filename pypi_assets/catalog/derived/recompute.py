@@ -226,16 +226,13 @@ def _log_explained(connection: Connection, folded: Iterable[FoldedProject], upda
         return
     sent = sent_values(connection, changes.c.distribution_id, sorted(causes))
     rows = connection.execute(
-        select(changes)
-        .select_from(sent)
-        .join(changes, changes.c.distribution_id == sent.c.value)
-        .where(changes.c.cause == UNEXPLAINED)
+        select(changes).select_from(sent).join(changes, changes.c.distribution_id == sent.c.value)
     )
     explained = {}
     for row in rows:
         settled, found = causes[row.distribution_id]
         cause = found.get(row.serial, CORRECTED)
-        if row.serial > settled and cause != UNEXPLAINED:
+        if row.cause == UNEXPLAINED and row.serial > settled and cause != UNEXPLAINED:
             explained[row.id] = ChangeRow(row.distribution_id, row.serial, cause, row.logged_serial)
     for ids in at_a_time(sorted(explained)):
         connection.execute(delete(changes).where(changes.c.id.in_(ids)))
