@@ -38,15 +38,24 @@ NOT_COMPILED = re.compile(
 """Over half of the modules: tests import them seldom or never, and pytest compiles test modules in its own way."""
 
 
-def pip_settings(listed: str) -> dict[str, list[str]]:
-    """Return the values of each setting for `pip install`, from the output of `pip config list`."""
-    settings: dict[str, dict[str, list[str]]] = {section: {} for section in PIP_SECTIONS}
-    for line in listed.splitlines():
+def pip_settings(pip: Sequence[str]) -> dict[str, list[str]]:
+    """Return the values of each setting for `pip install`.
+
+    `pip config list` prints a key once for each file, sorted by file name. `pip config get` knows which holds.
+    """
+    values: dict[str, str] = {}
+    for line in output_of([*pip, "config", "list"]).splitlines():
         key, _, value = line.partition("=")
-        section, _, name = key.rpartition(".")
-        if section in settings:
-            settings[section][name] = str(ast.literal_eval(value)).split()
-    return {name: values for section in PIP_SECTIONS for name, values in settings[section].items()}
+        values[key] = str(ast.literal_eval(value)) if key not in values else output_of([*pip, "config", "get", key])
+    settings: dict[str, list[str]] = {}
+    for section in PIP_SECTIONS:
+        names = [key.removeprefix(f"{section}.") for key in values if key.startswith(f"{section}.")]
+        settings |= {name: values[f"{section}.{name}"].split() for name in names}
+    return settings
+
+
+def output_of(command: Sequence[str]) -> str:
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout
 
 
 def uv_environment(settings: Mapping[str, Sequence[str]], environment: Mapping[str, str]) -> dict[str, str]:
@@ -94,7 +103,7 @@ def install(arguments: Sequence[str]) -> int:
     """Install with uv, or with pip if uv fails. Returns the exit code."""
     pip = find_pip()
     if uv := find_uv(pip):
-        done = install_with_uv(uv, read_pip_settings(pip) if pip else {}, arguments)
+        done = install_with_uv(uv, pip_settings(pip) if pip else {}, arguments)
         if done.returncode == 0:
             return 0
         sys.stderr.write(done.stderr)
@@ -105,10 +114,6 @@ def install(arguments: Sequence[str]) -> int:
         return 1
     options = ["--quiet", "--quiet", "--disable-pip-version-check", "install", "--no-compile"]
     return subprocess.run([*pip, *options, *CONSTRAINTS, *arguments], check=False).returncode
-
-
-def read_pip_settings(pip: Sequence[str]) -> dict[str, list[str]]:
-    return pip_settings(subprocess.run([*pip, "config", "list"], capture_output=True, text=True, check=False).stdout)
 
 
 def install_with_uv(

@@ -24,22 +24,30 @@ def installer() -> Any:
     return module
 
 
-def listed(environment: dict[str, str], folder: Path) -> str:
-    """What `pip config list` prints with these variables and a configuration file of these sections."""
-    (folder / "pip.conf").write_text(
+@pytest.fixture
+def configured(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
+    """The command for a pip with a configuration of its own."""
+    (tmp_path / "pip.conf").write_text(
         "[global]\nindex-url = https://global.example/simple\nproxy = http://proxy.example:3128\n"
         "cert = /certificates.pem\n"
         "[install]\nextra-index-url =\n    https://one.example/simple\n    https://two.example/simple\n"
         "[download]\nno-index = true\n"
     )
-    own = {name: value for name, value in os.environ.items() if not name.startswith("PIP_")}
-    command = [sys.executable, "-m", "pip", "config", "list"]
-    own |= {"PIP_CONFIG_FILE": str(folder / "pip.conf"), "HOME": str(folder), "XDG_CONFIG_DIRS": str(folder)}
-    return subprocess.run(command, env=own | environment, check=True, capture_output=True, text=True).stdout
+    (tmp_path / ".config" / "pip").mkdir(parents=True)
+    (tmp_path / ".config" / "pip" / "pip.conf").write_text("[global]\ncert = /zzz.pem\n")
+    for name in os.environ:
+        if name.startswith(("PIP_", "XDG_")):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("PIP_CONFIG_FILE", str(tmp_path / "pip.conf"))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    return [sys.executable, "-m", "pip"]
 
 
-def test_the_settings_of_pip_become_those_of_uv(installer: Any, tmp_path: Path) -> None:
-    settings = installer.pip_settings(listed({"PIP_FIND_LINKS": "/wheels /more"}, tmp_path))
+def test_the_settings_of_pip_become_those_of_uv(
+    installer: Any, configured: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PIP_FIND_LINKS", "/wheels /more")
+    settings = installer.pip_settings(configured)
     expected = {
         "HOME": "/home/x",
         "UV_INDEX_URL": "https://global.example/simple",
@@ -52,8 +60,11 @@ def test_the_settings_of_pip_become_those_of_uv(installer: Any, tmp_path: Path) 
     assert expected.items() <= installer.uv_environment(settings, {"HOME": "/home/x"}).items()
 
 
-def test_variables_precede_files_and_those_of_uv_precede_both(installer: Any, tmp_path: Path) -> None:
-    settings = installer.pip_settings(listed({"PIP_INDEX_URL": "https://variable.example/simple"}, tmp_path))
+def test_variables_precede_files_and_those_of_uv_precede_both(
+    installer: Any, configured: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PIP_INDEX_URL", "https://variable.example/simple")
+    settings = installer.pip_settings(configured)
     assert installer.uv_environment(settings, {})["UV_INDEX_URL"] == "https://variable.example/simple"
     own = {"UV_INDEX_URL": "https://own.example/simple"}
     assert installer.uv_environment(settings, own)["UV_INDEX_URL"] == "https://own.example/simple"
