@@ -1,6 +1,6 @@
 """Records what each test takes, and makes the tables of docs/development.md from it.
 
-`pytest --record-durations FOLDER` writes a file for each worker. `python -m pypi_assets_tests.durations FOLDER` prints
+`pytest --record-durations=FOLDER` writes a file for each worker. `python -m pypi_assets_tests.durations FOLDER` prints
 the tables, and puts them into the page with `--write`. Processor time includes that of child processes.
 """
 
@@ -70,7 +70,7 @@ class Durations:
         durations = cls()
         files = sorted(folder.glob("*.jsonl"))
         if not files:
-            raise FileNotFoundError(f"{folder} has no durations: run `pytest --record-durations {folder}`")
+            raise FileNotFoundError(f"{folder} has no durations: run `pytest --record-durations={folder}`")
         for file in files:
             for line in file.read_text().splitlines():
                 name, wall_s, processor_s = json.loads(line)
