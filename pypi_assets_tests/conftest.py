@@ -111,8 +111,8 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """Two workers a core and one more, since tests wait for other processes as long as they compute."""
-    return 2 * (os.cpu_count() or 1) + 1
+    """Two workers a core, since tests wait for other processes about as long as they compute."""
+    return 2 * (os.cpu_count() or 1)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -69,6 +69,7 @@ def settings_in(note: str) -> set[str]:
     return words & {"roots", "most_depth", "nice", "concurrency", "rules", "tag", "match_only"}
 
 
+@pytest.mark.nightly
 def test_a_declared_scope_is_created_once_and_followed(follower: ScopedFollower, folder: Path) -> None:
     created, left_out = kept(follower, folder, TOOLS)
     assert "tools" in created
@@ -83,6 +84,7 @@ def test_a_declared_scope_is_created_once_and_followed(follower: ScopedFollower,
         assert connection.scalar(select(func.count()).select_from(scope_marks)) == 0, "nothing is searched again"
 
 
+@pytest.mark.nightly
 def test_what_the_file_changes_is_followed_by_the_next_run(follower: ScopedFollower, folder: Path) -> None:
     kept(follower, folder, TOOLS + "depth = 0\n")
     follower.run("tools")

@@ -56,6 +56,7 @@ def load(name: str) -> Any:
     return yaml.safe_load((DEPLOY / name).read_text())
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("dagster_postgres")
 def test_dagster_on_postgresql_and_s3(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     (tmp_path / "dagster.yaml").write_text(instance_file())

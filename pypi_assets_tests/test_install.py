@@ -80,6 +80,7 @@ def write_wheel(folder: Path) -> None:
         wheel.writestr(f"{info}/RECORD", f"a_small_wheel.py,,\n{info}/METADATA,,\n{info}/WHEEL,,\n{info}/RECORD,,\n")
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("uv", "name"), [('exec {real} "$@"', "uv"), ('[ "$1" = --version ]', "pip")])
 def test_an_empty_environment_gets_what_a_folder_of_pip_settings_has(tmp_path: Path, uv: str, name: str) -> None:
     """By the uv of PATH, and by pip if that uv fails. No index is used."""
@@ -99,6 +100,7 @@ def test_an_empty_environment_gets_what_a_folder_of_pip_settings_has(tmp_path: P
     assert written.read_text().strip() == name
 
 
+@pytest.mark.nightly
 def test_what_cannot_be_installed_fails(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "venv"], check=True)
     own = {key: value for key, value in os.environ.items() if not key.startswith(("PIP_", "UV_"))}

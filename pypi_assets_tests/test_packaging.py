@@ -44,6 +44,7 @@ def test_the_wheel_has_every_file_of_the_package_and_no_other(wheel: zipfile.Zip
     assert {"pypi_assets/py.typed", "pypi_assets/catalog/migrations/env.py"} <= inside
 
 
+@pytest.mark.nightly
 def test_pip_installs_it_with_wheels_alone(metadata: Message) -> None:
     """One binding of LevelDB is required if it has a wheel, which depends on Python, system and processor."""
     bindings = [line for line in map(Requirement, metadata.get_all("Requires-Dist", [])) if "plyvel" in line.name]

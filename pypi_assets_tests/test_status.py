@@ -90,6 +90,7 @@ def test_an_unknown_lag_is_not_well(index: ServedIndex, status_at: StatusAt) -> 
     assert commands_in(*lagging.to_do()) == ["crawl incremental"]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("kinds", "is_shown"), [({"transient": 3, "visit": 1}, False), ({"transient": 4, "visit": 1}, True), ({}, False)]
 )

@@ -9,16 +9,16 @@ import hashlib
 import subprocess
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 
 import pytest
 
 ROOT = Path(__file__).parent.parent
-SHARE = 6
+SHARE = 8
 TOP = "."
 """What the modules at the top of a package tree are in."""
 
-_CODE = ("pypi_assets", "pypi_assets_tests")
+_PRODUCT, _TESTS = "pypi_assets", "pypi_assets_tests"
 _TWINS = "crawl"
 
 
@@ -50,9 +50,16 @@ def package_of(path: str) -> str:
 
 
 def changed_packages(paths: Iterable[str]) -> frozenset[str]:
-    """Return the packages of changed files: {"crawl"} of ["pypi_assets/crawl/x.py", "README.md"]."""
-    split = [path.partition("/") for path in paths if path.endswith((".py", ".html", ".sql", ".mako", ".json"))]
-    return frozenset(package_of(rest) for root, _, rest in split if root in _CODE)
+    """Return the packages of changed files: {"crawl"} of ["pypi_assets/crawl/x.py", "README.md"].
+
+    Helpers of tests belong to no package: what a change of them breaks shows in quick tests too.
+    """
+    split = [path.partition("/") for path in paths]
+    return frozenset(
+        package_of(rest)
+        for root, _, rest in split
+        if root == _PRODUCT or (root == _TESTS and PurePath(rest).name.startswith("test_"))
+    )
 
 
 def draw(root: Path = ROOT) -> Draw:

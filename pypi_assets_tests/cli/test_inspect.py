@@ -132,6 +132,7 @@ def test_stored_extracts_are_read_without_the_index(
     assert unnamed(commands.refused("inspect", wheel, "--project", "demo", exit_code=2), "--from-extract") == []
 
 
+@pytest.mark.nightly
 def test_records_are_compared_with_pip(commands: Commands, tmp_path: Path) -> None:
     files = [make_wheel(tmp_path, "demo", "1.0"), make_sdist(tmp_path, "demo", "1.0")]
     rows = commands.json("inspect", "--against-pip", *files)
@@ -169,6 +170,7 @@ def test_a_file_that_takes_its_reader_over_can_do_nothing(
         assert sorted(path.name for path in place.iterdir()) == ["deleted", "file", "old", "socket"]
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("misbehaving")
 def test_a_file_that_crashes_its_reader_has_one_error(commands: Commands, tmp_path: Path) -> None:
     files = [make_wheel(tmp_path, name, "1.0") for name in ("crash", "demo")]

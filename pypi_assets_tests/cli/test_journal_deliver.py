@@ -51,6 +51,7 @@ def execute(commands: Commands, statement: str) -> None:
         connection.execute(statement)
 
 
+@pytest.mark.nightly
 def test_what_is_published_is_posted(commands: Commands, journal: ServedIndex, receiver: Receiver):
     assert unnamed(commands.done("journal", "deliver").stderr, "mine", "0") == []
     publish(commands, journal, "2.0")

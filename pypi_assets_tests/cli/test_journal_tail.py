@@ -112,6 +112,7 @@ def test_a_line_for_people_has_the_place_and_is_inert(commands: Commands, journa
         assert "\u202e" not in commands.done("journal", "tail", *option).stdout
 
 
+@pytest.mark.nightly
 def test_a_consumer_goes_on_where_it_stopped(commands: Commands, journal: ServedIndex):
     every = lines(commands)
     first = lines(commands, "--consumer", "mirror", "--limit", 4)
@@ -179,6 +180,7 @@ def test_wrong_options_name_what_they_accept(
     assert unnamed(commands.refused("journal", "tail", *arguments, exit_code=2), *named) == []
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("wrong", ["", "a\nb", "two\nlines"])
 def test_a_consumer_has_a_printable_name(commands: Commands, journal: ServedIndex, wrong: str):
     refused = commands.refused("journal", "tail", "--consumer", wrong, exit_code=2)

@@ -344,6 +344,7 @@ with patch({place!r}, lambda *_, **__: signal.raise_signal(signal.SIGINT)):
     assert "Traceback" not in ended.stderr
 
 
+@pytest.mark.nightly
 def test_a_second_ctrl_c_does_not_wait(commands: Commands, index: ServedIndex) -> None:
     index.wheel("demo", "1.0")
     reached = threading.Event()

@@ -261,6 +261,7 @@ def test_a_home_without_the_right_to_write_is_named(commands: Commands, monkeypa
     assert "folder/home" in message(commands, "crawl full", FAILURE)
 
 
+@pytest.mark.nightly
 def test_every_table_has_the_same_options(commands: Commands, index: ServedIndex) -> None:
     index.wheel("demo", "1.0")
     index.raw("broken-1.0-py3-none-any.whl", b"no zip")

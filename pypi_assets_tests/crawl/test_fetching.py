@@ -136,6 +136,7 @@ def test_each_connection_has_its_share_of_the_small_files(
     assert len(bundles[-1]) <= max(together, 1)
 
 
+@pytest.mark.nightly
 def test_no_more_is_claimed_at_once_than_set(index: ServedIndex, catalog: Catalog, monkeypatch: pytest.MonkeyPatch):
     # On a slow machine some results would wait to be stored, still claimed, while the next reads are under way.
     monkeypatch.setattr("pypi_assets.crawl.draining._GATHER_S", 60.0)
@@ -154,6 +155,7 @@ def test_no_more_is_claimed_at_once_than_set(index: ServedIndex, catalog: Catalo
     assert max(claimed) == 7
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("times", "outcome"), [(1, "data"), (2, "error")])
 @pytest.mark.parametrize("kind", ["sdist", "wheel"])
 def test_wrong_bytes_are_believed_once_they_come_a_second_time(

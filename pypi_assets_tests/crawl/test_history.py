@@ -46,6 +46,7 @@ def unexplained(catalog: Catalog) -> int:
         return len(connection.execute(select(changes).where(changes.c.cause == UNEXPLAINED)).all())
 
 
+@pytest.mark.nightly
 @settings(max_examples=examples(8), suppress_health_check=[HealthCheck.too_slow])
 @given(
     batches=st.lists(st.lists(operations, min_size=1, max_size=12), min_size=3, max_size=3),

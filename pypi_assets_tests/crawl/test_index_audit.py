@@ -107,6 +107,7 @@ def test_drift_by_cause(index: ServedIndex, catalog: Catalog) -> None:
     assert {name for name, _ in live(catalog)} == {name for name, _ in index.shown()}
 
 
+@pytest.mark.nightly
 def test_projects_that_are_on_one_side_only(auto: Follower) -> None:
     index = auto.index
     for name in ("one", "two", "three"):
@@ -160,6 +161,7 @@ def test_an_audit_can_be_stopped_and_goes_on(auto: Follower, monkeypatch: pytest
         assert last_completed_audit(connection) == result.audit
 
 
+@pytest.mark.nightly
 def test_an_audit_without_a_changelog(auto: Follower) -> None:
     index = auto.index
     for name in ("one", "two"):

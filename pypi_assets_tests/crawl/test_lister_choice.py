@@ -23,6 +23,7 @@ def fault(code: int, text: str) -> str:
     return xmlrpc.client.dumps(xmlrpc.client.Fault(code, text), methodresponse=True)
 
 
+@pytest.mark.nightly
 def test_a_changelog_that_fails_is_waited_for_and_comes_back(auto: Follower) -> None:
     index = auto.index
     add(index, "demo")

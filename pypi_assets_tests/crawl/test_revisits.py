@@ -64,6 +64,7 @@ def test_a_change_without_an_event_is_found_by_a_revisit(index: ServedIndex, cat
     assert result.unexplained_changes == 1
 
 
+@pytest.mark.nightly
 def test_a_file_that_an_audit_finds_is_read(index: ServedIndex, catalog: Catalog):
     index.wheel("one", "1.0")
     crawl_full(index.crawler(catalog))

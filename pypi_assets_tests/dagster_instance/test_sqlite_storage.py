@@ -94,6 +94,7 @@ def test_connections_are_kept_until_the_instance_is_disposed_of(tmp_path: Path):
     assert_whole(tmp_path)
 
 
+@pytest.mark.nightly
 def test_a_home_can_change_from_one_storage_to_the_other_and_back(tmp_path: Path):
     with own(tmp_path) as instance:
         [first] = materialize(instance, "0-5")
@@ -255,6 +256,7 @@ def test_a_forked_process_writes_too(tmp_path: Path):
     assert_whole(tmp_path)
 
 
+@pytest.mark.nightly
 def test_a_home_of_an_older_dagster_is_migrated(tmp_path: Path):
     with own(tmp_path) as instance:
         [run] = materialize(instance, "0-5")

@@ -1,6 +1,7 @@
 """Runs that failed are requested again, after growing pauses."""
 
 import dagster as dg
+import pytest
 
 from pypi_assets.crawl.full_crawl import crawl_full, list_index
 from pypi_assets.defs.attempts import FIRST_PAUSE_S
@@ -54,6 +55,7 @@ def test_a_range_is_requested_again_until_a_run_of_it_is_there(index: ServedInde
     pipeline.skipped("new_serial_range")
 
 
+@pytest.mark.nightly
 def test_a_failed_range_is_requested_again_after_a_growing_pause(index: ServedIndex, pipeline: Pipeline) -> None:
     pipeline.crawled()
     index.wheel("newcomer", "1.0")

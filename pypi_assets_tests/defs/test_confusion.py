@@ -41,6 +41,7 @@ def test_only_a_private_index_has_the_check(monkeypatch: pytest.MonkeyPatch) -> 
     assert CHECK.name not in {key.name for key in build_defs(load_settings()).resolve_asset_graph().asset_check_keys}
 
 
+@pytest.mark.nightly
 def test_a_name_that_is_newly_public_fails_the_check_and_each_is_reported_once(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

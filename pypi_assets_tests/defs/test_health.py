@@ -99,6 +99,7 @@ def test_no_check_requires_a_full_crawl_or_an_audit_where_scopes_decide_what_is_
     assert result_of(pipeline, "nothing_drifted")[0] == PASSED
 
 
+@pytest.mark.nightly
 def test_a_leveldb_is_as_fresh_as_the_catalog_has_events(index: ServedIndex, pipeline: Pipeline) -> None:
     pipeline.crawled()
     assert unnamed(result_of(pipeline, "modules_is_fresh")[1], "modules", "update_leveldbs") == []
@@ -112,6 +113,7 @@ def test_a_leveldb_is_as_fresh_as_the_catalog_has_events(index: ServedIndex, pip
     assert [result_of(pipeline, f"{dataset}_is_fresh")[0] for dataset in ("modules", "depgraph")] == [FAILED, FAILED]
 
 
+@pytest.mark.nightly
 def test_answers_are_compared_with_the_index(index: ServedIndex, pipeline: Pipeline) -> None:
     assert unnamed(result_of(pipeline, "answers_are_fresh")[1], "full_crawl") == []
     pipeline.crawled()

@@ -21,6 +21,7 @@ def test_a_cursor_is_its_text(text: str | None, entered: tuple[int, float | None
     assert Entered.parse(str(found)) == found
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("seed", range(4))
 def test_a_day_of_ranges_every_few_seconds(seed: int) -> None:
     drawn = random.Random(seed)

@@ -29,6 +29,7 @@ def published(index: ServedIndex, tmp_path: Path) -> Iterator[Pipeline]:
         made.close()
 
 
+@pytest.mark.nightly
 def test_a_run_publishes_what_the_journal_gained(index: ServedIndex, published: Pipeline) -> None:
     published.crawled()
     published.skipped(SENSOR)

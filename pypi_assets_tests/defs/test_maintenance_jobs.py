@@ -89,6 +89,7 @@ def test_an_audit_reports_what_drift_it_found(index: ServedIndex, pipeline: Pipe
     assert (made.passed, made.metadata["drift"].value) == (False, 1)
 
 
+@pytest.mark.nightly
 def test_what_can_take_long_logs_its_progress(
     index: ServedIndex, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -131,6 +132,7 @@ def test_the_weekly_verification_fails_where_a_version_is_not_its_rebuild(pipeli
     assert "depgraph" in failure_text(pipeline.run("verify_leveldbs", raise_on_error=False))
 
 
+@pytest.mark.nightly
 def test_a_clean_up_of_which_parts_fail_does_the_others_and_names_those_that_failed(pipeline: Pipeline) -> None:
     pipeline.crawled()
     old, newest = pipeline.run("health"), pipeline.run("health")

@@ -115,6 +115,7 @@ def location(index: ServedIndex, home: Path, naming: Naming) -> Iterator[dict[st
     given["catalog"].close()
 
 
+@pytest.mark.nightly
 def test_two_indexes_run_in_one_instance_and_see_only_their_own_runs(
     index: ServedIndex, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -83,6 +83,7 @@ def test_a_notice_that_could_not_be_sent_is_sent_with_the_next_tick(index: Serve
     assert counts == [1, 1, 0]
 
 
+@pytest.mark.nightly
 def test_a_run_that_dagster_runs_again_needs_no_person(pipeline: Pipeline) -> None:
     pipeline.crawled()
     pipeline.instance.add_dynamic_partitions("leveldb_versions", ["00007"])

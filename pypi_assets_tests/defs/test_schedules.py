@@ -59,6 +59,7 @@ def test_no_schedule_requests_a_run_while_one_of_its_job_has_not_ended(tmp_path:
         assert [job for job in jobs if skipped[job]] == ["solve_days"]
 
 
+@pytest.mark.nightly
 def test_no_audit_is_scheduled_where_scopes_decide_what_is_followed(tmp_path: Path, resources: Resources) -> None:
     plan = ScopePlan("mine", {"demo": frozenset()})
     resources.catalog.get().transact(partial(create_scope, plan=plan, serial=100, index_url="http://index/", now=0.0))

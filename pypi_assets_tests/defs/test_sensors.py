@@ -272,6 +272,7 @@ def test_partitions_that_were_removed_manually_come_back_once_the_cursors_are_lo
         assert found == [set(keys[first:]) for keys in known]
 
 
+@pytest.mark.nightly
 def test_partitions_are_brought_in_by_parts_where_they_are_many(
     index: ServedIndex, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -297,6 +298,7 @@ def test_no_second_version_is_requested_while_one_is_being_built(index: ServedIn
     assert len(allocated_versions(pipeline.catalog)) == 1
 
 
+@pytest.mark.nightly
 def test_a_tick_looks_at_an_index_without_serials(tmp_path: Path) -> None:
     """Its events are made by the tick, which looks at what is due; the run of the range reads what they brought."""
     with served_pages(tmp_path / "served") as pages, dg.DagsterInstance.ephemeral() as instance:

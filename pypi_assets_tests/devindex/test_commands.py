@@ -83,6 +83,7 @@ def test_wrong_usage_is_exit_code_2(arguments: tuple[str, ...]) -> None:
     assert run(*arguments).exit_code == 2
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_serve_prints_its_url_and_stops_on_a_signal(folder: Path, tmp_path: Path, number: signal.Signals) -> None:
     History(folder).add(make_wheel(tmp_path, "demo", "1.0"))

@@ -212,6 +212,7 @@ def calls_of(work: Callable[[], object]) -> int:
     return calls
 
 
+@pytest.mark.nightly
 def test_the_work_of_a_replay_grows_with_the_files_alone(tmp_path: Path) -> None:
     """How long it takes is measured by `benchmarks/devindex_replay.py`."""
     calls = {}

@@ -58,6 +58,7 @@ def test_a_record_of_other_content_differs_in_each_field(tmp_path, monkeypatch):
     assert found.is_silent
 
 
+@pytest.mark.nightly
 def test_what_pip_refuses_has_its_reason(tmp_path):
     found = compare_wheel(make_wheel(tmp_path, "demo", "1.0", files={"../evil.py": ""}), shared_readers())
     assert found.refusal is not None

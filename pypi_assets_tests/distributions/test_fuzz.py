@@ -26,6 +26,7 @@ def test_seeds_keep_the_rules(target_and_seeds: tuple[Target, list[bytes]]):
         target.check(seed)
 
 
+@pytest.mark.nightly
 @settings(max_examples=examples(40))
 @given(number=st.integers(0, 2**32 - 1))
 def test_mutated_inputs_keep_the_rules(target_and_seeds: tuple[Target, list[bytes]], number: int):

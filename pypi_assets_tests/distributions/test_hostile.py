@@ -73,6 +73,7 @@ def test_the_record_is_right_or_describes_what_is_wrong(
             assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("cases", slices(PARTLY_READ, 3))
 def test_in_parts_it_gives_the_same_record_or_needs_the_whole(cases: list[Case], subtests: pytest.Subtests):
     for case in cases:

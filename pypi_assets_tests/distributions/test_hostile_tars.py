@@ -37,6 +37,7 @@ def test_each_case_has_a_name_of_its_own():
     assert len({case.name for case in CASES}) == len(CASES) >= 75
 
 
+@pytest.mark.nightly
 def test_a_million_keys_of_sparse_files_in_global_headers_are_dropped_as_they_come():
     header = pax_header(b"".join(pax_record(b"GNU.sparse.%d" % number, b"") for number in range(40_000)), b"g")
     content = tar(*[header] * 25)

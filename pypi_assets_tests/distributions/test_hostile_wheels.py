@@ -65,6 +65,7 @@ def test_there_are_many_of_each_class():
     assert all(counted[kind] >= 10 for kind in (*CLASSES, *FILE_CLASSES))
 
 
+@pytest.mark.nightly
 def test_no_record_differs_in_silence_from_what_pip_installs(contents, records, tmp_path):
     views = pip_views(contents, tmp_path)
     silent = {}

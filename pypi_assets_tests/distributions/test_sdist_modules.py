@@ -157,6 +157,7 @@ def tool_settings(tool: str, settings: object) -> str:
     return backend(BACKENDS[tool], "[tool]\n" + f"{tool} = {json.dumps(settings, separators=(',', '='))}\n")
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("tool", "settings"),
     [

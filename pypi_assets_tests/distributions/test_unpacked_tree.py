@@ -103,6 +103,7 @@ def test_the_leading_folder_is_that_of_all():
     assert leading_folder([]) is None
 
 
+@pytest.mark.nightly
 def test_many_names_have_a_limit():
     members = [Member("a/" * 2000, FOLDER)] * 1600
     with pytest.raises(LimitExceededError, match=naming(3000000)):

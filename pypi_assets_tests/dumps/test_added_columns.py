@@ -131,6 +131,7 @@ def test_nothing_to_import_differs_from_no_declaration(index: ServedIndex, catal
     assert dumped(index, full_dump(catalog, index.storage, 1).directory)[empty]["import_names"] == []
 
 
+@pytest.mark.nightly
 def test_after_a_redo_all_dumps_have_all_columns(index: ServedIndex, catalog: Catalog) -> None:
     demo = add_demo(index, "1.0")
     crawl_full(index.crawler(catalog))

@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from pypi_assets.export.fawltydeps import render
 from pypi_assets_tests.export.pinned import USUAL
 
@@ -22,6 +24,7 @@ def checked(folder: Path, *options: str) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.nightly
 def test_fawltydeps_finds_what_the_mapping_names(tmp_path: Path) -> None:
     without = checked(tmp_path, "--pyenv", "empty")
     assert {one["name"] for one in without["unused_deps"]} >= {"types-PyYAML"}

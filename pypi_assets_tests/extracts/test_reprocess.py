@@ -105,6 +105,7 @@ def test_records_of_older_rules_are_made_again_without_a_request(crawled: Served
         assert connection.execute(select(changes)).all() == logged
 
 
+@pytest.mark.nightly
 def test_the_next_full_dump_publishes_it(crawled: ServedIndex, catalog: Catalog):
     change(catalog, WHEEL, modules_id=("wrong",), details="{}")
     run(crawled, catalog)
@@ -148,6 +149,7 @@ def test_which_records_are_made_again_can_be_chosen(crawled: ServedIndex, catalo
         run(crawled, catalog, project="none")
 
 
+@pytest.mark.nightly
 def test_a_stopped_reprocess_goes_on_where_it_was(
     crawled: ServedIndex, catalog: Catalog, monkeypatch: pytest.MonkeyPatch
 ):
@@ -297,6 +299,7 @@ def test_the_record_of_a_stored_extract(crawled: ServedIndex, catalog: Catalog):
         stored_records(catalog, crawled.storage, shared_readers(), WHEEL)
 
 
+@pytest.mark.nightly
 def test_a_stored_extract_that_kills_its_reader_has_one_error(
     index: ServedIndex, catalog: Catalog, monkeypatch: pytest.MonkeyPatch
 ):

@@ -115,6 +115,7 @@ def test_an_index_that_has_gone_backwards_needs_a_person(index: ServedIndex, cat
     assert isinstance(one.error, CatalogError)
 
 
+@pytest.mark.nightly
 def test_a_page_that_fails_holds_up_no_other_range(index: ServedIndex, catalog: Catalog, tmp_path: Path):
     begin(index, catalog)
     fails = threading.Event()

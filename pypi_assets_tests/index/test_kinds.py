@@ -69,6 +69,7 @@ def test_the_registry_has_every_built_in_kind() -> None:
     assert all(kind.name == name for name, kind in REGISTRY.items())
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("_with_package")
 def test_a_package_adds_a_kind_without_touching_ours() -> None:
     settings = load_settings(lister="made-up", index_url="http://127.0.0.1:9/any/path", projects="demo")

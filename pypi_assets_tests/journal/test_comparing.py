@@ -54,6 +54,7 @@ def two_catalogs(tmp_path_factory: pytest.TempPathFactory) -> Any:
         catalog.close()
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("begins_late", [False, True])
 @settings(max_examples=examples(2))
 @given(happening=st.lists(operations, min_size=5, max_size=25), seed=st.integers(0, 2**16))

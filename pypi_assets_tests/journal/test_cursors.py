@@ -18,6 +18,7 @@ def test_each_cursor_is_its_text(cursor: Cursor) -> None:
     assert str(cursor).isascii()
 
 
+@pytest.mark.nightly
 @given(st.text(max_size=100))
 def test_any_other_text_is_refused(text: str) -> None:
     with suppress(CursorError):

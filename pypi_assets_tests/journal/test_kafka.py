@@ -188,6 +188,7 @@ publisher.publish()
 """
 
 
+@pytest.mark.nightly
 def test_killed_at_any_moment_it_repeats_and_never_loses(catalog: Catalog, storage: Storage, brokers: str):
     journal, prefix = made_journal(storage, 600), "killed"
     lines = lines_of(journal)

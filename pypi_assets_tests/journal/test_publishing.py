@@ -129,6 +129,7 @@ def test_ranges_are_written_at_once(small: SmallCatalog, storage: Storage) -> No
     assert all("open-" in path for path in found.keys() - expected.keys())
 
 
+@pytest.mark.nightly
 def test_while_another_process_publishes_the_chain_is_left_to_it(small: SmallCatalog, storage: Storage) -> None:
     with lease(replace(small.catalog), "journal observed", 600.0):
         list(write_missing(small.catalog, storage))
@@ -138,6 +139,7 @@ def test_while_another_process_publishes_the_chain_is_left_to_it(small: SmallCat
     assert verify_stream(storage, Stream.OBSERVED).is_sound
 
 
+@pytest.mark.nightly
 def test_what_follows_the_last_whole_cell_is_replaced(
     small: SmallCatalog, storage: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -153,6 +155,7 @@ def test_what_follows_the_last_whole_cell_is_replaced(
     assert [one.path for one in storage.list("journal/index") if "open-" in one.path] == [segment_path(last)]
 
 
+@pytest.mark.nightly
 def test_a_stream_is_begun_again_with_what_is_known_now(small: SmallCatalog, storage: Storage) -> None:
     list(write_missing(small.catalog, storage))
     for stream in Stream:
@@ -165,6 +168,7 @@ def test_a_stream_is_begun_again_with_what_is_known_now(small: SmallCatalog, sto
         assert (found.head.generation, found.head.through) == (2, 40)
 
 
+@pytest.mark.nightly
 def test_a_catalog_that_begins_later_has_the_same_index_stream_from_there(
     small: SmallCatalog, storage: Storage
 ) -> None:

@@ -200,6 +200,7 @@ def test_serials_without_events_have_no_answer(follower: Follower, replayed: Cat
     require_equal(follower.catalog, replayed, 0, done.through)
 
 
+@pytest.mark.nightly
 def test_what_scopes_follow_is_replayed(catalog: Catalog, replayed: Catalog) -> None:
     scoped = ScopedFollower(ScopedIndex(), catalog)
     scoped.index.upload("base", "1.0")
@@ -293,6 +294,7 @@ def test_a_kill_at_any_transaction_is_gone_on_from(tmp_path: Path, follower: Fol
     catalog.close()
 
 
+@pytest.mark.nightly
 def test_a_stopped_replay_whose_dump_is_gone_is_refused_by_name(
     follower: Follower, replayed: Catalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -314,6 +316,7 @@ def test_a_stopped_replay_whose_dump_is_gone_is_refused_by_name(
         replay(storage, replayed)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("content", [b"{", b"[]", b"null", b'{"index_url": []}'])
 def test_a_journal_whose_index_is_not_known_is_refused(follower: Follower, replayed: Catalog, content: bytes) -> None:
     followed(follower)

@@ -106,6 +106,7 @@ def test_without_a_version_the_error_names_the_command(storage: Storage) -> None
         open_latest("other", storage)  # type: ignore[call-overload]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("storage", "change"),
     [("file", "cut"), ("file", "flip"), ("file", "delete"), ("file", "manifest"), ("s3", "flip")],

@@ -47,6 +47,7 @@ def test_a_reader_moves_on_when_it_is_refreshed(publisher: Publisher) -> None:
         reader.module("demo")
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("binding")
 @pytest.mark.parametrize("dataset", ["modules", "depgraph"])
 def test_a_stream_and_its_version_can_be_collected_at_once(

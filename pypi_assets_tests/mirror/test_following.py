@@ -39,6 +39,7 @@ def test_a_mirror_has_what_its_source_names(origin: Origin, mirrors: Mirrors, tm
     assert not [path for path in origin.files.requested if path.endswith("/")]  # nothing is listed
 
 
+@pytest.mark.nightly
 def test_only_what_is_new_is_copied(changing_origin: Origin, mirrors: Mirrors) -> None:
     origin, mirror = changing_origin, mirrors.of(changing_origin.files.url)
     mirror.run()

@@ -140,6 +140,7 @@ def test_only_a_mirror_has_a_journal_to_replay(origin: Origin, mirrors: Mirrors)
     assert journal_end(mirror.storage) == origin.published.index.serial
 
 
+@pytest.mark.nightly
 def test_it_catches_up_at_once_and_each_time_that_it_is_woken_and_goes_on_after_errors(
     changing_origin: Origin, mirrors: Mirrors, catalog: Catalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -122,6 +122,7 @@ def test_there_are_five_questions() -> None:
     assert len(QUESTIONS) == 5
 
 
+@pytest.mark.nightly
 def test_which_projects_provide_a_module(answers: Answers) -> None:
     assert answers.by_sql[0] == [{"project": row["project"], "versions": row["versions"]} for row in answers.yaml]
     assert answers.by_sql[0] == [

@@ -233,6 +233,7 @@ def has_solution(projects: dict[str, dict[str, list[str]]], roots: list[str]) ->
     )
 
 
+@pytest.mark.nightly
 @BOTH
 @settings(max_examples=examples(300), deadline=None)
 @given(projects=PROJECTS, roots=st.lists(REQUIREMENTS, min_size=1, max_size=3))

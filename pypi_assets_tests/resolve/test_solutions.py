@@ -178,6 +178,7 @@ def test_it_is_what_each_project_apart_shows(index: Drawn) -> None:
     assert list(breaks(requirements, name, version, transitive=True, solvable=past)) == found
 
 
+@pytest.mark.nightly
 def test_newest_solutions_are_those_of_each_project_apart(index: Drawn, tmp_path: Path) -> None:
     drawn = random.Random(8)
     names = index.names()

@@ -110,6 +110,7 @@ def test_compressing_gives_the_same_bytes_each_time():
     assert compressed(LONG, "gzip") == compressed(LONG, "gzip")
 
 
+@pytest.mark.nightly
 def test_the_garbage_collector_does_not_go_through_answers_that_are_kept():
     answer = Answer(LONG, serial=1, modified=MODIFIED)
     kept = [(answer, "route"), *(answer.form(encoding) for encoding in ("identity", "gzip"))]

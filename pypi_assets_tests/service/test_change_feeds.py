@@ -69,6 +69,7 @@ def test_a_module_s_feed_has_the_files_that_name_it(journaled_client: Client):
     assert feed(journaled_client, MODULE_FEED.format("nothing.has.it")).entries == []
 
 
+@pytest.mark.nightly
 def test_a_feed_is_the_same_until_more_is_published_and_bounded(changing: Published, monkeypatch: pytest.MonkeyPatch):
     for number in range(8):
         changing.add("wheel", "many", f"{number}.0")

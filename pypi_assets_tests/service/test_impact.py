@@ -112,6 +112,7 @@ def reasons(client: Client, path: str) -> dict[str, tuple[str, str | None]]:
     return {row["normalized"]: (row["reason"], row["proof"]) for row in rows}
 
 
+@pytest.mark.nightly
 def test_what_has_no_solution_with_a_version_is_streamed(
     client: Client, prefixes: tuple[str, str], monkeypatch: pytest.MonkeyPatch
 ):

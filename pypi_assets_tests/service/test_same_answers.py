@@ -85,6 +85,7 @@ def compare(app: Front, truth: Front, drawn: list[Sent]) -> list[Received]:
     return found
 
 
+@pytest.mark.nightly
 def test_what_is_remembered_changes_no_answer(published: Published) -> None:
     with both(published) as (service, forgetful):
         app, truth = create_app(service), create_app(forgetful)

@@ -50,6 +50,7 @@ def test_the_command_answers_until_it_is_stopped(published: Published, workers: 
     assert "Traceback" not in rest
 
 
+@pytest.mark.nightly
 def test_workers_end_with_a_parent_that_is_killed(published: Published):
     with served(published, 2) as (url, process):
         workers = [int(pid) for pid in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()]

@@ -128,6 +128,7 @@ def test_interleaved_workers_do_everything_once(catalog: Catalog, kind: type[Vis
         assert counts == [8, model.postponed, model.abandoned]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("kind", [Visits, Reads])
 def test_workers_at_once_share_what_there_is(catalog: Catalog, kind: type[Visits | Reads]):
     queue = kind(catalog, 200)

@@ -4,6 +4,7 @@ from contextlib import suppress
 from random import Random
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy import func, select
@@ -64,6 +65,7 @@ EVENTS = st.tuples(st.sampled_from(KINDS), st.sampled_from(["a", "b"]), st.sampl
 WORK = st.sampled_from(["ranges", "last range first", "troubled", "retry", "audit", "full crawl", "dump"])
 
 
+@pytest.mark.nightly
 @settings(max_examples=examples(8))
 @given(st.lists(st.tuples(st.lists(EVENTS, max_size=4), WORK), min_size=2, max_size=7), st.integers(0, 2**32))
 def test_equal_epochs_mean_equal_answers(steps: list[tuple[list[tuple[str, str, str]], str]], seed: int) -> None:

@@ -1,5 +1,7 @@
 """A status that changes reaches the rows of dumps, and the epochs of what was answered."""
 
+import pytest
+
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.ledger.epochs import epoch_of
 from pypi_assets.catalog.observed.project_statuses import QUARANTINED
@@ -19,6 +21,7 @@ def epoch(catalog: Catalog, serial: int) -> int:
         return epoch_of(connection, serial)
 
 
+@pytest.mark.nightly
 def test_a_status_without_an_event_is_published_with_all_files(index: ServedIndex, catalog: Catalog) -> None:
     index.wheel("demo", "1.0")
     index.wheel("demo", "2.0")

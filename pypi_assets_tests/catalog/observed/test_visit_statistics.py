@@ -1,5 +1,6 @@
 """The statistics of visits follow from the visits, and the policy uses them."""
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Connection, update
@@ -25,6 +26,7 @@ endings = st.sampled_from(["page", "no page", "old page", "put off", "exhausted"
 steps = st.lists(st.tuples(endings, st.sets(st.integers(0, 3), min_size=1), st.sampled_from(["crawl:1", "range:1-2"])))
 
 
+@pytest.mark.nightly
 @settings(max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=steps)
 def test_the_statistics_follow_from_the_visits(catalog: Catalog, steps: list[tuple[str, set[int], str]]):

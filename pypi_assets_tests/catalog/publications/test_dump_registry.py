@@ -113,6 +113,7 @@ def test_a_read_after_the_seal_is_published_by_the_next_dump(index: ServedIndex,
     assert (rows[late]["outcome"], rows[late]["modules"]) == ("data", ["late_module"])
 
 
+@pytest.mark.nightly
 def test_what_a_page_corrects_after_the_seal_is_published_by_the_next_dump(index: ServedIndex, catalog: Catalog):
     index.wheel("one", "1.0")
     crawler = index.crawler(catalog)

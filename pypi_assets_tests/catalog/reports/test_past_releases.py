@@ -36,6 +36,7 @@ def small(tmp_path: Path, database_url: str) -> SmallCatalog:
     return small
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("serial", range(10))
 def test_files_are_those_of_dumps_at_each_serial(small: SmallCatalog, serial: int):
     past = PastReleases(small.catalog, serial)

@@ -48,6 +48,7 @@ def test_files_of_one_release_add_up_and_what_is_not_requested_does_not_count(sq
     assert set(edges(follower, "app")) == {"one", "two", "win"}
 
 
+@pytest.mark.nightly
 def test_rules_widen_what_is_followed(catalog: Catalog) -> None:
     follower = scoped(catalog)
     follower.index.upload("app", "1.0", "old")

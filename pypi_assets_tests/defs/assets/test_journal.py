@@ -1,11 +1,14 @@
 """The journal as Dagster runs it: a range in its job, and ranges of before from a backfill."""
 
+import pytest
+
 from pypi_assets.journal.cursors import Cursor
 from pypi_assets.journal.reading import Journal
 from pypi_assets_tests.defs.conftest import Pipeline
 from pypi_assets_tests.served_index import ServedIndex
 
 
+@pytest.mark.nightly
 def test_a_range_is_in_the_journal_with_what_was_there_before(index: ServedIndex, pipeline: Pipeline) -> None:
     pipeline.crawled()
     baseline = index.serial
@@ -23,6 +26,7 @@ def test_a_range_is_in_the_journal_with_what_was_there_before(index: ServedIndex
     assert len(before - {added}) == 4
 
 
+@pytest.mark.nightly
 def test_a_run_that_is_repeated_writes_nothing(index: ServedIndex, pipeline: Pipeline) -> None:
     pipeline.crawled()
     index.wheel("newcomer", "1.0")

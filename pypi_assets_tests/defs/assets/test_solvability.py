@@ -71,6 +71,7 @@ def test_a_day_is_made_shown_and_checked(pipeline: Pipeline, index: ServedIndex)
     assert pipeline.check("newly_unsolvable").passed
 
 
+@pytest.mark.nightly
 def test_days_of_a_backfill_equal_those_of_single_runs_in_any_order(pipeline: Pipeline, index: ServedIndex) -> None:
     follow(pipeline, index)
     asset = pipeline.asset("solvability")

@@ -154,6 +154,7 @@ def test_loops_are_run_for_each_item_with_its_own_settings():
     assert modules_by(meson_python.installed, contents)[1] == expected
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     "text",
     [

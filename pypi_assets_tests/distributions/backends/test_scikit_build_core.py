@@ -113,6 +113,7 @@ def test_cmake_that_is_off_makes_nothing_unless_something_overrides_it(overrides
     assert grade_of(scikit_build_core.installed, contents | CMAKE_FILES) == grade
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("part", ["install(TARGETS x ", "set(a b", "${", "pybind11_add_module( ", "\t", "function(a b"])
 def test_long_cmake_files_take_no_time_without_end(part):
     contents = files("demo/__init__.py") | {"CMakeLists.txt": "pybind11_add_module(x)\n" + part * 20_000}

@@ -237,6 +237,7 @@ def small_files() -> Iterator[tuple[str, bytes]]:
             yield case.filename, content
 
 
+@pytest.mark.nightly
 def test_reading_opens_nothing_and_makes_no_other_system_calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of all kinds of archives, compressions and metadata: the reader would end there."""
     monkeypatch.setattr(reader_pool, "READER_PROGRAM", "pypi_assets_tests.distributions.strict_reader")

@@ -121,6 +121,7 @@ def test_a_round_looks_at_what_is_due_up_to_its_budget(
     assert index.observe(nothing, everything=True).looked_at == 15  # the others were seen at the same time
 
 
+@pytest.mark.nightly
 def test_what_changes_often_is_looked_at_often(make: Callable[..., ObservedIndex], source: Source, time: Time) -> None:
     index = make()
     for number in range(40):

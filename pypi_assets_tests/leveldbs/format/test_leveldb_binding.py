@@ -182,6 +182,7 @@ def test_nothing_is_built_or_copied_before_a_binding_is_missed(
             verify("modules", 1, storage=storage)
 
 
+@pytest.mark.nightly
 def test_no_module_needs_a_binding_to_be_imported() -> None:
     """Those of Dagster are left out, which take seconds; what they import of LevelDBs is imported here too."""
     assert output_of(IMPORT_ALL) == ""

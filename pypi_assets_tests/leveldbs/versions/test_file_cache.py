@@ -145,6 +145,7 @@ def test_a_download_that_was_stopped_goes_on(storage: Storage, fetched: Fetched,
     assert fetched.sizes == sizes(published)  # no byte came twice
 
 
+@pytest.mark.nightly
 def test_what_a_stopped_download_left_is_not_believed(storage: Storage, fetched: Fetched, tmp_path: Path) -> None:
     cache = tmp_path / "cache"
     published = read_published(storage, "depgraph", 1)

@@ -242,6 +242,7 @@ def large(tmp_path: Path) -> Iterator[SmallCatalog]:
     small.catalog.close()
 
 
+@pytest.mark.nightly
 def test_damage_that_no_build_reads_stays_known_as_damage(large: SmallCatalog, tmp_path: Path) -> None:
     storage = open_storage((tmp_path / "storage").as_uri())
     full_dump(large.catalog, storage, 1)
@@ -264,6 +265,7 @@ def test_damage_that_no_build_reads_stays_known_as_damage(large: SmallCatalog, t
     assert_verified(storage, build(large, storage, from_scratch=True))
 
 
+@pytest.mark.nightly
 def test_a_damaged_cache_is_mended_and_built_on(large: SmallCatalog, tmp_path: Path) -> None:
     storage, cache = open_storage("memory:///"), tmp_path / "work" / "modules" / "files"
     full_dump(large.catalog, storage, 1)
@@ -278,6 +280,7 @@ def test_a_damaged_cache_is_mended_and_built_on(large: SmallCatalog, tmp_path: P
     assert_verified(storage, second)
 
 
+@pytest.mark.nightly
 def test_a_build_fetches_nothing_that_it_has_put(
     large: SmallCatalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -314,6 +317,7 @@ def test_a_build_fetches_nothing_that_it_has_put(
     assert_verified(storage, last)
 
 
+@pytest.mark.nightly
 def test_nothing_is_left_to_merge_for_those_who_open_a_version(large: SmallCatalog, tmp_path: Path) -> None:
     storage = open_storage((tmp_path / "storage").as_uri())
     full_dump(large.catalog, storage, 1)
