@@ -52,6 +52,7 @@ def is_reading(deployment: Deployment, worker: str) -> bool:
     return reads(deployment) > 0 and any(run in log for run in under_way)
 
 
+@pytest.mark.nightly
 def test_a_full_crawl_that_workers_share_ends_exact_though_one_is_killed(
     deploy: Callable[..., Deployment], wheels: dict[str, Path], elsewhere: Network | None, tmp_path: Path
 ):
@@ -93,6 +94,7 @@ def states(deployment: Deployment) -> dict[str, str]:
     return {one["scope"]: one["state"] for one in json.loads(deployment.run("pypi-assets", "scope", "list", "--json"))}
 
 
+@pytest.mark.nightly
 def test_workers_take_the_scopes_of_their_tags_and_a_killed_one_loses_nothing(
     deploy: Callable[..., Deployment], tmp_path: Path
 ):

@@ -9,6 +9,7 @@ from pypi_assets_tests.service.simple_truth import KINDS, resolvable, resolve_pa
 pytestmark = pytest.mark.deploy
 
 
+@pytest.mark.nightly
 def test_pip_and_uv_find_the_same_pins_as_by_the_index_of_then(tmp_path: Path) -> None:
     with resolvable(tmp_path, 300, seed=1) as truth:
         assert truth.index.files >= 300

@@ -52,6 +52,7 @@ def names(path: Path) -> set[str]:
         return {file.project for file in live_files(catalog)}
 
 
+@pytest.mark.nightly
 def test_each_of_two_locations_follows_its_own_index(tmp_path: Path) -> None:
     with served_index(tmp_path / "public") as public, served_index(tmp_path / "company") as company:
         public.wheel("of-all", "1.0")
