@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from pypi_assets.service.published_changes import PublishedChanges
+from pypi_assets_tests.examples import examples
 from pypi_assets_tests.service.published import Client
 
 _RUN = "from schemathesis.cli import schemathesis; schemathesis()"
@@ -18,7 +19,7 @@ def test_nothing_is_found(journaled_client: Client, tmp_path: Path, monkeypatch:
         return False
 
     monkeypatch.setattr(PublishedChanges, "wait_beyond", at_once)  # each request that waits would take its time
-    options = ["--checks", "all", "--max-examples", "3", "--generation-deterministic", "--no-color"]
+    options = ["--checks", "all", "--max-examples", str(examples(3)), "--generation-deterministic", "--no-color"]
     options += ["--exclude-path", "/v1/changes/stream"]  # which does not end
     options += ["--max-response-time", "60", "--request-timeout", "60"]  # a busy machine takes its time
     done = subprocess.run(
