@@ -9,7 +9,32 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-FLOORS: dict[str, float] = {}
+FLOORS = {
+    ".": 96,
+    "catalog": 96,
+    "cli": 91,
+    "crawl": 94,
+    "dagster_instance": 93,
+    "defs": 92,
+    "devindex": 98,
+    "distributions": 94,
+    "dumps": 98,
+    "export": 98,
+    "extracts": 96,
+    "following": 93,
+    "index": 97,
+    "journal": 95,
+    "leveldbs": 87,
+    "locks": 97,
+    "lookup": 96,
+    "mirror": 96,
+    "parquet": 98,
+    "resolve": 96,
+    "scopes": 98,
+    "service": 94,
+    "storage": 97,
+    "upkeep": 99,
+}
 """Percent by package; `.` is the modules at the top."""
 
 
