@@ -169,8 +169,9 @@ def _judge(
             return _postpone_or_exhaust(crawler, fetched, stale, page)  # it is true of its own serial all the same
         case GoneError() as gone:
             explained_at = _explanation(task, explained)
-            if explained_at is None and _may_come_back(crawler, task, gone, has_events=task.project.id in known):
-                return _postpone_or_exhaust(crawler, fetched, gone)
+            due_at = crawler.next_try(gone, task.attempts, task.first_failed_at)
+            if explained_at is None and _may_come_back(crawler, task, due_at, has_events=task.project.id in known):
+                return _postponed_or_exhausted(fetched, gone, due_at)
             if explained_at is None and task.listed_at is not None:
                 text = f"{gone}: removed since it was listed, at an unknown serial; the next list will show it"
                 later = Verdict(visit_id, task.project, VisitStatus.NOT_FOUND, text=text, is_conclusive=False)
@@ -195,8 +196,8 @@ def _explanation(task: VisitTask, explained: Mapping[int, int]) -> int | None:
     return None if is_outdated else event_at
 
 
-def _may_come_back(crawler: Crawler, task: VisitTask, gone: GoneError, *, has_events: bool) -> bool:
-    """Whether an unexplained 404 is not believed yet.
+def _may_come_back(crawler: Crawler, task: VisitTask, due_at: float | None, *, has_events: bool) -> bool:
+    """Whether an unexplained 404, to be tried again at `due_at`, is not believed yet.
 
     At the deadline it is, unless the last answer was another one. A listed project has a shorter deadline, since the
     next list will lack it if it is really gone. Of a project that no event, list or page has shown, as where only a
@@ -207,16 +208,24 @@ def _may_come_back(crawler: Crawler, task: VisitTask, gone: GoneError, *, has_ev
     is_listed = task.listed_at is not None and task.first_failed_at is not None
     if is_listed and crawler.catalog.clock() >= (task.first_failed_at or 0) + _CACHED_404_S:
         return False
-    return not task.was_gone or crawler.next_try(gone, task.attempts, task.first_failed_at) is not None
+    return not task.was_gone or due_at is not None
 
 
 def _postpone_or_exhaust(
     crawler: Crawler, fetched: Fetched, error: PackageIndexError, page: ProjectPage | None = None
 ) -> _Judged:
     """Postpones the visit where the error is transient and attempts are left; else it is exhausted, and shown so."""
-    task, project = fetched.task, fetched.task.project
+    task = fetched.task
     is_transient = isinstance(error, TransientError | GoneError)
     due_at = crawler.next_try(error, task.attempts, task.first_failed_at) if is_transient else None
+    return _postponed_or_exhausted(fetched, error, due_at, page)
+
+
+def _postponed_or_exhausted(
+    fetched: Fetched, error: PackageIndexError, due_at: float | None, page: ProjectPage | None = None
+) -> _Judged:
+    """Returns the verdict on a failed visit: postponed until `due_at`, or exhausted where that is None."""
+    task, project = fetched.task, fetched.task.project
     if due_at is not None:
         return _Judged(
             task,

@@ -3,7 +3,7 @@
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -361,6 +361,24 @@ def test_an_unexplained_page_waits_for_the_changelog(catalog: Catalog, patience_
         [failure] = list_failures(connection, 50, "visit")
     assert (failure.project, failure.outcome) == ("demo", "waiting" if patience_s else "gave up")
     assert "HTTP 503" in failure.text
+
+
+def test_a_404_is_waited_for_or_believed_whenever_the_deadline_passes(catalog: Catalog):
+    """Also if it passes while the visit is judged: a second 404 in a row is never a failure."""
+    open_crawl(catalog, 0, 0, URL, Selection())
+    outcomes = []
+    for readings in range(8):
+        name = f"demo-{readings}"
+        [(task, visit_id)] = begun(catalog, [name], 1, f"range:0-{readings}").values()
+        times = iter([99.0] * readings)
+        crawler = crawler_of(replace(catalog, clock=lambda times=times: next(times, 101.0)), Changelog(), 100.0)
+        again = replace(task, was_gone=True, attempts=1, first_failed_at=0.0)
+        judge(crawler, [Fetched(again, visit_id, GoneError("HTTP 404", URL))])
+        with catalog.read() as connection:
+            outcomes.append([one.outcome for one in list_failures(connection, 50, "visit") if one.project == name])
+    assert outcomes[0] == []
+    assert outcomes[-1] == ["waiting"]
+    assert all(one in ([], ["waiting"]) for one in outcomes)
 
 
 def test_a_batch_is_bounded_by_the_files_of_its_pages():
