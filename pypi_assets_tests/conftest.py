@@ -16,6 +16,7 @@ from pypi_assets.catalog.database import Catalog, open_catalog
 from pypi_assets_tests.databases import prepare_catalogs, sqlite_database
 from pypi_assets_tests.durations import DurationRecorder
 from pypi_assets_tests.examples import examples
+from pypi_assets_tests.importing import import_tests
 from pypi_assets_tests.leveldb_bindings import binding  # noqa: F401 - a fixture
 from pypi_assets_tests.lock_order import LockOrder, watched_lock_order
 from pypi_assets_tests.postgres import EMPTY, MIGRATED, new_database, running_server
@@ -75,6 +76,13 @@ def pytest_report_header(config: pytest.Config) -> str | None:
     return f"nightly tests: {config.stash[_DRAW]}" if config.option.tier == "quick" else None
 
 
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Import the tests, each worker from another one on, so that no two workers compile the same file."""
+    if worker := os.environ.get("PYTEST_XDIST_WORKER"):
+        share = int(worker.removeprefix("gw")) / int(os.environ["PYTEST_XDIST_WORKER_COUNT"])
+        import_tests([Path(arg.partition("::")[0]) for arg in session.config.args], share)
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if config.option.tier == "quick":
         items[:], deselected, taken = choose(items, config.stash[_DRAW])
@@ -92,6 +100,7 @@ def pytest_testnodedown(node: Any) -> None:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
+    gc.unfreeze()
     if hasattr(session.config, "workeroutput"):
         session.config.workeroutput["taken"] = sorted(session.config.stash.get(_TAKEN, ()))
 

@@ -3,7 +3,6 @@
 import fcntl
 import os
 import shutil
-import subprocess
 import tempfile
 from contextlib import suppress
 from pathlib import Path
@@ -24,9 +23,6 @@ rm -rf "$1"
 """Its input ends when the process ends that holds the other end of the pipe."""
 
 
-_held: list[object] = []
-
-
 def make_run_folder() -> Path:
     """Make a folder for the temporary files of this process and those that it starts.
 
@@ -37,11 +33,13 @@ def make_run_folder() -> Path:
         parent = _MEMORY
     remove_orphans(parent)
     folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent))
-    lock = (folder / _LOCK).open("w")
+    lock = os.open(folder / _LOCK, os.O_CREAT | os.O_WRONLY)  # both ends are held until this process ends
     fcntl.flock(lock, fcntl.LOCK_EX)
     os.environ["TMPDIR"] = tempfile.tempdir = str(folder)
-    command = ["sh", "-c", _CLEAN_UP, "sh", folder]
-    _held.extend((lock, subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)))
+    ending, _ = os.pipe()
+    command = ["sh", "-c", _CLEAN_UP, "sh", str(folder)]
+    os.posix_spawn("/bin/sh", command, os.environ, file_actions=[(os.POSIX_SPAWN_DUP2, ending, 0)], setsid=True)
+    os.close(ending)
     return folder
 
 
