@@ -22,7 +22,7 @@ Bounds = list[tuple[str, str]]
 """(operator, version) pairs that hold together."""
 
 
-class _InexpressibleError(Exception):
+class _InexpressibleError(ValueError):
     """PEP 508 has no words for it."""
 
 
@@ -59,7 +59,7 @@ def _requirement(name: str, details: Mapping[str, Any], in_extras: Iterable[str]
         requirement += _specifiers(_text(details, "version"))
     else:  # a path, or nothing at all
         raise _InexpressibleError
-    markers = [_python_marker(_text(details, "python"))] if "python" in details else []
+    markers = [python_marker(_text(details, "python"))] if "python" in details else []
     if "platform" in details:
         markers.append(f'sys_platform == "{_text(details, "platform")}"')
     if "markers" in details:
@@ -138,7 +138,12 @@ def _joined(alternatives: list[Bounds]) -> Bounds:
     return joined
 
 
-def _python_marker(constraint: str) -> str:
+def python_marker(constraint: str) -> str:
+    """Return the marker of a constraint on Python, empty if any fits. Raises ValueError for one that has no marker.
+
+    >>> python_marker("^3.9")
+    'python_version >= "3.9" and python_version < "4.0"'
+    """
     choices = [" and ".join(_python_condition(*each) for each in bounds) for bounds in _alternatives(constraint)]
     if "" in choices:
         return ""

@@ -14,6 +14,7 @@ class Entry:
     """A package of a lock. `where` is its place, for people.
 
     `elsewhere` describes where it comes from, if from no index. `version` is None where the lock leaves it open.
+    `requires_python` is the specifier without which an installer ends.
     """
 
     where: str
@@ -23,6 +24,7 @@ class Entry:
     files: tuple[LockedFile, ...] = ()
     elsewhere: str | None = None
     index: str | None = None
+    requires_python: str | None = None
 
 
 def required_name(package: Mapping[str, Any], where: str) -> str:

@@ -60,6 +60,11 @@ class Environment:
     variables: Mapping[str, str] = field(default_factory=dict)
 
     @property
+    def python_text(self) -> str:
+        """The version of Python as text: 3.12.0; "any" if it is not known."""
+        return _ANY if self.python is None else ".".join(map(str, self.python))
+
+    @property
     def is_any(self) -> bool:
         """Whether nothing is known of it."""
         return self.python is None and self.platforms is None

@@ -6,10 +6,11 @@ from enum import StrEnum
 
 
 class RemarkKind(StrEnum):
-    """What a remark is about. The first three follow from the lock alone.
+    """What a remark is about. The first four follow from the lock alone.
 
-    ELSEWHERE: an entry that comes from no index: a path, a URL, version control. REPEATED: an entry that is there
-    twice. TWO_VERSIONS: two versions of a project for one environment.
+    ELSEWHERE: an entry that comes from no index: a path, a URL, version control. UNKNOWN_OPTION: an option that the
+    format does not have, which is ignored. REPEATED: an entry that is there twice. TWO_VERSIONS: two versions of
+    a project for one environment.
     UNKNOWN: nothing is known of the project, or of this version. YANKED: all files of the version are.
     MISSING_FILE: the lock names a file that the index does not have. OTHER_HASH: the index has another sha256 for it.
     NO_FILE: no file of the version is for the environment. UNREAD: the modules of a file are not known.
@@ -19,6 +20,7 @@ class RemarkKind(StrEnum):
     """
 
     ELSEWHERE = "elsewhere"
+    UNKNOWN_OPTION = "unknown option"
     REPEATED = "repeated"
     TWO_VERSIONS = "two versions"
     UNKNOWN = "unknown"
@@ -55,7 +57,7 @@ class Pin:
     """A version that a lock pins. `name` is as written, `where` the place in the lock, for people.
 
     Without `marker` it is for all environments. Without `files` the lock names none, and any file of the version does.
-    `index` is the URL of the index, where the lock names it.
+    `index` is the URL of the index, where the lock names it. Installers end if `requires_python` excludes their Python.
     """
 
     name: str
@@ -66,6 +68,7 @@ class Pin:
     extras: frozenset[str] = frozenset()
     files: tuple[LockedFile, ...] = ()
     index: str | None = None
+    requires_python: str | None = None
 
     @property
     def text(self) -> str:
@@ -104,12 +107,18 @@ class Graph:
 
 @dataclass(frozen=True, slots=True)
 class Lock:
-    """A lock: `filename`, its pins by normalized name and version, and `remarks` about entries that are none."""
+    """A lock: `filename`, its pins by normalized name and version, and `remarks` about entries that are none.
+
+    It holds only for the Pythons of `requires_python`, and where one of `environments` holds, which are markers: if
+    there are any.
+    """
 
     filename: str
     pins: tuple[Pin, ...]
     remarks: tuple[Remark, ...] = ()
     graph: Graph | None = None
+    requires_python: str | None = None
+    environments: tuple[str, ...] = ()
 
 
 def merged(pins: Iterable[Pin]) -> tuple[tuple[Pin, ...], tuple[Remark, ...]]:
@@ -132,10 +141,12 @@ def _joined(pins: Sequence[Pin]) -> Pin:
         return pins[0]
     markers = list(dict.fromkeys(pin.marker for pin in pins))
     marker = markers[0] if len(markers) == 1 else " or ".join(f"({text})" for text in markers)
+    pythons = {pin.requires_python for pin in pins}
     files = {(file.filename, *sorted(file.hashes.items())): file for pin in pins for file in pin.files}
     return replace(
         pins[0],
         marker=None if None in markers else marker,
         extras=frozenset().union(*(pin.extras for pin in pins)),
         files=tuple(files.values()),
+        requires_python=pythons.pop() if len(pythons) == 1 else None,
     )

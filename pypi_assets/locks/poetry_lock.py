@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from pypi_assets.distributions.poetry_requirements import python_marker
 from pypi_assets.locks.entries import Entry, hashes_of, required_name
 from pypi_assets.locks.lock_content import LockError, checked_marker, table_at, tables_at, text_at
 from pypi_assets.locks.pins import LockedFile
@@ -30,6 +31,16 @@ def poetry_entries(content: Mapping[str, Any]) -> Iterator[Entry]:
             elsewhere=None if kind == _FROM_INDEX else kind,
             index=text_at(source, "url", f"{where}: source.") if kind == _FROM_INDEX else None,
         )
+
+
+def poetry_environments(content: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the markers of which one must hold: that of the Pythons of the project. Raises LockError."""
+    constraint = text_at(table_at(content, "metadata", ""), "python-versions", "metadata.")
+    try:
+        marker = python_marker(constraint or "*")
+    except ValueError:  # it decides nothing
+        return ()
+    return (marker,) if marker else ()
 
 
 def _marker(package: Mapping[str, Any], where: str) -> str | None:

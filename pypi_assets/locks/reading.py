@@ -8,9 +8,17 @@ from packaging.pylock import is_valid_pylock_path
 from packaging.utils import InvalidName, canonicalize_name
 
 from pypi_assets.locks.entries import Entry
-from pypi_assets.locks.lock_content import LockError, checked_version, read_toml, shown
+from pypi_assets.locks.lock_content import (
+    LockError,
+    checked_marker,
+    checked_version,
+    read_toml,
+    shown,
+    text_at,
+    texts_at,
+)
 from pypi_assets.locks.pins import Graph, Lock, Pin, Remark, RemarkKind, merged
-from pypi_assets.locks.poetry_lock import poetry_entries
+from pypi_assets.locks.poetry_lock import poetry_entries, poetry_environments
 from pypi_assets.locks.pylock_toml import pylock_entries
 from pypi_assets.locks.requirements_txt import requirement_pins
 from pypi_assets.locks.uv_lock import uv_entries, uv_graph
@@ -31,6 +39,8 @@ def read_lock(path: Path) -> Lock:
     if entries is None and path.suffix in {".toml", ".lock"}:
         raise LockError(f"{path}: locks are read from {KINDS}")
     graph: Graph | None = None
+    requires_python: str | None = None
+    environments: tuple[str, ...] = ()
     if entries is None:
         pins, remarks = requirement_pins(path)
     else:
@@ -38,10 +48,11 @@ def read_lock(path: Path) -> Lock:
         try:
             pins, remarks = _from_entries(entries(content))
             graph = uv_graph(content) if entries is uv_entries else None
+            requires_python, environments = _scope(content, entries)
         except LockError as error:
             raise LockError(f"{path}: {error}") from None
     merged_pins, repeated = merged(pins)
-    return Lock(path.name, merged_pins, (*remarks, *repeated), graph)
+    return Lock(path.name, merged_pins, (*remarks, *repeated), graph, requires_python, environments)
 
 
 def entries_reader(filename: str) -> _Entries | None:
@@ -50,6 +61,17 @@ def entries_reader(filename: str) -> _Entries | None:
         return pylock_entries
     readers: dict[str, _Entries] = {"uv.lock": uv_entries, "poetry.lock": poetry_entries}
     return readers.get(filename)
+
+
+def _scope(content: Mapping[str, Any], entries: _Entries) -> tuple[str | None, tuple[str, ...]]:
+    """Return the Requires-Python of a lock, and the markers of which one must hold. Raises LockError."""
+    if entries is poetry_entries:
+        return None, poetry_environments(content)
+    key = "environments" if entries is pylock_entries else "supported-markers"
+    environments = tuple(texts_at(content, key, ""))
+    for marker in environments:
+        checked_marker(marker, f"{key}: ")
+    return text_at(content, "requires-python", ""), environments
 
 
 def _from_entries(entries: Iterable[Entry]) -> tuple[list[Pin], list[Remark]]:
@@ -75,6 +97,7 @@ def _pin(entry: Entry, version: str) -> Pin:
         marker=entry.marker,
         files=entry.files,
         index=entry.index,
+        requires_python=entry.requires_python,
     )
 
 

@@ -5,20 +5,31 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from pypi_assets.locks.environments import Environment
+from pypi_assets.locks.lock_content import LockError
 from pypi_assets.locks.pins import Graph, Lock, Node, Pin, Remark, RemarkKind
 
 
 def selected_pins(lock: Lock, environment: Environment) -> tuple[tuple[Pin, ...], tuple[Remark, ...]]:
     """The pins whose marker may hold, and that something in the lock requires there; and remarks about them.
 
-    All optional parts of the lock count: extras and groups.
+    All optional parts of the lock count: extras and groups. Raises LockError if the lock, or a package that is to be
+    installed, is not for the environment.
     """
+    if not environment.allows(lock.requires_python):
+        raise LockError(f"{lock.filename}: it is for Python {lock.requires_python}, not for {environment.python_text}")
+    if lock.environments and all(environment.holds(marker) is False for marker in lock.environments):
+        environments = "; ".join(lock.environments)
+        raise LockError(f"{lock.filename}: the environment is none of those that the lock is for: {environments}")
     reached = None if lock.graph is None or environment.is_any else _reached(lock.graph, environment)
     pins = tuple(
         pin
         for pin in lock.pins
         if environment.holds(pin.marker) is not False and (reached is None or (pin.normalized, pin.version) in reached)
     )
+    for pin in pins:
+        if not environment.allows(pin.requires_python):
+            python = environment.python_text
+            raise LockError(f"{lock.filename}: {pin.where}: it is for Python {pin.requires_python}, not for {python}")
     return pins, tuple(_two_versions(pins, environment, has_graph=lock.graph is not None))
 
 

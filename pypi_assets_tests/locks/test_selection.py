@@ -5,11 +5,13 @@ from pathlib import Path
 import pytest
 
 from pypi_assets.locks.environments import named_environment
+from pypi_assets.locks.lock_content import LockError
 from pypi_assets.locks.pins import Graph, Lock, Pin, RemarkKind, Requires
 from pypi_assets.locks.reading import read_lock
 from pypi_assets.locks.selection import selected_pins
 from pypi_assets_tests.counted_steps import growth
 from pypi_assets_tests.locks import samples
+from pypi_assets_tests.naming import naming
 
 
 @pytest.mark.parametrize(
@@ -63,3 +65,60 @@ def test_the_work_grows_with_the_lock_alone_also_where_each_version_leads_to_all
         assert selected_pins(lock, named_environment("3.12", "linux"))[0] == pins
 
     assert growth(select, 50) < 5
+
+
+PYLOCK = """
+lock-version = "1.0"
+created-by = "a test"
+%s
+[[packages]]
+name = "plain"
+version = "1.0"
+%s
+wheels = [{ url = "https://example.org/plain-1.0-py3-none-any.whl", hashes = { sha256 = "dd" } }]
+"""
+UV = """
+version = 1
+%s
+[[package]]
+name = "plain"
+version = "1.0"
+source = { registry = "https://example.org/simple" }
+"""
+POETRY = """
+[[package]]
+name = "plain"
+version = "1.0"
+[metadata]
+lock-version = "2.1"
+%s
+"""
+
+
+def test_a_lock_is_installed_only_where_it_holds(tmp_path: Path, subtests: pytest.Subtests) -> None:
+    new, windows, either = 'requires-python = ">=3.13"', "sys_platform == 'win32'", "os_name == 'posix'"
+    skipped = f'{new}\nmarker = "{windows}"'
+    cases = [
+        ("pylock.toml", PYLOCK % (new, ""), False),
+        ("pylock.toml", PYLOCK % ('requires-python = ">=3.12"', ""), True),
+        ("pylock.toml", PYLOCK % (f'environments = ["{windows}"]', ""), False),
+        ("pylock.toml", PYLOCK % (f'environments = ["{windows}", "{either}"]', ""), True),
+        ("pylock.toml", PYLOCK % ("", new), False),
+        ("pylock.toml", PYLOCK % ("", skipped), True),
+        ("uv.lock", UV % new, False),
+        ("uv.lock", UV % f'supported-markers = ["{windows}"]', False),
+        ("uv.lock", UV % f'resolution-markers = ["{windows}"]', True),
+        ("poetry.lock", POETRY % 'python-versions = "^3.13"', False),
+        ("poetry.lock", POETRY % 'python-versions = "~3.8 || ^3.11"', True),
+        ("poetry.lock", POETRY % 'python-versions = "*"', True),
+    ]
+    for filename, text, holds in cases:
+        with subtests.test(filename=filename, text=text):
+            (tmp_path / filename).write_text(text)
+            lock = read_lock(tmp_path / filename)
+            assert [pin.text for pin in selected_pins(lock, named_environment())[0]] == ["plain==1.0"]
+            if holds:
+                selected_pins(lock, named_environment("3.12", "linux"))
+                continue
+            with pytest.raises(LockError, match=naming(filename)):
+                selected_pins(lock, named_environment("3.12", "linux"))
