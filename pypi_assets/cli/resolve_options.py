@@ -13,7 +13,7 @@ import click
 from pypi_assets.terminal import print_message
 
 if TYPE_CHECKING:
-    from pypi_assets.resolve.questions import Formats, Question, Wanted
+    from pypi_assets.resolve.questions import Control, Question, Wanted
     from pypi_assets.resolve.targets import Target
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -99,12 +99,12 @@ class Given:
     constraints: "tuple[Wanted, ...]"
     pythons: tuple[str, ...]
     platforms: tuple[str, ...]
-    prereleases: bool
+    prereleases: "Control"
+    formats: "Control"
     only_binary: bool
     unknown: str
     semantics: str
     cooldown: timedelta | None = None
-    formats: "Formats | None" = None
     ignored_options: tuple[str, ...] = ()
 
     def target(self) -> "Target":
@@ -132,7 +132,7 @@ class Given:
 
     def question(self, target: "Target", moment: datetime | None = None) -> "Question":
         """The question for an environment. A cooldown counts back from `moment`."""
-        from pypi_assets.resolve.questions import Formats, Question, Semantics, Unknown
+        from pypi_assets.resolve.questions import Question, Semantics, Unknown
 
         return Question(
             requirements=self.requirements,
@@ -143,7 +143,7 @@ class Given:
             only_binary=self.only_binary,
             uploaded_before=None if self.cooldown is None or moment is None else moment - self.cooldown,
             unknown=Unknown(self.unknown),
-            formats=self.formats or Formats(),
+            formats=self.formats,
         )
 
 
@@ -159,12 +159,12 @@ def question_options(run: Callable[..., None]) -> Callable[..., Any]:
         if not requirements and not files:
             raise click.UsageError("nothing is required: give REQUIREMENT, or -r FILE")
         given = tuple(map(_parsed, requirements))
-        read = read_requirements(files, constraint_files)
         options = {name: arguments.pop(name) for name in (*SOLVER_NAMES, "cooldown")}
-        options["prereleases"] |= read.prereleases
+        read = read_requirements(files, constraint_files, prereleases=options.pop("prereleases"))
         found = Given(
             (*given, *read.requirements),
             tuple(read.constraints),
+            prereleases=read.prereleases,
             formats=read.formats,
             ignored_options=tuple(read.ignored),
             **options,

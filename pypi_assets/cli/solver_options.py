@@ -142,10 +142,12 @@ def solver_options(run: Callable[..., None]) -> Callable[..., Any]:
 
 
 def _solver(options: dict[str, Any]) -> Solver:
+    from pypi_assets.resolve.questions import Control
     from pypi_assets.resolve.solutions import Allowance
 
     each, total = options.pop("project_seconds"), options.pop("total_seconds")
-    given = Given((), (), **options)
+    prereleases = Control.for_all(options.pop("prereleases"))
+    given = Given((), (), prereleases=prereleases, formats=Control(), **options)
     return Solver(given, given.target(), each, Allowance(total))
 
 

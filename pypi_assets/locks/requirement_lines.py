@@ -1,13 +1,21 @@
-"""Reads the lines of files in the format of requirements.txt, those of the files that they include too."""
+"""Reads the lines of files in the format of requirements.txt, and of the files that they include.
 
-from collections.abc import Iterator, Mapping
+The format is pip's: https://pip.pypa.io/en/stable/reference/requirements-file-format/
+"""
+
+import codecs
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import Path
-from typing import Any
+from pathlib import Path, PurePosixPath
+from urllib.parse import unquote, urlsplit
 
-from pip_requirements_parser import InstallRequirement, RequirementsFile
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import InvalidName, canonicalize_name
 
+from pypi_assets.distributions.filenames import SDIST_SUFFIXES
 from pypi_assets.locks.lock_content import (
     LARGEST_REQUIREMENTS_BYTES,
     MOST_ENTRIES,
@@ -16,45 +24,99 @@ from pypi_assets.locks.lock_content import (
     shown,
 )
 
+REQUIREMENT_FILE, CONSTRAINT_FILE, EDITABLE, HASH = "--requirement", "--constraint", "--editable", "--hash"
+_INCLUDES = {REQUIREMENT_FILE, CONSTRAINT_FILE}
+_WITH_VALUE = {
+    *("--index-url", "--pypi-url", "--extra-index-url", "--find-links", "--trusted-host", "--use-feature"),
+    *("--no-binary", "--only-binary", "--all-releases", "--only-final"),
+    *("--config-settings", "--config-setting", EDITABLE, HASH, *_INCLUDES),
+}
+_FLAGS = {"--no-index", "--pre", "--prefer-binary", "--require-hashes", "--no-require-hashes"}
+_LONG_NAMES = {
+    "-r": REQUIREMENT_FILE,
+    "-c": CONSTRAINT_FILE,
+    "-e": EDITABLE,
+    "-i": "--index-url",
+    "-f": "--find-links",
+    "-C": "--config-settings",
+    "--config-setting": "--config-settings",
+    "--pypi-url": "--index-url",
+}
+OPTIONS = frozenset(_LONG_NAMES.get(name, name) for name in _WITH_VALUE | _FLAGS)
+"""The options of the format, each by one name."""
+_COMMENT = re.compile(r"(^|\s+)#.*$")
+_ENCODING = re.compile(rb"#.*?coding[:=]\s*([-\w.]+)")
+_BYTE_ORDER_MARKS = {  # that of UTF-16 begins that of UTF-32
+    codecs.BOM_UTF8: "utf-8",
+    codecs.BOM_UTF32_LE: "utf-32-le",
+    codecs.BOM_UTF32_BE: "utf-32-be",
+    codecs.BOM_UTF16_LE: "utf-16-le",
+    codecs.BOM_UTF16_BE: "utf-16-be",
+}
+_URL = re.compile(r"[a-z][a-z0-9+.-]*:.*", re.IGNORECASE | re.ASCII | re.DOTALL)
+_ARCHIVES = (".whl", *SDIST_SUFFIXES)
+
 
 class LineKind(StrEnum):
     """Whether a line requires a project, or only constrains its version (`-c`)."""
 
-    REQUIREMENT = "requirements"
-    CONSTRAINT = "constraints"
+    REQUIREMENT = "requirement"
+    CONSTRAINT = "constraint"
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The options of a line: the values of each, by its long name; those that are not of the format in `unknown`."""
+
+    values: Mapping[str, tuple[str, ...]]
+    unknown: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class RequirementLine:
-    """A line that names a project, a URL or a path; `where` is its file and number."""
+    """A line that names a project, a URL or a path.
+
+    `where` is the file and the number of the line. `text` is the requirement without options. `requirement` is None for
+    a URL or a path; `name` is the project, if it is known.
+    """
 
     kind: LineKind
     where: str
-    required: InstallRequirement
+    text: str
+    requirement: Requirement | None
+    name: str | None
+    options: Options
 
     @property
     def is_elsewhere(self) -> bool:
-        """Whether it leads to no project of an index: a URL, a path, version control."""
-        return self.required.is_editable or self.required.link is not None or self.required.name is None
+        """Whether the line leads to no project of an index: to a URL, a path, or version control."""
+        return self.requirement is None
+
+    @property
+    def hashes(self) -> tuple[str, ...]:
+        """The hashes that the line gives, as written: `sha256:HEX`."""
+        return self.options.values.get(HASH, ())
+
+    @property
+    def pinned_version(self) -> str | None:
+        """The version of a single `==` or `===` without wildcard, else None."""
+        specifiers = list(self.requirement.specifier) if self.requirement else []
+        if len(specifiers) != 1 or specifiers[0].operator not in {"==", "==="}:
+            return None
+        version = specifiers[0].version
+        return None if version.endswith(".*") else version
 
 
 @dataclass(frozen=True, slots=True)
 class OptionLine:
-    """A line with options for all requirements but `-r` and `-c`: by name, as the parser spells them. There are none
-    where it has options of a requirement, and no requirement.
-    """
+    """A line of options that hold for all requirements."""
 
     where: str
-    options: Mapping[str, Any]
+    options: Options
 
 
-def requirement_lines(path: Path) -> Iterator[RequirementLine]:
-    """The lines of a file, and of those that it includes by `-r` and `-c`. Raises LockError."""
-    return (line for line in requirement_and_option_lines(path) if isinstance(line, RequirementLine))
-
-
-def requirement_and_option_lines(path: Path) -> Iterator[RequirementLine | OptionLine]:
-    """The same, and the lines with other options. Raises LockError."""
+def requirement_lines(path: Path) -> Iterator[RequirementLine | OptionLine]:
+    """Yield the lines of a file, and of the files that it includes by `-r` and `-c`. Raises LockError."""
     return _lines(path, LineKind.REQUIREMENT, ())
 
 
@@ -64,36 +126,132 @@ def _lines(path: Path, kind: LineKind, through: tuple[Path, ...]) -> Iterator[Re
         raise LockError(f"{path}: has more than {MOST_ENTRIES * 10:,} lines")
     if path.resolve() in through:
         raise LockError(f"{path}: it includes itself")
-    for line in _parsed(path, kind):
-        if isinstance(line, RequirementLine | OptionLine):
-            yield line
-        else:
-            included_kind, included = line
-            is_constraint = LineKind.CONSTRAINT in {kind, included_kind}
-            inner = LineKind.CONSTRAINT if is_constraint else LineKind.REQUIREMENT
-            yield from _lines(included, inner, (*through, path.resolve()))
-
-
-def _parsed(path: Path, kind: LineKind) -> Iterator[RequirementLine | OptionLine | tuple[LineKind, Path]]:
-    """The lines of one file, and the files that it includes, in their order."""
-    try:
-        parsed = RequirementsFile.from_file(str(path))
-    except Exception as error:  # whatever the parser raises for bytes that are no text
-        raise LockError(f"{path}: cannot be read as requirements: {type(error).__name__}: {error}") from error
-    for broken in parsed.invalid_lines:
-        reason = broken.error_message.splitlines()[0].removeprefix("Invalid requirement: ").lstrip(": ")
-        raise LockError(f"{path}:{broken.line_number}: {shown(broken.line)} is no requirement: {reason}")
-    for line in sorted([*parsed.options, *parsed.requirements], key=lambda one: one.line_number):
-        if isinstance(line, InstallRequirement):
-            yield RequirementLine(kind, f"{path}:{line.line_number}", line)
+    for number, line in _logical_lines(_decoded(content, path)):
+        where = f"{path}:{number}"
+        text, options = _split(line, where)
+        editables = options.values.get(EDITABLE, ())
+        if text or editables:
+            requirement, name = (None, _name_of(editables[0])) if not text else _parsed(text, where)
+            yield RequirementLine(kind, where, text or f"-e {editables[0]}", requirement, name, options)
             continue
-        for included_kind in LineKind:
-            for included in line.options.get(included_kind.value, ()):
+        for option, included_kind in ((REQUIREMENT_FILE, kind), (CONSTRAINT_FILE, LineKind.CONSTRAINT)):
+            for included in options.values.get(option, ()):
                 if "://" in included:
-                    raise LockError(
-                        f"{path}:{line.line_number}: {included} is not a local file: download it, and include that"
-                    )
-                yield included_kind, path.parent / included
-        others = {name: value for name, value in line.options.items() if name not in set(LineKind)}
-        if others or not line.options:
-            yield OptionLine(f"{path}:{line.line_number}", others)
+                    raise LockError(f"{where}: {included} is not a local file: download it, and include that")
+                yield from _lines(path.parent / included, included_kind, (*through, path.resolve()))
+        others = {name: given for name, given in options.values.items() if name not in _INCLUDES}
+        if others or options.unknown:
+            yield OptionLine(where, Options(others, options.unknown))
+
+
+def _decoded(content: bytes, path: Path) -> str:
+    """Return the text of a file: in UTF-8, or as a byte order mark or a comment on its first two lines says."""
+    marked = next((mark for mark in _BYTE_ORDER_MARKS if content.startswith(mark)), b"")
+    declared = (_ENCODING.match(line) for line in content.split(b"\n", 2)[:2])
+    encoding = next((match[1].decode() for match in declared if match), "utf-8")
+    try:
+        return content[len(marked) :].decode(_BYTE_ORDER_MARKS[marked] if marked else encoding)
+    except (UnicodeDecodeError, LookupError) as error:
+        raise LockError(f"{path}: cannot be read as text in {encoding}: {error}") from None
+
+
+def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
+    """Yield each line without its comment, and the number of its first line. A backslash at the end joins lines."""
+    first, joined = 0, ""
+    for number, line in enumerate(text.splitlines(), start=1):
+        first = first or number
+        is_comment = _COMMENT.match(line) is not None
+        if line.endswith("\\") and not is_comment:
+            joined += line.strip("\\")
+            continue
+        if stripped := _COMMENT.sub("", joined + (" " if is_comment else "") + line).strip():
+            yield first, stripped
+        first, joined = 0, ""
+    if stripped := _COMMENT.sub("", joined).strip():
+        yield first, stripped
+
+
+def _split(line: str, where: str) -> tuple[str, Options]:
+    """Return the requirement of a line, which may be empty, and the options behind it. Raises LockError."""
+    words = line.split(" ")
+    end = next((number for number, word in enumerate(words) if word.startswith("-")), len(words))
+    try:
+        arguments = shlex.split(" ".join(words[end:]))
+    except ValueError as error:
+        raise LockError(f"{where}: {shown(line)} cannot be split into options: {error}") from None
+    return " ".join(words[:end]).strip(), _options(arguments, where)
+
+
+def _options(arguments: Iterable[str], where: str) -> Options:
+    """Parse options. Raises LockError if a value is missing. The values of an unknown option are skipped."""
+    values: dict[str, tuple[str, ...]] = {}
+    unknown: list[str] = []
+    left = iter(arguments)
+    for argument in left:
+        if not argument.startswith("-"):
+            continue
+        name, equals, value = argument.partition("=")
+        if not argument.startswith("--"):
+            name, equals, value = argument[:2], argument[2:], argument[2:]
+        option = _option(name)
+        if option is None:
+            unknown.append(name)
+            continue
+        if option in _WITH_VALUE and not equals:
+            value = next(left, "")
+            if not value:
+                raise LockError(f"{where}: {name} needs a value")
+        elif option in _FLAGS and equals:
+            raise LockError(f"{where}: {name} takes no value")
+        values[option] = (*values.get(option, ()), value)
+    return Options(values, tuple(unknown))
+
+
+def _option(name: str) -> str | None:
+    """Return the long name of an option. Like pip, take the beginning of a name if no other begins so."""
+    known = sorted(_WITH_VALUE | _FLAGS)
+    begun = [name] if name in {*known, *_LONG_NAMES} else [option for option in known if option.startswith(name)]
+    if not name.strip("-") or len(begun) != 1:
+        return None
+    return _LONG_NAMES.get(begun[0], begun[0])
+
+
+def _parsed(text: str, where: str) -> tuple[Requirement | None, str | None]:
+    """Return a requirement and its project. There is no requirement for a URL or a path. Raises LockError."""
+    bare = text.partition(";")[0].strip()
+    if "@" not in bare and bare.lower().endswith(_ARCHIVES):
+        return None, _name_of(bare)
+    try:
+        requirement = Requirement(text)
+    except (InvalidRequirement, ValueError, RecursionError) as error:  # ValueError: a number with thousands of digits
+        if _URL.fullmatch(bare) or "/" in bare or "\\" in bare or bare.startswith("."):
+            return None, _name_of(bare)
+        reason = str(error).partition("\n")[0]
+        raise LockError(f"{where}: {shown(text)} is not a requirement: {reason}") from None
+    return (None if requirement.url else requirement), requirement.name
+
+
+def _name_of(location: str) -> str | None:
+    """Return the project that a URL or a path names: in `#egg=NAME`, or as a wheel.
+
+    >>> _name_of("git+https://example.org/x.git#egg=demo[fast]&subdirectory=a")
+    'demo'
+    """
+    name, at, _ = location.partition("@")
+    if at and _is_name(name.partition("[")[0].strip()):
+        return name.partition("[")[0].strip()
+    try:
+        parts = urlsplit(location)
+    except ValueError:  # brackets that are not an address
+        return None
+    egg = next((one.removeprefix("egg=") for one in parts.fragment.split("&") if one.startswith("egg=")), "")
+    filename = unquote(PurePosixPath(parts.path.replace("\\", "/")).name)
+    return egg.partition("[")[0] or (filename.partition("-")[0] if filename.endswith(".whl") else None) or None
+
+
+def _is_name(text: str) -> bool:
+    try:
+        canonicalize_name(text, validate=True)
+    except InvalidName:
+        return False
+    return True

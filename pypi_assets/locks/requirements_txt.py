@@ -1,9 +1,10 @@
 """Reads pins from a file in the format of requirements.txt: each line pins its project with `==`."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
+from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from pypi_assets.locks.entries import hashes_of
@@ -18,19 +19,23 @@ def requirement_pins(path: Path) -> tuple[list[Pin], list[Remark]]:
     A requirement without a version has the one that a constraint (`-c`) pins. Raises LockError, also where two lines
     contradict each other.
     """
-    lines = list(requirement_lines(path))
+    read = list(requirement_lines(path))
+    lines = [line for line in read if isinstance(line, RequirementLine)]
     constraints = _constraints(lines)
-    pins, remarks = [], []
+    pins = []
+    remarks = [
+        Remark(RemarkKind.UNKNOWN_OPTION, f"{line.where}: {option} is ignored: it is not an option of the format")
+        for line in read
+        for option in line.options.unknown
+    ]
     for line in lines:
         if line.kind is LineKind.CONSTRAINT:
             continue
-        if line.is_elsewhere:
-            text = f"{line.where}: {shown(line.required.line)} is a URL or a path, and no project of an index"
-            remarks.append(
-                Remark(RemarkKind.ELSEWHERE, text, line.required.name and canonicalize_name(line.required.name))
-            )
+        if line.requirement is None:
+            text = f"{line.where}: {shown(line.text)} is a URL or a path, and no project of an index"
+            remarks.append(Remark(RemarkKind.ELSEWHERE, text, line.name and canonicalize_name(line.name)))
         else:
-            pins.append(_pin(line, constraints))
+            pins.append(_pin(line, line.requirement, constraints))
     _refuse_contradictions(pins)
     return pins, remarks
 
@@ -53,19 +58,18 @@ def _refuse_contradictions(pins: Iterable[Pin]) -> None:
 def _constraints(lines: Iterable[RequirementLine]) -> dict[str, str]:
     """The version that constraints pin, by normalized name."""
     return {
-        canonicalize_name(line.required.name): version
+        canonicalize_name(line.requirement.name): version
         for line in lines
-        if line.kind is LineKind.CONSTRAINT and not line.is_elsewhere and (version := _pinned_version(line))
+        if line.kind is LineKind.CONSTRAINT and line.requirement is not None and (version := _pinned_version(line))
     }
 
 
-def _pin(line: RequirementLine, constraints: dict[str, str]) -> Pin:
-    required = line.required
+def _pin(line: RequirementLine, required: Requirement, constraints: dict[str, str]) -> Pin:
     normalized = canonicalize_name(required.name)
     version = _pinned_version(line) or (None if required.specifier else constraints.get(normalized))
     if version is None:
         raise LockError(
-            f"{line.where}: {shown(required.line)} pins no version: a lock has one for each project, as in"
+            f"{line.where}: {shown(line.text)} pins no version: a lock has one for each project, as in"
             f" {required.name}==1.0"
         )
     return Pin(
@@ -75,18 +79,11 @@ def _pin(line: RequirementLine, constraints: dict[str, str]) -> Pin:
         where=line.where,
         marker=None if required.marker is None else str(required.marker),
         extras=frozenset(map(canonicalize_name, required.extras)),
-        files=tuple(_files(line)),
+        files=tuple(LockedFile(None, hashes_of(text, line.where)) for text in line.hashes),
     )
 
 
 def _pinned_version(line: RequirementLine) -> str | None:
     """The version of `==` or `===`; None where there is another operator, several, or a wildcard."""
-    if not line.required.is_pinned:
-        return None
-    version = str(line.required.get_pinned_version)
-    return None if version.endswith(".*") else checked_version(version, f"{line.where}: ")
-
-
-def _files(line: RequirementLine) -> Iterator[LockedFile]:
-    for text in line.required.hash_options:
-        yield LockedFile(None, hashes_of(text, line.where))
+    version = line.pinned_version
+    return None if version is None else checked_version(version, f"{line.where}: ")

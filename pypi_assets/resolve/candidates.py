@@ -45,15 +45,17 @@ class Releases(Protocol):
 class Conditions:
     """What decides which file of a version is taken, apart from what is required of it.
 
-    With `allows_newer_pythons` a Requires-Python counts by its lower bound alone. `only_source` leaves out wheels, and
-    `hashes` the files that have none of these sha256; None: it leaves out none.
+    `as_uv` follows uv's rules: a Requires-Python counts by its lower bound alone, and `===1.0.0` accepts 1.0, since
+    versions are compared and not their texts. `only_source` leaves out wheels,
+    `only_final` pre-releases, and `hashes` the files that have none of these sha256; None: it leaves out none.
     """
 
     environment: Environment
     only_binary: bool = False
     uploaded_before: datetime | None = None
-    allows_newer_pythons: bool = False
+    as_uv: bool = False
     only_source: bool = False
+    only_final: bool = False
     hashes: frozenset[str] | None = None
 
     def allow_python(self, requires_python: str | None) -> bool:
@@ -61,15 +63,15 @@ class Conditions:
         if self.environment.allows(requires_python):
             return True
         python = self.environment.python
-        return self.allows_newer_pythons and python is not None and _allows_earlier(requires_python or "", python)
+        return self.as_uv and python is not None and _allows_earlier(requires_python or "", python)
 
     @property
     def key(self) -> object:
         """What is equal for equal conditions, and can be hashed."""
         one = self.environment
         variables = tuple(sorted(one.variables.items()))
-        files = self.only_binary, self.only_source, self.hashes, self.uploaded_before
-        return one.python, one.platforms, variables, self.allows_newer_pythons, files
+        files = self.only_binary, self.only_source, self.only_final, self.hashes, self.uploaded_before
+        return one.python, one.platforms, variables, self.as_uv, files
 
 
 @dataclass(slots=True)
@@ -170,7 +172,7 @@ class Candidates:
         if not text:
             bits = self.known
         else:
-            allowed = set(specifier.filter(self.versions, prereleases=True))
+            allowed = self._allowed(specifier)
             bits = _bits(version in allowed for version in self.versions)
         if not bits:
             bits = 1 << self.count + len(self._unmatched)
@@ -179,6 +181,15 @@ class Candidates:
         if shortest is None or len(text) < len(shortest):
             self.names[bits] = text
         return VersionSet(bits, _notes(specifier))
+
+    def _allowed(self, specifier: SpecifierSet) -> set[Version]:
+        versions: Iterable[Version] = self.versions
+        exact = [one for one in specifier if one.operator == "==="] if self._conditions.as_uv else []
+        if exact:
+            wanted = {_parsed(one.version) for one in exact}
+            versions = [version for version in versions if wanted == {version}]
+            specifier = SpecifierSet(",".join(str(one) for one in specifier if one not in exact))
+        return set(specifier.filter(versions, prereleases=True))
 
     def named_alone(self, specifier: SpecifierSet) -> int:
         """The bit of the version that a specifier of one comparison names exactly."""
@@ -234,6 +245,9 @@ def _notes(specifier: SpecifierSet) -> Notes:
 
 def _candidate(version: Version, files: list[Row], conditions: Conditions) -> Candidate:
     candidate = Candidate(version, files[0]["version"] if files else str(version), files)
+    if conditions.only_final and version.is_prerelease:
+        candidate.reason = "not final" if files else ""
+        return candidate
     choice = installable_files(files, conditions)
     if not choice:
         candidate.reason = _why_not(files, conditions)

@@ -228,7 +228,7 @@ class _PipRules(AbstractProvider[_Requirement, _Candidate, str]):
         where there is nothing else and one is pinned.
         """
         table = self._provider.table(project)
-        has_prereleases = self._question.prereleases or among.notes & Notes.PRERELEASES
+        has_prereleases = self._question.prereleases.of(project) or among.notes & Notes.PRERELEASES
         parts = [among.bits] if has_prereleases else [among.bits & table.stable, among.bits & ~table.stable]
         for part in parts:
             yanked, is_found = [], False

@@ -163,7 +163,7 @@ class Provider:
 
     def _choose_as_uv(self, table: Candidates, bits: int, allowed: int) -> int | None:
         """Pre-releases count where nothing else is left."""
-        parts = [bits] if self.question.prereleases else [bits & table.stable, bits & ~table.stable]
+        parts = [bits] if self.question.prereleases.of(table.project) else [bits & table.stable, bits & ~table.stable]
         for part in parts:
             for number, candidate in table.newest_first(part):
                 if not candidate.is_yanked or allowed >> number & 1:
@@ -174,7 +174,7 @@ class Provider:
         """Pre-releases count where one is named by what is required so far, or where nothing else is left; and yanked
         versions where nothing else is left and one is pinned.
         """
-        if self.question.prereleases or wanted.notes & Notes.PRERELEASES:
+        if self.question.prereleases.of(table.project) or wanted.notes & Notes.PRERELEASES:
             parts = [wanted.bits]
         else:
             parts = [wanted.bits & table.stable, wanted.bits & ~table.stable]

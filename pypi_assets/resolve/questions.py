@@ -56,28 +56,38 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Formats:
-    """The projects (normalized, or ALL) of which wheels alone are taken, and those of which sdists alone are."""
+class Control:
+    """A choice for some projects (normalized), or for ALL: the pairs of options that pip calls controls.
 
-    binary: frozenset[str] = frozenset()
-    source: frozenset[str] = frozenset()
+    The last option that names a project decides, and a name counts before ALL:
 
-    def only_binary(self, project: str) -> bool:
-        """Whether wheels alone are taken: what names the project counts before what is for all."""
-        return project in self.binary or (ALL in self.binary and project not in self.source)
+    >>> Control().with_yes([":all:"]).with_no(["Demo"]).of("demo")
+    False
+    """
 
-    def only_source(self, project: str) -> bool:
-        """Whether sdists alone are taken."""
-        return project in self.source or (ALL in self.source and project not in self.binary)
+    yes: frozenset[str] = frozenset()
+    no: frozenset[str] = frozenset()
 
-    def with_binary(self, names: Iterable[str]) -> "Formats":
-        """After `--only-binary` with these names, as pip has it: a later option counts before an earlier one."""
-        return Formats(*_controlled(names, self.binary, self.source))
+    @classmethod
+    def for_all(cls, chosen: bool) -> "Control":
+        """Return the control that chooses yes for all projects if `chosen`, else nothing."""
+        return cls(frozenset({ALL})) if chosen else cls()
 
-    def with_source(self, names: Iterable[str]) -> "Formats":
-        """After `--no-binary` with these names."""
-        source, binary = _controlled(names, self.source, self.binary)
-        return Formats(binary, source)
+    def of(self, project: str) -> bool | None:
+        """Return what is chosen for a project (normalized), None if nothing is."""
+        for name in (project, ALL):
+            if name in self.yes or name in self.no:
+                return name in self.yes
+        return None
+
+    def with_yes(self, names: Iterable[str]) -> "Control":
+        """Return the control after an option that chooses yes, with its names."""
+        return Control(*_controlled(names, self.yes, self.no))
+
+    def with_no(self, names: Iterable[str]) -> "Control":
+        """Return the control after an option that chooses no, with its names."""
+        no, yes = _controlled(names, self.no, self.yes)
+        return Control(yes, no)
 
 
 def _controlled(
@@ -99,30 +109,32 @@ class Question:
     """What to resolve. `uploaded_before` leaves out files that were uploaded at that moment or later, and those of
     which no time is known.
 
-    `only_binary` leaves out sdists, and `formats` the files of a format of some projects. With `prereleases` they count
-    as other releases do. `preferred` has a version of some projects (normalized), which is tried before the others
-    where it is allowed.
+    `only_binary` leaves out sdists. `formats` chooses for a project: yes for wheels alone, no for sdists alone.
+    `prereleases`: yes if they count as other releases do, no if they never do; else they count if nothing else is left.
+    `preferred` has a version of some projects (normalized), which is tried before the others where it is allowed.
     """
 
     requirements: tuple[Wanted, ...]
     environment: Environment
     constraints: tuple[Wanted, ...] = ()
     semantics: Semantics = Semantics.PIP
-    prereleases: bool = False
+    prereleases: Control = Control()
     only_binary: bool = False
     uploaded_before: datetime | None = None
     unknown: Unknown = Unknown.FAIL
     preferred: Mapping[str, str] = field(default_factory=dict)
-    formats: Formats = Formats()
+    formats: Control = Control()
 
     def conditions_of(self, project: str) -> Conditions:
         """What decides which file of a version of a project (normalized) is taken."""
+        wheels = self.formats.of(project)
         return Conditions(
             self.environment,
-            self.only_binary or self.formats.only_binary(project),
+            self.only_binary or wheels is True,
             self.uploaded_before,
-            allows_newer_pythons=self.semantics is Semantics.UV,
-            only_source=self.formats.only_source(project),
+            as_uv=self.semantics is Semantics.UV,
+            only_source=wheels is False,
+            only_final=self.prereleases.of(project) is False,
             hashes=self._hashes.get(project),
         )
 

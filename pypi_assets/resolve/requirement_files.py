@@ -10,24 +10,31 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pypi_assets.locks.lock_content import shown
-from pypi_assets.locks.requirement_lines import LineKind, OptionLine, RequirementLine, requirement_and_option_lines
-from pypi_assets.resolve.questions import Formats, ResolveError, Wanted, parse_wanted
+from pypi_assets.locks.requirement_lines import (
+    HASH,
+    LineKind,
+    OptionLine,
+    RequirementLine,
+    requirement_lines,
+)
+from pypi_assets.resolve.questions import ALL, Control, ResolveError, Wanted, parse_wanted
 
-_OPTIONS = re.compile(r"\s--[a-z].*", re.DOTALL)
-"""What can stand behind a requirement: `--hash` and such."""
 _SHA256 = re.compile(r"sha256:([0-9a-fA-F]{64})", re.ASCII)
 _INDEX = "versions are chosen from the index that is followed"
 _IGNORED = {
-    "index_url": ("--index-url", _INDEX),
-    "extra_index_urls": ("--extra-index-url", _INDEX),
-    "find_links": ("--find-links", _INDEX),
-    "no_index": ("--no-index", _INDEX),
-    "trusted_hosts": ("--trusted-host", "nothing is downloaded"),
-    "prefer_binary": ("--prefer-binary", "a newer sdist comes before an older wheel"),
-    "require_hashes": ("--require-hashes", "hashes count where they are given"),
-    "use_features": ("--use-feature", "it is of pip alone"),
+    "--index-url": _INDEX,
+    "--extra-index-url": _INDEX,
+    "--find-links": _INDEX,
+    "--no-index": _INDEX,
+    "--trusted-host": "nothing is downloaded",
+    "--prefer-binary": "a newer sdist comes before an older wheel",
+    "--require-hashes": "hashes count where they are given",
+    "--use-feature": "it is of pip alone",
+    "--config-settings": "nothing is built",
+    "--hash": "it is of no requirement",
 }
-"""By the parser's name of an option: how it is written, and why it is ignored."""
+"""Why an option is ignored, by its name. `--no-require-hashes` is what is done in any case."""
+_UNKNOWN = "the format of requirement files does not have it"
 
 
 @dataclass
@@ -39,13 +46,13 @@ class ReadRequirements:
 
     requirements: list[Wanted] = field(default_factory=list)
     constraints: list[Wanted] = field(default_factory=list)
-    prereleases: bool = False
-    formats: Formats = field(default_factory=Formats)
+    prereleases: Control = field(default_factory=Control)
+    formats: Control = field(default_factory=Control)
     ignored: list[str] = field(default_factory=list)
 
     def read(self, file: Path, kind: LineKind | None = None) -> None:
         """Adds the lines of a file; those of a `kind` are of this one, whatever line includes them."""
-        for line in requirement_and_option_lines(file):
+        for line in requirement_lines(file):
             if isinstance(line, OptionLine):
                 self._apply(line)
             elif (kind or line.kind) is LineKind.CONSTRAINT:
@@ -54,46 +61,59 @@ class ReadRequirements:
                 self.requirements.append(self._wanted(line))
 
     def _apply(self, line: OptionLine) -> None:
-        if not line.options:
-            self.ignored.append(f"{line.where}: it is ignored: its options are of no requirement")
-        for name, value in line.options.items():
-            if name == "pre":
-                self.prereleases = True
-            elif name == "only_binary":
-                self.formats = self.formats.with_binary(_names(value))
-            elif name == "no_binary":
-                self.formats = self.formats.with_source(_names(value))
-            else:
-                self._ignore(line.where, *_IGNORED[name])
+        """Apply the options of a line in the order in which pip knows them."""
+        for name, values in line.options.values.items():
+            match name:
+                case "--pre":
+                    self.prereleases = replace(self.prereleases, yes=self.prereleases.yes | {ALL})
+                case "--all-releases":
+                    self.prereleases = self.prereleases.with_yes(_names(values))
+                case "--only-final":
+                    self.prereleases = self.prereleases.with_no(_names(values))
+                case "--only-binary":
+                    self.formats = self.formats.with_yes(_names(values))
+                case "--no-binary":
+                    self.formats = self.formats.with_no(_names(values))
+                case _ if name in _IGNORED:
+                    self._ignore(line.where, name, _IGNORED[name])
+        self._name_unknown(line)
 
     def _wanted(self, line: RequirementLine) -> Wanted:
-        text = _OPTIONS.sub("", line.required.line).strip()
         if line.is_elsewhere:
             raise ResolveError(
-                f"{line.where}: {shown(text)} is a URL or a path, and no project of the index: leave it out, or name a"
-                " version instead"
+                f"{line.where}: {shown(line.text)} is a URL or a path, and no project of the index: leave it out, or"
+                " name a version instead"
             )
-        for option, given in (("--global-option", "global_options"), ("--install-option", "install_options")):
-            if getattr(line.required, given):
-                self._ignore(line.where, option, "nothing is built")
-        hashes = frozenset(match[1].lower() for one in line.required.hash_options if (match := _SHA256.fullmatch(one)))
-        if line.required.hash_options and not hashes:
-            self._ignore(line.where, "--hash", "files are known by their sha256 alone")
+        for name in line.options.values:
+            if name != HASH:
+                self._ignore(line.where, name, _IGNORED.get(name, "it holds for all requirements on a line of its own"))
+        self._name_unknown(line)
+        hashes = frozenset(match[1].lower() for one in line.hashes if (match := _SHA256.fullmatch(one)))
+        if line.hashes and not hashes:
+            self._ignore(line.where, HASH, "files are known by their sha256 alone")
         try:
-            return replace(parse_wanted(text), hashes=hashes)
+            return replace(parse_wanted(line.text), hashes=hashes)
         except ResolveError as error:
             raise ResolveError(f"{line.where}: {error}") from None
+
+    def _name_unknown(self, line: OptionLine | RequirementLine) -> None:
+        for name in line.options.unknown:
+            self._ignore(line.where, name, _UNKNOWN)
 
     def _ignore(self, where: str, option: str, reason: str) -> None:
         self.ignored.append(f"{where}: {option} is ignored: {reason}")
 
 
-def read_requirements(files: Iterable[Path], constraint_files: Iterable[Path] = ()) -> ReadRequirements:
+def read_requirements(
+    files: Iterable[Path], constraint_files: Iterable[Path] = (), *, prereleases: bool = False
+) -> ReadRequirements:
     """The requirements of files, and the constraints: those that the files include by `-c`, and those of other files.
+
+    `prereleases` allows them for all projects; options of the files come after it.
 
     Raises LockError and ResolveError, with the file and the line: also where a line names a URL or a path.
     """
-    found = ReadRequirements()
+    found = ReadRequirements(prereleases=Control.for_all(prereleases))
     for file in files:
         before = len(found.requirements) + len(found.constraints)
         found.read(file)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from pypi_assets.errors import ExpectedError
+from pypi_assets.locks.lock_content import shown
 from pypi_assets.resolve.candidates import Candidate
 from pypi_assets.resolve.complete_solver import solve_completely
 from pypi_assets.resolve.pip_solver import solve_as_pip
@@ -108,6 +109,7 @@ def resolve(
     Raises UnsolvableError with the proof, ResolutionLimitError, UnknownRequirementsError, and ResolveError for a
     question that cannot be answered.
     """
+    _check_constraints(question)
     watch = Watch(most_seconds)
     allowed: dict[str, int] = {}
     touched: frozenset[str] = frozenset()
@@ -126,6 +128,16 @@ def resolve(
                 raise
             allowed |= late  # a yanked version may be chosen once something is known to pin it
     raise AssertionError("each try allows more yanked versions")
+
+
+def _check_constraints(question: Question) -> None:
+    """Raise ResolveError for a constraint that the installer rejects, whatever its marker."""
+    for one in question.constraints:
+        if one.extras and question.semantics is Semantics.PIP:
+            raise ResolveError(
+                f"constraint {shown(one.text)}: pip rejects constraints with extras: write"
+                f" {one.project}{one.specifier}, or use uv's rules, which ignore the extras"
+            )
 
 
 def _attempt(index: ReleaseIndex, provider: Provider, watch: Watch, most_steps: int) -> Resolution:

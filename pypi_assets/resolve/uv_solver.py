@@ -149,7 +149,7 @@ class _UvSolver:
         preferred = self._provider.preferred(project)
         if preferred is not None and bits >> preferred & 1 and not table[preferred].is_yanked:
             return preferred, True
-        parts = [bits] if self._question.prereleases else [bits & table.stable, bits & ~table.stable]
+        parts = [bits] if self._question.prereleases.of(project) else [bits & table.stable, bits & ~table.stable]
         for part in parts:
             for number, candidate in table.live(part):
                 if candidate.reason == TOO_NEW:

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from pypi_assets.locks.lock_content import LockError
-from pypi_assets.locks.requirement_lines import LineKind, requirement_lines
+from pypi_assets.locks.requirement_lines import LineKind, RequirementLine, requirement_lines
 from pypi_assets.scopes.roots import Roots, RootsError, joined_roots
 
 
@@ -14,13 +14,17 @@ def read_requirements(path: Path) -> Roots:
     are checked and require nothing.
     """
     try:
-        lines = [line for line in requirement_lines(path) if line.kind is LineKind.REQUIREMENT]
+        read = list(requirement_lines(path))
     except LockError as error:
         raise RootsError(str(error)) from error
     skipped = [
-        f"{line.where}: {line.required.line!r} is a URL or a path, and no project of an index"
-        for line in lines
-        if line.is_elsewhere
+        f"{line.where}: {option} is not an option of the format" for line in read for option in line.options.unknown
     ]
-    required = ((line.required.name, line.required.extras) for line in lines if not line.is_elsewhere)
+    lines = [line for line in read if isinstance(line, RequirementLine) and line.kind is LineKind.REQUIREMENT]
+    skipped += [
+        f"{line.where}: {line.text!r} is a URL or a path, and no project of an index"
+        for line in lines
+        if line.requirement is None
+    ]
+    required = ((one.name, one.extras) for line in lines if (one := line.requirement) is not None)
     return joined_roots(required, skipped)

@@ -11,7 +11,7 @@ from starlette.routing import Route
 
 from pypi_assets.locks.environments import EnvironmentNameError
 from pypi_assets.resolve.formats.json_answer import ResolutionResult
-from pypi_assets.resolve.questions import Question, ResolveError, Semantics, Unknown, Wanted, parse_wanted
+from pypi_assets.resolve.questions import Control, Question, ResolveError, Semantics, Unknown, Wanted, parse_wanted
 from pypi_assets.resolve.releases import ReleaseIndex
 from pypi_assets.resolve.targets import Target, target
 from pypi_assets.service.answers import Answer, to_json
@@ -82,7 +82,7 @@ def resolved(service: Service, pinned: Pinned | None, body: ResolveBody) -> Reso
         environment=environment.environment,
         constraints=_parsed(body.constraints, "constraints"),
         semantics=Semantics(body.semantics),
-        prereleases=body.prereleases,
+        prereleases=Control.for_all(body.prereleases),
         only_binary=body.only_binary,
         uploaded_before=_before(moment, body.cooldown_hours),
         unknown=Unknown(body.unknown),

@@ -39,7 +39,7 @@ def test_the_options_are_the_question(tmp_path: Path):
     found = question("app", *files, *options, "--python", "3.12", "--platform", "macos-arm64")
     assert [one.text for one in found.requirements] == ["app", "six"]
     assert [one.text for one in found.constraints] == ["six<2"]
-    assert (found.prereleases, found.only_binary) == (True, True)
+    assert (found.prereleases.of("six"), found.only_binary) == (True, True)
     assert (found.unknown, found.semantics) == (Unknown.ASSUME_NONE, Semantics.UV)
     assert found.uploaded_before == MOMENT - timedelta(hours=36)
     assert found.environment.variables["sys_platform"] == "darwin"
@@ -49,7 +49,7 @@ def test_without_options_it_is_as_pip_does_it():
     found = question("app")
     assert (found.semantics, found.unknown) == (Semantics.PIP, Unknown.FAIL)
     assert found.uploaded_before is None
-    assert not found.prereleases
+    assert found.prereleases.of("six") is None
 
 
 @pytest.mark.parametrize(("text", "hours"), [("7d", 168), ("2w", 336), ("0h", 0)])

@@ -42,7 +42,8 @@ def test_without_solve_there_is_no_solver():
 
 def test_the_options_are_the_question_and_its_limits():
     found = given_solver("--semantics", "uv", "--pre", "--only-binary", "--unknown", "assume-none")
-    assert (found.question.semantics, found.question.prereleases, found.question.only_binary) == ("uv", True, True)
+    question = found.question
+    assert (question.semantics, question.prereleases.of("six"), question.only_binary) == ("uv", True, True)
     assert found.question.unknown == "assume-none"
     assert unnamed(str(found.target), "3.12", "linux-x86_64") == []
     assert (found.project_seconds, found.allowance.seconds) == (10.0, None)

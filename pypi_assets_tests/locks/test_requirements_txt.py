@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from pypi_assets.locks.lock_content import LockError
+from pypi_assets.locks.pins import RemarkKind
 from pypi_assets.locks.requirements_txt import requirement_pins
 from pypi_assets_tests.locks import samples
 from pypi_assets_tests.naming import mentions, naming
@@ -63,3 +64,12 @@ def test_a_line_that_pins_no_version_is_refused(tmp_path: Path, subtests: pytest
 def test_versions_for_other_environments_are_no_contradiction(tmp_path: Path) -> None:
     (tmp_path / "r.txt").write_text("a==1; os_name=='x'\na==2; os_name!='x'\nb==1\nb==1; os_name=='x'")
     assert [pin.text for pin in requirement_pins(tmp_path / "r.txt")[0]] == ["a==1", "a==2", "b==1", "b==1"]
+
+
+def test_an_unknown_option_is_a_remark(tmp_path: Path) -> None:
+    (tmp_path / "r.txt").write_text("--no-such-option=secret\na==1 --other\n--only-final :all:\n")
+    pins, remarks = requirement_pins(tmp_path / "r.txt")
+    assert [pin.text for pin in pins] == ["a==1"]
+    assert [remark.kind for remark in remarks] == [RemarkKind.UNKNOWN_OPTION] * 2
+    assert mentions(remarks[0].text, "r.txt:1", "--no-such-option")
+    assert "secret" not in remarks[0].text

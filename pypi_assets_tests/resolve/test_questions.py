@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from pypi_assets.resolve.questions import Formats, Question, ResolveError, Wanted, parse_wanted
+from pypi_assets.resolve.questions import Control, Question, ResolveError, Wanted, parse_wanted
 from pypi_assets_tests.naming import naming
 from pypi_assets_tests.resolve.made_index import LINUX
 
@@ -32,14 +32,14 @@ def test_what_is_no_requirement_is_refused_in_one_line(text, values):
     assert len(str(raised.value)) < 400
 
 
-def test_of_formats_what_names_a_project_counts_before_what_is_for_all_and_later_before_earlier():
-    both = Formats().with_binary([":all:"]).with_source(["Demo"])
-    assert (both.only_binary("six"), both.only_binary("demo"), both.only_source("demo")) == (True, False, True)
-    again = both.with_binary(["demo"])
-    assert (again.only_binary("demo"), again.only_source("demo")) == (True, False)
-    assert both.with_source([":all:"]) == Formats(source=frozenset({":all:"}))
-    assert both.with_binary([":none:"]) == Formats(source=frozenset({"demo"}))
-    assert Formats().with_binary(["six", ":none:", "demo"]) == Formats(binary=frozenset({"demo"}))
+def test_a_control_prefers_names_to_all_and_later_options_to_earlier():
+    both = Control().with_yes([":all:"]).with_no(["Demo"])
+    assert (both.of("six"), both.of("demo")) == (True, False)
+    assert both.with_yes(["demo"]).of("demo") is True
+    assert both.with_no([":all:"]) == Control(no=frozenset({":all:"}))
+    assert both.with_yes([":none:"]) == Control(no=frozenset({"demo"}))
+    assert Control().with_yes(["six", ":none:", "demo"]) == Control(yes=frozenset({"demo"}))
+    assert (Control.for_all(True).of("six"), Control.for_all(False).of("six")) == (True, None)
 
 
 def test_hashes_of_lines_that_hold_are_those_that_a_file_may_have():

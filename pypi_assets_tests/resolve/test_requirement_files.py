@@ -3,10 +3,10 @@
 from pathlib import Path
 
 import pytest
-from pip_requirements_parser import build_parser
 
 from pypi_assets.locks.lock_content import LockError
-from pypi_assets.resolve.questions import ALL, Formats, ResolveError
+from pypi_assets.locks.requirement_lines import OPTIONS
+from pypi_assets.resolve.questions import ALL, Control, ResolveError
 from pypi_assets.resolve.requirement_files import _IGNORED, read_requirements
 from pypi_assets_tests.naming import mentions, naming
 
@@ -67,11 +67,27 @@ def test_options_of_files_hold_for_all_requirements(tmp_path: Path):
     written(tmp_path, "limits.txt", "--only-binary=six\n--pre\nlib<2\n")
     first = written(tmp_path, "all.in", "--only-binary :all:\n-c limits.txt\n--no-binary demo,Other_One\napp\n")
     found = read_requirements([first])
-    assert found.prereleases
-    assert found.formats == Formats(frozenset({ALL, "six"}), frozenset({"demo", "other-one"}))
-    assert [found.formats.only_binary(name) for name in ("app", "six", "demo")] == [True, True, False]
-    assert [found.formats.only_source(name) for name in ("app", "six", "other-one")] == [False, False, True]
+    assert found.prereleases.of("six") is True
+    assert found.formats == Control(frozenset({ALL, "six"}), frozenset({"demo", "other-one"}))
     assert found.ignored == []
+
+
+def test_options_of_pre_releases_are_read_in_their_order(tmp_path: Path, subtests: pytest.Subtests):
+    cases = [
+        ("--all-releases six", False, {"six": True, "demo": None}),
+        ("--all-releases=:all:\n--only-final demo", False, {"six": True, "demo": False}),
+        ("--only-final demo,six\n--all-releases six", False, {"six": True, "demo": False}),
+        ("--only-f :all:", True, {"six": False}),
+        ("--pre --only-final six", False, {"six": False, "demo": True}),
+        ("--only-final six\n--pre", False, {"six": False, "demo": True}),
+        ("--only-final :all:\n--only-final :none:", False, {"six": None}),
+    ]
+    for text, prereleases, expected in cases:
+        with subtests.test(text=text):
+            file = written(tmp_path, "all.in", f"{text}\napp\n")
+            found = read_requirements([file], prereleases=prereleases)
+            assert {name: found.prereleases.of(name) for name in expected} == expected
+            assert found.ignored == []
 
 
 def test_options_without_effect_are_named_and_their_values_are_not(tmp_path: Path, subtests: pytest.Subtests):
@@ -86,6 +102,14 @@ def test_options_without_effect_are_named_and_their_values_are_not(tmp_path: Pat
         ("--require-hashes", "--require-hashes"),
         ("--use-feature=fast-deps", "--use-feature"),
         ("demo --global-option='--secret'", "--global-option"),
+        ("demo --config-settings secret=1", "--config-settings"),
+        ("demo -C secret=1", "--config-settings"),
+        ("--never-known secret", "--never-known"),
+        ("--global-option=secret", "--global-option"),
+        ("--config-settings=secret=1", "--config-settings"),
+        ("demo --only-binary=secret", "--only-binary"),
+        ("-z secret", "-z"),
+        (f"--hash=sha256:{'0' * 64}", "--hash"),
         (f"demo --hash=sha512:{'0' * 128}", "--hash"),
     ]
     for line, option in cases:
@@ -96,27 +120,15 @@ def test_options_without_effect_are_named_and_their_values_are_not(tmp_path: Pat
             assert "secret" not in sentence
 
 
-@pytest.mark.parametrize("line", ["--never-known", "six==${SIX_VERSION}", "six --config-settings x=y"])
-def test_what_the_format_does_not_have_is_refused(tmp_path: Path, line: str):
-    with pytest.raises(LockError, match=naming("all.in:1")):
-        read_requirements([written(tmp_path, "all.in", f"{line}\n")])
+def test_what_the_format_does_not_have_is_refused(tmp_path: Path, subtests: pytest.Subtests):
+    for line in ("six==${SIX_VERSION}", "--only-final", "--pre=1", "six --hash", "six --hash='sha256", "-r"):
+        with subtests.test(line=line), pytest.raises(LockError, match=naming("all.in:2")):
+            read_requirements([written(tmp_path, "all.in", f"six\n{line}\n")])
 
 
 def test_no_option_of_the_format_is_passed_over(tmp_path: Path):
-    """Each that the parser knows is applied, ignored with a reason, or of single lines. pip has given up the last."""
-    names = {one.dest for one in build_parser()._get_all_options()}
-    applied = {"pre", "only_binary", "no_binary", "requirements", "constraints", "editables"}
-    of_lines = {"hashes", "global_options", "install_options"}
-    past = {"allow_all_external", "allow_external", "allow_unverified", "always_unzip", "no_use_wheel"}
-    assert names - applied - of_lines - past == set(_IGNORED)
-    for name in past:
-        with pytest.raises(LockError, match=naming("all.in:2")):
-            read_requirements([written(tmp_path, "all.in", f"six\n--{name.replace('_', '-')} x\n")])
-
-
-@pytest.mark.parametrize("option", ["--global-option=secret", f"--hash=sha256:{'0' * 64}", "--install-option=secret"])
-def test_options_of_a_requirement_that_is_not_there_are_named(tmp_path: Path, option: str):
-    found = read_requirements([written(tmp_path, "all.in", f"six\n{option}\n")])
-    [sentence] = found.ignored
-    assert mentions(sentence, f"{tmp_path / 'all.in'}:2")
-    assert found.requirements[0].hashes == frozenset()
+    """Each is applied, is ignored with a reason, or is of single lines."""
+    applied = {"--pre", "--all-releases", "--only-final", "--only-binary", "--no-binary", "--no-require-hashes"}
+    assert OPTIONS - applied - {"--requirement", "--constraint", "--editable"} == set(_IGNORED)
+    found = read_requirements([written(tmp_path, "all.in", "six\n--no-require-hashes\n")])
+    assert found.ignored == []

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from packaging.requirements import Requirement
 
-from pypi_assets.resolve.questions import Formats, Question, parse_wanted
+from pypi_assets.resolve.questions import Control, Question, parse_wanted
 from pypi_assets.resolve.resolving import (
     ResolutionLimitError,
     ResolveError,
@@ -126,7 +126,7 @@ def test_uv_counts_the_lower_bound_of_a_requires_python_alone():
 def test_pre_releases_as_pip_takes_them():
     projects = {"demo": {"1": [], "2rc1": []}, "early": {"1a1": []}, "app": {"1": ["demo>=2rc1"], "2": ["demo>1"]}}
     assert pins(projects, "demo", "early") == {"demo": "1", "early": "1a1"}
-    assert pins(projects, "demo", prereleases=True) == {"demo": "2rc1"}
+    assert pins(projects, "demo", prereleases=Control.for_all(True)) == {"demo": "2rc1"}
     assert pins(projects, "demo>=1.5rc1") == {"demo": "2rc1"}
     assert pins(projects, "demo>1") == {"demo": "2rc1"}  # nothing else is left
     assert pins(projects, "demo", "app<2") == {"app": "1", "demo": "2rc1"}
@@ -136,7 +136,7 @@ def test_pre_releases_as_pip_takes_them():
 def test_pre_releases_as_uv_takes_them():
     projects = {"demo": {"1": [], "2rc1": []}, "early": {"1a1": []}, "app": {"1": ["demo>=2rc1"], "2": ["demo>1"]}}
     assert pins(projects, "demo", "early", semantics=Semantics.UV) == {"demo": "1", "early": "1a1"}
-    assert pins(projects, "demo", prereleases=True, semantics=Semantics.UV) == {"demo": "2rc1"}
+    assert pins(projects, "demo", prereleases=Control.for_all(True), semantics=Semantics.UV) == {"demo": "2rc1"}
     assert pins(projects, "demo>=1.5rc1", semantics=Semantics.UV) == {"demo": "2rc1"}
     assert pins(projects, "demo>1", semantics=Semantics.UV) == {"demo": "2rc1"}  # nothing else is left
     assert pins(projects, "app<2", semantics=Semantics.UV) == {"app": "1", "demo": "2rc1"}
@@ -245,6 +245,40 @@ def test_it_finds_a_solution_wherever_there_is_one(semantics, projects, roots):
         assert is_solution(projects, roots, found)
 
 
+def test_final_releases_alone_are_chosen_for_the_projects_that_say_so():
+    projects = {"demo": {"1": [], "2rc1": []}, "lib": {"1rc1": []}, "app": {"1": ["demo>=2rc1"]}}
+    for semantics in Semantics:
+        final = {"semantics": semantics, "prereleases": Control().with_yes([":all:"]).with_no(["demo"])}
+        assert pins(projects, "demo", "lib", **final) == {"demo": "1", "lib": "1rc1"}
+        assert pins(projects, "demo==2rc1", **final) is None
+        assert pins(projects, "app", **final) is None
+        assert pins(projects, "lib", semantics=semantics, prereleases=Control().with_no([":all:"])) is None
+        assert pins(projects, "demo", semantics=semantics, prereleases=Control().with_yes(["demo"])) == {"demo": "2rc1"}
+
+
+def test_arbitrary_equality_compares_texts_for_pip_and_versions_for_uv():
+    projects = {"demo": {"1.0": [], "1.0+local": [], "2": []}, "app": {"1": ["demo===1.0.0"]}}
+    for wanted, as_pip, as_uv in [
+        ("demo===1.0.0", None, {"demo": "1.0"}),
+        ("demo===1.0", {"demo": "1.0"}, {"demo": "1.0"}),
+        ("demo===1.0+LOCAL", {"demo": "1.0+local"}, {"demo": "1.0+local"}),
+        ("app", None, {"app": "1", "demo": "1.0"}),
+        ("demo===3", None, None),
+        ("demo===1.0,<1", None, None),
+    ]:
+        assert pins(projects, wanted) == as_pip
+        assert pins(projects, wanted, semantics=Semantics.UV) == as_uv
+
+
+def test_pip_rejects_constraints_with_extras_and_uv_ignores_the_extras():
+    index = MadeIndex({"demo": {"1": {"requires_dist": []}, "2": {"requires_dist": []}}})
+    for text in ("demo[x]<2", "demo[x]<2; python_version < '3'"):
+        with pytest.raises(ResolveError, match=naming("demo<2")):
+            resolve(index, question("demo", constraints=[text]))
+    as_uv = question("demo", constraints=["demo[x]<2"], semantics=Semantics.UV)
+    assert resolve(index, as_uv).pins == {"demo": "1"}
+
+
 def test_formats_and_hashes_leave_out_files():
     both = ["app-1-py3-none-any.whl", "app-1.tar.gz"]
     index = MadeIndex(
@@ -263,10 +297,10 @@ def test_formats_and_hashes_leave_out_files():
         return str(file["filename"])
 
     assert taken() == "app-2.tar.gz"
-    assert taken(formats=Formats().with_binary(["app"])) == "app-1-py3-none-any.whl"
-    assert taken(formats=Formats().with_source([":all:"])) == "app-2.tar.gz"
+    assert taken(formats=Control().with_yes(["app"])) == "app-1-py3-none-any.whl"
+    assert taken(formats=Control().with_no([":all:"])) == "app-2.tar.gz"
     with pytest.raises(UnsolvableError, match=naming("lib", 2)):
-        resolve(index, question("lib", formats=Formats().with_source([":all:"])))
+        resolve(index, question("lib", formats=Control().with_no([":all:"])))
     hashed = replace(parse_wanted("lib"), hashes=frozenset({"1" * 64}))
     assert resolve(index, Question((hashed,), LINUX)).pins == {"lib": "1"}
     with pytest.raises(UnsolvableError, match=naming("lib", 2)):

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from packaging.version import Version
 
-from pypi_assets.resolve.questions import Question, Semantics, parse_wanted
+from pypi_assets.resolve.questions import Control, Question, Semantics, parse_wanted
 from pypi_assets.resolve.releases import PastIndex
 from pypi_assets.resolve.resolving import UnsolvableError, resolve
 from pypi_assets_tests.resolve.graph_index import ENVIRONMENTS, GraphIndex, Place, graph_index
@@ -56,7 +56,7 @@ def our_pins(index: GraphIndex, semantics: Semantics, wanted: RequirementSet, pl
         constraints=tuple(map(parse_wanted, wanted.constraints)),
         environment=place.environment,
         semantics=semantics,
-        prereleases=wanted.prereleases,
+        prereleases=Control.for_all(wanted.prereleases),
         only_binary=True,
         uploaded_before=wanted.uploaded_before,
     )

@@ -14,7 +14,7 @@ from packaging.requirements import Requirement
 from pypi_assets.scopes.requirement_files import read_requirements
 from pypi_assets.scopes.root_files import read_roots
 from pypi_assets.scopes.roots import RootsError, joined_roots
-from pypi_assets_tests.naming import naming
+from pypi_assets_tests.naming import mentions, naming
 
 MAIN = """\
 # a comment
@@ -55,6 +55,16 @@ def test_what_is_no_project_of_an_index_is_skipped_and_named(folder: Path) -> No
     assert [text.removeprefix(f"{folder}/").partition(":")[2].partition(":")[0] for text in skipped] == ["8", "9", "10"]
 
 
+def test_an_option_that_the_format_does_not_have_is_skipped_and_named(tmp_path: Path) -> None:
+    (tmp_path / "requirements.txt").write_text("--no-such-option x\nsix --other\n")
+    found = read_requirements(tmp_path / "requirements.txt")
+    assert list(found.extras) == ["six"]
+    assert [
+        mentions(text, f"requirements.txt:{number}", option)
+        for text, (number, option) in zip(found.skipped, [(1, "--no-such-option"), (2, "--other")], strict=True)
+    ] == [True, True]
+
+
 def test_one_name_a_line_is_the_simplest_form(tmp_path: Path) -> None:
     (tmp_path / "names").write_text("six\r\n\r\nDemo.Pkg\n")
     assert list(read_requirements(tmp_path / "names").extras) == ["demo-pkg", "six"]
@@ -65,7 +75,6 @@ def test_one_name_a_line_is_the_simplest_form(tmp_path: Path) -> None:
     [
         ("six\nnot a name\n", ["requirements.txt:2", "not a name"]),
         ("six ===== 1", ["requirements.txt:1"]),
-        ("--no-such-option", ["requirements.txt:1", "--no-such-option"]),
         ("-r none.txt", ["none.txt"]),
         ("-c none.txt", ["none.txt"]),
         ("-r requirements.txt", ["requirements.txt"]),

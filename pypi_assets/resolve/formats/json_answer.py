@@ -127,8 +127,8 @@ def _question(question: Question) -> QuestionResult:
         requirements=[one.text for one in question.requirements],
         constraints=[one.text for one in question.constraints],
         semantics=question.semantics.value,
-        prereleases=question.prereleases,
-        only_binary=question.only_binary or ALL in question.formats.binary,
+        prereleases=ALL in question.prereleases.yes,
+        only_binary=question.only_binary or ALL in question.formats.yes,
         unknown=question.unknown.value,
         uploaded_before=None if question.uploaded_before is None else question.uploaded_before.isoformat(),
     )
