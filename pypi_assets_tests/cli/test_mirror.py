@@ -29,6 +29,7 @@ from pypi_assets_tests.cli.test_imports import imported, libraries
 from pypi_assets_tests.following.followers import until
 from pypi_assets_tests.journal.written import flip_a_bit
 from pypi_assets_tests.mirror.conftest import Origin, assert_whole
+from pypi_assets_tests.mirror.conftest import changing_origin as changing_origin
 from pypi_assets_tests.mirror.conftest import origin as origin
 from pypi_assets_tests.named import unnamed
 from pypi_assets_tests.service.published import client_of
@@ -168,9 +169,9 @@ def test_it_follows_until_it_is_stopped_and_can_be_killed(commands: Commands, or
 
 @pytest.mark.nightly
 def test_the_journal_of_a_mirror_is_verified_and_what_its_source_pruned_is_gone(
-    commands: Commands, origin: Origin
+    commands: Commands, changing_origin: Origin
 ) -> None:
-    """The last of these tests, for it changes the index that all have."""
+    origin = changing_origin
     begun = read_head(origin.storage, "observed").readable_from
     before = origin.publish()
     last = origin.publish()
