@@ -647,7 +647,7 @@ dumps = Table(
     Column("columns", Text, comment="JSON array of the names of its columns; null: those of the first dumps"),
     Column("leaf_count", Integer, comment="how many incremental dumps a compaction holds; null: those in inputs"),
     Column("leaf_digest", Short, comment="the sum of the sha256 of their directories, in hexadecimal digits"),
-    CheckConstraint('start >= 0 AND "end" > start', name="not_empty"),
+    CheckConstraint('start >= 0 AND ("end" > start OR "end" = 0)', name="in_order"),
     Index(None, "start", "end"),
     comment="An index of the manifests in the storage, and the names allocated for them.",
 )

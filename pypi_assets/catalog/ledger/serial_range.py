@@ -6,7 +6,7 @@ from typing import Self
 
 from pypi_assets.errors import ExpectedError
 
-_KEY = re.compile(r"(0|[1-9][0-9]{0,17})-([1-9][0-9]{0,17})")
+_KEY = re.compile(r"(0|[1-9][0-9]{0,17})-(0|[1-9][0-9]{0,17})")
 
 
 class RangeError(ExpectedError, ValueError):
@@ -15,7 +15,7 @@ class RangeError(ExpectedError, ValueError):
 
 @dataclass(frozen=True, slots=True, order=True)
 class SerialRange:
-    """The serials above `start`, up to and including `end`; `0-B` is everything up to B.
+    """The serials above `start`, up to and including `end`; `0-B` is everything up to B, and `0-0` an empty index.
 
     For example:
 
@@ -26,7 +26,7 @@ class SerialRange:
     end: int
 
     def __post_init__(self) -> None:
-        if not 0 <= self.start < self.end:
+        if not 0 <= self.start < self.end and (self.start, self.end) != (0, 0):
             raise RangeError(f"a serial range ends after it starts, at 0 or later: {self.start}-{self.end}")
 
     @property

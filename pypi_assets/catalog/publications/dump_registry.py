@@ -28,7 +28,7 @@ from pypi_assets.catalog.publications.dump_columns import COLUMNS, FIRST_COLUMNS
 from pypi_assets.catalog.publications.dump_files import FULL_DUMP_SHARDS, DumpFile, DumpKind
 from pypi_assets.catalog.publications.dump_leaves import Leaves, all_leaves
 from pypi_assets.catalog.publications.dump_rows import rows_at, shard_at, stream_rows
-from pypi_assets.catalog.tables import catalog_state, changes, distributions, dump_files, dumps
+from pypi_assets.catalog.tables import catalog_state, changes, distributions, dump_files, dumps, full_crawls
 
 FILE_NAME = "python_distribution_data{shard:04d}{suffix}.json.gz"
 
@@ -130,7 +130,8 @@ def exact_serial(connection: Connection) -> int:
     """
     state = read_state(connection)
     serial = complete_serial(connection)
-    if serial == 0:
+    has_crawl = select(full_crawls.c.id).where(full_crawls.c.completed_at.is_not(None)).limit(1)
+    if serial == 0 and connection.scalar(has_crawl) is None:
         raise DumpError(
             "nothing is complete yet: finish a full crawl first (pypi-assets crawl full), or a scope (pypi-assets scope"
             " run)"
