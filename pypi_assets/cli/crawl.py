@@ -79,6 +79,7 @@ def crawl_incremental_command(as_json: bool) -> None:
                 "broken_rows": result.broken_rows,
                 "projects": result.visits.total,
                 "visits_given_up": result.visits.exhausted,
+                "open_projects": list(result.open_projects),
                 "reads": reads_to_json(result.reads),
             }
             for result in results
@@ -98,4 +99,6 @@ def crawl_incremental_command(as_json: bool) -> None:
         if result.broken_rows:
             broken = f"rows of the changelog that break its protocol and were kept aside: {result.broken_rows}"
             print_message(f'range {result.serials}: {broken}; see `pypi-assets failures list --kind "broken entry"`')
+        if result.open_projects:
+            print_message(f"range {result.serials}: open, and visited again later: {', '.join(result.open_projects)}")
         report_failed(result.reads, result.visits.exhausted)

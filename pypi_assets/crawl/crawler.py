@@ -12,6 +12,7 @@ from typing import TypeVar
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.ledger.range_ledger import XMLRPC
 from pypi_assets.catalog.observed.projects import Selection
+from pypi_assets.crawl.page_failures import PageFailures
 from pypi_assets.distributions.reader_pool import ReaderPool
 from pypi_assets.index.errors import PackageIndexError, TransientError, requested_pause_s
 from pypi_assets.index.protocol import PackageIndex
@@ -34,6 +35,7 @@ class Crawler:
 
     `lister` is what is followed: xmlrpc, simple or auto. `revisit_share` is in per cent of the visits of a range.
     With `trusts_first_file_host`, files also come from the host that the first pages of the index agree on.
+    A page that keeps failing while others come is abandoned after `page_attempts`, and visited again by later crawls.
     `report` receives progress, `notify` messages for people.
     """
 
@@ -49,8 +51,10 @@ class Crawler:
     retry_pause_s: float = 1.0
     retry_deadline_s: float = 6 * 3600.0
     max_attempts: int = 50
+    page_attempts: int = 3
     in_flight: int = 200
     claim_lease_s: float = 300.0
+    page_failures: PageFailures = field(default_factory=PageFailures)
     trusts_first_file_host: bool = False
     report: Callable[[Progress], None] = _ignore
     notify: Callable[[str], None] = _ignore

@@ -193,9 +193,11 @@ def require_open_crawl(crawler: Crawler) -> FullCrawl:
     return crawl
 
 
-def visit_shards(crawler: Crawler, crawl: FullCrawl, shards: Sequence[int] | None = None) -> WorkloadProgress:
-    """Visits the projects of the crawl that are left within `shards` (None: all)."""
-    return visit_workload(crawler, crawl.workload, shards)
+def visit_shards(
+    crawler: Crawler, crawl: FullCrawl, shards: Sequence[int] | None = None, *, only_due: bool = False
+) -> WorkloadProgress:
+    """Visits the projects of the crawl that are left within `shards` (None: all); `only_due` as in `visit_workload`."""
+    return visit_workload(crawler, crawl.workload, shards, only_due=only_due)
 
 
 def read_shards(crawler: Crawler, crawl: FullCrawl, shards: Sequence[int] | None = None) -> ReadCounts:
@@ -239,8 +241,11 @@ def crawl_full(crawler: Crawler, *, with_history: bool = False) -> FullCrawlResu
     """Runs a whole full crawl, or the rest of the open one; `with_history` as in `list_index`."""
     crawl, listing = list_index(crawler, with_history=with_history)
     with claiming(crawler, crawl.workload):
-        visits = visit_shards(crawler, crawl)
-        reads = read_shards(crawler, crawl)
+        visits, reads = visit_shards(crawler, crawl, only_due=True), ReadCounts()
+        if visits.todo:  # what can be read does not wait for pages that fail
+            reads = read_workload(crawler, crawl.workload, only_due=True)
+            visits = visit_shards(crawler, crawl)
+        reads += read_shards(crawler, crawl)
         with crawler.catalog.read() as connection:
             missing = names_without_page(connection, crawl.selection)
     forget_visits(crawler.catalog, crawl.workload)

@@ -58,10 +58,12 @@ from pypi_assets.catalog.work.scopes import has_scopes
 from pypi_assets.catalog.work.visit_queue import (
     REVISITS,
     WorkloadProgress,
+    abandoned_projects,
     is_visit_pending,
     queue_revisits,
     queue_visits,
     range_workload,
+    revisit_failed,
 )
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.draining import claiming
@@ -77,7 +79,10 @@ from pypi_assets.crawl.visiting import visit_workload
 @dataclass(frozen=True, slots=True)
 class RangeResult:
     """One finished range. `unexplained_changes` counts the changes in it that pages showed and no event explains,
-    `broken_rows` the rows of the changelog in it that were kept aside."""
+    `broken_rows` the rows of the changelog in it that were kept aside.
+
+    `open_projects` are the first of those that could not be visited: what is known of them follows from events alone.
+    """
 
     serials: SerialRange
     events: RangeEvents
@@ -85,6 +90,7 @@ class RangeResult:
     reads: ReadCounts
     unexplained_changes: int
     broken_rows: int
+    open_projects: tuple[str, ...]
     lister: str | None
 
 
@@ -163,11 +169,17 @@ def visit_range(crawler: Crawler, serials: SerialRange, *, again: bool = True) -
             crawler.patiently(partial(catch_up, crawler, serials.end))  # a range may be visited by itself
         crawler.catalog.transact(partial(_queue_range, crawler, serials, again, random.random()))
         progress = visit_workload(crawler, workload)
+    _visit_again(crawler)
+    return progress
+
+
+def _visit_again(crawler: Crawler) -> None:
+    """Visits once what is due of the revisits: of the range's share, and of what was abandoned before."""
+    crawler.catalog.transact(partial(revisit_failed, now=crawler.catalog.clock()))
     with crawler.catalog.read() as connection:
         are_left = is_visit_pending(connection, REVISITS)
     if are_left:
         visit_workload(crawler, REVISITS, only_due=True)
-    return progress
 
 
 def _queue_range(crawler: Crawler, serials: SerialRange, again: bool, chance: float, connection: Connection) -> None:
@@ -190,11 +202,15 @@ def read_range(crawler: Crawler, serials: SerialRange) -> ReadCounts:
         counts = _read_and_follow(crawler, workload)
         if catalog.transact(partial(_complete_if_finished, serials, catalog.clock())):
             catalog.transact(partial(_forget_done, serials))
-    with catalog.read() as connection:
+    _read_again(crawler)
+    return counts
+
+
+def _read_again(crawler: Crawler) -> None:
+    with crawler.catalog.read() as connection:
         are_left = is_read_pending(connection, REVISITS)
     if are_left:
         read_workload(crawler, REVISITS, only_due=True)
-    return counts
 
 
 def _read_and_follow(crawler: Crawler, workload: str) -> ReadCounts:
@@ -245,7 +261,8 @@ def crawl_range(crawler: Crawler, serials: SerialRange, *, again: bool = True) -
     with crawler.catalog.read() as connection:
         lister = require_range(connection, serials).lister
         unexplained, broken = count_unexplained(connection, serials), count_broken_rows(connection, serials)
-        return RangeResult(serials, events, visits, reads, unexplained, broken, lister)
+        left = abandoned_projects(connection, range_workload(serials))
+        return RangeResult(serials, events, visits, reads, unexplained, broken, left, lister)
 
 
 def crawl_incremental(crawler: Crawler) -> list[RangeResult]:
@@ -257,6 +274,9 @@ def crawl_incremental(crawler: Crawler) -> list[RangeResult]:
     allocate_next_ranges(crawler)
     explain_ranges(crawler)
     results = [crawl_range(crawler, serials, again=False) for serials in open_ranges(crawler)]
+    if not results:
+        _visit_again(crawler)
+        _read_again(crawler)
     run_ready_scopes(crawler)
     return results
 

@@ -34,7 +34,7 @@ from pypi_assets.catalog.work.visit_queue import (
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.lister_choice import query_changelog
 from pypi_assets.crawl.stored_events import catch_up, index_serial, store_all_events
-from pypi_assets.index.errors import GoneError, PackageIndexError, StaleError, TransientError
+from pypi_assets.index.errors import GoneError, PackageIndexError, StaleError, TransientError, requested_pause_s
 from pypi_assets.index.models import NotModified, ProjectPage
 
 _WORK_AT_ONCE = 5_000
@@ -73,7 +73,10 @@ def judge(crawler: Crawler, fetched: Sequence[Fetched]) -> int:
     cannot be stored costs its own visit alone. All visits are claimed by one worker for one workload. Returns how many
     were dropped, since another worker has taken over their claims.
     """
-    lost = 0
+    lost, now = 0, crawler.catalog.clock()
+    for one in fetched:
+        is_answered = isinstance(one.answer, ProjectPage | NotModified | GoneError)
+        crawler.page_failures.note(one.task.project.id, now, is_answered=is_answered)
     for batch in _batches(fetched):
         failed = _catch_up(crawler, batch)
         gone = [one.task.project.id for one in batch if isinstance(one.answer, GoneError)]
@@ -178,6 +181,8 @@ def _judge(
                 return _Judged(task, later)
             return _Judged(task, Verdict(visit_id, task.project, VisitStatus.NOT_FOUND, explained_at=explained_at))
         case PackageIndexError() as error:
+            if failed is None and _is_enough(crawler, task, error):
+                return _postponed_or_exhausted(fetched, error, None)
             return _postpone_or_exhaust(crawler, fetched, error)
         case NotModified():  # a visit sends no ETag
             error = TransientError("304 to an unconditional request", crawler.index.index_url)
@@ -209,6 +214,17 @@ def _may_come_back(crawler: Crawler, task: VisitTask, due_at: float | None, *, h
     if is_listed and crawler.catalog.clock() >= (task.first_failed_at or 0) + _CACHED_404_S:
         return False
     return not task.was_gone or due_at is not None
+
+
+def _is_enough(crawler: Crawler, task: VisitTask, error: PackageIndexError) -> bool:
+    """Whether a page has failed often enough to go on without it, so that one odd page holds up no crawl.
+
+    While the index itself fails, or asks for a pause, its pages are waited for up to the deadline.
+    """
+    is_last = task.first_failed_at is not None and task.attempts + 1 >= crawler.page_attempts
+    if not is_last or isinstance(error, StaleError) or requested_pause_s(error):
+        return False
+    return crawler.page_failures.is_of_page(task.first_failed_at or 0.0)
 
 
 def _postpone_or_exhaust(

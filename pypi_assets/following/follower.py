@@ -189,6 +189,7 @@ class _Follower:
             events=result.events.events,
             projects=result.visits.total,
             gave_up=result.visits.exhausted,
+            open=list(result.open_projects),
             read=reads.data,
             failed=sum(reads.failures.values()),
         )

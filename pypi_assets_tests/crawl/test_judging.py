@@ -33,7 +33,7 @@ from pypi_assets.catalog.work.full_crawls import open_crawl
 from pypi_assets.catalog.work.visit_queue import VisitTask, claim_visits, queue_visits, workload_progress
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.judging import Fetched, _batches, judge
-from pypi_assets.index.errors import GoneError, RefusedError, TransientError
+from pypi_assets.index.errors import GoneError, RefusedError, StaleError, TransientError
 from pypi_assets.index.models import ChangelogEvent, IndexFile, NotModified, ProjectPage
 from pypi_assets_tests.databases import sqlite_database
 from pypi_assets_tests.examples import examples
@@ -379,6 +379,22 @@ def test_a_404_is_waited_for_or_believed_whenever_the_deadline_passes(catalog: C
     assert outcomes[0] == []
     assert outcomes[-1] == ["waiting"]
     assert all(one in ([], ["waiting"]) for one in outcomes)
+
+
+def test_a_page_that_fails_for_long_is_abandoned_unless_the_index_is_at_fault(catalog: Catalog):
+    open_crawl(catalog, 0, 0, URL, Selection())
+    cases = [
+        (TransientError("HTTP 500", URL), "gave up"),
+        (TransientError("HTTP 503", URL, 30.0), "waiting"),  # the index asks for a pause
+        (StaleError("an old page", URL), "waiting"),
+    ]
+    for number, (error, outcome) in enumerate(cases):
+        [(task, visit_id)] = begun(catalog, [f"demo-{number}"], 1, f"range:0-{number}").values()
+        again = replace(task, attempts=5, first_failed_at=catalog.clock())
+        judge(crawler_of(catalog, Changelog(), 3600.0), [Fetched(again, visit_id, error)])
+        with catalog.read() as connection:
+            found = {one.project: one.outcome for one in list_failures(connection, 50, "visit")}
+        assert found[f"demo-{number}"] == outcome
 
 
 def test_a_batch_is_bounded_by_the_files_of_its_pages():

@@ -50,6 +50,8 @@ from pypi_assets.catalog.tables import (
 
 LEAST_NICE, MOST_NICE = -32_000, 32_000
 REVISITS = "revisits"
+_REVISIT_FAILED_S = 600.0
+_LONGEST_PAUSE_S = 86_400.0
 LISTING = "listing"
 """What the list of projects found and no range has taken yet. It is not visited before."""
 
@@ -228,6 +230,30 @@ def revisit_soon(connection: Connection, tasks: Collection[tuple[int, int, int]]
         is_over = (visit_queue.c.workload == REVISITS, visit_queue.c.project_id.in_(ids))
         connection.execute(delete(visit_queue).where(*is_over, visit_queue.c.state != TaskState.TODO))
     queue_visits(connection, REVISITS, tasks)
+
+
+def revisit_failed(connection: Connection, now: float) -> None:
+    """Queue revisits of projects whose visits were abandoned, after a pause that doubles with each failure, up to a
+    day."""
+    known = visit_statistics.c
+    columns = (visit_queue.c.project_id, visit_queue.c.shard, visit_queue.c.min_serial)
+    query = (
+        select(*columns, known.last_visited_at, known.successive_outcomes)
+        .join(visit_statistics, known.project_id == visit_queue.c.project_id)
+        .where(IS_EXHAUSTED, is_followed(connection, visit_queue.c.project_id))
+    )
+    due: dict[int, tuple[int, int]] = {}
+    for row in connection.execute(query):
+        pause = min(_REVISIT_FAILED_S * 2.0 ** min(row.successive_outcomes - 1, 20), _LONGEST_PAUSE_S)
+        if row.last_visited_at is None or row.last_visited_at + pause <= now:
+            _, serial = due.get(row.project_id, (0, 0))
+            due[row.project_id] = row.shard, max(serial, row.min_serial)
+    queued = select(visit_queue.c.project_id).where(
+        visit_queue.c.workload == REVISITS, visit_queue.c.state == TaskState.TODO
+    )
+    for project_id in connection.scalars(queued):
+        due.pop(project_id, None)
+    revisit_soon(connection, [(project_id, shard, serial) for project_id, (shard, serial) in due.items()])
 
 
 def longest_unvisited(
@@ -449,6 +475,13 @@ def exhausted_visits(connection: Connection) -> list[tuple[int, int]]:
     columns = (visit_queue.c.project_id, visit_queue.c.shard)
     rows = connection.execute(select(*columns).where(IS_EXHAUSTED).distinct().order_by(visit_queue.c.project_id))
     return [(project_id, shard) for project_id, shard in rows]
+
+
+def abandoned_projects(connection: Connection, workload: str, limit: int = 20) -> tuple[str, ...]:
+    """Return the first `limit` normalized names of the projects whose visits in a workload were abandoned."""
+    of_projects = select(projects.c.normalized).join(visit_queue, visit_queue.c.project_id == projects.c.id)
+    query = of_projects.where(visit_queue.c.workload == workload, IS_EXHAUSTED)
+    return tuple(connection.scalars(query.order_by(projects.c.normalized).limit(limit)))
 
 
 def workload_progress(connection: Connection, workload: str, shards: Sequence[int] | None = None) -> WorkloadProgress:

@@ -7,6 +7,7 @@ import dagster as dg
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.observed.kept_aside import count_broken_rows
 from pypi_assets.catalog.reports.failures import failed_reads_of_range
+from pypi_assets.catalog.work.visit_queue import abandoned_projects, range_workload
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.incremental_crawl import read_range, store_changelog, visit_range
 from pypi_assets.defs.expected_errors import expected_errors_as_failures
@@ -53,10 +54,13 @@ def changed_distributions(context: dg.AssetExecutionContext, crawler: CrawlerRes
 
     def visit(serials: SerialRange) -> dict[str, Any]:
         visits = visit_range(opened, serials)
+        with opened.catalog.read() as connection:
+            left = abandoned_projects(connection, range_workload(serials))
         return {
             "projects": visits.total,
             "visited": visits.done,
             "gave_up": visits.exhausted,
+            "open_projects": ", ".join(left),
         }
 
     return mark_each_range(context, visit)
