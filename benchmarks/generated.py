@@ -203,6 +203,7 @@ def release_rows(project: Project, release: int, serial: int = SERIAL) -> Iterat
             "modules_grade": None if broken else "exact",
             "notes": None if broken else (),
             "start_up_paths": () if wheel and not broken else None,
+            "refusals": None if broken else (),
             "project_status": None,
             "provenance": None,
         }

@@ -244,7 +244,8 @@ def crawl_full(crawler: Crawler, *, with_history: bool = False) -> FullCrawlResu
         visits, reads = visit_shards(crawler, crawl, only_due=True), ReadCounts()
         if visits.todo:  # what can be read does not wait for pages that fail
             reads = read_workload(crawler, crawl.workload, only_due=True)
-            visits = visit_shards(crawler, crawl)
+            rest = visit_shards(crawler, crawl)
+            visits = replace(rest, lost=visits.lost + rest.lost)
         reads += read_shards(crawler, crawl)
         with crawler.catalog.read() as connection:
             missing = names_without_page(connection, crawl.selection)

@@ -1,7 +1,7 @@
 """Parses the filename of a distribution: its kind, project, version and tags. Nothing here looks into the file."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from pypi_assets.characters import is_digits, is_printable, lower, replace_unprintable
 from pypi_assets.distributions.record import DistributionKind, FilenameParts
@@ -38,6 +38,8 @@ _TAGS = r"\w+(?:\.\w+)*"
 _WHEEL = re.compile(
     rf"[A-Za-z0-9.]+(?:_[A-Za-z0-9.]+)*_?-(?P<version>[^-\s]+)(?:-[0-9][^-\s]*)?-{_TAGS}-{_TAGS}-{_TAGS}\.whl", re.ASCII
 )
+_PYTHON_TAG = re.compile(r"[a-z]{2,}[0-9]\w*(?:\.[a-z]{2,}[0-9]\w*)*", re.ASCII)
+_VARIANT = re.compile(r"[0-9a-z._]{1,16}", re.ASCII)
 _DUMB = re.compile(rf"(?P<release>.+-v?\d.*)\.(?P<platform>{_PLATFORM})", _ANY_CASE)
 _WINDOWS = re.compile(rf"(?P<release>.+?)[.-](?P<platform>{_PLATFORM})(?:-(?P<python>py\d[\d.]*))?", _ANY_CASE)
 _DASH = re.compile("-")
@@ -92,18 +94,33 @@ def _parse_release(
 
 
 def _parse_wheel(filename: str, stem: str, project: str | None) -> FilenameParts:
-    """PEP 427: `{name}-{version}(-{build})?-{python}-{abi}-{platform}`; historic names have dashes in them."""
+    """PEP 427: `{name}-{version}(-{build})?-{python}-{abi}-{platform}`; historic names have dashes in them.
+
+    A wheel variant has a label behind the platform (PEP 825). A name that no standard covers has no version.
+    """
     parts = stem.split("-")
     if len(parts) < 5:
-        return FilenameParts(filename, DistributionKind.WHEEL, *split_release(stem, project))
+        return FilenameParts(filename, DistributionKind.WHEEL, *_split_valid(stem, project))
+    variant = parts.pop() if _has_variant(parts) else None
     *release, python, abi, platform = parts
     build = None
     if len(release) > 2 and is_digits(release[-1][:1]) and is_digits(release[-2][:1]):
         build = release.pop()
     name, version = (
-        (release[0] or None, release[1] or None) if len(release) == 2 else split_release("-".join(release), project)
+        (release[0] or None, release[1] or None) if len(release) == 2 else _split_valid("-".join(release), project)
     )
-    return FilenameParts(filename, DistributionKind.WHEEL, name, version, build, python, abi, platform)
+    return FilenameParts(filename, DistributionKind.WHEEL, name, version, build, python, abi, platform, variant)
+
+
+def _has_variant(parts: Sequence[str]) -> bool:
+    """Check whether the last part is the label of a variant: a Python tag stands where else version or build do."""
+    return len(parts) > 5 and bool(_PYTHON_TAG.fullmatch(parts[-4]) and _VARIANT.fullmatch(parts[-1]))
+
+
+def _split_valid(stem: str, project: str | None) -> tuple[str | None, str | None]:
+    """Split `{name}-{version}` like `split_release`, but return no version that is not valid by PEP 440."""
+    name, version = split_release(stem, project)
+    return name, version if version is not None and is_version(version) else None
 
 
 def wheel_problems(filename: str) -> Iterator[str]:

@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-EXTRACTOR_VERSION = 7
+EXTRACTOR_VERSION = 8
 """Raised whenever the same bytes would lead to another record; stored with each result."""
+SKIPS, FAILS = "skips", "fails"
 AMBIGUOUS = "ambiguous archive:"
 """How a note begins where readers of an archive, or versions of pip or Python, see different things in it."""
 
@@ -65,7 +66,10 @@ class ReadError:
 
 @dataclass(frozen=True, slots=True)
 class FilenameParts:
-    """The parts of a distribution's filename (PEP 427, 625 and what came before them). `version` is as written."""
+    """The parts of a distribution's filename (PEP 427, 625 and what came before them). `version` is as written.
+
+    `variant` is the label of a wheel variant (PEP 825).
+    """
 
     filename: str
     kind: DistributionKind
@@ -75,6 +79,7 @@ class FilenameParts:
     python: str | None = None
     abi: str | None = None
     platform: str | None = None
+    variant: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +99,9 @@ class DistributionRecord:
     `Homepage` and `Download`. `import_names` are Import-Name and Import-Namespace as written (PEP 794): None where
     none is declared, an empty tuple where the project declares that there is nothing to import. `start_up_paths` are
     the `.pth` files that a wheel or egg puts into the root of site-packages, where Python runs them at each start;
-    an sdist has none, since only a build shows them.
+    an sdist has none, since only a build shows them. `variant` is the label of a wheel variant (PEP 825).
+    `refusals` are what pip and uv do if they do not take the file, each as `INSTALLER ACTION: REASON`. The installer
+    `skips` the file and takes the next one, or `fails`.
     """
 
     filename: str
@@ -122,5 +129,7 @@ class DistributionRecord:
     project_urls: tuple[str, ...] = ()
     import_names: tuple[str, ...] | None = None
     start_up_paths: tuple[str, ...] = ()
+    variant: str | None = None
+    refusals: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     error: ReadError | None = None

@@ -1,17 +1,25 @@
 """Puts a record together from its parts, and writes it as JSON values."""
 
 import hashlib
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 
 import msgspec
 
-from pypi_assets.characters import normalized_name
+from pypi_assets.characters import is_digits, normalized_name
 from pypi_assets.distributions.extract import Extract, printable
+from pypi_assets.distributions.filenames import wheel_problems
 from pypi_assets.distributions.members import Folder
 from pypi_assets.distributions.metadata import CoreMetadata, requirement_notes, unique
 from pypi_assets.distributions.project_facts import bounded
-from pypi_assets.distributions.record import DistributionRecord, FilenameParts, ModulesGrade
-from pypi_assets.distributions.requirements import comparable_version
+from pypi_assets.distributions.record import (
+    FAILS,
+    SKIPS,
+    DistributionKind,
+    DistributionRecord,
+    FilenameParts,
+    ModulesGrade,
+)
+from pypi_assets.distributions.requirements import comparable_version, is_version
 
 MAX_NOTES = 50
 _encoder = msgspec.msgpack.Encoder()
@@ -67,6 +75,8 @@ def build_record(
         project_urls=metadata.project_urls,
         import_names=metadata.import_names,
         start_up_paths=start_up_paths,
+        variant=parts.variant,
+        refusals=refusals(parts, metadata),
         notes=_limited_notes((*all_notes, *_metadata_notes(parts, metadata, requires_dist or ()))),
         error=extract.error,
     )
@@ -106,6 +116,53 @@ def _name_notes(parts: FilenameParts, metadata: CoreMetadata) -> list[str]:
     return notes
 
 
+def refusals(parts: FilenameParts, metadata: CoreMetadata) -> tuple[str, ...]:
+    """Return what pip and uv do with a wheel or an sdist whose name or metadata they do not take, as records have it.
+
+    pip 26.3 and uv 0.13 do so. The metadata of an sdist count if a build cannot change them (metadata 2.2).
+    """
+    if parts.kind == DistributionKind.WHEEL:
+        found = list(_refused_wheel(parts, metadata))
+    elif parts.kind == DistributionKind.SDIST and _is_static(metadata):
+        found = [(SKIPS, SKIPS, reason) for reason in _contradictions(parts, metadata)]
+    else:
+        return ()
+    by_installer: dict[str, str] = {}
+    for pip, uv, reason in found:
+        for installer, action in (("pip", pip), ("uv", uv)):
+            if action:
+                by_installer.setdefault(installer, f"{installer} {action}: {reason}")
+    return tuple(by_installer.values())
+
+
+def _refused_wheel(parts: FilenameParts, metadata: CoreMetadata) -> Iterator[tuple[str, str, str]]:
+    """Yield why installers do not take a wheel: what pip does, what uv does (empty: it takes the wheel), the reason."""
+    for problem in wheel_problems(parts.filename):
+        yield SKIPS, SKIPS, problem
+    if metadata.name is None:
+        yield FAILS, SKIPS, "the metadata have no Name"
+    if metadata.version is None or not is_version(metadata.version):
+        yield FAILS, SKIPS, f"the metadata have no valid Version: {metadata.version}"
+    for reason in _contradictions(parts, metadata):
+        yield SKIPS, "" if reason.startswith(_OTHER_VERSION) else SKIPS, reason
+
+
+_OTHER_VERSION = "the metadata have the Version"
+
+
+def _contradictions(parts: FilenameParts, metadata: CoreMetadata) -> Iterator[str]:
+    """Yield what the metadata say about name and version and the filename does not."""
+    if metadata.name and parts.project and normalized_name(metadata.name) != normalized_name(parts.project):
+        yield f"the metadata have the Name {metadata.name}"
+    if metadata.version and parts.version and not same_version(metadata.version, parts.version):
+        yield f"{_OTHER_VERSION} {metadata.version}"
+
+
+def _is_static(metadata: CoreMetadata) -> bool:
+    major, _, minor = (metadata.metadata_version or "").partition(".")
+    return is_digits(major) and is_digits(minor) and (int(major[:9]), int(minor[:9])) >= (2, 2)
+
+
 def same_version(one: str, other: str) -> bool:
     """Whether both write the same version; filenames may have `_` for what a version has as `-` or `+`."""
     return one == other or _comparable_version(one) == _comparable_version(other)
@@ -127,6 +184,9 @@ def record_to_json(record: DistributionRecord, *, yanked: bool = False) -> dict[
         "project": record.project,
         "version": record.version,
         "kind": record.kind.value,
+        "variant": record.variant,
+        "installable": not record.refusals,
+        "refusals": list(record.refusals),
         "sha256": record.sha256,
         "size": record.size,
         "yanked": yanked,

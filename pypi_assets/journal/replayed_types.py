@@ -114,6 +114,7 @@ class _Content(TypedDict, total=False):
     import_names: Texts | None
     notes: Texts | None
     start_up_paths: Texts | None
+    refusals: Texts | None
 
 
 class _ContentRecord(_Placed, _Content, total=False):

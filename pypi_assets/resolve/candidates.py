@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
 
-from pypi_assets.distributions.record import DistributionKind
+from pypi_assets.distributions.record import SKIPS, DistributionKind
 from pypi_assets.locks.environments import Environment
 from pypi_assets.resolve.version_sets import Notes, VersionSet
 
@@ -281,7 +281,15 @@ def allowed_files(files: Iterable[Row], conditions: Conditions) -> list[Row]:
         if file["kind"] in kinds
         and _is_old_enough(file, conditions.uploaded_before)
         and _has_hash(file, conditions.hashes)
+        and refusal(file, conditions.as_uv) != SKIPS
     ]
+
+
+def refusal(file: Row, as_uv: bool) -> str | None:
+    """Return what uv, else pip, does if it does not take the file: SKIPS or FAILS."""
+    begins = "uv " if as_uv else "pip "
+    found = next((one for one in file.get("refusals") or () if one.startswith(begins)), None)
+    return None if found is None else found.removeprefix(begins).partition(":")[0]
 
 
 def _why_not(files: Sequence[Row], conditions: Conditions) -> str:
@@ -294,6 +302,8 @@ def _why_not(files: Sequence[Row], conditions: Conditions) -> str:
         return f"for Python {' or '.join(wanted)}"
     if not any(_has_hash(file, conditions.hashes) for file in usable):
         return "without a file of a required hash"
+    if all(refusal(file, conditions.as_uv) == SKIPS for file in usable):
+        return "skipped by the installer, since its files contradict their names"
     if conditions.only_source:
         return "without an sdist"
     if any(file["kind"] == DistributionKind.WHEEL for file in usable):

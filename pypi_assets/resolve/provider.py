@@ -9,9 +9,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
+from pypi_assets.distributions.record import FAILS
 from pypi_assets.errors import ExpectedError
 from pypi_assets.locks.environments import Environment
-from pypi_assets.resolve.candidates import Candidate, Candidates
+from pypi_assets.resolve.candidates import Candidate, Candidates, refusal
 from pypi_assets.resolve.questions import Question, ResolveError, Semantics, Unknown, Wanted
 from pypi_assets.resolve.release_requirements import ReleaseRequirements
 from pypi_assets.resolve.releases import ReadReleases, ReleaseIndex
@@ -239,13 +240,15 @@ class Provider:
         file = self.candidate(project, version).file
         if file is None:  # only versions with a file are chosen
             return ()
-        if file["requires_dist"] is None:
+        is_refused = refusal(file, self.question.semantics is Semantics.UV) == FAILS
+        if is_refused or file["requires_dist"] is None:
             if self.question.unknown is Unknown.FAIL:
+                why = "; ".join(file["refusals"]) if is_refused else file["outcome"]
                 raise UnknownRequirementsError(
-                    f"it is not known what {file['filename']} requires ({file['outcome']}), and it would be chosen:"
+                    f"it is not known what {file['filename']} requires ({why}), and it would be chosen:"
                     " exclude this version, or assume that it requires nothing with --unknown assume-none"
                 )
-            return ()
+            return file["requires_dist"] or ()
         return cast("list[str]", file["requires_dist"])
 
 

@@ -25,6 +25,28 @@ def test_wheels(filename, expected):
     assert parse_filename(filename) == FilenameParts(filename, Kind.WHEEL, *expected)
 
 
+def test_a_variant_has_a_label_behind_the_platform(subtests: pytest.Subtests):
+    cases = [
+        ("demo-2.0-py3-none-any-x8664v3.whl", ("demo", "2.0", None, "py3", "none", "any", "x8664v3")),
+        (
+            "demo-2.0-1-cp313-cp313-manylinux_2_28_x86_64-cu128.whl",
+            ("demo", "2.0", "1", "cp313", "cp313", "manylinux_2_28_x86_64", "cu128"),
+        ),
+        ("demo-2.0-py2.py3-none-any-00000000.whl", ("demo", "2.0", None, "py2.py3", "none", "any", "00000000")),
+        ("a-b-2.0-py3-none-any-null.whl", ("a-b", "2.0", None, "py3", "none", "any", "null")),
+        ("demo-2.0-py3-none-any-Label.whl", ("demo", None, None, "none", "any", "Label", None)),
+    ]
+    for filename, expected in cases:
+        with subtests.test(filename=filename):
+            assert parse_filename(filename) == FilenameParts(filename, Kind.WHEEL, *expected)
+
+
+def test_a_wheel_whose_name_no_standard_covers_has_no_version(subtests: pytest.Subtests):
+    for stem in ("demo-2.0-foo-bar", "demo-2.0-x-py3-none-any", "demo-2.0-py3", "demo-2.0-py3-none-any-too-many"):
+        with subtests.test(stem=stem):
+            assert parse_filename(f"{stem}.whl", "demo").version is None
+
+
 @pytest.mark.parametrize("suffix", ["tar.gz", "tgz", "tar.bz2", "tar.xz", "tar.Z", "zip", "ZIP"])
 def test_each_suffix_of_an_sdist(suffix):
     parts = parse_filename(f"demo-1.0.{suffix}")

@@ -1,5 +1,6 @@
 from dataclasses import replace
 from itertools import product
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -277,6 +278,20 @@ def test_pip_rejects_constraints_with_extras_and_uv_ignores_the_extras():
             resolve(index, question("demo", constraints=[text]))
     as_uv = question("demo", constraints=["demo[x]<2"], semantics=Semantics.UV)
     assert resolve(index, as_uv).pins == {"demo": "1"}
+
+
+def test_a_file_that_the_installer_does_not_take_is_skipped_or_ends_the_resolution():
+    def demo(*refusals: str) -> dict[str, Any]:
+        return {"requires_dist": [], "refusals": list(refusals)}
+
+    projects = {"demo": {"1": [], "2": demo("pip skips: x", "uv fails: x")}, "app": {"1": ["demo>=2"]}}
+    assert pins(projects, "demo") == {"demo": "1"}
+    assert pins(projects, "app") is None
+    with pytest.raises(UnknownRequirementsError):
+        pins(projects, "demo", semantics=Semantics.UV)
+    assume = {"semantics": Semantics.UV, "unknown": Unknown.ASSUME_NONE}
+    assert pins(projects, "demo", **assume) == {"demo": "2"}
+    assert pins({"demo": {"1": [], "2": demo("uv skips: x")}}, "demo") == {"demo": "2"}
 
 
 def test_formats_and_hashes_leave_out_files():

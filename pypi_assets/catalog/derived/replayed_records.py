@@ -56,7 +56,7 @@ _SHARED = (
     *("summary", "provides_extra", "entry_points", "license_expression", "license", "license_classifiers"),
     *("project_urls", "import_names"),
 )
-_OWN = ("modules_by", "requires_by", "stubs", "left_out", "notes", "start_up_paths")
+_OWN = ("modules_by", "requires_by", "stubs", "left_out", "notes", "start_up_paths", "refusals")
 _DATA = (
     *("outcome", "error_kind", "extractor_version", "metadata_version", "requires_python", "requires_dist_id"),
     *("modules_id", "details", "shared_details_id"),
@@ -383,6 +383,7 @@ def _details(content: Record, kind: str) -> RecordDetails:
         "project_urls": in_3,
         "notes": in_2,
         "start_up_paths": None if is_sdist else in_3,
+        "refusals": [] if version >= 8 else None,
         "entry_points": {} if (in_3 if is_sdist else in_2) is not None else None,
     }
     facts = {**content, "entry_points": _entry_points(content)}

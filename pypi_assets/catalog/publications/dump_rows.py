@@ -58,6 +58,7 @@ CONTENT = (
     "import_names",
     "notes",
     "start_up_paths",
+    "refusals",
 )
 """The columns that are known by reading the file: those that follow from its bytes and from the extractor's version."""
 _ENTRY_POINTS_SINCE = 2
@@ -65,6 +66,8 @@ _ENTRY_POINTS_SINCE = 2
 _LICENSES_SINCE = 3
 """The first extractor version that reads licences, project URLs, import names and start-up paths, and that has null for
 unknown entry points."""
+_REFUSALS_SINCE = 8
+"""The first extractor version that knows what installers do not take."""
 _GRADES_SINCE = 4
 """The first extractor version that grades modules."""
 
@@ -534,12 +537,17 @@ def _content(found: _Found, names: Mapping[int | None, object], release: _Releas
         "start_up_paths": own.get(
             "start_up_paths", None if found.kind == DistributionKind.SDIST else known.in_version_3
         ),
+        "refusals": own.get("refusals", [] if _knows_refusals(found) else None),
     }
+
+
+def _knows_refusals(found: _Found) -> bool:
+    return found.outcome == Outcome.DATA and (found.extractor_version or 0) >= _REFUSALS_SINCE
 
 
 def _live_row(found: _Found, names: Mapping[int | None, object], release: _ReleaseColumns) -> dict[str, object]:
     content = _content(found, names, release)
-    last = {name: content.pop(name) for name in ("modules_grade", "notes", "start_up_paths")}
+    last = {name: content.pop(name) for name in ("modules_grade", "notes", "start_up_paths", "refusals")}
     of_metadata = content.pop("requires_python")
     return {
         **_place(found),

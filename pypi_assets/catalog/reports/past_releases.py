@@ -7,13 +7,14 @@ from typing import Any, NamedTuple
 
 from isal import isal_zlib
 from packaging.utils import canonicalize_name
-from sqlalchemy import ColumnElement, Connection, Select, Table, and_, bindparam, select
+from sqlalchemy import ColumnElement, Connection, Select, Table, and_, bindparam, case, select
 
 from pypi_assets.catalog.database import Catalog, read_by_index, storable
 from pypi_assets.catalog.observed.followed import answered_at
 from pypi_assets.catalog.publications.dump_rows import holds_at
 from pypi_assets.catalog.reads.past_generations import contents_at, has_past_generations
 from pypi_assets.catalog.reads.read_outcomes import Outcome
+from pypi_assets.catalog.reads.stored_json import from_json
 from pypi_assets.catalog.tables import (
     distribution_data,
     distributions,
@@ -53,6 +54,7 @@ class _Found(NamedTuple):
     outcome: str
     list_id: int | None
     list_content: bytes
+    details: str | None
 
 
 @dataclass
@@ -121,6 +123,7 @@ class PastReleases:
                 data.c.outcome,
                 data.c.requires_dist_id,
                 name_lists.c.content,
+                case((data.c.details.contains('"refusals"'), data.c.details)),  # few have any
             )
             .select_from(distributions)
             .join(releases, releases.c.id == distributions.c.release_id)
@@ -158,6 +161,7 @@ def _file(project: KnownProject, found: _Found) -> dict[str, Any]:
         "yanked": bool(found.is_yanked),
         "outcome": found.outcome,
         "requires_dist": None if found.list_id is None else _list(project.lists, found.list_id, found.list_content),
+        "refusals": from_json(found.details)["refusals"] if found.details else [],
     }
 
 
@@ -179,4 +183,5 @@ def _as_it_was(sha256: str | None, facts: Mapping[str, Any]) -> dict[str, Any]:
         "requires_python": facts["requires_python"],
         "outcome": Outcome.VANISHED if is_unread else facts["outcome"],
         "requires_dist": facts["requires_dist"],
+        "refusals": facts["details"].get("refusals", []),
     }

@@ -46,17 +46,20 @@ COLUMNS = (
     *("yanked", "yanked_reason", "outcome", "requires_dist", "provides_extra"),
 )
 """Those of the dumps that `change` looks at."""
+FURTHER_COLUMNS = ("refusals",)
+"""Those that dumps of before do not have."""
 OWN_FIELDS = ("filename", "kind", "sha256", "size", "uploaded_at", "platform", "abi", "build")
 """What a file has of its own."""
 SHARED_FIELDS = ("project", "requires_python", "requires_dist", "provides_extra", "yanked", "yanked_reason", "outcome")
-"""What many files of a project have in common."""
+"""What many files of a project have in common. Files that an installer does not take have `refusals` too."""
 FEW_FILES = 20
 """At most this many files are one record."""
 _HASH_DIGITS = 32
 _TEMPLATE: dict[str, Any] = dict.fromkeys(
     (
         *("filename", "version", "normalized", "kind", "project", "sha256", "size", "uploaded_at", "requires_python"),
-        *("requires_dist", "provides_extra", "yanked", "yanked_reason", "outcome", "platform", "abi", "build"),
+        *("requires_dist", "provides_extra", "yanked", "yanked_reason", "outcome", "refusals", "platform", "abi"),
+        "build",
     )
 )
 """What is answered of a distribution, with places for all of it."""
@@ -279,10 +282,12 @@ def _updates(rows: Iterable[Row]) -> dict[str, File | None]:
             updates[filename] = None
             continue
         lists = id(row["requires_dist"]), id(row["provides_extra"])  # rows that have the same mostly have one object
-        same = (*lists, row["project"], row["requires_python"], row["yanked"], row["yanked_reason"], row["outcome"])
+        of_file = row["requires_python"], row["yanked"], row["yanked_reason"], row["outcome"]
+        same = (*lists, row["project"], *of_file, tuple(row.get("refusals") or ()))
         shared = known.get(same)
         if shared is None:
-            shared = known[same] = orjson.dumps({field: row[field] for field in SHARED_FIELDS})
+            refusals = {"refusals": row["refusals"]} if row.get("refusals") else {}
+            shared = known[same] = orjson.dumps({field: row[field] for field in SHARED_FIELDS} | refusals)
         platform, abi, build = _wheel_tags(filename)
         own = (filename, row["kind"], row["sha256"], row["size"], row["uploaded_at"], platform, abi, build)
         updates[filename] = File(as_part(row["version"]), shared, own)
