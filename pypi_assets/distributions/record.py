@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-EXTRACTOR_VERSION = 7
+EXTRACTOR_VERSION = 8
 """Raised whenever the same bytes would lead to another record; stored with each result."""
 AMBIGUOUS = "ambiguous archive:"
 """How a note begins where readers of an archive, or versions of pip or Python, see different things in it."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pypi_assets.characters import is_digits
+from pypi_assets.distributions.backends.hatch_settings import resolve_fields
 from pypi_assets.distributions.metadata import (
     CoreMetadata,
     decode_text,
@@ -39,6 +40,8 @@ class Requirements:
 
 def find_requirements(tree: SourceTree, metadata: CoreMetadata) -> Requirements | None:
     """The requirements by the first rule that finds them; None where they are unknown."""
+    if _are_computed(tree):
+        return None
     for rule in _RULES:
         if (found := rule(tree, metadata)) is not None:
             return found
@@ -62,7 +65,20 @@ def _pyproject(tree: SourceTree, _: CoreMetadata) -> Requirements | None:
     if "name" not in project or {"dependencies", "optional-dependencies"} & set(strings(project.get("dynamic"))):
         return None
     optional = table(project, "optional-dependencies")
-    return _of_extras(project.get("dependencies"), optional, "pyproject.toml")
+    found = _of_extras(project.get("dependencies"), optional, "pyproject.toml")
+    if not tree.is_built_by("hatchling.build"):
+        return found
+    resolved = [resolve_fields(requirement) or requirement for requirement in found.requires_dist]
+    return Requirements(unique(resolved), found.extras, found.by)
+
+
+def _are_computed(tree: SourceTree) -> bool:
+    """Whether hatchling fills in a field of a requirement, such as `{root:uri}`, that depends on the machine."""
+    if not tree.is_built_by("hatchling.build"):
+        return False
+    project = tree.table("project")
+    listed = [project.get("dependencies"), *table(project, "optional-dependencies").values()]
+    return any(resolve_fields(each) is None for texts in listed for each in _texts(texts))
 
 
 def _poetry(tree: SourceTree, _: CoreMetadata) -> Requirements | None:

@@ -27,10 +27,11 @@ from pypi_assets.distributions.setup_script import SetupArguments, read_setup_sc
 from pypi_assets.distributions.source_tree import SourceTree
 
 _AT_TOP_TEXT = (
-    "PKG-INFO pyproject.toml setup.cfg setup.py requirements.txt flit.ini"
+    "PKG-INFO pyproject.toml setup.cfg setup.py requirements.txt flit.ini hatch.toml .gitignore .hgignore"
     " CMakeLists.txt meson.options meson_options.txt"
 )
 _AT_TOP = frozenset(_AT_TOP_TEXT.split())
+_OF_HATCHLING = frozenset({"hatch.toml", ".gitignore", ".hgignore"})
 _PROJECT_FILES = ("setup.py", "pyproject.toml")
 """What makes a folder a project to pip."""
 _IN_FOLDERS = {"meson.build": 6, "Cargo.toml": 3, "CMakeLists.txt": 4, "setup.py": 6}
@@ -80,6 +81,10 @@ def condense(extract: Extract) -> None:
                 extract.files[name] = msgspec.json.encode(parse_toml(content.decode()))
             except (ValueError, OverflowError):  # OverflowError: a number that JSON has not
                 extract.files[name] = b"\n" + content if content.startswith(b"{") else content
+    filenames = {name: name.rpartition("/")[2] for name in extract.files}
+    if not any(b"hatch" in extract.files[name] for name, filename in filenames.items() if filename == "pyproject.toml"):
+        for name in [name for name, filename in filenames.items() if filename in _OF_HATCHLING]:
+            del extract.files[name]
     scripts = [name for name in extract.files if name.rpartition("/")[2] == "setup.py" and name.count("/") <= 1]
     if not scripts:
         for name in list(filter(is_build_script, extract.files)):

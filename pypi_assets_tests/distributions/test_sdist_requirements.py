@@ -253,3 +253,25 @@ def test_a_pyproject_that_is_no_toml_counts_for_nothing(tmp_path, content):
     record = read(tmp_path, {"pyproject.toml": content})
     assert record.requires_dist is None
     assert any("pyproject.toml is broken" in note for note in record.notes) is not content.startswith("n")
+
+
+def test_fields_that_hatchling_fills_in_are_resolved_or_unknown(tmp_path, subtests: pytest.Subtests):
+    cases = [
+        ("a; python_version > '3'", "hatchling.build", ("a; python_version > '3'",)),
+        ("a{{x}}", "hatchling.build", ("a{x}",)),
+        ("a @ file:{/}x", "hatchling.build", ("a @ file:/x",)),
+        ("a @ {root:uri}/a", "hatchling.build", None),
+        ("a @ {root:parent:uri}/a", "hatchling.build", None),
+        ("a=={env:VERSION:1.0}", "hatchling.build", None),
+        ("a @ {home}", "hatchling.build:build", None),
+        ("a{", "hatchling.build", None),
+        ("a @ {root:uri}/a", "flit_core.buildapi", ("a @ {root:uri}/a",)),
+    ]
+    for written, backend, expected in cases:
+        for extra in ("", '\n[project.optional-dependencies]\nx = ["b"]'):
+            with subtests.test(written=written, extra=extra):
+                system = f'[build-system]\nrequires = []\nbuild-backend = "{backend}"\n'
+                pyproject = f'{system}{PROJECT}dependencies = ["{written}"]{extra}'
+                record = read(tmp_path, {"pyproject.toml": pyproject}, metadata_version="1.0")
+                listed = None if expected is None else (*expected, *(['b; extra == "x"'] if extra else []))
+                assert record.requires_dist == listed
