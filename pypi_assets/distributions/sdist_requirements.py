@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pypi_assets.characters import is_digits
+from pypi_assets.distributions.backends import backend_names
 from pypi_assets.distributions.backends.hatch_settings import resolve_fields
 from pypi_assets.distributions.metadata import (
     CoreMetadata,
@@ -66,7 +67,7 @@ def _pyproject(tree: SourceTree, _: CoreMetadata) -> Requirements | None:
         return None
     optional = table(project, "optional-dependencies")
     found = _of_extras(project.get("dependencies"), optional, "pyproject.toml")
-    if not tree.is_built_by("hatchling.build"):
+    if not tree.is_built_by(backend_names.HATCHLING):
         return found
     resolved = [resolve_fields(requirement) or requirement for requirement in found.requires_dist]
     return Requirements(unique(resolved), found.extras, found.by)
@@ -74,7 +75,7 @@ def _pyproject(tree: SourceTree, _: CoreMetadata) -> Requirements | None:
 
 def _are_computed(tree: SourceTree) -> bool:
     """Whether hatchling fills in a field of a requirement, such as `{root:uri}`, that depends on the machine."""
-    if not tree.is_built_by("hatchling.build"):
+    if not tree.is_built_by(backend_names.HATCHLING):
         return False
     project = tree.table("project")
     listed = [project.get("dependencies"), *table(project, "optional-dependencies").values()]
@@ -135,9 +136,8 @@ def _setuptools(tree: SourceTree, metadata: CoreMetadata) -> Requirements | None
     What a call of setup() that is understood doesn't give, is none; not so where it has `**unknown`, where pbr or
     another build backend may give it, or where PKG-INFO has some.
     """
-    backend = tree.table("build-system").get("build-backend", "setuptools")
     project = tree.table("project")
-    if _uses_pbr(tree) or not str(backend).startswith("setuptools") or (project and "name" not in project):
+    if _uses_pbr(tree) or not tree.is_built_by_setuptools or (project and "name" not in project):
         return None
     options = tree.setup_cfg.get("options", {})
     extras_options = tree.setup_cfg.get("options.extras_require", {})

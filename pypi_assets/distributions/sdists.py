@@ -21,7 +21,7 @@ from pypi_assets.distributions.record import AMBIGUOUS, DistributionRecord, File
 from pypi_assets.distributions.record_building import build_record
 from pypi_assets.distributions.sdist_entry_points import find_entry_points
 from pypi_assets.distributions.sdist_metadata import read_metadata
-from pypi_assets.distributions.sdist_modules import SdistModules, find_sdist_modules
+from pypi_assets.distributions.sdist_modules import SdistModules, backend_note, find_sdist_modules
 from pypi_assets.distributions.sdist_requirements import find_requirements
 from pypi_assets.distributions.setup_script import SetupArguments, read_setup_script
 from pypi_assets.distributions.source_tree import SourceTree
@@ -151,7 +151,7 @@ def sdist_record(parts: FilenameParts, project: str | None, extract: Extract) ->
         stubs=modules.stubs,
         left_out=modules.left_out,
         declared=(*(tree.top_level or ()), *metadata.declared_names),
-        notes=(*notes, *modules.notes),
+        notes=(*notes, *filter(None, [backend_note(tree)]), *modules.notes),
     )
 
 

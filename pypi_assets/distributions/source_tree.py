@@ -9,6 +9,7 @@ from itertools import starmap
 from typing import Any
 
 from pypi_assets.characters import lower
+from pypi_assets.distributions.backends import backend_names
 from pypi_assets.distributions.limits import LimitExceededError
 from pypi_assets.distributions.members import Files, Folder, by_folder, paths_of
 from pypi_assets.distributions.metadata import decode_text, parse_top_level
@@ -150,9 +151,14 @@ class SourceTree:
         backend = self.table("build-system").get("build-backend")
         return backend.partition(":")[0] if isinstance(backend, str) else ""
 
-    def is_built_by(self, *backends: str) -> bool:
+    def is_built_by(self, backends: frozenset[str]) -> bool:
         """Whether pyproject.toml names one of these modules as the backend, and it does not lie in the sdist."""
         return self.backend in backends and not self.has_own_backend
+
+    @property
+    def is_built_by_setuptools(self) -> bool:
+        """Whether setuptools is the backend, as it is if none is named."""
+        return not self.backend or self.is_built_by(backend_names.SETUPTOOLS)
 
     @cached_property
     def has_compiled_modules(self) -> bool:

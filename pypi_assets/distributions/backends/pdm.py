@@ -1,5 +1,6 @@
 """What pdm-backend puts into a wheel: the packages at its package folder, or what its settings include."""
 
+from pypi_assets.distributions.backends import backend_names
 from pypi_assets.distributions.members import Files, by_folder, merged, paths_of
 from pypi_assets.distributions.path_patterns import Patterns, matching_paths
 from pypi_assets.distributions.pyproject import strings
@@ -14,7 +15,7 @@ def installed(tree: SourceTree) -> Installed:
     """[tool.pdm.build] (for pdm-pep517 also [tool.pdm]) includes, excludes, package-dir and source-includes;
     where they select nothing the wheel is empty."""
     settings = tree.table("tool", "pdm", "build")
-    if not settings and tree.table("build-system").get("build-backend") == "pdm.pep517.api":
+    if not settings and tree.is_built_by(backend_names.PDM_PEP517):
         settings = tree.table("tool", "pdm")
     includes = [clean_path(pattern) for pattern in strings(settings.get("includes"))]
     folder = settings.get("package-dir")
