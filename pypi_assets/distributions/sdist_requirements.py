@@ -28,6 +28,7 @@ from pypi_assets.distributions.source_tree import SourceTree
 
 _COMMENT = re.compile(r"(?:^|\s)#.*")
 """setuptools drops it wherever it reads requirements."""
+_VARIABLE = re.compile(r"\$\{.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +75,15 @@ def _pyproject(tree: SourceTree, _: CoreMetadata) -> Requirements | None:
 
 
 def _are_computed(tree: SourceTree) -> bool:
-    """Whether hatchling fills in a field of a requirement, such as `{root:uri}`, that depends on the machine."""
-    if not tree.is_built_by(backend_names.HATCHLING):
-        return False
+    """Whether the backend fills in a part of a requirement that depends on the machine: `{root:uri}` for hatchling,
+    `${PROJECT_ROOT}` and variables of the environment for PDM's."""
     project = tree.table("project")
     listed = [project.get("dependencies"), *table(project, "optional-dependencies").values()]
-    return any(resolve_fields(each) is None for texts in listed for each in _texts(texts))
+    if tree.is_built_by(backend_names.HATCHLING):
+        return any(resolve_fields(each) is None for texts in listed for each in _texts(texts))
+    if tree.is_built_by(backend_names.PDM):
+        return any(_VARIABLE.search(each) for texts in listed for each in _texts(texts))
+    return False
 
 
 def _poetry(tree: SourceTree, _: CoreMetadata) -> Requirements | None:

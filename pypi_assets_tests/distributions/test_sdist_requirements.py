@@ -255,7 +255,7 @@ def test_a_pyproject_that_is_no_toml_counts_for_nothing(tmp_path, content):
     assert any("pyproject.toml is broken" in note for note in record.notes) is not content.startswith("n")
 
 
-def test_fields_that_hatchling_fills_in_are_resolved_or_unknown(tmp_path, subtests: pytest.Subtests):
+def test_fields_that_a_backend_fills_in_are_resolved_or_unknown(tmp_path, subtests: pytest.Subtests):
     cases = [
         ("a; python_version > '3'", "hatchling.build", ("a; python_version > '3'",)),
         ("a{{x}}", "hatchling.build", ("a{x}",)),
@@ -266,6 +266,9 @@ def test_fields_that_hatchling_fills_in_are_resolved_or_unknown(tmp_path, subtes
         ("a @ {home}", "hatchling.build:build", None),
         ("a{", "hatchling.build", None),
         ("a @ {root:uri}/a", "flit_core.buildapi", ("a @ {root:uri}/a",)),
+        ("a @ file:///${PROJECT_ROOT}/a", "pdm.backend", None),
+        ("a @ https://${TOKEN}@example.org/a", "pdm.backend", None),
+        ("a @ https://example.org/a$b", "pdm.backend", ("a @ https://example.org/a$b",)),
     ]
     for written, backend, expected in cases:
         for extra in ("", '\n[project.optional-dependencies]\nx = ["b"]'):

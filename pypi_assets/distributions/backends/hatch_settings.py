@@ -50,9 +50,9 @@ def wheel_settings(settings: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**table(settings, "build"), **table(settings, "build", "targets", "wheel")}
 
 
-def hook_names(settings: Mapping[str, Any]) -> set[str]:
-    """Return the names of the build hooks that run for a wheel."""
-    return {*table(settings, "build", "hooks"), *table(settings, "build", "targets", "wheel", "hooks")}
+def build_hooks(settings: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the settings of the build hooks that run for a wheel, by their names."""
+    return {**table(settings, "build", "hooks"), **table(settings, "build", "targets", "wheel", "hooks")}
 
 
 def ignored_patterns(tree: SourceTree) -> IgnoredPatterns:

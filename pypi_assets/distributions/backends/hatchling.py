@@ -10,15 +10,15 @@ from pypi_assets.distributions.backends.hatch_settings import (
     ALWAYS_EXCLUDED,
     IGNORE_FILES,
     IgnoredPatterns,
+    build_hooks,
     hatch_settings,
-    hook_names,
     ignored_patterns,
     wheel_settings,
 )
 from pypi_assets.distributions.limits import LimitExceededError
 from pypi_assets.distributions.members import Files, by_folder, merged, paths_of
 from pypi_assets.distributions.path_patterns import Patterns, matching, without
-from pypi_assets.distributions.pyproject import strings, text_items
+from pypi_assets.distributions.pyproject import strings, table, text_items
 from pypi_assets.distributions.record import ModulesGrade
 from pypi_assets.distributions.source_tree import (
     MAX_TARGET_LENGTH,
@@ -32,8 +32,8 @@ from pypi_assets.distributions.source_tree import (
 
 _NO_NAME_CHARACTERS = re.compile(r"[^\w.]+", re.ASCII)
 
-_VERSION_HOOKS = {"vcs", "version"}
-"""Hooks that write a file which is in the sdist."""
+_VERSION_HOOKS = {"vcs": "version-file", "version": "path"}
+"""Hooks that write a file, which is in most sdists, and the settings that name it."""
 
 
 def installed(tree: SourceTree) -> Installed | None:
@@ -62,14 +62,17 @@ def installed(tree: SourceTree) -> Installed | None:
     if not roots and takes_all:
         found = forced.outside(tree.below(""))
     ignored = IgnoredPatterns() if settings.get("ignore-vcs") is True else ignored_patterns(tree)
+    written = [path for path in _written(all_settings) if not tree.has_file(path) and _is_walked(path, roots, found)]
     selected = _selected(tree, settings, found, roots, ignored.patterns)
     unignored = selected if ignored.count_everywhere else _selected(tree, settings, found, roots, ())
     tree.effort.spend((len(unignored) + len(forced.files)) * len(sources))
-    files = forced.left_in([(_moved_by(sources, folder), inside) for folder, inside in unignored])
+    unplaced = merged([*unignored, *by_folder(written)])
+    files = forced.left_in([(_moved_by(sources, folder), inside) for folder, inside in unplaced])
     files += [(_moved_by(sources, folder), inside) for folder, inside in forced.files]
     doubts = (
         ModulesGrade.EXACT if are_read else ModulesGrade.GUESSED,
-        ModulesGrade.DERIVED if hook_names(all_settings) - _VERSION_HOOKS else ModulesGrade.EXACT,
+        ModulesGrade.DERIVED if build_hooks(all_settings).keys() - _VERSION_HOOKS.keys() else ModulesGrade.EXACT,
+        ModulesGrade.DERIVED if written else ModulesGrade.EXACT,
         ModulesGrade.EXACT if paths_of(unignored) == paths_of(selected) else ModulesGrade.DERIVED,
         ModulesGrade.DERIVED if forced.is_missing or tree.has_unread(*IGNORE_FILES) else ModulesGrade.EXACT,
     )
@@ -78,6 +81,18 @@ def installed(tree: SourceTree) -> Installed | None:
         strings(settings.get("artifacts")) or forced.sources or found
     )
     return Installed(by, files, grade=least_sure(*doubts)) if files or is_chosen else None
+
+
+def _written(settings: Mapping[str, Any]) -> list[str]:
+    """Return the modules that hooks write, which no setting leaves out."""
+    hooks = build_hooks(settings)
+    paths = [table(hooks, name).get(option) for name, option in _VERSION_HOOKS.items()]
+    return [clean_path(path) for path in paths if isinstance(path, str) and path.endswith(".py")]
+
+
+def _is_walked(path: str, roots: Collection[str], found: Files) -> bool:
+    """Whether a file at `path` is among those that hatchling looks at."""
+    return any(path.startswith(f"{root}/") for root in roots) if roots else bool(found)
 
 
 def _selected(

@@ -192,3 +192,16 @@ def test_compiled_modules_of_windows_are_left_out_unless_they_are_artifacts(subt
             tree = source_tree(files("demo/__init__.py", "demo/fast.pyd", pyproject=NAME + WHEEL + settings))
             installed = hatchling.installed(tree)
             assert find_modules(installed.files).names == ("demo", *expected)
+
+
+def test_files_that_hooks_write_are_installed(subtests: pytest.Subtests):
+    cases = [
+        ("vcs", 'version-file = "demo/_version.py"\n', [*WHOLE, "demo._version"], "derived"),
+        ("version", 'path = "demo/core.py"\n', WHOLE, "exact"),
+        ("version", 'path = "late.py"\n', WHOLE, "exact"),
+        ("vcs", "version-file = 1\n", WHOLE, "exact"),
+    ]
+    for hook, settings, expected, grade in cases:
+        with subtests.test(hook=hook, settings=settings):
+            contents = files(*FLAT, pyproject=f"{NAME}[tool.hatch.build.hooks.{hook}]\n{settings}")
+            assert found(contents) == (sorted(expected), grade)
