@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from pypi_assets.characters import normalized_name
+from pypi_assets.distributions.backends.manifest_in import condense_sources
 from pypi_assets.distributions.build_scripts import is_build_script, named_scripts
 from pypi_assets.distributions.extract import Extract, printable
 from pypi_assets.distributions.kept_arguments import keep_arguments, kept_arguments
@@ -27,7 +28,7 @@ from pypi_assets.distributions.setup_script import SetupArguments, read_setup_sc
 from pypi_assets.distributions.source_tree import SourceTree
 
 _AT_TOP_TEXT = (
-    "PKG-INFO pyproject.toml setup.cfg setup.py requirements.txt flit.ini hatch.toml .gitignore .hgignore"
+    "PKG-INFO pyproject.toml setup.cfg setup.py requirements.txt flit.ini hatch.toml .gitignore .hgignore MANIFEST.in"
     " CMakeLists.txt meson.options meson_options.txt"
 )
 _AT_TOP = frozenset(_AT_TOP_TEXT.split())
@@ -43,7 +44,7 @@ _NO_PART = re.compile(
 )
 """Folders whose CMakeLists.txt or setup.py builds no module of the project."""
 _WITH_PARTS = frozenset({"CMakeLists.txt", "setup.py"})
-_IN_EGG_INFO = frozenset({"PKG-INFO", "requires.txt", "top_level.txt", "entry_points.txt"})
+_IN_EGG_INFO = frozenset({"PKG-INFO", "SOURCES.txt", "requires.txt", "top_level.txt", "entry_points.txt"})
 _READ_NAMES = _AT_TOP | _IN_FOLDERS.keys() | _IN_EGG_INFO
 _pyproject_decoder = msgspec.json.Decoder(dict[str, Any])
 MAX_EGG_INFO_DEPTH = 4
@@ -85,6 +86,8 @@ def condense(extract: Extract) -> None:
     if not any(b"hatch" in extract.files[name] for name, filename in filenames.items() if filename == "pyproject.toml"):
         for name in [name for name, filename in filenames.items() if filename in _OF_HATCHLING]:
             del extract.files[name]
+    for name in [name for name, filename in filenames.items() if filename == "SOURCES.txt"]:
+        extract.files[name] = condense_sources(name, extract.files[name], extract.members)
     scripts = [name for name in extract.files if name.rpartition("/")[2] == "setup.py" and name.count("/") <= 1]
     if not scripts:
         for name in list(filter(is_build_script, extract.files)):
