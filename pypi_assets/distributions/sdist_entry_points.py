@@ -108,6 +108,8 @@ def _of_setup_script(tree: SourceTree) -> Groups | None:
     that setuptools takes them from is there.
     """
     script = _setup_arguments(tree)
+    if script.changes_metadata:
+        return None
     if isinstance(script.entry_points, str):
         return parse_entry_points(script.entry_points.encode("utf-8", "replace"))
     if script.entry_points is not None:

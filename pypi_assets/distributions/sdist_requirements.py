@@ -149,6 +149,8 @@ def _setuptools(tree: SourceTree, metadata: CoreMetadata) -> Requirements | None
         script = tree.read_setup_script() or SetupArguments()
     else:
         script = SetupArguments(is_complete=bool(options or extras_options or project))
+    if script.changes_metadata:
+        return None
     install_requires, by = _install_requires(tree, script, options)
     extras_require, extras_by = _extras_require(tree, script, extras_options)
     if install_requires is None or extras_require is None or None in extras_require.values():
