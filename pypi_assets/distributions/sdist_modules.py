@@ -25,6 +25,7 @@ from pypi_assets.distributions.backends import (
 )
 from pypi_assets.distributions.extract import printable
 from pypi_assets.distributions.members import Files, Folder, by_folder, merged
+from pypi_assets.distributions.metadata import parse_entry_points
 from pypi_assets.distributions.module_names import ModuleNames, find_modules
 from pypi_assets.distributions.record import AMBIGUOUS, ModulesGrade
 from pypi_assets.distributions.source_tree import Installed, SourceTree, least_sure
@@ -51,6 +52,10 @@ _BACKENDS: tuple[tuple[frozenset[str], str, Rule], ...] = (
     (backend_names.SPHINX_THEME_BUILDER, "sphinx-theme-builder", named_package.sphinx_theme_builder),
 )
 """The modules by which a backend is named, the table of its settings below [tool], and its rule."""
+
+
+_PLUGIN_GROUPS = ("setuptools.", "distutils.", "egg_info.")
+"""How groups of entry points begin that setuptools calls in a build."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +97,7 @@ def _doubt(tree: SourceTree, installed: Installed, found: ModuleNames) -> Module
     if tree.backend and not tree.has_own_backend and _named_rule(tree) is None:
         return ModulesGrade.GUESSED
     compiles = installed.compiles_all and tree.uses_cython and _has_cython(installed.files)
-    return ModulesGrade.DERIVED if tree.has_own_backend or compiles else ModulesGrade.EXACT
+    return ModulesGrade.DERIVED if tree.has_own_backend or compiles or _has_own_plugins(tree) else ModulesGrade.EXACT
 
 
 def _named_rule(tree: SourceTree) -> Rule | None:
@@ -107,6 +112,25 @@ def backend_note(tree: SourceTree) -> str | None:
     if not tree.backend or _named_rule(tree):
         return None
     return f"{AMBIGUOUS} a build may differ: its build backend {printable(tree.backend, 100)} is not followed"
+
+
+def plugin_note(tree: SourceTree) -> str | None:
+    """A note about an .egg-info by which setuptools runs code of the sdist as a plug-in of its own."""
+    if not _has_own_plugins(tree):
+        return None
+    return f"{AMBIGUOUS} a build may differ: setuptools runs plug-ins that lie in the sdist"
+
+
+def _has_own_plugins(tree: SourceTree) -> bool:
+    if tree.backend and not tree.is_built_by(backend_names.SETUPTOOLS | backend_names.AROUND_SETUPTOOLS):
+        return False
+    groups = [
+        group
+        for path, content in tree.files.items()
+        if path.endswith(".egg-info/entry_points.txt")
+        for group in parse_entry_points(content)
+    ]
+    return any(group.startswith(_PLUGIN_GROUPS) for group in groups)
 
 
 def _likely_rules(tree: SourceTree) -> tuple[Rule, ...]:

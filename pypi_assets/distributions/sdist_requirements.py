@@ -6,10 +6,10 @@ one counts. No rule guesses. So what no rule finds is unknown, which differs fro
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from pypi_assets.characters import is_digits
+from pypi_assets.characters import is_digits, lower
 from pypi_assets.distributions.backends import backend_names
 from pypi_assets.distributions.backends.hatch_settings import resolve_fields
 from pypi_assets.distributions.metadata import (
@@ -23,31 +23,75 @@ from pypi_assets.distributions.metadata import (
 )
 from pypi_assets.distributions.poetry_requirements import poetry_requirements
 from pypi_assets.distributions.pyproject import strings, table
+from pypi_assets.distributions.record import AMBIGUOUS
+from pypi_assets.distributions.requirement_differences import differ
 from pypi_assets.distributions.setup_script import SetupArguments
 from pypi_assets.distributions.source_tree import SourceTree
 
 _COMMENT = re.compile(r"(?:^|\s)#.*")
 """setuptools drops it wherever it reads requirements."""
+_OLD_POETRY = re.compile(r"(?:<=?1|<2(?:\.0)*\b(?!\.)|[=~]=1\.|===1\.|<2,|<2\.0\.0)")
 _VARIABLE = re.compile(r"\$\{.")
 
 
 @dataclass(frozen=True, slots=True)
 class Requirements:
-    """PEP 508 requirements and the names of extras, each once, and the rule that found them."""
+    """PEP 508 requirements and the names of extras, each once, and the rule that found them. None are `is_given` where
+    nothing states that there are none, so that a plug-in may add some."""
 
     requires_dist: tuple[str, ...]
     extras: tuple[str, ...]
     by: str
+    is_given: bool = True
+    note: str | None = None
 
 
 def find_requirements(tree: SourceTree, metadata: CoreMetadata) -> Requirements | None:
-    """The requirements by the first rule that finds them; None where they are unknown."""
+    """The requirements by the first rule that finds them; None where they are unknown.
+
+    pip takes what the build backend makes of its own files, whatever the metadata in the sdist state. So that counts
+    where the two differ, and a note describes it.
+    """
     if _are_computed(tree):
         return None
-    for rule in _RULES:
-        if (found := rule(tree, metadata)) is not None:
-            return found
+    found = next((found for rule in _RULES if (found := rule(tree, metadata)) is not None), None)
+    built = None if found is None else _as_built(tree)
+    if found is None or built is None or built.by == found.by:
+        return found
+    if not differ(found.requires_dist, built.requires_dist, with_markers="(" not in built.by):
+        return found
+    chosen = built if built.is_given else found
+    text = f"{found.by} has other requirements than the files that pip builds it from"
+    return replace(chosen, note=f"{AMBIGUOUS} {text}")
+
+
+def _as_built(tree: SourceTree) -> Requirements | None:
+    """The requirements that the build backend takes from its own files; None where they are unknown."""
+    if tree.is_built_by(backend_names.POETRY):
+        return _poetry_with_project(tree)
+    if (declared := _pyproject(tree, CoreMetadata())) is not None:
+        return declared
+    if tree.is_built_by(backend_names.FLIT):
+        return _flit(tree, CoreMetadata())
+    if tree.is_built_by_setuptools and {"setup.py", "setup.cfg", "pyproject.toml"} & tree.files.keys():
+        found = _setuptools(tree, CoreMetadata())
+        is_by_plugin = found is not None and not found.is_given and bool(strings(tree.table("project").get("dynamic")))
+        return None if is_by_plugin else found
     return None
+
+
+def _poetry_with_project(tree: SourceTree) -> Requirements | None:
+    """What poetry-core makes of [project] and [tool.poetry]: before version 2 it knows its own table alone. Since then
+    that one counts where [project] has no requirements; where it leaves some of them dynamic, both may count."""
+    project, own = tree.table("project"), _poetry(tree, CoreMetadata())
+    required = strings(tree.table("build-system").get("requires"))
+    if not project or (own and required and all(_OLD_POETRY.search(each.replace(" ", "")) for each in required)):
+        return own
+    listed, optional = _texts(project.get("dependencies")), table(project, "optional-dependencies")
+    if not listed and not any(map(_texts, optional.values())):
+        has_own = any(lower(name) != "python" for name in tree.table("tool", "poetry", "dependencies"))
+        return own if has_own else _declared(tree)
+    return _declared(tree)
 
 
 def _static_pkg_info(_: SourceTree, metadata: CoreMetadata) -> Requirements | None:
@@ -61,6 +105,13 @@ def _static_pkg_info(_: SourceTree, metadata: CoreMetadata) -> Requirements | No
 
 
 def _pyproject(tree: SourceTree, _: CoreMetadata) -> Requirements | None:
+    """[project], next to which poetry-core reads its own table."""
+    if tree.is_built_by(backend_names.POETRY):
+        return _poetry_with_project(tree) if tree.table("project") else None
+    return _declared(tree)
+
+
+def _declared(tree: SourceTree) -> Requirements | None:
     """PEP 621: `dependencies` and `optional-dependencies` of [project], unless either is dynamic. What is missing and
     not dynamic, is none."""
     project = tree.table("project")
@@ -84,6 +135,13 @@ def _are_computed(tree: SourceTree) -> bool:
     if tree.is_built_by(backend_names.PDM):
         return any(_VARIABLE.search(each) for texts in listed for each in _texts(texts))
     return False
+
+
+def _poetry_alone(tree: SourceTree, metadata: CoreMetadata) -> Requirements | None:
+    """[tool.poetry], unless [project] has a part of the requirements."""
+    project = tree.table("project")
+    has_part = _texts(project.get("dependencies")) or table(project, "optional-dependencies")
+    return None if has_part and tree.is_built_by(backend_names.POETRY) else _poetry(tree, metadata)
 
 
 def _poetry(tree: SourceTree, _: CoreMetadata) -> Requirements | None:
@@ -159,7 +217,10 @@ def _setuptools(tree: SourceTree, metadata: CoreMetadata) -> Requirements | None
         return None
     sections = [("", install_requires), *extras_require.items()]
     cleaned = ((section, [one_line(_COMMENT.sub("", line)) for line in lines or ()]) for section, lines in sections)
-    return Requirements(*requirements_of_extras(cleaned), by or extras_by or "setup.py")
+    found = Requirements(*requirements_of_extras(cleaned), by or extras_by or "setup.py")
+    given = {"dependencies": by, "optional-dependencies": extras_by}
+    are_given = all(given.get(name, "given") for name in strings(project.get("dynamic")))
+    return found if (by or extras_by) and are_given else replace(found, is_given=False)
 
 
 Lines = Sequence[str] | None
@@ -243,7 +304,7 @@ def _pkg_info(_: SourceTree, metadata: CoreMetadata) -> Requirements | None:
 _RULES: tuple[Callable[[SourceTree, CoreMetadata], Requirements | None], ...] = (
     _static_pkg_info,
     _pyproject,
-    _poetry,
+    _poetry_alone,
     _flit,
     _requires_txt,
     _egg_info_without_requires,

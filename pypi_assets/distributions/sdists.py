@@ -16,13 +16,13 @@ from pypi_assets.distributions.build_scripts import is_build_script, named_scrip
 from pypi_assets.distributions.extract import Extract, printable
 from pypi_assets.distributions.kept_arguments import keep_arguments, kept_arguments
 from pypi_assets.distributions.members import Folder
-from pypi_assets.distributions.metadata import decode_text, unique
+from pypi_assets.distributions.metadata import decode_text, parse_metadata, unique
 from pypi_assets.distributions.pyproject import parse_toml
 from pypi_assets.distributions.record import AMBIGUOUS, DistributionRecord, FilenameParts
 from pypi_assets.distributions.record_building import build_record
 from pypi_assets.distributions.sdist_entry_points import find_entry_points
 from pypi_assets.distributions.sdist_metadata import read_metadata
-from pypi_assets.distributions.sdist_modules import SdistModules, backend_note, find_sdist_modules
+from pypi_assets.distributions.sdist_modules import SdistModules, backend_note, find_sdist_modules, plugin_note
 from pypi_assets.distributions.sdist_requirements import find_requirements
 from pypi_assets.distributions.setup_script import SetupArguments, read_setup_script
 from pypi_assets.distributions.source_tree import SourceTree
@@ -154,7 +154,11 @@ def sdist_record(parts: FilenameParts, project: str | None, extract: Extract) ->
         stubs=modules.stubs,
         left_out=modules.left_out,
         declared=(*(tree.top_level or ()), *metadata.declared_names),
-        notes=(*notes, *filter(None, [backend_note(tree)]), *modules.notes),
+        notes=(
+            *notes,
+            *filter(None, [backend_note(tree), plugin_note(tree), requirements.note if requirements else None]),
+            *modules.notes,
+        ),
     )
 
 
@@ -242,6 +246,11 @@ def _read_pyproject(files: Mapping[str, bytes], notes: list[str]) -> dict[str, A
     return {}
 
 
+def _name_in(files: Mapping[str, bytes], name: str) -> str | None:
+    """The project that core metadata are of."""
+    return parse_metadata(files[name], name).name if name in files else None
+
+
 def _choose_egg_info(
     parts: FilenameParts,
     project: str | None,
@@ -262,7 +271,12 @@ def _choose_egg_info(
         if normalized_name(folder.rpartition("/")[2].removesuffix(".egg-info").partition("-")[0]) in names:
             return folder
     if len(shallow) == 1:
-        return shallow[0]
+        if (other := _name_in(files, f"{shallow[0]}/PKG-INFO")) is None or normalized_name(other) in names:
+            return shallow[0]
+        if other == _name_in(files, "PKG-INFO"):
+            return shallow[0]
+        notes.append(f"{AMBIGUOUS} the .egg-info is of another project, and is ignored: {printable(other)}")
+        return None
     if shallow:
         notes.append(f"{len(shallow)} .egg-info folders, none of them named like the project: all are ignored")
     return None
