@@ -60,9 +60,8 @@ def find_requirements(tree: SourceTree, metadata: CoreMetadata) -> Requirements 
         return found
     if not differ(found.requires_dist, built.requires_dist, with_markers="(" not in built.by):
         return found
-    chosen = built if built.is_given else found
     text = f"{found.by} has other requirements than the files that pip builds it from"
-    return replace(chosen, note=f"{AMBIGUOUS} {text}")
+    return replace(built, note=f"{AMBIGUOUS} {text}")
 
 
 def _as_built(tree: SourceTree) -> Requirements | None:
@@ -75,8 +74,7 @@ def _as_built(tree: SourceTree) -> Requirements | None:
         return _flit(tree, CoreMetadata())
     if tree.is_built_by_setuptools and {"setup.py", "setup.cfg", "pyproject.toml"} & tree.files.keys():
         found = _setuptools(tree, CoreMetadata())
-        is_by_plugin = found is not None and not found.is_given and bool(strings(tree.table("project").get("dynamic")))
-        return None if is_by_plugin else found
+        return found if found is not None and found.is_given else None  # else a plug-in may give them
     return None
 
 

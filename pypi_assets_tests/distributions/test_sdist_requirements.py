@@ -271,7 +271,6 @@ def test_what_pip_builds_from_counts_where_the_metadata_differ(tmp_path, subtest
         ),
         ({}, requires_txt | setup_py, ("evil",), "setup.py"),
         ({}, NO_REQUIRES | setup_py, ("evil",), "setup.py"),
-        ({}, requires_txt | {"setup.py": f"{SETUP}setup(name='demo')"}, ("benign",), "requires.txt"),
         (static, {"pyproject.toml": f'{PROJECT}dependencies = ["benign>=2"]'}, ("benign>=2",), "pyproject.toml"),
     ]
     for arguments, files, expected, by in cases:
@@ -279,6 +278,13 @@ def test_what_pip_builds_from_counts_where_the_metadata_differ(tmp_path, subtest
             record = read(tmp_path, files, **arguments)
             assert (record.requires_dist, record.requires_by) == (expected, by)
             assert len([note for note in record.notes if note.startswith(AMBIGUOUS)]) == 1
+
+
+def test_what_a_plugin_may_give_is_no_difference(tmp_path):
+    files = {**NO_REQUIRES, "demo.egg-info/requires.txt": "a\n", "setup.py": f"{SETUP}setup(name='demo')"}
+    record = read(tmp_path, files)
+    assert (record.requires_dist, record.requires_by) == (("a",), "requires.txt")
+    assert not [note for note in record.notes if note.startswith(AMBIGUOUS)]
 
 
 def test_the_same_requirements_in_other_words_have_no_note(tmp_path, subtests: pytest.Subtests):
