@@ -6,9 +6,7 @@ The order, blanks, quotes, brackets and zeros at the end of versions make no dif
 import re
 from collections.abc import Iterable
 
-from packaging.utils import canonicalize_name
-
-from pypi_assets.characters import lower
+from pypi_assets.characters import lower, normalized_name
 from pypi_assets.distributions.requirements import comparable_version
 
 _NAME = re.compile(r"\s*+([A-Za-z0-9][A-Za-z0-9._-]*+)\s*+(?:\[([^\]]*+)\])?\s*+(.*+)", re.DOTALL)
@@ -26,10 +24,10 @@ def _comparable(requirement: str, with_markers: bool) -> tuple[object, ...]:
     found = _NAME.match(requirement)
     if found is None:
         return (requirement.strip(),)
-    name, extras, rest = canonicalize_name(found[1]), found[2] or "", found[3]
+    name, extras, rest = normalized_name(found[1]), found[2] or "", found[3]
     separator = " ;" if rest.startswith("@") else ";"
     wanted, _, marker = rest.partition(separator)
-    listed = frozenset(canonicalize_name(extra.strip()) for extra in extras.split(",") if extra.strip())
+    listed = frozenset(normalized_name(extra.strip()) for extra in extras.split(",") if extra.strip())
     if wanted.startswith("@"):
         version: object = wanted[1:].strip()
     else:

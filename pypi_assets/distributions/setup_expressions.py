@@ -523,7 +523,9 @@ class Expressions(Additions):
     def call_function(self, function: ScriptFunction, arguments: list[Any], keywords: dict[Any, Any]) -> Any:
         """Runs a function of the script, with the arguments that are named; what it returns at its end, if certain."""
         if function.is_running or len(self.scopes) >= MAX_CALL_DEPTH or function.node.decorator_list:
-            self.reach([function.node], later=True)
+            if not function.is_handed_on:
+                function.is_handed_on = True
+                self.reach([function.node], later=True)
             for argument in (*arguments, *keywords.values()):
                 spoil(argument)
             return UNKNOWN

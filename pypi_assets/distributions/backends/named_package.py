@@ -2,6 +2,7 @@
 sphinx-theme-builder."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from pypi_assets.distributions.backends.cmake import MAX_VARIABLE_CHARACTERS, cmake_modules
 from pypi_assets.distributions.backends.manifest_in import apply_line
@@ -9,6 +10,9 @@ from pypi_assets.distributions.members import Files, by_folder, merged, paths_of
 from pypi_assets.distributions.pyproject import strings
 from pypi_assets.distributions.record import ModulesGrade
 from pypi_assets.distributions.source_tree import Installed, SourceTree, clean_path, joined, moved
+
+_LOCAL_SETTINGS = ("py-build-cmake.local.toml", "py-build-cmake.cross.toml")
+"""Files by which py-build-cmake replaces what pyproject.toml has."""
 
 
 def whey(tree: SourceTree) -> Installed | None:
@@ -43,7 +47,8 @@ def py_build_cmake(tree: SourceTree) -> Installed | None:
     found = _installed(tree, "py-build-cmake module", [name], [folder, joined(folder, "src")])
     cmake = tree.table("tool", "py-build-cmake", "cmake")
     if not cmake:
-        return found
+        has_others = any(map(tree.has_member, _LOCAL_SETTINGS))
+        return replace(found, grade=ModulesGrade.GUESSED) if found and has_others else found
     keys = ("PY_BUILD_CMAKE_MODULE_NAME", "PY_BUILD_CMAKE_IMPORT_NAME", "PY_BUILD_CMAKE_PACKAGE_NAME")
     variables = dict.fromkeys(keys, name[:MAX_VARIABLE_CHARACTERS]) | {"CMAKE_INSTALL_PREFIX": "<prefix>"}
     components = tuple(strings(cmake.get("install_components")))
