@@ -10,7 +10,7 @@ from pypi_assets.characters import lower, normalized_name
 from pypi_assets.distributions.requirements import comparable_version
 
 _NAME = re.compile(r"\s*+([A-Za-z0-9][A-Za-z0-9._-]*+)\s*+(?:\[([^\]]*+)\])?\s*+(.*+)", re.DOTALL)
-_CLAUSE = re.compile(r"\s*+(===|~=|==|!=|<=|>=|<|>)?\s*+(.*?)\s*+\Z", re.DOTALL)
+_OPERATOR = re.compile(r"===|[~=!<>]=|[<>]")
 _MARKER_PART = re.compile(r"\b(?:and|or)\b", re.ASCII)
 _NOT_IN_MARKERS = re.compile(r"[\s()\"']+")
 
@@ -43,8 +43,9 @@ def _extras_in(marker: str) -> list[str]:
 
 
 def _clause(written: str) -> tuple[str, str]:
-    found = _CLAUSE.match(written)
-    operator, version = (found[1] or "", found[2]) if found else ("", written)
+    found = _OPERATOR.match(written := written.strip())
+    operator = found[0] if found else ""
+    version = written[len(operator) :].strip()
     ends = ".*" if version.endswith(".*") else ""
     version = version.removesuffix(".*")
     return operator, version + ends if operator in {"~=", "==="} else comparable_version(version) + ends

@@ -23,7 +23,7 @@ _VARIABLES = frozenset(
 """Of markers, those that an installer knows of a requirement."""
 _MARKER_WORD = re.compile(r"'[^']*+'|\"[^\"]*+\"|~=|[A-Za-z_][\w.]*+", re.ASCII)
 _QUOTES = ("'", '"')
-_COMPATIBLE = re.compile(r"['\"]\s*+v?[0-9]{1,9}(?:\.[0-9]{1,9})+[^*]*['\"]")
+_COMPATIBLE = re.compile(r"['\"]\s*+v?[0-9]{1,9}(?:\.[0-9]{1,9})++[^*'\"]*+['\"]")
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]")
 _PLAIN_VERSION = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})*")
 
