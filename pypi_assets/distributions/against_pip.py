@@ -24,7 +24,7 @@ from pypi_assets.distributions.local_files import read_local
 from pypi_assets.distributions.members import by_folder, folders_of
 from pypi_assets.distributions.module_names import find_modules
 from pypi_assets.distributions.reader_pool import INHERITED, ReaderFailure, ReaderPool, StoredExtract
-from pypi_assets.distributions.record import AMBIGUOUS, DistributionKind, DistributionRecord
+from pypi_assets.distributions.record import AMBIGUOUS, START_UP_ENDS, DistributionKind, DistributionRecord
 from pypi_assets.distributions.sdist_names import readable
 from pypi_assets.distributions.wheel_tree import METADATA_ENDS
 from pypi_assets.errors import ExpectedError
@@ -224,7 +224,7 @@ def differences_from(record: DistributionRecord, found: Mapping[str, Any]) -> It
     groups = (record.entry_points or {}).items()
     read = [f"{group}: {name} = {value}" for group, each in groups for name, value in each.items()]
     yield from _one_sided("entry_points", entry_points, read)
-    start_up = [printable(name) for name in found["paths"] if name.endswith(".pth") and "/" not in name]
+    start_up = [printable(name) for name in found["paths"] if name.endswith(START_UP_ENDS) and "/" not in name]
     yield from _one_sided("start_up_paths", start_up, record.start_up_paths)
     installed = {name.partition("/")[0] for name in found["paths"]}
     distributions = sorted(top for top in installed if lower(top).endswith(METADATA_ENDS))

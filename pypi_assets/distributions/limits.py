@@ -49,6 +49,8 @@ MAX_SCRIPTS = 40
 MAX_SCRIPT_BYTES = 64 * 1024
 MAX_ALL_SCRIPTS_BYTES = 256 * 1024
 """Of the files that setup.py may use: what is beyond is left out, and the rest is read."""
+MAX_SOURCES_BYTES = 256 * 1024
+"""Of a SOURCES.txt, which names files that are known: a larger one is left out."""
 
 
 class Budget:

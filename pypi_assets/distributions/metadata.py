@@ -14,7 +14,7 @@ from pypi_assets.characters import is_printable, lower, replace_unprintable
 from pypi_assets.distributions.extract import printable
 from pypi_assets.distributions.limits import LimitExceededError
 from pypi_assets.distributions.project_facts import bounded, cut_license, join_urls, license_classifiers
-from pypi_assets.distributions.requirements import is_requirement, is_specifier
+from pypi_assets.distributions.requirements import is_requirement, is_specifier, is_usable_marker
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,6 +305,17 @@ def requirement_notes(requires_dist: Iterable[str], requires_python: str | None)
     ):
         notes.append(f"not a version specifier: Requires-Python: {printable(requires_python)}")
     return tuple(notes)
+
+
+def refused_requirements(requires_dist: Iterable[str]) -> list[str]:
+    """The requirements at which today's pip refuses a wheel: no requirement, or a marker that it cannot evaluate."""
+    return [
+        requirement
+        for requirement in requires_dist
+        if not _PLAIN_REQUIREMENT.fullmatch(requirement)
+        and len(requirement) <= MAX_CHECKED_CHARACTERS
+        and not (is_requirement(requirement) and is_usable_marker(requirement))
+    ]
 
 
 _COMMENT = re.compile(r"(?:^|\s)#")

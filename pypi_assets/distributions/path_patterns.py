@@ -16,11 +16,20 @@ MAX_STEPS = 1_000_000
 one path again and again included. A hundred times what the largest real distributions need."""
 MAX_PATTERN_LENGTH = 2048
 _STEPS_TO_COMPILE = 50
+_CHARACTERS_IN_A_STEP = 2048
+"""That are searched through for a fixed text."""
+_START = re.compile(r"[^*?\[]+")
+_END = re.compile(r"[^*?\[\]]+\Z")
+_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 
 
 class Patterns(Enum):
-    """How patterns are read. A line of a .gitignore (the last one that matches decides, `!` negates) and a GLOB take
-    all that is below a folder that they match; a FILE_GLOB takes just the files that it matches."""
+    """How patterns are read. A line of a .gitignore (`!` negates, `#` begins a comment) and a GLOB take all that is
+    below a folder that they match; a FILE_GLOB takes just the files that it matches.
+
+    Of the lines of a .gitignore, the last one that matches a file decides; if none does, the last one that matches a
+    folder above it. So does the library by which build backends read them.
+    """
 
     GITIGNORE = auto()
     GLOB = auto()
@@ -31,7 +40,8 @@ class Patterns(Enum):
 class _Pattern:
     """`segments` are its parts, `start` is the start of all paths that it matches, `plain` is the path where it is no
     more than one. `folders` and `files` are whether it may match a folder above a file, or the file. `regex` is the
-    same where the pattern is so simple that no path takes it long."""
+    same where the pattern is so simple that no path takes it long. Each path that it matches has all `needles` in it,
+    with a slash at both ends."""
 
     segments: tuple[str, ...]
     start: str
@@ -39,6 +49,7 @@ class _Pattern:
     negates: bool
     folders: bool
     files: bool
+    needles: tuple[str, ...]
     regex: re.Pattern[str] | None = None
 
 
@@ -48,11 +59,16 @@ def _compiled(pattern: str, kind: Patterns) -> _Pattern:
         raise LimitExceededError(f"a pattern for paths is longer than {MAX_PATTERN_LENGTH} characters")
     is_gitignore = kind is Patterns.GITIGNORE
     negates = is_gitignore and pattern.startswith("!")
-    body = pattern[negates:]
-    parts = [part for part in body.split("/") if part not in {"", "."}]
+    body = _unescaped(pattern[negates:]) if is_gitignore else pattern
+    if is_gitignore:
+        parts = body.removeprefix("/").removesuffix("/").split("/") if body.strip("/") else []
+    else:
+        parts = [part for part in body.split("/") if part not in {"", "."}]
     if is_gitignore and parts and "/" not in body.rstrip("/"):
         parts.insert(0, "**")
     collapsed = [part for part, before in zip(parts, ["", *parts], strict=False) if (part, before) != ("**", "**")]
+    if is_gitignore and body.endswith("/**/") and len(collapsed) > 1:
+        collapsed.pop()  # what is in any folder below, or in none
     fixed = list(takewhile(lambda part: not set(part) & set("*?["), collapsed[:-1]))
     found = _Pattern(
         tuple(collapsed),
@@ -61,8 +77,22 @@ def _compiled(pattern: str, kind: Patterns) -> _Pattern:
         negates,
         folders=kind is not Patterns.FILE_GLOB,
         files=not (is_gitignore and body.endswith("/")),
+        needles=tuple([needle for part in collapsed if part != "**" for needle in _needles(part)]),
     )
     return replace(found, regex=_simple_regex(found))
+
+
+def _needles(part: str) -> list[str]:
+    """The fixed start and end of a part of a pattern, next to the slashes around it."""
+    start, end = _START.match(part), _END.search(part)
+    if start and start.end() == len(part):
+        return [f"/{part}/"]
+    return [f"/{start[0]}" if start else "", f"{end[0]}/" if end else ""]
+
+
+def _unescaped(pattern: str) -> str:
+    r"""The pattern without its backslashes: `\*` is a star, which is in brackets then, and `\#` is a number sign."""
+    return _ESCAPED.sub(lambda found: f"[{found[1]}]" if found[1] in "*?[" else found[1], pattern)
 
 
 def _simple_regex(pattern: _Pattern) -> re.Pattern[str] | None:
@@ -94,6 +124,12 @@ class Effort:
         self._left -= steps
         if self._left < 0:
             raise LimitExceededError(f"finding what is installed takes more than {MAX_STEPS} steps")
+
+
+def _possible(patterns: list[_Pattern], text: str, effort: Effort) -> list[_Pattern]:
+    """The patterns that may match a path in `text`, in which each folder and each file has a slash at both ends."""
+    effort.spend((4 + len(patterns)) * (1 + len(text) // _CHARACTERS_IN_A_STEP))
+    return [pattern for pattern in patterns if all(needle in text for needle in pattern.needles)]
 
 
 def _matched(pattern: _Pattern, paths: list[str], effort: Effort) -> set[str]:
@@ -172,6 +208,10 @@ def without(files: Files, patterns: list[str], kind: Patterns, effort: Effort) -
 
 def _named_in(files: Files, patterns: list[_Pattern], effort: Effort) -> list[str]:
     """The paths of those of `files` that the patterns name; of folders that none of them is near, no path is made."""
+    if not patterns:
+        return []
+    names = [f"{folder}/{inside.sources.replace('/', '.py/')}{inside.others}" for folder, inside in files]
+    patterns = _possible(patterns, "/".join(("", *names)), effort)
     effort.spend(2 * len(patterns) * len(files))
     starts = tuple([pattern.start if pattern.plain is None else f"{pattern.plain}/" for pattern in patterns])
     parents = {pattern.plain.rpartition("/")[0] for pattern in patterns if pattern.plain is not None}
@@ -180,15 +220,34 @@ def _named_in(files: Files, patterns: list[_Pattern], effort: Effort) -> list[st
 
 
 def _all_compiled(patterns: Iterable[str], kind: Patterns, effort: Effort) -> list[_Pattern]:
-    stripped = [pattern.strip() for pattern in patterns]
+    if kind is Patterns.GITIGNORE:
+        stripped = [line for pattern in patterns if not (line := _line(pattern)).startswith("#")]
+    else:
+        stripped = [pattern.strip() for pattern in patterns]
     effort.spend(3 * sum(map(len, stripped)) + len(stripped) * _STEPS_TO_COMPILE)
     return [found for pattern in stripped if (found := _compiled(pattern, kind)).segments]
 
 
+def _line(pattern: str) -> str:
+    """A line of a .gitignore without the blanks behind it, of which a backslash keeps one."""
+    stripped = pattern.rstrip()
+    return f"{stripped} " if stripped.endswith("\\") and pattern != stripped else stripped
+
+
+def _of_files(pattern: _Pattern) -> _Pattern:
+    """`pattern` where it matches a file itself, and not a folder above."""
+    found = replace(pattern, folders=False)
+    return replace(found, regex=_simple_regex(found))
+
+
 def _named(paths: list[str], patterns: list[_Pattern], effort: Effort) -> list[str]:
+    patterns = _possible(patterns, "/".join(("", *paths, "")), effort)
     effort.spend(len(patterns) * len(paths))
     named: set[str] = set()
     undecided = paths
+    if any(pattern.negates for pattern in patterns):
+        effort.spend(len(patterns) * (len(paths) + _STEPS_TO_COMPILE))
+        patterns = [*patterns, *(_of_files(pattern) for pattern in patterns if pattern.files)]
     for pattern in reversed(patterns):
         if matched := _matched(pattern, undecided, effort):
             undecided = [path for path in undecided if path not in matched]

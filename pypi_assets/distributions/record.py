@@ -8,6 +8,10 @@ EXTRACTOR_VERSION = 8
 SKIPS, FAILS = "skips", "fails"
 AMBIGUOUS = "ambiguous archive:"
 """How a note begins where readers of an archive, or versions of pip or Python, see different things in it."""
+START_UP_CODE = "start-up code:"
+"""How a note begins about what Python runs at each start."""
+START_UP_ENDS = (".pth", ".start")
+"""Of files right in site-packages by which Python runs code at each start: `.start` since Python 3.15 (PEP 829)."""
 
 
 class DistributionKind(StrEnum):
@@ -98,8 +102,8 @@ class DistributionRecord:
     `license_classifiers` begin with `License ::`. `project_urls` are `label, URL`, with Home-page and Download-URL as
     `Homepage` and `Download`. `import_names` are Import-Name and Import-Namespace as written (PEP 794): None where
     none is declared, an empty tuple where the project declares that there is nothing to import. `start_up_paths` are
-    the `.pth` files that a wheel or egg puts into the root of site-packages, where Python runs them at each start;
-    an sdist has none, since only a build shows them. `variant` is the label of a wheel variant (PEP 825).
+    the `.pth` and `.start` files that a wheel or egg puts into the root of site-packages, by which Python runs code at
+    each start; an sdist has none, since only a build shows them. `variant` is the label of a wheel variant (PEP 825).
     `refusals` are what pip and uv do if they do not take the file, each as `INSTALLER ACTION: REASON`. The installer
     `skips` the file and takes the next one, or `fails`.
     """

@@ -12,8 +12,11 @@ from pypi_assets.distributions.members import Folder
 from pypi_assets.distributions.metadata import CoreMetadata, requirement_notes, unique
 from pypi_assets.distributions.project_facts import bounded
 from pypi_assets.distributions.record import (
+    AMBIGUOUS,
     FAILS,
     SKIPS,
+    START_UP_CODE,
+    START_UP_ENDS,
     DistributionKind,
     DistributionRecord,
     FilenameParts,
@@ -83,15 +86,18 @@ def build_record(
 
 
 def _start_up_paths(at_root: Iterable[Folder]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The `.pth` files among those of `at_root`, sorted, and a note where some of them are left out."""
-    some = [folder for folder in at_root if ".pth/" in folder.others]
-    names = {printable(name) for folder in some for name in folder.other_names if name.endswith(".pth")}
+    """The start-up files among those of `at_root`, sorted, and a note where some of them are left out."""
+    some = [folder for folder in at_root if ".pth/" in folder.others or ".start/" in folder.others]
+    names = {printable(name) for folder in some for name in folder.other_names if name.endswith(START_UP_ENDS)}
     return bounded(sorted(names), ".pth files")
 
 
 def _limited_notes(notes: Collection[str]) -> tuple[str, ...]:
-    """The first MAX_NOTES of `notes`, each once and printable, and how many more there are."""
-    kept = list(notes)[:MAX_NOTES]
+    """The first MAX_NOTES of `notes`, each once and printable, and how many more there are. Then those come first that
+    queries search for, so that no number of others hides them."""
+    kept = list(notes)
+    if len(kept) > MAX_NOTES:
+        kept = sorted(kept, key=lambda note: not note.startswith((AMBIGUOUS, START_UP_CODE)))[:MAX_NOTES]
     if len(notes) > MAX_NOTES:
         kept.append(f"{len(notes) - MAX_NOTES} more notes are left out")
     return tuple(printable(note) for note in unique(kept))

@@ -5,6 +5,7 @@ the interpreter's Unicode tables. So none of that reaches it.
 """
 
 import re
+from itertools import pairwise
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
@@ -13,6 +14,16 @@ from packaging.version import Version
 
 MAX_PARENTHESES = 50
 """Of one requirement: more of them are no marker that was written to be read."""
+_ALTERNATIVES = "os_name sys_platform platform_machine platform_python_implementation platform_release platform_system"
+_VARIABLES_TEXT = f"{_ALTERNATIVES} platform_version python_version python_full_version implementation_name extra"
+_VARIABLES = frozenset(
+    {*_VARIABLES_TEXT.split(), "implementation_version", "os.name", "sys.platform", "platform.version"}
+    | {"platform.machine", "platform.python_implementation", "python_implementation"}
+)
+"""Of markers, those that an installer knows of a requirement."""
+_MARKER_WORD = re.compile(r"'[^']*+'|\"[^\"]*+\"|~=|[A-Za-z_][\w.]*+", re.ASCII)
+_QUOTES = ("'", '"')
+_COMPATIBLE = re.compile(r"['\"]\s*+v?[0-9]{1,9}(?:\.[0-9]{1,9})++[^*'\"]*+['\"]")
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]")
 _PLAIN_VERSION = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})*")
 
@@ -49,6 +60,26 @@ def is_requirement(text: str) -> bool:
     except (InvalidRequirement, ValueError):  # ValueError: a number with thousands of digits
         return False
     return True
+
+
+def is_usable_marker(requirement: str) -> bool:
+    """Whether an installer can evaluate the marker of a valid requirement: each comparison has one known variable, and
+    `~=` a version of at least two numbers."""
+    _, _, marker = requirement.partition(" ;" if "@" in requirement.partition(";")[0] else ";")
+    words = [word for word in _MARKER_WORD.findall(marker) if word not in {"in", "not"}]
+    operands: list[str] = []
+    for word in [*words, "and"]:
+        if word == "~=":
+            continue
+        if word not in {"and", "or"}:
+            operands.append(word)
+            continue
+        written = [each for each in operands if each.startswith(_QUOTES)]
+        if operands and (len(written) == len(operands) or not _VARIABLES.issuperset({*operands} - {*written})):
+            return False
+        operands = []
+    after = [following for word, following in pairwise(words) if word == "~="]
+    return all(_COMPATIBLE.fullmatch(each) for each in after if each.startswith(_QUOTES))
 
 
 def is_specifier(text: str) -> bool:

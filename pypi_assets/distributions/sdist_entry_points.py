@@ -6,6 +6,7 @@ What no file decides is unknown, which differs from no entry point.
 from collections.abc import Mapping
 from typing import Any
 
+from pypi_assets.distributions.backends import backend_names
 from pypi_assets.distributions.extract import printable
 from pypi_assets.distributions.members import Folder
 from pypi_assets.distributions.metadata import decode_text, parse_entry_points
@@ -49,19 +50,12 @@ def _of_pyproject(tree: SourceTree) -> tuple[Groups, bool]:
         found = _groups(_of_tables(flit, "entrypoints"))
     if project:
         found |= _groups(_of_tables(project, "entry-points"))
-    backend = _backend(tree)
     if _DYNAMIC & set(strings(project.get("dynamic"))):
-        return found, bool(poetry) and backend.startswith("poetry")
+        return found, bool(poetry) and tree.is_built_by(backend_names.POETRY)
     if found or "name" in project:
         return found, True
     described = "name" in poetry or ("metadata" in flit and not _has_flit_file(tree, table(flit, "metadata")))
-    return found, described and not backend.startswith("setuptools")
-
-
-def _backend(tree: SourceTree) -> str:
-    """The build backend that pyproject.toml names, empty where it names none."""
-    backend = tree.table("build-system").get("build-backend")
-    return backend if isinstance(backend, str) else ""
+    return found, described and not tree.is_built_by(backend_names.SETUPTOOLS)
 
 
 def _has_flit_file(tree: SourceTree, metadata: Mapping[str, object]) -> bool:
@@ -114,14 +108,15 @@ def _of_setup_script(tree: SourceTree) -> Groups | None:
     that setuptools takes them from is there.
     """
     script = _setup_arguments(tree)
+    if script.changes_metadata:
+        return None
     if isinstance(script.entry_points, str):
         return parse_entry_points(script.entry_points.encode("utf-8", "replace"))
     if script.entry_points is not None:
         return _of_sections({group: "\n".join(lines) for group, lines in script.entry_points.items()})
-    is_setuptools = (_backend(tree) or "setuptools").startswith("setuptools")
     is_passed = "entry_points" in script.given or script.given & _PLUGINS
     is_in_file = "entry_points" in tree.setup_cfg.get("options", {})
-    return {} if is_setuptools and script.is_complete and not is_passed and not is_in_file else None
+    return {} if tree.is_built_by_setuptools and script.is_complete and not is_passed and not is_in_file else None
 
 
 def _setup_arguments(tree: SourceTree) -> SetupArguments:
@@ -129,7 +124,7 @@ def _setup_arguments(tree: SourceTree) -> SetupArguments:
     if "setup.py" in tree.files:
         return tree.read_setup_script() or SetupArguments()
     has_options = any(section.startswith("options") for section in tree.setup_cfg)
-    return SetupArguments(is_complete=bool(has_options or tree.table("project") or _backend(tree)))
+    return SetupArguments(is_complete=bool(has_options or tree.table("project") or tree.backend))
 
 
 def _as_written(tree: SourceTree, name: str) -> Mapping[str, Mapping[str, str]]:

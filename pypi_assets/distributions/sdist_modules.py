@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from pypi_assets.distributions import usual_layout
 from pypi_assets.distributions.backends import (
+    backend_names,
     cmeel,
     flit,
     hatchling,
@@ -22,36 +23,39 @@ from pypi_assets.distributions.backends import (
     setuptools,
     uv_build,
 )
+from pypi_assets.distributions.extract import printable
 from pypi_assets.distributions.members import Files, Folder, by_folder, merged
+from pypi_assets.distributions.metadata import parse_entry_points
 from pypi_assets.distributions.module_names import ModuleNames, find_modules
-from pypi_assets.distributions.record import ModulesGrade
+from pypi_assets.distributions.record import AMBIGUOUS, ModulesGrade
 from pypi_assets.distributions.source_tree import Installed, SourceTree, least_sure
 
 Rule = Callable[[SourceTree], Installed | None]
 
-_BACKENDS: tuple[tuple[str, str, Rule], ...] = (
-    ("scikit_build_core.setuptools", "", setuptools.installed),
-    ("setuptools", "setuptools", setuptools.installed),
-    ("jupyter_packaging", "", setuptools.installed),
-    ("pbr.build", "", setuptools.installed),
-    ("wheel_axle", "", setuptools.installed),
-    ("flit", "flit", flit.installed),
-    ("hatchling", "hatch", hatchling.installed),
-    ("poetry", "poetry", poetry.installed),
-    ("pdm", "pdm", pdm.installed),
-    ("uv_build", "", uv_build.installed),
-    ("maturin", "maturin", maturin.installed),
-    ("scikit_build_core", "scikit-build", scikit_build_core.installed),
-    ("mesonpy", "meson-python", meson_python.installed),
-    ("mesonpep517", "mesonpep517", meson_python.installed),
-    ("cmeel", "cmeel", cmeel.installed),
-    ("whey", "whey", named_package.whey),
-    ("trampolim", "trampolim", named_package.trampolim),
-    ("py_build_cmake", "py-build-cmake", named_package.py_build_cmake),
-    ("enscons", "enscons", named_package.enscons),
-    ("sphinx_theme_builder", "sphinx-theme-builder", named_package.sphinx_theme_builder),
+_BACKENDS: tuple[tuple[frozenset[str], str, Rule], ...] = (
+    (backend_names.SETUPTOOLS, "setuptools", setuptools.installed),
+    (backend_names.AROUND_SETUPTOOLS, "", setuptools.installed),
+    (backend_names.FLIT, "flit", flit.installed),
+    (backend_names.HATCHLING, "hatch", hatchling.installed),
+    (backend_names.POETRY, "poetry", poetry.installed),
+    (backend_names.PDM, "pdm", pdm.installed),
+    (backend_names.UV_BUILD, "", uv_build.installed),
+    (backend_names.MATURIN, "maturin", maturin.installed),
+    (backend_names.SCIKIT_BUILD_CORE, "scikit-build", scikit_build_core.installed),
+    (backend_names.MESON_PYTHON, "meson-python", meson_python.installed),
+    (backend_names.MESONPEP517, "mesonpep517", meson_python.installed),
+    (backend_names.CMEEL, "cmeel", cmeel.installed),
+    (backend_names.WHEY, "whey", named_package.whey),
+    (backend_names.TRAMPOLIM, "trampolim", named_package.trampolim),
+    (backend_names.PY_BUILD_CMAKE, "py-build-cmake", named_package.py_build_cmake),
+    (backend_names.ENSCONS, "enscons", named_package.enscons),
+    (backend_names.SPHINX_THEME_BUILDER, "sphinx-theme-builder", named_package.sphinx_theme_builder),
 )
-"""The start of a backend's name, the table of its settings below [tool], and its rule."""
+"""The modules by which a backend is named, the table of its settings below [tool], and its rule."""
+
+
+_PLUGIN_GROUPS = ("setuptools.", "distutils.", "egg_info.")
+"""How groups of entry points begin that setuptools calls in a build."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,17 +94,43 @@ def _doubt(tree: SourceTree, installed: Installed, found: ModuleNames) -> Module
     if not (found.names or found.stubs):
         has_modules = bool(tree.packages or set(tree.modules_at_top) - usual_layout.NOT_INSTALLED)
         return ModulesGrade.GUESSED if has_modules else ModulesGrade.EXACT
+    if tree.backend and not tree.has_own_backend and _named_rule(tree) is None:
+        return ModulesGrade.GUESSED
     compiles = installed.compiles_all and tree.uses_cython and _has_cython(installed.files)
-    return ModulesGrade.DERIVED if tree.has_own_backend or compiles else ModulesGrade.EXACT
+    return ModulesGrade.DERIVED if tree.has_own_backend or compiles or _has_own_plugins(tree) else ModulesGrade.EXACT
 
 
 def _named_rule(tree: SourceTree) -> Rule | None:
     """The rule of the named backend; None where that lies in the sdist, is unknown, or none is named."""
-    system = tree.table("build-system")
-    backend = system.get("build-backend")
-    if not isinstance(backend, str) or tree.has_own_backend:
+    if tree.has_own_backend:
         return None
-    return next((rule for start, _, rule in _BACKENDS if backend.startswith(start)), None)
+    return next((rule for names, _, rule in _BACKENDS if tree.backend in names), None)
+
+
+def backend_note(tree: SourceTree) -> str | None:
+    """A note about a build backend that may build anything: none that is followed, or one in the sdist itself."""
+    if not tree.backend or _named_rule(tree):
+        return None
+    return f"{AMBIGUOUS} a build may differ: its build backend {printable(tree.backend, 100)} is not followed"
+
+
+def plugin_note(tree: SourceTree) -> str | None:
+    """A note about an .egg-info by which setuptools runs code of the sdist as a plug-in of its own."""
+    if not _has_own_plugins(tree):
+        return None
+    return f"{AMBIGUOUS} a build may differ: setuptools runs plug-ins that lie in the sdist"
+
+
+def _has_own_plugins(tree: SourceTree) -> bool:
+    if tree.backend and not tree.is_built_by(backend_names.SETUPTOOLS | backend_names.AROUND_SETUPTOOLS):
+        return False
+    groups = [
+        group
+        for path, content in tree.files.items()
+        if path.endswith(".egg-info/entry_points.txt")
+        for group in parse_entry_points(content)
+    ]
+    return any(group.startswith(_PLUGIN_GROUPS) for group in groups)
 
 
 def _likely_rules(tree: SourceTree) -> tuple[Rule, ...]:
@@ -108,7 +138,7 @@ def _likely_rules(tree: SourceTree) -> tuple[Rule, ...]:
 
     An .egg-info with a top_level.txt was written by setuptools, whatever wraps it.
     """
-    if not isinstance(tree.table("build-system").get("build-backend"), str) or tree.top_level is not None:
+    if not tree.backend or tree.top_level is not None:
         return (setuptools.installed,)
     tool = tree.table("tool")
     return tuple(rule for _, table, rule in _BACKENDS if table in tool)

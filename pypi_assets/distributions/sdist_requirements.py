@@ -6,10 +6,12 @@ one counts. No rule guesses. So what no rule finds is unknown, which differs fro
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from pypi_assets.characters import is_digits
+from pypi_assets.characters import is_digits, lower
+from pypi_assets.distributions.backends import backend_names
+from pypi_assets.distributions.backends.hatch_settings import resolve_fields
 from pypi_assets.distributions.metadata import (
     CoreMetadata,
     decode_text,
@@ -21,28 +23,73 @@ from pypi_assets.distributions.metadata import (
 )
 from pypi_assets.distributions.poetry_requirements import poetry_requirements
 from pypi_assets.distributions.pyproject import strings, table
+from pypi_assets.distributions.record import AMBIGUOUS
+from pypi_assets.distributions.requirement_differences import differ
 from pypi_assets.distributions.setup_script import SetupArguments
 from pypi_assets.distributions.source_tree import SourceTree
 
 _COMMENT = re.compile(r"(?:^|\s)#.*")
 """setuptools drops it wherever it reads requirements."""
+_OLD_POETRY = re.compile(r"(?:<=?1|<2(?:\.0)*\b(?!\.)|[=~]=1\.|===1\.|<2,|<2\.0\.0)")
+_VARIABLE = re.compile(r"\$\{.")
 
 
 @dataclass(frozen=True, slots=True)
 class Requirements:
-    """PEP 508 requirements and the names of extras, each once, and the rule that found them."""
+    """PEP 508 requirements and the names of extras, each once, and the rule that found them. None are `is_given` where
+    nothing states that there are none, so that a plug-in may add some."""
 
     requires_dist: tuple[str, ...]
     extras: tuple[str, ...]
     by: str
+    is_given: bool = True
+    note: str | None = None
 
 
 def find_requirements(tree: SourceTree, metadata: CoreMetadata) -> Requirements | None:
-    """The requirements by the first rule that finds them; None where they are unknown."""
-    for rule in _RULES:
-        if (found := rule(tree, metadata)) is not None:
-            return found
+    """The requirements by the first rule that finds them; None where they are unknown.
+
+    pip takes what the build backend makes of its own files, whatever the metadata in the sdist state. So that counts
+    where the two differ, and a note describes it.
+    """
+    if _are_computed(tree):
+        return None
+    found = next((found for rule in _RULES if (found := rule(tree, metadata)) is not None), None)
+    built = None if found is None else _as_built(tree)
+    if found is None or built is None or built.by == found.by:
+        return found
+    if not differ(found.requires_dist, built.requires_dist, with_markers="(" not in built.by):
+        return found
+    text = f"{found.by} has other requirements than the files that pip builds it from"
+    return replace(built, note=f"{AMBIGUOUS} {text}")
+
+
+def _as_built(tree: SourceTree) -> Requirements | None:
+    """The requirements that the build backend takes from its own files; None where they are unknown."""
+    if tree.is_built_by(backend_names.POETRY):
+        return _poetry_with_project(tree)
+    if (declared := _pyproject(tree, CoreMetadata())) is not None:
+        return declared
+    if tree.is_built_by(backend_names.FLIT):
+        return _flit(tree, CoreMetadata())
+    if tree.is_built_by_setuptools and {"setup.py", "setup.cfg", "pyproject.toml"} & tree.files.keys():
+        found = _setuptools(tree, CoreMetadata())
+        return found if found is not None and found.is_given else None  # else a plug-in may give them
     return None
+
+
+def _poetry_with_project(tree: SourceTree) -> Requirements | None:
+    """What poetry-core makes of [project] and [tool.poetry]: before version 2 it knows its own table alone. Since then
+    that one counts where [project] has no requirements; where it leaves some of them dynamic, both may count."""
+    project, own = tree.table("project"), _poetry(tree, CoreMetadata())
+    required = strings(tree.table("build-system").get("requires"))
+    if not project or (own and required and all(_OLD_POETRY.search(each.replace(" ", "")) for each in required)):
+        return own
+    listed, optional = _texts(project.get("dependencies")), table(project, "optional-dependencies")
+    if not listed and not any(map(_texts, optional.values())):
+        has_own = any(lower(name) != "python" for name in tree.table("tool", "poetry", "dependencies"))
+        return own if has_own else _declared(tree)
+    return _declared(tree)
 
 
 def _static_pkg_info(_: SourceTree, metadata: CoreMetadata) -> Requirements | None:
@@ -56,13 +103,43 @@ def _static_pkg_info(_: SourceTree, metadata: CoreMetadata) -> Requirements | No
 
 
 def _pyproject(tree: SourceTree, _: CoreMetadata) -> Requirements | None:
+    """[project], next to which poetry-core reads its own table."""
+    if tree.is_built_by(backend_names.POETRY):
+        return _poetry_with_project(tree) if tree.table("project") else None
+    return _declared(tree)
+
+
+def _declared(tree: SourceTree) -> Requirements | None:
     """PEP 621: `dependencies` and `optional-dependencies` of [project], unless either is dynamic. What is missing and
     not dynamic, is none."""
     project = tree.table("project")
     if "name" not in project or {"dependencies", "optional-dependencies"} & set(strings(project.get("dynamic"))):
         return None
     optional = table(project, "optional-dependencies")
-    return _of_extras(project.get("dependencies"), optional, "pyproject.toml")
+    found = _of_extras(project.get("dependencies"), optional, "pyproject.toml")
+    if not tree.is_built_by(backend_names.HATCHLING):
+        return found
+    resolved = [resolve_fields(requirement) or requirement for requirement in found.requires_dist]
+    return Requirements(unique(resolved), found.extras, found.by)
+
+
+def _are_computed(tree: SourceTree) -> bool:
+    """Whether the backend fills in a part of a requirement that depends on the machine: `{root:uri}` for hatchling,
+    `${PROJECT_ROOT}` and variables of the environment for PDM's."""
+    project = tree.table("project")
+    listed = [project.get("dependencies"), *table(project, "optional-dependencies").values()]
+    if tree.is_built_by(backend_names.HATCHLING):
+        return any(resolve_fields(each) is None for texts in listed for each in _texts(texts))
+    if tree.is_built_by(backend_names.PDM):
+        return any(_VARIABLE.search(each) for texts in listed for each in _texts(texts))
+    return False
+
+
+def _poetry_alone(tree: SourceTree, metadata: CoreMetadata) -> Requirements | None:
+    """[tool.poetry], unless [project] has a part of the requirements."""
+    project = tree.table("project")
+    has_part = _texts(project.get("dependencies")) or table(project, "optional-dependencies")
+    return None if has_part and tree.is_built_by(backend_names.POETRY) else _poetry(tree, metadata)
 
 
 def _poetry(tree: SourceTree, _: CoreMetadata) -> Requirements | None:
@@ -119,9 +196,8 @@ def _setuptools(tree: SourceTree, metadata: CoreMetadata) -> Requirements | None
     What a call of setup() that is understood doesn't give, is none; not so where it has `**unknown`, where pbr or
     another build backend may give it, or where PKG-INFO has some.
     """
-    backend = tree.table("build-system").get("build-backend", "setuptools")
     project = tree.table("project")
-    if _uses_pbr(tree) or not str(backend).startswith("setuptools") or (project and "name" not in project):
+    if _uses_pbr(tree) or not tree.is_built_by_setuptools or (project and "name" not in project):
         return None
     options = tree.setup_cfg.get("options", {})
     extras_options = tree.setup_cfg.get("options.extras_require", {})
@@ -129,6 +205,8 @@ def _setuptools(tree: SourceTree, metadata: CoreMetadata) -> Requirements | None
         script = tree.read_setup_script() or SetupArguments()
     else:
         script = SetupArguments(is_complete=bool(options or extras_options or project))
+    if script.changes_metadata:
+        return None
     install_requires, by = _install_requires(tree, script, options)
     extras_require, extras_by = _extras_require(tree, script, extras_options)
     if install_requires is None or extras_require is None or None in extras_require.values():
@@ -137,7 +215,10 @@ def _setuptools(tree: SourceTree, metadata: CoreMetadata) -> Requirements | None
         return None
     sections = [("", install_requires), *extras_require.items()]
     cleaned = ((section, [one_line(_COMMENT.sub("", line)) for line in lines or ()]) for section, lines in sections)
-    return Requirements(*requirements_of_extras(cleaned), by or extras_by or "setup.py")
+    found = Requirements(*requirements_of_extras(cleaned), by or extras_by or "setup.py")
+    given = {"dependencies": by, "optional-dependencies": extras_by}
+    are_given = all(given.get(name, "given") for name in strings(project.get("dynamic")))
+    return found if (by or extras_by) and are_given else replace(found, is_given=False)
 
 
 Lines = Sequence[str] | None
@@ -221,7 +302,7 @@ def _pkg_info(_: SourceTree, metadata: CoreMetadata) -> Requirements | None:
 _RULES: tuple[Callable[[SourceTree, CoreMetadata], Requirements | None], ...] = (
     _static_pkg_info,
     _pyproject,
-    _poetry,
+    _poetry_alone,
     _flit,
     _requires_txt,
     _egg_info_without_requires,

@@ -11,26 +11,28 @@ from typing import Any
 import msgspec
 
 from pypi_assets.characters import normalized_name
+from pypi_assets.distributions.backends.manifest_in import condense_sources
 from pypi_assets.distributions.build_scripts import is_build_script, named_scripts
 from pypi_assets.distributions.extract import Extract, printable
 from pypi_assets.distributions.kept_arguments import keep_arguments, kept_arguments
 from pypi_assets.distributions.members import Folder
-from pypi_assets.distributions.metadata import decode_text, unique
+from pypi_assets.distributions.metadata import decode_text, parse_metadata, unique
 from pypi_assets.distributions.pyproject import parse_toml
 from pypi_assets.distributions.record import AMBIGUOUS, DistributionRecord, FilenameParts
 from pypi_assets.distributions.record_building import build_record
 from pypi_assets.distributions.sdist_entry_points import find_entry_points
 from pypi_assets.distributions.sdist_metadata import read_metadata
-from pypi_assets.distributions.sdist_modules import SdistModules, find_sdist_modules
+from pypi_assets.distributions.sdist_modules import SdistModules, backend_note, find_sdist_modules, plugin_note
 from pypi_assets.distributions.sdist_requirements import find_requirements
 from pypi_assets.distributions.setup_script import SetupArguments, read_setup_script
 from pypi_assets.distributions.source_tree import SourceTree
 
 _AT_TOP_TEXT = (
-    "PKG-INFO pyproject.toml setup.cfg setup.py requirements.txt flit.ini"
+    "PKG-INFO pyproject.toml setup.cfg setup.py requirements.txt flit.ini hatch.toml .gitignore .hgignore MANIFEST.in"
     " CMakeLists.txt meson.options meson_options.txt"
 )
 _AT_TOP = frozenset(_AT_TOP_TEXT.split())
+_OF_HATCHLING = frozenset({"hatch.toml", ".gitignore", ".hgignore"})
 _PROJECT_FILES = ("setup.py", "pyproject.toml")
 """What makes a folder a project to pip."""
 _IN_FOLDERS = {"meson.build": 6, "Cargo.toml": 3, "CMakeLists.txt": 4, "setup.py": 6}
@@ -42,7 +44,7 @@ _NO_PART = re.compile(
 )
 """Folders whose CMakeLists.txt or setup.py builds no module of the project."""
 _WITH_PARTS = frozenset({"CMakeLists.txt", "setup.py"})
-_IN_EGG_INFO = frozenset({"PKG-INFO", "requires.txt", "top_level.txt", "entry_points.txt"})
+_IN_EGG_INFO = frozenset({"PKG-INFO", "SOURCES.txt", "requires.txt", "top_level.txt", "entry_points.txt"})
 _READ_NAMES = _AT_TOP | _IN_FOLDERS.keys() | _IN_EGG_INFO
 _pyproject_decoder = msgspec.json.Decoder(dict[str, Any])
 MAX_EGG_INFO_DEPTH = 4
@@ -80,6 +82,12 @@ def condense(extract: Extract) -> None:
                 extract.files[name] = msgspec.json.encode(parse_toml(content.decode()))
             except (ValueError, OverflowError):  # OverflowError: a number that JSON has not
                 extract.files[name] = b"\n" + content if content.startswith(b"{") else content
+    filenames = {name: name.rpartition("/")[2] for name in extract.files}
+    if not any(b"hatch" in extract.files[name] for name, filename in filenames.items() if filename == "pyproject.toml"):
+        for name in [name for name, filename in filenames.items() if filename in _OF_HATCHLING]:
+            del extract.files[name]
+    for name in [name for name, filename in filenames.items() if filename == "SOURCES.txt"]:
+        extract.files[name] = condense_sources(name, extract.files[name], extract.members)
     scripts = [name for name in extract.files if name.rpartition("/")[2] == "setup.py" and name.count("/") <= 1]
     if not scripts:
         for name in list(filter(is_build_script, extract.files)):
@@ -146,7 +154,11 @@ def sdist_record(parts: FilenameParts, project: str | None, extract: Extract) ->
         stubs=modules.stubs,
         left_out=modules.left_out,
         declared=(*(tree.top_level or ()), *metadata.declared_names),
-        notes=(*notes, *modules.notes),
+        notes=(
+            *notes,
+            *filter(None, [backend_note(tree), plugin_note(tree), requirements.note if requirements else None]),
+            *modules.notes,
+        ),
     )
 
 
@@ -234,6 +246,11 @@ def _read_pyproject(files: Mapping[str, bytes], notes: list[str]) -> dict[str, A
     return {}
 
 
+def _name_in(files: Mapping[str, bytes], name: str) -> str | None:
+    """The project that core metadata are of."""
+    return parse_metadata(files[name], name).name if name in files else None
+
+
 def _choose_egg_info(
     parts: FilenameParts,
     project: str | None,
@@ -254,7 +271,12 @@ def _choose_egg_info(
         if normalized_name(folder.rpartition("/")[2].removesuffix(".egg-info").partition("-")[0]) in names:
             return folder
     if len(shallow) == 1:
-        return shallow[0]
+        if (other := _name_in(files, f"{shallow[0]}/PKG-INFO")) is None or normalized_name(other) in names:
+            return shallow[0]
+        if other == _name_in(files, "PKG-INFO"):
+            return shallow[0]
+        notes.append(f"{AMBIGUOUS} the .egg-info is of another project, and is ignored: {printable(other)}")
+        return None
     if shallow:
         notes.append(f"{len(shallow)} .egg-info folders, none of them named like the project: all are ignored")
     return None

@@ -23,11 +23,22 @@ from pypi_assets.distributions.setup_values import (
     ScriptFunction,
     ScriptModule,
     Walk,
+    is_data,
     maybe,
+    spoil,
 )
 
 MAX_ROUNDS = 500
 """Items of a list that a loop runs for, at most; real lists of extension modules have up to a few hundred."""
+_LIBRARIES_TEXT = "setuptools distutils os sys glob re io shutil subprocess platform numpy Cython skbuild pkg_resources"
+_LIBRARIES = frozenset(_LIBRARIES_TEXT.split())
+"""Modules that bind none of a script's own names by `from ... import *`."""
+_WITH_SETUP = frozenset({"setuptools", "distutils", "numpy", "skbuild", "paver", "scikits"})
+"""Modules whose setup() is setuptools', or calls it with the same arguments."""
+_OWN_NAMES = frozenset(
+    {*FINDERS, "list", "dict", "set", "frozenset", "tuple", "sorted", "sum", "bool", "int", "str", "len"}
+)
+"""What is imported by such a name is not what setuptools, or Python itself, has by it."""
 _ENDS = frozenset({"exit", "_exit", "quit", "abort"})
 
 
@@ -55,8 +66,8 @@ class _Script(Expressions):
         self.leave()
 
     def run_unfollowed(self, statement: ast.stmt) -> None:
-        """A statement of a kind that is not followed may change all that it names."""
-        self.spoil_named([statement])
+        """A statement of a kind that is not followed may change all that it can reach."""
+        self.reach([statement], later=isinstance(statement, ast.AsyncFunctionDef))
         for name in self.names_bound_in([statement]):
             self.bind(name, UNKNOWN)
 
@@ -72,6 +83,7 @@ class _Script(Expressions):
         if statement.value is None:
             self.run_unfollowed(statement)
         else:
+            self.spoil_called(statement.annotation)
             self.assign(statement.target, self.value(statement.value))
 
     def run_augmented_assignment(self, statement: ast.AugAssign) -> None:
@@ -94,6 +106,8 @@ class _Script(Expressions):
                 else:
                     added = add(self, old, new) if isinstance(operator, ast.Add) else UNKNOWN
                     set_item(self, self.value(container), self.value(key), added)
+            case _:
+                self.reach([statement])
 
     def run_if(self, statement: ast.If) -> None:
         test = self.condition(statement.test)
@@ -110,6 +124,7 @@ class _Script(Expressions):
             self.has_assumed = True
             self.run([*statement.handlers[0].body, *statement.finalbody])
             return
+        self.scope.update({handler.name: UNKNOWN for handler in statement.handlers if handler.name})
         handled = [handler.body for handler in statement.handlers]
         self._branch([[*statement.body, *statement.orelse], *handled])
         self.run(statement.finalbody)
@@ -128,11 +143,15 @@ class _Script(Expressions):
         """Runs the body for each item of a short list that is known; else once, for the calls and changes in it, and
         what it binds is unknown, in the first round too."""
         values = self.value(statement.iter) if isinstance(statement, ast.For) else UNKNOWN
+        if isinstance(statement, ast.While):
+            self.condition(statement.test)
         if isinstance(statement, ast.For) and isinstance(values, list | tuple) and len(values) <= MAX_ROUNDS:
             self._run_rounds(statement, [*values])
             return
         unknown = dict.fromkeys(self.names_bound_in([statement]), UNKNOWN)
         self.scope.update(unknown)
+        if isinstance(statement, ast.For) and not isinstance(statement.target, ast.Name):
+            self.assign(statement.target, UNKNOWN)
         outer = self.walked
         self.walked = packages_in(values) if isinstance(values, Walk) else outer
         self.uncertain += 1
@@ -168,7 +187,21 @@ class _Script(Expressions):
         return False
 
     def run_function_definition(self, statement: ast.FunctionDef) -> None:
-        self.bind(statement.name, ScriptFunction(statement, self.names, self._yields(statement.body)))
+        function = ScriptFunction(statement, self.names, self._yields(statement.body))
+        self._decorate(statement.decorator_list)
+        for node in (statement.args, statement.returns):  # defaults and annotations
+            if node is not None:
+                self.spoil_called(node)
+        if statement.decorator_list or self.scopes:  # it may run by any name, or change names of a function around it
+            self.reach([statement], later=True)
+        self.bind(statement.name, function)
+
+    def _decorate(self, decorators: list[ast.expr]) -> None:
+        """Calls decorators, of which those that are functions of the script are followed."""
+        for decorator in decorators:
+            function = self.look_up(decorator.id) if isinstance(decorator, ast.Name) else self.value(decorator)
+            if isinstance(function, ScriptFunction):
+                self.call_function(function, [UNKNOWN], {})
 
     def _yields(self, statements: list[ast.stmt]) -> bool:
         """Whether a function of these statements is a generator."""
@@ -183,28 +216,43 @@ class _Script(Expressions):
         return False
 
     def run_class_definition(self, statement: ast.ClassDef) -> None:
-        self.spoil_named([each for each in statement.body if not isinstance(each, ast.FunctionDef)])
+        self._decorate(statement.decorator_list)
+        for node in (*statement.bases, *(keyword.value for keyword in statement.keywords)):
+            above = self.value(node)
+            if isinstance(above, ScriptClass):
+                self.reach([above.node], later=True)
+        for each in statement.body:
+            run_now = [each.args, *each.decorator_list] if isinstance(each, ast.FunctionDef) else [each]
+            self.reach(run_now)
+        if statement.decorator_list or statement.keywords:
+            self.reach([statement], later=True)
         self.bind(statement.name, ScriptClass(statement, self.names))
 
     def run_import(self, statement: ast.Import) -> None:
         for alias in statement.names:
             bound = alias.asname or alias.name.partition(".")[0]
             name = alias.name if alias.asname else bound
+            self.is_open |= alias.name == "__main__"
             self.bind(bound, (self.module(name) if name == alias.name else None) or Imported(name))
 
     def run_import_from(self, statement: ast.ImportFrom) -> None:
         source = "" if statement.level else statement.module or ""
         prefix = f"{source}." if len(source) <= MAX_WRITTEN_LENGTH else ""
         is_known = source.partition(".")[0] in FINDERS_FROM
+        self.is_open |= source == "__main__"
         module = self.module(source)
         for alias in statement.names:
             if alias.name == "*":
+                if module is None and source.partition(".")[0] not in _LIBRARIES:
+                    self.is_open |= any(isinstance(value, Imported) for value in self.scope.values())
+                    self.scope.update({name: UNKNOWN for name, value in self.scope.items() if is_data(value)})
                 self._import_all(module, is_known=is_known)
                 continue
             value = self.module(f"{prefix}{alias.name}") or (module.names.get(alias.name) if module else None)
             is_extension = isinstance(value, ScriptClass) and alias.name.endswith("Extension")
             if value is None or value is UNKNOWN or is_extension:
-                value = Imported(alias.name) if is_known or alias.name not in FINDERS else UNKNOWN
+                value = Imported(alias.name) if is_known or alias.name not in _OWN_NAMES else UNKNOWN
+                self.is_open |= alias.name == "setup" and source.partition(".")[0] not in _WITH_SETUP
             self.bind(alias.asname or alias.name, value)
 
     def _import_all(self, module: ScriptModule | None, *, is_known: bool) -> None:
@@ -276,7 +324,17 @@ class _Script(Expressions):
             scope |= before
         self.uncertain -= 1
         for name in {name for end in ends for name, value in end.items() if before.get(name, UNBOUND) is not value}:
-            scope[name] = one_of(self, [end[name] for end in ends if name in end])
+            values = [end[name] for end in ends if name in end]
+            scope[name] = merged_value = one_of(self, values)
+            self._spoil_aliases(name, [value for value in values if value is not merged_value], ends)
+
+    def _spoil_aliases(self, name: str, values: list[Any], ends: list[dict[str, Any]]) -> None:
+        """Spoils the containers in `values` that other names have too: what is done by `name` is done to them."""
+        for value in values:
+            if isinstance(value, list | dict):
+                self.spend(sum(map(len, ends)))
+                if any(other is value and key != name for end in ends for key, other in end.items()):
+                    spoil(value)
 
 
 _STATEMENTS: dict[type[ast.stmt], Callable[[_Script, Any], None]] = {

@@ -26,7 +26,7 @@ from pypi_assets.distributions.setup_operations import (
     percent,
     set_item,
 )
-from pypi_assets.distributions.setup_state import TooLongError
+from pypi_assets.distributions.setup_state import IMPORTING, NAMESPACES, TO_NAMESPACES, TooLongError
 from pypi_assets.distributions.setup_values import (
     ASSUMED,
     COPIED,
@@ -40,6 +40,7 @@ from pypi_assets.distributions.setup_values import (
     Imported,
     Maybe,
     OpenFile,
+    ScriptClass,
     ScriptFunction,
     ScriptModule,
     Walk,
@@ -58,6 +59,11 @@ _READING_TEXT = (
 )
 _READING = frozenset(_READING_TEXT.split())
 """Functions that leave what they get as it is."""
+_HANDING_ON = frozenset({"min", "max", "zip", "enumerate", "reversed"})
+"""Those that return what is in it."""
+_READING_METHODS = frozenset({"get", "keys", "items", "copy", "__contains__", "__getitem__"})
+_PATCHED = frozenset({"setuptools", "distutils", "sys", "pkg_resources", "builtins", "__main__"})
+"""Modules by whose parts a script may change what setup() does."""
 
 
 @dataclass(slots=True)
@@ -98,6 +104,10 @@ class Expressions(Additions):
                 return value if not isinstance(value, str) or value.isascii() or is_encodable(value) else UNKNOWN
             case ast.Name(id=name):
                 value = self.look_up(name)
+                if isinstance(value, ScriptFunction) and not value.is_handed_on:
+                    value.is_handed_on = True
+                    self.reach([value.node], later=True)
+                self.is_open |= value is UNBOUND and name in TO_NAMESPACES
                 return UNKNOWN if value is UNBOUND else value
             case ast.List(elts=elements) | ast.Tuple(elts=elements) | ast.Set(elts=elements):
                 items = self._items(elements)
@@ -118,7 +128,8 @@ class Expressions(Additions):
         self.enter()
         value = self.value(left)
         for operation in reversed(operations):
-            value = self._combined(value, operation.op, self.value(operation.right))
+            right = UNKNOWN if _reads_namespace(operation.right) else self.value(operation.right)
+            value = self._combined(value, operation.op, right)
         self.leave()
         return value
 
@@ -131,18 +142,30 @@ class Expressions(Additions):
             case ast.UnaryOp(op=ast.Not(), operand=operand):
                 return self._negated(operand)
             case ast.Compare(left=left, ops=[operator], comparators=[right]):
+                if _reads_namespace(right):
+                    return UNKNOWN
                 return compared(self, self.value(left), operator, self.value(right))
             case ast.Subscript(value=container, slice=key):
+                if _reads_namespace(container):
+                    self.spoil_by_name(self.value(key))
+                    return UNKNOWN
                 found = self.value(container)
-                return (
-                    _version_part(found, key) if isinstance(found, Imported) else item_of(self, found, self.value(key))
-                )
+                if isinstance(found, Imported):
+                    self.is_open |= found.name == "sys.modules"
+                    return _version_part(found, key)
+                if (item := item_of(self, found, self.value(key))) is UNKNOWN:
+                    self.spoil_inside(found)
+                return item
             case ast.ListComp() | ast.SetComp() | ast.GeneratorExp():
                 if (result := self._comprehension(node)) is UNKNOWN:
-                    self.spoil_called(node)
+                    self._reach_comprehension(node, [node.elt])
                 return result
-            case ast.Lambda() | ast.DictComp():
-                self.spoil_called(node)
+            case ast.Lambda():
+                self.reach([node], later=True)
+                return UNKNOWN
+            case ast.DictComp(key=key, value=inner):
+                self._reach_comprehension(node, [key, inner])
+                return UNKNOWN
             case ast.Attribute(value=ast.Name(id="os"), attr=("curdir" | "sep") as attribute):
                 return "." if attribute == "curdir" else "/"
             case ast.Attribute(value=ast.Name(id="sys"), attr=("version_info" | "argv") as attribute):
@@ -163,11 +186,41 @@ class Expressions(Additions):
                 return value
             case ast.Yield(value=inner):
                 extend(self, self.yielded, [UNKNOWN if inner is None else self.value(inner)])
+                return UNKNOWN
             case ast.YieldFrom(value=inner):
                 extend(self, self.yielded, self.value(inner))
+                return UNKNOWN
             case ast.Attribute():
-                return UNKNOWN if (value := self.attribute(node)) is UNBOUND else value
+                return self._attribute(node)
+        self.spoil_called(node)
         return UNKNOWN
+
+    def _attribute(self, node: ast.Attribute) -> Any:
+        """The value of `owner.name`. A method that is not called may be called at any time, by any name."""
+        if (value := self.attribute(node)) is not UNBOUND:
+            return value
+        self.is_open |= node.attr in NAMESPACES
+        owner = self.value(node.value)
+        self.spoil_value(owner)
+        if isinstance(owner, ScriptClass):
+            self.reach([owner.node], later=True)
+        is_of_setup = isinstance(owner, Imported) and owner.name.partition(".")[0] in _PATCHED
+        return Imported(f"{owner.name}.{node.attr}") if is_of_setup else UNKNOWN
+
+    def spoil_by_name(self, name: Any) -> None:
+        """Spoils the container that is bound to `name`, or each that is bound to any if that is unknown."""
+        if isinstance(name, str):
+            spoil(self.look_up(name))
+        else:
+            self.spoil_inside([*self.names.values(), *self.scope.values()])
+
+    def spoil_inside(self, container: Any) -> None:
+        """Spoils what is in the lists and dicts of `container`, one of which something may be done to."""
+        items = container.values() if isinstance(container, dict) else container
+        if isinstance(container, list | tuple | dict):
+            self.spend(len(container))
+            for item in list(items):
+                spoil(item)
 
     def _chosen(self, test: Any, body: ast.expr, orelse: ast.expr) -> Any:
         """`body if test else orelse`"""
@@ -177,7 +230,11 @@ class Expressions(Additions):
         values = [self.value(body), self.value(orelse)]
         if isinstance(test, Maybe) and isinstance(test.value, bool) and not is_same(self, *values):
             return maybe(values[not test.value])
-        return one_of(self, values)
+        chosen = one_of(self, values)
+        for value in values:
+            if value is not chosen:  # what is done to the one is done to the other
+                spoil(value)
+        return chosen
 
     def _negated(self, operand: ast.expr) -> Any:
         value = self.condition(operand)
@@ -215,6 +272,7 @@ class Expressions(Additions):
         is_certain = self.uncertain == uncertain
         self.uncertain = uncertain
         if not is_known:
+            spoil(value)
             return UNKNOWN
         return value if is_certain else Assumed(value) if isinstance(value, str) else maybe(value)
 
@@ -225,15 +283,30 @@ class Expressions(Additions):
                 self.bind(name, value)
             case ast.Tuple(elts=targets) | ast.List(elts=targets):
                 known = isinstance(value, list | tuple) and len(value) == len(targets)
+                known = known and not any(isinstance(each, ast.Starred) for each in targets)
+                if not known:
+                    self.spoil_inside(value)
                 for index, each in enumerate(targets):
                     self.assign(each, value[index] if known else UNKNOWN)
             case ast.Starred(value=inner):
                 self.assign(inner, UNKNOWN)
             case ast.Subscript(value=container, slice=key):
-                set_item(self, self.value(container), self.value(key), value)
-            case ast.Attribute(value=ast.Name(id=name), attr=attribute):
-                if isinstance(module := self.look_up(name), ScriptModule):
+                found = self.value(container)
+                self.is_open |= isinstance(found, Imported) and found.name == "sys.modules"
+                at = self.value(key)
+                set_item(self, found, at, value)
+                if not (isinstance(found, dict) and isinstance(at, str)):
+                    spoil(value)
+            case ast.Attribute(value=owner, attr=attribute):
+                module = self.look_up(owner.id) if isinstance(owner, ast.Name) else None
+                if isinstance(module, ScriptModule):
                     module.names[attribute] = UNKNOWN if self.uncertain else value
+                    return
+                self.is_open |= attribute in NAMESPACES
+                self.set_attribute(owner, attribute)
+                if not isinstance(owner, ast.Name):
+                    self.value(owner)
+                spoil(value)
 
     def _items(self, elements: list[ast.expr]) -> list[Any]:
         items: list[Any] = []
@@ -258,6 +331,7 @@ class Expressions(Additions):
                 result[key] = value
             else:
                 spoil(result)
+                spoil(value)
         return result
 
     def _comprehension(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp) -> Any:
@@ -265,7 +339,7 @@ class Expressions(Additions):
             return UNKNOWN
         values = self.value(node.generators[0].iter)
         if isinstance(values, Walk):
-            self.spoil_called(node)
+            self._reach_comprehension(node, [node.elt])
             return [maybe(packages_in(values))]
         if not isinstance(target := node.generators[0].target, ast.Name):
             return UNKNOWN
@@ -288,6 +362,21 @@ class Expressions(Additions):
             scope[target.id] = before
         return result
 
+    def _reach_comprehension(
+        self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp, items: list[ast.expr]
+    ) -> None:
+        """Leaves unknown what a comprehension that is not followed can change, or makes an item of."""
+        self.spoil_called(node)
+        self.reach(items)
+        for generator in node.generators:
+            self.reach([generator.target])
+            for each in ast.walk(generator.iter):
+                self.spend()
+                if isinstance(each, ast.List | ast.Tuple | ast.Set | ast.Dict):
+                    self.reach([each])
+                elif isinstance(each, ast.Name):
+                    self.spoil_inside(self.look_up(each.id))
+
     # Calls
 
     def _call(self, node: ast.Call) -> Any:
@@ -300,14 +389,25 @@ class Expressions(Additions):
             owner = function.value if bound is UNBOUND else None
             bound = UNBOUND if bound is UNKNOWN else bound
         else:
-            self.value(function)
+            name, bound = "", self.value(function)
+            bound = UNKNOWN if isinstance(bound, Imported) else bound
+        if bound is UNBOUND and owner is None and name in {"globals", "locals", "vars"} and not node.args:
+            self.is_open = True
             return UNKNOWN
+        if owner is not None and name in _READING_METHODS and _reads_namespace(owner):
+            self.spoil_by_name((self._items(node.args) or [UNKNOWN])[0])
+            return UNKNOWN
+        is_format = name == "format" and owner is not None
         arguments = self._items(node.args)
-        keywords = self._keywords(node.keywords)
+        keywords = self._keywords([each for each in node.keywords if not (is_format and _reads_namespace(each.value))])
+        if len(keywords) < len(node.keywords) and is_format:
+            keywords[UNKNOWN] = UNKNOWN
         if isinstance(bound, Maybe):  # imported, or None where that failed
             bound = bound.value
         if isinstance(bound, ScriptFunction):
             return self.call_function(bound, arguments, keywords)
+        if isinstance(bound, ScriptClass):
+            self.reach([bound.node], later=True)
         if isinstance(bound, Imported):
             name = bound.name
         elif bound is not UNBOUND:
@@ -315,7 +415,10 @@ class Expressions(Additions):
         if owner is not None and name == "get" and self._is_environment(owner):
             return FUNCTIONS["getenv"](self, arguments, keywords)
         if owner is not None and (not self._is_module(owner) or (name in FINDERS and not self._has_finders(owner))):
-            return call_method(self, self.value(owner), name, arguments, keywords)
+            of_method = self.value(owner)
+            if isinstance(of_method, ScriptClass):
+                self.reach([of_method.node], later=True)
+            return call_method(self, of_method, name, arguments, keywords)
         return self._call_named(name, arguments, keywords)
 
     def _call_named(self, name: str, arguments: list[Any], keywords: dict[Any, Any]) -> Any:
@@ -323,6 +426,14 @@ class Expressions(Additions):
         if name == "setup":
             self._call_setup(arguments, keywords)
             return UNKNOWN
+        if name in IMPORTING:
+            return Imported(arguments[0] if arguments and isinstance(arguments[0], str) else "")
+        if name == "eval" or (name == "exec" and arguments and isinstance(arguments[0], str)):
+            self.is_open = True
+            return UNKNOWN
+        if name in {"setattr", "delattr", "vars"}:
+            target = arguments[0] if arguments else UNKNOWN
+            self.is_open |= target is UNKNOWN or isinstance(target, Imported | ScriptModule)
         path = self.files.path(arguments[0]) if arguments and isinstance(arguments[0], str) else None
         if name in {"exec", "execfile"} and arguments:
             self.execute(FileText(path) if path and name == "execfile" else arguments[0], arguments[1:])
@@ -338,16 +449,20 @@ class Expressions(Additions):
         known = FUNCTIONS.get("Extension" if name.endswith("Extension") else name)
         if known is not None:
             return known(self, arguments, keywords)
-        if name not in _READING:  # else it may change what it gets
-            for argument in (*arguments, *keywords.values()):
-                spoil(argument)
-                if isinstance(argument, ScriptFunction):
-                    self.spoil_named(argument.node.body)
+        for argument in (*arguments, *keywords.values()):
+            if name not in _READING:  # else it may change what it gets
+                self.spoil_value(argument)
+                if isinstance(argument, ScriptClass):
+                    self.reach([argument.node], later=True)
+            elif name in _HANDING_ON:
+                self.spoil_inside(argument)
         return UNKNOWN
 
     def _call_setup(self, arguments: list[Any], keywords: dict[Any, Any]) -> None:
         if arguments:
             spoil(keywords)
+        if self.is_open:  # by names of other values, or of another function
+            keywords = {UNKNOWN: UNKNOWN}
         if self.has_assumed:
             keywords[ASSUMED] = True
         if len(self.calls) == MAX_SETUP_CALLS:
@@ -408,9 +523,13 @@ class Expressions(Additions):
     def call_function(self, function: ScriptFunction, arguments: list[Any], keywords: dict[Any, Any]) -> Any:
         """Runs a function of the script, with the arguments that are named; what it returns at its end, if certain."""
         if function.is_running or len(self.scopes) >= MAX_CALL_DEPTH or function.node.decorator_list:
-            self.spoil_named(function.node.body)
+            if not function.is_handed_on:
+                function.is_handed_on = True
+                self.reach([function.node], later=True)
+            for argument in (*arguments, *keywords.values()):
+                spoil(argument)
             return UNKNOWN
-        scope = self._parameters(function.node.args, arguments, keywords)
+        scope = self._parameters(function, arguments, keywords)
         outer_result, self.result = self.result, None
         outer = self.uncertain, self.base, self.depth, self.names, self.yielded
         yielded: list[Any] = []
@@ -429,14 +548,18 @@ class Expressions(Additions):
         result, self.result = self.result, outer_result
         return yielded if function.is_generator else result
 
-    def _parameters(self, parameters: ast.arguments, arguments: list[Any], keywords: dict[Any, Any]) -> dict[str, Any]:
-        """The names that a function of the script has when it is called."""
+    def _parameters(self, function: ScriptFunction, arguments: list[Any], keywords: dict[Any, Any]) -> dict[str, Any]:
+        """The names that a function of the script has when it is called. All calls share the values of defaults."""
+        parameters = function.node.args
         names = [parameter.arg for parameter in (*parameters.posonlyargs, *parameters.args)]
         scope = dict.fromkeys(names, UNKNOWN)
         for name, default in zip(reversed(names), reversed(parameters.defaults), strict=False):
-            scope[name] = self.value(default)
+            scope[name] = function.defaults.setdefault(name, self.value(default))
         for parameter, only in zip(parameters.kwonlyargs, parameters.kw_defaults, strict=True):
-            scope[parameter.arg] = UNKNOWN if only is None else self.value(only)
+            value = UNKNOWN if only is None else self.value(only)
+            scope[parameter.arg] = function.defaults.setdefault(parameter.arg, value)
+        for argument in arguments[len(names) :]:
+            spoil(argument)
         if UNKNOWN in keywords or len(arguments) > len(names):
             scope = dict.fromkeys(scope, UNKNOWN)
         scope |= dict(zip(names, arguments, strict=False))
@@ -446,6 +569,14 @@ class Expressions(Additions):
         if parameters.kwarg:
             scope[parameters.kwarg.arg] = {name: value for name, value in keywords.items() if name not in scope}
         return scope
+
+
+def _reads_namespace(node: ast.expr) -> bool:
+    """Whether `node` is a call of globals(), locals() or vars(), of which this use changes nothing."""
+    match node:
+        case ast.Call(func=ast.Name(id=name), args=[], keywords=[]):
+            return name in {"globals", "locals", "vars"}
+    return False
 
 
 def packages_in(walk: Walk) -> FindPackages:

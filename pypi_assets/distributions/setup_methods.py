@@ -19,9 +19,8 @@ from pypi_assets.distributions.setup_values import (
     spoil,
 )
 
-_MUTATING = frozenset(
-    {"insert", "remove", "pop", "clear", "sort", "reverse", "setdefault", "popitem", "add", "discard"}
-)
+_READING = frozenset({"index", "count", "copy", "get", "keys", "values", "items", "has_key", "__contains__", "__len__"})
+"""Methods of lists and dicts that leave them as they are; all others may change them."""
 
 _FIELD = re.compile(r"\{(\w*+)\}", re.ASCII)
 
@@ -42,7 +41,9 @@ def call_method(state: ScriptState, owner: Any, name: str, arguments: list[Any],
             extend(state, owner, [first])
         elif name == "extend":
             extend(state, owner, first)
-        elif name in _MUTATING:
+        elif name == "copy" and not arguments:
+            return list(owner)
+        elif name not in _READING:
             spoil(owner)
         return UNKNOWN
     if isinstance(owner, dict):
@@ -86,7 +87,7 @@ def _dict_method(
         if arguments[0] not in owner:
             set_item(state, owner, arguments[0], arguments[1])
         return owner[arguments[0]]
-    elif name in _MUTATING:
+    elif name not in _READING or any(isinstance(value, list | dict) for value in owner.values()):
         spoil(owner)
     return UNKNOWN
 

@@ -60,9 +60,8 @@ class Modules(ScriptState):
         for namespace in namespaces:
             spoil(namespace)
         if not namespaces:
-            for bound, value in self.scope.items():
-                if value is None or isinstance(value, str | int | float):
-                    self.scope[bound] = UNKNOWN
+            self.open_names_of(self.scope)
+            self.open_names_of(self.names)
 
     def _run_file(self, path: str, names: dict[str, Any]) -> bool:
         """Runs a file with `names` as its globals, whatever is uncertain around; returns whether it is followed."""

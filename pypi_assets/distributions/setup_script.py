@@ -24,6 +24,10 @@ _MODULES = ("packages", "py_modules", "package_dir", "ext_modules")
 _SETUP = re.compile(rb"\bsetup\b")
 
 
+_WITH_METADATA = frozenset({"egg_info", "dist_info"})
+"""Commands that make the metadata."""
+
+
 class SetupArguments(msgspec.Struct, frozen=True, array_like=True):
     """The arguments of setup(); None is what is not literal, or not given at all.
 
@@ -62,6 +66,11 @@ class SetupArguments(msgspec.Struct, frozen=True, array_like=True):
     commands: tuple[str, ...] | None = ()
     ext_package: str | None = None
     copied: tuple[str, ...] = ()
+
+    @property
+    def changes_metadata(self) -> bool:
+        """Whether a class of the project's own makes the metadata, and may change what the arguments have."""
+        return "distclass" in self.given or not _WITH_METADATA.isdisjoint(self.commands or ())
 
 
 def read_setup_script(source: bytes | str, files: Mapping[str, bytes] | None = None) -> SetupArguments:

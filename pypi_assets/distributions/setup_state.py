@@ -5,13 +5,33 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from pypi_assets.distributions.setup_values import UNBOUND, UNKNOWN, FindPackages, spoil
+from pypi_assets.distributions.setup_values import (
+    UNBOUND,
+    UNKNOWN,
+    FindPackages,
+    Imported,
+    ScriptClass,
+    ScriptFunction,
+    ScriptModule,
+    is_data,
+    spoil,
+)
 
 MAX_STEPS = 200_000
 """Statements, expressions and items of lists that are looked at, at most: a longer script stays unknown."""
 MAX_DEPTH = 120
 """How deep statements and expressions nest, also in functions that call each other: so little that no interpreter ends
 before, wherever its own stack is when it begins."""
+TO_NAMESPACES = frozenset({"globals", "locals", "vars", "eval", "setattr", "delattr", "__builtins__"})
+"""Functions that reach names which they do not name."""
+IMPORTING = frozenset({"__import__", "import_module"})
+NAMESPACES = frozenset({"__dict__", "__globals__", "__builtins__", "__code__", "__closure__", "f_globals", "f_locals"})
+"""Attributes that do."""
+_HARMLESS_TEXT = (
+    "sys os warnings logging socket ssl multiprocessing locale codecs time tempfile platform subprocess numpy np string"
+)
+_HARMLESS = frozenset(_HARMLESS_TEXT.split())
+"""Modules with attributes that a script may set without an effect on what setup() does."""
 _NAMES = {"__name__": "__main__", "__file__": "setup.py"}
 
 
@@ -29,6 +49,9 @@ class ScriptState:
     items. `by_version` counts those that are taken on Python 3. `walked` are the packages of the folder that a loop
     around the statement walks through: what is put into a list there may be their names. `has_assumed` is whether an
     expression was decided by what the environment of a plain build is.
+
+    What is not followed leaves unknown all that it can reach. `open_names` are those that code which runs at any time
+    may change. The script `is_open` since code may have changed any name, or setup() itself.
     """
 
     names: dict[str, Any] = field(default_factory=lambda: dict(_NAMES))
@@ -43,6 +66,8 @@ class ScriptState:
     depth: int = 0
     result: Any = None
     yielded: list[Any] = field(default_factory=list)
+    open_names: set[str] = field(default_factory=set)
+    is_open: bool = False
 
     def spend(self, count: int = 1) -> None:
         """Counts `count` steps. Raises TooLongError."""
@@ -72,46 +97,113 @@ class ScriptState:
     def look_up(self, name: str) -> Any:
         """The value of `name`, UNBOUND where it has none."""
         value = self.scope.get(name, self.names) if self.scopes else self.names
-        return self.names.get(name, UNBOUND) if value is self.names else value
+        value = self.names.get(name, UNBOUND) if value is self.names else value
+        return UNKNOWN if name in self.open_names and value is not UNBOUND and is_data(value) else value
 
-    def spoil_named(self, nodes: Iterable[ast.AST]) -> None:
-        """Spoils all that `nodes`, which are not followed, name: they may change it."""
+    def reach(self, nodes: Iterable[ast.AST], *, later: bool = False) -> None:
+        """Leaves unknown all that `nodes`, which are not followed, can reach: what is in the containers that they name,
+        what the functions that they name reach, and any name by globals() and the like. `later`: they may run at any
+        time, so what they name stays unknown."""
         waiting = list(nodes)
+        local = {name for node in waiting for name in self._local_names(node)} if later else set()
+        seen: set[int] = set()
         while waiting:
             node = waiting.pop()
             self.spend()
-            if isinstance(node, ast.Name):
-                spoil(self.look_up(node.id))
             waiting += ast.iter_child_nodes(node)
+            match node:
+                case ast.Name(id=name):
+                    value = self.look_up(name)
+                    self.is_open |= name in TO_NAMESPACES and value is UNBOUND
+                    if isinstance(value, ScriptFunction | ScriptClass) and id(value.node) not in seen:
+                        seen.add(id(value.node))
+                        waiting.append(value.node)
+                    self.spoil_value(value)
+                    if later and name not in local:
+                        self.open_names.add(name)
+                case ast.Global(names=names) | ast.Nonlocal(names=names):
+                    self.open_names.update(names)
+                case ast.NamedExpr(target=ast.Name(id=name)) if not later:
+                    self.bind(name, UNKNOWN)
+                case ast.Attribute(value=owner, attr=attribute, ctx=context):
+                    self.is_open |= attribute in NAMESPACES
+                    if not isinstance(context, ast.Load):
+                        self.set_attribute(owner, attribute)
+
+    def _local_names(self, node: ast.AST) -> set[str]:
+        """The names of a function's own, which differ from those outside."""
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            return set()
+        arguments = {each.arg for each in ast.walk(node.args) if isinstance(each, ast.arg)}
+        body = node.body if isinstance(node.body, list) else []
+        return arguments | (self.names_bound_in(body) - _declared_outer(node))
+
+    def spoil_value(self, value: Any) -> None:
+        """Leaves unknown what is in a container, or in a followed module."""
+        spoil(value)
+        if isinstance(value, ScriptModule):
+            self.open_names_of(value.names)
+
+    def open_names_of(self, names: dict[str, Any]) -> None:
+        """Leaves unknown all data that `names` bind."""
+        self.spend(len(names))
+        for name, value in names.items():
+            if is_data(value):
+                spoil(value)
+                names[name] = UNKNOWN
+
+    def set_attribute(self, owner: ast.expr, attribute: str) -> None:
+        """`owner.attribute = ...`: of a module or class that is imported, it may change what setup() does."""
+        while isinstance(owner, ast.Attribute | ast.Subscript | ast.Call):
+            called = owner.func if isinstance(owner, ast.Call) else None
+            self.is_open |= isinstance(called, ast.Name | ast.Attribute) and _name_of(called) in IMPORTING
+            owner = owner.func if isinstance(owner, ast.Call) else owner.value
+        value = self.look_up(owner.id) if isinstance(owner, ast.Name) else UNKNOWN
+        if isinstance(value, Imported) and value.name.partition(".")[0] not in _HARMLESS:
+            self.is_open |= not (value.name == "builtins" and attribute.startswith("__"))
 
     def _is_container(self, target: ast.expr) -> bool:
         return isinstance(target, ast.Name) and isinstance(self.look_up(target.id), list | dict)
 
     def spoil_called(self, node: ast.AST) -> None:
-        """Spoils what the calls in `node`, which are not followed, may change."""
+        """Leaves unknown what the calls in `node`, which are not followed, can reach."""
         for each in ast.walk(node):
             self.spend()
-            if isinstance(each, ast.Call):
-                self.spoil_named([each])
+            if isinstance(each, ast.Call | ast.NamedExpr | ast.Lambda):
+                self.reach([each], later=isinstance(each, ast.Lambda))
 
-    def names_bound_in(self, statements: Iterable[ast.stmt]) -> set[str]:
+    def names_bound_in(self, statements: Iterable[ast.AST]) -> set[str]:
         """The names that `statements` bind. `+=` changes a list or dict in place, and binds nothing."""
         names = set()
         waiting: list[ast.AST] = list(statements)
         while waiting:
             node = waiting.pop()
             self.spend()
-            if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
-                names.add(node.id)
-            elif isinstance(node, ast.AugAssign) and self._is_container(node.target):
+            names.update(_bound_by(node))
+            if isinstance(node, ast.AugAssign) and self._is_container(node.target):
                 waiting.append(node.value)
-                continue
-            elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-                names.add(node.name)
-                continue
-            elif isinstance(node, ast.alias):
-                names.add(node.asname or node.name.partition(".")[0])
-            elif isinstance(node, ast.Constant | ast.expr_context):
-                continue
-            waiting += ast.iter_child_nodes(node)
+            elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Constant):
+                waiting += ast.iter_child_nodes(node)
         return names
+
+
+def _bound_by(node: ast.AST) -> list[str]:
+    """The names that a node binds itself, whatever kind it is of: a target, a definition, an import, a pattern ..."""
+    match node:
+        case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
+            return [name]
+        case ast.alias(name=name, asname=other):
+            return [other or name.partition(".")[0]]
+        case ast.Global(names=names) | ast.Nonlocal(names=names):
+            return names
+    bound = [getattr(node, field, None) for field in ("name", "rest")]
+    return [name for name in bound if isinstance(name, str)]
+
+
+def _name_of(node: ast.Name | ast.Attribute) -> str:
+    return node.id if isinstance(node, ast.Name) else node.attr
+
+
+def _declared_outer(node: ast.AST) -> set[str]:
+    declared = [each.names for each in ast.walk(node) if isinstance(each, ast.Global | ast.Nonlocal)]
+    return {name for names in declared for name in names}

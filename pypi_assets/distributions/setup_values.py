@@ -1,7 +1,7 @@
 """The values of a setup.py as far as they are literal, and what stands for all others."""
 
 import ast
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -70,12 +70,15 @@ class Imported:
 
 @dataclass(slots=True)
 class ScriptFunction:
-    """A function of the script, or of a file that it imports or runs; `names` are the globals of it."""
+    """A function of the script, or of a file that it imports or runs; `names` are the globals of it, `defaults` the
+    values of parameters that a call has left out. One that `is_handed_on` may be called at any time."""
 
     node: ast.FunctionDef
     names: dict[str, Any]
     is_generator: bool = False
     is_running: bool = False
+    is_handed_on: bool = False
+    defaults: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -114,20 +117,37 @@ class Ffi:
     module: str | None = None
 
 
+_HOLDING = (list, dict, tuple, Maybe)
+
+
 def spoil(container: Any) -> None:
-    """Records in a list or dict that something unknown has been done to it."""
-    while isinstance(container, Maybe):
-        container = container.value
-    if isinstance(container, list):
-        container[:] = [UNKNOWN]
-    elif isinstance(container, dict):
-        container.clear()
-        container[UNKNOWN] = UNKNOWN
+    """Records in a list or dict, and in all that it holds, that something unknown has been done to it."""
+    waiting = [container]
+    tuples: set[int] = set()
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, Maybe):
+            waiting.append(each.value)
+        elif isinstance(each, list):
+            waiting += [item for item in each if isinstance(item, _HOLDING)]
+            each[:] = [UNKNOWN]
+        elif isinstance(each, dict):
+            waiting += [item for item in each.values() if isinstance(item, _HOLDING)]
+            each.clear()
+            each[UNKNOWN] = UNKNOWN
+        elif isinstance(each, tuple) and id(each) not in tuples:
+            tuples.add(id(each))
+            waiting += [item for item in each if isinstance(item, _HOLDING)]
 
 
 def maybe(value: Any) -> Any:
     """`value` as one that may be missing."""
     return value if value is UNKNOWN or isinstance(value, Maybe) else Maybe(value)
+
+
+def is_data(value: Any) -> bool:
+    """Whether `value` is no function, class or module."""
+    return not isinstance(value, Imported | ScriptFunction | ScriptClass | ScriptModule)
 
 
 def is_same_scalar(one: Any, other: Any) -> bool:

@@ -9,6 +9,7 @@ from itertools import starmap
 from typing import Any
 
 from pypi_assets.characters import lower
+from pypi_assets.distributions.backends import backend_names
 from pypi_assets.distributions.limits import LimitExceededError
 from pypi_assets.distributions.members import Files, Folder, by_folder, paths_of
 from pypi_assets.distributions.metadata import decode_text, parse_top_level
@@ -144,6 +145,21 @@ class SourceTree:
         """Whether the build backend lies in the sdist itself, so that it may do anything."""
         return "backend-path" in self.table("build-system")
 
+    @property
+    def backend(self) -> str:
+        """The build backend that pyproject.toml names, without its object; empty if it names none."""
+        backend = self.table("build-system").get("build-backend")
+        return backend.partition(":")[0] if isinstance(backend, str) else ""
+
+    def is_built_by(self, backends: frozenset[str]) -> bool:
+        """Whether pyproject.toml names one of these modules as the backend, and it does not lie in the sdist."""
+        return self.backend in backends and not self.has_own_backend
+
+    @property
+    def is_built_by_setuptools(self) -> bool:
+        """Whether setuptools is the backend, as it is if none is named."""
+        return not self.backend or self.is_built_by(backend_names.SETUPTOOLS)
+
     @cached_property
     def has_compiled_modules(self) -> bool:
         return _has_any(_COMPILED, self.sources)
@@ -160,6 +176,19 @@ class SourceTree:
         """Whether anything lies below `folder`, a module or not."""
         start = f"{self.top}{folder}/"
         return any(f"{each}/".startswith(start) for each in self.members)
+
+    def has_member(self, path: str) -> bool:
+        """Whether a file of any kind lies at `path`."""
+        folder, _, name = path.rpartition("/")
+        return name in self.members.get(joined(self.top.removesuffix("/"), folder), Folder())
+
+    def has_unread(self, *paths: str) -> bool:
+        """Whether one of these files is there, and its content was not kept: not by earlier versions, for one."""
+        return any(path not in self.files and self.has_member(path) for path in paths)
+
+    def has_any(self, path: str) -> bool:
+        """Whether a file, or a folder with a file of any kind below it, lies at `path`."""
+        return self.has_member(path) or self.has_folder(path)
 
     def has_file(self, path: str) -> bool:
         """Whether a module, a stub or a compiled module lies at `path`."""

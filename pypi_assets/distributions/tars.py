@@ -11,7 +11,7 @@ from pypi_assets.distributions.archives import trimmed
 from pypi_assets.distributions.build_scripts import is_build_script
 from pypi_assets.distributions.extract import Extract, printable
 from pypi_assets.distributions.inflating import BrokenDataError, inflated
-from pypi_assets.distributions.limits import Budget, LimitExceededError
+from pypi_assets.distributions.limits import MAX_SOURCES_BYTES, Budget, LimitExceededError
 from pypi_assets.distributions.record import ErrorKind
 from pypi_assets.distributions.sdist_names import are_usual, common_top, note_top, note_tree, put_names, readable
 from pypi_assets.distributions.sources import SequentialSource
@@ -84,6 +84,8 @@ class _Files:
         """Whether a member that is wanted as `name` is kept; it is then counted. Raises LimitExceededError."""
         size = max(member.size, member.real_size)
         if is_build_script(name) and not self._budget.has_room_for_script(size):
+            return False
+        if name.endswith("/SOURCES.txt") and size > MAX_SOURCES_BYTES:
             return False
         self._budget.count_wanted(name, size)
         return True

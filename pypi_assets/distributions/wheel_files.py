@@ -26,6 +26,7 @@ _LINE_ENDS = (b"\r", b"\x0b", b"\x0c", b"\x1c", b"\x1d", b"\x1e", b"\xc2\x85", b
 _MAX_FIELD = 131_072
 """What Python's csv module reads."""
 _NAME = re.compile(rb"\n(?i:name):[ \t]*+([^\n]*+)\n([ \t]?)", re.ASCII)
+_VALID_NAME = re.compile(rb"[A-Za-z0-9._-]++")
 _DEPENDENCY = re.compile(rb"\n(?i:requires-dist|provides-extra):([^\n]*+)", re.ASCII)
 _USUAL_BYTES = bytes([*b"\t\n", *range(0x20, 0x7F)])
 _DECODED = (".dist-info/METADATA", ".dist-info/requires.txt")
@@ -91,6 +92,8 @@ def metadata_problems(content: bytes) -> Iterator[str]:
         yield "a requirement in METADATA goes on in the next line"
     if (name := _NAME.search(b"\n" + content)) and (name[2] or name[1] != name[1].strip()):
         yield "Name in METADATA has blanks behind it, or goes on in the next line"
+    elif name and name[1] and not _VALID_NAME.fullmatch(name[1]):
+        yield "Name in METADATA has characters that none can have"
     if content.translate(None, _USUAL_BYTES):
         values = (
             found[1].decode(errors="replace").replace("\t", " ") for found in _DEPENDENCY.finditer(b"\n" + content)
@@ -104,6 +107,12 @@ def metadata_problems(content: bytes) -> Iterator[str]:
 def has_bom(content: bytes) -> bool:
     """Whether a byte order mark hides the first line from all who read headers as Python does."""
     return content.startswith(_BOM)
+
+
+def start_up_calls(content: bytes) -> list[str]:
+    """The entry points that a `.start` file names, `module:callable` in each line, which Python calls at each start."""
+    lines = [line.strip() for line in decode_text(content, "")[0].splitlines()]
+    return [one_line(line) for line in lines if line and not line.startswith("#")]
 
 
 def start_up_lines(content: bytes) -> tuple[bool, list[str]]:

@@ -14,11 +14,10 @@ from pypi_assets.distributions.limits import MIB, LimitExceededError
 from pypi_assets.distributions.members import Files, Folder, by_folder, paths_of
 from pypi_assets.distributions.metadata import unique
 from pypi_assets.distributions.module_names import find_modules
-from pypi_assets.distributions.record import AMBIGUOUS
-from pypi_assets.distributions.wheel_files import start_up_lines
+from pypi_assets.distributions.record import AMBIGUOUS, START_UP_CODE, START_UP_ENDS
+from pypi_assets.distributions.wheel_files import start_up_calls, start_up_lines
 from pypi_assets.distributions.wheel_names import RefusedNameError, destination, normal_parts, site_folder
 
-START_UP_CODE = "start-up code:"
 FURTHER_PATH = "further path:"
 SCRIPTS = "installs scripts:"
 """How notes begin that name what is run, or found by import, without being a module of the record."""
@@ -162,9 +161,7 @@ def tree_notes(extract: Extract, installed: Files, modules: Sequence[str]) -> It
         yield from _windows_notes(members, modules)
     if ".data/" in folders:
         yield from _data_notes(members)
-    for name, content in extract.files.items():
-        if name.endswith(".pth"):
-            yield from _start_up_notes(name, content, installed, modules)
+    yield from _all_start_up_notes(extract, installed, modules)
 
 
 def _distribution_notes(installed: Files) -> Iterator[str]:
@@ -215,10 +212,10 @@ def _data_notes(members: Mapping[str, Folder]) -> Iterator[str]:
             if found := _SOME_SITE.fullmatch(path):
                 place = found[1] or ""
                 sites.append((place, inside))
-                start_up += [name for name in inside.other_names if not place and name.endswith(".pth")]
+                start_up += [name for name in inside.other_names if not place and name.endswith(START_UP_ENDS)]
             elif (place := _windows_place(path)) is not None:
                 on_windows.append((place, _windows_modules(inside)))
-                start_up += [name for name in inside.other_names if not path and name.endswith(".pth")]
+                start_up += [name for name in inside.other_names if not path and name.endswith(START_UP_ENDS)]
             written = (f"{path}/{name}".lstrip("/") for name in inside.names)
             deciding += [each for each in written if _DECIDING_FILE.fullmatch(each)]
         tops = () if place is None else _metadata_tops([(place, inside)])
@@ -252,12 +249,33 @@ def _windows_modules(inside: Folder) -> Folder:
     return Folder(inside.sources, "".join(f"{name}/" for name in others))
 
 
-def _start_up_notes(name: str, content: bytes, installed: Files, modules: Iterable[str]) -> Iterator[str]:
-    has_code, paths = start_up_lines(content)
+def _all_start_up_notes(extract: Extract, installed: Files, modules: Iterable[str]) -> Iterator[str]:
+    """The code comes first, and also which files were not looked into."""
+    found = {name: content for name, content in extract.files.items() if name.endswith(START_UP_ENDS)}
+    for name, content in found.items():
+        filename = name.rpartition("/")[2]
+        if name.endswith(".start"):
+            if calls := start_up_calls(content):
+                yield f"{START_UP_CODE} {filename}: {_listed(printable(call, 100) for call in calls)}"
+        elif start_up_lines(content)[0]:
+            yield f"{START_UP_CODE} {filename}"
+    unread = [
+        name
+        for folder, inside in extract.members.items()
+        if (".pth/" in inside.others or ".start/" in inside.others) and site_folder(folder) == ""
+        for name in inside.other_names
+        if name.endswith(START_UP_ENDS) and (f"{folder}/{name}" if folder else name) not in found
+    ]
+    if unread:
+        yield f"{START_UP_CODE} perhaps, in files that were not looked into: {_listed(sorted(unread))}"
+    for name, content in found.items():
+        if name.endswith(".pth"):
+            yield from _path_notes(name, content, installed, modules)
+
+
+def _path_notes(name: str, content: bytes, installed: Files, modules: Iterable[str]) -> Iterator[str]:
     filename = name.rpartition("/")[2]
-    if has_code:
-        yield f"{START_UP_CODE} {filename}"
-    for path in paths[:20]:
+    for path in start_up_lines(content)[1][:20]:
         parts = normal_parts(path.replace("\\", "/"))
         if path.startswith(("/", "\\")) or ":" in path or parts[:1] == [".."]:
             yield f"{FURTHER_PATH} {filename}: {printable(path, 100)}, outside of site-packages"

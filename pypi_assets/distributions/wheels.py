@@ -12,17 +12,18 @@ from pypi_assets.distributions.metadata import (
     parse_metadata,
     parse_requires_txt,
     parse_top_level,
+    refused_requirements,
     unique,
 )
 from pypi_assets.distributions.module_names import find_modules
-from pypi_assets.distributions.record import AMBIGUOUS, DistributionRecord, ErrorKind, FilenameParts
+from pypi_assets.distributions.record import AMBIGUOUS, START_UP_ENDS, DistributionRecord, ErrorKind, FilenameParts
 from pypi_assets.distributions.record_building import build_record, same_version
 from pypi_assets.distributions.wheel_files import RECORD, has_bom, metadata_problems, wheel_problem
 from pypi_assets.distributions.wheel_names import site_folder
 from pypi_assets.distributions.wheel_tree import installed_tree, tree_notes, tree_problems
 
-MAX_START_UP_FILES = 20
-"""Of `.pth` files that are looked into; more are listed alone."""
+MAX_START_UP_FILES = 40
+"""Of `.pth` and `.start` files that are looked into: each may lie in a place of its own. A note names the others."""
 _KEPT = tuple(
     f".dist-info/{name}" for name in ("METADATA", "WHEEL", "entry_points.txt", "top_level.txt", "requires.txt")
 )
@@ -32,8 +33,9 @@ _EMPTY = Folder()
 
 def wanted(names: Iterable[str]) -> list[str]:
     """Those of the members' names whose content a wheel's record needs."""
-    found = [name for name in names if ".dist-info/" in name or ".pth" in name]  # quicker than to look at their ends
-    start_up = [name for name in found if name.endswith(".pth") and site_folder(name.rpartition("/")[0]) == ""]
+    # quicker than to look at their ends
+    found = [name for name in names if ".dist-info/" in name or ".pth" in name or ".start" in name]
+    start_up = [name for name in found if name.endswith(START_UP_ENDS) and site_folder(name.rpartition("/")[0]) == ""]
     return [name for name in found if name.endswith(_READ) and name.count("/") == 1] + start_up[:MAX_START_UP_FILES]
 
 
@@ -61,6 +63,8 @@ def wheel_record(parts: FilenameParts, project: str | None, extract: Extract) ->
         notes.append(f"{AMBIGUOUS} pip shows it as installed from the URL in its own direct_url.json")
     if dist_info is not None and content is not None:
         problems += [*metadata_problems(content), *_dist_info_problems(parts, extract, dist_info, metadata)]
+    if refused := refused_requirements(requires_dist):
+        problems.append(f"of a requirement: {printable(refused[0], 100)}")
     if problems:
         notes.append(f"{AMBIGUOUS} pip refuses it: {'; '.join(unique(problems)[:3])}")
     return build_record(

@@ -13,7 +13,7 @@ from isal import isal_zlib
 from pypi_assets.distributions.archives import Names, SafeNames
 from pypi_assets.distributions.build_scripts import is_build_script
 from pypi_assets.distributions.extract import Extract, printable
-from pypi_assets.distributions.limits import MIB, Budget, LimitExceededError
+from pypi_assets.distributions.limits import MAX_SOURCES_BYTES, MIB, Budget, LimitExceededError
 from pypi_assets.distributions.record import AMBIGUOUS, ErrorKind
 from pypi_assets.distributions.sources import MismatchError, RangeSource
 from pypi_assets.distributions.wheel_files import MAX_RECORD_BYTES, MAX_RECORD_SIZE, RECORD, keep_member
@@ -107,6 +107,8 @@ def _choose(
             continue
         size, compressed, start = sizes_at(content, position)
         if is_script and not budget.has_room_for_script(max(size, compressed)):
+            continue
+        if name.endswith("/SOURCES.txt") and size > MAX_SOURCES_BYTES:
             continue
         if name.endswith(RECORD) and (
             compressed > MAX_RECORD_BYTES or size > MAX_RECORD_SIZE or start + directory.shift < read_from

@@ -18,6 +18,7 @@ DIGESTS = {
     5: "bea2797b03562a0c3e425161aa0c2ac2ca1790198b13cf22b2260ca809c73d00",
     6: "1f121c1c92832cbbe2e2ae1b58bfa11a753e5de97dbe9ee7422481d5dc6baaf8",
     7: "cad7bac62e913c010b036fc10a436227e3f48a2d8c5108dc007bfd1c2a72b1a4",
+    8: "919ba765ba38fc27410effa67655fbd0989f43c466615a74d02426fa7e2d5dd0",
 }
 """By version, of all the records. Those of older versions are kept, so that no version is used twice."""
 
@@ -142,6 +143,7 @@ SOURCES = {
     "meson.build": "project('demo', 'c')\npy = import('python').find_installation()\n"
     "py.install_sources('src/demo/__init__.py', subdir: 'demo')\n",
 }
+HATCH_TOML = '[build.targets.wheel]\npackages = ["src/demo"]\n'
 SETUP_CFG = """
 [metadata]
 name = demo
@@ -208,6 +210,10 @@ HEADERS = [
 ]
 
 
+def _pyproject(name: str, toml: str) -> str:
+    return "\n".join(line.strip() for line in (toml if name == "poetry" else toml + PROJECT).splitlines())
+
+
 def built(folder: Path) -> Iterator[Path]:
     """Distributions of many sorts; they only ever grow in number together with the version."""
     entry_points = "[console_scripts]\ndemo = demo:main [cli]\n[broken\nx\n"
@@ -233,14 +239,17 @@ def built(folder: Path) -> Iterator[Path]:
         top_level=["demo"],
     )
     for name, toml in BACKENDS.items():
-        pyproject = "\n".join(line.strip() for line in (toml if name == "poetry" else toml + PROJECT).splitlines())
-        yield make_sdist(folder, f"demo-{name}", "1.0", files=SOURCES | {"pyproject.toml": pyproject}, pkg_info=False)
+        files = SOURCES | {"pyproject.toml": _pyproject(name, toml)}
+        yield make_sdist(folder, f"demo-{name}", "1.0", files=files, pkg_info=False)
     yield make_sdist(folder, "demo-static", "1.0", files=SOURCES, metadata_version="2.2", requires_dist=["attrs"])
     yield make_sdist(folder, "demo-cfg", "1.0", files=SOURCES | {"setup.cfg": SETUP_CFG, "setup.py": "setup()"})
     yield make_sdist(folder, "demo-py", "1.0", files=SOURCES | {"setup.py": SETUP_PY}, format="tar.bz2")
     yield make_sdist(folder, "demo-egg", "1.0", files=SOURCES | EGG_INFO | {"setup.py": "exec(x)"}, format="zip")
     files = SOURCES | {"pyproject.toml": "\n".join(line.strip() for line in FACTS.splitlines()), "setup.cfg": SETUP_CFG}
     yield make_sdist(folder, "demo-facts", "1.0", files=files, pkg_info=False)
+    pyproject = _pyproject("hatchling", BACKENDS["hatchling"])
+    hatch = SOURCES | {"pyproject.toml": pyproject, "hatch.toml": HATCH_TOML, ".gitignore": "deep.py\n"}
+    yield make_sdist(folder, "demo-hatch", "1.0", files=hatch, pkg_info=False)
     yield make_sdist(folder, "demo-bare", "1.0", files={"demo_bare/__init__.py": "", "test/x.py": ""}, pkg_info=False)
     for name in ("broken-1.0.tar.gz", "broken-1.0-py3-none-any.whl", "broken-1.0.win32.exe", "no name"):
         path = folder / name

@@ -22,6 +22,7 @@ from pypi_assets_tests.distributions.test_setup_script import ARGUMENTS, BEFORE,
 from pypi_assets_tests.examples import examples
 
 DIGESTS = {
+    5: "63ed5c21ca68cb76f523e2d0631d2659cff7320113e953036a164cbbc3fdb4b6",
     4: "2d19c7815457523727fe9f7636784971ed5a052a931dd8e5adfdee0b938e75b0",
     3: "212b30810d674a1107eafffbd88286c4acdf68bafbf24b59b77b1a674d8306cd",
     2: "e4392cfb42b94c29d070bb88f2faff6bae352d757b7f08febdfffb27c3bc1cfb",

@@ -18,7 +18,7 @@ from pypi_assets.distributions.rendered_metadata import (
 )
 from pypi_assets_tests.builders import core_metadata, make_sdist, make_wheel
 
-REQUIRES = ["other>=2; python_version < '4'", "some[extra]~=1.0", "é @ https://example.org/x.zip"]
+REQUIRES = ["other>=2; python_version < '4'", "some[extra]~=1.0", "x @ https://example.org/é.zip"]
 ROW: dict[str, Any] = {
     "project": "Demo.Pkg",
     "version": "1.0",

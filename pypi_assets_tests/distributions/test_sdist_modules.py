@@ -7,9 +7,10 @@ import pytest
 from pypi_assets.distributions.limits import LimitExceededError
 from pypi_assets.distributions.path_patterns import MAX_STEPS
 from pypi_assets.distributions.reader import read_path
+from pypi_assets.distributions.record import AMBIGUOUS, ModulesGrade
 from pypi_assets.distributions.sdist_modules import SdistModules, find_sdist_modules
 from pypi_assets_tests.builders import make_sdist
-from pypi_assets_tests.distributions.backends.projects import files, source_tree
+from pypi_assets_tests.distributions.backends.projects import NAME, files, source_tree
 from pypi_assets_tests.distributions.named_backends import backend
 
 MESON = {"x.py": "", "meson.build": "py.install_sources('x.py')"}
@@ -108,6 +109,43 @@ def test_the_record_of_an_sdist_names_the_rule(tmp_path):
     assert (record.modules, record.modules_by, record.stubs) == ((), "uv module", ("demo", "demo.x"))
 
 
+def test_a_backend_whose_name_begins_like_another_has_no_rule(tmp_path, subtests: pytest.Subtests):
+    names = (
+        "flit_evil.build",
+        "flit_core.buildapi2",
+        "setuptools_evil.build_meta",
+        "setuptools.build_meta.evil",
+        "hatchling.builder",
+        "poetry_evil",
+        "pdm.backend.evil",
+        "maturin_evil:build",
+        "uv_build_evil",
+        "scikit_build_core.build2",
+        "mesonpy_evil",
+        "pbr.build.evil",
+        "whey2",
+    )
+    for name in names:
+        with subtests.test(name=name):
+            pyproject = backend(
+                name, '[project]\nname = "demo"\nversion = "1.0"\ndynamic = ["dependencies", "scripts"]\n'
+            )
+            path = make_sdist(tmp_path, "demo", "1.0", files=files(*DEMO, "setup.py", pyproject=pyproject))
+            record = read_path(path)
+            assert (record.modules_by, record.modules_grade) == ("project's name", ModulesGrade.GUESSED)
+            assert (record.requires_dist, record.entry_points) == (None, None)
+            assert [note for note in record.notes if note.startswith(AMBIGUOUS)]
+            with_settings = files(*DEMO, pyproject=pyproject + '[tool.flit.module]\nname = "demo"\n')
+            assert find_sdist_modules(source_tree(with_settings)).grade is ModulesGrade.GUESSED
+
+
+def test_a_followed_backend_has_no_note_about_it(tmp_path, subtests: pytest.Subtests):
+    for name in (*BACKENDS.values(), "setuptools.build_meta:__legacy__"):
+        with subtests.test(name=name):
+            path = make_sdist(tmp_path, "demo", "1.0", files=files(*DEMO, pyproject=backend(name, NAME)))
+            assert not [note for note in read_path(path).notes if note.startswith(AMBIGUOUS)]
+
+
 BACKENDS = {
     "setuptools": "setuptools.build_meta",
     "poetry": "poetry.core.masonry.api",
@@ -149,7 +187,7 @@ LONG = "t" * 300
 OFTEN = [f"t{number}" for number in range(1000)]
 
 
-GLOBS = [f"**/a{number}*x?" for number in range(1000)]
+GLOBS = [f"**/m*{number}*x?" for number in range(1000)]
 
 
 def tool_settings(tool: str, settings: object) -> str:
@@ -239,7 +277,7 @@ def test_the_grade_is_of_how_the_modules_were_found(subtests: pytest.Subtests):
         (files(*MODULE, "setup.py"), "guessed"),
         (
             files(*MODULE, pyproject=PROJECT + backend("hatchling.build") + "[tool.hatch.build]\nexclude = ['*']\n"),
-            None,
+            "guessed",
         ),
     ]
     for contents, expected in cases:

@@ -4,7 +4,7 @@ import pytest
 
 from pypi_assets.distributions.extract import decode_extract, encode_extract
 from pypi_assets.distributions.reader import make_record, read_distribution, read_path
-from pypi_assets.distributions.record import DistributionRecord
+from pypi_assets.distributions.record import AMBIGUOUS, DistributionRecord, ModulesGrade
 from pypi_assets_tests.builders import core_metadata, make_sdist
 
 PROJECT = '[project]\nname = "demo"\nversion = "1.0"\n'
@@ -34,7 +34,7 @@ def test_the_first_file_with_requirements_decides(tmp_path, subtests: pytest.Sub
         # PKG-INFO since 2.2 comes first, unless it declares that it may change
         (
             {"metadata_version": "2.2", "requires_dist": ["p"]},
-            {"pyproject.toml": f'{PROJECT}dependencies = ["q"]'},
+            {"pyproject.toml": f'{PROJECT}dependencies = ["p"]'},
             ("p",),
             "static PKG-INFO",
         ),
@@ -253,3 +253,117 @@ def test_a_pyproject_that_is_no_toml_counts_for_nothing(tmp_path, content):
     record = read(tmp_path, {"pyproject.toml": content})
     assert record.requires_dist is None
     assert any("pyproject.toml is broken" in note for note in record.notes) is not content.startswith("n")
+
+
+def test_what_pip_builds_from_counts_where_the_metadata_differ(tmp_path, subtests: pytest.Subtests):
+    static = {"metadata_version": "2.2", "requires_dist": ["benign"]}
+    setup_py = {"setup.py": f"{SETUP}setup(install_requires=['evil'])"}
+    requires_txt = {**NO_REQUIRES, "demo.egg-info/requires.txt": "benign\n"}
+    project = {"pyproject.toml": f'{PROJECT}dependencies = ["evil"]'}
+    cases = [
+        (static, project, ("evil",), "pyproject.toml"),
+        (static, setup_py, ("evil",), "setup.py"),
+        (
+            static,
+            {"setup.cfg": FROM_CFG.replace("= a", "= evil"), "setup.py": f"{SETUP}setup()"},
+            ("evil",),
+            "setup.cfg",
+        ),
+        ({}, requires_txt | setup_py, ("evil",), "setup.py"),
+        ({}, NO_REQUIRES | setup_py, ("evil",), "setup.py"),
+        (static, {"pyproject.toml": f'{PROJECT}dependencies = ["benign>=2"]'}, ("benign>=2",), "pyproject.toml"),
+    ]
+    for arguments, files, expected, by in cases:
+        with subtests.test(arguments=arguments, files=files):
+            record = read(tmp_path, files, **arguments)
+            assert (record.requires_dist, record.requires_by) == (expected, by)
+            assert len([note for note in record.notes if note.startswith(AMBIGUOUS)]) == 1
+
+
+def test_what_a_plugin_may_give_is_no_difference(tmp_path):
+    files = {**NO_REQUIRES, "demo.egg-info/requires.txt": "a\n", "setup.py": f"{SETUP}setup(name='demo')"}
+    record = read(tmp_path, files)
+    assert (record.requires_dist, record.requires_by) == (("a",), "requires.txt")
+    assert not [note for note in record.notes if note.startswith(AMBIGUOUS)]
+
+
+def test_the_same_requirements_in_other_words_have_no_note(tmp_path, subtests: pytest.Subtests):
+    written = ["Foo_bar (>=1.0,<2)", "b ; (python_version < '3')", 'c[y,X]; extra == "t"', "d @ https://example.org/d"]
+    declared = ["foo-bar<2.0.0, >=1", 'b; python_version<"3"', "d@ https://example.org/d"]
+    pyproject = f'{PROJECT}dependencies = {declared}\n[project.optional-dependencies]\nt = ["c[x, Y]"]\n'
+    record = read(tmp_path, {"pyproject.toml": pyproject}, metadata_version="2.2", requires_dist=written)
+    assert record.requires_by == "static PKG-INFO"
+    assert not [note for note in record.notes if note.startswith(AMBIGUOUS)]
+
+
+def test_an_egg_info_of_another_project_is_ignored(tmp_path, subtests: pytest.Subtests):
+    for name, expected in (("demo", ("c",)), ("Other", None)):
+        with subtests.test(name=name):
+            files = {"x.egg-info/PKG-INFO": core_metadata(name, "1.0"), "x.egg-info/requires.txt": "c\n"}
+            record = read(tmp_path, files | {"setup.py": f"{SETUP}setup(install_requires=unknown)"})
+            assert record.requires_dist == expected
+            assert bool([note for note in record.notes if note.startswith(AMBIGUOUS)]) is (name != "demo")
+
+
+def test_plugins_that_lie_in_the_sdist_have_a_note(tmp_path, subtests: pytest.Subtests):
+    cases = [
+        ("setuptools.finalize_distribution_options", "setuptools.build_meta", True),
+        ("distutils.commands", "setuptools.build_meta", True),
+        ("egg_info.writers", "setuptools.build_meta", True),
+        ("console_scripts", "setuptools.build_meta", False),
+        ("distutils.commands", "hatchling.build", False),
+    ]
+    for group, backend, has_note in cases:
+        with subtests.test(group=group, backend=backend):
+            pyproject = f'[build-system]\nrequires = []\nbuild-backend = "{backend}"\n{PROJECT}'
+            files = {"pyproject.toml": pyproject, "demo.egg-info/entry_points.txt": f"[{group}]\nz = plug:f\n"}
+            record = read(tmp_path, files)
+            assert bool([note for note in record.notes if note.startswith(AMBIGUOUS)]) is has_note
+            assert (record.modules_grade is ModulesGrade.EXACT) is not has_note
+
+
+def test_poetry_reads_its_own_table_where_project_has_no_requirements(tmp_path, subtests: pytest.Subtests):
+    own = '[tool.poetry.dependencies]\npython = ">=3.9"\nevil = "*"\n'
+    optional = '[project.optional-dependencies]\nx = ["b"]\n'
+    cases = [
+        ("", own, ("evil",)),
+        ("dependencies = []\n", own, ("evil",)),
+        ("dependencies = ['a']\n", own, ("a",)),
+        ("", optional + own, ('b; extra == "x"',)),
+        ("", '[tool.poetry.dependencies]\npython = ">=3.9"\n', ()),
+        ("", '[tool.poetry.dependencies]\nevil = {path = "evil"}\n', None),
+        ("dynamic = ['dependencies']\n", own, ("evil",)),
+        ("dynamic = ['dependencies']\n", optional + own, None),
+    ]
+    for keys, tables, expected in cases:
+        with subtests.test(keys=keys, tables=tables):
+            system = '[build-system]\nrequires = ["poetry-core>=2"]\nbuild-backend = "poetry.core.masonry.api"\n'
+            assert read(tmp_path, {"pyproject.toml": system + PROJECT + keys + tables}).requires_dist == expected
+    old = '[build-system]\nrequires = ["poetry-core>=1.0,<2.0"]\nbuild-backend = "poetry.core.masonry.api"\n'
+    tables = f"dependencies = ['a']\n[tool.poetry]\nname = 'demo'\n{own}"
+    assert read(tmp_path, {"pyproject.toml": old + PROJECT + tables}).requires_dist == ("evil",)
+
+
+def test_fields_that_a_backend_fills_in_are_resolved_or_unknown(tmp_path, subtests: pytest.Subtests):
+    cases = [
+        ("a; python_version > '3'", "hatchling.build", ("a; python_version > '3'",)),
+        ("a{{x}}", "hatchling.build", ("a{x}",)),
+        ("a @ file:{/}x", "hatchling.build", ("a @ file:/x",)),
+        ("a @ {root:uri}/a", "hatchling.build", None),
+        ("a @ {root:parent:uri}/a", "hatchling.build", None),
+        ("a=={env:VERSION:1.0}", "hatchling.build", None),
+        ("a @ {home}", "hatchling.build:build", None),
+        ("a{", "hatchling.build", None),
+        ("a @ {root:uri}/a", "flit_core.buildapi", ("a @ {root:uri}/a",)),
+        ("a @ file:///${PROJECT_ROOT}/a", "pdm.backend", None),
+        ("a @ https://${TOKEN}@example.org/a", "pdm.backend", None),
+        ("a @ https://example.org/a$b", "pdm.backend", ("a @ https://example.org/a$b",)),
+    ]
+    for written, backend, expected in cases:
+        for extra in ("", '\n[project.optional-dependencies]\nx = ["b"]'):
+            with subtests.test(written=written, extra=extra):
+                system = f'[build-system]\nrequires = []\nbuild-backend = "{backend}"\n'
+                pyproject = f'{system}{PROJECT}dependencies = ["{written}"]{extra}'
+                record = read(tmp_path, {"pyproject.toml": pyproject}, metadata_version="1.0")
+                listed = None if expected is None else (*expected, *(['b; extra == "x"'] if extra else []))
+                assert record.requires_dist == listed

@@ -3,8 +3,8 @@
 import pytest
 
 from pypi_assets.distributions.limits import MAX_SCRIPT_BYTES, MAX_SCRIPTS
-from pypi_assets.distributions.reader import read_path
-from pypi_assets.distributions.record import ErrorKind
+from pypi_assets.distributions.reader import make_record, read_distribution, read_path
+from pypi_assets.distributions.record import ErrorKind, ModulesGrade
 from pypi_assets.distributions.sdists import condense, is_wanted
 from pypi_assets_tests.builders import core_metadata, make_sdist, tar_bytes
 from pypi_assets_tests.distributions.made_extracts import extract_of
@@ -92,3 +92,26 @@ def test_an_extract_has_those_files_that_setup_py_names(setup, expected):
     extract.files = {name: content for name, content in contents.items() if is_wanted(name)}
     condense(extract)
     assert sorted(name.removeprefix("demo-1.0/") for name in extract.files) == expected
+
+
+def test_files_of_hatchling_are_kept_for_projects_that_name_it(tmp_path, subtests: pytest.Subtests):
+    cases = [("hatchling.build", ("demo", "demo.a"), {"hatch.toml", ".gitignore"}), ("flit_core.buildapi", None, set())]
+    for backend, modules, kept in cases:
+        with subtests.test(backend=backend):
+            files = tree("demo/__init__.py", "demo/a.py", "demo/b.py", "other.py", "sub/.gitignore") | {
+                "pyproject.toml": f'[build-system]\nrequires = []\nbuild-backend = "{backend}"\n',
+                "hatch.toml": '[build.targets.wheel]\npackages = ["demo"]\n',
+                ".gitignore": "b.py\n",
+            }
+            path = make_sdist(tmp_path, "demo", "1.0", files=files)
+            with path.open("rb") as file:
+                extract = read_distribution(file, path.name).extract
+            names = {name.removeprefix("demo-1.0/") for name in extract.files}
+            assert names & {"hatch.toml", ".gitignore", "sub/.gitignore"} == kept
+            record = read_path(path)
+            assert record.modules_grade is ModulesGrade.EXACT
+            assert record.modules == (modules or ("demo", "demo.a", "demo.b"))
+            for name in kept:  # as earlier versions kept none
+                del extract.files[f"demo-1.0/{name}"]
+            older = make_record(extract, path.name)
+            assert older.modules_grade is (ModulesGrade.GUESSED if kept else ModulesGrade.EXACT)

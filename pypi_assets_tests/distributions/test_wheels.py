@@ -5,8 +5,9 @@ import hashlib
 import pytest
 
 from pypi_assets.distributions.reader import read_distribution, read_path
-from pypi_assets.distributions.record import DistributionKind, ErrorKind
-from pypi_assets.distributions.record_building import record_to_json
+from pypi_assets.distributions.record import START_UP_CODE, DistributionKind, ErrorKind
+from pypi_assets.distributions.record_building import MAX_NOTES, record_to_json
+from pypi_assets.distributions.wheels import MAX_START_UP_FILES
 from pypi_assets_tests.builders import core_metadata, make_wheel, zip_bytes
 from pypi_assets_tests.naming import mentions
 
@@ -149,7 +150,8 @@ def test_broken_requirements_are_kept_and_noted(tmp_path):
     record = read_path(make_wheel(tmp_path, "demo", "1.0", requires_dist=["good", "bad >= x.y"], requires_python="3.x"))
     assert record.error is None
     assert record.requires_dist == ("good", "bad >= x.y")
-    assert record.notes == (
+    assert record.notes[0].startswith(REFUSED)
+    assert record.notes[1:] == (
         "not a requirement: bad >= x.y",
         "not a version specifier: Requires-Python: 3.x",
     )
@@ -193,3 +195,68 @@ def test_thousands_of_start_up_files_stay_bounded_and_are_noted(tmp_path):
     assert record.start_up_paths[0] == "0000\ufffd.pth"
     assert len(record.start_up_paths) == 1000
     assert any(note.startswith(".pth files: 200 values are left out") for note in record.notes)
+
+
+def test_each_file_with_start_up_code_has_a_note(tmp_path, subtests: pytest.Subtests):
+    harmless = {f"a{number:03}.pth": "x\n" for number in range(100)}
+    cases = [
+        ({f"a{number:02}.pth": "x\n" for number in range(20)} | {"z.pth": "import os\n"}, {"z.pth"}),
+        (harmless | {"z.pth": "import os\n"}, {"z.pth"}),
+        ({"demo.start": "# one\n\ndemo:main\n other.part:run\n"}, {"demo.start", "demo:main", "other.part:run"}),
+        ({"demo.start": "# none\n"}, set()),
+        ({"demo.start": "demo:main\n", "demo.pth": "import os\n"}, {"demo.start", "demo.pth", "demo:main"}),
+        ({"demo-1.0.data/purelib/demo.start": "demo:main\n"}, {"demo.start", "demo:main"}),
+        ({"demo/inner.start": "demo:main\n", "demo/inner.pth": "import os\n"}, set()),
+    ]
+    for files, named in cases:
+        with subtests.test(files=list(files)[-2:]):
+            record = read_path(make_wheel(tmp_path, "demo", "1.0", files={"demo.py": ""} | files))
+            noted = " ".join(note for note in record.notes if note.startswith(START_UP_CODE))
+            assert bool(noted) is bool(named)
+            if len(files) <= MAX_START_UP_FILES:
+                assert all(name in noted for name in named)
+            at_root = {name.rpartition("/")[2] for name in files if not name.startswith("demo/")}
+            assert set(record.start_up_paths) == at_root
+
+
+def test_many_other_notes_hide_no_start_up_code(tmp_path):
+    files = {f"a{number:02}.pth": "x\ny\n" for number in range(30)} | {"z.start": "demo:main\n"}
+    requirements = [("Requires-Dist", f"no requirement {number} !") for number in range(60)]
+    record = read_path(make_wheel(tmp_path, "demo", "1.0", files=files, extra_headers=requirements))
+    assert len(record.notes) == MAX_NOTES + 1
+    assert [note for note in record.notes if note.startswith(START_UP_CODE) and "z.start" in note]
+
+
+def test_requirements_and_names_at_which_pip_refuses_a_wheel_have_a_note(tmp_path, subtests: pytest.Subtests):
+    cases = [
+        ("ev\u0456l", True),
+        ("=?utf-8?q?evil?=", True),
+        ("c[x] >= 1.0.*", True),
+        ("c ~= 1", True),
+        ("d ; extras == 'x'", True),
+        ("d ; 'x' in dependency_groups", True),
+        ("d ; 'x' == 'y'", True),
+        ("d ; os_name == 'nt' and (flavour == 'x' or extra == 'y')", True),
+        ("d ; python_version ~= '3'", True),
+        ("lxml (>=3.3.4)", False),
+        ("d ; python_version ~= '3.8' and os_name not in 'nt, java'", False),
+        ("d ; 'linux' in sys_platform and extra == 'a b'", False),
+        ("d @ https://example.org/d;x ; os.name == 'nt'", False),
+        ("d === 1.0-foo", False),
+    ]
+    for requirement, is_refused in cases:
+        with subtests.test(requirement=requirement):
+            headers = [("Requires-Dist", requirement)]
+            record = read_path(make_wheel(tmp_path, "demo", "1.0", extra_headers=headers))
+            assert any(note.startswith(REFUSED) for note in record.notes) is is_refused
+    for name, is_refused in (
+        ("demo", False),
+        ("Demo", False),
+        ("demo\u00a0", True),
+        ("\u2003demo", True),
+        ("demo!", True),
+    ):
+        with subtests.test(name=name):
+            metadata = f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n"
+            record = read_path(make_wheel(tmp_path, "demo", "1.0", metadata=metadata.encode()))
+            assert any(note.startswith(REFUSED) for note in record.notes) is is_refused

@@ -53,6 +53,7 @@ ADDED: Row = {
     "import_names": ["demo", "_demo; private"],
     "modules_grade": "exact",
     "start_up_paths": ["demo.pth"],
+    "refusals": [],
     "project_status": "active",
     "provenance": None,
 }
@@ -69,6 +70,7 @@ NOTHING: Row = {
     "modules_grade": "exact",
     "notes": [],
     "start_up_paths": [],
+    "refusals": [],
     "project_status": "active",
     "provenance": None,
 }

@@ -386,7 +386,7 @@ def _details(content: Record, kind: str) -> RecordDetails:
         "refusals": [] if version >= 8 else None,
         "entry_points": {} if (in_3 if is_sdist else in_2) is not None else None,
     }
-    facts = {**content, "entry_points": _entry_points(content)}
+    facts = {"refusals": None, **content, "entry_points": _entry_points(content)}
     own = {name: facts[name] for name in _OWN if facts[name] != granted.get(name)}
     shared = {name: facts[name] for name in _SHARED if facts[name] != granted.get(name)}
     if shared.get("entry_points", {}) is None:

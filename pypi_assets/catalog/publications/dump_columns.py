@@ -56,7 +56,7 @@ _ADDED = {
     "import_names": Column("array of strings or null", "list of declared import names, PEP 794; null: not declared"),
     "modules_grade": Column("string or null", "how sure the modules are: exact, derived or guessed"),
     "notes": Column("array of strings or null", "list of what was odd about the file"),
-    "start_up_paths": Column("array of strings or null", "list of the .pth files, which Python reads when it starts"),
+    "start_up_paths": Column("array of strings or null", "list of .pth and .start files, which Python runs"),
     "refusals": Column("array of strings or null", "list of what installers do that do not take the file; see below"),
     "project_status": Column("string or null", "of the project as its newest page shows it, PEP 792"),
     "provenance": Column("string or null", "URL of the file's attestations, PEP 740; null: not observed"),

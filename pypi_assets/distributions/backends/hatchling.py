@@ -1,68 +1,158 @@
 """What hatchling puts into a wheel: the files that its settings select, or the package named like the project."""
 
 import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from pypi_assets.characters import normalized_name
+from pypi_assets.distributions.backends.hatch_settings import (
+    ALWAYS_EXCLUDED,
+    IGNORE_FILES,
+    IgnoredPatterns,
+    build_hooks,
+    hatch_settings,
+    ignored_patterns,
+    wheel_settings,
+)
 from pypi_assets.distributions.limits import LimitExceededError
-from pypi_assets.distributions.members import by_folder, merged, paths_of
+from pypi_assets.distributions.members import Files, by_folder, merged, paths_of
 from pypi_assets.distributions.path_patterns import Patterns, matching, without
-from pypi_assets.distributions.pyproject import strings
+from pypi_assets.distributions.pyproject import strings, table, text_items
 from pypi_assets.distributions.record import ModulesGrade
-from pypi_assets.distributions.source_tree import MAX_TARGET_LENGTH, Installed, SourceTree, clean_path, moved
+from pypi_assets.distributions.source_tree import (
+    MAX_TARGET_LENGTH,
+    Installed,
+    SourceTree,
+    clean_path,
+    joined,
+    least_sure,
+    moved,
+)
 
 _NO_NAME_CHARACTERS = re.compile(r"[^\w.]+", re.ASCII)
 
-_VERSION_HOOKS = {"vcs", "version"}
+_VERSION_HOOKS = {"vcs": "version-file", "version": "path"}
+"""Hooks that write a file, which is in most sdists, and the settings that name it."""
 
 
 def installed(tree: SourceTree) -> Installed | None:
     """packages, only-include, include, exclude, only-packages, artifacts, sources and force-include of the wheel
-    target, else of the build."""
-    build = tree.table("tool", "hatch", "build")
-    wheel = tree.table("tool", "hatch", "build", "targets", "wheel")
-
-    def setting(name: str) -> Any:
-        return wheel[name] if name in wheel else build.get(name)
-
-    packages = [clean_path(path) for path in strings(setting("packages"))]
-    only = [clean_path(path) for path in strings(setting("only-include"))]
-    include = strings(setting("include"))
+    target, else of the build, in hatch.toml or pyproject.toml; without what .gitignore and .hgignore name."""
+    all_settings, are_read = hatch_settings(tree)
+    settings = wheel_settings(all_settings)
+    packages = [clean_path(path) for path in strings(settings.get("packages"))]
+    only = [clean_path(path) for path in strings(settings.get("only-include"))]
+    include = strings(settings.get("include"))
+    takes_all = True  # where an empty list is given, nothing is selected by name, and no pattern leaves anything out
     by = "hatch settings"
     if not packages and not only and not include:
         by = "hatch name"
-        if (named := _by_name(tree)) is not None:
-            packages, only = ([], [named]) if named.endswith(".py") else ([named], [])
+        named = _by_name(tree)
+        if named is None:
+            takes_all = False
+        elif named.endswith(".py"):
+            only = [named] if "only-include" not in settings else []
+        else:
+            packages = [named] if "packages" not in settings else []
+    sources = _sources(settings.get("sources"), packages)
+    forced = _Forced.of(tree, settings.get("force-include"), sources)
     roots = dict.fromkeys(only or packages)
-    if roots:
-        selected = [each for root in roots for each in tree.at(root)]
-    elif include:
-        selected = matching(tree.below(""), include, Patterns.GITIGNORE, tree.effort)
-    else:
-        selected = []
-    walked = selected if roots else tree.below("")
-    selected = without(selected, strings(setting("exclude")), Patterns.GITIGNORE, tree.effort)
-    if setting("only-packages") is True:
-        selected = by_folder(path for path in paths_of(selected) if path in roots or _is_in_package(tree, path))
-    if artifacts := strings(setting("artifacts")):  # no other setting leaves them out
-        selected = merged([*selected, *matching(walked, artifacts, Patterns.GITIGNORE, tree.effort)])
-    sources = _sources(setting("sources"), packages)
-    forced = setting("force-include")
-    for source, target in forced.items() if isinstance(forced, dict) else ():
-        if isinstance(target, str):
-            source, target = clean_path(source), clean_path(target)
-            selected += by_folder([target]) if tree.has_file(source) else moved(tree.below(source), source, target)
-    tree.effort.spend(len(selected) * len(sources))
-    files = [(_moved_by(sources, folder), inside) for folder, inside in selected]
-    is_chosen = setting("bypass-selection") is True or bool(artifacts)  # what is chosen may be no module
-    return Installed(by, files, grade=_grade(tree)) if files or is_chosen else None
+    found = [each for root in roots for each in tree.at(root)]
+    if not roots and takes_all:
+        found = forced.outside(tree.below(""))
+    ignored = IgnoredPatterns() if settings.get("ignore-vcs") is True else ignored_patterns(tree)
+    written = [path for path in _written(all_settings) if not tree.has_file(path) and _is_walked(path, roots, found)]
+    selected = _selected(tree, settings, found, roots, ignored.patterns)
+    unignored = selected if ignored.count_everywhere else _selected(tree, settings, found, roots, ())
+    tree.effort.spend((len(unignored) + len(forced.files)) * len(sources))
+    unplaced = merged([*unignored, *by_folder(written)])
+    files = forced.left_in([(_moved_by(sources, folder), inside) for folder, inside in unplaced])
+    files += [(_moved_by(sources, folder), inside) for folder, inside in forced.files]
+    doubts = (
+        ModulesGrade.EXACT if are_read else ModulesGrade.GUESSED,
+        ModulesGrade.DERIVED if build_hooks(all_settings).keys() - _VERSION_HOOKS.keys() else ModulesGrade.EXACT,
+        ModulesGrade.DERIVED if written else ModulesGrade.EXACT,
+        ModulesGrade.EXACT if paths_of(unignored) == paths_of(selected) else ModulesGrade.DERIVED,
+        ModulesGrade.DERIVED if forced.is_missing or tree.has_unread(*IGNORE_FILES) else ModulesGrade.EXACT,
+    )
+    # what is chosen may be no module, and patterns may leave nothing
+    is_chosen = settings.get("bypass-selection") is True or bool(
+        strings(settings.get("artifacts")) or forced.sources or found
+    )
+    return Installed(by, files, grade=least_sure(*doubts)) if files or is_chosen else None
 
 
-def _grade(tree: SourceTree) -> ModulesGrade:
-    """Hooks may add files that only a build writes; those for the version write one that is in the sdist."""
-    build = ("tool", "hatch", "build")
-    hooks = {*tree.table(*build, "hooks"), *tree.table(*build, "targets", "wheel", "hooks")}
-    return ModulesGrade.DERIVED if hooks - _VERSION_HOOKS else ModulesGrade.EXACT
+def _written(settings: Mapping[str, Any]) -> list[str]:
+    """Return the modules that hooks write, which no setting leaves out."""
+    hooks = build_hooks(settings)
+    paths = [table(hooks, name).get(option) for name, option in _VERSION_HOOKS.items()]
+    return [clean_path(path) for path in paths if isinstance(path, str) and path.endswith(".py")]
+
+
+def _is_walked(path: str, roots: Collection[str], found: Files) -> bool:
+    """Whether a file at `path` is among those that hatchling looks at."""
+    return any(path.startswith(f"{root}/") for root in roots) if roots else bool(found)
+
+
+def _selected(
+    tree: SourceTree, settings: Mapping[str, Any], found: Files, roots: Collection[str], ignored: tuple[str, ...]
+) -> Files:
+    """Return the files of `found`, what lies in `roots` or anywhere, that the patterns leave. A root that is a file
+    itself counts whatever they name, and artifacts do wherever they lie."""
+    as_files = [root for root in roots if tree.has_file(root)]
+    excludes = [*ALWAYS_EXCLUDED, *ignored, *strings(settings.get("exclude"))]
+    selected = found
+    if not roots and (include := strings(settings.get("include"))):
+        selected = matching(found, include, Patterns.GITIGNORE, tree.effort)
+    selected = without(selected, excludes, Patterns.GITIGNORE, tree.effort)
+    if settings.get("only-packages") is True:
+        selected = by_folder(path for path in paths_of(selected) if _is_in_package(tree, path))
+    artifacts = matching(found, strings(settings.get("artifacts")), Patterns.GITIGNORE, tree.effort)
+    return merged([*selected, *by_folder(as_files), *artifacts])
+
+
+@dataclass(frozen=True, slots=True)
+class _Forced:
+    """What force-include places. `files` are at their targets, which sources move too. `sources` are no longer
+    installed from where they lie, which sources have moved. `is_missing` is whether one lies outside of the sdist."""
+
+    files: Files
+    sources: frozenset[str]
+    is_missing: bool
+
+    @classmethod
+    def of(cls, tree: SourceTree, value: object, moves: Mapping[str, str]) -> "_Forced":
+        files: Files = []
+        sources = set()
+        is_missing = False
+        for written, target in text_items(value):
+            tree.effort.spend(4 + len(tree.members) // 8)
+            source = clean_path(written)
+            placed = _placed(tree, source, clean_path(target))
+            files += placed
+            folder, _, name = source.rpartition("/")
+            sources.add(joined(_moved_by(moves, folder), name))
+            is_missing |= written.startswith(("/", "~")) or ".." in source.split("/") or not tree.has_any(source)
+        return cls(files, frozenset(sources), is_missing)
+
+    def outside(self, files: Files) -> Files:
+        """Return `files` without those in folders that are placed elsewhere."""
+        if not self.sources:
+            return files
+        placed = tuple(f"{source}/" for source in self.sources)
+        return [each for each in files if not f"{each[0]}/".startswith(placed)]
+
+    def left_in(self, files: Files) -> Files:
+        """Return `files` without those that are placed elsewhere."""
+        if self.sources.isdisjoint(paths := paths_of(files)):
+            return files
+        return by_folder(path for path in paths if path not in self.sources)
+
+
+def _placed(tree: SourceTree, source: str, target: str) -> Files:
+    """Return a file, of any kind, at its target, or the modules in a folder at theirs."""
+    return by_folder([target]) if tree.has_member(source) else moved(tree.below(source), source, target)
 
 
 def _is_in_package(tree: SourceTree, path: str) -> bool:
@@ -71,21 +161,19 @@ def _is_in_package(tree: SourceTree, path: str) -> bool:
 
 
 def _sources(value: object, packages: list[str]) -> dict[str, str]:
-    """Starts of paths, with a `/` at their ends, and what replaces them."""
+    """Return starts of paths, with a `/` at their ends, and what replaces them, in the order in which they count."""
     sources = {f"{clean_path(source)}/": "" for source in strings(value)}
-    if isinstance(value, dict):
-        for source, target in value.items():
-            if isinstance(target, str):
-                if len(folder := clean_path(target)) > MAX_TARGET_LENGTH:
-                    raise LimitExceededError(f"a folder in sources is longer than {MAX_TARGET_LENGTH} characters")
-                sources[f"{clean_path(source)}/".lstrip("/")] = f"{folder}/" if folder else ""
+    for source, target in text_items(value):
+        if len(folder := clean_path(target)) > MAX_TARGET_LENGTH:
+            raise LimitExceededError(f"a folder in sources is longer than {MAX_TARGET_LENGTH} characters")
+        sources[f"{clean_path(source)}/".lstrip("/")] = f"{folder}/" if folder else ""
     for package in packages:
-        if folder := package.rpartition("/")[0]:
-            sources.setdefault(f"{folder}/", "")
-    return sources
+        if (folder := package.rpartition("/")[0]) and f"{package}/" not in sources:
+            sources[f"{folder}/"] = ""
+    return dict(sorted(sources.items()))
 
 
-def _moved_by(sources: dict[str, str], folder: str) -> str:
+def _moved_by(sources: Mapping[str, str], folder: str) -> str:
     start = f"{folder}/" if folder else ""
     for source, target in sources.items():
         if start.startswith(source):

@@ -2,13 +2,17 @@
 sphinx-theme-builder."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from pypi_assets.distributions.backends.cmake import MAX_VARIABLE_CHARACTERS, cmake_modules
-from pypi_assets.distributions.members import Files, merged, paths_of
-from pypi_assets.distributions.path_patterns import Patterns, matching, without
+from pypi_assets.distributions.backends.manifest_in import apply_line
+from pypi_assets.distributions.members import Files, by_folder, merged, paths_of
 from pypi_assets.distributions.pyproject import strings
 from pypi_assets.distributions.record import ModulesGrade
 from pypi_assets.distributions.source_tree import Installed, SourceTree, clean_path, joined, moved
+
+_LOCAL_SETTINGS = ("py-build-cmake.local.toml", "py-build-cmake.cross.toml")
+"""Files by which py-build-cmake replaces what pyproject.toml has."""
 
 
 def whey(tree: SourceTree) -> Installed | None:
@@ -21,21 +25,11 @@ def whey(tree: SourceTree) -> Installed | None:
     default = stem.replace("-", "_") + project[len(stem) :]
     package = clean_path(_text(settings.get("package"), default).replace(".", "/"))
     files = tree.below(joined(folder, package))
+    found, everything = {*paths_of(files)}, paths_of(tree.below(""))
     for line in strings(settings.get("additional-files")):
-        files = _manifest_line(tree, files, line.split())
+        found = apply_line(found, everything, line.split(), tree.effort)
+    files = by_folder(sorted(found))
     return Installed("whey package", moved(files, folder)) if files else None
-
-
-def _manifest_line(tree: SourceTree, files: Files, words: list[str]) -> Files:
-    """`files` with those that a line of a MANIFEST.in includes, and without those that it excludes."""
-    command, *patterns = words or [""]
-    if command.startswith("recursive-") and patterns:
-        patterns = [joined(clean_path(patterns[0]), f"**/{pattern}") for pattern in patterns[1:]]
-    if command in {"include", "recursive-include"}:
-        return merged([*files, *matching(tree.below(""), patterns, Patterns.FILE_GLOB, tree.effort)])
-    if command in {"exclude", "recursive-exclude"}:
-        return without(files, patterns, Patterns.FILE_GLOB, tree.effort)
-    return files
 
 
 def trampolim(tree: SourceTree) -> Installed | None:
@@ -53,7 +47,8 @@ def py_build_cmake(tree: SourceTree) -> Installed | None:
     found = _installed(tree, "py-build-cmake module", [name], [folder, joined(folder, "src")])
     cmake = tree.table("tool", "py-build-cmake", "cmake")
     if not cmake:
-        return found
+        has_others = any(map(tree.has_member, _LOCAL_SETTINGS))
+        return replace(found, grade=ModulesGrade.GUESSED) if found and has_others else found
     keys = ("PY_BUILD_CMAKE_MODULE_NAME", "PY_BUILD_CMAKE_IMPORT_NAME", "PY_BUILD_CMAKE_PACKAGE_NAME")
     variables = dict.fromkeys(keys, name[:MAX_VARIABLE_CHARACTERS]) | {"CMAKE_INSTALL_PREFIX": "<prefix>"}
     components = tuple(strings(cmake.get("install_components")))

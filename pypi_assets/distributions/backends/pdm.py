@@ -1,24 +1,32 @@
 """What pdm-backend puts into a wheel: the packages at its package folder, or what its settings include."""
 
+from collections.abc import Mapping
+from typing import Any
+
+from pypi_assets.distributions.backends import backend_names
 from pypi_assets.distributions.members import Files, by_folder, merged, paths_of
 from pypi_assets.distributions.path_patterns import Patterns, matching_paths
-from pypi_assets.distributions.pyproject import strings
+from pypi_assets.distributions.pyproject import items, strings
 from pypi_assets.distributions.record import ModulesGrade
+from pypi_assets.distributions.requirement_names import parse_requirement
 from pypi_assets.distributions.source_tree import Installed, SourceTree, clean_path, joined, moved
 
 _HOOKS = frozenset({"custom-hook", "run-setuptools", "build"})
 """Settings that name code of the project's own, which may add modules."""
+_ITSELF = frozenset({"pdm-backend", "pdm-pep517"})
+_PLACED_SCHEMES = frozenset({"purelib", "platlib"})
+"""Parts of wheel-data that are installed where Python looks for modules."""
 
 
 def installed(tree: SourceTree) -> Installed:
-    """[tool.pdm.build] (for pdm-pep517 also [tool.pdm]) includes, excludes, package-dir and source-includes;
-    where they select nothing the wheel is empty."""
+    """[tool.pdm.build] (for pdm-pep517 also [tool.pdm]) includes, excludes, package-dir, source-includes and
+    wheel-data; where they select nothing the wheel is empty."""
     settings = tree.table("tool", "pdm", "build")
-    if not settings and tree.table("build-system").get("build-backend") == "pdm.pep517.api":
+    if not settings and tree.is_built_by(backend_names.PDM_PEP517):
         settings = tree.table("tool", "pdm")
     includes = [clean_path(pattern) for pattern in strings(settings.get("includes"))]
     folder = settings.get("package-dir")
-    folder = clean_path(folder) if isinstance(folder, str) else _default_folder(tree, includes)
+    folder = clean_path(folder) if isinstance(folder, str) else _default_folder(tree, includes, settings)
     source_includes = [clean_path(each) for each in strings(settings.get("source-includes")) or ["tests"]]
     excludes = [*map(clean_path, strings(settings.get("excludes"))), *source_includes]
     by = "pdm includes" if includes else "pdm packages"
@@ -26,8 +34,52 @@ def installed(tree: SourceTree) -> Installed:
     if folder:
         inside = [each for each in files if f"{each[0]}/".startswith(f"{folder}/")]
         files = [each for each in files if not f"{each[0]}/".startswith(f"{folder}/")] + moved(inside, folder)
-    has_hooks = tree.has_file("pdm_build.py") or not _HOOKS.isdisjoint(settings)
-    return Installed(by, files, grade=ModulesGrade.DERIVED if has_hooks else ModulesGrade.EXACT)
+    placed, are_certain = _wheel_data(tree, settings.get("wheel-data"))
+    files = merged([*files, *placed, *by_folder(_version_file(tree))])
+    is_sure = are_certain and not _runs_code(tree, settings)
+    return Installed(by, files, grade=ModulesGrade.EXACT if is_sure else ModulesGrade.DERIVED)
+
+
+def _runs_code(tree: SourceTree, settings: Mapping[str, Any]) -> bool:
+    """Whether code of the project's own, or a plug-in that the build requires, may add modules."""
+    required = [parse_requirement(each) for each in strings(tree.table("build-system").get("requires"))]
+    return (
+        tree.has_file("pdm_build.py")
+        or not _HOOKS.isdisjoint(settings)
+        or tree.table("tool", "pdm", "version").get("source") == "call"
+        or any(each is None or each[0] not in _ITSELF for each in required)
+    )
+
+
+def _version_file(tree: SourceTree) -> list[str]:
+    """The module that gets the version in a build, as `write_to` names it."""
+    project = tree.table("project")
+    path = tree.table("tool", "pdm", "version").get("write_to")
+    is_written = isinstance(path, str) and "version" not in project and "version" in strings(project.get("dynamic"))
+    return [clean_path(str(path))] if is_written else []
+
+
+def _wheel_data(tree: SourceTree, wheel_data: object) -> tuple[Files, bool]:
+    """The modules that wheel-data puts next to the packages, and whether each version of Python finds the same.
+
+    An item is a glob, whose files get no folder, or a table of one and of the folder that they are relative to.
+    """
+    placed: list[str] = []
+    are_certain = True
+    paths = paths_of(tree.below("")) if isinstance(wheel_data, dict) else []
+    for scheme, listed in items(wheel_data):
+        if scheme not in _PLACED_SCHEMES or not isinstance(listed, list):
+            continue
+        for item in listed:
+            written = item.get("path") if isinstance(item, dict) else item
+            above = item.get("relative-to") if isinstance(item, dict) else None
+            if not isinstance(written, str):
+                continue
+            are_certain &= not written.endswith("**") and "${" not in written
+            found = matching_paths(paths, [clean_path(written)], Patterns.FILE_GLOB, tree.effort)
+            start = f"{clean_path(above)}/".lstrip("/") if isinstance(above, str) and above else None
+            placed += [path.rpartition("/")[2] if start is None else path.removeprefix(start) for path in found]
+    return by_folder(placed), are_certain
 
 
 def _packages(tree: SourceTree, folder: str) -> list[str]:
@@ -73,7 +125,8 @@ def _weight(pattern: str) -> tuple[int, int]:
     return len(parts), -sum(2 if part == "**" else bool(set(part) & set("*?[")) for part in parts)
 
 
-def _default_folder(tree: SourceTree, includes: list[str]) -> str:
+def _default_folder(tree: SourceTree, includes: list[str], settings: Mapping[str, Any]) -> str:
     has_src = tree.has_folder("src")
     below_src = any(pattern.partition("/")[0] == "src" for pattern in includes)
+    below_src = below_src and not {"src", "src/"} & set(strings(settings.get("excludes")))
     return "src" if below_src or (has_src and not includes) else ""

@@ -1,12 +1,13 @@
 """What scikit-build-core puts into a wheel: Python packages, and the modules that CMakeLists.txt builds."""
 
 from collections.abc import Mapping
+from typing import Any
 
 from pypi_assets.distributions.backends.cmake import MAX_VARIABLE_CHARACTERS, cmake_modules
 from pypi_assets.distributions.limits import LimitExceededError
 from pypi_assets.distributions.members import Files, by_folder, merged, paths_of
 from pypi_assets.distributions.path_patterns import Patterns, without
-from pypi_assets.distributions.pyproject import strings
+from pypi_assets.distributions.pyproject import strings, table, text_items
 from pypi_assets.distributions.record import ModulesGrade
 from pypi_assets.distributions.source_tree import (
     MAX_TARGET_LENGTH,
@@ -14,14 +15,84 @@ from pypi_assets.distributions.source_tree import (
     SourceTree,
     clean_path,
     joined,
+    least_sure,
     module_name,
     moved,
 )
 
+MAX_OVERRIDES = 50
+_OTHER_STATES = frozenset({"sdist", "editable", "metadata_editable"})
+"""In which no wheel is built that pip installs of an sdist."""
+
 
 def installed(tree: SourceTree) -> Installed | None:
-    """wheel.packages, else the package of the project's name in src, python or the top; and CMake's modules."""
-    packages = tree.table("tool", "scikit-build", "wheel").get("packages")
+    """What the settings select, and what any of the overrides makes of them: conditions on the machine, the version of
+    Python or the environment decide which of those count."""
+    settings = tree.table("tool", "scikit-build")
+    variants = [settings, *_overridden(settings)]
+    tree.effort.spend(len(variants) * (1 + len(tree.members)))
+    found = [each for variant in variants if (each := _installed(tree, variant)) is not None]
+    if not found:
+        return None
+    first = found[0]
+    grade = least_sure(*(each.grade for each in found))
+    if len(found) < len(variants) or any(paths_of(each.files) != paths_of(first.files) for each in found):
+        grade = least_sure(grade, ModulesGrade.DERIVED)
+    files = merged([each for one in found for each in one.files])
+    extensions = tuple(dict.fromkeys(name for each in found for name in each.extensions))
+    if any(".gitignore/" in inside.others for inside in tree.members.values()):  # which leave files out, unread here
+        grade = least_sure(grade, ModulesGrade.DERIVED)
+    return Installed(first.by, files, extensions, grade)
+
+
+def _overridden(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The settings with each of the overrides alone, and with all of them, without those for sdists alone."""
+    listed = settings.get("overrides")
+    tables = [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
+    tables = [each for each in tables if table(each, "if").get("state") not in _OTHER_STATES]
+    if len(tables) > MAX_OVERRIDES:
+        raise LimitExceededError(f"more than {MAX_OVERRIDES} overrides")
+    variants = [_with_override(settings, each) for each in tables]
+    if len(tables) > 1:
+        everything: Mapping[str, Any] = settings
+        for each in tables:
+            everything = _with_override(everything, each)
+        variants.append({**everything})
+    return variants
+
+
+def _with_override(settings: Mapping[str, Any], override: Mapping[str, Any]) -> dict[str, Any]:
+    """`settings` where the conditions of `override` hold. `inherit` adds to lists and tables, and replaces none."""
+    result = {**settings}
+    for key, value in override.items():
+        if key in {"if", "inherit"}:
+            continue
+        modes = table(override, "inherit").get(key)
+        if isinstance(value, dict):
+            inner = {**table(settings, key)}
+            for name, each in value.items():
+                inner[name] = _joined_values(
+                    inner.get(name), each, modes.get(name) if isinstance(modes, dict) else None
+                )
+            result[key] = inner
+        else:
+            result[key] = _joined_values(settings.get(key), value, modes)
+    return result
+
+
+def _joined_values(old: object, new: object, mode: object) -> object:
+    if mode in {"append", "prepend"} and isinstance(old, list) and isinstance(new, list):
+        return [*old, *new] if mode == "append" else [*new, *old]
+    if mode in {"append", "prepend"} and isinstance(old, dict) and isinstance(new, dict):
+        return old | new if mode == "append" else new | old
+    return new
+
+
+def _installed(tree: SourceTree, settings: Mapping[str, Any]) -> Installed | None:
+    """wheel.packages, else the package of the project's name in src, python or the top; CMake's modules; and
+    wheel.force-include."""
+    wheel = table(settings, "wheel")
+    packages = wheel.get("packages")
     by = "scikit-build packages"
     if isinstance(packages, dict):
         targets = {clean_path(target): clean_path(path) for target, path in packages.items() if isinstance(path, str)}
@@ -30,26 +101,39 @@ def installed(tree: SourceTree) -> Installed | None:
     else:
         by = "scikit-build name"
         targets = _by_name(tree)
-    files = [*_selected(tree, targets), *by_folder(_generated(tree))]
-    source = _text(tree.table("tool", "scikit-build", "cmake").get("source-dir"))
-    inside = _text(tree.table("tool", "scikit-build", "wheel").get("install-dir"))
-    is_pure = joined(source, "CMakeLists.txt") not in tree.files or _is_cmake_off(tree)
+    excludes = strings(wheel.get("exclude"))
+    files = [*_selected(tree, targets, excludes), *by_folder(_generated(settings)), *_forced(tree, wheel, excludes)]
+    source = _text(table(settings, "cmake").get("source-dir"))
+    inside = _text(wheel.get("install-dir"))
+    is_pure = joined(source, "CMakeLists.txt") not in tree.files or wheel.get("cmake") is False
     package = next(iter(targets), "")
     if is_pure:
         return Installed(by, files) if files else None
-    components = tuple(strings(tree.table("tool", "scikit-build", "install").get("components")))
-    built = cmake_modules(tree, package, _variables(tree), source, inside, components)
+    components = tuple(strings(table(settings, "install").get("components")))
+    built = cmake_modules(tree, package, _variables(tree, settings), source, inside, components)
     if not files and not built.files and not built.extensions:
         return None
-    excludes = strings(tree.table("tool", "scikit-build", "wheel").get("exclude"))
     installed = without(built.files, excludes, Patterns.GITIGNORE, tree.effort)
     return Installed(by, merged([*files, *installed]), built.extensions, ModulesGrade.DERIVED)
 
 
-def _selected(tree: SourceTree, targets: Mapping[str, str]) -> Files:
+def _forced(tree: SourceTree, wheel: Mapping[str, Any], excludes: list[str]) -> Files:
+    """What wheel.force-include places: files whatever the excludes name, and folders without that."""
+    files: Files = []
+    for source, target in text_items(wheel.get("force-include")):
+        path, place = clean_path(source), clean_path(target.removeprefix("${SKBUILD_PLATLIB_DIR}"))
+        if place.startswith("${") or target.startswith("/"):
+            continue
+        if tree.has_member(path):
+            files += by_folder([place])
+        else:
+            files += without(moved(tree.below(path), path, place), excludes, Patterns.GITIGNORE, tree.effort)
+    return files
+
+
+def _selected(tree: SourceTree, targets: Mapping[str, str], excludes: list[str]) -> Files:
     """The files of the packages, each of which may be a single module, without what wheel.exclude names: a path in the
     wheel, or in the package. A file that two packages have is in the later one."""
-    excludes = strings(tree.table("tool", "scikit-build", "wheel").get("exclude"))
     placed: dict[str, str] = {}
     for target, source in targets.items():
         if len(target) > MAX_TARGET_LENGTH:
@@ -67,9 +151,9 @@ def _text(value: object) -> str:
     return clean_path(value) if isinstance(value, str) and len(value) <= MAX_TARGET_LENGTH else ""
 
 
-def _variables(tree: SourceTree) -> dict[str, str]:
+def _variables(tree: SourceTree, settings: Mapping[str, Any]) -> dict[str, str]:
     """What scikit-build-core hands on to CMake, and the settings' definitions that are literal."""
-    defined = tree.table("tool", "scikit-build", "cmake", "define")
+    defined = table(settings, "cmake", "define")
     literal = {
         name: value
         for name, value in defined.items()
@@ -85,15 +169,9 @@ def _variables(tree: SourceTree) -> dict[str, str]:
     }
 
 
-def _is_cmake_off(tree: SourceTree) -> bool:
-    """Whether no build runs CMake; what overrides it depends on the platform."""
-    settings = tree.table("tool", "scikit-build")
-    return tree.table("tool", "scikit-build", "wheel").get("cmake") is False and "overrides" not in settings
-
-
-def _generated(tree: SourceTree) -> list[str]:
+def _generated(settings: Mapping[str, Any]) -> list[str]:
     """The modules that a build writes from templates."""
-    entries = tree.table("tool", "scikit-build").get("generate")
+    entries = settings.get("generate")
     tables = [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
     return [clean_path(path) for entry in tables if isinstance(path := entry.get("path"), str) and path.endswith(".py")]
 

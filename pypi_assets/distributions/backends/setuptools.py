@@ -5,12 +5,14 @@ pyproject.toml name, and what the .egg-info's top_level.txt names without any fi
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from pypi_assets.characters import is_identifier, lower
 from pypi_assets.distributions.backends.cmake import cmake_modules
+from pypi_assets.distributions.backends.manifest_in import MODULE_SUFFIXES, manifest_files
 from pypi_assets.distributions.backends.numpy_distutils import configured_extensions
+from pypi_assets.distributions.backends.setuptools_commands import build_folders, left_over
 from pypi_assets.distributions.backends.setuptools_extensions import (
     cythonized,
     has_generated_source,
@@ -29,7 +31,7 @@ from pypi_assets.distributions.backends.setuptools_top_level import (
     without_scripts,
 )
 from pypi_assets.distributions.globs import matches_glob
-from pypi_assets.distributions.members import Files, by_folder, paths_of
+from pypi_assets.distributions.members import Files, Folder, by_folder, paths_of
 from pypi_assets.distributions.path_patterns import Effort, Patterns, matching
 from pypi_assets.distributions.pyproject import items, strings, text_items
 from pypi_assets.distributions.record import ModulesGrade
@@ -37,7 +39,7 @@ from pypi_assets.distributions.setup_cfg import listed, mapped
 from pypi_assets.distributions.setup_script import FindPackages, SetupArguments
 from pypi_assets.distributions.source_tree import MAX_PATH_LENGTH, Installed, SourceTree, clean_path, least_sure, moved
 
-_INCLUDE_PACKAGE_DATA = re.compile(rb"include_package_data[\"']?\s*+[=:]\s*+(?:True|1)")
+_INCLUDE_PACKAGE_DATA = re.compile(rb"include_package_data[\"']?\s*+[=:]\s*+(?:(True|1)|False|0|None)\b")
 _PACKAGES_ITEM = re.compile(rb"[\"']packages[\"']\s*+:\s*+\[((?:\s*+[\"'][\w.-]++[\"']\s*+,?+)++\s*+)\]")
 _PACKAGES_NAMED = re.compile(rb"\bpackages\s*+(?:=\s*+\[|\+=)|\[\s*+[\"']packages[\"']\s*+\]")
 _TEXT = re.compile(rb"[\"']([\w.-]++)[\"']")
@@ -51,10 +53,12 @@ _PLAIN_COMMANDS_TEXT = (
 )
 _PLAIN_COMMANDS = frozenset(_PLAIN_COMMANDS_TEXT.split())
 """Commands that may be a project's own, and still install what its arguments name."""
-_OWN_CODE = frozenset(
-    {"distclass", "cffi_modules", "configuration", "ext_package", "use_2to3", "convert_2to3_doctests"}
+_OWN_CODE_TEXT = (
+    "distclass cffi_modules configuration ext_package use_2to3 convert_2to3_doctests options command_options"
+    " script_args script_name command_packages src_root"
 )
-"""Arguments that bring modules, or names for them, from elsewhere."""
+_OWN_CODE = frozenset(_OWN_CODE_TEXT.split())
+"""Arguments that bring modules, or names for them, from elsewhere, or change what commands do."""
 _PLACING = frozenset({"install", "install_lib"})
 """Commands that may install files which no argument names."""
 _NAMED_BY = frozenset({"packages", "py_modules"})
@@ -68,7 +72,8 @@ _DISCOVERED_IN = ("", "src", "lib", "python")
 @dataclass(slots=True)
 class _Declared:
     """What the project declares to setuptools. `packages` and `modules` are None where it declares nothing;
-    `has_packages` is whether pyproject.toml declares packages."""
+    `has_packages` is whether pyproject.toml declares packages, `names_extensions` whether setup.py was followed to the
+    names of its extension modules."""
 
     by: str = ""
     packages: list[str] | None = None
@@ -82,6 +87,7 @@ class _Declared:
     is_complete: bool = False
     has_packages: bool = False
     compiles_all: bool = False
+    names_extensions: bool = False
     grade: ModulesGrade = ModulesGrade.EXACT
     ext_package: str = ""
 
@@ -97,11 +103,33 @@ class _Declared:
 
 
 def installed(tree: SourceTree) -> Installed | None:
-    """What the project declares, or else what is found, and the folders that commands of its own copy."""
+    """What the project declares, or else what is found, and the folders that commands of its own copy, or that an
+    earlier build has left in the sdist."""
     found = _installed(tree)
+    if found:
+        found = _as_commands_install(tree, found)
     if found and (copied := copied_files(tree, _script(tree))):
         found = replace(found, files=[*found.files, *copied], grade=least_sure(found.grade, ModulesGrade.DERIVED))
     return found
+
+
+def _as_commands_install(tree: SourceTree, found: Installed) -> Installed:
+    """`found` with what a folder of an earlier build adds, or what options of commands install instead."""
+    folders = build_folders(tree)
+    if not folders.are_followed:
+        found = replace(found, grade=ModulesGrade.GUESSED)
+    if not found.files and not found.extensions:
+        return found
+    script = _script(tree)
+    is_unread = "setup.py" in tree.files and script.ext_modules is None
+    is_unread = is_unread and ("ext_modules" in script.given or not script.is_complete)
+    is_pure = not found.extensions and not is_unread
+    if folders.installed is not None and folders.installed != (folders.pure if is_pure else folders.platform):
+        files = moved(tree.below(folders.installed), folders.installed)
+        return replace(found, files=files, extensions=(), compiles_all=False)
+    more, are_certain = left_over(tree, folders, is_pure=is_pure, may_be_pure=not found.extensions)
+    grade = found.grade if are_certain else least_sure(found.grade, ModulesGrade.DERIVED)
+    return replace(found, files=[*found.files, *more], grade=grade) if more else found
 
 
 def _installed(tree: SourceTree) -> Installed | None:
@@ -137,19 +165,24 @@ def _installed(tree: SourceTree) -> Installed | None:
 
 
 def _takes_data(tree: SourceTree) -> bool:
-    """Whether all files in packages are installed, and not the modules alone: `include_package_data`.
-
-    Which files there are, setuptools knows from the .egg-info.
-    """
-    if tree.egg_info is None:
-        return False
+    """Whether files in packages are installed that the manifest names, and not the modules alone:
+    `include_package_data`."""
     settings = tree.table("tool", "setuptools")
     if "include-package-data" in settings:
         return settings["include-package-data"] is True
     if tree.table("project") or settings or "files" in tree.setup_cfg:  # pbr takes them too
         return True
     value = tree.setup_cfg.get("options", {}).get("include_package_data", "")
-    return lower(value) in {"1", "true", "yes"} or bool(_INCLUDE_PACKAGE_DATA.search(tree.files.get("setup.py", b"")))
+    return lower(value) in {"1", "true", "yes", "on", "y", "t"} or _says_data(tree) is not False
+
+
+def _says_data(tree: SourceTree) -> bool | None:
+    """Whether setup.py gives `include_package_data`; None if it computes it."""
+    source = tree.files.get("setup.py", b"")
+    written = [bool(found[1]) for found in _INCLUDE_PACKAGE_DATA.finditer(source)]
+    if len(set(written)) == 1 and len(written) == source.count(b"include_package_data"):
+        return written[0]
+    return None if b"include_package_data" in source else False
 
 
 def _read_pyproject(tree: SourceTree, declared: _Declared) -> None:
@@ -205,6 +238,11 @@ def _read_setup_cfg(tree: SourceTree, script: SetupArguments, declared: _Declare
     if not declared.data and "package_data" not in script.given:
         globs = {package: listed(value) for package, value in tree.setup_cfg.get("options.package_data", {}).items()}
         declared.data = _data_patterns(globs)
+    if not declared.no_data:
+        excluded = tree.setup_cfg.get("options.exclude_package_data", {})
+        declared.no_data = {package: listed(value) for package, value in excluded.items()}
+    if "exclude_package_data" in script.given:
+        declared.doubt(ModulesGrade.DERIVED)
     modules = listed(options.get("py_modules", "")) or listed(tree.setup_cfg.get("files", {}).get("modules", ""))
     if modules and declared.modules is None and ("py_modules" not in script.given or script.py_modules == ()):
         declared.by = declared.by or "setup.cfg py_modules"
@@ -299,6 +337,7 @@ def _read_extensions(tree: SourceTree, script: SetupArguments, declared: _Declar
         declared.extensions = tuple(dict.fromkeys((*declared.extensions, *configured)))
         declared.doubt(ModulesGrade.DERIVED)
     is_unread = script.ext_modules is None and ("ext_modules" in script.given or not script.is_complete)
+    declared.names_extensions = script.ext_modules is not None
     declared.compiles_all = is_unread or "ext_modules" in script.partial or tree.has_own_backend
 
 
@@ -310,7 +349,7 @@ def _built_by_cmake(tree: SourceTree, declared: _Declared) -> list[str]:
 
 def _script_grade(tree: SourceTree, script: SetupArguments) -> ModulesGrade:
     """DERIVED where setup.py may install something else than its arguments name, or was not followed wholly."""
-    if has_own_build_code(tree):
+    if has_own_build_code(tree) or "cmdclass" in tree.setup_cfg.get("options", {}):
         return ModulesGrade.DERIVED
     if "setup.py" not in tree.files:
         return ModulesGrade.EXACT
@@ -358,9 +397,12 @@ def _as_installed(tree: SourceTree, declared: _Declared) -> Installed:
                 folders[folder] = package
                 missing += folder not in tree.sources
     if declared.takes_data:
+        unlisted = _unlisted_data(tree, folders, declared)
         for folder, package in folders.items():
             if folder.rpartition("/")[0] not in folders:  # else it comes along with the package above
                 found = _without_excluded(folders, declared.no_data, tree.below(folder), tree.effort)
+                if unlisted:
+                    found = by_folder(path for path in paths_of(found) if path not in unlisted)
                 files += moved(found, folder, package.replace(".", "/"))
     else:
         for folder, inside in tree.right_in(folders):
@@ -381,6 +423,24 @@ def _as_installed(tree: SourceTree, declared: _Declared) -> Installed:
     if missing:  # a build may write them
         declared.doubt(ModulesGrade.GUESSED if not files else ModulesGrade.DERIVED)
     return declared.installed(declared.by, files, declared.extensions)
+
+
+def _unlisted_data(tree: SourceTree, folders: Collection[str], declared: _Declared) -> set[str]:
+    """The modules in or below the folders of packages that are no modules of theirs, and that no manifest names."""
+    roots = [folder for folder in folders if folder.rpartition("/")[0] not in folders]
+    data = [
+        path
+        for root in roots
+        for folder, inside in tree.below(root)
+        for path in paths_of([(folder, inside if folder not in folders else Folder("", inside.others))])
+        if path.endswith(MODULE_SUFFIXES)
+    ]
+    if not data:
+        return set()
+    listed, are_read = manifest_files(tree, data)
+    if not are_read or (listed and _says_data(tree) is None):
+        declared.doubt(ModulesGrade.DERIVED)
+    return {*data} - listed
 
 
 def _without_excluded(
@@ -435,7 +495,8 @@ def _discovered(tree: SourceTree, declared: _Declared) -> Installed:
 
 
 def _checked(tree: SourceTree, declared: _Declared, found: Installed) -> Installed:
-    """`found`, without what top_level.txt doesn't name, and with what only it names."""
+    """`found` with what only top_level.txt names. A build makes that file again, so it hides nothing that is declared.
+    It chooses of what is discovered, and of extension modules whose names are a guess."""
     if tree.top_level is None:
         return found
     named = {name.replace("/", ".").partition(".")[0] for name in tree.top_level}
@@ -444,12 +505,14 @@ def _checked(tree: SourceTree, declared: _Declared, found: Installed) -> Install
     tops = {top: top.partition(".")[0] for top in (*at_top, *in_folders)}
     kept = {top for top, name in tops.items() if top in named or name in named}
     files = found.files
-    if len(kept) < len(tops):
+    if len(kept) < len(tops) and not declared.is_declared:  # a build of several that are discovered fails
         files = [each for each in files if each[0].partition("/")[0] in kept]
         files += by_folder(path for path in at_top if path in kept)
     extensions = tuple(name for name in found.extensions if name.partition(".")[0] in named)
     if len(kept) < len(tops) or len(extensions) < len(found.extensions):
         declared.doubt(ModulesGrade.DERIVED)
+    if declared.names_extensions:
+        extensions = found.extensions
     present = {name for name in extensions if "." not in name} | set(tops.values())
     if missing := sorted(named - present):
         more = _by_top_level(tree, declared, missing)

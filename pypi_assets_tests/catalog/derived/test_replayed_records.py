@@ -36,14 +36,14 @@ scripts = st.dictionaries(st.sampled_from(["run", "go"]), st.just("demo:main"), 
 def contents(draw: st.DrawFn) -> dict[str, Any]:
     """The columns of a file that was read, or not, by some extractor version."""
     groups = draw(st.none() | st.dictionaries(st.sampled_from(["console_scripts", "gui_scripts", "own"]), scripts))
-    version = draw(st.integers(1, 5))
+    version = draw(st.integers(1, 9))
     lines = {
         group: None if groups is None else [f"{name} = {to}" for name, to in groups.get(group, {}).items()]
         for group in ("console_scripts", "gui_scripts")
     }
     found = {name: draw(texts | st.none()) for name in CONTENT}
     found |= {name: draw(some_lists) for name in ("requires_dist", "modules", "license_classifiers", "project_urls")}
-    found |= {name: draw(some_lists) for name in ("import_names", "notes", "start_up_paths")}
+    found |= {name: draw(some_lists) for name in ("import_names", "notes", "start_up_paths", "refusals")}
     found |= {name: draw(lists) for name in ("provides_extra", "stubs")}
     found |= lines | {"entry_point_groups": None if groups is None else sorted(groups)}
     grade = draw(st.sampled_from([None, "exact", "derived", "guessed"]))

@@ -32,6 +32,7 @@ RECORD = DistributionRecord(
     project_urls=("Homepage, https://example.org",),
     import_names=("demo",),
     start_up_paths=("demo.pth",),
+    refusals=("pip skips: odd",),
     notes=("odd",),
 )
 
@@ -54,6 +55,7 @@ def test_both_parts_together_have_all_details() -> None:
         "project_urls": ["Homepage, https://example.org"],
         "import_names": ["demo"],
         "start_up_paths": ["demo.pth"],
+        "refusals": ["pip skips: odd"],
         "modules_by": "archive",
         "stubs": ["demo"],
         "left_out": 2,

@@ -66,7 +66,7 @@ def test_details_in_one_part_equal_those_that_are_shared(small: SmallCatalog) ->
     changed = {
         name for name in after if str(after[name]) != str(before[name]) and name not in {"modules", "requires_dist"}
     }
-    assert changed == {"extractor_version", "license_classifiers", "project_urls"}
+    assert changed == {"extractor_version", "license_classifiers", "project_urls", "refusals"}
     small.catalog.close()
 
 

@@ -3,7 +3,17 @@
 import pytest
 
 from pypi_assets.distributions.backends import hatchling
-from pypi_assets_tests.distributions.backends.projects import FLAT, NAME, SRC, WHOLE, files, modules_by
+from pypi_assets.distributions.module_names import find_modules
+from pypi_assets_tests.distributions.backends.projects import (
+    FLAT,
+    NAME,
+    SRC,
+    WHOLE,
+    files,
+    grade_of,
+    modules_by,
+    source_tree,
+)
 
 WHEEL = "[tool.hatch.build.targets.wheel]\n"
 
@@ -104,3 +114,94 @@ def test_artifacts_are_installed_whatever_leaves_them_out():
 def test_a_wheel_without_modules_is_known_to_have_none():
     settings = "[tool.hatch.build.targets.wheel]\nbypass-selection = true\n"
     assert modules_by(hatchling.installed, files("other.py", pyproject=settings)) == ("hatch name", [])
+
+
+def found(contents: dict[str, str]) -> tuple[list[str], str | None]:
+    return modules_by(hatchling.installed, contents)[1], grade_of(hatchling.installed, contents)
+
+
+def test_tables_of_hatch_toml_replace_those_of_pyproject_toml(subtests: pytest.Subtests):
+    build = '[tool.hatch.build]\nexclude = ["core.py"]\n' + WHEEL + 'packages = ["demo"]\n'
+    cases = [
+        ('[build.targets.wheel]\npackages = ["tests"]\n', ["tests", "tests.test_core"], "exact"),
+        ('[build.targets.sdist]\nexclude = ["demo"]\n', WHOLE, "exact"),
+        ("[envs.default]\n", [name for name in WHOLE if name != "demo.core"], "exact"),
+        ('[build]\nhooks.custom = {}\n[build.targets.wheel]\npackages = ["other.py"]\n', ["other"], "derived"),
+        ("[build\n", [name for name in WHOLE if name != "demo.core"], "guessed"),
+    ]
+    for hatch, expected, grade in cases:
+        with subtests.test(hatch=hatch):
+            contents = files(*FLAT, pyproject=NAME + build) | {"hatch.toml": hatch}
+            assert found(contents) == (expected, grade)
+
+
+def test_what_version_control_ignores_is_not_installed(subtests: pytest.Subtests):
+    without_core = [name for name in WHOLE if name != "demo.core"]
+    without_data = [name for name in WHOLE if name not in {"demo.data", "demo.data.x"}]
+    cases = [
+        (".gitignore", "# core.py\n\ncore.py\n", "", without_core, "exact"),
+        (".gitignore", "/core.py\n*.log\n!x\n", "", WHOLE, "exact"),
+        (".gitignore", "demo/**/x.py\r\n", "", without_data, "exact"),
+        (".gitignore", "data/\n!x.py\n", "", WHOLE, "exact"),
+        (".gitignore", "/demo/*\n!/demo/__init__.py\n!core.py\n", "", ["demo", "demo.core"], "exact"),
+        (".gitignore", "*.py\n!demo/\n", "", [], "exact"),
+        (".gitignore", "core.py\n", "ignore-vcs = true\n", WHOLE, "exact"),
+        (".gitignore", "core.py\n", 'exclude = ["!core.py"]\n', WHOLE, "exact"),
+        (".gitignore", "core.py\n", 'artifacts = ["core.py"]\n', WHOLE, "exact"),
+        (".gitignore", "core.py\n", 'only-include = ["demo/core.py"]\n', ["demo", "demo.core"], "exact"),
+        (".gitignore", "core.py\n", 'include = ["/demo/*.py"]\n', ["demo"], "exact"),
+        (".gitignore", "*\n", "", WHOLE, "exact"),  # the folder of the build too, so that no line counts
+        (".gitignore", "tmp/\ncore.py\n", "", WHOLE, "derived"),  # where that lies in such a folder
+        (".gitignore", "tmp/\n", "", WHOLE, "exact"),
+        (".hgignore", "core.py\n", "", WHOLE, "exact"),  # regular expressions do not count
+        (".hgignore", "syntax: glob\ncore.py\nsyntax: regexp\ntests\n", "", without_core, "exact"),
+    ]
+    for name, ignored, settings, expected, grade in cases:
+        with subtests.test(ignored=ignored, settings=settings):
+            contents = files(*FLAT, pyproject=NAME + WHEEL + settings) | {name: ignored}
+            assert found(contents) == (expected, grade)
+
+
+def test_force_include_places_files_and_folders(subtests: pytest.Subtests):
+    place = "[tool.hatch.build.targets.wheel.force-include]\n"
+    without_core = [name for name in WHOLE if name != "demo.core"]
+    below_new = ["new", "new.core", "new.data", "new.data.x", "new.tests", "new.tests.test_x", "other"]
+    cases = [
+        ("a text that becomes a module", place + '"notes.txt" = "late.py"\n', [*WHOLE, "late"], "exact"),
+        ("a module that becomes a text", place + '"demo/core.py" = "demo/core.txt"\n', without_core, "exact"),
+        ("a module that moves", place + '"demo/core.py" = "z.py"\n', [*without_core, "z"], "exact"),
+        ("ignored files", place + '"tests" = "checks"\n', ["checks", "checks.test_core", *WHOLE], "exact"),
+        ("what is outside", place + '"../x.py" = "x.py"\n', WHOLE, "derived"),
+        ("what is not there", place + '"x.py" = "y.py"\n', WHOLE, "derived"),
+        ("where all files are walked", 'include = ["*.py"]\n' + place + '"demo" = "new"\n', below_new, "exact"),
+    ]
+    for case, settings, expected, grade in cases:
+        with subtests.test(case):
+            contents = files(*FLAT, "notes.txt", pyproject=NAME + WHEEL + settings) | {".gitignore": "test_core.py"}
+            assert found(contents) == (expected, grade)
+
+
+def test_an_empty_list_of_packages_selects_everything():
+    contents = files(*FLAT, pyproject=NAME + WHEEL + "packages = []\n")
+    assert found(contents)[0] == [*WHOLE, "other", "tests", "tests.test_core"]
+
+
+def test_compiled_modules_of_windows_are_left_out_unless_they_are_artifacts(subtests: pytest.Subtests):
+    for settings, expected in (("", ()), ('artifacts = ["*.pyd"]\n', ("demo.fast",))):
+        with subtests.test(settings=settings):
+            tree = source_tree(files("demo/__init__.py", "demo/fast.pyd", pyproject=NAME + WHEEL + settings))
+            installed = hatchling.installed(tree)
+            assert find_modules(installed.files).names == ("demo", *expected)
+
+
+def test_files_that_hooks_write_are_installed(subtests: pytest.Subtests):
+    cases = [
+        ("vcs", 'version-file = "demo/_version.py"\n', [*WHOLE, "demo._version"], "derived"),
+        ("version", 'path = "demo/core.py"\n', WHOLE, "exact"),
+        ("version", 'path = "late.py"\n', WHOLE, "exact"),
+        ("vcs", "version-file = 1\n", WHOLE, "exact"),
+    ]
+    for hook, settings, expected, grade in cases:
+        with subtests.test(hook=hook, settings=settings):
+            contents = files(*FLAT, pyproject=f"{NAME}[tool.hatch.build.hooks.{hook}]\n{settings}")
+            assert found(contents) == (sorted(expected), grade)

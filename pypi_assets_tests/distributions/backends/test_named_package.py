@@ -43,3 +43,9 @@ def test_the_package_of_the_settings_or_of_the_projects_name(subtests: pytest.Su
             contents = files(*TREE, pyproject=NAME + settings) | {"cpp/CMakeLists.txt": cmake}
             assert modules_by(rule, contents)[1] == expected
             assert grade_of(rule, contents) == grade
+
+
+def test_local_settings_of_py_build_cmake_leave_a_doubt():
+    plain = files("demo/__init__.py", pyproject='[project]\nname = "demo"\n')
+    assert grade_of(named_package.py_build_cmake, plain) == "exact"
+    assert grade_of(named_package.py_build_cmake, plain | {"py-build-cmake.local.toml": ""}) == "guessed"

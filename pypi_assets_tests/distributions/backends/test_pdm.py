@@ -4,7 +4,16 @@ import pytest
 
 from pypi_assets.distributions.backends import pdm
 from pypi_assets.distributions.module_names import find_modules
-from pypi_assets_tests.distributions.backends.projects import FLAT, NAME, SRC, WHOLE, files, modules_by, source_tree
+from pypi_assets_tests.distributions.backends.projects import (
+    FLAT,
+    NAME,
+    SRC,
+    WHOLE,
+    files,
+    grade_of,
+    modules_by,
+    source_tree,
+)
 
 BUILD = "[tool.pdm.build]\n"
 
@@ -76,3 +85,49 @@ def test_of_two_patterns_for_a_path_the_deeper_and_the_plainer_one_counts(includ
 def test_packages_of_stubs():
     installed = pdm.installed(source_tree(files("demo-stubs/__init__.pyi", "x.py", pyproject=NAME)))
     assert find_modules(installed.files).stubs == ("demo",)
+
+
+def test_wheel_data_places_modules_next_to_the_packages(subtests: pytest.Subtests):
+    cases = [
+        ("purelib", '{path = "hid/evil.py", relative-to = "hid"}', ["evil"], "exact"),
+        ("platlib", '{path = "hid/**/*.py", relative-to = "hid"}', ["evil", "sub", "sub.deep"], "exact"),
+        ("purelib", '"hid/**/*.py"', ["deep", "evil"], "exact"),
+        ("purelib", '"./hid/*.py"', ["evil"], "exact"),
+        ("purelib", '{path = "hid/evil.py", relative-to = "."}', ["hid", "hid.evil"], "exact"),
+        ("purelib", '{path = "hid/evil.py", relative-to = ""}', ["evil"], "exact"),
+        ("purelib", '{path = "hid/sub/**", relative-to = "hid"}', ["sub", "sub.deep"], "derived"),
+        ("purelib", '"${BUILD_DIR}/evil.py"', [], "derived"),
+        ("scripts", '"hid/evil.py"', [], "exact"),
+        ("data", '"hid/evil.py"', [], "exact"),
+        ("purelib", "1", [], "exact"),
+    ]
+    for scheme, item, expected, grade in cases:
+        with subtests.test(scheme=scheme, item=item):
+            settings = f"{NAME}{BUILD}[tool.pdm.build.wheel-data]\n{scheme} = [{item}]\n"
+            contents = files(*FLAT, "hid/evil.py", "hid/sub/deep.py", "hid/n.txt", pyproject=settings)
+            assert modules_by(pdm.installed, contents)[1] == sorted([*WHOLE, *expected])
+            assert grade_of(pdm.installed, contents) == grade
+
+
+def test_what_a_build_adds_or_plugins_do(subtests: pytest.Subtests):
+    dynamic = '[project]\nname = "demo"\ndynamic = ["version"]\n'
+    written = '[tool.pdm.version]\nsource = "scm"\nwrite_to = "demo/_version.py"\n'
+    cases = [
+        (dynamic + written, [*WHOLE, "demo._version"], "exact"),
+        (NAME + 'version = "1"\n' + written, WHOLE, "exact"),
+        (dynamic + '[tool.pdm.version]\nsource = "call"\ngetter = "demo:version"\n', WHOLE, "derived"),
+        (NAME + '[build-system]\nrequires = ["pdm-backend>=2", "pdm-build-mypyc"]\n', WHOLE, "derived"),
+        (NAME + '[build-system]\nrequires = ["pdm_backend"]\n', WHOLE, "exact"),
+        (NAME + BUILD + "run-setuptools = true\n", WHOLE, "derived"),
+    ]
+    for pyproject, expected, grade in cases:
+        with subtests.test(pyproject=pyproject):
+            contents = files(*FLAT, pyproject=pyproject)
+            assert modules_by(pdm.installed, contents)[1] == sorted(expected)
+            assert grade_of(pdm.installed, contents) == grade
+
+
+def test_excluded_src_is_no_folder_of_packages():
+    settings = f'{NAME}{BUILD}includes = ["src/demo/core.py", "other.py"]\nexcludes = ["src/"]\n'
+    contents = files(*FLAT, *SRC, pyproject=settings)
+    assert modules_by(pdm.installed, contents)[1] == ["other", "src", "src.demo", "src.demo.core"]

@@ -118,3 +118,46 @@ def test_cmake_that_is_off_makes_nothing_unless_something_overrides_it(overrides
 def test_long_cmake_files_take_no_time_without_end(part):
     contents = files("demo/__init__.py") | {"CMakeLists.txt": "pybind11_add_module(x)\n" + part * 20_000}
     assert "demo" in modules_by(scikit_build_core.installed, contents)[1]
+
+
+PLAIN = '[project]\nname = "demo"\n[tool.scikit-build]\nwheel.cmake = false\n'
+OVERRIDE = "[[tool.scikit-build.overrides]]\n"
+
+
+def test_what_each_override_names_is_listed(subtests: pytest.Subtests):
+    version = f'{OVERRIDE}if.python-version = ">=3.8"\n'
+    system = f'{OVERRIDE}if.any.platform-system = "linux"\n'
+    cases = [
+        (version + 'wheel.packages = ["other"]\n', ["demo", "demo.a", "other"], "derived"),
+        (version + 'wheel.exclude = ["a.py"]\n', ["demo", "demo.a"], "derived"),
+        (
+            version + 'inherit.wheel.packages = "append"\nwheel.packages = ["other"]\n',
+            ["demo", "demo.a", "other"],
+            "derived",
+        ),
+        (version + 'wheel.packages = ["other"]\n' + system + 'wheel.packages = ["lib"]\n', 5, "derived"),
+        (version + 'wheel.force-include = {"notes.txt" = "late.py"}\n', ["demo", "demo.a", "late"], "derived"),
+        (version + 'logging.level = "INFO"\n', ["demo", "demo.a"], "exact"),
+        (f'{OVERRIDE}if.state = "sdist"\nwheel.packages = ["other"]\n', ["demo", "demo.a"], "exact"),
+        (f"{OVERRIDE}wheel = 1\nif = 2\n", ["demo", "demo.a"], "exact"),
+    ]
+    for overrides, expected, grade in cases:
+        with subtests.test(overrides=overrides):
+            paths = ("demo/__init__.py", "demo/a.py", "other/__init__.py", "lib/x.py", "notes.txt")
+            contents = files(*paths, pyproject=PLAIN + overrides)
+            found = modules_by(scikit_build_core.installed, contents)[1]
+            assert found == expected or len(found) == expected
+            assert grade_of(scikit_build_core.installed, contents) == grade
+
+
+def test_files_that_force_include_places_are_installed():
+    settings = PLAIN + 'wheel.exclude = ["y.py"]\n[tool.scikit-build.wheel.force-include]\n"notes.txt" = "late.py"\n'
+    settings += '"lib" = "demo/lib"\n"data.txt" = "${SKBUILD_DATA_DIR}/x.py"\n'
+    contents = files("demo/__init__.py", "lib/x.py", "lib/y.py", "notes.txt", "data.txt", pyproject=settings)
+    assert modules_by(scikit_build_core.installed, contents)[1] == ["demo", "demo.lib", "demo.lib.x", "late"]
+
+
+def test_files_that_git_ignores_leave_a_doubt(subtests: pytest.Subtests):
+    for path in (".gitignore", "demo/.gitignore"):
+        with subtests.test(path=path):
+            assert grade_of(scikit_build_core.installed, files("demo/__init__.py", path, pyproject=PLAIN)) == "derived"

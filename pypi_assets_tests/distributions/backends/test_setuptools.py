@@ -17,6 +17,9 @@ from pypi_assets_tests.distributions.backends.projects import (
 
 SETTINGS = "[tool.setuptools]\n"
 
+ALL_SOURCES = {"demo.egg-info/SOURCES.txt": "\n".join((*TREE, "demo/tests/project/x.py"))}
+"""Names all files of the small projects, as that of an sdist does."""
+
 
 def test_modules(subtests: pytest.Subtests):
     cases = [
@@ -29,7 +32,7 @@ def test_modules(subtests: pytest.Subtests):
         (
             "data below a package come along, and modules are data there",
             files(*TREE, pyproject=SETTINGS + 'packages = ["demo"]\npy-modules = ["one"]\n')
-            | {"demo.egg-info/top_level.txt": "demo\none\n"},
+            | {"demo.egg-info/top_level.txt": "demo\none\n", **ALL_SOURCES},
             [*LIBRARY[:2], "demo.plain", "demo.plain.data", *LIBRARY[2:], "demo.tests", "one"],
             "pyproject.toml packages",
         ),
@@ -49,7 +52,7 @@ def test_modules(subtests: pytest.Subtests):
                 pyproject=SETTINGS
                 + 'packages = ["demo"]\n[tool.setuptools.exclude-package-data]\n"*" = ["tests/*", "plain*"]\n',
             )
-            | {"demo.egg-info/top_level.txt": "demo\n"},
+            | {"demo.egg-info/top_level.txt": "demo\n", **ALL_SOURCES},
             LIBRARY,
             "pyproject.toml packages",
         ),
@@ -128,7 +131,7 @@ def test_modules(subtests: pytest.Subtests):
         (
             "pbr takes all files in packages, as the .egg-info has them",
             files("demo/__init__.py", "demo/tests/project/x.py", setup_cfg="[files]\npackages = demo\n")
-            | {"demo.egg-info/top_level.txt": "demo\n"},
+            | {"demo.egg-info/top_level.txt": "demo\n", **ALL_SOURCES},
             ["demo", "demo.tests", "demo.tests.project", "demo.tests.project.x"],
             "setup.cfg [files] packages",
         ),

@@ -156,3 +156,23 @@ def test_a_doubt_lowers_the_grade(subtests: pytest.Subtests):
 )  # fmt: skip
 def test_code_of_the_projects_own_that_may_build_more_is_a_doubt(contents, expected):
     assert grade_of(setuptools.installed, contents) == expected
+
+
+def test_top_level_txt_hides_nothing_that_is_declared(subtests: pytest.Subtests):
+    setup = "from setuptools import setup, find_packages\n"
+    cases = [
+        {"setup_py": f"{setup}setup(packages=['demo', 'evil'])\n"},
+        {"setup_py": f"{setup}setup(packages=find_packages())\n"},
+        {"setup_py": f"{setup}setup(packages=['demo'], py_modules=['evil'])\n"},
+        {"setup_py": f"{setup}PACKAGES = ['demo']\nif x:\n    PACKAGES.append('evil')\nsetup(packages=PACKAGES)\n"},
+        {"setup_py": f"{setup}setup(packages=['demo'], ext_modules=[Extension('evil', ['e.c'])])\n"},
+        {"setup_cfg": "[options]\npackages =\n    demo\n    evil\n"},
+        {"pyproject": '[project]\nname = "demo"\n[tool.setuptools]\npackages = ["demo", "evil"]\n'},
+    ]
+    for settings in cases:
+        with subtests.test(settings=settings):
+            module = "evil.py" if "py_modules" in str(settings) else "evil/__init__.py"
+            contents = files("demo/__init__.py", *([] if "ext" in str(settings) else [module]), **settings)
+            contents |= {"demo.egg-info/top_level.txt": "demo\n"}
+            assert modules_by(setuptools.installed, contents)[1] == ["demo", "evil"]
+            assert grade_of(setuptools.installed, contents) == "derived"

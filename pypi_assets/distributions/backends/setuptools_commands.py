@@ -1,0 +1,117 @@
+"""What the commands of setuptools install next to what a project declares: the folders of an earlier build that an
+sdist holds, and what options in setup.cfg or [tool.distutils] make of them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pypi_assets.distributions.members import Files
+from pypi_assets.distributions.metadata import decode_text
+from pypi_assets.distributions.pyproject import items
+from pypi_assets.distributions.setup_cfg import parse_setup_cfg
+from pypi_assets.distributions.source_tree import SourceTree, clean_path, moved
+
+_HARMLESS_TEXT = (
+    "byte_compile compile optimize force debug verbose quiet dry_run record parallel plat_name python_tag universal"
+    " py_limited_api build_number compression owner group keep_temp dist_dir build_scripts executable compiler"
+    " single_version_externally_managed old_and_unmanageable formats include_dirs library_dirs libraries define undef"
+    " rpath link_objects swig swig_opts swig_cpp user tag_build tag_date tag_svn_revision no_date egg_base build_temp"
+    " build_clib cython_cplusplus cython_c_in_temp"
+)
+_HARMLESS = frozenset(_HARMLESS_TEXT.split())
+"""Options that decide nothing about which modules are installed."""
+_COMMANDS = frozenset(
+    {"build", "build_py", "build_ext", "install", "install_lib", "bdist_wheel", "dist_info", "egg_info"}
+)
+"""Commands that run in a build of a wheel and whose options matter."""
+_FOLLOWED = frozenset(
+    {
+        ("build", "build_base"),
+        ("build", "build_lib"),
+        ("build", "build_purelib"),
+        ("build", "build_platlib"),
+        ("install_lib", "build_dir"),
+        ("bdist_wheel", "bdist_dir"),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class BuildFolders:
+    """The folders of a build. `pure` is what is installed from if nothing is compiled, else `platform`, or a folder
+    whose path begins with it. `installed` is set if another folder is installed instead. `wheels` are the folders in
+    the sdist that may become the wheel. `are_followed`: no option has an effect that is not followed."""
+
+    pure: str
+    platform: str
+    installed: str | None
+    wheels: tuple[str, ...]
+    are_followed: bool
+
+
+def build_folders(tree: SourceTree) -> BuildFolders:
+    """Return the folders that the options in setup.cfg and pyproject.toml name, or the usual ones."""
+    options = _command_options(tree)
+    are_followed = not any(_is_unfollowed(section, values) for section, values in options.items())
+    build = {name: clean_path(value) for name, value in options.get("build", {}).items()}
+    base = build.get("build_base", "build")
+    pure = build.get("build_lib") or build.get("build_purelib") or f"{base}/lib"
+    platform = build.get("build_lib") or build.get("build_platlib") or f"{base}/lib."
+    installed = options.get("install_lib", {}).get("build_dir")
+    wheel = options.get("bdist_wheel", {}).get("bdist_dir")
+    return BuildFolders(
+        pure,
+        platform,
+        None if installed is None else clean_path(installed),
+        _folders_of_wheels(tree, f"{base}/bdist.") if wheel is None else (clean_path(wheel),),
+        are_followed,
+    )
+
+
+def _folders_of_wheels(tree: SourceTree, start: str) -> tuple[str, ...]:
+    """Return the folders like `build/bdist.linux-x86_64/wheel` in the sdist, of which a machine uses one."""
+    depth = start.count("/") + 1
+    found = [each for each in tree.folders if each.startswith(start) and each.endswith("/wheel")]
+    return tuple(sorted(each for each in found if each.count("/") == depth))
+
+
+def left_over(tree: SourceTree, folders: BuildFolders, *, is_pure: bool, may_be_pure: bool) -> tuple[Files, bool]:
+    """Return the modules of an earlier build in the sdist, which a build installs too, and whether all machines do."""
+    files: Files = []
+    if may_be_pure and folders.pure:
+        files += moved(tree.below(folders.pure), folders.pure)
+    by_machine = [each for folder in folders.wheels if folder for each in moved(tree.below(folder), folder)]
+    if not is_pure:
+        depth = folders.platform.count("/")
+        for folder in sorted(each for each in tree.folders if each.startswith(folders.platform)):
+            if folder.count("/") == depth:
+                by_machine += moved(tree.below(folder), folder)
+    return [*files, *by_machine], not by_machine and (is_pure or not files)
+
+
+def _is_unfollowed(section: str, options: Mapping[str, str]) -> bool:
+    """Whether options of a command have an effect on what is installed that is not followed."""
+    if section == "aliases":
+        return not _COMMANDS.isdisjoint(options)
+    if section == "global":
+        return "command_packages" in options
+    if section not in _COMMANDS:
+        return False
+    return any(
+        option not in _HARMLESS and ((section, option) not in _FOLLOWED or not _is_plain(value))
+        for option, value in options.items()
+    )
+
+
+def _is_plain(value: str) -> bool:
+    """Whether `value` is a path below the project as it is written."""
+    return not value.startswith("/") and not set("~$%") & set(value) and ".." not in value.split("/")
+
+
+def _command_options(tree: SourceTree) -> dict[str, dict[str, str]]:
+    """The options by command; setuptools reads setup.cfg first, then [tool.distutils]."""
+    content = tree.files.get("setup.cfg", b"")
+    options = {section: {**values} for section, values in parse_setup_cfg(decode_text(content, "setup.cfg")[0]).items()}
+    for command, values in tree.table("tool", "distutils").items():
+        section = options.setdefault(command.replace("-", "_"), {})
+        section |= {name.replace("-", "_"): str(value) for name, value in items(values)}
+    return options
