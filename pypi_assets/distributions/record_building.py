@@ -19,12 +19,14 @@ from pypi_assets.distributions.record import (
     START_UP_ENDS,
     DistributionKind,
     DistributionRecord,
+    ErrorKind,
     FilenameParts,
     ModulesGrade,
 )
 from pypi_assets.distributions.requirements import comparable_version, is_version
 
 MAX_NOTES = 50
+_OF_METADATA = frozenset({ErrorKind.NO_METADATA, ErrorKind.BAD_METADATA})
 _encoder = msgspec.msgpack.Encoder()
 
 
@@ -79,7 +81,7 @@ def build_record(
         import_names=metadata.import_names,
         start_up_paths=start_up_paths,
         variant=parts.variant,
-        refusals=refusals(parts, metadata),
+        refusals=refusals(parts, metadata) if extract.error is None or extract.error.kind in _OF_METADATA else (),
         notes=_limited_notes((*all_notes, *_metadata_notes(parts, metadata, requires_dist or ()))),
         error=extract.error,
     )
