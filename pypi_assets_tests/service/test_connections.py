@@ -104,6 +104,45 @@ def test_a_body_in_chunks_is_read(client: Client):
     assert statuses(answer) == [200]
 
 
+ENDLESS = {
+    "the target": b"GET /v1/modules/" + b"x" * 70_000,
+    "a name of a header": GET + HOST + b"x" * 70_000,
+    "a header": GET + HOST + b"X: " + b"x" * 70_000,
+    "many headers": GET + HOST + b"a: b\r\n" * 12_000,
+    "a head that is whole": GET + HOST + b"X: " + b"x" * 70_000 + b"\r\n\r\n",
+    "the second head of a connection": GET + HOST + b"\r\n" + GET + HOST + b"X: " + b"x" * 90_000,
+    "lines before a request": b"\r\n" * 40_000,
+    "the extension of a chunk": POST + b"Transfer-Encoding: chunked\r\n\r\n1;" + b"x" * 90_000,
+    "extensions of many chunks": POST
+    + b"Transfer-Encoding: chunked\r\n\r\n"
+    + (b"1;" + b"x" * 300 + b"\r\n \r\n") * 300,
+    "trailers": POST + b"Transfer-Encoding: chunked\r\n\r\n0\r\n" + b"a: b\r\n" * 15_000,
+    "one trailer": POST + b"Transfer-Encoding: chunked\r\n\r\n0\r\nX: " + b"x" * 90_000,
+}
+"""Requests with too much that is no body."""
+
+
+def test_a_head_above_the_limit_is_rejected_while_it_arrives(client: Client, subtests: pytest.Subtests):
+    for what, request in ENDLESS.items():
+        with subtests.test(what=what):
+            answer = sent(client, request)
+            assert statuses(answer)[-1] == 431
+            assert statuses(answer)[:-1] in ([], [200])
+            assert json.loads(answer.rpartition(b"\r\n\r\n")[2])["type"] == "/docs#too-large"
+
+
+def test_a_large_body_in_small_chunks_is_no_head(client: Client):
+    body = b'{"hashes":[' + b" " * 100_000 + b"]}"
+    request = POST + b"Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n"
+    chunks = b"".join(b"1\r\n%c\r\n" % one for one in body) + b"0\r\n\r\n"
+    assert statuses(sent(client, request + chunks)) == [200]
+
+
+def test_a_head_below_the_limit_is_answered(client: Client):
+    request = GET + HOST + b"Connection: close\r\nX: " + b"x" * (connections.MOST_HEAD_BYTES - 200) + b"\r\n\r\n"
+    assert statuses(sent(client, request)) == [200]
+
+
 @pytest.fixture
 def impatient(published: Published, monkeypatch: pytest.MonkeyPatch) -> Iterator[Client]:
     """A service that waits a quarter of a second for requests, and allows three connections."""
@@ -120,6 +159,17 @@ def test_a_request_that_arrives_slowly_is_given_no_more_time(impatient: Client):
     assert statuses(sent(impatient, GET + b"X: ")) == [408]
     assert sent(impatient, POST + b"Content-Length: 20\r\n\r\n{") == b""
     assert impatient.get("/v1/modules/yaml").status_code == 200
+
+
+def test_empty_lines_between_requests_keep_no_connection(impatient: Client):
+    with connect(impatient) as connection:
+        connection.sendall(GET + HOST + b"\r\n")
+        assert connection.recv(65_536).startswith(b"HTTP/1.1 200 ")
+        connection.sendall(b"\r\n")
+        answer = b""
+        while more := connection.recv(65_536):
+            answer += more
+    assert statuses(answer) == [408]
 
 
 def test_connections_above_the_limit_are_refused(impatient: Client, monkeypatch: pytest.MonkeyPatch):
