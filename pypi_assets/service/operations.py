@@ -21,6 +21,7 @@ from starlette.types import Receive, Scope, Send
 from pypi_assets.service.answers import JSON, Answer, StreamedAnswer
 from pypi_assets.service.bodies import read_body
 from pypi_assets.service.pins import Pinned, answer_at, parse_pin
+from pypi_assets.service.places import client_of
 from pypi_assets.service.problems import ProblemError, bad_parameter, unavailable
 from pypi_assets.service.responses import respond
 from pypi_assets.service.service import Service
@@ -51,12 +52,14 @@ class Call(msgspec.Struct, Generic[AnyParameters], frozen=True):
     """One request, parsed. `body` is what the operation's `body` type makes of it; None where it has none.
 
     `headers` are those of the request, by lower-case name. `pinned` is the serial that is requested, None: the latest.
+    `client` is who sent it, as `places.py` tells clients apart.
     """
 
     parameters: AnyParameters
     headers: Mapping[str, str]
     body: Any = None
     pinned: Pinned | None = None
+    client: str = ""
 
 
 Handler = Callable[[Service, Call[Any]], Answer | StreamedAnswer]
@@ -162,10 +165,14 @@ class Endpoint:
         pin = path.pop("at", None)
         query = query_fields(scope["query_string"].decode("latin-1"))
         parameters = convert_parameters(self.operation.parameters, path, query)
-        body = None
-        if self.operation.body is not None:
-            body = await read_body(receive, headers, self.operation.body, self.service.settings.service_max_body_bytes)
-        answer = await self._patiently(partial(self._make_answer, scope, pin, Call(parameters, headers, body)))
+        client = client_of(scope["client"][0] if scope.get("client") else "")
+        with self.service.body_room.held_by(client) as held:
+            body = None
+            if self.operation.body is not None:
+                most_bytes = self.service.settings.service_max_body_bytes
+                body = await read_body(receive, headers, self.operation.body, most_bytes, held)
+            call = Call(parameters, headers, body, client=client)
+            answer = await self._patiently(partial(self._make_answer, scope, pin, call))
         if isinstance(answer, Answer) and answer.set_id is not None and self.operation.method == "GET":
             present = self.service.present
             target = (scope["raw_path"], scope["query_string"], headers.get("accept", ""))

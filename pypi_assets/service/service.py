@@ -21,6 +21,7 @@ from pypi_assets.leveldbs.format.errors import LeveldbError
 from pypi_assets.lookup.published_sets import OpenSet, PublishedSets
 from pypi_assets.mirror.mirror_state import journal_end
 from pypi_assets.resolve.solvability_days import StoredDays
+from pypi_assets.service.bodies import BodyRoom
 from pypi_assets.service.problems import unavailable
 from pypi_assets.service.published_changes import PublishedChanges
 from pypi_assets.service.remembered import PinnedAnswers, Remembered
@@ -30,6 +31,8 @@ from pypi_assets.settings import Settings
 from pypi_assets.storage.store import StorageError
 
 _log = logging.getLogger(__name__)
+_MOST_BODIES, _MOST_BODIES_OF_A_CLIENT = 16, 4
+"""How much of bodies there may be in memory, and how much of one client's: in bodies of the greatest size."""
 _FORMER_SETS = 2
 """How many sets stay open after newer ones came, for the next pages of what began with them."""
 
@@ -48,6 +51,7 @@ class Service:
     remembered: Remembered = field(default_factory=Remembered)
     pinned_answers: PinnedAnswers = field(default_factory=PinnedAnswers)
     stored_files: StoredFiles = field(default_factory=StoredFiles)
+    body_room: BodyRoom = field(init=False)
     resolver: ResolverProcess = field(init=False)
     solvability: StoredDays = field(init=False)
     changes: PublishedChanges = field(init=False)
@@ -61,6 +65,8 @@ class Service:
     _closing: threading.Event = field(default_factory=threading.Event)
 
     def __post_init__(self) -> None:
+        most_bytes = self.settings.service_max_body_bytes
+        self.body_room = BodyRoom(_MOST_BODIES * most_bytes, _MOST_BODIES_OF_A_CLIENT * most_bytes)
         self.resolver = ResolverProcess(self.settings)
         opened = partial(storage_from, self.settings, read_only=True)
         self.solvability, self.changes = StoredDays(opened), PublishedChanges(opened)

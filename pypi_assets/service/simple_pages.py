@@ -5,7 +5,6 @@ Pure functions. All addresses are relative to the page, so they hold behind any 
 
 import re
 from datetime import UTC, datetime
-from functools import lru_cache
 from html import escape
 from urllib.parse import quote
 
@@ -16,6 +15,7 @@ from pypi_assets.catalog.reports.simple_page import SimpleFile, SimplePage
 from pypi_assets.distributions.record import DistributionKind
 from pypi_assets.lookup.simple_reader import page_versions
 from pypi_assets.service.answers import quality
+from pypi_assets.short_texts import cached_if_short
 
 API_VERSION = "1.4"
 V1_JSON = "application/vnd.pypi.simple.v1+json"
@@ -33,9 +33,9 @@ _PREFERENCE = (HTML, V1_HTML, V1_JSON)
 """Which form is answered of those that are accepted alike: browsers accept any."""
 _MOST_RANGES = 50
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_.~-]+")
-_escaped = lru_cache(maxsize=1_024)(escape)
+_escaped = cached_if_short(maxsize=1_024)(escape)
 """For what many files of a page have."""
-_of_file = lru_cache(maxsize=16_384)
+_of_file = cached_if_short(maxsize=16_384, longest=2_000)
 """For what is rendered of a file: pages at many serials have it. 16,384 take about 12 MB."""
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,6})?Z", re.ASCII)
 

@@ -82,13 +82,13 @@ def _resolve(view: View, parameters: ResolvePageParameters) -> Content:
         platform=parameters.platform,
         semantics=parameters.semantics,
     )
-    found = resolved(view.service, view.pinned, body)
+    found = resolved(view.service, view.pinned, body, view.call.client)
     parts: dict[str, Any] = {"resolution": found}
     shown: dict[str, Any] = {**form, "found": found, "tree": tree(found), "other": None}
     if parameters.than:
         view.is_lasting = False  # what is known of the other serial can change while this one stays
         other = _pinned(view.service, parameters.than)
-        parts["other"] = resolved(view.service, other, body)
+        parts["other"] = resolved(view.service, other, body, view.call.client)
         shown |= {"other": other, "before": parts["other"], "differences": differences(parts["other"], found)}
     return Content("Resolve", parts, shown)
 
