@@ -104,6 +104,7 @@ def mirror_run_command(
             grace_s=settings.superseded_kept_hours * 3600,
             at_once=concurrency,
             verify=verify,
+            cache_dir=settings.leveldbs_dir,
             public_key=None if public_key is None else load_public_key(public_key),
             progress=lambda files: report(Progress("files", files, 0)),
         )
