@@ -23,11 +23,12 @@ from pypi_assets.mirror.errors import (
     BehindError,
     ForkError,
     MirrorError,
+    OtherHomeError,
     RefusedSourceError,
     SourceError,
     VanishedError,
 )
-from pypi_assets.mirror.mirror_state import MirrorState, read_mirror, write_mirror
+from pypi_assets.mirror.mirror_state import MirrorState, read_mirror, require_home, write_mirror
 from pypi_assets.mirror.signatures import put_checkpoints, require_signatures
 from pypi_assets.mirror.sources import Source, small_file
 from pypi_assets.mirror.trials import Trials
@@ -73,7 +74,8 @@ class Mirror:
 
     With `verify`, what is held is compared with its hashes, and copied again where it differs. With `public_key`, a
     source is refused whose journal is not signed by that key. `cache_dir` is where readers of this machine keep LevelDB
-    files, if the storage is no folder.
+    files, if the storage is no folder. `home` identifies the home of the mirror: the storage of another one is refused,
+    unless this one is to `take_over`.
     """
 
     source: Source
@@ -83,6 +85,8 @@ class Mirror:
     verify: bool = False
     public_key: "Ed25519PublicKey | None" = None
     cache_dir: Path | None = None
+    home: str | None = None
+    take_over: bool = False
     progress: Callable[[int], None] = lambda _files: None
     clock: Callable[[], float] = time.time
     sleep: Callable[[float], None] = time.sleep
@@ -96,9 +100,12 @@ class Mirror:
         """
         state = self._own_state()
         now = self.clock()
-        state = replace(state, source=self.source.name, checked_at=now)
+        state = replace(state, source=self.source.name, checked_at=now, home=self.home or state.home)
+        write_mirror(self.storage, state)
         try:
             done, superseded = self._round_or_error(state)
+        except OtherHomeError:  # mirror.json is what the other one remembers
+            raise
         except (MirrorError, StorageError) as error:
             since = state.failing_since or now
             is_refused = isinstance(error, RefusedSourceError)
@@ -130,6 +137,8 @@ class Mirror:
             state = read_mirror(self.storage)
         except MirrorError:  # it is damaged, and marks a mirror all the same
             return MirrorState(self.source.name)
+        if not self.take_over:
+            require_home(self.storage, self.home)
         if state is None:
             if self.storage.exists(OWNER) or self.storage.exists(PUBLISHED):
                 raise MirrorError(
@@ -196,6 +205,7 @@ class Mirror:
         ]
         self._require_signatures(wanted, plans)
         self._copy(self._publications(wanted), plans, held)
+        require_home(self.storage, self.home)  # two that began at the same moment both saw none
         put_checkpoints(self.storage, wanted)
         self.storage.put(PUBLISHED, content)
         return wanted, True
