@@ -46,6 +46,7 @@ TITLES = {
     "not-acceptable": "No form of the answer is accepted",
     "gone": "This answer is over",
     "too-large": "The request is too large",
+    "http-version": "The answer needs HTTP/1.1",
     "busy": "Too many requests at once",
     "refused": "This is refused",
     "not-built-yet": "The dataset is not built yet",

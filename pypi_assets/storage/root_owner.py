@@ -61,8 +61,7 @@ def _read(storage: Storage) -> dict[str, object]:
     except ValueError as error:
         raise StorageError(
             f"{storage.uri(OWNER)} was read {ATTEMPTS} times and names no index ({error}). If the store answers as it"
-            f' should, the object is damaged: restore it from a back-up, or from {{"index_url": ..., "catalog": ...}} of the'
-            " catalog's other storage"
+            ' should, the object is damaged: restore it from a back-up. It is {"index_url": ..., "catalog": ...}'
         ) from None
     return owner
 

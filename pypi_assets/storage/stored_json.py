@@ -11,8 +11,8 @@ ATTEMPTS = 3
 
 
 def read_json(storage: Storage, path: str, is_valid: Callable[[Any], bool] = lambda _value: True) -> Any:
-    """Return the JSON under a path. Raises NotFoundError, and ValueError if it cannot be parsed, or is not valid, each of
-    `ATTEMPTS` times.
+    """Return the JSON under a path. Raises NotFoundError, and ValueError if it cannot be parsed, or is not valid, in
+    each of `ATTEMPTS` attempts.
     """
     reason = ValueError("it has another content")
     for _ in range(ATTEMPTS):

@@ -98,6 +98,30 @@ def test_an_older_client_needs_no_host(client: Client):
     assert statuses(sent(client, b"GET /v1/modules/yaml HTTP/1.0\r\n\r\n")) == [200]
 
 
+STREAMS = (
+    "/v1/projects/pyyaml/dependents?format=ndjson",
+    "/v1/projects/pyyaml/impact?format=ndjson&transitive=1",
+    "/at/12.12/v1/projects/pyyaml/dependents?format=ndjson",
+    "/v1/changes/stream?since=0",
+)
+
+
+def test_an_older_client_gets_no_chunks(journaled_client: Client, subtests: pytest.Subtests):
+    for path in STREAMS:
+        for method in (b"GET", b"HEAD"):
+            with subtests.test(path=path, method=method):
+                answer = sent(journaled_client, b"%s %s HTTP/1.0\r\n\r\n" % (method, path.encode()))
+                head, _, body = answer.partition(b"\r\n\r\n")
+                assert head.split()[1] == b"505"
+                assert b"transfer-encoding" not in head.lower()
+                assert method == b"HEAD" or json.loads(body)["type"] == "/docs#http-version"
+    for path in ("/v1/modules/yaml", "/v1/modules/yaml?prefix=1", "/simple/demo/", "/openapi.json", "/", "/metrics"):
+        with subtests.test(path=path):
+            head, _, body = sent(journaled_client, b"GET %s HTTP/1.0\r\n\r\n" % path.encode()).partition(b"\r\n\r\n")
+            [length] = [line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length: ")]
+            assert int(length.partition(b" ")[2]) == len(body)
+
+
 def test_a_body_in_chunks_is_read(client: Client):
     request = POST + b"Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n"
     answer = sent(client, request, b'8\r\n{"hashes\r\n', b'5\r\n":[]}\r\n', b"0\r\n\r\n")
