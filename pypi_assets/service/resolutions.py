@@ -17,7 +17,7 @@ from pypi_assets.resolve.targets import Target, target
 from pypi_assets.service.answers import Answer, to_json
 from pypi_assets.service.lookups import One, past_answer
 from pypi_assets.service.operations import Call, Operation, Parameters, operation_routes
-from pypi_assets.service.pins import Pinned
+from pypi_assets.service.pins import NOT_EXACT, Pinned
 from pypi_assets.service.problems import ProblemError, bad_parameter
 from pypi_assets.service.resolver import AskedTexts, Job, resolution
 from pypi_assets.service.service import Service
@@ -125,7 +125,9 @@ def _before(moment: datetime | None, hours: int) -> datetime | None:
     if not hours:
         return None
     if moment is None:
-        raise ProblemError(404, "not-exact", "no time is known of this serial, from which a cooldown could count back")
+        raise ProblemError(
+            NOT_EXACT, "not-exact", "no time is known of this serial, from which a cooldown could count back"
+        )
     return moment - timedelta(hours=hours)
 
 
