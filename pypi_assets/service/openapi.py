@@ -134,7 +134,7 @@ class _Schemas:
 
 
 def _operation(path: str, operation: Operation, schemas: _Schemas) -> dict[str, Any]:
-    is_pinned = path.startswith("/at/")
+    is_pinned = path.startswith("/at/{at}/")
     parameters = [*([_pin(operation)] if is_pinned else []), *schemas.parameters(operation)]
     described: dict[str, Any] = {
         "operationId": f"{operation.method.lower()} {path}",
@@ -186,7 +186,7 @@ def docs_page(document: dict[str, Any]) -> str:
         f"<td>{escape(found['summary'])}. {escape(found.get('description', ''))}{_shown_parameters(found)}</td></tr>"
         for path, methods in document["paths"].items()
         for method, found in methods.items()
-        if not path.startswith("/at/")
+        if not path.startswith("/at/{at}/")
     ]
     problems = [f'<dt id="{kind}"><code>{kind}</code></dt><dd>{escape(title)}.</dd>' for kind, title in TITLES.items()]
     return _PAGE.format(rows="\n".join(rows), problems="\n".join(problems))

@@ -20,7 +20,7 @@ from starlette.types import Receive, Scope, Send
 
 from pypi_assets.service.answers import JSON, Answer, StreamedAnswer
 from pypi_assets.service.bodies import read_body
-from pypi_assets.service.pins import Pinned, answer_at, parse_pin
+from pypi_assets.service.pins import GONE, Pinned, answer_at, parse_pin
 from pypi_assets.service.places import client_of
 from pypi_assets.service.problems import ProblemError, bad_parameter, unavailable
 from pypi_assets.service.responses import respond
@@ -76,7 +76,8 @@ class Operation:
     the statuses that it can have next to those that each can.
 
     `latest` answers for the name at the end of the path as the handler does, where a few reads of LevelDBs are enough,
-    and returns None for all else: the event loop calls it (`at_once.py`).
+    and returns None for all else: the event loop calls it (`at_once.py`). `when_over` answers where the epoch that is
+    named is over, if the answer follows from the path alone; None: it does not.
     """
 
     path: str
@@ -94,6 +95,7 @@ class Operation:
     at_serial: bool = True
     options: tuple[str, ...] = ()
     latest: LatestLookup | None = None
+    when_over: Callable[[Service, Call[Any]], Answer | None] | None = None
 
     @cached_property
     def path_parameters(self) -> frozenset[str]:
@@ -217,7 +219,14 @@ class Endpoint:
             accepts = f"after a comma: {' or '.join(known)}" if known else "no option"
             raise bad_parameter("at", f"there is no option {unknown[0]!r:.100} here", accepts)
         accept = call.headers.get("accept", "") if self.operation.method == "GET" else None
-        return answer_at(self.service, parsed, scope["raw_path"], scope["query_string"], answer, accept)
+        try:
+            return answer_at(self.service, parsed, scope["raw_path"], scope["query_string"], answer, accept)
+        except ProblemError as error:
+            when_over = self.operation.when_over if error.problem.status == GONE else None
+            lasting = None if when_over is None else when_over(self.service, call)
+            if lasting is None:
+                raise
+            return lasting
 
 
 def operation_routes(service: Service, operations: Iterable[Operation]) -> Iterator[Route]:

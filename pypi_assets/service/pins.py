@@ -25,6 +25,8 @@ PIN_ACCEPTS = (
 NOT_EXACT = 400
 """The status where a moment has no exact answer. Installers print the text of a problem with it. Of a 404 they say that
 there is no such project, whatever its text."""
+GONE = 410
+"""The status where the epoch that is named is over."""
 _SERIAL_PATTERN = r"([0-9]{1,18})(?:\.([0-9]{1,18}))?"
 PIN_PATTERN = f"^({_SERIAL_PATTERN}|{TIME_PATTERN})$"
 _SERIAL = re.compile(_SERIAL_PATTERN)
@@ -124,7 +126,7 @@ def _require_epoch(pin: Pin, serial: int, epoch: int) -> None:
         return
     if serial <= pin.epoch < epoch:
         raise ProblemError(
-            410,
+            GONE,
             "gone",
             f"the epoch {pin.epoch} of serial {serial} is over: what is known of it has changed, and /at/{serial}/"
             " leads to the epoch that it has now",

@@ -23,6 +23,7 @@ V1_HTML = "application/vnd.pypi.simple.v1+html"
 HTML = "text/html"
 MEDIA_TYPES = (V1_JSON, V1_HTML, HTML)
 METADATA_SUFFIX = ".metadata"
+_UP, _UP_TO_AT = "../../", "../../../"
 UNHASHED = "unhashed"
 """In place of a sha256 in the address of a file of which the index shows none; the project follows."""
 _ALIASES = {
@@ -40,10 +41,17 @@ _of_file = cached_if_short(maxsize=16_384, longest=2_000)
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,6})?Z", re.ASCII)
 
 
-def render_page(page: SimplePage, media_type: str, *, has_sdist_metadata: bool = True) -> bytes:
-    """The page in one of MEDIA_TYPES, with its files as they stand. Without `has_sdist_metadata` no sdist has any."""
+def render_page(
+    page: SimplePage, media_type: str, *, has_sdist_metadata: bool = True, is_pinned: bool = False
+) -> bytes:
+    """The page in one of MEDIA_TYPES, with its files as they stand. Without `has_sdist_metadata` no sdist has any.
+
+    `is_pinned`: it is a page at a serial, below `/at/...`. Its files are at `/at/files/`, without the serial and the
+    epoch, so that their addresses last.
+    """
     without_metadata = None if has_sdist_metadata else DistributionKind.SDIST.value
-    return (_as_json if media_type == V1_JSON else _as_html)(page, without_metadata)
+    up = _UP_TO_AT if is_pinned else _UP
+    return (_as_json if media_type == V1_JSON else _as_html)(page, without_metadata, up)
 
 
 def negotiate(accept: str | None) -> str:
@@ -60,13 +68,13 @@ def negotiate(accept: str | None) -> str:
     return best if _quality(best, ranges) > 0 else HTML
 
 
-def _address(project: str, filename: str, sha256: str | None) -> str:
-    """Where a file is, relative to the page of its project (normalized)."""
+def _address(project: str, filename: str, sha256: str | None, up: str) -> str:
+    """Where a file is, relative to the page of its project (normalized). One without a hash is at the page's serial."""
     name = filename if _PLAIN_NAME.fullmatch(filename) else quote(filename, safe="")
-    return f"../../files/{sha256 or f'{UNHASHED}/{project}'}/{name}"
+    return f"{up}files/{sha256}/{name}" if sha256 else f"{_UP}files/{UNHASHED}/{project}/{name}"
 
 
-def _as_json(page: SimplePage, without_metadata: str | None) -> bytes:
+def _as_json(page: SimplePage, without_metadata: str | None, up: str) -> bytes:
     meta: dict[str, object] = {"api-version": API_VERSION}
     if page.last_serial is not None:
         meta["_last-serial"] = page.last_serial
@@ -74,19 +82,19 @@ def _as_json(page: SimplePage, without_metadata: str | None) -> bytes:
     if page.status is not None:
         document["project-status"] = {"status": page.status}
     document["versions"] = page_versions(page.files)
-    document["files"] = [_json_file(page.project, file, without_metadata) for file in page.files]
+    document["files"] = [_json_file(page.project, file, without_metadata, up) for file in page.files]
     return to_utf8_json(document)
 
 
 @_of_file
-def _json_file(project: str, file: SimpleFile, without_metadata: str | None) -> orjson.Fragment:
+def _json_file(project: str, file: SimpleFile, without_metadata: str | None, up: str) -> orjson.Fragment:
     # unpacked once, since a page can have thousands of files
     filename, _, kind, url, sha256, size, requires_python, uploaded_at, yanked, metadata, is_rendered = file
     has_metadata = metadata is not None and (is_rendered or url is not None) and kind != without_metadata
     offered = {"sha256": metadata} if has_metadata else False
     found: dict[str, object] = {
         "filename": filename,
-        "url": _address(project, filename, sha256),
+        "url": _address(project, filename, sha256, up),
         "hashes": {} if sha256 is None else {"sha256": sha256},
         "yanked": yanked,
         "core-metadata": offered,
@@ -101,12 +109,12 @@ def _json_file(project: str, file: SimpleFile, without_metadata: str | None) -> 
     return orjson.Fragment(to_utf8_json(found).decode())  # the bytes hold several times their size of memory
 
 
-def _as_html(page: SimplePage, without_metadata: str | None) -> bytes:
+def _as_html(page: SimplePage, without_metadata: str | None, up: str) -> bytes:
     project = escape(page.project)
     status = ""
     if page.status is not None:
         status = f'<meta name="pypi:project-status" content="{escape(page.status)}">\n'
-    links = "".join([_link(project, file, without_metadata) for file in page.files])
+    links = "".join([_link(project, file, without_metadata, up) for file in page.files])
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta name="pypi:repository-version" content="{API_VERSION}">\n{status}'
@@ -115,7 +123,7 @@ def _as_html(page: SimplePage, without_metadata: str | None) -> bytes:
 
 
 @_of_file
-def _link(project: str, file: SimpleFile, without_metadata: str | None) -> str:
+def _link(project: str, file: SimpleFile, without_metadata: str | None, up: str) -> str:
     """The link to a file of a project (normalized, escaped)."""
     filename, _, kind, url, sha256, _, requires_python, _, yanked, metadata, is_rendered = file
     fragment = attributes = ""
@@ -129,7 +137,7 @@ def _link(project: str, file: SimpleFile, without_metadata: str | None) -> str:
         attributes += f" data-core-metadata={value} data-dist-info-metadata={value}"
     if yanked is not False:
         attributes += f' data-yanked="{_escaped(yanked) if isinstance(yanked, str) else ""}"'
-    return f'<a href="{_address(project, filename, sha256)}{fragment}"{attributes}>{escape(filename)}</a><br>\n'
+    return f'<a href="{_address(project, filename, sha256, up)}{fragment}"{attributes}>{escape(filename)}</a><br>\n'
 
 
 def upload_time(text: str | None) -> str | None:
