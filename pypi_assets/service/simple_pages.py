@@ -17,7 +17,9 @@ from pypi_assets.lookup.simple_reader import page_versions
 from pypi_assets.service.answers import quality
 from pypi_assets.short_texts import cached_if_short
 
-API_VERSION = "1.4"
+API_VERSION, API_VERSION_WITHOUT_SIZES = "1.4", "1.0"
+"""From 1.1 on each file has a size (PEP 700), so a page with a file of unknown size is one of 1.0. Clients of 1.0 skip
+the fields that later versions have added."""
 V1_JSON = "application/vnd.pypi.simple.v1+json"
 V1_HTML = "application/vnd.pypi.simple.v1+html"
 HTML = "text/html"
@@ -74,8 +76,13 @@ def _address(project: str, filename: str, sha256: str | None, up: str) -> str:
     return f"{up}files/{sha256}/{name}" if sha256 else f"{_UP}files/{UNHASHED}/{project}/{name}"
 
 
+def _api_version(page: SimplePage) -> str:
+    """The version of the Simple API whose rules the page keeps."""
+    return API_VERSION_WITHOUT_SIZES if any(file.size is None for file in page.files) else API_VERSION
+
+
 def _as_json(page: SimplePage, without_metadata: str | None, up: str) -> bytes:
-    meta: dict[str, object] = {"api-version": API_VERSION}
+    meta: dict[str, object] = {"api-version": _api_version(page)}
     if page.last_serial is not None:
         meta["_last-serial"] = page.last_serial
     document: dict[str, object] = {"meta": meta, "name": page.project}
@@ -117,7 +124,7 @@ def _as_html(page: SimplePage, without_metadata: str | None, up: str) -> bytes:
     links = "".join([_link(project, file, without_metadata, up) for file in page.files])
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta name="pypi:repository-version" content="{API_VERSION}">\n{status}'
+        f'<meta name="pypi:repository-version" content="{_api_version(page)}">\n{status}'
         f"<title>Links for {project}</title>\n</head>\n<body>\n<h1>Links for {project}</h1>\n{links}</body>\n</html>\n"
     ).encode(errors="replace")
 
