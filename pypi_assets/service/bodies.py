@@ -12,20 +12,20 @@ from starlette.types import Receive
 from pypi_assets.service.answers import JSON
 from pypi_assets.service.problems import ProblemError, bad_parameter
 
+_MOST_BODIES, _MOST_BODIES_OF_A_CLIENT = 16, 4
 _TOO_MANY = re.compile(r"Expected `array` of length <= (\d+)")
 
 
 class BodyRoom:
-    """Counts the bytes of all bodies of a process that are being received or answered: `most_bytes`, of which one
-    client may have a part. It is used by the event loop alone.
+    """Counts the bytes of all bodies of a process that are being received or answered: as many as `_MOST_BODIES` of the
+    greatest size have, of which one client may have a part. It is used by the event loop alone.
     """
 
-    def __init__(self, most_bytes: int, most_of_client: int) -> None:
-        self._most, self._most_of_client = most_bytes, most_of_client
+    def __init__(self) -> None:
         self._held: Counter[str] = Counter()
 
     @contextmanager
-    def held_by(self, client: str) -> Iterator[Callable[[int], None]]:
+    def held_by(self, client: str, most_body_bytes: int) -> Iterator[Callable[[int], None]]:
         """Yield a function that counts some more bytes of the client's body, until the end of the block. It raises a
         ProblemError where there is no room: 429 if the client has its part, else 503.
         """
@@ -36,9 +36,9 @@ class BodyRoom:
             size += more
             self._held[client] += more
             headers = [("Retry-After", "1"), ("Connection", "close")]
-            if self._held[client] > self._most_of_client:
+            if self._held[client] > _MOST_BODIES_OF_A_CLIENT * most_body_bytes:
                 raise ProblemError(429, "busy", "this client sends too much at once", headers=headers)
-            if self._held.total() > self._most:
+            if self._held.total() > _MOST_BODIES * most_body_bytes:
                 raise ProblemError(503, "busy", "too much is being received at once", headers=headers)
 
         try:

@@ -168,10 +168,10 @@ class Endpoint:
         query = query_fields(scope["query_string"].decode("latin-1"))
         parameters = convert_parameters(self.operation.parameters, path, query)
         client = client_of(scope["client"][0] if scope.get("client") else "")
-        with self.service.body_room.held_by(client) as held:
+        most_bytes = self.service.settings.service_max_body_bytes
+        with self.service.body_room.held_by(client, most_bytes) as held:
             body = None
             if self.operation.body is not None:
-                most_bytes = self.service.settings.service_max_body_bytes
                 body = await read_body(receive, headers, self.operation.body, most_bytes, held)
             call = Call(parameters, headers, body, client=client)
             answer = await self._patiently(partial(self._make_answer, scope, pin, call))

@@ -22,7 +22,7 @@ from pypi_assets.service.service import Service
 PIN_ACCEPTS = (
     "a serial (1350), a serial with its epoch (1350.1350), or a time in UTC (2026-03-03, 2026-03-03T12:00:00Z)"
 )
-NOT_EXACT = 400
+NOT_EXACT = 409
 """The status where a moment has no exact answer. Installers print the text of a problem with it. Of a 404 they say that
 there is no such project, whatever its text."""
 GONE = 410
@@ -61,6 +61,8 @@ def parse_pin(text: str) -> Pin:
     try:
         return Pin(parse_moment(pinned), None, tuple(options))
     except NoMomentError as error:
+        if error.is_time:
+            raise ProblemError(NOT_EXACT, "not-exact", str(error), parameter="at", accepts=PIN_ACCEPTS) from None
         raise bad_parameter("at", str(error), PIN_ACCEPTS) from None
 
 
@@ -76,7 +78,7 @@ def answer_at(
     `accept` is the header of the request that the answer can depend on; None: it depends on more, such as a body, and
     is not remembered.
 
-    Raises a ProblemError: 400 where the catalog is not exact at the serial, or it never had this epoch; 410 where the
+    Raises a ProblemError: 409 where the catalog is not exact at the serial, or it never had this epoch; 410 where the
     epoch is over; 503 where a mirror has not replayed it yet.
     """
     catalog = service.require_catalog()

@@ -31,8 +31,6 @@ from pypi_assets.settings import Settings
 from pypi_assets.storage.store import StorageError
 
 _log = logging.getLogger(__name__)
-_MOST_BODIES, _MOST_BODIES_OF_A_CLIENT = 16, 4
-"""How much of bodies there may be in memory, and how much of one client's: in bodies of the greatest size."""
 _FORMER_SETS = 2
 """How many sets stay open after newer ones came, for the next pages of what began with them."""
 
@@ -51,7 +49,7 @@ class Service:
     remembered: Remembered = field(default_factory=Remembered)
     pinned_answers: PinnedAnswers = field(default_factory=PinnedAnswers)
     stored_files: StoredFiles = field(default_factory=StoredFiles)
-    body_room: BodyRoom = field(init=False)
+    body_room: BodyRoom = field(default_factory=BodyRoom)
     resolver: ResolverProcess = field(init=False)
     solvability: StoredDays = field(init=False)
     changes: PublishedChanges = field(init=False)
@@ -65,8 +63,6 @@ class Service:
     _closing: threading.Event = field(default_factory=threading.Event)
 
     def __post_init__(self) -> None:
-        most_bytes = self.settings.service_max_body_bytes
-        self.body_room = BodyRoom(_MOST_BODIES * most_bytes, _MOST_BODIES_OF_A_CLIENT * most_bytes)
         self.resolver = ResolverProcess(self.settings)
         opened = partial(storage_from, self.settings, read_only=True)
         self.solvability, self.changes = StoredDays(opened), PublishedChanges(opened)

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import ExitStack
 
 import pytest
 
@@ -63,16 +64,18 @@ def test_other_forms_of_bodies_are_refused():
 
 
 def test_bodies_above_the_room_are_rejected_by_client():
-    room = BodyRoom(most_bytes=100, most_of_client=60)
-    with room.held_by("a") as a, room.held_by("b") as b:
-        a(60)
+    room = BodyRoom()  # of 160 bytes, of which a client has 40
+    with ExitStack() as stack:
+        a, b, c, d, e = (stack.enter_context(room.held_by(client, 10)) for client in "abcde")
+        a(40)
         with pytest.raises(ProblemError) as raised:
             a(1)
         assert raised.value.problem.status == 429
-        b(39)
+        for hold in (b, c, d):
+            hold(39)
         with pytest.raises(ProblemError) as raised:
-            b(1)
+            e(3)
         assert raised.value.problem.status == 503
         assert ("Retry-After", "1") in raised.value.headers
-    with room.held_by("a") as a:  # all of it is free again
-        a(60)
+    with room.held_by("a", 10) as a:  # all of it is free again
+        a(40)

@@ -82,18 +82,18 @@ def test_a_time_leads_to_the_serial_of_that_moment(client: Client):
 
 
 UNANSWERED = [
-    ("9999", 400, "9999"),
-    ("2020-01-01", 400, "2020-01-01"),
-    ("2999-01-01", 400, "2999-01-01"),
-    ("2026-02-30", 400, "2026-02-30"),
-    ("12.13", 400, "/at/12/"),
-    ("12.11", 400, "/at/12/"),
+    ("9999", 409, "9999"),
+    ("2020-01-01", 409, "2020-01-01"),
+    ("2999-01-01", 409, "2999-01-01"),
+    ("2026-02-30", 409, "2026-02-30"),
+    ("12.13", 409, "/at/12/"),
+    ("12.11", 409, "/at/12/"),
     ("12,other", 400, "other"),
     ("yesterday", 400, "yesterday"),
     ("-1", 400, "-1"),
     ("1" * 30, 400, "1" * 30),
-    ("999999999999999999", 400, "999999999999999999"),
-    ("0001-01-01", 400, "0001-01-01"),
+    ("999999999999999999", 409, "999999999999999999"),
+    ("0001-01-01", 409, "0001-01-01"),
 ]
 
 
@@ -184,4 +184,4 @@ def test_the_first_moment_with_an_answer_is_named_and_has_one(client: Client):
             serial = client.get(f"/at/{problem['first_time']}/v1/modules/yaml", allow_redirects=True)
             assert serial.status_code == 200
     before = datetime.fromisoformat(problem["first_time"]) - timedelta(seconds=1)
-    assert client.get(f"/at/{before:%Y-%m-%dT%H:%M:%SZ}/simple/demo/").status_code == 400
+    assert client.get(f"/at/{before:%Y-%m-%dT%H:%M:%SZ}/simple/demo/").status_code == 409
