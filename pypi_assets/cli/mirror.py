@@ -52,6 +52,7 @@ def mirror_group() -> None:
 )
 @click.option("--latest-only", is_flag=True, help="Replay no journal: there are no answers of earlier serials.")
 @click.option("--verify", is_flag=True, help="Compare all that is held with its hashes as well, and copy what differs.")
+@click.option("--take-over", is_flag=True, help="Write to the storage of a mirror whose home is lost.")
 @click.option(
     "--public-key",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
@@ -67,6 +68,7 @@ def mirror_run_command(
     follow: bool,
     latest_only: bool,
     verify: bool,
+    take_over: bool,
     as_json: bool,
 ) -> None:
     """Copy what the instance at URL has published and is not here yet.
@@ -81,7 +83,7 @@ def mirror_run_command(
     from pypi_assets.journal.signing import load_public_key
     from pypi_assets.mirror.following import Mirror
     from pypi_assets.mirror.following import follow as keep_following
-    from pypi_assets.mirror.mirror_state import journal_end
+    from pypi_assets.mirror.mirror_state import identity_of, journal_end
     from pypi_assets.mirror.sources import open_source
     from pypi_assets.settings import load_settings
     from pypi_assets.storage.store import open_storage
@@ -104,6 +106,9 @@ def mirror_run_command(
             grace_s=settings.superseded_kept_hours * 3600,
             at_once=concurrency,
             verify=verify,
+            cache_dir=settings.leveldbs_dir,
+            home=identity_of(settings.resolved_home),
+            take_over=take_over,
             public_key=None if public_key is None else load_public_key(public_key),
             progress=lambda files: report(Progress("files", files, 0)),
         )

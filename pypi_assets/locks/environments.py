@@ -16,6 +16,7 @@ from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
 from pypi_assets.errors import ExpectedError
 from pypi_assets.locks.lock_content import parsed_marker, shown
+from pypi_assets.short_texts import cached_if_short
 
 PLATFORMS = {
     "linux": "manylinux_2_28_x86_64",
@@ -231,7 +232,7 @@ def _variables(os_name: str, sys_platform: str, system: str, machine: str) -> di
     }
 
 
-@lru_cache(65_536)
+@cached_if_short(65_536)
 def _contains(requires_python: str, version: str) -> bool:
     try:
         return SpecifierSet(requires_python).contains(version, prereleases=True)
@@ -239,7 +240,7 @@ def _contains(requires_python: str, version: str) -> bool:
         return True
 
 
-@lru_cache(131_072)
+@cached_if_short(131_072)
 def _is_wheel_of(project: str, version: str) -> bool:
     """Whether a wheel's name may begin like this."""
     try:
@@ -253,7 +254,7 @@ _Conditions = tuple[tuple[tuple[str, Any], ...], ...]
 """Alternatives, each of parts that must all hold: (variable, comparison) or ("", conditions in brackets)."""
 
 
-@lru_cache(4_096)
+@lru_cache(2_048)  # each can have thousands of characters
 def _conditions(marker: Marker) -> _Conditions:
     return _divided(marker._markers)
 

@@ -1,7 +1,6 @@
 """The bytes and the values of a lock: read within limits, with errors that name the file and the place."""
 
 from collections.abc import Mapping
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ from packaging.version import Version
 
 from pypi_assets.distributions.pyproject import parse_toml
 from pypi_assets.errors import ExpectedError
+from pypi_assets.short_texts import cached_if_short
 
 LARGEST_BYTES = 64 * 1024**2
 """The locks of the largest workspaces have a tenth of that."""
@@ -99,7 +99,7 @@ def checked_marker(text: str | None, where: str) -> str | None:
     return text
 
 
-@lru_cache(4_096)
+@cached_if_short(4_096, longest=1_000)
 def parsed_marker(text: str) -> Marker:
     """The marker. Raises ValueError, and RecursionError for one that nests too deep."""
     return Marker(text)

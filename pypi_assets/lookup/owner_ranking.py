@@ -5,10 +5,11 @@ The score of a candidate follows from what is answered of it alone: the module, 
 
 import math
 from collections.abc import Iterable
-from functools import lru_cache
 from typing import NamedTuple, TypedDict
 
 from packaging.utils import canonicalize_name
+
+from pypi_assets.short_texts import cached_if_short
 
 JUNK_ROOTS = frozenset(
     """
@@ -196,14 +197,14 @@ def _releases_in_words(providing: int, releases: int, *, newest: bool) -> str:
     return f"in {providing} of {releases} releases, {'also' if newest else 'not'} the newest"
 
 
-@lru_cache(maxsize=1_024)
+@cached_if_short(maxsize=1_024)
 def _names_of(module: str) -> frozenset[str]:
     """What projects are called that are called like the module or its first parts."""
     parts = module.split(".")
     return frozenset(canonicalize_name(".".join(parts[:count])) for count in range(1, len(parts) + 1))
 
 
-@lru_cache(maxsize=1_024)
+@cached_if_short(maxsize=1_024)
 def _joined_names_of(module: str) -> tuple[str, ...]:
     """The first part of the module's name, and all of it, without what divides words."""
     names = (canonicalize_name(name).replace("-", "") for name in (module.partition(".")[0], module))

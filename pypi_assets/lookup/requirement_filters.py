@@ -13,7 +13,6 @@ nor excludes it.
 import string
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import lru_cache
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from packaging.requirements import Requirement
@@ -23,6 +22,7 @@ from packaging.version import Version
 from pypi_assets.distributions.requirement_names import parse_requirement
 from pypi_assets.leveldbs.format.version_order import canonical_version
 from pypi_assets.lookup.lookup_command import LookupNameError
+from pypi_assets.short_texts import cached_if_short
 
 Row = TypeVar("Row", bound=Mapping[str, Any])
 Files = Callable[[str], Iterable[Mapping[str, Any]]]
@@ -74,7 +74,7 @@ def requirements_of(required: str, files: Iterable[Iterable[str]]) -> Requiremen
     return tuple(lists) if len(lists) < 2 else tuple(sorted(lists))
 
 
-@lru_cache(maxsize=1_024)
+@cached_if_short(maxsize=1_024)
 def _beginnings(required: str) -> frozenset[str]:
     """What a requirement of the project can begin with."""
     return frozenset((required[:1], required[:1].upper(), *string.whitespace))
@@ -105,7 +105,7 @@ def alternatives(requirements: tuple[str, ...]) -> tuple[Alternative, ...]:
     return tuple(found)
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@cached_if_short(maxsize=_REMEMBERED)
 def accepting(lists: RequirementLists, version: Version) -> Matched | None:
     """The requirements of the alternatives that accept `version`; None where no alternative does."""
     accepted = [
@@ -117,7 +117,7 @@ def accepting(lists: RequirementLists, version: Version) -> Matched | None:
     return matched_by(accepted)
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@cached_if_short(maxsize=_REMEMBERED)
 def excluding(lists: RequirementLists, version: Version) -> Matched | None:
     """The requirements that exclude `version`; None where none does."""
     excluded = (
@@ -130,13 +130,13 @@ def excluding(lists: RequirementLists, version: Version) -> Matched | None:
     return matched_by(excluded)
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@cached_if_short(maxsize=_REMEMBERED)
 def naming(lists: RequirementLists) -> Matched | None:
     """All requirements; None where there is none."""
     return matched_by(Alternative((one,), _condition(one)) for requirements in lists for one in requirements)
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@cached_if_short(maxsize=_REMEMBERED)
 def accepts(requirement: str, version: Version) -> bool:
     """Whether a requirement that is part of an alternative accepts the version."""
     parsed = _parsed(requirement)
@@ -149,7 +149,7 @@ def specifier_of(requirement: str) -> SpecifierSet | None:
     return None if parsed is None else parsed.specifier
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@cached_if_short(maxsize=_REMEMBERED)
 def specifier_text(requirement: str) -> str | None:
     """The specifiers as text: empty where any version is accepted; None as above."""
     parsed = _parsed(requirement)
@@ -201,7 +201,7 @@ def _condition(requirement: str) -> int:
     return 0 if parsed is None else parsed[1]
 
 
-@lru_cache(maxsize=_REMEMBERED_PARSED)
+@cached_if_short(maxsize=_REMEMBERED_PARSED)
 def _parsed(requirement: str) -> _Parsed | None:
     try:
         parsed = Requirement(requirement)

@@ -4,7 +4,9 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
+from pypi_assets.catalog.reports.journal_format import Stream
 from pypi_assets.journal.segment_files import (
+    GRID,
     Head,
     JournalDamagedError,
     Manifest,
@@ -36,18 +38,38 @@ class StreamPlan:
     takedowns: tuple[TakedownFile, ...] = ()
 
 
-def plan_stream(source: Source, storage: Storage, head: Head, *, at_once: int = 4, again: bool = False) -> StreamPlan:
+def plan_stream(
+    source: Source,
+    storage: Storage,
+    head: Head,
+    *,
+    at_once: int = 4,
+    again: bool = False,
+    is_restart_signed: bool = False,
+) -> StreamPlan:
     """Checks the chain that leads to `head` against what is held, and returns what is new; with `again`, and where the
     source has segments again that were pruned, the whole chain.
+
+    A new generation has another history than the one that is held, so it is a fork, unless a key has to sign it before
+    it is taken over (`is_restart_signed`).
 
     Raises ForkError, which names the stream, the number and the serial of the first difference; BehindError where the
     source has less of the same chain; RefusedSourceError where it is no chain; SourceError.
     """
     held = read_head(storage, head.stream)
+    if held is not None and not held.number and (held.generation, held.start) != (head.generation, head.start):
+        held = None  # it has no segment that the source could contradict
     if held is not None and held.generation > head.generation:
         raise ForkError(
             f"the stream {head.stream} of {source.name} is at generation {head.generation}, and generation"
             f" {held.generation} is held up to serial {held.end}: the source began again"
+        )
+    if held is not None and held.generation < head.generation and not is_restart_signed:
+        raise ForkError(
+            f"the stream {head.stream} of {source.name} forks from what is held: it was begun again as generation"
+            f" {head.generation}, and generation {held.generation} is held up to serial {held.end}. What is held stays;"
+            f" follow the source that it is from, or require its key (--public-key). If you know that its operator has"
+            f" begun the stream again, delete {storage.uri(head_path(head.stream))}"
         )
     if held is None or held.generation < head.generation:
         held = Head(head.stream, head.generation, head.start, head.start, 0, None)
@@ -159,6 +181,11 @@ class _Fetched:
         named = (manifest.stream, manifest.generation, manifest.number)
         if named != (self.head.stream, self.head.generation, number):
             raise RefusedSourceError(f"{self.source.name}/{path} is the manifest of another segment")
+        serials = manifest.serials
+        if self.head.stream == Stream.INDEX and serials.end > (serials.start // GRID + 1) * GRID:
+            raise RefusedSourceError(
+                f"{self.source.name}/{path} has the serials {serials.key}, more than a segment has"
+            )
         if not 0 <= manifest.content_bytes < 2**53:
             raise RefusedSourceError(f"{self.source.name}/{path} has a size that cannot be")
         require_own_name(self.source, manifest)

@@ -18,6 +18,7 @@ import zstandard
 from pypi_assets.journal.segment_files import MOST_LINE_BYTES, segment_path
 from pypi_assets.journal.segment_files import Manifest as Segment
 from pypi_assets.journal.verification import next_place
+from pypi_assets.leveldbs.format.table_footer import check_table
 from pypi_assets.mirror.errors import RefusedSourceError, SourceError, VanishedError, WrongContentError
 from pypi_assets.mirror.sources import Source
 from pypi_assets.mirror.wanted import WantedFile
@@ -30,6 +31,7 @@ MOST_RECORD_VALUES = 5_000_000
 memory for each, and a segment of a few KiB could have a record of far more."""
 _PAUSE_S = 1.0
 _SPARE_BYTES = 64 * 1024
+_TABLE = ".ldb"
 _MOST_WINDOW_BYTES = 32 * 1024**2
 
 
@@ -81,8 +83,17 @@ class Copying:
                     f"{self.source.name}/{file.path} has {size:,} bytes with the sha256 {sha256}, and its manifest"
                     f" names {file.size:,} with {file.sha256}"
                 )
+            if file.path.endswith(_TABLE):
+                self._check_table(file, local)
             self.storage.put(file.path, local)
         self.copied(file.size)
+
+    def _check_table(self, file: WantedFile, local: BinaryIO) -> None:
+        try:
+            check_table(local)
+        except ValueError as error:
+            raise WrongContentError(f"{self.source.name}/{file.path} is no table of a LevelDB: {error}") from error
+        local.seek(0)
 
     def _segment(self, segment: Segment) -> None:
         path = segment_path(segment)

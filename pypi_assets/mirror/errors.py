@@ -27,5 +27,9 @@ class ForkError(RefusedSourceError):
     """The source's history is another one than what is held."""
 
 
+class OtherHomeError(MirrorError):
+    """The storage belongs to a mirror with another home."""
+
+
 class BehindError(MirrorError):
     """The source lags: it has less than what is held, of the same history."""

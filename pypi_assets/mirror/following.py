@@ -8,8 +8,9 @@ import random
 import shutil
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -22,13 +23,15 @@ from pypi_assets.mirror.errors import (
     BehindError,
     ForkError,
     MirrorError,
+    OtherHomeError,
     RefusedSourceError,
     SourceError,
     VanishedError,
 )
-from pypi_assets.mirror.mirror_state import MirrorState, read_mirror, write_mirror
+from pypi_assets.mirror.mirror_state import MirrorState, read_mirror, require_home, write_mirror
 from pypi_assets.mirror.signatures import put_checkpoints, require_signatures
 from pypi_assets.mirror.sources import Source, small_file
+from pypi_assets.mirror.trials import Trials
 from pypi_assets.mirror.unnamed_files import delete_unnamed, superseded_since
 from pypi_assets.mirror.wanted import (
     MOST_PUBLISHED_BYTES,
@@ -70,7 +73,9 @@ class Mirror:
     """A mirror of a `source` in a `storage`. `progress` receives the count of files that were copied.
 
     With `verify`, what is held is compared with its hashes, and copied again where it differs. With `public_key`, a
-    source is refused whose journal is not signed by that key.
+    source is refused whose journal is not signed by that key. `cache_dir` is where readers of this machine keep LevelDB
+    files, if the storage is no folder. `home` identifies the home of the mirror: the storage of another one is refused,
+    unless this one is to `take_over`.
     """
 
     source: Source
@@ -79,6 +84,9 @@ class Mirror:
     at_once: int = 4
     verify: bool = False
     public_key: "Ed25519PublicKey | None" = None
+    cache_dir: Path | None = None
+    home: str | None = None
+    take_over: bool = False
     progress: Callable[[int], None] = lambda _files: None
     clock: Callable[[], float] = time.time
     sleep: Callable[[float], None] = time.sleep
@@ -92,9 +100,12 @@ class Mirror:
         """
         state = self._own_state()
         now = self.clock()
-        state = replace(state, source=self.source.name, checked_at=now)
+        state = replace(state, source=self.source.name, checked_at=now, home=self.home or state.home)
+        write_mirror(self.storage, state)
         try:
             done, superseded = self._round_or_error(state)
+        except OtherHomeError:  # mirror.json is what the other one remembers
+            raise
         except (MirrorError, StorageError) as error:
             since = state.failing_since or now
             is_refused = isinstance(error, RefusedSourceError)
@@ -126,6 +137,8 @@ class Mirror:
             state = read_mirror(self.storage)
         except MirrorError:  # it is damaged, and marks a mirror all the same
             return MirrorState(self.source.name)
+        if not self.take_over:
+            require_home(self.storage, self.home)
         if state is None:
             if self.storage.exists(OWNER) or self.storage.exists(PUBLISHED):
                 raise MirrorError(
@@ -180,11 +193,19 @@ class Mirror:
                 " held: it was set back, or is a mirror that lags"
             )
         plans = [
-            plan_stream(self.source, self.storage, head, at_once=self.at_once, again=self.verify)
+            plan_stream(
+                self.source,
+                self.storage,
+                head,
+                at_once=self.at_once,
+                again=self.verify,
+                is_restart_signed=self.public_key is not None,
+            )
             for head in wanted.heads.values()
         ]
         self._require_signatures(wanted, plans)
         self._copy(self._publications(wanted), plans, held)
+        require_home(self.storage, self.home)  # two that began at the same moment both saw none
         put_checkpoints(self.storage, wanted)
         self.storage.put(PUBLISHED, content)
         return wanted, True
@@ -210,7 +231,14 @@ class Mirror:
         ]
         fetches += [partial(fetch_dump, self.source, named) for named in wanted.dumps]
         with ThreadPoolExecutor(self.at_once, "publications") as threads:
-            return list(threads.map(lambda fetch: fetch(), fetches))
+            found = list(threads.map(lambda fetch: fetch(), fetches))
+        for one in found:
+            if one.version is not None and wanted.dumps and one.version.manifest.serial > wanted.dumps_serial:
+                raise RefusedSourceError(
+                    f"{one.version.name} of {self.source.name} is of serial {one.version.manifest.serial}, beyond dumps"
+                    f" that end at {wanted.dumps_serial}"
+                )
+        return found
 
     def _held(self) -> PublishedState | None:
         try:
@@ -234,11 +262,13 @@ class Mirror:
             )
         wanted: set[str] = set()
         groups = []
+        tried = Trials(self.storage, self.cache_dir, self.source.name)
         for publication in publications:
             files = tuple(file for file in missing[publication.root] if file.path not in wanted)
             wanted.update(file.path for file in files)
-            groups.append(FileGroup(files, partial(self._put_objects, objects[publication.root])))
-        copying.groups(groups)
+            groups.append(FileGroup(files, partial(self._complete, tried, publication, objects[publication.root])))
+        with closing(tried):
+            copying.groups(groups)
         for plan in plans:
             copy_stream(copying, plan, holds=self._holds_segment)
 
@@ -250,7 +280,11 @@ class Mirror:
             if one.number >= plan.head.first_number and not self.storage.exists(segment_path(one))
         ]
 
-    def _put_objects(self, objects: Iterable[tuple[str, bytes]]) -> None:
+    def _complete(self, tried: Trials, publication: Publication, objects: Sequence[tuple[str, bytes]]) -> None:
+        """Puts what makes a publication exist, whose files are there. Raises RefusedSourceError for a LevelDB version
+        that cannot be read: no reader sees it."""
+        if publication.version is not None and (objects or self.verify):
+            tried.require_readable(publication.version)
         for path, content in objects:
             self.storage.put(path, content)
 

@@ -4,17 +4,21 @@ It names the source without credentials, when the source was last followed to it
 and since when what lies in the storage is not named by published.json any more.
 """
 
+import uuid
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 
 import orjson
 
 from pypi_assets.journal.reading import Journal, NoJournalError
-from pypi_assets.mirror.errors import MirrorError
+from pypi_assets.mirror.errors import MirrorError, OtherHomeError
 from pypi_assets.mirror.wanted import read_state
 from pypi_assets.storage.published import PUBLISHED
 from pypi_assets.storage.root_owner import MIRROR
 from pypi_assets.storage.store import NotFoundError, Storage
+from pypi_assets.storage.stored_json import read_json
 
 FORMAT = 1
 
@@ -22,7 +26,8 @@ FORMAT = 1
 @dataclass(frozen=True, slots=True)
 class MirrorState:
     """Times are in unix seconds. `checked_at` is when the source was last looked at; `synced_at` when all that it
-    named was there. `superseded` has since when, by the path of what it begins with."""
+    named was there. `superseded` has since when, by the path of what it begins with. `home` identifies the home that
+    alone writes to the storage."""
 
     source: str
     checked_at: float | None = None
@@ -31,6 +36,7 @@ class MirrorState:
     error: str | None = None
     is_refused: bool = False
     superseded: Mapping[str, float] = field(default_factory=dict)
+    home: str | None = None
 
     def encode(self) -> bytes:
         """As it is stored."""
@@ -56,17 +62,38 @@ class MirrorStatus:
 def read_mirror(storage: Storage) -> MirrorState | None:
     """What a mirror remembers; None where the storage is no mirror's. Raises MirrorError where it is damaged."""
     try:
-        fields = orjson.loads(storage.get(MIRROR))
+        fields = read_json(storage, MIRROR)
         if fields.pop("format") != FORMAT:
             raise ValueError("another format")
         return MirrorState(**fields)
     except NotFoundError:
         return None
-    except (orjson.JSONDecodeError, AttributeError, KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise MirrorError(
-            f"{storage.uri(MIRROR)} is damaged ({error}): the next round writes it again"
+            f"{storage.uri(MIRROR)} was read several times and is damaged ({error}): the next round writes it again"
             " (pypi-assets mirror run --from URL)"
         ) from error
+
+
+def require_home(storage: Storage, home: str | None) -> None:
+    """Raise OtherHomeError if the storage is that of a mirror with another home. `home` is what `identity_of` returns;
+    None: it is not compared.
+    """
+    state = read_mirror(storage)
+    if state is not None and None not in (home, state.home) and state.home != home:
+        raise OtherHomeError(
+            f"{storage.url} belongs to a mirror with another home, which copies from {state.source}: give this one a"
+            " storage of its own. If the other home is lost, run the mirror once with --take-over"
+        )
+
+
+def identity_of(home: Path) -> str:
+    """Return what distinguishes a home from others, which it keeps in `mirror.id`."""
+    path = home / "mirror.id"
+    home.mkdir(parents=True, exist_ok=True)
+    with suppress(FileExistsError), path.open("x") as file:
+        file.write(uuid.uuid4().hex)
+    return path.read_text().strip()
 
 
 def write_mirror(storage: Storage, state: MirrorState) -> None:

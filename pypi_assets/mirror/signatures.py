@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import orjson
 
 from pypi_assets.catalog.reports.journal_format import Stream
-from pypi_assets.journal.segment_files import GRID, Head, Manifest, read_head
+from pypi_assets.journal.segment_files import Head, Manifest, read_head
 from pypi_assets.journal.signing import CheckpointError, checkpoint_path, require_signed
 from pypi_assets.mirror.chains import StreamPlan, held_manifest
 from pypi_assets.mirror.errors import BehindError, RefusedSourceError
@@ -42,7 +42,7 @@ def require_signatures(
         content = wanted.checkpoints.get(stream)
         if content is None:
             held = held_heads[stream]
-            if head.number or not _is_short(head) or (held is not None and held.number):
+            if head.number or (held is not None and held.number):
                 raise RefusedSourceError(
                     f"the stream {stream} of {name} is not signed, which --public-key requires: its operator runs"
                     " `pypi-assets journal sign`"
@@ -68,12 +68,6 @@ def require_signatures(
                 f"the stream {stream} of {name} is not signed and ends at serial {head.through}, before serial"
                 f" {signed_until}, up to which others are signed"
             )
-
-
-def _is_short(head: Head) -> bool:
-    """Whether a head without whole segments can be that of a stream which has none yet: one that fills a cell of the
-    grid has some, so records of a longer one were made up."""
-    return head.open is None or head.open.serials.start // GRID == head.open.serials.end // GRID
 
 
 def _require_signed_pruning(name: str, head: Head, content: bytes) -> None:

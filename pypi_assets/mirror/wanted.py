@@ -19,6 +19,7 @@ from pypi_assets.dumps.dump_paths import DUMPS, file_path
 from pypi_assets.dumps.dump_paths import manifest_path as dump_manifest_path
 from pypi_assets.journal.published_heads import CHECKPOINT, MOST_CHECKPOINT_BYTES
 from pypi_assets.journal.segment_files import (
+    GRID,
     OPEN_PREFIX,
     Head,
     JournalDamagedError,
@@ -29,7 +30,7 @@ from pypi_assets.journal.segment_files import (
 from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.leveldbs.format.errors import LeveldbError
 from pypi_assets.leveldbs.versions.input_lists import read_input_list
-from pypi_assets.leveldbs.versions.leveldb_manifest import read_published
+from pypi_assets.leveldbs.versions.leveldb_manifest import PublishedVersion, read_published
 from pypi_assets.leveldbs.versions.leveldb_paths import MANIFEST_NAME, input_list_path, leveldb_path
 from pypi_assets.mirror.errors import MirrorError, RefusedSourceError, WrongContentError
 from pypi_assets.mirror.sources import Source, StoredSource, small_file
@@ -69,12 +70,13 @@ class WantedFile:
 class Publication:
     """A dump or a LevelDB version: its `files`, then the small `objects` that make it exist, in this order.
 
-    `root` is the path of the object that published.json names.
+    `root` is the path of the object that published.json names. `version` is what readers open, of a LevelDB version.
     """
 
     root: str
     files: tuple[WantedFile, ...]
     objects: tuple[tuple[str, bytes], ...]
+    version: PublishedVersion | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,13 +107,17 @@ def read_state(content: bytes, name: str) -> PublishedState:
     if not isinstance(index_url, str) or not 0 < len(index_url) < 2_000:
         raise RefusedSourceError(f"{name} names no index: the source has to write to its storage once more")
     dumps, leveldbs, heads = (_part(fields, part, name) for part in PARTS)
+    named_dumps = _named(dumps.get("manifests", []), MOST_DUMPS, name)
+    dumps_serial = _number(dumps.get("serial", 0), name)
+    if dumps_serial != (end := max((_end_of(named.path) for named in named_dumps), default=0)):
+        raise RefusedSourceError(f"{name} has dumps up to serial {dumps_serial}, and those that it names end at {end}")
     known = {dataset: leveldbs[dataset] for dataset in DATASETS if dataset in leveldbs}
     streams = {stream: _object(heads[stream], name) for stream in Stream if stream in heads}
     return PublishedState(
         content=content,
         index_url=index_url,
-        dumps_serial=_number(dumps.get("serial", 0), name),
-        dumps=_named(dumps.get("manifests", []), MOST_DUMPS, name),
+        dumps_serial=dumps_serial,
+        dumps=named_dumps,
         leveldbs={dataset: _named(entries, MOST_VERSIONS, name) for dataset, entries in known.items()},
         heads={stream.value: _head(stream, of_stream, name) for stream, of_stream in streams.items()},
         checkpoints={
@@ -133,6 +139,8 @@ def fetch_dump(source: Source, named: Named) -> Publication:
     staged.put(named.path, content)
     name = f"{source.name}/{named.path}"
     manifest = _checked(name, lambda: read_manifest(staged, directory))
+    if manifest.serials.key != directory.partition(".")[0]:
+        raise RefusedSourceError(f"{name} is of the serials {manifest.serials.key}, and not of those of its folder")
     files = tuple(
         _wanted(file_path(directory, _plain(file.name, _DUMP_FILE, name)), file.size, file.sha256, name)
         for file in manifest.files
@@ -159,7 +167,10 @@ def fetch_version(source: Source, dataset: str, named: Named) -> Publication:
     _parsed(content, name)
     staged.put(path, content)
     name = f"{source.name}/{path}"
-    manifest = _checked(name, lambda: read_published(staged, dataset, int(number))).manifest
+    version = _checked(name, lambda: read_published(staged, dataset, int(number)))
+    manifest = version.manifest
+    if manifest.serial != inputs.serial:
+        raise RefusedSourceError(f"{name} is of serial {manifest.serial}, and {named.path} of serial {inputs.serial}")
     if (manifest.dataset, manifest.version, manifest.directory) != (dataset, int(number), inputs.directory):
         raise RefusedSourceError(f"{name} is the manifest of another version")
     files = tuple(
@@ -172,7 +183,7 @@ def fetch_version(source: Source, dataset: str, named: Named) -> Publication:
         )
         for file in manifest.files
     )
-    return Publication(named.path, files, ((path, content), (named.path, listed)))
+    return Publication(named.path, files, ((path, content), (named.path, listed)), version)
 
 
 def held_publication(storage: Storage, path: str) -> Publication | None:
@@ -234,11 +245,19 @@ def _head(stream: Stream, fields: object, name: str) -> Head:
     if head.open is not None:
         if head.open.serials.start != head.end:
             raise RefusedSourceError(f"{name} has an open segment of the stream {stream.value} after a gap")
+        if not _is_short(head):
+            raise RefusedSourceError(f"{name} has an open segment of the stream {stream.value} that should be whole")
         _number(head.open.serials.end, name)
         _number(head.open.content_bytes, name)
         if head.open.name != segment_name(head.open.serials, _hash(head.open.sha256, name), OPEN_PREFIX):
             raise RefusedSourceError(f"{name} names {head.open.name!r}, which that open segment is not called")
     return head
+
+
+def _is_short(head: Head) -> bool:
+    """Whether what is open of a stream can be that: its serials lie in one cell of the grid, since a cell that is full
+    has a segment in the chain. So nobody makes up an end that lies far ahead."""
+    return head.open is None or head.open.serials.start // GRID == head.open.serials.end // GRID
 
 
 def _checkpoint(fields: object, name: str) -> bytes:
@@ -285,6 +304,14 @@ def _number(value: object, name: str) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < _MOST_NUMBER:
         raise RefusedSourceError(f"{name} has {str(value)[:80]!r} where a number belongs")
     return value
+
+
+def _end_of(path: str) -> int:
+    """The serial up to which a dump goes, by the path of its manifest; 0 where that is none."""
+    directory = path.removeprefix(f"{DUMPS}/").partition("/")[0]
+    if _DUMP_DIRECTORY.fullmatch(directory) is None:
+        return 0
+    return int(directory.partition("-")[2].partition(".")[0])
 
 
 def _part(fields: Mapping[str, Any], part: str, name: str) -> Mapping[str, Any]:

@@ -14,6 +14,7 @@ from packaging.version import InvalidVersion, Version
 from pypi_assets.distributions.record import SKIPS, DistributionKind
 from pypi_assets.locks.environments import Environment
 from pypi_assets.resolve.version_sets import Notes, VersionSet
+from pypi_assets.short_texts import cached_if_short
 
 _BINARY_KINDS: frozenset[str] = frozenset({DistributionKind.WHEEL})
 _KINDS: frozenset[str] = _BINARY_KINDS | {DistributionKind.SDIST}
@@ -206,7 +207,7 @@ def _bits(flags: Iterable[bool]) -> int:
     return sum(1 << number for number, flag in enumerate(flags) if flag)
 
 
-@lru_cache(maxsize=131_072)
+@cached_if_short(maxsize=131_072, longest=100)
 def _parsed(text: str) -> Version | None:
     try:
         return Version(text)
@@ -214,7 +215,7 @@ def _parsed(text: str) -> Version | None:
         return None
 
 
-@lru_cache(maxsize=4_096)
+@cached_if_short(maxsize=4_096)
 def _allows_earlier(requires_python: str, python: tuple[int, int, int]) -> bool:
     """Whether any version of Python before `python` is allowed."""
     major, minor, micro = python
@@ -228,7 +229,7 @@ def newest_first(names: Iterable[str]) -> list[str]:
     return sorted(names, key=lambda name: (_parsed(name) is not None, _parsed(name) or name), reverse=True)
 
 
-@lru_cache(maxsize=65_536)
+@lru_cache(maxsize=2_048)  # each can have thousands of characters
 def _notes(specifier: SpecifierSet) -> Notes:
     notes = Notes.NONE
     for one in specifier:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 from packaging.markers import Marker
 from packaging.requirements import InvalidRequirement, Requirement
@@ -15,6 +15,7 @@ from pypi_assets.errors import ExpectedError
 from pypi_assets.locks.environments import Environment
 from pypi_assets.locks.lock_content import shown
 from pypi_assets.resolve.candidates import Conditions
+from pypi_assets.short_texts import cached_if_short
 
 ALL, NONE = ":all:", ":none:"
 _LONGEST = 4_000
@@ -148,7 +149,7 @@ class Question:
         return found
 
 
-@lru_cache(maxsize=131_072)
+@cached_if_short(maxsize=32_768)
 def parse_wanted(text: str) -> Wanted:
     """The requirement that `text` is. Raises ResolveError."""
     if len(text) > _LONGEST:

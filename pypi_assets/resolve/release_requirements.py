@@ -67,7 +67,7 @@ class ReleaseRequirements:
         return {_OTHERWISE: otherwise} | {name: otherwise.union(places) for name, places in named.items()}
 
 
-@lru_cache(maxsize=16_384)
+@lru_cache(maxsize=2_048)  # each can have thousands of characters
 def _named_extras(marker: Marker) -> frozenset[str]:
     """The extras that a marker compares with by `==`; _OTHERWISE where it compares extras in another way."""
     found = set()

@@ -325,7 +325,7 @@ def _joined(*markers: str) -> str:
     return " and ".join(sorted(set(filter(None, markers))))
 
 
-@lru_cache(maxsize=16_384)
+@lru_cache(maxsize=2_048)  # each can have thousands of characters
 def _shown(marker: Marker | None) -> str:
     """A marker without its comparisons of extras, so that equal ones are equal texts; empty where nothing is left."""
     shown = True if marker is None else _reduced(marker._markers)

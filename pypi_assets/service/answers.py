@@ -17,6 +17,8 @@ import msgspec
 import zstandard
 from isal import isal_zlib
 
+from pypi_assets.short_texts import cached_if_short
+
 JSON = "application/json"
 NDJSON = "application/x-ndjson"
 _LEAST_COMPRESSED_BYTES = 500
@@ -176,7 +178,7 @@ def compressed_chunks(chunks: Iterator[bytes], encoding: str) -> Iterator[bytes]
     yield packer.flush()
 
 
-@lru_cache(maxsize=256)
+@cached_if_short(maxsize=256)
 def best_encoding(accept_encoding: str) -> str:
     """The encoding that a request accepts best, of those that are offered.
 

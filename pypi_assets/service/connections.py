@@ -15,9 +15,15 @@ BODY_S = 30.0
 """For how long its body may."""
 TAKE_S = 60.0
 """For how long a client may take what is left of its last answer, once its connection is to end."""
+MOST_HEAD_BYTES = 64 * 1024
+"""How many bytes of a request may come that are no body: its head, or what is around the chunks of a body."""
 GRACE_S = 30.0
 """For how long answers that have begun are completed when the service stops."""
 _LINGER_S = 0.5
+_PIECE_BYTES = 16 * 1024
+"""How many bytes are parsed before they are counted against the limit again."""
+_CHUNK_HEAD_BYTES = 16
+"""How many bytes around each part of a body do not count: the size of a chunk and its line ends."""
 _MOST_AT_ONCE = 16
 """How many requests that arrive together are answered before those of other connections."""
 _ANSWERED: Any = SimpleNamespace(response_complete=True, message_event=asyncio.Event())
@@ -34,6 +40,8 @@ class ServiceConnection(HttpToolsProtocol):
     _deadline: asyncio.TimerHandle | None = None
     _end_of_taking: asyncio.TimerHandle | None = None
     _is_refused = False
+    _head_bytes = 0
+    """How many bytes came that are no body, since the last request or the last part of a body."""
     _at_once: AtOnce | None = None
     _left_at_once = 0
     """How many requests may still be answered at once of what was received last."""
@@ -71,11 +79,32 @@ class ServiceConnection(HttpToolsProtocol):
         self._end_when_taken()
 
     def data_received(self, data: bytes) -> None:
-        if not self._is_refused:
-            self._left_at_once = _MOST_AT_ONCE
-            super().data_received(data)
-            if self._rest_s is not None and self._deadline is None:  # most requests arrive whole, and need no timer
-                self._expect(self._rest_s)
+        self._left_at_once = _MOST_AT_ONCE
+        rest = memoryview(data)
+        while rest and not self._is_refused:
+            rest = self._parse_some(rest)
+        if self._is_refused or self._deadline is not None:
+            return
+        if self._rest_s is not None:  # most requests arrive whole, and need no timer
+            self._expect(self._rest_s)
+        elif self.timeout_keep_alive_task is None and self._is_idle:  # empty lines begin no request
+            self._expect(HEAD_S)
+
+    def _parse_some(self, data: memoryview) -> memoryview:
+        """Parses the first bytes of what has arrived, and returns the others. Rejects a request once too much of it
+        came that is no body, before the parser has more of it."""
+        size = min(len(data), _PIECE_BYTES, MOST_HEAD_BYTES - self._head_bytes)
+        self._head_bytes += size
+        super().data_received(bytes(data[:size]))
+        if self._head_bytes >= MOST_HEAD_BYTES and not self._is_refused:
+            detail = f"more than {MOST_HEAD_BYTES} bytes came that are no body: the head, or what is around chunks"
+            self._refuse(ProblemError(431, "too-large", detail))
+        return data[size:]
+
+    @property
+    def _is_idle(self) -> bool:
+        """Whether no answer is being made."""
+        return self.cycle is None or self.cycle.response_complete
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
@@ -84,12 +113,18 @@ class ServiceConnection(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self._expect(None)
         self._rest_s = BODY_S
+        self._head_bytes = 0
         if not self._is_answered_at_once():
             super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        self._head_bytes = max(0, self._head_bytes - len(body) - _CHUNK_HEAD_BYTES)
+        super().on_body(body)
 
     def on_message_complete(self) -> None:
         self._expect(None)
         self._rest_s = None
+        self._head_bytes = 0
         super().on_message_complete()
 
     def send_400_response(self, msg: str) -> None:
@@ -99,8 +134,8 @@ class ServiceConnection(HttpToolsProtocol):
 
     def _is_answered_at_once(self) -> bool:
         """Answers a plain request, if nothing that came before it is still to be answered or taken by the client."""
-        parser, is_first = self.parser, self.cycle is None or self.cycle.response_complete
-        if self._at_once is None or not self._left_at_once or not is_first or self.flow.write_paused:
+        parser = self.parser
+        if self._at_once is None or not self._left_at_once or not self._is_idle or self.flow.write_paused:
             return False
         if parser.get_method() != b"GET" or parser.get_http_version() != "1.1":
             return False
@@ -127,7 +162,7 @@ class ServiceConnection(HttpToolsProtocol):
         self._deadline = None
         if self.transport.is_closing():
             return
-        if self.cycle is None or self.cycle.response_complete:
+        if self._is_idle:
             self._refuse(ProblemError(408, "too-slow", "the request took too long to arrive"))
         else:
             self.transport.abort()

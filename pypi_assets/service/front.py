@@ -29,6 +29,8 @@ _PREFLIGHT = [
     (b"content-length", b"0"),
 ]
 _OTHER_ROUTE = "other"
+_WITHOUT_CHUNKS = frozenset({"0.9", "1.0"})
+_WITHOUT_BODY = frozenset({204, 304})
 
 
 class Front:
@@ -88,10 +90,26 @@ class _Request:
     async def send(self, message: Message) -> None:
         """Sends a message, and notes what it is."""
         if message["type"] == "http.response.start":
+            self._require_framing(message)
             self.status = message["status"]
         else:
             self.sent_bytes += len(message.get("body", b""))
         await self._send(message)
+
+    def _require_framing(self, start: Message) -> None:
+        """Raises a ProblemError where a body of unknown length is to be sent to a client that knows no chunks (RFC
+        9112): it would take what is around them for data, and a part of the body for all of it.
+        """
+        is_chunked = start["status"] not in _WITHOUT_BODY and all(
+            name.lower() != b"content-length" for name, _ in start["headers"]
+        )
+        if is_chunked and self._scope["http_version"] in _WITHOUT_CHUNKS:
+            raise ProblemError(
+                505,
+                "http-version",
+                "this answer is a stream, which needs HTTP/1.1: a client of HTTP/1.0 could not see whether it is whole."
+                " A proxy in between has to speak HTTP/1.1 to this service (nginx: proxy_http_version 1.1)",
+            )
 
     def measure(self, log: AccessLog | None) -> None:
         """Counts and logs the request, which has ended."""

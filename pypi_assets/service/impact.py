@@ -155,7 +155,8 @@ def _solvable(service: Service, call: Call[BreaksParameters], version: Version) 
 
         def solve() -> Verdict | None:
             try:
-                found: Verdict | None = service.resolver.answer(job_of(service, pinned, work, 3 * _PROJECT_S), _WAIT_S)
+                job = job_of(service, pinned, work, 3 * _PROJECT_S)
+                found: Verdict | None = service.resolver.answer(job, call.client, _WAIT_S)
             except ProblemError as error:
                 return Verdict("undecided", error.problem.detail)
             return found

@@ -18,18 +18,19 @@ from pypi_assets.service.service import Service
 _REF = "#/components/schemas/{name}"
 _PROBLEMS = {
     400: "A parameter is wrong, or the request cannot be read",
-    409: "Parameters do not go together",
-    404: "There is no such thing, or the catalog is not exact there",
+    409: "Parameters do not go together, or the catalog is not exact there",
+    404: "There is no such thing",
     410: "The epoch or the set of datasets is over",
     413: "The body is too large",
     415: "The body is in another form",
+    429: "This client has all that one may have at once",
     451: "The bytes of a file that is quarantined today are refused",
     503: "Something that is needed does not answer, or is not built yet",
 }
 _REDIRECTS = {301: "Where it is by its normalized name", 307: "Where it is"}
 _OF_ALL = (400, 503)
-_AT_SERIAL = (404, 410)
-_WITH_BODY = (413, 415)
+_AT_SERIAL = (404, 409, 410)
+_WITH_BODY = (413, 415, 429)
 _PIN = {
     "name": "at",
     "in": "path",
@@ -134,7 +135,7 @@ class _Schemas:
 
 
 def _operation(path: str, operation: Operation, schemas: _Schemas) -> dict[str, Any]:
-    is_pinned = path.startswith("/at/")
+    is_pinned = path.startswith("/at/{at}/")
     parameters = [*([_pin(operation)] if is_pinned else []), *schemas.parameters(operation)]
     described: dict[str, Any] = {
         "operationId": f"{operation.method.lower()} {path}",
@@ -186,7 +187,7 @@ def docs_page(document: dict[str, Any]) -> str:
         f"<td>{escape(found['summary'])}. {escape(found.get('description', ''))}{_shown_parameters(found)}</td></tr>"
         for path, methods in document["paths"].items()
         for method, found in methods.items()
-        if not path.startswith("/at/")
+        if not path.startswith("/at/{at}/")
     ]
     problems = [f'<dt id="{kind}"><code>{kind}</code></dt><dd>{escape(title)}.</dd>' for kind, title in TITLES.items()]
     return _PAGE.format(rows="\n".join(rows), problems="\n".join(problems))

@@ -20,7 +20,8 @@ from starlette.types import Receive, Scope, Send
 
 from pypi_assets.service.answers import JSON, Answer, StreamedAnswer
 from pypi_assets.service.bodies import read_body
-from pypi_assets.service.pins import Pinned, answer_at, parse_pin
+from pypi_assets.service.pins import GONE, Pinned, answer_at, parse_pin
+from pypi_assets.service.places import client_of
 from pypi_assets.service.problems import ProblemError, bad_parameter, unavailable
 from pypi_assets.service.responses import respond
 from pypi_assets.service.service import Service
@@ -51,12 +52,14 @@ class Call(msgspec.Struct, Generic[AnyParameters], frozen=True):
     """One request, parsed. `body` is what the operation's `body` type makes of it; None where it has none.
 
     `headers` are those of the request, by lower-case name. `pinned` is the serial that is requested, None: the latest.
+    `client` is who sent it, as `places.py` tells clients apart.
     """
 
     parameters: AnyParameters
     headers: Mapping[str, str]
     body: Any = None
     pinned: Pinned | None = None
+    client: str = ""
 
 
 Handler = Callable[[Service, Call[Any]], Answer | StreamedAnswer]
@@ -73,7 +76,8 @@ class Operation:
     the statuses that it can have next to those that each can.
 
     `latest` answers for the name at the end of the path as the handler does, where a few reads of LevelDBs are enough,
-    and returns None for all else: the event loop calls it (`at_once.py`).
+    and returns None for all else: the event loop calls it (`at_once.py`). `when_over` answers where the epoch that is
+    named is over, if the answer follows from the path alone; None: it does not.
     """
 
     path: str
@@ -91,6 +95,7 @@ class Operation:
     at_serial: bool = True
     options: tuple[str, ...] = ()
     latest: LatestLookup | None = None
+    when_over: Callable[[Service, Call[Any]], Answer | None] | None = None
 
     @cached_property
     def path_parameters(self) -> frozenset[str]:
@@ -162,10 +167,14 @@ class Endpoint:
         pin = path.pop("at", None)
         query = query_fields(scope["query_string"].decode("latin-1"))
         parameters = convert_parameters(self.operation.parameters, path, query)
-        body = None
-        if self.operation.body is not None:
-            body = await read_body(receive, headers, self.operation.body, self.service.settings.service_max_body_bytes)
-        answer = await self._patiently(partial(self._make_answer, scope, pin, Call(parameters, headers, body)))
+        client = client_of(scope["client"][0] if scope.get("client") else "")
+        most_bytes = self.service.settings.service_max_body_bytes
+        with self.service.body_room.held_by(client, most_bytes) as held:
+            body = None
+            if self.operation.body is not None:
+                body = await read_body(receive, headers, self.operation.body, most_bytes, held)
+            call = Call(parameters, headers, body, client=client)
+            answer = await self._patiently(partial(self._make_answer, scope, pin, call))
         if isinstance(answer, Answer) and answer.set_id is not None and self.operation.method == "GET":
             present = self.service.present
             target = (scope["raw_path"], scope["query_string"], headers.get("accept", ""))
@@ -210,7 +219,14 @@ class Endpoint:
             accepts = f"after a comma: {' or '.join(known)}" if known else "no option"
             raise bad_parameter("at", f"there is no option {unknown[0]!r:.100} here", accepts)
         accept = call.headers.get("accept", "") if self.operation.method == "GET" else None
-        return answer_at(self.service, parsed, scope["raw_path"], scope["query_string"], answer, accept)
+        try:
+            return answer_at(self.service, parsed, scope["raw_path"], scope["query_string"], answer, accept)
+        except ProblemError as error:
+            when_over = self.operation.when_over if error.problem.status == GONE else None
+            lasting = None if when_over is None else when_over(self.service, call)
+            if lasting is None:
+                raise
+            return lasting
 
 
 def operation_routes(service: Service, operations: Iterable[Operation]) -> Iterator[Route]:

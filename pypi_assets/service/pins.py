@@ -11,9 +11,9 @@ from datetime import datetime
 from pypi_assets.catalog.database import Catalog, CatalogError
 from pypi_assets.catalog.ledger.epochs import epoch_of
 from pypi_assets.catalog.ledger.range_ledger import complete_serial
-from pypi_assets.catalog.reports.answerable_serials import NotExactError
+from pypi_assets.catalog.reports.answerable_serials import NotExactError, first_exact_serial
 from pypi_assets.catalog.reports.moments import TIME_PATTERN, Moment, NoMomentError, parse_moment, serial_of
-from pypi_assets.catalog.reports.serials_of_times import time_of
+from pypi_assets.catalog.reports.serials_of_times import first_answered_time, time_of
 from pypi_assets.service.answers import Answer, Lasting, StreamedAnswer, redirect
 from pypi_assets.service.problems import ProblemError, bad_parameter, unavailable
 from pypi_assets.service.remembered import Target
@@ -22,6 +22,11 @@ from pypi_assets.service.service import Service
 PIN_ACCEPTS = (
     "a serial (1350), a serial with its epoch (1350.1350), or a time in UTC (2026-03-03, 2026-03-03T12:00:00Z)"
 )
+NOT_EXACT = 409
+"""The status where a moment has no exact answer. Installers print the text of a problem with it. Of a 404 they say that
+there is no such project, whatever its text."""
+GONE = 410
+"""The status where the epoch that is named is over."""
 _SERIAL_PATTERN = r"([0-9]{1,18})(?:\.([0-9]{1,18}))?"
 PIN_PATTERN = f"^({_SERIAL_PATTERN}|{TIME_PATTERN})$"
 _SERIAL = re.compile(_SERIAL_PATTERN)
@@ -57,7 +62,7 @@ def parse_pin(text: str) -> Pin:
         return Pin(parse_moment(pinned), None, tuple(options))
     except NoMomentError as error:
         if error.is_time:
-            raise ProblemError(404, "not-exact", str(error), parameter="at", accepts=PIN_ACCEPTS) from None
+            raise ProblemError(NOT_EXACT, "not-exact", str(error), parameter="at", accepts=PIN_ACCEPTS) from None
         raise bad_parameter("at", str(error), PIN_ACCEPTS) from None
 
 
@@ -73,7 +78,7 @@ def answer_at(
     `accept` is the header of the request that the answer can depend on; None: it depends on more, such as a body, and
     is not remembered.
 
-    Raises a ProblemError: 404 where the catalog is not exact at the serial, or it never had this epoch; 410 where the
+    Raises a ProblemError: 409 where the catalog is not exact at the serial, or it never had this epoch; 410 where the
     epoch is over; 503 where a mirror has not replayed it yet.
     """
     catalog = service.require_catalog()
@@ -123,14 +128,14 @@ def _require_epoch(pin: Pin, serial: int, epoch: int) -> None:
         return
     if serial <= pin.epoch < epoch:
         raise ProblemError(
-            410,
+            GONE,
             "gone",
             f"the epoch {pin.epoch} of serial {serial} is over: what is known of it has changed, and /at/{serial}/"
             " leads to the epoch that it has now",
             parameter="at",
         )
     raise ProblemError(
-        404,
+        NOT_EXACT,
         "not-exact",
         f"serial {serial} has no epoch {pin.epoch}: /at/{serial}/ leads to the one that it has",
         parameter="at",
@@ -140,7 +145,7 @@ def _require_epoch(pin: Pin, serial: int, epoch: int) -> None:
 def exact_serial(service: Service, catalog: Catalog, moment: Moment, parameter: str = "at") -> int:
     """The serial at which a question about `moment`, the value of `parameter`, is answered.
 
-    Raises a ProblemError: 404 where the catalog is not exact there, 503 where a mirror has not replayed it yet.
+    Raises a ProblemError: NOT_EXACT where the catalog is not exact there, 503 where a mirror has not replayed it yet.
     """
     reached, end = _replayed(service, catalog)
     if isinstance(moment, int) and reached < moment <= end:
@@ -148,7 +153,7 @@ def exact_serial(service: Service, catalog: Catalog, moment: Moment, parameter: 
     try:
         serial = serial_of(catalog, moment)
     except NotExactError as error:
-        raise ProblemError(404, "not-exact", str(error), parameter=parameter) from None
+        raise _not_exact(catalog, str(error), parameter) from None
     except CatalogError:
         if end:
             raise _not_replayed(str(moment), reached, end) from None
@@ -156,6 +161,19 @@ def exact_serial(service: Service, catalog: Catalog, moment: Moment, parameter: 
     if not isinstance(moment, int) and serial == reached < end:  # what is not replayed yet can be of that time
         raise _not_replayed(moment.isoformat(), reached, end)
     return serial
+
+
+def _not_exact(catalog: Catalog, detail: str, parameter: str) -> ProblemError:
+    """The problem of a moment without an exact answer, which names the first one that has one."""
+    with catalog.read() as connection:
+        serial = first_exact_serial(connection)
+        at = None if serial is None else first_answered_time(connection, serial)
+    first_time = None if at is None else at.strftime("%Y-%m-%dT%H:%M:%SZ")
+    if serial is not None:
+        detail += f". The first moment with an answer is /at/{serial}/" + (
+            f", or /at/{first_time}/" if first_time else ""
+        )
+    return ProblemError(NOT_EXACT, "not-exact", detail, parameter=parameter, first_serial=serial, first_time=first_time)
 
 
 def _replayed(service: Service, catalog: Catalog) -> tuple[int, int]:

@@ -24,7 +24,7 @@ _RETRY_AFTER_S = 5
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A problem document. `parameter` is the one that is wrong, and `accepts` what it takes; `hints` are what may have
-    been meant, in sentences.
+    been meant, in sentences. `first_serial` and `first_time` (in UTC) are the first moment that has answers.
     """
 
     type: str
@@ -34,6 +34,8 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     parameter: str | None = None
     accepts: str | None = None
     hints: Sequence[str] = ()
+    first_serial: int | None = None
+    first_time: str | None = None
 
 
 TITLES = {
@@ -46,6 +48,7 @@ TITLES = {
     "not-acceptable": "No form of the answer is accepted",
     "gone": "This answer is over",
     "too-large": "The request is too large",
+    "http-version": "The answer needs HTTP/1.1",
     "busy": "Too many requests at once",
     "refused": "This is refused",
     "not-built-yet": "The dataset is not built yet",
@@ -71,6 +74,8 @@ class ProblemError(Exception):
         accepts: str | None = None,
         hints: Sequence[str] = (),
         headers: Sequence[tuple[str, str]] = (),
+        first_serial: int | None = None,
+        first_time: str | None = None,
     ) -> None:
         super().__init__(detail)
         self.problem = Problem(
@@ -81,6 +86,8 @@ class ProblemError(Exception):
             parameter=parameter,
             accepts=accepts,
             hints=hints,
+            first_serial=first_serial,
+            first_time=first_time,
         )
         self.headers = tuple(headers)
 

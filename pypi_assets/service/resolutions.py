@@ -11,15 +11,15 @@ from starlette.routing import Route
 
 from pypi_assets.locks.environments import EnvironmentNameError
 from pypi_assets.resolve.formats.json_answer import ResolutionResult
-from pypi_assets.resolve.questions import Control, Question, ResolveError, Semantics, Unknown, Wanted, parse_wanted
+from pypi_assets.resolve.questions import Control, Question, Semantics, Unknown
 from pypi_assets.resolve.releases import ReleaseIndex
 from pypi_assets.resolve.targets import Target, target
 from pypi_assets.service.answers import Answer, to_json
 from pypi_assets.service.lookups import One, past_answer
 from pypi_assets.service.operations import Call, Operation, Parameters, operation_routes
-from pypi_assets.service.pins import Pinned
+from pypi_assets.service.pins import NOT_EXACT, Pinned
 from pypi_assets.service.problems import ProblemError, bad_parameter
-from pypi_assets.service.resolver import Job, resolution
+from pypi_assets.service.resolver import AskedTexts, Job, resolution
 from pypi_assets.service.service import Service
 
 MOST_REQUIREMENTS = 5_000
@@ -73,14 +73,13 @@ def routes(service: Service) -> list[Route]:
     return list(operation_routes(service, [RESOLVE]))
 
 
-def resolved(service: Service, pinned: Pinned | None, body: ResolveBody) -> ResolutionResult:
-    """The answer, as values of JSON. Raises ProblemError, which names what is wrong with the question."""
+def resolved(service: Service, pinned: Pinned | None, body: ResolveBody, client: str) -> ResolutionResult:
+    """The answer to a client, as values of JSON. Raises ProblemError, which names what is wrong with the question."""
     moment = datetime.now(UTC) if pinned is None else pinned.at
     environment = environment_of(body.python, body.platform, "body")
     question = Question(
-        requirements=_parsed(body.requirements, "requirements"),
+        requirements=(),
         environment=environment.environment,
-        constraints=_parsed(body.constraints, "constraints"),
         semantics=Semantics(body.semantics),
         prereleases=Control.for_all(body.prereleases),
         only_binary=body.only_binary,
@@ -88,8 +87,9 @@ def resolved(service: Service, pinned: Pinned | None, body: ResolveBody) -> Reso
         unknown=Unknown(body.unknown),
     )
     seconds = service.settings.service_resolve_timeout_s
-    work = partial(resolution, question=question, targets=[environment], most_seconds=seconds)
-    found: ResolutionResult = service.resolver.answer(job_of(service, pinned, work, seconds))
+    asked = AskedTexts(body.requirements, body.constraints)
+    work = partial(resolution, question=question, asked=asked, targets=[environment], most_seconds=seconds)
+    found: ResolutionResult = service.resolver.answer(job_of(service, pinned, work, seconds), client)
     return found
 
 
@@ -111,28 +111,23 @@ def environment_of(python: str, platform: str, parameter: str) -> Target:
 def _resolve(service: Service, call: Call[ResolveParameters]) -> Answer:
     pinned = call.pinned
     if pinned is not None:
-        found = resolved(service, pinned, call.body)
+        found = resolved(service, pinned, call.body, call.client)
         return past_answer(pinned, One[ResolutionResult](serial=pinned.serial, epoch=pinned.epoch, result=found))
     service = service.of_one_set()
     datasets = service.datasets()
-    found = resolved(service, None, call.body)
+    found = resolved(service, None, call.body, call.client)
     return Answer(
         to_json(One[ResolutionResult](serial=datasets.serial, set=datasets.id, result=found)), serial=datasets.serial
     )
-
-
-def _parsed(texts: tuple[str, ...], name: str) -> tuple[Wanted, ...]:
-    try:
-        return tuple(map(parse_wanted, texts))
-    except ResolveError as error:
-        raise bad_parameter("body", f"{name}: {error}") from None
 
 
 def _before(moment: datetime | None, hours: int) -> datetime | None:
     if not hours:
         return None
     if moment is None:
-        raise ProblemError(404, "not-exact", "no time is known of this serial, from which a cooldown could count back")
+        raise ProblemError(
+            NOT_EXACT, "not-exact", "no time is known of this serial, from which a cooldown could count back"
+        )
     return moment - timedelta(hours=hours)
 
 

@@ -6,13 +6,17 @@ than it may ends by itself, or with the process. It also ends with the process t
 
 import multiprocessing
 import os
+import resource
+import sys
 import threading
+import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from pypi_assets.assembly import catalog_to_read, storage_from
@@ -21,11 +25,12 @@ from pypi_assets.lookup.depgraph_reader import DepgraphReader
 from pypi_assets.lookup.published_sets import PublishedSets
 from pypi_assets.resolve.formats.json_answer import ResolutionResult, as_json, proof_as_json
 from pypi_assets.resolve.provider import ResolutionLimitError
-from pypi_assets.resolve.questions import Question
+from pypi_assets.resolve.questions import Question, ResolveError, Wanted, parse_wanted
 from pypi_assets.resolve.releases import PastIndex, PublishedIndex, ReleaseIndex
 from pypi_assets.resolve.targets import Target
 from pypi_assets.resolve.universal import UnsolvableTargetError, resolve_for
-from pypi_assets.service.problems import ProblemError, problem_of, unavailable
+from pypi_assets.service.places import Places
+from pypi_assets.service.problems import ProblemError, bad_parameter, problem_of, unavailable
 from pypi_assets.settings import Settings
 
 _NICENESS = 5
@@ -36,8 +41,11 @@ _GRACE_S = 5.0
 """For how much longer than it may take a resolution is waited for: it looks at the clock only now and then."""
 _START_S = 60.0
 """For how long the process may take to start, on a machine that has other things to do."""
-_AT_ONCE = 4
+_PLACES, _PLACES_OF_A_CLIENT = 8, 4
 """How many may wait for the process: each has a thread, and look-ups need the others."""
+_MOST_RESIDENT_BYTES = 1024**3
+"""How much memory the process may have after an answer. Above, another one takes its place: what it has cached of
+requests and of the index is bounded by no count alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +63,50 @@ class Job:
 
 
 def resolution(
-    index: ReleaseIndex, question: Question, targets: Sequence[Target], *, most_seconds: float
+    index: ReleaseIndex, question: Question, asked: "AskedTexts", targets: Sequence[Target], *, most_seconds: float
 ) -> ResolutionResult:
-    """What is chosen for these environments, or the proof that nothing can be: for a job."""
+    """What is chosen for these environments, or the proof that nothing can be: for a job. `question` gets the
+    requirements and constraints of `asked`, and to parse these counts as a part of the time.
+
+    Raises ProblemError for texts that are no requirements, and ResolutionLimitError.
+    """
+    ends = time.monotonic() + most_seconds
+    question = replace(
+        question,
+        requirements=_parsed(asked.requirements, "requirements", ends),
+        constraints=_parsed(asked.constraints, "constraints", ends),
+    )
     try:
-        return as_json(resolve_for(index, question, targets, most_seconds=most_seconds))
+        return as_json(resolve_for(index, question, targets, most_seconds=ends - time.monotonic()))
     except UnsolvableTargetError as error:
         return proof_as_json(index.serial, question, error, ())
+
+
+@dataclass(frozen=True, slots=True)
+class AskedTexts:
+    """Requirements as a request has them. To parse thousands can take seconds, and more memory than they have."""
+
+    requirements: tuple[str, ...] = ()
+    constraints: tuple[str, ...] = ()
+
+
+def _parsed(texts: Sequence[str], name: str, ends: float) -> tuple[Wanted, ...]:
+    found = []
+    for text in texts:
+        if time.monotonic() > ends:
+            raise ResolutionLimitError("the requirements could not be parsed in the time of a resolution")
+        try:
+            found.append(parse_wanted(text))
+        except ResolveError as error:
+            raise bad_parameter("body", f"{name}: {error}") from None
+    return tuple(found)
+
+
+class _Reply(NamedTuple):
+    """What the process sends back. `is_last`: it has too much memory for another job."""
+
+    content: Any
+    is_last: bool
 
 
 class _Failure(NamedTuple):
@@ -70,7 +115,8 @@ class _Failure(NamedTuple):
     status: int
     kind: str
     detail: str
-    headers: tuple[tuple[str, str], ...]
+    headers: tuple[tuple[str, str], ...] = ()
+    parameter: str | None = None
 
 
 class ResolverProcess:
@@ -78,45 +124,39 @@ class ResolverProcess:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._slots = threading.Semaphore(_AT_ONCE)
+        self._places = Places(_PLACES, _PLACES_OF_A_CLIENT)
         self._using = threading.Lock()
         self._process: BaseProcess | None = None
         self._connection: Connection[Any, Any] | None = None
 
-    def answer(self, job: Job, wait_s: float = 0.0) -> Any:
+    def answer(self, job: Job, client: str = "", wait_s: float = 0.0) -> Any:
         """What the job's `answer` returns. Raises ProblemError: busy, too slow, or what it ended with.
 
-        `wait_s` is how long to wait for a place where too many jobs are under way.
+        `client` is who has requested it: each has a share of the places. `wait_s` is how long to wait for a place where
+        too many jobs are under way. A job that cannot end before its request does is not begun.
         """
-        with self._slot(wait_s), self._using:
+        patience_s = max(self._settings.service_timeout_s - job.seconds, 0.0)
+        with self._places.turn(client, wait_s, patience_s), self._using:
             try:
                 connection = self._started()
                 connection.send(job)
                 if not connection.poll(job.seconds + _GRACE_S):
                     self._end()
                     raise _too_slow(f"the resolution took longer than {job.seconds:g} s")
-                found = connection.recv()
+                found, is_last = connection.recv()
+                if is_last:
+                    self._end()
             except (EOFError, OSError):
                 self._end()
                 raise unavailable("the process that resolves has ended, and begins again") from None
         if isinstance(found, _Failure):
-            raise ProblemError(found.status, found.kind, found.detail, headers=found.headers)
+            raise ProblemError(found.status, found.kind, found.detail, parameter=found.parameter, headers=found.headers)
         return found
 
     def close(self) -> None:
         """Ends the process."""
         with self._using:
             self._end()
-
-    @contextmanager
-    def _slot(self, wait_s: float) -> Iterator[None]:
-        if not self._slots.acquire(timeout=wait_s):
-            retry = [("Retry-After", "1")]
-            raise ProblemError(503, "busy", f"{_AT_ONCE} resolutions are under way already", headers=retry)
-        try:
-            yield
-        finally:
-            self._slots.release()
 
     def _started(self) -> "Connection[Any, Any]":
         if self._process is not None and not self._process.is_alive():
@@ -155,7 +195,17 @@ def _run(settings: Settings, connection: "Connection[Any, Any]") -> None:
     with suppress(EOFError, OSError, KeyboardInterrupt):
         connection.send(None)  # it is ready
         while True:
-            connection.send(resolving.reply(connection.recv()))
+            content = resolving.reply(connection.recv())
+            connection.send(_Reply(content, _resident_bytes() > _MOST_RESIDENT_BYTES))
+
+
+def _resident_bytes() -> int:
+    """How much memory this process has now; where that is not known, how much it has had."""
+    with suppress(OSError, ValueError, IndexError):
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE")
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
 
 
 class _Resolving:
@@ -175,7 +225,7 @@ class _Resolving:
             return _failure(_too_slow(str(error)))
         except Exception as error:  # noqa: BLE001 - the process goes on
             problem = problem_of(error)
-            return _failure(problem) if problem else _Failure(500, "internal", f"{type(error).__name__}: {error}", ())
+            return _failure(problem) if problem else _Failure(500, "internal", f"{type(error).__name__}: {error}")
 
     def _index_of(self, job: Job) -> ReleaseIndex:
         if job.set_id is None:
@@ -205,4 +255,5 @@ class _Resolving:
 
 
 def _failure(error: ProblemError) -> _Failure:
-    return _Failure(error.problem.status, error.problem.type.partition("#")[2], error.problem.detail, error.headers)
+    problem = error.problem
+    return _Failure(problem.status, problem.type.partition("#")[2], problem.detail, error.headers, problem.parameter)

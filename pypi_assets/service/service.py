@@ -21,6 +21,7 @@ from pypi_assets.leveldbs.format.errors import LeveldbError
 from pypi_assets.lookup.published_sets import OpenSet, PublishedSets
 from pypi_assets.mirror.mirror_state import journal_end
 from pypi_assets.resolve.solvability_days import StoredDays
+from pypi_assets.service.bodies import BodyRoom
 from pypi_assets.service.problems import unavailable
 from pypi_assets.service.published_changes import PublishedChanges
 from pypi_assets.service.remembered import PinnedAnswers, Remembered
@@ -48,6 +49,7 @@ class Service:
     remembered: Remembered = field(default_factory=Remembered)
     pinned_answers: PinnedAnswers = field(default_factory=PinnedAnswers)
     stored_files: StoredFiles = field(default_factory=StoredFiles)
+    body_room: BodyRoom = field(default_factory=BodyRoom)
     resolver: ResolverProcess = field(init=False)
     solvability: StoredDays = field(init=False)
     changes: PublishedChanges = field(init=False)

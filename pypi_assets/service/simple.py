@@ -68,7 +68,8 @@ def _past_page(service: Service, pinned: Pinned, project: str, media_type: str) 
         reason = None if following is None else following.sentence()
         raise _no_page(project, pinned.serial, reason)
     page = replace(page, files=tuple(in_page_order(page.files)))
-    answer = _rendered(page, media_type, has_sdist_metadata=NO_SDIST_METADATA not in pinned.options)
+    has_sdist_metadata = NO_SDIST_METADATA not in pinned.options
+    answer = _rendered(page, media_type, has_sdist_metadata=has_sdist_metadata, is_pinned=True)
     if is_safe:
         answer.lasting = Lasting.REDIRECT  # it depends on today
     return answer
@@ -86,8 +87,8 @@ def _page_without_files(service: Service, datasets: OpenSet, project: str) -> Si
     return None if page is None or page.files else page
 
 
-def _rendered(page: SimplePage, media_type: str, *, has_sdist_metadata: bool = True) -> Answer:
-    body = render_page(page, media_type, has_sdist_metadata=has_sdist_metadata)
+def _rendered(page: SimplePage, media_type: str, *, has_sdist_metadata: bool = True, is_pinned: bool = False) -> Answer:
+    body = render_page(page, media_type, has_sdist_metadata=has_sdist_metadata, is_pinned=is_pinned)
     shown = media_type if media_type != HTML else f"{HTML}; charset=utf-8"
     headers = () if media_type == V1_JSON else _HTML_HEADERS
     return Answer(body, shown, varies=("Accept",), headers=headers)

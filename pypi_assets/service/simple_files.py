@@ -13,7 +13,13 @@ from sqlalchemy.exc import SQLAlchemyError
 from starlette.routing import Route
 
 from pypi_assets.catalog.database import CatalogError
-from pypi_assets.catalog.reports.past_pages import FilePlace, PastFile, is_hidden_now, past_files
+from pypi_assets.catalog.reports.past_pages import (
+    FilePlace,
+    PastFile,
+    files_of_hash,
+    is_hidden_now,
+    past_files,
+)
 from pypi_assets.catalog.reports.simple_page import SimpleFile
 from pypi_assets.distributions.rendered_metadata import file_version, render_metadata
 from pypi_assets.lookup.depgraph_reader import DepgraphReader
@@ -52,7 +58,7 @@ class UnhashedParameters(Parameters, frozen=True):
 
 def routes(service: Service) -> list[Route]:
     """The routes of files."""
-    return list(operation_routes(service, [UNHASHED_FILE, FILE]))
+    return list(operation_routes(service, [UNHASHED_FILE, FILE, FILE_OF_ANY_TIME]))
 
 
 def _file(service: Service, call: Call[HashedParameters] | Call[UnhashedParameters]) -> Answer:
@@ -84,20 +90,34 @@ def _past_file(service: Service, pinned: Pinned, place: FilePlace, *, is_of_meta
     found = past_files(pinned.catalog, pinned.serial, place)
     if not found:
         raise _no_file(place, pinned.serial)
+    return _answer_of(service, place, found, is_of_metadata=is_of_metadata)
+
+
+def _file_of_any_time(service: Service, call: Call[HashedParameters]) -> Answer:
+    """What pages at a serial name: the content follows from the hash, so the address lasts longer than an epoch."""
+    place, is_of_metadata = _place(call.parameters)
+    found = files_of_hash(service.require_catalog(), place)
+    if not found:
+        raise not_found(f"no file {place.filename} with this sha256 is known", parameter="filename")
+    return _answer_of(service, place, found, is_of_metadata=is_of_metadata)
+
+
+def _bytes_when_over(service: Service, call: Call[HashedParameters]) -> Answer | None:
+    """Bytes by an address with an epoch that is over, as lock files have them; metadata are of the epoch."""
+    return None if _place(call.parameters)[1] else _file_of_any_time(service, call)
+
+
+def _answer_of(service: Service, place: FilePlace, found: list[PastFile], *, is_of_metadata: bool) -> Answer:
     file = found[0]
     if is_of_metadata:
-        return _past_metadata(file, pinned)
+        if file.metadata is not None:
+            return Answer(file.metadata, _METADATA_TYPE)
+        if file.has_index_metadata:
+            return _to_origin(file.url, METADATA_SUFFIX)
+        raise not_found(f"there are no metadata of {file.filename}", parameter="filename")
     if any(one.is_hidden for one in found) and not service.settings.service_allow_quarantined:
         raise _refused(place)
     return _to_origin(file.url)
-
-
-def _past_metadata(file: PastFile, pinned: Pinned) -> Answer:
-    if file.metadata is not None:
-        return Answer(file.metadata, _METADATA_TYPE)
-    if file.has_index_metadata:
-        return _to_origin(file.url, METADATA_SUFFIX)
-    raise not_found(f"there are no metadata of {file.filename} at serial {pinned.serial}", parameter="filename")
 
 
 def _published_files(datasets: OpenSet, place: FilePlace) -> Iterator[tuple[str, SimpleFile]]:
@@ -196,6 +216,18 @@ FILE = Operation(
     problems=(307, 404, 451),
     tag="simple",
     options=OPTIONS,
+    when_over=_bytes_when_over,
+)
+FILE_OF_ANY_TIME = Operation(
+    path="/at/files/{sha256}/{filename}",
+    handler=_file_of_any_time,
+    summary=_SUMMARY,
+    description=f"{_DESCRIPTION} Pages at a serial name this one. It never expires, so lock files can have it.",
+    parameters=HashedParameters,
+    media_types=("text/plain",),
+    problems=(307, 404, 451),
+    tag="simple",
+    at_serial=False,
 )
 UNHASHED_FILE = Operation(
     path=f"/files/{UNHASHED}/{{project}}/{{filename}}",

@@ -5,7 +5,6 @@ Pure functions. All addresses are relative to the page, so they hold behind any 
 
 import re
 from datetime import UTC, datetime
-from functools import lru_cache
 from html import escape
 from urllib.parse import quote
 
@@ -16,13 +15,17 @@ from pypi_assets.catalog.reports.simple_page import SimpleFile, SimplePage
 from pypi_assets.distributions.record import DistributionKind
 from pypi_assets.lookup.simple_reader import page_versions
 from pypi_assets.service.answers import quality
+from pypi_assets.short_texts import cached_if_short
 
-API_VERSION = "1.4"
+API_VERSION, API_VERSION_WITHOUT_SIZES = "1.4", "1.0"
+"""From 1.1 on each file has a size (PEP 700), so a page with a file of unknown size is one of 1.0. Clients of 1.0 skip
+the fields that later versions have added."""
 V1_JSON = "application/vnd.pypi.simple.v1+json"
 V1_HTML = "application/vnd.pypi.simple.v1+html"
 HTML = "text/html"
 MEDIA_TYPES = (V1_JSON, V1_HTML, HTML)
 METADATA_SUFFIX = ".metadata"
+_UP, _UP_TO_AT = "../../", "../../../"
 UNHASHED = "unhashed"
 """In place of a sha256 in the address of a file of which the index shows none; the project follows."""
 _ALIASES = {
@@ -33,17 +36,24 @@ _PREFERENCE = (HTML, V1_HTML, V1_JSON)
 """Which form is answered of those that are accepted alike: browsers accept any."""
 _MOST_RANGES = 50
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_.~-]+")
-_escaped = lru_cache(maxsize=1_024)(escape)
+_escaped = cached_if_short(maxsize=1_024)(escape)
 """For what many files of a page have."""
-_of_file = lru_cache(maxsize=16_384)
+_of_file = cached_if_short(maxsize=16_384, longest=2_000)
 """For what is rendered of a file: pages at many serials have it. 16,384 take about 12 MB."""
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,6})?Z", re.ASCII)
 
 
-def render_page(page: SimplePage, media_type: str, *, has_sdist_metadata: bool = True) -> bytes:
-    """The page in one of MEDIA_TYPES, with its files as they stand. Without `has_sdist_metadata` no sdist has any."""
+def render_page(
+    page: SimplePage, media_type: str, *, has_sdist_metadata: bool = True, is_pinned: bool = False
+) -> bytes:
+    """The page in one of MEDIA_TYPES, with its files as they stand. Without `has_sdist_metadata` no sdist has any.
+
+    `is_pinned`: it is a page at a serial, below `/at/...`. Its files are at `/at/files/`, without the serial and the
+    epoch, so that their addresses last.
+    """
     without_metadata = None if has_sdist_metadata else DistributionKind.SDIST.value
-    return (_as_json if media_type == V1_JSON else _as_html)(page, without_metadata)
+    up = _UP_TO_AT if is_pinned else _UP
+    return (_as_json if media_type == V1_JSON else _as_html)(page, without_metadata, up)
 
 
 def negotiate(accept: str | None) -> str:
@@ -60,33 +70,38 @@ def negotiate(accept: str | None) -> str:
     return best if _quality(best, ranges) > 0 else HTML
 
 
-def _address(project: str, filename: str, sha256: str | None) -> str:
-    """Where a file is, relative to the page of its project (normalized)."""
+def _address(project: str, filename: str, sha256: str | None, up: str) -> str:
+    """Where a file is, relative to the page of its project (normalized). One without a hash is at the page's serial."""
     name = filename if _PLAIN_NAME.fullmatch(filename) else quote(filename, safe="")
-    return f"../../files/{sha256 or f'{UNHASHED}/{project}'}/{name}"
+    return f"{up}files/{sha256}/{name}" if sha256 else f"{_UP}files/{UNHASHED}/{project}/{name}"
 
 
-def _as_json(page: SimplePage, without_metadata: str | None) -> bytes:
-    meta: dict[str, object] = {"api-version": API_VERSION}
+def _api_version(page: SimplePage) -> str:
+    """The version of the Simple API whose rules the page keeps."""
+    return API_VERSION_WITHOUT_SIZES if any(file.size is None for file in page.files) else API_VERSION
+
+
+def _as_json(page: SimplePage, without_metadata: str | None, up: str) -> bytes:
+    meta: dict[str, object] = {"api-version": _api_version(page)}
     if page.last_serial is not None:
         meta["_last-serial"] = page.last_serial
     document: dict[str, object] = {"meta": meta, "name": page.project}
     if page.status is not None:
         document["project-status"] = {"status": page.status}
     document["versions"] = page_versions(page.files)
-    document["files"] = [_json_file(page.project, file, without_metadata) for file in page.files]
+    document["files"] = [_json_file(page.project, file, without_metadata, up) for file in page.files]
     return to_utf8_json(document)
 
 
 @_of_file
-def _json_file(project: str, file: SimpleFile, without_metadata: str | None) -> orjson.Fragment:
+def _json_file(project: str, file: SimpleFile, without_metadata: str | None, up: str) -> orjson.Fragment:
     # unpacked once, since a page can have thousands of files
     filename, _, kind, url, sha256, size, requires_python, uploaded_at, yanked, metadata, is_rendered = file
     has_metadata = metadata is not None and (is_rendered or url is not None) and kind != without_metadata
     offered = {"sha256": metadata} if has_metadata else False
     found: dict[str, object] = {
         "filename": filename,
-        "url": _address(project, filename, sha256),
+        "url": _address(project, filename, sha256, up),
         "hashes": {} if sha256 is None else {"sha256": sha256},
         "yanked": yanked,
         "core-metadata": offered,
@@ -101,21 +116,21 @@ def _json_file(project: str, file: SimpleFile, without_metadata: str | None) -> 
     return orjson.Fragment(to_utf8_json(found).decode())  # the bytes hold several times their size of memory
 
 
-def _as_html(page: SimplePage, without_metadata: str | None) -> bytes:
+def _as_html(page: SimplePage, without_metadata: str | None, up: str) -> bytes:
     project = escape(page.project)
     status = ""
     if page.status is not None:
         status = f'<meta name="pypi:project-status" content="{escape(page.status)}">\n'
-    links = "".join([_link(project, file, without_metadata) for file in page.files])
+    links = "".join([_link(project, file, without_metadata, up) for file in page.files])
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta name="pypi:repository-version" content="{API_VERSION}">\n{status}'
+        f'<meta name="pypi:repository-version" content="{_api_version(page)}">\n{status}'
         f"<title>Links for {project}</title>\n</head>\n<body>\n<h1>Links for {project}</h1>\n{links}</body>\n</html>\n"
     ).encode(errors="replace")
 
 
 @_of_file
-def _link(project: str, file: SimpleFile, without_metadata: str | None) -> str:
+def _link(project: str, file: SimpleFile, without_metadata: str | None, up: str) -> str:
     """The link to a file of a project (normalized, escaped)."""
     filename, _, kind, url, sha256, _, requires_python, _, yanked, metadata, is_rendered = file
     fragment = attributes = ""
@@ -129,7 +144,7 @@ def _link(project: str, file: SimpleFile, without_metadata: str | None) -> str:
         attributes += f" data-core-metadata={value} data-dist-info-metadata={value}"
     if yanked is not False:
         attributes += f' data-yanked="{_escaped(yanked) if isinstance(yanked, str) else ""}"'
-    return f'<a href="{_address(project, filename, sha256)}{fragment}"{attributes}>{escape(filename)}</a><br>\n'
+    return f'<a href="{_address(project, filename, sha256, up)}{fragment}"{attributes}>{escape(filename)}</a><br>\n'
 
 
 def upload_time(text: str | None) -> str | None:

@@ -16,6 +16,7 @@ import orjson
 
 from pypi_assets.storage.root_owner import OWNER
 from pypi_assets.storage.store import NotFoundError, Storage
+from pypi_assets.storage.stored_json import read_json
 
 PUBLISHED = "published.json"
 PARTS = ("dumps", "leveldbs", "journal")
@@ -104,6 +105,6 @@ def _bytes(storage: Storage, path: str) -> bytes | None:
 def _read(storage: Storage, path: str) -> Any:
     """The JSON under a path; None where there is none, or a damaged one: it is written again then."""
     try:
-        return orjson.loads(_bytes(storage, path) or b"null")
-    except orjson.JSONDecodeError:
+        return read_json(storage, path)
+    except (NotFoundError, ValueError):
         return None

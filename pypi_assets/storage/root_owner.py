@@ -8,6 +8,7 @@ writes there.
 import json
 
 from pypi_assets.storage.store import NotFoundError, Storage, StorageError
+from pypi_assets.storage.stored_json import ATTEMPTS, read_json
 
 OWNER = "index.json"
 MIRROR = "mirror.json"
@@ -56,12 +57,17 @@ def read_owner(storage: Storage) -> str:
 
 def _read(storage: Storage) -> dict[str, object]:
     try:
-        owner = json.loads(storage.get(OWNER))
-    except ValueError:
-        owner = None
-    if not isinstance(owner, dict) or not isinstance(owner.get("index_url"), str):
-        raise StorageError(f"{storage.uri(OWNER)} is damaged: it names no index; write {{'index_url': ...}}")
+        owner: dict[str, object] = read_json(storage, OWNER, _names_index)
+    except ValueError as error:
+        raise StorageError(
+            f"{storage.uri(OWNER)} was read {ATTEMPTS} times and names no index ({error}). If the store answers as it"
+            ' should, the object is damaged: restore it from a back-up. It is {"index_url": ..., "catalog": ...}'
+        ) from None
     return owner
+
+
+def _names_index(owner: object) -> bool:
+    return isinstance(owner, dict) and isinstance(owner.get("index_url"), str)
 
 
 def require_no_mirror(storage: Storage) -> None:

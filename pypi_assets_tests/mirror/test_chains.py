@@ -106,10 +106,14 @@ def test_less_of_the_same_chain_lags_and_is_no_fork() -> None:
             follow(*chain(texts(count)), held)
 
 
-def test_a_new_generation_begins_again_and_an_older_one_is_refused() -> None:
-    held, _ = chain(texts(3))
+def test_a_new_generation_is_a_fork_unless_it_has_to_be_signed_and_an_older_one_is_refused() -> None:
+    held, before = chain(texts(3))
     source, head = chain(texts(5, other_from=1), generation=2)
-    follow(source, head, held)
+    with pytest.raises(ForkError, match=naming("index", 1, 2)):
+        follow(source, head, held)
+    assert read_head(held, "index") == before
+    plan = plan_stream(StoredSource(source), held, head, is_restart_signed=True)
+    copy_stream(Copying(StoredSource(source), held), plan, holds=lambda _segment: False)
     assert read_head(held, "index") == head
     with pytest.raises(ForkError, match=naming(1, 2)):
         follow(*chain(texts(9)), held)
@@ -192,3 +196,25 @@ def test_a_whole_chain_that_is_another_one_the_second_time_is_refused(monkeypatc
     with pytest.raises(RefusedSourceError, match=naming("index", 2)):
         plan_stream(StoredSource(forged), held, head, again=True)
     assert requested[0] == requested[-1] == manifest_path("index", 1, 3)
+
+
+def test_what_has_no_segment_keeps_no_other_chain_out() -> None:
+    held = open_storage("memory:///")
+    for generation, start in ((9, 0), (1, 900), (2, 30), (1, 0)):
+        source, head = chain([], generation=generation, start=start, opened=record(start + 1, "ignored"))
+        follow(source, head, held)
+        assert read_head(held, "index") == head
+    follow(*chain(texts(2)), held)
+
+
+def test_a_segment_with_more_serials_than_one_has_is_refused() -> None:
+    source, head = chain(texts(2))
+    end = 2**53 - 1
+    serials = SerialRange(20, end)
+    manifest = Manifest("index", 1, 3, serials, *described(serials, record(21, "x")), head.digest)
+    source.put(segment_path(manifest), zstandard.compress(record(21, "x").encode()))
+    write_manifest(source, manifest)
+    held, before = chain(texts(2))
+    with pytest.raises(RefusedSourceError):
+        follow(source, replace(head, end=end, number=3, digest=manifest.digest), held)
+    assert read_head(held, "index") == before

@@ -1,12 +1,23 @@
 """What a mirror remembers, and what its status makes of it."""
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
 from pypi_assets.mirror.errors import MirrorError
-from pypi_assets.mirror.mirror_state import MIRROR, MirrorState, mirror_status, read_mirror, write_mirror
+from pypi_assets.mirror.following import Mirror
+from pypi_assets.mirror.mirror_state import (
+    MIRROR,
+    MirrorState,
+    identity_of,
+    mirror_status,
+    read_mirror,
+    write_mirror,
+)
 from pypi_assets.storage.published import PUBLISHED
 from pypi_assets.storage.store import open_storage
-from pypi_assets_tests.mirror.conftest import Origin
+from pypi_assets_tests.mirror.conftest import Mirrors, Origin
 from pypi_assets_tests.naming import naming
 
 
@@ -41,3 +52,41 @@ def test_the_status_has_what_is_held_and_since_when_it_fails(origin: Origin) -> 
         assert (status.state, status.failing_since, status.error) == (state, 2.0, "no answer")
     assert status.leveldbs == {"modules": 1, "depgraph": 2, "commands": 3, "hashes": 4, "simple": 5}
     assert set(status.journal.values()) == {status.dumps_serial}
+
+
+def test_a_home_has_one_identity(tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    assert identity_of(first) == identity_of(first) != identity_of(second)
+
+
+def test_a_storage_belongs_to_one_home(origin: Origin, mirrors: Mirrors) -> None:
+    def of(home: str | None, **options: bool) -> Mirror:
+        return replace(mirrors.of(origin.files.url), home=home, **options)
+
+    of(None).run()
+    of("first").run()
+    before = mirrors.storage("mirror").get(MIRROR)
+    for _ in range(2):
+        with pytest.raises(MirrorError):
+            of("second").run()
+    assert mirrors.storage("mirror").get(MIRROR) == before
+    of("first").run()
+    of("second", take_over=True).run()
+    of("second").run()
+    with pytest.raises(MirrorError):
+        of("first").run()
+
+
+def test_of_two_homes_that_begin_at_once_one_publishes(changing_origin: Origin, mirrors: Mirrors) -> None:
+    first, second = (replace(mirrors.of(changing_origin.files.url), home=name) for name in ("first", "second"))
+
+    def begin_second(_path: str) -> None:
+        changing_origin.files.before = lambda _path: None
+        write_mirror(first.storage, MirrorState(second.source.name, home=second.home))
+
+    changing_origin.files.before = begin_second
+    with pytest.raises(MirrorError):
+        first.run()
+    assert not first.storage.exists(PUBLISHED)
+    second.run()
+    assert first.storage.exists(PUBLISHED)

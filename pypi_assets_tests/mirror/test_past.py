@@ -90,7 +90,7 @@ def test_past_serials_are_answered_as_by_the_source_once_they_are_replayed(
         assert_waits(client.get("at/2026-03-30/simple/demo/"), f"up to serial {middle} of {end}")
         assert client.get("v1/projects/demo").json()["result"]["first_serial"] is None  # it is not known yet
         never = client.get(f"at/{end + 100}/simple/demo/")
-        assert (never.status_code, never.json()["type"]) == (404, "/docs#not-exact")
+        assert (never.status_code, never.json()["type"]) == (409, "/docs#not-exact")
         assert mentions(never.json()["detail"], 0, middle)
 
         assert Past(mirror.storage, catalog).catch_up() is not None

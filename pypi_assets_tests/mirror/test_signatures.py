@@ -160,8 +160,8 @@ def test_a_stream_that_is_held_may_not_be_left_out() -> None:
 @pytest.mark.parametrize(
     ("start", "through", "values"),
     [
-        (0, 1_200, ["index", "memory://", "--public-key"]),
-        (0, 1_000, ["index", "memory://", "--public-key"]),
+        (0, 1_200, ["index", "memory://"]),
+        (0, 1_000, ["index", "memory://"]),
         (0, 29, ["index", "memory://", 29, 30]),
         (0, 30, None),
         (1_000, 1_200, None),

@@ -2,10 +2,11 @@
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import ExitStack
 
 import pytest
 
-from pypi_assets.service.bodies import read_body
+from pypi_assets.service.bodies import BodyRoom, read_body
 from pypi_assets.service.problems import ProblemError
 
 MOST_BYTES = 100
@@ -18,7 +19,7 @@ def read(*parts: bytes, headers: Mapping[str, str] | None = None) -> object:
     async def receive() -> dict[str, object]:
         return messages.pop(0)
 
-    return asyncio.run(read_body(receive, headers or {}, list[str], MOST_BYTES))
+    return asyncio.run(read_body(receive, headers or {}, list[str], MOST_BYTES, lambda _more: None))
 
 
 def problem(*parts: bytes, headers: Mapping[str, str] | None = None) -> ProblemError:
@@ -60,3 +61,21 @@ def test_what_is_not_the_json_that_it_must_be_names_the_body(body: bytes, text: 
 def test_other_forms_of_bodies_are_refused():
     assert problem(b"a=1", headers={"content-type": "application/x-www-form-urlencoded"}).problem.status == 415
     assert problem(b"[]", headers={"content-encoding": "gzip"}).problem.status == 415
+
+
+def test_bodies_above_the_room_are_rejected_by_client():
+    room = BodyRoom()  # of 160 bytes, of which a client has 40
+    with ExitStack() as stack:
+        a, b, c, d, e = (stack.enter_context(room.held_by(client, 10)) for client in "abcde")
+        a(40)
+        with pytest.raises(ProblemError) as raised:
+            a(1)
+        assert raised.value.problem.status == 429
+        for hold in (b, c, d):
+            hold(39)
+        with pytest.raises(ProblemError) as raised:
+            e(3)
+        assert raised.value.problem.status == 503
+        assert ("Retry-After", "1") in raised.value.headers
+    with room.held_by("a", 10) as a:  # all of it is free again
+        a(40)

@@ -98,10 +98,73 @@ def test_an_older_client_needs_no_host(client: Client):
     assert statuses(sent(client, b"GET /v1/modules/yaml HTTP/1.0\r\n\r\n")) == [200]
 
 
+STREAMS = (
+    "/v1/projects/pyyaml/dependents?format=ndjson",
+    "/v1/projects/pyyaml/impact?format=ndjson&transitive=1",
+    "/at/12.12/v1/projects/pyyaml/dependents?format=ndjson",
+    "/v1/changes/stream?since=0",
+)
+
+
+def test_an_older_client_gets_no_chunks(journaled_client: Client, subtests: pytest.Subtests):
+    for path in STREAMS:
+        for method in (b"GET", b"HEAD"):
+            with subtests.test(path=path, method=method):
+                answer = sent(journaled_client, b"%s %s HTTP/1.0\r\n\r\n" % (method, path.encode()))
+                head, _, body = answer.partition(b"\r\n\r\n")
+                assert head.split()[1] == b"505"
+                assert b"transfer-encoding" not in head.lower()
+                assert method == b"HEAD" or json.loads(body)["type"] == "/docs#http-version"
+    for path in ("/v1/modules/yaml", "/v1/modules/yaml?prefix=1", "/simple/demo/", "/openapi.json", "/", "/metrics"):
+        with subtests.test(path=path):
+            head, _, body = sent(journaled_client, b"GET %s HTTP/1.0\r\n\r\n" % path.encode()).partition(b"\r\n\r\n")
+            [length] = [line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length: ")]
+            assert int(length.partition(b" ")[2]) == len(body)
+
+
 def test_a_body_in_chunks_is_read(client: Client):
     request = POST + b"Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n"
     answer = sent(client, request, b'8\r\n{"hashes\r\n', b'5\r\n":[]}\r\n', b"0\r\n\r\n")
     assert statuses(answer) == [200]
+
+
+ENDLESS = {
+    "the target": b"GET /v1/modules/" + b"x" * 70_000,
+    "a name of a header": GET + HOST + b"x" * 70_000,
+    "a header": GET + HOST + b"X: " + b"x" * 70_000,
+    "many headers": GET + HOST + b"a: b\r\n" * 12_000,
+    "a head that is whole": GET + HOST + b"X: " + b"x" * 70_000 + b"\r\n\r\n",
+    "the second head of a connection": GET + HOST + b"\r\n" + GET + HOST + b"X: " + b"x" * 90_000,
+    "lines before a request": b"\r\n" * 40_000,
+    "the extension of a chunk": POST + b"Transfer-Encoding: chunked\r\n\r\n1;" + b"x" * 90_000,
+    "extensions of many chunks": POST
+    + b"Transfer-Encoding: chunked\r\n\r\n"
+    + (b"1;" + b"x" * 300 + b"\r\n \r\n") * 300,
+    "trailers": POST + b"Transfer-Encoding: chunked\r\n\r\n0\r\n" + b"a: b\r\n" * 15_000,
+    "one trailer": POST + b"Transfer-Encoding: chunked\r\n\r\n0\r\nX: " + b"x" * 90_000,
+}
+"""Requests with too much that is no body."""
+
+
+def test_a_head_above_the_limit_is_rejected_while_it_arrives(client: Client, subtests: pytest.Subtests):
+    for what, request in ENDLESS.items():
+        with subtests.test(what=what):
+            answer = sent(client, request)
+            assert statuses(answer)[-1] == 431
+            assert statuses(answer)[:-1] in ([], [200])
+            assert json.loads(answer.rpartition(b"\r\n\r\n")[2])["type"] == "/docs#too-large"
+
+
+def test_a_large_body_in_small_chunks_is_no_head(client: Client):
+    body = b'{"hashes":[' + b" " * 100_000 + b"]}"
+    request = POST + b"Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n"
+    chunks = b"".join(b"1\r\n%c\r\n" % one for one in body) + b"0\r\n\r\n"
+    assert statuses(sent(client, request + chunks)) == [200]
+
+
+def test_a_head_below_the_limit_is_answered(client: Client):
+    request = GET + HOST + b"Connection: close\r\nX: " + b"x" * (connections.MOST_HEAD_BYTES - 200) + b"\r\n\r\n"
+    assert statuses(sent(client, request)) == [200]
 
 
 @pytest.fixture
@@ -120,6 +183,17 @@ def test_a_request_that_arrives_slowly_is_given_no_more_time(impatient: Client):
     assert statuses(sent(impatient, GET + b"X: ")) == [408]
     assert sent(impatient, POST + b"Content-Length: 20\r\n\r\n{") == b""
     assert impatient.get("/v1/modules/yaml").status_code == 200
+
+
+def test_empty_lines_between_requests_keep_no_connection(impatient: Client):
+    with connect(impatient) as connection:
+        connection.sendall(GET + HOST + b"\r\n")
+        assert connection.recv(65_536).startswith(b"HTTP/1.1 200 ")
+        connection.sendall(b"\r\n")
+        answer = b""
+        while more := connection.recv(65_536):
+            answer += more
+    assert statuses(answer) == [408]
 
 
 def test_connections_above_the_limit_are_refused(impatient: Client, monkeypatch: pytest.MonkeyPatch):

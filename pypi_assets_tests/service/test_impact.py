@@ -89,8 +89,8 @@ WRONG = [
     (IMPACT + "?limit=0", 400, "limit"),
     (IMPACT + "?format=ndjson&limit=1", 409, "limit"),
     (IMPACT + "?cursor=x", 404, "cursor"),
-    ("/at/999999/v1/projects/demo/impact", 404, "at"),
-    ("/at/1990-01-01/v1/projects/demo/breaks?version=1", 404, "at"),
+    ("/at/999999/v1/projects/demo/impact", 409, "at"),
+    ("/at/1990-01-01/v1/projects/demo/breaks?version=1", 409, "at"),
 ]
 
 

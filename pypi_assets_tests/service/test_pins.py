@@ -1,6 +1,6 @@
 """Answers at a serial: what was then, under an address that never changes."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from sqlalchemy import delete, insert
@@ -82,18 +82,18 @@ def test_a_time_leads_to_the_serial_of_that_moment(client: Client):
 
 
 UNANSWERED = [
-    ("9999", 404, "9999"),
-    ("2020-01-01", 404, "2020-01-01"),
-    ("2999-01-01", 404, "2999-01-01"),
-    ("2026-02-30", 404, "2026-02-30"),
-    ("12.13", 404, "/at/12/"),
-    ("12.11", 404, "/at/12/"),
+    ("9999", 409, "9999"),
+    ("2020-01-01", 409, "2020-01-01"),
+    ("2999-01-01", 409, "2999-01-01"),
+    ("2026-02-30", 409, "2026-02-30"),
+    ("12.13", 409, "/at/12/"),
+    ("12.11", 409, "/at/12/"),
     ("12,other", 400, "other"),
     ("yesterday", 400, "yesterday"),
     ("-1", 400, "-1"),
     ("1" * 30, 400, "1" * 30),
-    ("999999999999999999", 404, "999999999999999999"),
-    ("0001-01-01", 404, "0001-01-01"),
+    ("999999999999999999", 409, "999999999999999999"),
+    ("0001-01-01", 409, "0001-01-01"),
 ]
 
 
@@ -171,3 +171,17 @@ def test_pins_are_parsed():
     assert parse_pin("2026-03-03").moment == datetime(2026, 3, 3, tzinfo=UTC)
     with pytest.raises(ProblemError):
         parse_pin("")
+
+
+def test_the_first_moment_with_an_answer_is_named_and_has_one(client: Client):
+    for wrong in ("2020-01-01", "9999"):
+        for path in ("/v1/projects/demo", "/simple/demo/"):
+            problem = client.get(f"/at/{wrong}{path}").json()
+            assert problem["type"] == "/docs#not-exact"
+            for first in (problem["first_serial"], problem["first_time"]):
+                assert f"/at/{first}/" in problem["detail"]
+                assert client.get(f"/at/{first}/v1/modules/yaml").status_code == 307
+            serial = client.get(f"/at/{problem['first_time']}/v1/modules/yaml", allow_redirects=True)
+            assert serial.status_code == 200
+    before = datetime.fromisoformat(problem["first_time"]) - timedelta(seconds=1)
+    assert client.get(f"/at/{before:%Y-%m-%dT%H:%M:%SZ}/simple/demo/").status_code == 409

@@ -1,5 +1,6 @@
 """The process that resolves: it holds up no look-up, and another one takes its place when it ends."""
 
+import multiprocessing
 import os
 import signal
 import threading
@@ -7,7 +8,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from pypi_assets.resolve.questions import parse_wanted
+from pypi_assets.resolve.releases import ReleaseIndex
 from pypi_assets.service import resolver
+from pypi_assets.service.places import Places
 from pypi_assets.service.service import Service
 from pypi_assets_tests.service.published import Client, Published, client_of
 from pypi_assets_tests.service.test_resolutions import WHERE, pins
@@ -63,7 +67,7 @@ def test_look_ups_are_answered_while_it_takes_long(service: Service, client: Cli
     statuses: list[int] = []
     threads = [
         threading.Thread(target=lambda: statuses.append(client.post("/v1/resolve", BODY).status_code))
-        for _ in range(resolver._AT_ONCE + 2)
+        for _ in range(resolver._PLACES_OF_A_CLIENT + 2)
     ]
     for thread in threads:
         thread.start()
@@ -71,8 +75,9 @@ def test_look_ups_are_answered_while_it_takes_long(service: Service, client: Cli
         assert client.get("/v1/modules/yaml", timeout=60).status_code == 200
     for thread in threads:
         thread.join()
-    assert statuses.count(503) >= 2  # those for which there is no place, and the one that took too long
-    assert set(statuses) <= {200, 503}
+    assert statuses.count(429) >= 1  # there is no place for them
+    assert statuses.count(503) >= 1  # the one that took too long
+    assert set(statuses) <= {200, 429, 503}
     assert pins(client.post("/v1/resolve", BODY).json())["demo"] == "2.1"
 
 
@@ -84,3 +89,54 @@ def test_a_resolution_that_takes_too_long_ends_by_itself(published: Published):
         process = process_of(service)
         client.post("/v1/resolve", BODY)
         assert process_of(service) == process
+
+
+def test_long_requirements_are_parsed_in_the_time_of_the_resolution_and_not_kept(published: Published):
+    long = "demo" + ",".join([">=0"] * 990)
+    many = [f"{long},!={number}" for number in range(1_500)]
+    with published.service(service_resolve_timeout_s=0.5) as service, client_of(service) as client:
+        assert client.post("/v1/resolve", BODY).status_code == 200
+        process, kept = process_of(service), parse_wanted.cache_info().currsize
+        answer = client.post("/v1/resolve", {**BODY, "requirements": many})
+        assert (answer.status_code, answer.json()["type"]) == (503, "/docs#too-slow")
+        assert parse_wanted.cache_info().currsize == kept
+        assert client.post("/v1/resolve", BODY).status_code == 200
+        assert process_of(service) == process
+
+
+def test_long_requirements_are_not_cached():
+    before = parse_wanted.cache_info().currsize
+    for number in range(3):
+        parse_wanted(f"demo{'>=0,' * 900}!={number}")
+    assert parse_wanted.cache_info().currsize == before
+
+
+def test_a_process_with_too_much_memory_is_replaced(service: Service, client: Client, monkeypatch: pytest.MonkeyPatch):
+    assert client.post("/v1/resolve", BODY).status_code == 200
+    first = process_of(service)
+    ours, theirs = multiprocessing.Pipe()
+    monkeypatch.setattr(resolver.os, "nice", lambda _by: 0)
+    for most, is_last in ((0, True), (resolver._resident_bytes() * 10, False)):
+        monkeypatch.setattr(resolver, "_MOST_RESIDENT_BYTES", most)
+        thread = threading.Thread(target=resolver._run, args=(service.settings, theirs), daemon=True)
+        thread.start()
+        ours.recv()
+        ours.send(resolver.Job(serial_of, 1, set_id=service.datasets().id))
+        assert ours.recv() == (service.serial, is_last)
+        ours.send(resolver.Job(serial_of, 1, set_id="none"))
+        assert ours.recv().content.status == 503
+    assert process_of(service) == first
+
+
+def serial_of(index: ReleaseIndex) -> int:
+    return index.serial
+
+
+def test_a_client_without_a_place_left_is_told_when_to_come_again(service: Service, client: Client):
+    service.resolver._places = Places(1, 1)
+    for holder, status in (("127.0.0.1", 429), ("192.0.2.1", 503)):
+        with service.resolver._places.turn(holder, 0, 0):
+            answer = client.post("/v1/resolve", BODY)
+            assert (answer.status_code, answer.headers["Retry-After"]) == (status, "1")
+            assert answer.json()["type"] == "/docs#busy"
+    assert client.post("/v1/resolve", BODY).status_code == 200

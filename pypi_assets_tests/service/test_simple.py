@@ -64,7 +64,7 @@ def test_what_is_wrong_after_at_is_named(client: Client, published: Published) -
     assert (wrong.status_code, wrong.json()["parameter"]) == (400, "at")
     assert unnamed(wrong.json()["accepts"], "safe", "no-sdist-metadata") == []
     beyond = client.get("/at/999999/simple/demo/")
-    assert beyond.status_code == 404
+    assert beyond.status_code == 409
     assert unnamed(beyond.json()["detail"], "0", published.index.serial) == []
 
 

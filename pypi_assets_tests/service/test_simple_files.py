@@ -5,7 +5,9 @@ from urllib.parse import urljoin
 
 import pytest
 import requests
+from sqlalchemy import insert
 
+from pypi_assets.catalog.tables import epochs
 from pypi_assets_tests.service.published import Client, Published, client_of
 
 ACCEPT = {"Accept": "application/vnd.pypi.simple.v1+json"}
@@ -26,8 +28,7 @@ def test_metadata_have_the_hash_of_the_page(client: Client, published: Published
     answer = client.get(f"{path}.metadata")
     assert answer.status_code == 200
     assert {"sha256": hashlib.sha256(answer.content).hexdigest()} == file["core-metadata"]
-    is_pinned = "/at/" in prefix
-    assert answer.headers["cache-control"].endswith("immutable" if is_pinned else "max-age=15")
+    assert answer.headers["cache-control"].endswith("max-age=15")
 
 
 @pytest.mark.parametrize("prefix", ["", "/at/12.12"])
@@ -76,3 +77,23 @@ def test_what_could_not_be_read_has_the_metadata_of_the_index(changing: Publishe
             assert answer.headers["location"].endswith(f"/{filename}.metadata")
             content = requests.get(answer.headers["location"], timeout=60).content
             assert {"sha256": hashlib.sha256(content).hexdigest()} == file["core-metadata"]
+
+
+def test_addresses_of_bytes_outlast_the_epoch(changing: Published) -> None:
+    serial = changing.index.serial
+    with changing.service() as service, client_of(service) as client:
+        path, file = first_file(client, f"/at/{serial}/simple/demo/")
+        sha256 = file["hashes"]["sha256"]  # type: ignore[index]
+        assert path == f"at/files/{sha256}/{file['filename']}"
+        former = f"/at/{serial}.{serial}/files/{sha256}/{file['filename']}"
+        location = client.get(path).headers["location"]
+        assert client.get(former).headers["location"] == location
+        with changing.catalog.write() as connection:
+            connection.execute(insert(epochs).values(serial=serial, epoch=serial + 1))
+        assert client.get(f"/at/{serial}.{serial}/simple/demo/").status_code == 410
+        assert client.get(f"{former}.metadata").status_code == 410
+        for address in (path, former):
+            answer = client.get(address)
+            assert (answer.status_code, answer.headers["location"]) == (307, location)
+        for wrong in (f"/at/files/{'0' * 64}/{file['filename']}", f"/at/files/{sha256}/other.whl"):
+            assert client.get(wrong).status_code == 404

@@ -65,7 +65,7 @@ def test_json_and_html_agree() -> None:
 
 def test_json_has_what_is_known_and_nothing_else() -> None:
     document = json.loads(render_page(PAGE, V1_JSON))
-    assert document["meta"] == {"api-version": "1.4", "_last-serial": 17}
+    assert document["meta"] == {"api-version": "1.0", "_last-serial": 17}  # a file has no size
     assert document["files"][2] == {
         "filename": "demo-2.0 é#?%41.zip",
         "url": "../../files/unhashed/demo/demo-2.0%20%C3%A9%23%3F%2541.zip",
@@ -81,9 +81,24 @@ def test_json_has_what_is_known_and_nothing_else() -> None:
     assert unknown == {"meta": {"api-version": "1.4"}, "name": "x", "versions": [], "files": []}
 
 
+def test_a_page_declares_the_version_whose_rules_it_keeps() -> None:
+    known = file("demo-1.0.zip", "1.0")
+    for files, version in (((), "1.4"), ((known,), "1.4"), ((known._replace(size=None), known), "1.0")):
+        page = SimplePage("demo", "active", files)
+        document = json.loads(render_page(page, V1_JSON))
+        assert document["meta"]["api-version"] == version
+        assert version == "1.0" or all("size" in one for one in document["files"])
+        for form in (HTML, V1_HTML):
+            by_html = ProjectPage.from_html("demo", render_page(page, form).decode(), base_url=BASE)
+            assert by_html.repository_version == version
+
+
 def test_addresses_are_relative_to_the_page() -> None:
     document = json.loads(render_page(PAGE, V1_JSON))
     assert document["files"][1]["url"] == f"../../files/{SHA256}/demo-1.10.tar.gz"
+    pinned = json.loads(render_page(PAGE, V1_JSON, is_pinned=True))
+    assert pinned["files"][1]["url"] == f"../../../files/{SHA256}/demo-1.10.tar.gz"
+    assert pinned["files"][2]["url"] == document["files"][2]["url"]  # without a hash, it is that of the serial
     assert "://" not in render_page(PAGE, HTML).decode()
 
 

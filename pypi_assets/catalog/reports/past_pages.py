@@ -251,22 +251,44 @@ def past_files(catalog: Catalog, serial: int, place: FilePlace) -> list[PastFile
             return []
         is_answered = answered_at(connection, distributions.c.project_id, serial)
         ids = _live_at(connection, serial, distributions.c.id.in_(ids), is_answered)
-        past = _past_contents(connection, serial, ids)
-        hidden = _hidden_now(connection, ids)
-        newest = _as_dumped(connection, _rows(connection, [id_ for id_ in ids if id_ not in past]))
-        found = ((_Found._make(row), dumped) for row, dumped in (*newest, *_replaced(connection, past)))
-        return [
-            PastFile(
-                project=file.project,
-                filename=file.filename,
-                url=file.url,
-                metadata=metadata_of_row(dumped),
-                has_index_metadata=file.core_metadata_sha256 is not None,
-                is_hidden=file.id in hidden,
-            )
-            for file, dumped in found
-            if place.sha256 is None or file.sha256 == place.sha256
-        ]
+        return _past_files(connection, place, ids, _past_contents(connection, serial, ids))
+
+
+def files_of_hash(catalog: Catalog, place: FilePlace) -> list[PastFile]:
+    """The files with the name and the sha256 of the place that were ever seen, whatever was live when."""
+    with catalog.read() as connection:
+        read_by_index(connection)
+        ids = _ids_of(connection, place)
+        found = _past_files(connection, place, ids, {})
+        if found or not ids:
+            return found
+        had = past_generations.c
+        query = select(had.distribution_id, had.until).where(had.sha256 == place.sha256, had.distribution_id.in_(ids))
+        past: dict[int, PastGeneration] = {}
+        for id_, until in connection.execute(query):
+            past |= contents_at(connection, until - 1, [id_])
+        return _past_files(connection, place, list(past), past)
+
+
+def _past_files(
+    connection: Connection, place: FilePlace, ids: Sequence[int], past: Mapping[int, PastGeneration]
+) -> list[PastFile]:
+    """Those of these distributions whose content is the one of the place; `past` has contents other than the newest."""
+    hidden = _hidden_now(connection, ids)
+    newest = _as_dumped(connection, _rows(connection, [id_ for id_ in ids if id_ not in past]))
+    found = ((_Found._make(row), dumped) for row, dumped in (*newest, *_replaced(connection, past)))
+    return [
+        PastFile(
+            project=file.project,
+            filename=file.filename,
+            url=file.url,
+            metadata=metadata_of_row(dumped),
+            has_index_metadata=file.core_metadata_sha256 is not None,
+            is_hidden=file.id in hidden,
+        )
+        for file, dumped in found
+        if place.sha256 is None or file.sha256 == place.sha256
+    ]
 
 
 def is_hidden_now(catalog: Catalog, place: FilePlace) -> bool:

@@ -1,5 +1,6 @@
 """Which serial the index was at, at a time, and when a serial was."""
 
+import math
 from datetime import UTC, datetime
 
 from sqlalchemy import Connection, func, select
@@ -32,6 +33,14 @@ def time_of(connection: Connection, serial: int) -> datetime | None:
     query = select(events.c.timestamp).where(events.c.serial <= serial).order_by(events.c.serial.desc()).limit(1)
     seconds = connection.scalar(query)
     return None if seconds is None else datetime.fromtimestamp(float(seconds), UTC)
+
+
+def first_answered_time(connection: Connection, exact_from: int) -> datetime | None:
+    """The first whole second that means a serial from `exact_from` on; None where no event is known."""
+    query = select(events.c.timestamp).order_by(events.c.serial).limit(1)
+    first = time_of(connection, exact_from)
+    seconds = connection.scalar(query) if first is None else first.timestamp()
+    return None if seconds is None else datetime.fromtimestamp(math.ceil(seconds), UTC)
 
 
 def _some_later(connection: Connection, seconds: float, complete: int) -> int:

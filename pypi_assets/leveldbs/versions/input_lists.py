@@ -51,8 +51,7 @@ def write_input_list(storage: Storage, inputs: InputList) -> None:
         f"# leveldb: {inputs.directory}",
         f"# manifest sha256: {inputs.manifest_sha256}",
         f"# serial: {inputs.serial}",
-        f"# storage root: {storage.url}",
-        *(storage.uri(path) for path in inputs.inputs),
+        *inputs.inputs,
     ]
     storage.put(input_list_path(inputs.dataset, inputs.version), "".join(f"{line}\n" for line in lines).encode())
 
@@ -69,14 +68,26 @@ def read_input_list(storage: Storage, dataset: str, version: int) -> InputList:
         raise LeveldbDamagedError(f"{uri} is no text") from error
     comments = {match[1]: match[2] for line in lines if (match := _COMMENT.fullmatch(line))}
     try:
-        root = comments["storage root"]
         return InputList(
             dataset=dataset,
             version=version,
             directory=comments["leveldb"],
             manifest_sha256=comments["manifest sha256"],
             serial=int(comments["serial"]),
-            inputs=tuple(storage.relative(line, root) for line in lines if line and not line.startswith("#")),
+            inputs=tuple(
+                _place(storage, line, comments.get("storage root"))
+                for line in lines
+                if line and not line.startswith("#")
+            ),
         )
     except (KeyError, ValueError, StorageError) as error:
         raise LeveldbDamagedError(f"{uri} is not an input list: {error!r}") from error
+
+
+def _place(storage: Storage, line: str, root: str | None) -> str:
+    """The storage path that a line names. Former lists have URIs, below the root that they name."""
+    if root is not None:
+        return storage.relative(line, root)
+    if "://" in line or line.startswith("/"):
+        raise StorageError(f"{line:.200} does not lie below the root")
+    return line

@@ -1,6 +1,7 @@
 """The page of a resolution: which versions an installer would choose, as a tree, and what differs at another moment."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from itertools import zip_longest
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -41,13 +42,17 @@ class ResolvePageParameters(Parameters, frozen=True):
     than: Annotated[str, Meta(max_length=40, description=f"the other moment: {PIN_ACCEPTS}; empty: none")] = ""
 
 
-class Node(msgspec.Struct, frozen=True):
-    """A release in the tree, with the requirement that leads to it there. `is_above`: it is opened further up."""
+class TreeLine(msgspec.Struct):
+    """A release in the tree at a depth, with the requirement that leads to it there. `is_above`: it is opened further
+    up. `is_open`: what it requires follows, one deeper. `ends` is how many such lists end after the line.
+    """
 
+    depth: int
     release: ChosenReleaseResult
     requirement: str
     is_above: bool
-    requires: Sequence["Node"]
+    is_open: bool
+    ends: int = 0
 
 
 class Difference(msgspec.Struct, frozen=True):
@@ -82,31 +87,43 @@ def _resolve(view: View, parameters: ResolvePageParameters) -> Content:
         platform=parameters.platform,
         semantics=parameters.semantics,
     )
-    found = resolved(view.service, view.pinned, body)
+    found = resolved(view.service, view.pinned, body, view.call.client)
     parts: dict[str, Any] = {"resolution": found}
     shown: dict[str, Any] = {**form, "found": found, "tree": tree(found), "other": None}
     if parameters.than:
         view.is_lasting = False  # what is known of the other serial can change while this one stays
         other = _pinned(view.service, parameters.than)
-        parts["other"] = resolved(view.service, other, body)
+        parts["other"] = resolved(view.service, other, body, view.call.client)
         shown |= {"other": other, "before": parts["other"], "differences": differences(parts["other"], found)}
     return Content("Resolve", parts, shown)
 
 
-def tree(found: ResolutionResult) -> list[Node]:
-    """The releases below those that the question names. Each is opened where it comes first."""
-    releases = {one["normalized"]: one for one in found["releases"] or ()}
-    opened: set[str] = set()
+def tree(found: ResolutionResult) -> list[TreeLine]:
+    """The releases below those that the question names, from top to bottom. Each is opened where it comes first.
 
-    def node(name: str, by: str | None) -> Node:
-        release = releases[name]
+    A chain of requirements can be as long as an index makes it, so lines have a depth and no line contains another.
+    """
+    releases = {one["normalized"]: one for one in found["releases"] or ()}
+    texts: dict[tuple[str, str | None], dict[str, None]] = {}
+    for name, release in releases.items():
+        for one in release["required_by"]:
+            texts.setdefault((name, one["normalized"]), {})[one["requirement"]] = None
+    waiting: list[tuple[int, str, str | None]] = [
+        (0, name, None) for name in reversed(found["roots"]) if name in releases
+    ]
+    lines: list[TreeLine] = []
+    opened: set[str] = set()
+    while waiting:
+        depth, name, by = waiting.pop()
         is_above = name in opened
         opened.add(name)
-        texts = [one["requirement"] for one in release["required_by"] if one["normalized"] == by]
-        below = [] if is_above else [node(one["normalized"], name) for one in release["requires"]]
-        return Node(release, " and ".join(dict.fromkeys(texts)), is_above, below)
-
-    return [node(name, None) for name in found["roots"] if name in releases]
+        below = [] if is_above else releases[name]["requires"]
+        waiting += [(depth + 1, one["normalized"], name) for one in reversed(below)]
+        requirement = " and ".join(texts.get((name, by), ()))
+        lines.append(TreeLine(depth, releases[name], requirement, is_above, bool(below)))
+    for line, following in zip_longest(lines, lines[1:]):
+        line.ends = max(line.depth - (following.depth if following else 0), 0)
+    return lines
 
 
 def differences(before: ResolutionResult, after: ResolutionResult) -> list[Difference]:

@@ -35,8 +35,8 @@ def test_the_input_list_names_the_dump_files(small: SmallCatalog, storage: Stora
     assert comments[0] == "# leveldb: 00001"
     assert comments[2] == "# serial: 150"
     assert [line for line in text.splitlines() if not line.startswith("#")] == [
-        storage.uri("data_dumps/python_distribution_data/0-100/python_distribution_data0000.json.gz"),
-        storage.uri("data_dumps/python_distribution_data/100-150/python_distribution_data0000.json.gz"),
+        "data_dumps/python_distribution_data/0-100/python_distribution_data0000.json.gz",
+        "data_dumps/python_distribution_data/100-150/python_distribution_data0000.json.gz",
     ]
     manifest = json.loads(storage.get("modules/leveldbs/00001/_MANIFEST.json"))
     assert manifest["cover"] == ["0-100", "100-150"]
@@ -52,7 +52,20 @@ def test_what_is_written_is_read_back(tmp_path: Path, inputs: InputList) -> None
     assert published_versions(storage, "modules") == [inputs.version]
     (tmp_path / "storage").rename(tmp_path / "moved")
     moved = open_storage((tmp_path / "moved").as_uri())
-    assert read_input_list(moved, "modules", inputs.version) == inputs  # its paths are relative to the old root
+    assert read_input_list(moved, "modules", inputs.version) == inputs
+
+
+def test_a_list_names_no_root_and_one_that_does_is_read(tmp_path: Path) -> None:
+    storage = open_storage((tmp_path / "storage").as_uri())
+    write_input_list(storage, LIST)
+    path = input_list_path("modules", LIST.version)
+    content = storage.get(path).decode()
+    assert str(tmp_path) not in content
+    assert "://" not in content
+    comments = [line for line in content.splitlines() if line.startswith("#")]
+    former = [*comments, "# storage root: s3://bucket/prefix", *(f"s3://bucket/prefix/{one}" for one in LIST.inputs)]
+    storage.put(path, "".join(f"{line}\n" for line in former).encode())
+    assert read_input_list(storage, "modules", LIST.version) == LIST
 
 
 def test_versions_are_those_whose_input_list_is_there() -> None:
@@ -76,7 +89,8 @@ def test_versions_are_those_whose_input_list_is_there() -> None:
         lambda content: content.replace(b"# serial: 150\n", b""),
         lambda content: content.replace(b"# leveldb:", b"# folder:"),
         lambda content: content.replace(b"150", b"many", 1),
-        lambda content: content.replace(b"# storage root: ", b"# storage root: x"),
+        lambda content: content + b"# storage root: s3://other\n",
+        lambda content: content + b"/etc/c.gz\n",
         lambda content: content + b"file:///elsewhere/c.gz\n",
         lambda content: content + b"\xff",
         lambda _: b"",

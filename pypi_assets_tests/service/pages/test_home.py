@@ -69,4 +69,4 @@ def test_a_date_leads_to_what_was_then(client: Client):
 
 
 def test_a_serial_that_is_not_exact_is_a_page_that_names_those_that_are(client: Client, published: Published):
-    assert page(client, "/as-of?moment=999999&page=/project/demo/", status=404).text.count(str(published.index.serial))
+    assert page(client, "/as-of?moment=999999&page=/project/demo/", status=409).text.count(str(published.index.serial))

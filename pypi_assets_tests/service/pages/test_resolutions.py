@@ -2,6 +2,7 @@ from urllib.parse import urlencode
 
 import pytest
 
+from pypi_assets.service.pages import resolutions
 from pypi_assets.service.pages.resolutions import differences, tree
 from pypi_assets_tests.named import in_order
 from pypi_assets_tests.service.pages.documents import page
@@ -80,12 +81,30 @@ def release(name: str, version: str, *requires: str) -> dict[str, object]:
 
 def test_a_tree_opens_each_release_once_and_ends_in_circles():
     found = {"roots": ["a", "b"], "releases": [release("a", "1", "b", "c"), release("b", "1", "a"), release("c", "1")]}
-    a, b = tree(found)  # type: ignore[arg-type]
-    assert [one.release["normalized"] for one in a.requires] == ["b", "c"]
-    assert a.requirement == "a>0"
-    [again] = a.requires[0].requires
-    assert (again.release["normalized"], again.is_above) == ("a", True)
-    assert (b.is_above, b.requires) == (True, [])
+    lines = tree(found)  # type: ignore[arg-type]
+    shown = [(one.depth, one.release["normalized"], one.is_above, one.is_open, one.ends) for one in lines]
+    assert shown == [
+        (0, "a", False, True, 0),
+        (1, "b", False, True, 0),
+        (2, "a", True, False, 1),
+        (1, "c", False, False, 1),
+        (0, "b", True, False, 0),
+    ]
+    assert lines[0].requirement == "a>0"
+
+
+def test_a_chain_of_any_length_is_a_page(client: Client, monkeypatch: pytest.MonkeyPatch):
+    count = 5_000
+    chain = [release(f"c{one}", "1", *([f"c{one + 1}"] if one < count - 1 else [])) for one in range(count)]
+    for one in chain:
+        one |= {"extras": [], "yanked": False, "requirements_known": True}
+    found = {"roots": ["c0"], "releases": chain, "proof": None, "remarks": []}
+    monkeypatch.setattr(resolutions, "resolved", lambda *_: found)
+    answer = client.get(path("c0"), timeout=60)
+    assert answer.status_code == 200
+    assert answer.text.count("<details open>") == answer.text.count("</ul></details></li>") == count - 1
+    data = client.get(path("c0").replace("/resolve/", "/resolve.json"), timeout=60)
+    assert len(data.json()["resolution"]["releases"]) == count
 
 
 def test_differences_are_those_of_versions():

@@ -1,0 +1,103 @@
+"""Shares what does one thing at a time among clients: how many may wait, and whose turn it is.
+
+A client is an address, or a network of IPv6 as providers assign it to one customer.
+"""
+
+import threading
+from collections import Counter, OrderedDict, deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from ipaddress import IPv6Address, ip_address
+
+from pypi_assets.service.problems import ProblemError
+
+_NETWORK_BITS = 64
+"""Of an address of IPv6: what one customer has at least."""
+
+
+def client_of(address: str) -> str:
+    """Return the client that an address belongs to; addresses that cannot be parsed count as one each.
+
+    >>> client_of("2001:db8:1:2::5"), client_of("::ffff:192.0.2.1")
+    ('2001:db8:1:2::', '192.0.2.1')
+    """
+    try:
+        parsed = ip_address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if not isinstance(parsed, IPv6Address):
+        return str(parsed)
+    if parsed.ipv4_mapped is not None:
+        return str(parsed.ipv4_mapped)
+    return str(IPv6Address(int(parsed) >> _NETWORK_BITS << _NETWORK_BITS))
+
+
+class Places:
+    """`most` places, of which one client has `most_of_client` at most. Those who have one take turns by client, so that
+    a newcomer waits for one turn of each other client and not for all that these have begun.
+
+    >>> with places.turn("192.0.2.1", wait_s=0, patience_s=20): ...
+    """
+
+    def __init__(self, most: int, most_of_client: int) -> None:
+        self._most, self._most_of_client = most, most_of_client
+        self._changed = threading.Condition()
+        self._taken: Counter[str] = Counter()
+        self._waiting: OrderedDict[str, deque[object]] = OrderedDict()
+        self._present: object | None = None
+
+    @contextmanager
+    def turn(self, client: str, wait_s: float, patience_s: float) -> Iterator[None]:
+        """Have a turn until the end of the block. Raises a ProblemError: 429 if the client has all places that it may
+        have, 503 if all are taken, in each case for `wait_s`, or if its turn does not come within `patience_s`.
+        """
+        with self._changed:
+            if not self._changed.wait_for(lambda: self._has_room(client), wait_s):
+                raise self._full(client)
+            self._taken[client] += 1
+        try:
+            self._await_turn(client, patience_s)
+            try:
+                yield
+            finally:
+                with self._changed:
+                    self._present = None
+                    if client in self._waiting:
+                        self._waiting.move_to_end(client)
+                    self._begin_next()
+        finally:
+            with self._changed:
+                self._taken[client] -= 1
+                self._taken += Counter()  # without those that have none
+                self._changed.notify_all()
+
+    def _has_room(self, client: str) -> bool:
+        return self._taken.total() < self._most and self._taken[client] < self._most_of_client
+
+    def _full(self, client: str) -> ProblemError:
+        retry = [("Retry-After", "1")]
+        if self._taken[client] >= self._most_of_client:
+            detail = f"{self._most_of_client} requests of this client that take long are under way already"
+            return ProblemError(429, "busy", detail, headers=retry)
+        return ProblemError(503, "busy", f"{self._most} requests that take long are under way", headers=retry)
+
+    def _await_turn(self, client: str, patience_s: float) -> None:
+        ticket = object()
+        with self._changed:
+            self._waiting.setdefault(client, deque()).append(ticket)
+            self._begin_next()
+            if not self._changed.wait_for(lambda: self._present is ticket, patience_s):
+                self._waiting[client].remove(ticket)
+                if not self._waiting[client]:
+                    del self._waiting[client]
+                detail = f"others had their turn for {patience_s:g} s"
+                raise ProblemError(503, "busy", detail, headers=[("Retry-After", "1")])
+
+    def _begin_next(self) -> None:
+        """Let the client go on that waits longest since its last turn, if none has a turn."""
+        if self._present is None and self._waiting:
+            client, tickets = next(iter(self._waiting.items()))
+            self._present = tickets.popleft()
+            if not tickets:
+                del self._waiting[client]
+            self._changed.notify_all()

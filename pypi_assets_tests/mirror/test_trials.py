@@ -1,0 +1,108 @@
+"""LevelDB versions of a source are opened in a process of their own before a reader sees them."""
+
+import io
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from pypi_assets.leveldbs.format.open_leveldb import flush, open_leveldb
+from pypi_assets.leveldbs.format.table_footer import check_table
+from pypi_assets.leveldbs.versions.input_lists import published_versions
+from pypi_assets.lookup.latest import open_latest
+from pypi_assets.lookup.modules_reader import ModulesReader
+from pypi_assets.mirror import trials
+from pypi_assets.mirror.errors import RefusedSourceError
+from pypi_assets.mirror.mirror_state import mirror_status
+from pypi_assets.mirror.trials import Trials
+from pypi_assets.storage.store import open_storage
+from pypi_assets_tests.mirror.conftest import Mirrors, Origin, assert_whole
+from pypi_assets_tests.mirror.hostile_tables import (
+    HOSTILE,
+    HUGE,
+    footer,
+    republished,
+    tamper,
+    with_huge_block,
+    with_huge_index,
+)
+
+
+def leveldb(path: Path) -> Path:
+    """A LevelDB with a table; returns the table's path."""
+    with open_leveldb(path, "made", create=True) as db:
+        for number in range(1_000):
+            db.put(b"%06d" % number, b"x" * 100)
+        flush(db)
+    return max(path.glob("*.ldb"))
+
+
+def test_what_aborts_a_process_is_found_and_the_next_one_is_tried(tmp_path: Path) -> None:
+    with closing(Trials(open_storage("memory:///"), None, "source")) as tried:
+        for number, change in enumerate(HOSTILE):
+            table = leveldb(tmp_path / f"bad{number}")
+            table.write_bytes(change(table.read_bytes()))
+            assert isinstance(tried._tried(table.parent, "bad", 60), str)
+            assert tried._tried(leveldb(tmp_path / f"good{number}").parent, "good", 60) is None
+        table = leveldb(tmp_path / "damaged")
+        table.write_bytes(bytes(100) + table.read_bytes()[100:])
+        assert isinstance(tried._tried(table.parent, "damaged", 60), str)
+
+
+def test_what_takes_too_long_is_ended(tmp_path: Path) -> None:
+    good = leveldb(tmp_path / "good").parent
+    with closing(Trials(open_storage("memory:///"), None, "source")) as tried:
+        assert isinstance(tried._tried(good, "good", 0), str)
+        assert tried._process is None
+        assert tried._tried(good, "good", 60) is None
+
+
+def test_a_version_that_cannot_be_opened_is_not_taken_over(
+    changing_origin: Origin, mirrors: Mirrors, tmp_path: Path, subtests: pytest.Subtests
+) -> None:
+    first = mirrors.of(changing_origin.storage.url)
+    first.run()
+    version = published_versions(first.storage, "modules")[-1]
+    changing_origin.publish()
+    for change in HOSTILE:
+        with subtests.test(change=change.__name__):
+            hostile = republished(changing_origin.storage, tmp_path / change.__name__)
+            tamper(hostile, "modules", change)
+            mirror = mirrors.of(hostile.url)
+            with pytest.raises(RefusedSourceError):
+                mirror.run()
+            assert mirror_status(mirror.storage).state == "refused"
+            assert published_versions(mirror.storage, "modules") == [version]
+            assert_whole(mirror.storage)
+            with open_latest(ModulesReader, mirror.storage) as modules:
+                assert [one["project"] for one in modules.module("yaml").results] == ["PyYAML", "yaml-copy"]
+    first.run()
+    assert published_versions(first.storage, "modules")[-1] > version
+    assert mirror_status(first.storage).state == "following"
+
+
+def test_a_version_without_a_footer_that_can_be_is_never_opened(
+    origin: Origin, mirrors: Mirrors, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hostile = republished(origin.storage, tmp_path / "hostile")
+    tamper(hostile, "modules", with_huge_index)
+    monkeypatch.setattr(trials, "_run", None)
+    mirror = mirrors.of(hostile.url)
+    mirror.at_once = 1
+    with pytest.raises(RefusedSourceError):
+        mirror.run()
+    assert published_versions(mirror.storage, "modules") == []
+
+
+def test_a_footer_names_what_lies_before_it(tmp_path: Path, subtests: pytest.Subtests) -> None:
+    table = leveldb(tmp_path / "made").read_bytes()
+    check_table(io.BytesIO(table))
+    check_table(io.BytesIO(with_huge_block(table)))  # its footer is sound
+    end = len(table) - 48
+    for number in (HUGE, 2**64 - 6, 2**40, end, end - 4):
+        for wrong in (((0, 8), (0, number)), ((0, 8), (number, 8)), ((0, number), (0, 8)), ((number, 0), (0, 8))):
+            with subtests.test(wrong=wrong), pytest.raises(ValueError, match=r"footer|lie"):
+                check_table(io.BytesIO(table[:-48] + footer(*wrong)))
+    for content in (b"", table[:47], table[:-1], table[:-48] + b"\xff" * 40 + table[-8:]):
+        with subtests.test(size=len(content)), pytest.raises(ValueError, match=r"footer|bytes|end"):
+            check_table(io.BytesIO(content))
