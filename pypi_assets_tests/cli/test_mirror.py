@@ -169,9 +169,9 @@ def test_it_follows_until_it_is_stopped_and_can_be_killed(commands: Commands, or
 
 @pytest.mark.nightly
 def test_the_journal_of_a_mirror_is_verified_and_what_its_source_pruned_is_gone(
-    commands: Commands, changing_origin: Origin
+    changing_origin: Origin, commands: Commands
 ) -> None:
-    origin = changing_origin
+    origin = changing_origin  # which clears the settings, so it comes before the commands that have some
     begun = read_head(origin.storage, "observed").readable_from
     before = origin.publish()
     last = origin.publish()

@@ -61,7 +61,7 @@ def test_at_a_serial_it_is_as_it_was(client: Client, published: Published):
 )
 def test_what_is_wrong_is_named(client: Client, fields: dict[str, str], text: str):
     answer = client.get(path("demo", **fields))
-    assert answer.status_code in {400, 404}
+    assert answer.status_code in {400, 409}
     assert text in answer.text
 
 
