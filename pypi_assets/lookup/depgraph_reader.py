@@ -45,7 +45,10 @@ _REQUIREMENT = re.compile(r"\s*([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)\s*(?
 
 
 class Distribution(TypedDict):
-    """One file of a project, as in the dumps. `requires_dist` None: unknown. A wheel tag that it lacks is empty."""
+    """One file of a project, as in the dumps. `requires_dist` None: unknown. A wheel tag that it lacks is empty.
+
+    `refusals` are what installers do that do not take the file; None: none are known.
+    """
 
     filename: str
     version: str
@@ -61,6 +64,7 @@ class Distribution(TypedDict):
     yanked: bool
     yanked_reason: str | None
     outcome: str
+    refusals: list[str] | None
     platform: str
     abi: str
     build: str

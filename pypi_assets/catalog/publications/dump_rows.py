@@ -537,12 +537,13 @@ def _content(found: _Found, names: Mapping[int | None, object], release: _Releas
         "start_up_paths": own.get(
             "start_up_paths", None if found.kind == DistributionKind.SDIST else known.in_version_3
         ),
-        "refusals": own.get("refusals", [] if _knows_refusals(found) else None),
+        "refusals": own.get("refusals", without_refusals(found.outcome, found.extractor_version)),
     }
 
 
-def _knows_refusals(found: _Found) -> bool:
-    return found.outcome == Outcome.DATA and (found.extractor_version or 0) >= _REFUSALS_SINCE
+def without_refusals(outcome: str, extractor_version: int | None) -> list[str] | None:
+    """Return the refusals of a record that has none stored: an empty list, or None if they are not known."""
+    return [] if outcome == Outcome.DATA and (extractor_version or 0) >= _REFUSALS_SINCE else None
 
 
 def _live_row(found: _Found, names: Mapping[int | None, object], release: _ReleaseColumns) -> dict[str, object]:

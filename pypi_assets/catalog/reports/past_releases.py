@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, Connection, Select, Table, and_, bindparam
 
 from pypi_assets.catalog.database import Catalog, read_by_index, storable
 from pypi_assets.catalog.observed.followed import answered_at
-from pypi_assets.catalog.publications.dump_rows import holds_at
+from pypi_assets.catalog.publications.dump_rows import holds_at, without_refusals
 from pypi_assets.catalog.reads.past_generations import contents_at, has_past_generations
 from pypi_assets.catalog.reads.read_outcomes import Outcome
 from pypi_assets.catalog.reads.stored_json import from_json
@@ -54,6 +54,7 @@ class _Found(NamedTuple):
     outcome: str
     list_id: int | None
     list_content: bytes
+    extractor_version: int | None
     details: str | None
 
 
@@ -123,6 +124,7 @@ class PastReleases:
                 data.c.outcome,
                 data.c.requires_dist_id,
                 name_lists.c.content,
+                data.c.extractor_version,
                 case((data.c.details.contains('"refusals"'), data.c.details)),  # few have any
             )
             .select_from(distributions)
@@ -161,7 +163,9 @@ def _file(project: KnownProject, found: _Found) -> dict[str, Any]:
         "yanked": bool(found.is_yanked),
         "outcome": found.outcome,
         "requires_dist": None if found.list_id is None else _list(project.lists, found.list_id, found.list_content),
-        "refusals": from_json(found.details)["refusals"] if found.details else [],
+        "refusals": from_json(found.details)["refusals"]
+        if found.details
+        else without_refusals(found.outcome, found.extractor_version),
     }
 
 
@@ -183,5 +187,5 @@ def _as_it_was(sha256: str | None, facts: Mapping[str, Any]) -> dict[str, Any]:
         "requires_python": facts["requires_python"],
         "outcome": Outcome.VANISHED if is_unread else facts["outcome"],
         "requires_dist": facts["requires_dist"],
-        "refusals": facts["details"].get("refusals", []),
+        "refusals": facts["details"].get("refusals", without_refusals(facts["outcome"], facts["extractor_version"])),
     }

@@ -82,6 +82,7 @@ def test_distributions_are_ordered_by_version_and_filename(
         ("yanked", False),
         ("yanked_reason", None),
         ("outcome", "data"),
+        ("refusals", None),
         ("platform", ""),
         ("abi", ""),
         ("build", ""),
@@ -189,7 +190,7 @@ def is_version(version: str, wanted: str) -> bool:
 def answered(row: Row) -> dict[str, object]:
     tags = {"platform": "any", "abi": "none"} if row["kind"] == "wheel" else {"platform": "", "abi": ""}
     fields = {name: row[name] for name in depgraph.COLUMNS if name != "tombstone"} | {"normalized": row["normalized"]}
-    return fields | tags | {"build": "", "version": str(row["version"]).replace("\0", "\ufffd")}
+    return fields | tags | {"refusals": None, "build": "", "version": str(row["version"]).replace("\0", "\ufffd")}
 
 
 def test_damage_that_no_checksum_shows_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
