@@ -134,7 +134,7 @@ def test_a_range_is_running_from_its_first_moment_to_its_last(index: ServedIndex
 
     index.wheel("one", "1.0")
     index.wheel("not-changed", "1.0")
-    crawler = index.crawler(catalog, retry_deadline_s=60, revisit_share=100.0, sleep=wait)
+    crawler = index.crawler(catalog, retry_deadline_s=60, page_attempts=50, revisit_share=100.0, sleep=wait)
     crawler = replace(crawler, report=lambda progress: look(progress.stage))
     index.faults = fail_until_it_waits
     crawl_full(crawler)

@@ -125,7 +125,8 @@ def test_a_page_that_fails_holds_up_no_other_range(index: ServedIndex, catalog: 
         return Response(status_code=503) if fails.is_set() and request.url.path == "/simple/bad/" else None
 
     index.faults = fault
-    with following(index.crawler(catalog, retry_deadline_s=600.0), tmp_path) as one:
+    patient = index.crawler(catalog, retry_deadline_s=600.0, page_attempts=10_000)  # it does not go on without the page
+    with following(patient, tmp_path) as one:
         index.wheel("bad", "1.0")
         until(lambda: len(one.logged("allocated")) == 1)
         index.wheel("good", "1.0")
