@@ -1,8 +1,11 @@
 """Rules 2 and 3 from end to end: the catalog equals the index at each complete serial, in any order."""
 
 import tempfile
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -16,6 +19,8 @@ from pypi_assets.catalog.tables import distribution_data, distributions, live_in
 from pypi_assets.crawl.full_crawl import crawl_full, list_index, read_shards, visit_shards
 from pypi_assets.crawl.incremental_crawl import crawl_incremental, crawl_range, open_ranges
 from pypi_assets.devindex.errors import OperationRefusedError
+from pypi_assets.index.client import IndexClient
+from pypi_assets.index.models import ChangelogRow, NotModified, ProjectPage
 from pypi_assets_tests.databases import sqlite_database
 from pypi_assets_tests.examples import examples
 from pypi_assets_tests.kept_counts import require_right_counts
@@ -189,6 +194,56 @@ def test_pages_newer_than_the_pinned_serial(index: ServedIndex, catalog: Catalog
     assert live(catalog, pinned) == {("one-1.0-py3-none-any.whl", False), ("two-1.0-py3-none-any.whl", False)}
     crawl_incremental(crawler)
     assert live(catalog) == index.shown()
+
+
+class SlowChangelog:
+    """An index whose pages show changes before the changelog names them, and before the pages' own serials do."""
+
+    def __init__(self, index: IndexClient, through: int) -> None:
+        self._index, self.through = index, through
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._index, name)
+
+    def last_serial(self) -> int:
+        return min(self.through, self._index.last_serial())
+
+    def changelog_page(self, since: int) -> list[ChangelogRow]:
+        return [row for row in self._index.changelog_page(since) if row.serial is None or row.serial <= self.through]
+
+    def changelog(self, since: int, until: int) -> Iterator[list[ChangelogRow]]:
+        for rows in self._index.changelog(since, min(until, self.through)):
+            yield [row for row in rows if row.serial is None or row.serial <= self.through]
+
+    def project_page(self, project: str) -> ProjectPage | NotModified:
+        page = self._index.project_page(project)
+        assert isinstance(page, ProjectPage)
+        return replace(page, last_serial=min(page.last_serial, self.through))
+
+
+@pytest.mark.parametrize("change", ["add", "yank", "remove"])
+def test_the_event_of_what_a_page_showed_early_takes_its_place(index: ServedIndex, catalog: Catalog, change: str):
+    index.wheel("one", "1.0")
+    crawl_full(index.crawler(catalog))
+    index.wheel("one", "2.0")
+    slow = SlowChangelog(index.client(), index.serial)
+    crawler = index.crawler(catalog, index=slow)
+    before = index.shown()
+    if change == "add":
+        index.sdist("one", "2.0")
+    elif change == "yank":
+        index.history.yank("one", "1.0")
+    else:
+        index.history.remove_release("one", "1.0")
+    crawl_incremental(crawler)
+    assert live(catalog, slow.through) == live(catalog) == index.shown()
+    assert catalog_status(catalog).unexplained_changes == 1
+    early, slow.through = slow.through, index.serial
+    crawl_incremental(crawler)
+    assert live(catalog) == index.shown()
+    for serial in range(early, index.serial):
+        assert live(catalog, serial) == before
+    assert catalog_status(catalog).unexplained_changes == 0
 
 
 @pytest.mark.nightly

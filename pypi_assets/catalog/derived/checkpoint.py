@@ -3,13 +3,14 @@
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any
 
 import orjson
 
 from pypi_assets.catalog.derived.project_state import FileState, ProjectState, ReleaseState
 
-_VERSION = 1
+_VERSION = 2
 _PRESENT, _YANKED, _BASELINE, _SHOWN_ALONE = 1, 2, 4, 8
 _QUARANTINED_RELEASE, _NAMED_ALONE = 4, 8
 
@@ -24,8 +25,10 @@ class Checkpoint:
 
     All events above `known_since` are in it. `first_page` and `newest_page` are the serials of the first and the newest
     page up to `serial`; `last_serial` is that of the last event or page. `topics` are the releases, and the project,
-    that events about yanks and quarantines named. `unsettled` are the files whose stored rows show more than the state
-    up to `serial`. `facts` is the caller's own: a number for each of some files.
+    that events about yanks and quarantines named. What pages showed up to `open_serial` and no event explains can be
+    explained by events that happened up to `open_until` (unix seconds; minus infinity: nothing is unexplained).
+    `unsettled` are the files whose stored rows show more than the state up to `serial`. `facts` is the caller's own: a
+    number for each of some files.
 
     `releases` has the text and the flags of each release, and `files` for each file its release (an index), its flags,
     and since when it is live and yanked (-1: it is not).
@@ -40,6 +43,8 @@ class Checkpoint:
     is_quarantined: bool
     releases: list[tuple[str, int]]
     files: dict[str, tuple[int, int, int, int]]
+    open_serial: int = -1
+    open_until: float = -inf
     unsettled: tuple[str, ...] = ()
     facts: dict[str, int] = field(default_factory=dict)
 
@@ -61,6 +66,7 @@ class Checkpoint:
             "known_since": self.known_since,
             "pages": [self.first_page, self.newest_page, self.last_serial],
             "topics": sorted(self.topics),
+            "open": [self.open_serial, None if self.open_until == -inf else self.open_until],
             "is_quarantined": self.is_quarantined,
             "releases": self.releases,
             "names": names,
@@ -78,6 +84,7 @@ class Checkpoint:
             if content["version"] != _VERSION:
                 raise CheckpointError(f"a checkpoint of version {content['version']}, not {_VERSION}")
             first_page, newest_page, last_serial = content["pages"]
+            open_serial, open_until = content["open"]
             names, files = content["names"], content["files"]
             return cls(
                 content["serial"],
@@ -89,6 +96,8 @@ class Checkpoint:
                 content["is_quarantined"],
                 [(text, flags) for text, flags in content["releases"]],
                 dict(zip(names, zip(*files, strict=True), strict=True)) if names else {},
+                open_serial,
+                -inf if open_until is None else open_until,
                 tuple(content["unsettled"]),
                 {name: fact for name, fact in zip(names, content["facts"], strict=True) if fact is not None},
             )

@@ -8,6 +8,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
+from math import inf
 
 from pypi_assets.catalog.derived.checkpoint import Checkpoint, captured, state_of
 from pypi_assets.catalog.derived.project_state import (
@@ -85,7 +86,8 @@ def fold(
 
     Where a page differs from what the events lead to, the page wins and the change has the cause UNEXPLAINED. Beyond
     `events_through` the cause is LISTED, since the events that led to the page are not known. Such a page proves
-    nothing about earlier serials. A page that is newer than its serial counts where it differs least from the events.
+    nothing about earlier serials. A page that is newer than its serial counts where it differs least from the events:
+    those up to the index's serial at that time, and later ones that can have happened by then.
 
     With a `checkpoint`, the events are those above its serial, and the sightings those with a `seen_through` of its
     serial or more. Returns None where they change what was before the checkpoint: then fold again without it.
@@ -120,6 +122,8 @@ class _Folding:
     first_page: int | None = None
     newest_page: int | None = None
     last_serial: int = 0
+    open_serial: int = -1
+    open_until: float = -inf
     settled: dict[str, Trace] = field(default_factory=dict)
     captured: Checkpoint | None = None
 
@@ -164,6 +168,7 @@ class _Folding:
         self.topics = set(start.topics)
         self.first_page, self.newest_page = start.first_page, start.newest_page
         self.last_serial = start.last_serial
+        self.open_serial, self.open_until = start.open_serial, start.open_until
         pages = newest_by_serial(
             seen_pages(
                 self.sightings,
@@ -174,8 +179,13 @@ class _Folding:
             )
         )
         while pages and pages[0].serial <= start.serial:
-            if pages.pop(0).yanked != self.state.visible:
+            page = pages.pop(0)
+            if page.yanked != self.state.visible:
                 raise _PastChangedError
+            if page.serial <= self.open_serial:  # seen again
+                self._leave_open(page)
+        if any(event.timestamp <= self.open_until for event, _ in known):
+            raise _PastChangedError  # a page can have shown early what it changes
         if start.first_page is None and pages and pages[0].serial <= self.events_through:
             raise _PastChangedError
         return pages
@@ -191,11 +201,11 @@ class _Folding:
             for event, change in known[done:upto]:
                 self._apply(event, change)
             done = upto
-            counts_at = self._agreeing_serial(page, known[done : bisect_right(serials, page.through)])
+            counts_at = self._agreeing_serial(page, known[done : bisect_right(serials, page.may_show_through)])
             if counts_at == page.serial:
                 self._correct(page)
             elif all(other.serial != counts_at for other in judged):
-                judged.append(SeenPage(counts_at, page.yanked, counts_at, page.sighting))
+                judged.append(replace(page, serial=counts_at, through=counts_at, may_show_through=counts_at))
                 judged.sort(key=lambda one: one.serial)
                 if counts_at >= limit:
                     limit = page.serial  # what it means is not part of the state here
@@ -258,18 +268,24 @@ class _Folding:
 
     def _agreeing_serial(self, page: SeenPage, following: Sequence[_Known]) -> int:
         """The serial at which the page differs least from the events: its own, or that of one of those `following` that
-        it can show already."""
+        it can show already.
+
+        Beyond the index's serial when the page was answered, none counts after one that contradicts the page.
+        """
         ahead = [one for one in following if one[1].action not in NO_FILE_CHANGE]
         if not ahead:
             return page.serial
-        least = len(self.state.differences(page.yanked))
+        unexplained = self.state.differences(page.yanked)
+        least = len(unexplained)
         best = page.serial
         if least:
             tried = self.state.tried(ahead[:_MOST_AHEAD])
-            for (event, _), state in zip(ahead, tried, strict=False):
+            for (event, change), state in zip(ahead, tried, strict=False):
                 differing = len(state.differences(page.yanked))
                 if differing < least:
                     least, best = differing, event.serial
+                elif event.serial > page.through and best == page.serial and state.concerns(event, change, unexplained):
+                    break
         return best
 
     def _correct(self, page: SeenPage) -> None:
@@ -281,9 +297,16 @@ class _Folding:
             raise _PastChangedError  # a quarantine can have hidden it since before the first event
         cause = UNEXPLAINED if page.serial <= self.events_through else LISTED
         changed = self.state.correct(page.yanked, max(page.serial, self.known_since), cause)
-        if cause == UNEXPLAINED and page.sighting == len(self.sightings) - 1:
-            self.unexplained |= changed
+        if changed and cause == UNEXPLAINED:
+            self._leave_open(page)
+            if page.sighting == len(self.sightings) - 1:
+                self.unexplained |= changed
         self.newest_page = max(self.newest_page or 0, page.serial)
+
+    def _leave_open(self, page: SeenPage) -> None:
+        """What the page shows at its serial is unexplained until an event comes that it can show."""
+        self.open_serial = max(self.open_serial, page.serial)
+        self.open_until = max(self.open_until, self.sightings[page.sighting].may_show_until)
 
     def _capture(self, serial: int) -> None:
         if serial < self.known_since or (self.start is not None and serial <= self.start.serial):
@@ -296,6 +319,8 @@ class _Folding:
             newest_page=self.newest_page,
             last_serial=max([self.last_serial, *(one for one in page_serials if one <= serial)]),
             topics=frozenset(self.topics),
+            open_serial=self.open_serial,
+            open_until=self.open_until,
             **captured(self.state),
         )
         self.settled, self.state.traces = self.state.traces, {}
@@ -310,7 +335,9 @@ class _Folding:
             if new is None:
                 new = replace(self.start)
             new.facts = self.start.facts
-            is_news = bool(touched) or (new.last_serial, new.topics) != (self.start.last_serial, self.start.topics)
+            is_news = bool(touched) or any(
+                getattr(new, name) != getattr(self.start, name) for name in ("last_serial", "topics", "open_until")
+            )
         if new is not None:
             new.unsettled = tuple(sorted(unsettled))
         return Fold(
@@ -455,7 +482,7 @@ def _enter_removed(state: ProjectState, known: Sequence[_Known], pages: Sequence
         return
     added: set[str | None] = set()
     for event, change in known:
-        if any(page.serial < event.serial and page.through < event.serial for page in pages[:1]):
+        if any(page.serial < event.serial and page.may_show_through < event.serial for page in pages[:1]):
             return
         if change.action == Action.ADD_FILE:
             added.add(change.filename)
@@ -494,7 +521,7 @@ def _topics(known: Sequence[_Known], texts_of_page: Iterable[str]) -> list[_Topi
 def _came_by_event(filename: str, page: SeenPage, added: dict[str, int], known: Sequence[_Known]) -> bool:
     """Whether an event that the page can show added the file, and it was not there before."""
     serial = added.get(filename)
-    if serial is None or serial > page.through:
+    if serial is None or serial > page.may_show_through:
         return False
     removal = FileChange(Action.REMOVE_FILE, filename)
     return serial <= page.serial or not any(

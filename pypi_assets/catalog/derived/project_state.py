@@ -4,7 +4,7 @@ Every change is found by an index (the name of a file, the files of a release), 
 here touches the database.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -276,6 +276,12 @@ class ProjectState:
                 self.visible[filename] = is_yanked
             else:
                 self.visible.pop(filename, None)
+
+    def concerns(self, event: ChangelogEvent, change: FileChange, filenames: Collection[str]) -> bool:
+        """Whether the event is about one of these files: about itself, its release, or the project."""
+        if change.action in _OF_RELEASE and event.version is not None:
+            return any(not release.files.isdisjoint(filenames) for release in self.releases_named(event.version))
+        return change.filename in filenames if change.filename is not None else change.action in _OF_PROJECT
 
     def tried(self, events: Iterable[tuple[ChangelogEvent, FileChange]]) -> Iterator["ProjectState"]:
         """A copy of the state after each of `events`. The copy is the same object each time."""

@@ -3,6 +3,8 @@
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
+from math import inf
 
 from pypi_assets.index.models import ChangelogEvent
 
@@ -12,8 +14,8 @@ class Sighting:
     """What one visit saw: for each filename on the page, whether it was yanked.
 
     `page_serial` is the page's own serial; without a page, that of the event that explains the 404, or None. Events
-    were stored up to `seen_through` at that time. The page shows nothing later than `shows_through`; None: nothing
-    later than `seen_through`.
+    were stored up to `seen_through` at that time. The index's serial was `shows_through` after the page was answered;
+    None: it was `seen_through`. `seen_at` is in unix seconds; None: not known.
     """
 
     page_serial: int | None
@@ -21,19 +23,37 @@ class Sighting:
     shown: Mapping[str, bool]
     is_page: bool
     shows_through: int | None = None
+    seen_at: float | None = None
+
+    @property
+    def known_through(self) -> int:
+        """The serial that the index had named when the page was answered."""
+        return self.seen_through if self.shows_through is None else max(self.seen_through, self.shows_through)
+
+    @property
+    def may_show_until(self) -> float:
+        """The last unix second, by the index's clock, of an event that the page can show."""
+        return -inf if self.seen_at is None else self.seen_at + CLOCKS_DIFFER_S
+
+
+CLOCKS_DIFFER_S = 300.0
+"""By how many seconds the clock of an index can be ahead of ours."""
 
 
 @dataclass(frozen=True, slots=True)
 class SeenPage:
     """What a page showed at `serial`: for each filename, whether it was yanked. A 404 that is believed has no files.
 
-    A page can be newer than its serial, but not newer than `through`. `sighting` counts the sightings.
+    A page can be newer than its serial, but not newer than `through`, the index's own serial at that time. An index can
+    show a change before its changelog does: `may_show_through` is the last event that can have happened by then.
+    `sighting` counts the sightings.
     """
 
     serial: int
     yanked: Mapping[str, bool]
     through: int
     sighting: int
+    may_show_through: int
 
 
 def in_order(sightings: Iterable[Sighting]) -> list[Sighting]:
@@ -62,15 +82,18 @@ def seen_pages(
     page_serials = {seen.page_serial for seen in sightings if seen.is_page and seen.page_serial is not None}
     serials = sorted({last_serial} | page_serials.union(event.serial for event in events))
     first = max((serial for serial in page_serials if serial <= known_since), default=0)
+    earliest = list(accumulate((event.timestamp for event in reversed(events)), min))[::-1]  # of each event and later
     known_pages: set[int] = set()
     for number, sighting in enumerate(sightings):
         serial, through = sighting.page_serial, sighting.seen_through
-        limit = through if sighting.shows_through is None else max(through, sighting.shows_through)
+        limit = sighting.known_through
+        shown_events = bisect_right(earliest, sighting.may_show_until)
+        may_show = max(limit, events[shown_events - 1].serial) if shown_events else limit
         if serial is not None and serial >= first and serial not in known_pages and (after is None or serial > after):
             known_pages.add(serial)
-            yield SeenPage(serial, sighting.shown, limit, number)
+            yield SeenPage(serial, sighting.shown, limit, number, may_show)
         if serial is None or bisect_right(serials, serial) == bisect_right(serials, through):
-            yield SeenPage(through, sighting.shown, limit, number)
+            yield SeenPage(through, sighting.shown, limit, number, may_show)
 
 
 def newest_by_serial(pages: Iterable[SeenPage]) -> list[SeenPage]:

@@ -83,6 +83,7 @@ def _loaded(
                 known[id_] if id_ in known else _Shown(walks[row.project_id], id_),
                 is_page=row.page_status is not None,
                 shows_through=row.shows_through,
+                seen_at=row.at,
             )
         )
     return found

@@ -34,8 +34,9 @@ class SeenNow:
 
 
 class StoredSighting(NamedTuple):
-    """A row of `sightings`. Where it was not known what the page can show, that follows from the ranges that were
-    allocated next: each up to the index's serial, the second one surely requested after the page."""
+    """A row of `sightings`; `at` is in unix seconds. Where it was not known what the page can show, that follows from
+    the ranges that were allocated next: each up to the index's serial, the second one surely requested after the page.
+    """
 
     id: int
     project_id: int
@@ -45,6 +46,7 @@ class StoredSighting(NamedTuple):
     snapshot_id: int
     page_status: str | None
     shows_through: int | None
+    at: float
 
 
 _NEXT_RANGES = (
@@ -58,8 +60,7 @@ _SHOWS_THROUGH = func.coalesce(
     sightings.c.shows_through, _NEXT_RANGES.offset(1).scalar_subquery(), _NEXT_RANGES.scalar_subquery()
 )
 _COLUMNS = (
-    *(sightings.c[name] for name in StoredSighting._fields if name != "shows_through"),
-    _SHOWS_THROUGH.label("shows_through"),
+    *(_SHOWS_THROUGH.label(name) if name == "shows_through" else sightings.c[name] for name in StoredSighting._fields),
 )
 
 

@@ -17,7 +17,9 @@ from pypi_assets_tests.catalog.ended_visits import enter
 def checkpoint(serial: int) -> Checkpoint:
     files = {"demo-1.0.zip": (0, 1, 3, -1), "demo-2.0.zip": (0, 0, -1, -1)}
     facts = {"demo-1.0.zip": 2**47 + 1, "demo-2.0.zip": -1}
-    return Checkpoint(serial, 0, 3, 5, serial, frozenset(), False, [("1.0", 0)], files, ("demo-2.0.zip",), facts)
+    unexplained = 3, 1_780_000_000.5
+    fixed = serial, frozenset(), False, [("1.0", 0)], files
+    return Checkpoint(serial, 0, 3, 5, *fixed, *unexplained, ("demo-2.0.zip",), facts)
 
 
 def test_a_checkpoint_is_replaced_by_the_next_one(catalog: Catalog):

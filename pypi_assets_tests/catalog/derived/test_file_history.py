@@ -18,12 +18,12 @@ from pypi_assets_tests.simulated_index import SimulatedIndex, operation_names, v
 WHEEL, SDIST = "demo-1.0-py3-none-any.whl", "demo-1.0.tar.gz"
 
 
-def event(serial: int, action: str, version: str | None = "1.0") -> ChangelogEvent:
-    return ChangelogEvent("Demo", version, 0, action, serial)
+def event(serial: int, action: str, version: str | None = "1.0", at: int = 0) -> ChangelogEvent:
+    return ChangelogEvent("Demo", version, at, action, serial)
 
 
-def page(serial: int, shown: dict[str, bool], through: int | None = None) -> Sighting:
-    return Sighting(serial, through or serial, shown, is_page=True)
+def page(serial: int, shown: dict[str, bool], through: int | None = None, seen_at: float | None = None) -> Sighting:
+    return Sighting(serial, through or serial, shown, is_page=True, seen_at=seen_at)
 
 
 def histories(
@@ -309,6 +309,52 @@ def test_a_page_explains_nothing_by_events_that_it_cannot_show_yet():
     assert live(found[WHEEL]) == [(1, 2)]
 
 
+SEEN_AT = 1_780_000_000.0
+BEFORE, LONG_AFTER = 1_779_999_999, 1_780_001_000
+
+
+def test_an_event_that_comes_after_the_page_that_shows_it_takes_its_place():
+    """An index answers a page before its changelog names the change: its serial was 54, and the page shows 55."""
+    first = page(2, {SDIST: False}, seen_at=SEEN_AT - 7200)
+    began = [event(1, "create", None), event(2, "add source file demo-1.0.tar.gz")]
+    both, yanked, gone = {SDIST: False, WHEEL: False}, {SDIST: True}, {}
+    for shown, late in (
+        (both, f"add py3 file {WHEEL}"),
+        (yanked, "yank release"),
+        (gone, "remove file demo-1.0.tar.gz"),
+        (gone, "remove release"),
+    ):
+        seen = page(50, shown, through=54, seen_at=SEEN_AT)
+        before = histories(began, first, seen, events_through=54)
+        assert {one.cause for each in before.values() for one in each.changes if one.serial > 2} == {UNEXPLAINED}
+        found = histories([*began, event(55, late, at=BEFORE)], first, seen, events_through=60)
+        assert {one.serial for each in found.values() for one in each.changes} == {2, 55}
+        assert not [one for each in found.values() for one in each.changes if one.cause == UNEXPLAINED]
+        contradicted = histories([*began, event(55, late, at=LONG_AFTER)], first, seen, events_through=60)
+        assert {one.serial for each in contradicted.values() for one in each.changes} >= {2, 50}
+
+
+def test_an_event_explains_nothing_that_another_page_or_event_contradicts():
+    first = page(2, {SDIST: False}, seen_at=SEEN_AT - 7200)
+    began = [event(1, "create", None), event(2, "add source file demo-1.0.tar.gz")]
+    seen = page(50, {SDIST: False, WHEEL: False}, through=50, seen_at=SEEN_AT)
+    long_before = page(48, {SDIST: False, WHEEL: False}, through=48, seen_at=SEEN_AT - 3600)
+    late = event(55, f"add py3 file {WHEEL}", at=BEFORE)
+    assert live(histories([*began, late], first, long_before, seen, events_through=60)[WHEEL]) == [(48, None)]
+    without = page(48, {SDIST: False}, through=48, seen_at=SEEN_AT - 3600)
+    assert live(histories([*began, late], first, without, seen, events_through=60)[WHEEL]) == [(55, None)]
+    removed = event(53, f"remove file {WHEEL}", at=BEFORE)
+    assert live(histories([*began, removed, late], first, seen, events_through=60)[WHEEL]) == [(50, 53), (55, None)]
+    other = event(53, "add source file demo-2.0.tar.gz", "2.0", at=BEFORE)  # it says nothing of this file
+    both = replace(seen, shown={**seen.shown, "demo-2.0.tar.gz": False})
+    found = histories([*began, other, late], first, both, events_through=60)
+    assert live(found[WHEEL]) == [(55, None)]
+    unyanked, yanked = event(53, "unyank release", at=BEFORE), event(55, "yank release", at=BEFORE)
+    seen = page(50, {SDIST: True}, through=50, seen_at=SEEN_AT)
+    [first, second] = histories([*began, unyanked, yanked], first, seen, events_through=60)[SDIST].yanked
+    assert (first, second) == (Interval(50, 53), Interval(55, None))
+
+
 def test_a_page_with_a_change_that_no_event_explains_counts_where_it_differs_least():
     events = [event(n, f"add py3 file demo-1.0-py{n}-none-any.whl") for n in range(1, 6)]
     shown = {f"demo-1.0-py{n}-none-any.whl": False for n in (1, 3, 4)}  # 2 is gone; 3 and 4 are newer than the serial
@@ -331,6 +377,10 @@ steps = st.one_of(
     st.tuples(st.just("visit"), st.integers(0, 3), st.integers(0, 3)),
 )
 """What happens on an index, and visits of its page: how many serials old it is, and how much newer than its serial."""
+
+
+LATEST = 4e9
+"""A time of a visit that is later than all events, so that any of them can be on the page."""
 
 
 class Follower:
@@ -435,7 +485,9 @@ def test_a_fold_from_a_checkpoint_equals_one_from_scratch(done, is_known_since_0
                     shown[name] = False
             if data.draw(st.booleans()):
                 through = last
-            follower.visit(index.events, through, page(serials[at], shown, through=max(through, serials[at])))
+            seen_at = data.draw(st.sampled_from([None, 0.0, LATEST]))
+            seen = page(serials[at], shown, through=max(through, serials[at]), seen_at=seen_at)
+            follower.visit(index.events, through, seen)
         else:
             index.do(kind, one, other)
     event_count = 0 if follower is None else follower.continued

@@ -9,8 +9,8 @@ from pypi_assets.catalog.observed.snapshots import snapshot_content
 from pypi_assets_tests.catalog.ended_visits import enter, visit
 
 
-def page(serial: int, through: int, shown: dict[str, bool]) -> Sighting:
-    return Sighting(serial, through, shown, is_page=True)
+def page(serial: int, through: int, shown: dict[str, bool], seen_at: float) -> Sighting:
+    return Sighting(serial, through, shown, is_page=True, seen_at=seen_at)
 
 
 def test_sightings_are_those_of_visits_that_saw_a_page_or_its_absence(catalog: Catalog):
@@ -23,6 +23,6 @@ def test_sightings_are_those_of_visits_that_saw_a_page_or_its_absence(catalog: C
         store_sightings(connection, [SeenNow(one.id, visit_id, 6, 1_100, snapshot_content([]), "active")], 4.0)
         found = load_sightings(connection, [one.id, other.id])
     assert found == {
-        one.id: [page(5, 1_000, {}), page(6, 1_100, {})],
-        other.id: [Sighting(7, 1_000, {}, is_page=False)],
+        one.id: [page(5, 1_000, {}, 1.5), page(6, 1_100, {}, 4.0)],
+        other.id: [Sighting(7, 1_000, {}, is_page=False, seen_at=3.5)],
     }
