@@ -226,6 +226,10 @@ class Status:
             lines.append("the dumps lag the catalog: run `pypi-assets dump full`")
         elif self.due.ranges.undumped and is_stale(self.settings, self._age_s(self.due.dumps_lack_since)):
             lines.append("the dumps lag the catalog: run `pypi-assets dump incremental`")
+        elif self.due.ranges.are_late_undumped:
+            lines.append("the dumps lack what was learnt late: run `pypi-assets dump incremental`")
+        if self.due.is_reprocessed:
+            lines.append("the dumps lack records that were made anew: run `pypi-assets dump redo`")
         return lines
 
     def _of_journal(self) -> list[str]:

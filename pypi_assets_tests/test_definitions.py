@@ -40,6 +40,7 @@ def test_definitions_are_loadable() -> None:
         "changed_distribution_data",
         "full_dump",
         "incremental_dump",
+        "late_dump",
         "compacted_dump",
         *LEVELDBS,
         "change_journal",
@@ -51,6 +52,7 @@ def test_definitions_are_loadable() -> None:
     assert graph.get(dg.AssetKey("modules_leveldb")).parent_keys == {
         dg.AssetKey("full_dump"),
         dg.AssetKey("incremental_dump"),
+        dg.AssetKey("late_dump"),
         dg.AssetKey("compacted_dump"),
     }
     assert len(defs.get_repository_def().asset_checks_defs_by_key) == 10 + 2 * len(DATASETS)
@@ -102,10 +104,11 @@ def test_every_asset_names_its_page_of_the_docs() -> None:
         assert one.metadata["docs"].value in {group.page for group in GROUPS.values()}
 
 
-def test_whoever_reads_dumps_follows_compactions_too() -> None:
+def test_whoever_reads_dumps_follows_late_ones_and_compactions_too() -> None:
+    late, compacted = dg.AssetKey("late_dump"), dg.AssetKey("compacted_dump")
     for reader in (*LEVELDBS, "parquet_export"):
-        assert dg.AssetKey("compacted_dump") in node(reader).parent_keys
-    assert node("compacted_dump").parent_keys == {dg.AssetKey("incremental_dump")}
+        assert {late, compacted} <= node(reader).parent_keys
+    assert node("compacted_dump").parent_keys == {dg.AssetKey("incremental_dump"), late}
 
 
 def test_owners_are_those_that_the_settings_name() -> None:

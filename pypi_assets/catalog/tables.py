@@ -200,6 +200,11 @@ changes = Table(
     Column(
         "logged_serial", Serial, nullable=False, comment="where dumps show it: at `serial`, or after what is sealed"
     ),
+    Column(
+        "dump_sequence",
+        Integer,
+        comment="dumps that begin with this sequence or later know of it; null: all that have its logged_serial",
+    ),
     UniqueConstraint("distribution_id", "serial", "cause", "logged_serial"),
     Index(None, "logged_serial"),
     Index(
@@ -647,7 +652,7 @@ dumps = Table(
     Column("columns", Text, comment="JSON array of the names of its columns; null: those of the first dumps"),
     Column("leaf_count", Integer, comment="how many incremental dumps a compaction holds; null: those in inputs"),
     Column("leaf_digest", Short, comment="the sum of the sha256 of their directories, in hexadecimal digits"),
-    CheckConstraint('start >= 0 AND ("end" > start OR "end" = 0)', name="in_order"),
+    CheckConstraint('start >= 0 AND "end" >= start', name="in_order"),
     Index(None, "start", "end"),
     comment="An index of the manifests in the storage, and the names allocated for them.",
 )
@@ -811,6 +816,7 @@ journal_notices = Table(
     Column("logged_serial", Serial, primary_key=True, autoincrement=False, comment="where the journal has it"),
     Column("kind", Short, primary_key=True, comment="epoch changed, reprocessed, or records taken down"),
     Column("of_serial", Serial, nullable=False, comment="the least serial that shows it"),
+    Column("dump_sequence", Integer, comment="full dumps that begin with this sequence or later have it"),
     comment="What the journal announces that is no change of one file.",
 )
 

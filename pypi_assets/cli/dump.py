@@ -92,7 +92,8 @@ def _dump_full(shards: int, concurrency: int | None, as_json: bool, *, from_scra
 def dump_incremental_command(as_json: bool) -> None:
     """Dump what has changed since the last dump.
 
-    Each serial range that was crawled whole becomes one dump. Run `pypi-assets leveldb update` next.
+    Each serial range that was crawled whole becomes one dump, and so does what was learnt late of them. Run
+    `pypi-assets leveldb update` next.
     """
     from pypi_assets.assembly import storage_from
     from pypi_assets.dumps.dump_writer import write_missing_ranges
@@ -107,7 +108,7 @@ def dump_incremental_command(as_json: bool) -> None:
             report(Progress("dumps", len(manifests), 0))
     _print_dumps(manifests, storage, as_json)
     if not manifests:
-        print_message("every complete range is dumped")
+        print_message("every complete range is dumped, and nothing was learnt late")
 
 
 @command("compact", "--growth 1", group=dump_group)

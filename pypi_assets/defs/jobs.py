@@ -48,6 +48,13 @@ redump_job = dg.define_asset_job(
     " use after the job reprocess_distributions, or where dumps lack new columns. In the Launchpad, choose no"
     " partition, and confirm.",
 )
+dump_late_changes_job = dg.define_asset_job(
+    "dump_late_changes",
+    selection=dg.AssetSelection.assets("late_dump"),
+    tags=ENDS_IN_TIME | {ONE_AT_A_TIME_TAG: "dump_late_changes"},
+    description="Dumps what was learnt late of stretches of time that are dumped already. The sensor late_changes"
+    " requests it.",
+)
 compact_dumps_job = dg.define_asset_job(
     "compact_dumps",
     selection=dg.AssetSelection.assets("compacted_dump"),
@@ -98,4 +105,4 @@ FEW_RUNS = [full_crawl_job, full_dump_job, redump_job, solve_days_job]
 """Their runs are few, and show what was made for as long as nothing newer is: they are never pruned."""
 OF_ONE_PARTITION = [incremental_crawl_job, update_leveldbs_job, follow_scopes_job]
 """A run of them needs a range, a version or a scope, which sensors add."""
-MANY_RUNS = [*OF_ONE_PARTITION, compact_dumps_job, export_parquet_job, health_job]
+MANY_RUNS = [*OF_ONE_PARTITION, dump_late_changes_job, compact_dumps_job, export_parquet_job, health_job]

@@ -25,7 +25,14 @@ from pypi_assets.crawl.incremental_crawl import allocate_next_ranges
 from pypi_assets.crawl.simple_lister import LIST_PAUSE_S
 from pypi_assets.defs.attempts import attempts, failures_in_a_row
 from pypi_assets.defs.expected_errors import expected_errors_of_ticks
-from pypi_assets.defs.jobs import full_crawl_job, full_dump_job, incremental_crawl_job, update_leveldbs_job
+from pypi_assets.defs.jobs import (
+    dump_late_changes_job,
+    full_crawl_job,
+    full_dump_job,
+    incremental_crawl_job,
+    redump_job,
+    update_leveldbs_job,
+)
 from pypi_assets.defs.joined_ranges import (
     LOOKED_BACK_S,
     RANGE_ASSETS,
@@ -45,7 +52,7 @@ from pypi_assets.defs.scope_sensor import scope_work_sensor
 from pypi_assets.dumps.cover import Cover, cover
 from pypi_assets.leveldbs.versions.build_need import BuildNeed
 from pypi_assets.leveldbs.versions.leveldb_paths import version_name
-from pypi_assets.upkeep.due import due_crawl, due_datasets, due_full_dump, due_ranges
+from pypi_assets.upkeep.due import due_crawl, due_datasets, due_full_dump, due_ranges, due_redump
 from pypi_assets.upkeep.old_partitions import shown_ranges, shown_versions
 
 RUNS_A_TICK = 20
@@ -170,6 +177,36 @@ def first_full_dump_sensor(naming: Naming, interval_s: int, status: dg.DefaultSe
         return dg.RunRequest(run_key=f"{full_dump.serial}:{made.ended + 1}", tags=all_of(dump_shards))
 
     return first_full_dump
+
+
+def late_changes_sensor(naming: Naming, interval_s: int, status: dg.DefaultSensorStatus) -> dg.SensorDefinition:
+    late, redump = naming.job(dump_late_changes_job), naming.job(redump_job)
+
+    @dg.sensor(
+        name=naming.name("late_changes"),
+        jobs=[late, redump],
+        minimum_interval_seconds=interval_s,
+        default_status=status,
+        description="Requests the job `dump_late_changes` once something was learnt late of what is dumped already, and"
+        " the job `redump` once records were made anew by the job `reprocess_distributions`.",
+    )
+    def late_changes(context: dg.SensorEvaluationContext, catalog: CatalogResource) -> dg.RunRequest | dg.SkipReason:
+        with expected_errors_of_ticks(interval_s):
+            opened = catalog.get()
+            if due_redump(opened):
+                job, tags = redump, all_of(dump_shards)
+            elif _is_left_to_a_follower(opened):
+                return dg.SkipReason(_LEFT)
+            elif due_ranges(opened).are_late_undumped:
+                job, tags = late, {}
+            else:
+                return dg.SkipReason("the dumps have all that was learnt late, or ranges will have it")
+            made = failures_in_a_row(context.instance, job.name)
+            if not made.due(opened.clock()):
+                return dg.SkipReason(f"{job.name}: {made.describe(opened.clock())}")
+        return dg.RunRequest(job_name=job.name, tags=tags)
+
+    return late_changes
 
 
 def new_leveldb_version_sensor(naming: Naming, interval_s: int, status: dg.DefaultSensorStatus) -> dg.SensorDefinition:
@@ -307,6 +344,7 @@ def build_sensors(interval_s: int, naming: Naming = BARE, *, on: bool) -> list[d
         failed_full_crawl_sensor(naming, interval_s, status),
         new_serial_range_sensor(naming, interval_s, status),
         first_full_dump_sensor(naming, interval_s, status),
+        late_changes_sensor(naming, interval_s, status),
         new_leveldb_version_sensor(naming, interval_s, status),
         scope_work_sensor(naming, interval_s, status),
     ]

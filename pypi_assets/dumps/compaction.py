@@ -5,11 +5,12 @@ Nothing is deleted here. A compaction that is committed takes the place of its i
 
 import heapq
 from collections.abc import Collection, Iterator, Sequence
-from itertools import groupby
+from itertools import chain, groupby
 from operator import itemgetter
 
 from pypi_assets.catalog.coordination.leases import lease, renewing
 from pypi_assets.catalog.database import Catalog
+from pypi_assets.catalog.publications.dump_leaves import all_leaves
 from pypi_assets.catalog.publications.dump_registry import (
     Dump,
     DumpDroppedError,
@@ -90,10 +91,25 @@ def next_join(
             parts.append([])
         parts[-1].append(dump)
     for part in parts:
-        start, end = run_to_join([dump.leaves.count for dump in part], min(growth, most), most)
+        units = _with_late_dumps(part)
+        start, end = run_to_join(
+            [all_leaves(dump.leaves for dump in unit).count for unit in units], min(growth, most), most
+        )
         if end:
-            return part[start:end]
+            *inner, last = units[start:end]
+            return [*chain.from_iterable(inner), last[0]]  # what is late of its end follows what reaches that serial
     return ()
+
+
+def _with_late_dumps(part: Sequence[Dump]) -> list[list[Dump]]:
+    """Each range of the part, with the late dumps that follow it."""
+    units: list[list[Dump]] = []
+    for dump in part:
+        if not dump.is_late:
+            units.append([dump])
+        elif units:
+            units[-1].append(dump)
+    return units
 
 
 def run_to_join(sizes: Sequence[int], growth: int = GROWTH, most: int = MOST) -> tuple[int, int]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from pypi_assets.catalog.database import Catalog
+from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.publications.dump_files import DumpKind
 from pypi_assets.catalog.publications.dump_leaves import all_leaves
 from pypi_assets.catalog.publications.dump_registry import Dump, DumpState, committed_dumps
@@ -13,7 +14,10 @@ from pypi_assets.catalog.publications.dump_registry import Dump, DumpState, comm
 
 @dataclass(frozen=True, slots=True)
 class Cover:
-    """A full dump and the ranges that follow it, to be applied in this order; they reach up to `serial`."""
+    """A full dump and the ranges that follow it, to be applied in this order; they reach up to `serial`.
+
+    After the dump that reaches a serial come those of what was learnt late of the serials up to there.
+    """
 
     dumps: tuple[Dump, ...] = ()
 
@@ -42,7 +46,8 @@ def cover(catalog: Catalog) -> Cover:
 
 def cover_of(dumps: Iterable[Dump]) -> Cover:
     """Of the chains of `dumps` from 0 that reach furthest, the one whose full dump has the greatest sequence, then at
-    each step the range with the greatest end. Of two dumps of one range, the one with the greater sequence.
+    each step the range with the greatest end. Of two dumps of one range, the one with the greater sequence. Each is
+    followed by the late dumps of its end that are newer, in order of their sequence.
     """
     return _Chains(dumps).cover
 
@@ -56,9 +61,12 @@ class _Chains:
     def __init__(self, dumps: Iterable[Dump]) -> None:
         self.by_start: dict[int, list[Dump]] = {}
         self.full: list[Dump] = []
+        self.late: dict[int, list[Dump]] = {}
         for dump in dumps:
             if dump.kind == DumpKind.FULL:
                 self.full.append(dump)
+            elif dump.is_late:
+                self.late.setdefault(dump.serials.end, []).append(dump)
             else:
                 self.by_start.setdefault(dump.serials.start, []).append(dump)
         self.reach: dict[int, int] = {}
@@ -74,10 +82,15 @@ class _Chains:
     def cover(self) -> Cover:
         if not self.full:
             return Cover()
-        chain = [self._best(self.full)]
+        chain = self.with_late(self._best(self.full))
         while (end := chain[-1].serials.end) < self.furthest:
-            chain.append(self._best(self.by_start[end]))
+            chain += self.with_late(self._best(self.by_start[end]))
         return Cover(tuple(chain))
+
+    def with_late(self, dump: Dump) -> list[Dump]:
+        """A dump of the chain, and what was learnt late after it was opened."""
+        late = [one for one in self.late.get(dump.serials.end, ()) if one.sequence > dump.sequence]
+        return [dump, *sorted(late, key=_opened)]
 
     def _best(self, candidates: Iterable[Dump]) -> Dump:
         return max((dump for dump in candidates if self.reach_of(dump) == self.furthest), key=_rank)
@@ -86,6 +99,10 @@ class _Chains:
 def _rank(dump: Dump) -> tuple[int, int, int]:
     """Of the dumps that can come next in a chain that leads as far as any, the greatest is in the cover."""
     return 0 if dump.kind == DumpKind.FULL else dump.serials.end, dump.sequence, dump.id
+
+
+def _opened(dump: Dump) -> tuple[int, int]:
+    return dump.sequence, dump.id
 
 
 def covered_since(dumps: Iterable[Dump], since: float) -> set[str]:
@@ -115,9 +132,9 @@ class _GrowingCover:
         self._compute()
 
     def _compute(self) -> tuple[str, ...]:
-        chains = _Chains(self._dumps)
+        chains = self._chains = _Chains(self._dumps)
         cover = chains.cover
-        self._at = {dump.serials.start: dump for dump in cover.dumps[1:]}
+        self._at = {dump.serials.start: dump for dump in cover.dumps[1:] if not dump.is_late}
         self._furthest = chains.furthest
         self._starts = set(chains.by_start)
         self._leading = {start for start, reach in chains.reach.items() if reach == chains.furthest}
@@ -128,7 +145,7 @@ class _GrowingCover:
         """Adds `dumps`, which were committed at one moment. Returns directories that are in the cover now: all that
         were not before, and perhaps others."""
         self._dumps += dumps
-        if len(dumps) == 1 and self._furthest and dumps[0].kind != DumpKind.FULL:
+        if len(dumps) == 1 and self._furthest and dumps[0].kind != DumpKind.FULL and not dumps[0].is_late:
             start, end = dumps[0].serials.start, dumps[0].serials.end
             if start == self._furthest and end not in self._starts:
                 return self._append(dumps[0])
@@ -142,7 +159,12 @@ class _GrowingCover:
         self._starts.add(dump.serials.start)
         self._furthest = dump.serials.end
         self._leading.add(dump.serials.end)
-        return [dump.directory]
+        return self._entering(dump)
+
+    def _entering(self, dump: Dump) -> list[str]:
+        """The directories of a dump that enters, and of what was learnt late after it was opened: the late dumps are
+        those of the last time that all were looked at, which each of them leads to."""
+        return [one.directory for one in self._chains.with_late(dump)]
 
     def _is_taken_up(self, start: int, end: int) -> bool:
         """Whether the cover, if it holds the serial `start`, holds `end` too."""
@@ -156,7 +178,7 @@ class _GrowingCover:
         while start != end:
             start = self._at.pop(start).serials.end
         self._at[dump.serials.start] = dump
-        return [dump.directory]
+        return self._entering(dump)
 
 
 def _committed_at(dump: Dump) -> float:
@@ -168,12 +190,17 @@ def open_ends(dumps: Iterable[Dump]) -> set[int]:
     return {dump.serials.end for dump in dumps if dump.kind == DumpKind.FULL and dump.state != DumpState.COMMITTED}
 
 
+def _is_at_an_end(dump: Dump, serials: SerialRange) -> bool:
+    """Whether it has what was learnt late up to the first or the last serial: no compaction of `serials` joins that."""
+    return dump.is_late and dump.serials.end in {serials.start, serials.end}
+
+
 def still_covered(compaction: Dump, dumps: Sequence[Dump]) -> bool:
     """Whether a compaction may be committed, of all `dumps` that are not dropped: all its leaves are in the cover and
     not joined into one there, and it does not cross the end of an open full dump.
     """
     serials = compaction.serials
     ranges = cover_of(dump for dump in dumps if dump.state == DumpState.COMMITTED).dumps[1:]
-    joined = [dump for dump in ranges if serials.holds(dump.serials)]
+    joined = [dump for dump in ranges if serials.holds(dump.serials) and not _is_at_an_end(dump, serials)]
     crossed = any(serials.start < end < serials.end for end in open_ends(dumps))
     return len(joined) > 1 and all_leaves(dump.leaves for dump in joined) == compaction.leaves and not crossed

@@ -27,7 +27,9 @@ from pypi_assets.catalog.publications.dump_registry import (
     committing_dumps,
     dumps_that_hold,
     full_dump_rows,
+    late_dump_rows,
     mark_committed,
+    open_late_dump,
     open_range_dump,
     range_dump_rows,
     read_committed_dumps,
@@ -35,7 +37,7 @@ from pypi_assets.catalog.publications.dump_registry import (
     recorded_files,
     require_not_dropped,
 )
-from pypi_assets.dumps.cover import cover_of, still_covered
+from pypi_assets.dumps.cover import cover, cover_of, still_covered
 from pypi_assets.dumps.dump_format import DumpDamagedError, Row, write_rows
 from pypi_assets.dumps.dump_manifest import Manifest, read_manifest, write_manifest
 from pypi_assets.dumps.dump_paths import dump_path, file_path, manifest_path
@@ -122,10 +124,10 @@ def missing_ranges(catalog: Catalog) -> list[SerialRange]:
 
 def ranges_without_dump(connection: Connection, committed: Sequence[Dump]) -> list[SerialRange]:
     """The complete ranges beyond the cover of the `committed` dumps that none of them holds, in order."""
-    cover = cover_of(committed)
-    recent = recent_ranges(connection, beyond=cover.serial)
+    reached = cover_of(committed).serial
+    recent = recent_ranges(connection, beyond=reached)
     complete = [entry.serials for entry in recent if entry.state == RangeState.COMPLETE]
-    beyond = [serials for serials in complete if serials.end > cover.serial]
+    beyond = [serials for serials in complete if serials.end > reached]
     return _not_held(beyond, [dump.serials for dump in committed if dump.kind != DumpKind.FULL])
 
 
@@ -142,10 +144,29 @@ def _not_held(wanted: Sequence[SerialRange], held: Iterable[SerialRange]) -> lis
 
 
 def write_missing_ranges(catalog: Catalog, storage: Storage) -> Iterator[Manifest]:
-    """Writes and commits the incremental dump of each range that misses one, and yields its manifest."""
+    """Writes and commits the incremental dump of each range that misses one, and one of what was learnt late of dumped
+    serials; yields their manifests."""
     settle(catalog, storage)
     for serials in missing_ranges(catalog):
         yield write_range(catalog, storage, serials)
+    if (late := write_late_changes(catalog, storage)) is not None:
+        yield late
+
+
+def write_late_changes(catalog: Catalog, storage: Storage, progress: Progress | None = None) -> Manifest | None:
+    """Writes and commits a dump of what was learnt late of serials that are dumped; None where nothing was.
+
+    What a range that was not dumped yet will have is left to it. `progress` receives the number of rows.
+    """
+    settle(catalog, storage)
+    last = cover(catalog).dumps[-1:]
+    dump = open_late_dump(catalog, last[0]) if last else None
+    if dump is None:
+        return None
+    with suppress(DumpDroppedError):  # a range was dumped meanwhile, which has it
+        write_file(catalog, storage, dump, 0, late_dump_rows(catalog, dump, last[0]), progress)
+        return commit(catalog, storage, dump)
+    return None
 
 
 def commit(catalog: Catalog, storage: Storage, dump: Dump) -> Manifest:

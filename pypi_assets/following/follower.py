@@ -115,6 +115,7 @@ class _Follower:
         for number in range(1, RANGES_AT_ONCE + 1):
             lanes.start(f"range {number}", self._take_range, lambda: None)
         lanes.start("leveldbs", partial(self._once_followable, self._build), self._until_dumped)
+        lanes.start("late", partial(self._once_followable, self._dump_late), partial(wait, look_s))
         lanes.start("scopes", partial(self._once_followable, self._run_scopes), partial(wait, look_s))
         lanes.start("journal", partial(self._once_followable, self._catch_up_journal), partial(wait, look_s))
         lanes.start("compaction", partial(self._once_followable, self._compact), partial(wait, COMPACT_EVERY_S))
@@ -202,6 +203,15 @@ class _Follower:
         age = {} if happened_at is None else {"age_s": round(now - happened_at, 3)}
         seconds = round(time.monotonic() - started, 3)
         self.lanes.log({"step": step, "range": serials.key, "seconds": seconds, **age, **numbers})
+
+    def _dump_late(self) -> None:
+        """Dumps what was learnt late of dumped serials, such as a read that was tried again."""
+        if not due_ranges(self._catalog).are_late_undumped:
+            return
+        manifest = dump_writer.write_late_changes(self._catalog, self._storage, self.lanes.pass_or_stop)
+        if manifest is not None:
+            self.lanes.log({"step": "late dump", "directory": manifest.directory, "rows": manifest.rows})
+            self._dumped.set()
 
     def _build(self) -> None:
         """Builds a version of each dataset that is due, with one number for what is built together."""

@@ -360,7 +360,7 @@ def decode_manifest(content: bytes, name: str) -> Manifest:
             stream=Stream(fields["stream"]).value,
             generation=number_in(fields["generation"]),
             number=number_in(fields["number"]),
-            serials=SerialRange(number_in(fields["start"]), number_in(fields["end"])),
+            serials=_serials_in(fields),
             name=plain_name(fields["name"]),
             records=number_in(fields["records"]),
             content_bytes=number_in(fields["bytes"]),
@@ -430,9 +430,17 @@ def read_head(storage: Storage, stream: str) -> Head | None:
         raise JournalDamagedError(f"{storage.uri(path)} is not a head that this version reads: {error!r}") from error
 
 
+def _serials_in(fields: Mapping[str, Any]) -> SerialRange:
+    """The serials of a segment, of which there is at least one. Raises RangeError."""
+    serials = SerialRange(number_in(fields["start"]), number_in(fields["end"]))
+    if serials.start == serials.end:
+        raise RangeError(f"a segment has serials: {serials}")
+    return serials
+
+
 def _open_in(fields: Mapping[str, Any]) -> OpenSegment:
     return OpenSegment(
-        SerialRange(number_in(fields["start"]), number_in(fields["end"])),
+        _serials_in(fields),
         plain_name(fields["name"]),
         number_in(fields["records"]),
         number_in(fields["bytes"]),

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from sqlalchemy import Connection
 
 from pypi_assets.catalog.database import Catalog, CatalogError
+from pypi_assets.catalog.ledger.notices import is_reprocessed_since
 from pypi_assets.catalog.ledger.range_ledger import RangeState, recent_ranges, unfinished_ranges
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.observed.events import first_event_time
@@ -20,6 +21,7 @@ from pypi_assets.catalog.publications.dump_registry import (
     Dump,
     DumpState,
     exact_serial,
+    has_late_changes,
     read_committed_dumps,
     read_known_dumps,
 )
@@ -42,7 +44,7 @@ from pypi_assets.storage.store import Storage
 AUDIT_AFTER_CRAWL_S = 8 * 24 * 3600.0
 """An audit a week is scheduled, where schedules are on."""
 STAGES = (
-    *("full_crawl", "scopes", "ranges", "journal", "full_dump", "range_dumps", "compaction"),
+    *("full_crawl", "scopes", "ranges", "journal", "full_dump", "range_dumps", "late_dump", "compaction"),
     *("parquet", "redump", "retry"),
 )
 """The kinds of work that `Due.counts` has in addition to the datasets."""
@@ -99,10 +101,14 @@ class ScopesDue:
 
 @dataclass(frozen=True, slots=True)
 class RangesDue:
-    """The ranges that are not crawled, and those that are and whose dump is missing, both in order."""
+    """The ranges that are not crawled, and those that are and whose dump is missing, both in order.
+
+    `are_late_undumped`: something was learnt late of dumped serials that no dump has, and no range will have.
+    """
 
     uncrawled: tuple[SerialRange, ...]
     undumped: tuple[SerialRange, ...]
+    are_late_undumped: bool = False
 
     @property
     def all(self) -> list[SerialRange]:
@@ -165,6 +171,7 @@ class Due:
     `committed` are all dumps there are. `cover` are those in use, and `dumps_lack_since` is when the first event beyond
     them was (unix seconds), if one is stored. `datasets` is empty where the storage did not answer. `compaction` names
     the dumps that would be joined first, and `exhausted` counts the reads and visits that are not tried again.
+    `is_reprocessed`: records were made anew that the full dump in use lacks.
     """
 
     crawl: CrawlDue
@@ -178,6 +185,7 @@ class Due:
     datasets: Mapping[str, DatasetDue]
     compaction: tuple[str, ...]
     is_parquet_due: bool
+    is_reprocessed: bool
     exhausted: int
 
     @property
@@ -195,12 +203,13 @@ class Due:
             "journal": len(self.journal.missing),
             "full_dump": int(self.full_dump.is_due),
             "range_dumps": len(self.ranges.undumped),
+            "late_dump": int(self.ranges.are_late_undumped),
             "compaction": int(bool(self.compaction)),
         }
         built = {name: int(dataset.is_due) for name, dataset in self.datasets.items()}
         after = {
             "parquet": int(self.is_parquet_due),
-            "redump": int(bool(self.unbuildable)),
+            "redump": int(self.is_reprocessed or bool(self.unbuildable)),
             "retry": self.exhausted,
         }
         return before | built | after
@@ -265,8 +274,17 @@ def due_ranges(catalog: Catalog) -> RangesDue:
 
 def _ranges(connection: Connection, committed: Sequence[Dump]) -> RangesDue:
     uncrawled = [entry.serials for entry in unfinished_ranges(connection)]
-    undumped = ranges_without_dump(connection, committed) if cover_of(committed).dumps else []
-    return RangesDue(tuple(uncrawled), tuple(undumped))
+    in_use = cover_of(committed).dumps
+    undumped = ranges_without_dump(connection, committed) if in_use else []
+    are_late = bool(in_use) and not undumped and has_late_changes(connection, in_use[-1])
+    return RangesDue(tuple(uncrawled), tuple(undumped), are_late)
+
+
+def due_redump(catalog: Catalog) -> bool:
+    """Whether the full dump in use lacks records that were made anew since."""
+    with catalog.read() as connection:
+        in_use = cover_of(read_committed_dumps(connection)).dumps
+        return bool(in_use) and is_reprocessed_since(connection, in_use[0].sequence)
 
 
 def due_journal(catalog: Catalog) -> JournalDue:
@@ -355,6 +373,7 @@ def what_is_due(catalog: Catalog, storage: Storage | None) -> Due:
         crawl, scopes = _crawl(connection), _scopes(connection, catalog.clock())
         ranges, journal = _ranges(connection, committed), _journal(connection)
         full_dump = _full_dump(connection, cover, crawl)
+        is_reprocessed = bool(cover.dumps) and is_reprocessed_since(connection, cover.dumps[0].sequence)
         exhausted = read_exhausted(connection).count
         dumps_lack_since = first_event_time(connection, cover.serial) if cover.dumps else None
     datasets = {} if storage is None else due_datasets(catalog, storage, cover)
@@ -370,5 +389,6 @@ def what_is_due(catalog: Catalog, storage: Storage | None) -> Due:
         datasets=datasets,
         compaction=() if storage is None else due_compaction(known, datasets, catalog.clock()),
         is_parquet_due=storage is not None and due_parquet(storage, cover),
+        is_reprocessed=is_reprocessed,
         exhausted=exhausted,
     )

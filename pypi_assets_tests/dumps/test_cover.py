@@ -36,6 +36,19 @@ def all_chains(chain: list[Dump], ranges: Sequence[Dump]) -> Iterator[list[Dump]
 
 
 def slow_cover(dumps: Sequence[Dump]) -> tuple[Dump, ...]:
+    """The best chain, and after each of its dumps what was learnt late of its serials since it was opened."""
+    late = sorted((one for one in dumps if one.is_late), key=lambda one: (one.sequence, one.id))
+    return tuple(
+        found
+        for one in slow_chain([one for one in dumps if not one.is_late])
+        for found in [
+            one,
+            *(each for each in late if each.serials.end == one.serials.end and each.sequence > one.sequence),
+        ]
+    )
+
+
+def slow_chain(dumps: Sequence[Dump]) -> tuple[Dump, ...]:
     ranges = [one for one in dumps if one.kind != DumpKind.FULL]
     chains = [chain for full in dumps if full.kind == DumpKind.FULL for chain in all_chains([full], ranges)]
     if not chains:
@@ -59,7 +72,8 @@ def dump_sets(draw: st.DrawFn) -> list[Dump]:
     for number in range(draw(st.integers(0, 9))):
         kind = draw(st.sampled_from(DumpKind))
         start = 0 if kind == DumpKind.FULL else draw(st.integers(0, 6))
-        dumps.append(dump(number, kind, start, draw(st.integers(start + 1, 7)), draw(st.integers(1, 9))))
+        least = start if kind == DumpKind.INCREMENTAL else start + 1
+        dumps.append(dump(number, kind, start, draw(st.integers(least, 7)), draw(st.integers(1, 9))))
     return dumps
 
 
@@ -101,6 +115,8 @@ def test_what_was_covered_while_ranges_were_joined(random: Random, count: int) -
             committed.append(dump(number, DumpKind.COMPACTED, start, stop))
         elif random.random() < 0.2:
             committed.append(dump(number, DumpKind.FULL, 0, random.randint(1, end)))
+        elif random.random() < 0.2:
+            committed.append(dump(number, DumpKind.INCREMENTAL, end, end))
         else:
             committed.append(dump(number, DumpKind.INCREMENTAL, end, end + 1))
             end += 1

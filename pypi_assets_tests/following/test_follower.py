@@ -11,11 +11,13 @@ from starlette.responses import Response
 from pypi_assets.catalog.database import Catalog, CatalogError, open_catalog
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import crawl_incremental
+from pypi_assets.crawl.retry_failures import retry
 from pypi_assets.dumps.dump_writer import write_missing_ranges
 from pypi_assets.journal.publishing import missing_ranges
 from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.leveldbs.versions.input_lists import published_versions
 from pypi_assets.leveldbs.versions.verify import verify
+from pypi_assets_tests.crawl.failing_requests import fail
 from pypi_assets_tests.databases import sqlite_database
 from pypi_assets_tests.following.followers import (
     assert_exact,
@@ -134,6 +136,18 @@ def test_a_page_that_fails_holds_up_no_other_range(index: ServedIndex, catalog: 
         fails.clear()
         until(lambda: is_answered(index, "good_module", "bad_module"))
     assert_exact(index, catalog)
+
+
+def test_a_late_read_is_answered_before_anything_else_happens(index: ServedIndex, catalog: Catalog, tmp_path: Path):
+    index.wheel("late", "1.0")
+    index.faults = fail("late-1.0")
+    begin(index, catalog)
+    with following(index.crawler(catalog), tmp_path) as one:
+        assert not is_answered(index, "late_module")
+        index.faults = None
+        assert retry(index.crawler(catalog)).reads.data == 1
+        until(lambda: is_answered(index, "late_module"))
+        assert [step["rows"] for step in one.logged("late dump")] == [1]
 
 
 @pytest.mark.nightly

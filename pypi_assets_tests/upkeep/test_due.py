@@ -37,6 +37,7 @@ NOTHING = dict.fromkeys(
         "journal",
         "full_dump",
         "range_dumps",
+        "late_dump",
         "compaction",
         *DATASETS,
         "parquet",

@@ -30,6 +30,7 @@ from pypi_assets.catalog.derived.folding import FoldedProject, fold_projects
 from pypi_assets.catalog.derived.project_state import Interval
 from pypi_assets.catalog.derived.stored_files import PageFacts, intervals_of_files
 from pypi_assets.catalog.ledger.epochs import note_change
+from pypi_assets.catalog.ledger.logged_changes import log_changes
 from pypi_assets.catalog.ledger.range_ledger import lock_state, seals
 from pypi_assets.catalog.observed.followed import mark_projects
 from pypi_assets.catalog.observed.project_names import CORRECTED
@@ -205,8 +206,8 @@ def _changed_files(updates: Iterable[ProjectUpdate]) -> list[int]:
 
 def _log_changes(connection: Connection, logged: Iterable[ChangeRow]) -> None:
     rows = [change._asdict() for change in logged]
-    insert_missing(connection, changes, [row for row in rows if row["cause"] != UNEXPLAINED])
-    unexplained = insert_missing(connection, changes, [row for row in rows if row["cause"] == UNEXPLAINED])
+    log_changes(connection, [row for row in rows if row["cause"] != UNEXPLAINED])
+    unexplained = log_changes(connection, [row for row in rows if row["cause"] == UNEXPLAINED])
     add_counts(connection, {UNEXPLAINED_CHANGES: unexplained})
 
 
@@ -236,7 +237,7 @@ def _log_explained(connection: Connection, folded: Iterable[FoldedProject], upda
             explained[row.id] = ChangeRow(row.distribution_id, row.serial, cause, row.logged_serial)
     for ids in at_a_time(sorted(explained)):
         connection.execute(delete(changes).where(changes.c.id.in_(ids)))
-    insert_missing(connection, changes, [change._asdict() for change in explained.values()])
+    log_changes(connection, [change._asdict() for change in explained.values()])
     add_counts(connection, {UNEXPLAINED_CHANGES: -len(explained)})
 
 

@@ -4,14 +4,14 @@ from collections.abc import Mapping, Sequence
 
 from sqlalchemy import Connection, func, or_, select
 
-from pypi_assets.catalog.database import at_a_time, insert_missing, lock_rows
+from pypi_assets.catalog.database import at_a_time, lock_rows
 from pypi_assets.catalog.derived.visits import recompute_explained
 from pypi_assets.catalog.ledger.epochs import note_change
+from pypi_assets.catalog.ledger.logged_changes import log_changes
 from pypi_assets.catalog.ledger.range_ledger import complete_serial, first_range, lock_state, sealed_end
 from pypi_assets.catalog.observed.followed import FOLLOWED, UNFOLLOWED, settle, unfollowed_at
 from pypi_assets.catalog.reads.read_outcomes import Outcome
 from pypi_assets.catalog.tables import (
-    changes,
     distribution_data,
     distributions,
     events,
@@ -117,7 +117,7 @@ def log_following(connection: Connection, since: Mapping[int, int], cause: str) 
             for serial in [logged[project_id]]
             if end is None or end > serial
         ]
-        insert_missing(connection, changes, rows)
+        log_changes(connection, rows)
 
 
 def log_unfollowed(connection: Connection, project_ids: Sequence[int]) -> None:

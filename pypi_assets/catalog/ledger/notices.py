@@ -9,7 +9,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from pypi_assets.catalog.ledger.range_ledger import sealed_end_column
 from pypi_assets.catalog.ledger.serial_range import SerialRange
-from pypi_assets.catalog.tables import journal_notices
+from pypi_assets.catalog.tables import catalog_state, journal_notices
 
 
 class NoticeKind(StrEnum):
@@ -36,10 +36,19 @@ def announce(connection: Connection, kind: NoticeKind, of_serial: int) -> None:
     insert = sqlite.insert if connection.dialect.name == "sqlite" else postgresql.insert
     sealed = sealed_end_column()
     logged = case((sealed < of_serial, of_serial), else_=sealed + 1)
-    new = insert(journal_notices).values(logged_serial=logged, kind=kind, of_serial=of_serial)
+    sequence = select(catalog_state.c.next_dump_sequence).scalar_subquery()
+    new = insert(journal_notices).values(logged_serial=logged, kind=kind, of_serial=of_serial, dump_sequence=sequence)
     of = journal_notices.c.of_serial
     least = case((of < new.excluded.of_serial, of), else_=new.excluded.of_serial)
-    connection.execute(new.on_conflict_do_update(index_elements=["logged_serial", "kind"], set_={"of_serial": least}))
+    changed = {"of_serial": least, "dump_sequence": new.excluded.dump_sequence}
+    connection.execute(new.on_conflict_do_update(index_elements=["logged_serial", "kind"], set_=changed))
+
+
+def is_reprocessed_since(connection: Connection, sequence: int) -> bool:
+    """Whether records were made anew that the full dump with this sequence lacks."""
+    of = journal_notices.c
+    query = select(of.kind).where(of.kind == NoticeKind.REPROCESSED, of.dump_sequence > sequence)
+    return connection.scalar(query.limit(1)) is not None
 
 
 def notices_in(connection: Connection, serials: SerialRange) -> Iterator[Notice]:

@@ -16,6 +16,7 @@ class RangeError(ExpectedError, ValueError):
 @dataclass(frozen=True, slots=True, order=True)
 class SerialRange:
     """The serials above `start`, up to and including `end`; `0-B` is everything up to B, and `0-0` an empty index.
+    `B-B` has none: so is named what was learnt late of the serials up to B.
 
     For example:
 
@@ -26,8 +27,10 @@ class SerialRange:
     end: int
 
     def __post_init__(self) -> None:
-        if not 0 <= self.start < self.end and (self.start, self.end) != (0, 0):
-            raise RangeError(f"a serial range ends after it starts, at 0 or later: {self.start}-{self.end}")
+        if not 0 <= self.start <= self.end:
+            raise RangeError(
+                f"a serial range starts at 0 or later, and does not end before that: {self.start}-{self.end}"
+            )
 
     @property
     def key(self) -> str:

@@ -9,11 +9,12 @@ from typing import NamedTuple
 from packaging.utils import canonicalize_name
 from sqlalchemy import Connection, bindparam, func, select, update
 
-from pypi_assets.catalog.database import at_a_time, insert_missing, sent_values, storable
+from pypi_assets.catalog.database import at_a_time, sent_values, storable
 from pypi_assets.catalog.ledger.epochs import note_changed_projects
+from pypi_assets.catalog.ledger.logged_changes import log_changes
 from pypi_assets.catalog.ledger.range_ledger import lock_state, seals
 from pypi_assets.catalog.observed.newest_events import newest_events
-from pypi_assets.catalog.tables import changes, distributions, live_intervals, projects
+from pypi_assets.catalog.tables import distributions, live_intervals, projects
 
 CORRECTED = "corrected"
 """The cause of a change that is in no history of a file: its row is recorded otherwise than before."""
@@ -79,4 +80,4 @@ def log_live_files(connection: Connection, serials: Mapping[int, int]) -> None:
             for id_, project_id in connection.execute(live.where(distributions.c.project_id.in_(ids)))
             for logged in sealed.logged_serials(max(serials[project_id], 1))
         ]
-        insert_missing(connection, changes, rows)
+        log_changes(connection, rows)

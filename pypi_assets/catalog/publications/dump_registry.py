@@ -10,7 +10,7 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, Select, and_, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Row, Select, and_, func, insert, or_, select, update
 
 from pypi_assets.catalog.coordination.leases import oldest_lease
 from pypi_assets.catalog.database import Catalog, CatalogError, at_a_time
@@ -22,6 +22,7 @@ from pypi_assets.catalog.ledger.range_ledger import (
     read_state,
     require_range,
     seal,
+    sealed_end,
 )
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.publications.dump_columns import COLUMNS, FIRST_COLUMNS
@@ -69,6 +70,11 @@ class Dump:
     committed_at: float | None = None
     columns: tuple[str, ...] = FIRST_COLUMNS
     joined: Leaves | None = None
+
+    @property
+    def is_late(self) -> bool:
+        """Whether it has what was learnt late of the serials up to its end, in addition to the dumps up to there."""
+        return self.kind != DumpKind.FULL and self.serials.start == self.serials.end
 
     @property
     def leaves(self) -> Leaves:
@@ -156,6 +162,30 @@ def open_range_dump(catalog: Catalog, serials: SerialRange) -> Dump:
         lock_state(connection, exclusive=True)
         if require_range(connection, serials).state != RangeState.COMPLETE:
             raise DumpError(f"range {serials} is not complete: crawl it first (pypi-assets crawl incremental)")
+        overtaken = dumps.c.start == dumps.c.end, dumps.c.kind != DumpKind.FULL, dumps.c.state == DumpState.OPEN
+        _drop(connection, connection.scalars(select(dumps.c.id).where(*overtaken, dumps.c.end < serials.end)).all())
+        return _open(connection, catalog.clock(), DumpKind.INCREMENTAL, serials, 1)
+
+    return catalog.transact(open_new)
+
+
+def has_late_changes(connection: Connection, last: Dump) -> bool:
+    """Whether anything was learnt late that the `last` dump of the cover does not know of, and no dump after it."""
+    end = last.serials.end
+    if sealed_end(connection) != end:
+        return False  # a range that was dumped, or is about to be, has it
+    late = select(changes.c.id).where(_is_late(end), changes.c.dump_sequence > last.sequence)
+    return connection.scalar(late.limit(1)) is not None
+
+
+def open_late_dump(catalog: Catalog, last: Dump) -> Dump | None:
+    """Opens a dump of what was learnt late since the `last` dump of the cover was opened; None where nothing was."""
+
+    def open_new(connection: Connection) -> Dump | None:
+        lock_state(connection, exclusive=True)
+        if not has_late_changes(connection, last):
+            return None
+        serials = SerialRange(last.serials.end, last.serials.end)
         return _open(connection, catalog.clock(), DumpKind.INCREMENTAL, serials, 1)
 
     return catalog.transact(open_new)
@@ -457,22 +487,44 @@ def full_dump_rows(catalog: Catalog, dump: Dump, shard: int) -> Iterator[dict[st
 
 def range_dump_rows(catalog: Catalog, dump: Dump) -> Iterator[dict[str, object]]:
     """For each distribution changed in the dump's range: its row if it is live at the end, else a tombstone."""
+    yield from _rows_of(catalog, dump, _changed(dump.serials))
+
+
+def late_dump_rows(catalog: Catalog, dump: Dump, last: Dump) -> Iterator[dict[str, object]]:
+    """The same of each distribution of which anything was learnt late since the `last` dump was opened."""
+    late = select(changes.c.distribution_id).where(_is_late(dump.serials.end), changes.c.dump_sequence > last.sequence)
+    yield from _rows_of(catalog, dump, late.distinct())
+
+
+def _rows_of(catalog: Catalog, dump: Dump, changed: Select[tuple[int]]) -> Iterator[dict[str, object]]:
     end = dump.serials.end
-    changed = rows_at(catalog, end).where(distributions.c.id.in_(_changed(dump.serials)))
-    yield from stream_rows(catalog, changed, end)
+    yield from stream_rows(catalog, rows_at(catalog, end).where(distributions.c.id.in_(changed)), end)
 
 
-def count_changed(connection: Connection, serials: SerialRange) -> int:
-    """How many distributions changed in `serials`: each has a row in the range's dump."""
-    return int(connection.scalar(select(func.count()).select_from(_changed(serials).subquery())) or 0)
+def count_changed(connection: Connection, serials: SerialRange) -> tuple[int, int]:
+    """How many distributions changed in `serials`, without what was learnt late, and with it: the range's dump has a
+    row of each that was known when it was opened."""
+    counts = (select(func.count()).select_from(one.subquery()) for one in (_on_time(serials), _changed(serials)))
+    least, most = (int(connection.scalar(count) or 0) for count in counts)
+    return least, most
 
 
 def _changed(serials: SerialRange) -> Select[tuple[int]]:
-    return (
-        select(changes.c.distribution_id)
-        .where(changes.c.logged_serial > serials.start, changes.c.logged_serial <= serials.end)
-        .distinct()
-    )
+    """What changed in `serials`; a dump that is written again also has what was learnt late since the first one."""
+    return select(changes.c.distribution_id).where(or_(_is_within(serials), _is_late(serials.end))).distinct()
+
+
+def _on_time(serials: SerialRange) -> Select[tuple[int]]:
+    return select(changes.c.distribution_id).where(_is_within(serials)).distinct()
+
+
+def _is_within(serials: SerialRange) -> ColumnElement[bool]:
+    return and_(changes.c.logged_serial > serials.start, changes.c.logged_serial <= serials.end)
+
+
+def _is_late(end: int) -> ColumnElement[bool]:
+    """Whether a change up to the serial `end` was learnt after a dump had sealed that."""
+    return and_(changes.c.logged_serial == end + 1, changes.c.serial <= end)
 
 
 def _dump(row: Row[Any]) -> Dump:

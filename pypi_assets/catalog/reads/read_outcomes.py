@@ -17,8 +17,9 @@ from sqlalchemy import (
 )
 
 from pypi_assets.catalog.coordination.claims import WORKER_DIED
-from pypi_assets.catalog.database import at_a_time, insert_missing, storable
+from pypi_assets.catalog.database import at_a_time, storable
 from pypi_assets.catalog.ledger.epochs import note_changed_files
+from pypi_assets.catalog.ledger.logged_changes import log_changes
 from pypi_assets.catalog.ledger.range_ledger import lock_state, sealed_end
 from pypi_assets.catalog.reads.extract_packs import StoredPack, enter_pack
 from pypi_assets.catalog.reads.stored_records import store_record_parts
@@ -243,4 +244,4 @@ def _log_late_reads(connection: Connection, distribution_ids: Iterable[int]) -> 
         {"distribution_id": distribution_id, "serial": serial, "cause": READ_LATE, "logged_serial": last_sealed + 1}
         for distribution_id, serial in read_late
     ]
-    insert_missing(connection, changes, rows)
+    log_changes(connection, rows)

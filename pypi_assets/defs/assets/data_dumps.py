@@ -20,7 +20,7 @@ from pypi_assets.dumps.compaction import compact
 from pypi_assets.dumps.cover import cover
 from pypi_assets.dumps.dump_format import Row
 from pypi_assets.dumps.dump_paths import file_path, manifest_path
-from pypi_assets.dumps.dump_writer import write_range
+from pypi_assets.dumps.dump_writer import write_late_changes, write_range
 from pypi_assets.dumps.first_rows import first_rows
 from pypi_assets.dumps.full_dump import dump_each_shard
 from pypi_assets.leveldbs.datasets.registry import DATASETS
@@ -179,6 +179,36 @@ def _preview(catalog: Catalog, serials: SerialRange) -> dict[str, dg.MetadataVal
 
 @dg.asset(
     deps=["incremental_dump"],
+    kinds={"json", "gzip"},
+    pool=DATABASE_POOL,
+    retry_policy=RETRIES,
+    metadata=_COLUMNS,
+    code_version=str(COLUMNS_VERSION),
+)
+def late_dump(
+    context: dg.AssetExecutionContext, catalog: CatalogResource, storage: StorageResource
+) -> dg.MaterializeResult[None]:
+    """What was learnt late of stretches of time that are dumped already, such as a file whose read was tried again.
+
+    Its rows replace those of the dumps before it. Where nothing was learnt late, a run writes nothing.
+    """
+    with expected_errors_as_failures():
+        manifest = write_late_changes(catalog.get(), storage.get(), count_log(context, "rows of what was learnt late"))
+    if manifest is None:
+        return dg.MaterializeResult(metadata={"dagster/row_count": 0})
+    return dg.MaterializeResult(
+        data_version=dg.DataVersion(manifest.directory),
+        metadata={
+            "dagster/row_count": manifest.rows,
+            "bytes": manifest.size,
+            "serial": manifest.serials.end,
+            **_look(storage.get(), manifest.directory, *manifest.files),
+        },
+    )
+
+
+@dg.asset(
+    deps=["incremental_dump", "late_dump"],
     kinds={"json", "gzip"},
     retry_policy=RETRIES,
     metadata=_COLUMNS,

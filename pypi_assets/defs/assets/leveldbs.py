@@ -43,6 +43,7 @@ def _leveldb(dataset: Dataset) -> dg.AssetsDefinition:
         deps=[
             dg.AssetDep("full_dump", partition_mapping=dg.AllPartitionMapping()),
             dg.AssetDep("incremental_dump", partition_mapping=dg.AllPartitionMapping()),
+            "late_dump",
             "compacted_dump",
         ],
         partitions_def=leveldb_versions,

@@ -30,7 +30,7 @@ _COLUMNS = {
 
 
 @dg.asset(
-    deps=["full_dump", "incremental_dump", "compacted_dump"],
+    deps=["full_dump", "incremental_dump", "late_dump", "compacted_dump"],
     kinds={"parquet"},
     retry_policy=RETRIES,
     metadata=_COLUMNS,

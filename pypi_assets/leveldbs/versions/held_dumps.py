@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.publications.dump_leaves import NO_LEAVES, Leaves, all_leaves
@@ -36,7 +37,8 @@ class HeldDumps:
         """
         if not cover or cover[0].directory != self.full:
             return None
-        begin = sum(one.serials.end <= self.end for one in cover[1:]) + 1
+        counts = accumulate((one.leaves.count for one in cover[1:]), initial=0)
+        begin = sum(count < self.leaves.count for count in counts) + 1
         return tuple(cover[begin:]) if HeldDumps.of(cover[:begin]) == self else None
 
     def encode(self) -> list[str]:

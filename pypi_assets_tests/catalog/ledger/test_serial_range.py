@@ -9,7 +9,7 @@ from pypi_assets.catalog.ledger.serial_range import RangeError, SerialRange
 
 @given(st.integers(0, 10**12), st.integers(0, 10**12))
 def test_a_key_names_its_range_and_nothing_else(start: int, end: int):
-    if start < end or start == end == 0:  # the range of an empty index
+    if start <= end:
         assert SerialRange.parse(SerialRange(start, end).key) == SerialRange(start, end)
     else:
         with pytest.raises(RangeError):
@@ -26,7 +26,7 @@ def test_what_is_no_key_is_refused(key: str):
 
 
 def test_what_dagster_lets_through_is_refused_here(subtests: pytest.Subtests):
-    for key in ["", "5", "5-5", "9-5", "05-9", "5-9\n", " 5-9", "5-9...12-14", "-5-9", "\u0665-\u0669"]:
+    for key in ["", "5", "9-5", "05-9", "5-9\n", " 5-9", "5-9...12-14", "-5-9", "\u0665-\u0669"]:
         with subtests.test(key=key), pytest.raises(RangeError):
             SerialRange.parse(key)
 
