@@ -55,14 +55,14 @@ def measure(folder: Path, index_url: str, postgres_url: str, workers: int) -> tu
         "CELERY_RUNS_AT_ONCE": "1",
     }
     make_databases(postgres_url)
-    environment = local_environment(index_url, postgres_url) | others
+    secrets = folder / "secrets"
+    environment = local_environment(index_url, postgres_url, secrets) | others
     deployment = Deployment(folder, environment, ("compose.yaml", "compose.celery.yaml"))
     try:
         deployment.start()
         seconds = crawl(deployment, workers)
-        catalog = open_catalog(
-            environment["PYPI_ASSETS_DATABASE_URL"].replace("postgresql://", "postgresql+psycopg://")
-        )
+        url = (secrets / "database_url").read_text()
+        catalog = open_catalog(url.replace("postgresql://", "postgresql+psycopg://"))
         _, twice, _ = read_statistics(catalog)
         catalog.close()
     finally:
