@@ -5,7 +5,8 @@
 `OTHER` is the folder of the other checkout, and `FILE...` are wheels and sdists. Each checkout reads all files in a
 process of its own, in turn with the other one. Ratios are medians over the rounds: of the instructions and cycles that
 the processor counts outside of the kernel, and of the processor time. Other work changes the last two and not the
-first. Only Linux counts so, where it lets this user: as root, or with `kernel.perf_event_paranoid` of 2 or less.
+first. Instructions and cycles are counted on Linux alone, where the processor and the system let this user: as root, or
+with `kernel.perf_event_paranoid` of 2 or less. Elsewhere there is the processor time alone, which takes more rounds.
 """
 
 import argparse
@@ -40,6 +41,15 @@ def counter(event: int) -> Callable[[], int]:
     return lambda: int.from_bytes(os.read(descriptor, 8), sys.byteorder)
 
 
+def counters() -> dict[str, Callable[[], int]]:
+    """Returns what is counted here, by name."""
+    try:
+        counted = {name: counter(event) for name, event in COUNTED.items()}
+    except (OSError, KeyError):
+        counted = {}
+    return counted | {"processor ns": time.process_time_ns}
+
+
 def work(paths: list[Path]) -> None:
     """Reads all files for each line of the standard input, and prints what that took."""
     sys.path[0] = str(Path.cwd())
@@ -50,13 +60,13 @@ def work(paths: list[Path]) -> None:
             with path.open("rb") as source:
                 read_distribution(source, path.name, hash_content=False)
 
-    counters = [*map(counter, COUNTED.values()), time.process_time_ns]
+    counts = [*counters().values()]
     read_all()
     gc.freeze()
     for _ in sys.stdin:
-        before = [count() for count in counters]
+        before = [count() for count in counts]
         read_all()
-        print(*[count() - first for count, first in zip(counters, before, strict=True)], flush=True)
+        print(*[count() - first for count, first in zip(counts, before, strict=True)], flush=True)
 
 
 def main() -> None:
@@ -85,7 +95,7 @@ def main() -> None:
     for worker in workers:
         worker.communicate()
     print("| a file | ratio to the other checkout | this checkout |\n|---|---|---|")
-    for column, name in enumerate((*COUNTED, "processor ns")):
+    for column, name in enumerate(counters()):
         ratio = statistics.median(own[column] / other[column] for other, own in rounds)
         each = statistics.median(own[column] for _, own in rounds) / len(files)
         print(f"| {name} | {ratio:.3f} | {each:,.0f} |")

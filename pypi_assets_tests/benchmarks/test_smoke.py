@@ -71,7 +71,7 @@ SMOKES = (
     Smoke("owners", "--wheels CORPUS"),
     Smoke("parquet_export", "--rows 50 --ranges 1 --changed 5"),
     Smoke("pypi_size", "0.0001 --folder HOME/size --largest 20 --stages fill index sizes"),
-    Smoke("read_in_turn", "ROOT CORPUS/closure/click-1.0-py3-none-any.whl --rounds 1", tools=("counted instructions",)),
+    Smoke("read_in_turn", "ROOT CORPUS/closure/click-1.0-py3-none-any.whl --rounds 1"),
     Smoke("read_memory", "CORPUS --hostile 2"),
     Smoke("read_sdists", "CORPUS/pairs"),
     Smoke("read_wheels", "CORPUS"),
@@ -216,15 +216,8 @@ def replaced(arguments: str, folders: Mapping[str, Path]) -> Sequence[str]:
 
 
 def is_there(tool: str) -> bool:
-    """Return whether the program, or the processor's counter of instructions, can be used here."""
-    if tool != "counted instructions":
-        return shutil.which(tool, path=search_path()) is not None
-    from benchmarks.read_in_turn import COUNTED, counter
-
-    try:
-        return all(counter(event)() >= 0 for event in COUNTED.values())
-    except (OSError, KeyError):
-        return False
+    """Return whether the program can be used here."""
+    return shutil.which(tool, path=search_path()) is not None
 
 
 def search_path() -> str:
