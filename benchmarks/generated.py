@@ -204,6 +204,7 @@ def release_rows(project: Project, release: int, serial: int = SERIAL) -> Iterat
             "notes": None if broken else (),
             "start_up_paths": () if wheel and not broken else None,
             "refusals": None if broken else (),
+            "installed_metadata": None,
             "project_status": None,
             "provenance": None,
         }

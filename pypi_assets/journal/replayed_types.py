@@ -115,6 +115,7 @@ class _Content(TypedDict, total=False):
     notes: Texts | None
     start_up_paths: Texts | None
     refusals: Texts | None
+    installed_metadata: Texts | None
 
 
 class _ContentRecord(_Placed, _Content, total=False):

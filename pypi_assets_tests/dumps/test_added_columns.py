@@ -54,6 +54,7 @@ ADDED: Row = {
     "modules_grade": "exact",
     "start_up_paths": ["demo.pth"],
     "refusals": [],
+    "installed_metadata": None,
     "project_status": "active",
     "provenance": None,
 }
@@ -71,6 +72,7 @@ NOTHING: Row = {
     "notes": [],
     "start_up_paths": [],
     "refusals": [],
+    "installed_metadata": None,
     "project_status": "active",
     "provenance": None,
 }

@@ -56,7 +56,7 @@ _SHARED = (
     *("summary", "provides_extra", "entry_points", "license_expression", "license", "license_classifiers"),
     *("project_urls", "import_names"),
 )
-_OWN = ("modules_by", "requires_by", "stubs", "left_out", "notes", "start_up_paths", "refusals")
+_OWN = ("modules_by", "requires_by", "stubs", "left_out", "notes", "start_up_paths", "refusals", "installed_metadata")
 _DATA = (
     *("outcome", "error_kind", "extractor_version", "metadata_version", "requires_python", "requires_dist_id"),
     *("modules_id", "details", "shared_details_id"),
@@ -386,7 +386,7 @@ def _details(content: Record, kind: str) -> RecordDetails:
         "refusals": [] if version >= 8 else None,
         "entry_points": {} if (in_3 if is_sdist else in_2) is not None else None,
     }
-    facts = {"refusals": None, **content, "entry_points": _entry_points(content)}
+    facts = {"refusals": None, "installed_metadata": None, **content, "entry_points": _entry_points(content)}
     own = {name: facts[name] for name in _OWN if facts[name] != granted.get(name)}
     shared = {name: facts[name] for name in _SHARED if facts[name] != granted.get(name)}
     if shared.get("entry_points", {}) is None:

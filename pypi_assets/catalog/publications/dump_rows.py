@@ -59,8 +59,11 @@ CONTENT = (
     "notes",
     "start_up_paths",
     "refusals",
+    "installed_metadata",
 )
 """The columns that are known by reading the file: those that follow from its bytes and from the extractor's version."""
+_LAST = ("modules_grade", "notes", "start_up_paths", "refusals", "installed_metadata")
+"""Those of CONTENT that come last in a row."""
 _ENTRY_POINTS_SINCE = 2
 """The first extractor version whose details are sure to have summary, entry points and notes."""
 _LICENSES_SINCE = 3
@@ -538,6 +541,7 @@ def _content(found: _Found, names: Mapping[int | None, object], release: _Releas
             "start_up_paths", None if found.kind == DistributionKind.SDIST else known.in_version_3
         ),
         "refusals": own.get("refusals", without_refusals(found.outcome, found.extractor_version)),
+        "installed_metadata": own.get("installed_metadata"),
     }
 
 
@@ -548,7 +552,7 @@ def without_refusals(outcome: str, extractor_version: int | None) -> list[str] |
 
 def _live_row(found: _Found, names: Mapping[int | None, object], release: _ReleaseColumns) -> dict[str, object]:
     content = _content(found, names, release)
-    last = {name: content.pop(name) for name in ("modules_grade", "notes", "start_up_paths", "refusals")}
+    last = {name: content.pop(name) for name in _LAST}
     of_metadata = content.pop("requires_python")
     return {
         **_place(found),
