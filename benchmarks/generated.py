@@ -207,6 +207,7 @@ def release_rows(project: Project, release: int, serial: int = SERIAL) -> Iterat
             "installed_metadata": None,
             "project_status": None,
             "provenance": None,
+            "first_seen_at": None,
         }
 
 

@@ -70,6 +70,7 @@ class _Facts(TypedDict, total=False):
     requires_python: str | None
     yanked_reason: str | None
     core_metadata_sha256: Short | None
+    first_seen_at: str | None
     project_status: Short | None
 
 

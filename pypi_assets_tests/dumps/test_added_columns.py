@@ -57,6 +57,7 @@ ADDED: Row = {
     "installed_metadata": None,
     "project_status": "active",
     "provenance": None,
+    "first_seen_at": None,
 }
 NOTHING: Row = {
     "summary": None,
@@ -75,6 +76,7 @@ NOTHING: Row = {
     "installed_metadata": None,
     "project_status": "active",
     "provenance": None,
+    "first_seen_at": None,
 }
 
 

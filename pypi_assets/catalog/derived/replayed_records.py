@@ -18,6 +18,7 @@ from pypi_assets.catalog.derived.file_history import UNEXPLAINED
 from pypi_assets.catalog.derived.file_updates import REPLACED
 from pypi_assets.catalog.derived.recompute import UNEXPLAINED_CHANGES
 from pypi_assets.catalog.derived.replayed_changes import changed_serials, renamed_projects, shown_files
+from pypi_assets.catalog.derived.stored_files import SHOWN_FACTS
 from pypi_assets.catalog.ledger.epochs import note_change, note_changed_projects
 from pypi_assets.catalog.ledger.range_ledger import RangeState, complete_serial, lock_state
 from pypi_assets.catalog.observed.kept_aside import Source
@@ -51,7 +52,6 @@ Record = Mapping[str, Any]
 """A record as it is in the journal. Of the content stream, lists of names can be JSON that is not decoded yet."""
 Key = tuple[str, str]
 """The normalized name of a project, and a filename."""
-_FACTS = ("url", "sha256", "size", "uploaded_at", "requires_python", "yanked_reason", "core_metadata_sha256")
 _SHARED = (
     *("summary", "provides_extra", "entry_points", "license_expression", "license", "license_classifiers"),
     *("project_urls", "import_names"),
@@ -242,7 +242,7 @@ def _enter_files(
             "filename": key[1],
             "kind": record["distribution_kind"],
             "generation": record["generation"],
-            **{name: record[name] for name in _FACTS},
+            **{name: record.get(name) for name in SHOWN_FACTS},
         }
         for key, record in observed.items()
     }
@@ -250,12 +250,12 @@ def _enter_files(
     known = []
     for key, old in before.items():
         row = rows[key]
-        new = {f"new_{name}": row[name] for name in ("release_id", "generation", *_FACTS)}
+        new = {f"new_{name}": row[name] for name in ("release_id", "generation", *SHOWN_FACTS)}
         if row["sha256"] is None and old.id not in replaced:
             new["new_sha256"] = old.sha256  # that of the bytes that were read
         known.append({"of_id": old.id} | new)
     if known:
-        values: dict[str, Any] = {name: bindparam(f"new_{name}") for name in ("release_id", "generation", *_FACTS)}
+        values: dict[str, Any] = {name: bindparam(f"new_{name}") for name in ("release_id", "generation", *SHOWN_FACTS)}
         connection.execute(update(distributions).where(distributions.c.id == bindparam("of_id")).values(values), known)
     return {key for key in observed if key not in before or before[key].id in replaced}
 

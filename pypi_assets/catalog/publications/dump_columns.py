@@ -61,6 +61,7 @@ _ADDED = {
     "installed_metadata": Column("array of strings or null", "list of lines of METADATA; see below"),
     "project_status": Column("string or null", "of the project as its newest page shows it, PEP 792"),
     "provenance": Column("string or null", "URL of the file's attestations, PEP 740; null: not observed"),
+    "first_seen_at": Column("string or null", "ISO 8601, UTC: when an observed index first showed it; see below"),
 }
 COLUMNS = _FIRST | _ADDED
 """All columns. Those beyond FIRST_COLUMNS are null where they are not known; an empty list means none."""

@@ -90,6 +90,7 @@ class _Found(NamedTuple):
     shown_requires_python: str | None
     yanked_reason: str | None
     core_metadata_sha256: str | None
+    first_seen_at: str | None
     live_since: int | None
     yanked_since: int | None
     outcome: str
@@ -171,6 +172,7 @@ def _rows(
         "shown_requires_python": distributions.c.requires_python,
         "yanked_reason": distributions.c.yanked_reason,
         "core_metadata_sha256": distributions.c.core_metadata_sha256,
+        "first_seen_at": distributions.c.first_seen_at,
         "live_since": live_since,
         "yanked_since": yanked_since,
         "project_status": projects.c.status,
@@ -438,6 +440,7 @@ def _as_they_were(
                 shown_requires_python=facts["requires_python"],
                 yanked_reason=facts["yanked_reason"],
                 core_metadata_sha256=facts.get("core_metadata_sha256"),
+                first_seen_at=facts.get("first_seen_at"),
                 outcome=Outcome.VANISHED if is_unread else facts["outcome"],
                 error_kind=facts["error_kind"],
                 extractor_version=facts["extractor_version"],
@@ -572,6 +575,7 @@ def _live_row(found: _Found, names: Mapping[int | None, object], release: _Relea
         # a live file's project is not quarantined: the status of then is not known
         "project_status": None if found.project_status == QUARANTINED else found.project_status,
         "provenance": None,
+        "first_seen_at": found.first_seen_at,
     }
 
 
