@@ -11,7 +11,8 @@ from sqlalchemy import ColumnElement, Connection, Select, Table, and_, bindparam
 
 from pypi_assets.catalog.database import Catalog, read_by_index, storable
 from pypi_assets.catalog.observed.followed import answered_at
-from pypi_assets.catalog.publications.dump_rows import holds_at, without_refusals
+from pypi_assets.catalog.publications.dump_rows import holds_at
+from pypi_assets.catalog.reads.known_details import without_refusals
 from pypi_assets.catalog.reads.past_generations import contents_at, has_past_generations
 from pypi_assets.catalog.reads.read_outcomes import Outcome
 from pypi_assets.catalog.reads.stored_json import from_json
