@@ -17,6 +17,7 @@ from pypi_assets.catalog.publications.dump_rows import content_rows
 from pypi_assets.catalog.tables import distributions
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.distributions.record import AMBIGUOUS, EXTRACTOR_VERSION
+from pypi_assets.distributions.rendered_metadata import metadata_of_row
 from pypi_assets.distributions.served_metadata import SERVED_METADATA
 from pypi_assets.dumps.dump_reader import iter_dump
 from pypi_assets.dumps.full_dump import full_dump
@@ -168,3 +169,4 @@ def test_a_dump_has_the_lines_of_the_wheel(index: ServedIndex, catalog: Catalog)
     [row] = iter_dump(index.storage, full_dump(catalog, index.storage, 1).directory)
     assert (row["filename"], row["requires_dist"], row["requires_python"]) == (filename, ["benign>=2"], ">=3.9")
     assert row["installed_metadata"] == ["Name: demo", *OWN]
+    assert metadata_of_row(row) is None  # our pages lead to what the index serves
