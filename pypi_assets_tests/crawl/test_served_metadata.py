@@ -3,7 +3,8 @@
 import hashlib
 import json
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -22,8 +23,15 @@ from pypi_assets.distributions.served_metadata import SERVED_METADATA
 from pypi_assets.dumps.dump_reader import iter_dump
 from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.extracts.reprocess import reprocess
+from pypi_assets.resolve.provider import UnknownRequirementsError
+from pypi_assets.resolve.questions import Question, Semantics, parse_wanted
+from pypi_assets.resolve.releases import PastIndex
+from pypi_assets.resolve.resolving import UnsolvableError, resolve
 from pypi_assets_tests.file_faults import is_sidecar
+from pypi_assets_tests.installers import resolve_by_pip, resolve_by_uv
+from pypi_assets_tests.resolve.made_index import LINUX
 from pypi_assets_tests.served_index import JSON, ServedIndex
+from pypi_assets_tests.service.forked_pip import forked_pip
 
 PADDING = {f"demo/data{number}.bin": random.Random(number).randbytes(100_000) for number in range(4)}
 OWN = ["Version: 1.0", "Requires-Python: >=3.8", "Requires-Dist: evil", "Requires-Dist: other>=1"]
@@ -42,14 +50,14 @@ def serve(
     names: Iterable[str] = ("demo",),
     unsized: Iterable[str] = (),
 ) -> list[str]:
-    """Serves `content` next to the wheels of these projects, whose pages state the hash of it, or of `stated`.
+    """Serves `content` next to the wheels 1.0 of these projects, whose pages state the hash of it, or of `stated`.
 
     None: it is missing. Returns the list that gets the paths of all requests for metadata.
     """
     pages: dict[str, bytes] = {}
     for name in names:
         page = json.loads(index.page(name))
-        for file in page["files"]:
+        for file in (one for one in page["files"] if "-1.0-" in one["filename"]):
             digest = hashlib.sha256((stated or content or "").format(name.replace("-", "_")).encode()).hexdigest()
             file["core-metadata"] = file["data-dist-info-metadata"] = {"sha256": digest}
             file["requires-python"] = None
@@ -57,12 +65,13 @@ def serve(
                 del file["size"]
         pages[f"/simple/{name}/"] = json.dumps(page).encode()
     requested: list[str] = []
+    starts = tuple(f"{name.replace('-', '_')}-1.0-" for name in names)
 
     def answer(request: Request) -> Response | None:
         filename = request.url.path.rpartition("/")[2]
         if request.url.path in pages:
             return Response(pages[request.url.path], media_type=JSON)
-        if not is_sidecar(request):
+        if not is_sidecar(request) or not filename.startswith(starts):
             return None
         requested.append(filename)
         return Response(b"", 404) if content is None else Response(content.format(filename.partition("-")[0]).encode())
@@ -170,3 +179,45 @@ def test_a_dump_has_the_lines_of_the_wheel(index: ServedIndex, catalog: Catalog)
     assert (row["filename"], row["requires_dist"], row["requires_python"]) == (filename, ["benign>=2"], ">=3.9")
     assert row["installed_metadata"] == ["Name: demo", *OWN]
     assert metadata_of_row(row) is None  # our pages lead to what the index serves
+
+
+@pytest.mark.nightly
+def test_resolutions_are_those_of_pip_and_uv(
+    index: ServedIndex, catalog: Catalog, tmp_path: Path, subtests: pytest.Subtests
+) -> None:
+    """An older version is there for an installer that skips the wheel."""
+    named = "Metadata-Version: 2.1\nName: {}\nVersion: 1.0\n"
+    cases: dict[str, tuple[str | None, str | None]] = {
+        "requires": (f"{named}Requires-Dist: benign>=2\n", None),
+        "python": (f"{named}Requires-Python: >=99\n", None),
+        "same": (f"{named}Requires-Dist: other>=1\nRequires-Dist: evil\n", None),
+        "missing": (None, "something"),
+        "hash": (named, "something"),
+        "version": ("Metadata-Version: 2.1\nName: {}\nVersion: 1.1\n", None),
+        "name": ("Metadata-Version: 2.1\nName: benign\nVersion: 1.0\n", None),
+        "nothing": ("nothing\n", None),
+    }
+    for name in ("evil", "other", "benign"):
+        index.wheel(name, "2.0")
+    answers = []
+    for name, (content, stated) in cases.items():
+        index.wheel(name, "0.9")
+        add(index, name)
+        serve(index, content, stated, names=[name])
+        answers.append(index.faults)
+    index.faults = lambda request: next((found for one in answers if one and (found := one(request))), None)
+    crawl_full(index.crawler(catalog))
+    past = PastIndex(catalog, index.serial)
+
+    def ours(name: str, semantics: Semantics) -> Mapping[str, str] | None:
+        try:
+            return resolve(past, Question((parse_wanted(name),), LINUX, semantics=semantics)).pins
+        except (UnsolvableError, UnknownRequirementsError):
+            return None
+
+    with forked_pip() as pip:
+        assert ours("requires", Semantics.PIP) == {"requires": "1.0", "benign": "2.0"}
+        for name in cases:
+            with subtests.test(name=name):
+                assert ours(name, Semantics.PIP) == resolve_by_pip(pip, index.url, [name], tmp_path, []).pins
+                assert ours(name, Semantics.UV) == resolve_by_uv(index.url, [name], tmp_path, ["--no-cache"]).pins

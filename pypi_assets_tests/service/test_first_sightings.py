@@ -72,6 +72,7 @@ def test_pages_have_the_first_sighting_and_say_so(client: Client) -> None:
     assert times("at/2/simple/demo/") == times("at/2,safe/simple/demo/") == [first]
 
 
+@pytest.mark.nightly
 def test_pip_and_uv_and_resolutions_keep_to_a_cutoff(client: Client, tmp_path: Path) -> None:
     with forked_pip() as pip:
         for path in ("simple/", "at/3/simple/"):
