@@ -204,14 +204,19 @@ class ReaderPool:
     def amend(self, extract: StoredExtract, served: ServedMetadata) -> FinishedReading:
         """Return the record and the extract of a wheel that was read, with the metadata that the index serves for it.
 
-        Raises ReaderStartError.
+        A second reader tries what the first one died of. Raises ReaderStartError.
         """
-        with self._borrowed() as worker:
-            try:
-                job = AmendJob(extract, served, self.limits.seconds + TIMER_GRACE_S)
-                [result] = [result for answer in worker.answers(job, 1, AllRead) for result in answer.results]
-            except _ReaderDiedError as died:
-                result = Failed(died.kind, died.text, is_last=True)
+        job = AmendJob(extract, served, self.limits.seconds + TIMER_GRACE_S)
+        result: Read | Failed | None = None
+        deaths: list[_ReaderDiedError] = []
+        while result is None:
+            with self._borrowed() as worker:
+                try:
+                    [result] = [result for answer in worker.answers(job, 1, AllRead) for result in answer.results]
+                except _ReaderDiedError as died:
+                    deaths.append(died)
+                    if died.took_too_long or len(deaths) > 1:
+                        result = Failed(died.kind, died.text, is_last=True)
         if isinstance(result, Read):
             return FinishedReading(result.record, result.extract)
         record = _failed_record(extract.filename, extract.project, result.kind, result.text)
