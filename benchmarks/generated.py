@@ -204,8 +204,10 @@ def release_rows(project: Project, release: int, serial: int = SERIAL) -> Iterat
             "notes": None if broken else (),
             "start_up_paths": () if wheel and not broken else None,
             "refusals": None if broken else (),
+            "installed_metadata": None,
             "project_status": None,
             "provenance": None,
+            "first_seen_at": None,
         }
 
 

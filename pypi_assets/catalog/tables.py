@@ -163,6 +163,7 @@ distributions = Table(
     Column("yanked_reason", Text),
     Column("core_metadata", Boolean, nullable=False, server_default=false()),
     Column("core_metadata_sha256", Short),
+    Column("first_seen_at", Text, comment="when an observed index first showed it, if no page states its upload"),
     Column("page_serial", Serial, comment="the page that url and so on come from"),
     Column(
         "generation",

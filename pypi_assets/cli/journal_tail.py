@@ -54,6 +54,12 @@ def _example(text: str) -> str:
     metavar="MODULE",
     help="Only what names this module or one below it, of the stream content; repeatable.",
 )
+@click.option(
+    "--gained",
+    multiple=True,
+    metavar="FACT",
+    help="Only releases that have gained it over the release before, such as start-up or commands; repeatable.",
+)
 @click.option("--follow", is_flag=True, help="Wait for more, until stopped.")
 @click.option("--limit", type=click.IntRange(1), help="End after this many records.")
 @click.option(
@@ -69,6 +75,7 @@ def journal_tail_command(
     kinds: Sequence[str],
     streams: Sequence[str],
     modules: Sequence[str],
+    gained: Sequence[str],
     follow: bool,
     limit: int | None,
     consumer: str | None,
@@ -88,7 +95,7 @@ def journal_tail_command(
 
     settings = load_settings()
     try:
-        wanted = RecordFilter.parse(projects, kinds, streams, modules)
+        wanted = RecordFilter.parse(projects, kinds, streams, modules, gained)
     except FilterError as error:
         raise click.UsageError(f"--{error}") from None
     check_consumer(consumer)

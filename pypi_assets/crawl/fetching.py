@@ -18,18 +18,27 @@ from pypi_assets.catalog.coordination.claims import WORKER_DIED
 from pypi_assets.catalog.reads.read_outcomes import GONE, FinishedRead, Outcome, record_outcome
 from pypi_assets.catalog.work.read_queue import PendingRead
 from pypi_assets.crawl.crawler import Crawler
+from pypi_assets.distributions.extract import ServedMetadata
 from pypi_assets.distributions.filenames import parse_filename
-from pypi_assets.distributions.reader_pool import FinishedReading, WholeFile
+from pypi_assets.distributions.reader_pool import FinishedReading, StoredExtract, WholeFile
 from pypi_assets.distributions.record import (
     READABLE_KINDS,
+    DistributionKind,
     DistributionRecord,
     ErrorKind,
     ReadError,
 )
 from pypi_assets.distributions.sources import MismatchError, RangeSource
 from pypi_assets.distributions.zips import WHOLE_FILE_BYTES
-from pypi_assets.index.errors import ContentError, GoneError, PackageIndexError, TooLargeError, TransientError
-from pypi_assets.index.files import RangedFile
+from pypi_assets.index.errors import (
+    ContentError,
+    GoneError,
+    PackageIndexError,
+    RefusedError,
+    TooLargeError,
+    TransientError,
+)
+from pypi_assets.index.files import MAX_SIDECAR_BYTES, RangedFile, sidecar_url
 from pypi_assets.index.models import FetchedBytes
 
 _T = TypeVar("_T")
@@ -85,6 +94,7 @@ class _Attempt:
         self._fetched = _NOTHING_FETCHED
         self._sha256: str | None = None
         self._seconds = 0.0
+        self._is_other_served = False
 
     def begin(self) -> WholeFile | None:
         """Fetches a small file and returns it, for `take` later; has any other one read at once."""
@@ -128,6 +138,12 @@ class _Attempt:
     def _conclude(self, reading: FinishedReading) -> None:
         if reading.died:  # maybe not by this file: a kernel out of memory kills whichever process is largest
             reading = self._read(extract_first=True)
+        if reading.extract is not None and self._has_other_metadata(reading):
+            served = self._served_metadata()
+            digest = hashlib.sha256(served.content or b"").hexdigest()
+            if not (served.is_as_stated and digest == reading.metadata_sha256):
+                stored = StoredExtract(self._pending.filename, self._pending.project, reading.extract)
+                reading = self._crawler.readers.amend(stored, served)
         self._result = FinishedRead(
             self._pending.distribution_id,
             record_outcome(reading.record),
@@ -179,9 +195,39 @@ class _Attempt:
                 reading = have_read(file)
             except MismatchError:
                 reading = None
+                self._is_other_served = True  # what was served next to the wheel, or a range of it
             if reading is None or (reading.record.error and reading.record.error.kind in _ERRORS_BY_RANGES):
                 reading = have_read(file.whole())
         return reading
+
+    def _has_other_metadata(self, reading: FinishedReading) -> bool:
+        """Whether the metadata that the index serves next to a wheel are not the wheel's METADATA.
+
+        The hash that the page states shows it, so no request is made for a wheel whose METADATA has that hash.
+        """
+        own, stated = reading.metadata_sha256, self._pending.core_metadata_sha256
+        is_other = self._is_other_served if stated is None else own != stated
+        return own is not None and is_other and self._pending.kind == DistributionKind.WHEEL
+
+    def _served_metadata(self) -> ServedMetadata:
+        """Fetch what the index serves next to the wheel, also if it does not have the hash that the page states."""
+        stated = self._pending.core_metadata_sha256
+        try:
+            return ServedMetadata(_twice(lambda: self._fetch_sidecar(stated)), is_as_stated=True)
+        except ContentError:
+            return ServedMetadata(self._fetch_sidecar(None), is_as_stated=False)
+        except TooLargeError:
+            raise
+        except (GoneError, RefusedError):
+            return ServedMetadata(None, is_as_stated=False)
+
+    def _fetch_sidecar(self, sha256: str | None) -> bytes:
+        url = sidecar_url(self._pending.url)
+        content, fetched = self._crawler.index.stream_file(
+            url, lambda stream: stream.read(), sha256=sha256, size=None, max_bytes=MAX_SIDECAR_BYTES
+        )
+        self._count(fetched)
+        return content
 
     @contextmanager
     def _opened(self) -> Iterator[RangedFile]:

@@ -59,11 +59,12 @@ from pypi_assets.catalog.work.visit_queue import (
     REVISITS,
     WorkloadProgress,
     abandoned_projects,
+    abandoned_visits,
     is_visit_pending,
     queue_revisits,
     queue_visits,
     range_workload,
-    revisit_failed,
+    revisit_soon,
 )
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.draining import claiming
@@ -175,7 +176,10 @@ def visit_range(crawler: Crawler, serials: SerialRange, *, again: bool = True) -
 
 def _visit_again(crawler: Crawler) -> None:
     """Visits once what is due of the revisits: of the range's share, and of what was abandoned before."""
-    crawler.catalog.transact(partial(revisit_failed, now=crawler.catalog.clock()))
+    with crawler.catalog.read() as connection:
+        abandoned = abandoned_visits(connection, crawler.catalog.clock())
+    if abandoned:
+        crawler.catalog.transact(partial(revisit_soon, tasks=abandoned))
     with crawler.catalog.read() as connection:
         are_left = is_visit_pending(connection, REVISITS)
     if are_left:

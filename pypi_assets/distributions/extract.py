@@ -5,7 +5,7 @@ Extracts are kept for ever as small zstd frames. They share a dictionary that wa
 """
 
 import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 
@@ -32,20 +32,38 @@ class ExtractError(ExpectedError):
     """A stored extract cannot be decoded: damaged, or written by a newer version; the text names which of them."""
 
 
+@dataclass(frozen=True, slots=True)
+class ServedMetadata:
+    """The metadata file that an index serves next to a wheel, and which is not the wheel's METADATA (PEP 658).
+
+    `content` is None if the page states such a file and the index does not have it. `is_as_stated` is False if the file
+    has another sha256 than the page states.
+    """
+
+    content: bytes | None
+    is_as_stated: bool
+
+
 @dataclass(slots=True)
 class Extract:
     """What was read from one archive. `members` are its files by their folders, without a leading `./`;
-    `setup_arguments` the arguments found in an sdist's setup.py then, as kept_arguments writes them."""
+    `setup_arguments` the arguments found in an sdist's setup.py then, as kept_arguments writes them.
+
+    `served` is None if the index serves the wheel's own METADATA, or if that was not compared. `metadata_sha256` is of
+    a wheel's whole METADATA. It is known while the wheel is read, and not stored.
+    """
 
     members: dict[str, Folder] = field(default_factory=dict)
     files: dict[str, bytes] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     error: ReadError | None = None
     setup_arguments: bytes = b""
+    served: ServedMetadata | None = None
+    metadata_sha256: str | None = field(default=None, compare=False)
 
     def copied(self) -> "Extract":
         """One that can fail without this one; what both hold is the same."""
-        return Extract(self.members, self.files, self.notes, self.error, self.setup_arguments)
+        return replace(self)
 
     @property
     def paths(self) -> list[str]:
@@ -72,6 +90,7 @@ class _Stored(msgspec.Struct, array_like=True):
     notes: list[str]
     error: tuple[str, str] | None
     setup_arguments: bytes = b""
+    served: tuple[bytes | None, bool] | None = None
 
 
 _packer = msgspec.msgpack.Encoder()
@@ -81,7 +100,10 @@ _unpacker = msgspec.msgpack.Decoder(_Stored)
 def pack(extract: Extract) -> bytes:
     """`extract` as MessagePack: what is compressed."""
     error = None if extract.error is None else (extract.error.kind.value, extract.error.text)
-    stored = _Stored(FORMAT_VERSION, extract.files, extract.members, extract.notes, error, extract.setup_arguments)
+    served = None if extract.served is None else (extract.served.content, extract.served.is_as_stated)
+    stored = _Stored(
+        FORMAT_VERSION, extract.files, extract.members, extract.notes, error, extract.setup_arguments, served
+    )
     return _packer.encode(stored)
 
 
@@ -105,7 +127,8 @@ def decode_extract(content: bytes) -> Extract:
         error = None if stored.error is None else ReadError(ErrorKind(stored.error[0]), stored.error[1])
     except (zstandard.ZstdError, msgspec.DecodeError, ValueError) as damage:
         raise ExtractError(f"a damaged extract: {damage}") from damage
-    return Extract(stored.members, stored.files, stored.notes, error, stored.setup_arguments)
+    served = None if stored.served is None else ServedMetadata(*stored.served)
+    return Extract(stored.members, stored.files, stored.notes, error, stored.setup_arguments, served)
 
 
 class _Codecs(threading.local):

@@ -23,7 +23,7 @@ from typing import BinaryIO, Self, TypeVar, cast
 import msgspec
 
 from pypi_assets.distributions.containment.layers import MissingLayer
-from pypi_assets.distributions.extract import encode_extract, printable
+from pypi_assets.distributions.extract import ServedMetadata, encode_extract, printable
 from pypi_assets.distributions.filenames import parse_filename
 from pypi_assets.distributions.limits import READER_MEMORY_BYTES, Limits
 from pypi_assets.distributions.reader import read_distribution
@@ -32,6 +32,7 @@ from pypi_assets.distributions.reader_process import (
     Abandon,
     Abandoned,
     AllRead,
+    AmendJob,
     Channel,
     Data,
     Extracted,
@@ -108,11 +109,13 @@ class FinishedReading:
     Where the reader failed, the record holds that error alone, and the extract is None unless the reader got that far.
     `died` where its process was killed, crashed or fell silent, as also happens to readers of innocent files. Where it
     was ended because the file took too much processor time, it has not `died`: another one would take as long.
+    `metadata_sha256` is that of a wheel's METADATA.
     """
 
     record: DistributionRecord
     extract: bytes | None
     died: bool = False
+    metadata_sha256: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,11 +195,32 @@ class ReaderPool:
             for answer in worker.answers(job, len(files), AllRead):
                 results += answer.results
         return [
-            FinishedReading(result.record, result.extract)
+            FinishedReading(result.record, result.extract, metadata_sha256=result.metadata_sha256)
             if isinstance(result, Read)
             else self.read(io.BytesIO(file.content), file.filename, project=file.project)
             for file, result in zip_longest(files, results)
         ]
+
+    def amend(self, extract: StoredExtract, served: ServedMetadata) -> FinishedReading:
+        """Return the record and the extract of a wheel that was read, with the metadata that the index serves for it.
+
+        A second reader tries what the first one died of. Raises ReaderStartError.
+        """
+        job = AmendJob(extract, served, self.limits.seconds + TIMER_GRACE_S)
+        result: Read | Failed | None = None
+        deaths: list[_ReaderDiedError] = []
+        while result is None:
+            with self._borrowed() as worker:
+                try:
+                    [result] = [result for answer in worker.answers(job, 1, AllRead) for result in answer.results]
+                except _ReaderDiedError as died:
+                    deaths.append(died)
+                    if died.took_too_long or len(deaths) > 1:
+                        result = Failed(died.kind, died.text, is_last=True)
+        if isinstance(result, Read):
+            return FinishedReading(result.record, result.extract)
+        record = _failed_record(extract.filename, extract.project, result.kind, result.text)
+        return FinishedReading(record, extract.content)
 
     def judge(self, extracts: Sequence[StoredExtract]) -> list[DistributionRecord | ReaderFailure | None]:
         """The record of each extract, in their order, as `make_record` makes it; None where it has the given digest.
@@ -351,8 +375,8 @@ class _Worker:
                 message = self.receive()
                 if isinstance(message, Extracted):
                     extract = message.content
-                elif (record := self._record_in(message, job)) is not None:
-                    return FinishedReading(record, extract)
+                elif (finished := self._end_of(message, job)) is not None:
+                    return FinishedReading(finished.record, extract, metadata_sha256=finished.metadata_sha256)
                 else:
                     self._answer(message, stream, ranges)
         except _ReaderDiedError as died:
@@ -361,15 +385,15 @@ class _Worker:
         except SourceError as error:
             raise error.error from None
 
-    def _record_in(self, message: FromReader, job: ReadJob) -> DistributionRecord | None:
+    def _end_of(self, message: FromReader, job: ReadJob) -> Finished | None:
         """The record, where `message` ends the job; raises where that ends without one; None where it goes on."""
         match message:
-            case Finished(record=record):
+            case Finished():
                 self.finish_job()
-                return record
+                return message
             case Failed(kind=kind, text=text, is_last=is_last):
                 self.finish_job(is_last=is_last)
-                return _failed_record(job.filename, job.project, kind, text)
+                return Finished(_failed_record(job.filename, job.project, kind, text))
             case Mismatch(text=text):
                 self.finish_job()
                 raise MismatchError(text)
@@ -392,7 +416,7 @@ class _Worker:
             raise
         self.send(Data(content))
 
-    def answers(self, job: ReadAllJob | JudgeJob, count: int, kind: type[_Answer]) -> Iterator[_Answer]:
+    def answers(self, job: ReadAllJob | JudgeJob | AmendJob, count: int, kind: type[_Answer]) -> Iterator[_Answer]:
         """What comes of the `count` items of `job`, as it comes; of fewer where the reader has to end."""
         self.start_job(job)
         while self.has_job:
@@ -406,7 +430,7 @@ class _Worker:
                 self.finish_job(is_last=is_last)
             yield message
 
-    def start_job(self, job: ReadJob | ReadAllJob | JudgeJob) -> None:
+    def start_job(self, job: ReadJob | ReadAllJob | JudgeJob | AmendJob) -> None:
         self.has_job = True
         self._used_before_s = self._processor_s()
         self.send(job)

@@ -23,9 +23,17 @@ from typing import Annotated, BinaryIO, Generic, TypeVar, cast
 import msgspec
 
 from pypi_assets.distributions.containment.layers import MissingLayer, contain
-from pypi_assets.distributions.extract import Extract, decode_extract, encode_extract, load_codecs, printable
+from pypi_assets.distributions.extract import (
+    Extract,
+    ServedMetadata,
+    decode_extract,
+    encode_extract,
+    load_codecs,
+    printable,
+)
 from pypi_assets.distributions.filenames import parse_filename
 from pypi_assets.distributions.limits import MIB, Limits
+from pypi_assets.distributions.metadata import headers_of
 from pypi_assets.distributions.reader import make_parsed_record, read_extract
 from pypi_assets.distributions.record import DistributionRecord, ErrorKind, FilenameParts
 from pypi_assets.distributions.record_building import record_digest
@@ -117,6 +125,14 @@ class JudgeJob(Message, frozen=True):
     processor_s: float
 
 
+class AmendJob(Message, frozen=True):
+    """To the reader: make the record of this wheel again, with the metadata that the index serves next to it."""
+
+    extract: StoredExtract
+    served: ServedMetadata
+    processor_s: float
+
+
 class Data(Message, frozen=True):
     """To the reader: what it requested; None where there is no sidecar."""
 
@@ -157,9 +173,10 @@ class Extracted(Message, frozen=True):
 
 
 class Finished(Message, frozen=True):
-    """From the reader: the record."""
+    """From the reader: the record, and the sha256 of a wheel's METADATA."""
 
     record: DistributionRecord
+    metadata_sha256: str | None = None
 
 
 class Failed(Message, frozen=True):
@@ -171,10 +188,11 @@ class Failed(Message, frozen=True):
 
 
 class Read(Message, frozen=True):
-    """Of a file of a ReadAllJob: the record, and the extract that it was made of."""
+    """Of a file of a ReadAllJob: the record, the extract that it was made of, and the sha256 of a wheel's METADATA."""
 
     record: DistributionRecord
     extract: bytes
+    metadata_sha256: str | None = None
 
 
 class AllRead(Message, frozen=True):
@@ -206,7 +224,7 @@ class Abandoned(Message, frozen=True):
     """From the reader: the job was abandoned, the next may come."""
 
 
-ToReader = Setup | ReadJob | ReadAllJob | JudgeJob | Data | Abandon
+ToReader = Setup | ReadJob | ReadAllJob | JudgeJob | AmendJob | Data | Abandon
 FromReader = (
     Ready
     | NextBytes
@@ -351,7 +369,7 @@ def _serve_read(channel: Channel[ToReader], job: ReadJob, limits: Limits) -> Non
             condense(extract)
         finally:
             kept.append(Extracted(encode_extract(extract)))
-        channel.send(*kept, Finished(make_parsed_record(extract, parts, job.project)))
+        channel.send(*kept, Finished(make_parsed_record(extract, parts, job.project), extract.metadata_sha256))
 
     failed = _attempt(serve)
     if failed is not None:
@@ -389,7 +407,16 @@ def _read_whole(limits: Limits, file: WholeFile) -> Read:
     parts = parse_filename(file.filename, file.project)
     extract = read_extract(io.BytesIO(file.content), parts, limits)
     condense(extract)
-    return Read(make_parsed_record(extract, parts, file.project), encode_extract(extract))
+    return Read(make_parsed_record(extract, parts, file.project), encode_extract(extract), extract.metadata_sha256)
+
+
+def _amend(job: AmendJob) -> Read:
+    stored, served = job.extract, job.served
+    extract = decode_extract(stored.content)
+    headers = None if served.content is None else headers_of(served.content)
+    extract.served = ServedMetadata(headers, served.is_as_stated)
+    record = make_parsed_record(extract, parse_filename(stored.filename, stored.project), stored.project)
+    return Read(record, encode_extract(extract))
 
 
 def _judge(stored: StoredExtract) -> DistributionRecord | None:
@@ -454,6 +481,8 @@ def _serve(channel: Channel[ToReader]) -> None:
                 serve_each(files, read, AllRead, together_s=together_s, processor_s=processor_s)
             case JudgeJob(extracts=extracts, together_s=together_s, processor_s=processor_s):
                 serve_each(extracts, _judge, Judged, together_s=together_s, processor_s=processor_s)
+            case AmendJob(processor_s=processor_s):
+                serve_each([job], _amend, AllRead, together_s=0, processor_s=processor_s)
             case message:
                 raise TypeError(f"{message!r:.100} instead of a job")
 

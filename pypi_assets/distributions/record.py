@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-EXTRACTOR_VERSION = 8
+EXTRACTOR_VERSION = 9
 """Raised whenever the same bytes would lead to another record; stored with each result."""
-SKIPS, FAILS = "skips", "fails"
+SKIPS, FAILS, FAILS_LATE = "skips", "fails", "fails to install"
 AMBIGUOUS = "ambiguous archive:"
 """How a note begins where readers of an archive, or versions of pip or Python, see different things in it."""
 START_UP_CODE = "start-up code:"
@@ -105,7 +105,11 @@ class DistributionRecord:
     the `.pth` and `.start` files that a wheel or egg puts into the root of site-packages, by which Python runs code at
     each start; an sdist has none, since only a build shows them. `variant` is the label of a wheel variant (PEP 825).
     `refusals` are what pip and uv do if they do not take the file, each as `INSTALLER ACTION: REASON`. The installer
-    `skips` the file and takes the next one, or `fails`.
+    `skips` the file and takes the next one, `fails`, or `fails to install` what it has resolved.
+
+    Installers resolve by the metadata that the index serves next to a wheel (PEP 658). If these are not the wheel's
+    METADATA, `requires_python`, `requires_dist` and `provides_extra` are from there. Then `installed_metadata` has the
+    lines of METADATA with these fields, the name and the version; it is None if both have the same lines.
     """
 
     filename: str
@@ -135,5 +139,6 @@ class DistributionRecord:
     start_up_paths: tuple[str, ...] = ()
     variant: str | None = None
     refusals: tuple[str, ...] = ()
+    installed_metadata: tuple[str, ...] | None = None
     notes: tuple[str, ...] = ()
     error: ReadError | None = None

@@ -24,6 +24,7 @@ from pypi_assets.distributions.record import (
     ModulesGrade,
 )
 from pypi_assets.distributions.requirements import comparable_version, is_version
+from pypi_assets.distributions.served_metadata import Refusal, Resolved
 
 MAX_NOTES = 50
 _OF_METADATA = frozenset({ErrorKind.NO_METADATA, ErrorKind.BAD_METADATA})
@@ -48,14 +49,18 @@ def build_record(
     declared: Iterable[str] = (),
     at_root: Iterable[Folder] = (),
     notes: Iterable[str] = (),
+    resolved: Resolved | None = None,
 ) -> DistributionRecord:
     """The record; where the metadata lack name or version, the filename's count, and `project` where it has none.
 
+    `resolved` is what installers resolve by, if that can be something else than `metadata`.
     `at_root` are the folders whose files are installed right in site-packages. Where the extract has an error, the file
     that has entry points may be missing: then no entry points are unknown ones, and modules are guessed.
     """
     start_up_paths, start_up_notes = _start_up_paths(at_root)
-    all_notes = (*extract.notes, *metadata.notes, *notes, *start_up_notes)
+    resolved = resolved or Resolved(metadata)
+    all_notes = (*extract.notes, *metadata.notes, *resolved.notes, *notes, *start_up_notes)
+    has_parts = extract.error is None or extract.error.kind in _OF_METADATA
     return DistributionRecord(
         filename=parts.filename,
         kind=parts.kind,
@@ -63,7 +68,7 @@ def build_record(
         version=metadata.version or parts.version,
         metadata_version=metadata.metadata_version,
         summary=metadata.summary,
-        requires_python=metadata.requires_python,
+        requires_python=resolved.metadata.requires_python,
         requires_dist=requires_dist,
         provides_extra=provides_extra,
         entry_points=None if extract.error and not entry_points else entry_points,
@@ -81,7 +86,8 @@ def build_record(
         import_names=metadata.import_names,
         start_up_paths=start_up_paths,
         variant=parts.variant,
-        refusals=refusals(parts, metadata) if extract.error is None or extract.error.kind in _OF_METADATA else (),
+        refusals=refusals(parts, resolved) if has_parts else (),
+        installed_metadata=resolved.installed,
         notes=_limited_notes((*all_notes, *_metadata_notes(parts, metadata, requires_dist or ()))),
         error=extract.error,
     )
@@ -124,35 +130,37 @@ def _name_notes(parts: FilenameParts, metadata: CoreMetadata) -> list[str]:
     return notes
 
 
-def refusals(parts: FilenameParts, metadata: CoreMetadata) -> tuple[str, ...]:
+def refusals(parts: FilenameParts, resolved: Resolved) -> tuple[str, ...]:
     """Return what pip and uv do with a wheel or an sdist whose name or metadata they do not take, as records have it.
 
     pip 26.3 and uv 0.13 do so. The metadata of an sdist count if a build cannot change them (metadata 2.2).
     """
     if parts.kind == DistributionKind.WHEEL:
-        found = list(_refused_wheel(parts, metadata))
-    elif parts.kind == DistributionKind.SDIST and _is_static(metadata):
-        found = [(SKIPS, SKIPS, reason) for reason in _contradictions(parts, metadata)]
+        found = sorted(_refused_wheel(parts, resolved), key=lambda refusal: refusal.is_late)
+    elif parts.kind == DistributionKind.SDIST and _is_static(resolved.metadata):
+        found = [Refusal(SKIPS, SKIPS, reason) for reason in _contradictions(parts, resolved.metadata)]
     else:
         return ()
     by_installer: dict[str, str] = {}
-    for pip, uv, reason in found:
-        for installer, action in (("pip", pip), ("uv", uv)):
+    for refusal in found:
+        for installer, action in (("pip", refusal.pip), ("uv", refusal.uv)):
             if action:
-                by_installer.setdefault(installer, f"{installer} {action}: {reason}")
+                by_installer.setdefault(installer, f"{installer} {action}: {refusal.reason}")
     return tuple(by_installer.values())
 
 
-def _refused_wheel(parts: FilenameParts, metadata: CoreMetadata) -> Iterator[tuple[str, str, str]]:
-    """Yield why installers do not take a wheel: what pip does, what uv does (empty: it takes the wheel), the reason."""
+def _refused_wheel(parts: FilenameParts, resolved: Resolved) -> Iterator[Refusal]:
+    """Yield why installers do not take a wheel."""
+    metadata = resolved.metadata
     for problem in wheel_problems(parts.filename):
-        yield SKIPS, SKIPS, problem
+        yield Refusal(SKIPS, SKIPS, problem)
+    yield from resolved.refusals
     if metadata.name is None:
-        yield FAILS, SKIPS, "the metadata have no Name"
+        yield Refusal(FAILS, SKIPS, "the metadata have no Name")
     if metadata.version is None or not is_version(metadata.version):
-        yield FAILS, SKIPS, f"the metadata have no valid Version: {metadata.version}"
+        yield Refusal(FAILS, SKIPS, f"the metadata have no valid Version: {metadata.version}")
     for reason in _contradictions(parts, metadata):
-        yield SKIPS, "" if reason.startswith(_OTHER_VERSION) else SKIPS, reason
+        yield Refusal(SKIPS, "" if reason.startswith(_OTHER_VERSION) else FAILS, reason)
 
 
 _OTHER_VERSION = "the metadata have the Version"
@@ -195,6 +203,7 @@ def record_to_json(record: DistributionRecord, *, yanked: bool = False) -> dict[
         "variant": record.variant,
         "installable": not record.refusals,
         "refusals": list(record.refusals),
+        "installed_metadata": None if record.installed_metadata is None else list(record.installed_metadata),
         "sha256": record.sha256,
         "size": record.size,
         "yanked": yanked,

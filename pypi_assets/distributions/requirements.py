@@ -12,6 +12,8 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_version
 from packaging.version import Version
 
+from pypi_assets.characters import normalized_name
+
 MAX_PARENTHESES = 50
 """Of one requirement: more of them are no marker that was written to be read."""
 _ALTERNATIVES = "os_name sys_platform platform_machine platform_python_implementation platform_release platform_system"
@@ -60,6 +62,15 @@ def is_requirement(text: str) -> bool:
     except (InvalidRequirement, ValueError):  # ValueError: a number with thousands of digits
         return False
     return True
+
+
+def comparable_requirement(text: str) -> str:
+    """Return `text` in the one spelling of equal requirements; as it is if it is not a requirement."""
+    if not text.isascii() or "\\" in text or not is_requirement(text):
+        return text
+    requirement = Requirement(text)
+    requirement.name = normalized_name(requirement.name)
+    return str(requirement)
 
 
 def is_usable_marker(requirement: str) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 
 from pypi_assets.characters import is_digits, lower
 from pypi_assets.distributions.backends import backend_names
-from pypi_assets.distributions.backends.hatch_settings import resolve_fields
+from pypi_assets.distributions.backends.hatch_settings import depends_on_environment, resolve_fields
 from pypi_assets.distributions.metadata import (
     CoreMetadata,
     decode_text,
@@ -59,7 +59,7 @@ def find_requirements(tree: SourceTree, metadata: CoreMetadata) -> Requirements 
     if found is None or built is None or built.by == found.by:
         return found
     if not differ(found.requires_dist, built.requires_dist, with_markers="(" not in built.by):
-        return found
+        return replace(found, note=built.note)
     text = f"{found.by} has other requirements than the files that pip builds it from"
     return replace(built, note=f"{AMBIGUOUS} {text}")
 
@@ -120,7 +120,9 @@ def _declared(tree: SourceTree) -> Requirements | None:
     if not tree.is_built_by(backend_names.HATCHLING):
         return found
     resolved = [resolve_fields(requirement) or requirement for requirement in found.requires_dist]
-    return Requirements(unique(resolved), found.extras, found.by)
+    is_certain = not any(map(depends_on_environment, found.requires_dist))
+    text = f"{AMBIGUOUS} variables of the environment decide about requirements, and none is taken to be set"
+    return Requirements(unique(resolved), found.extras, found.by, note=None if is_certain else text)
 
 
 def _are_computed(tree: SourceTree) -> bool:

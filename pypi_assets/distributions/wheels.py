@@ -18,6 +18,7 @@ from pypi_assets.distributions.metadata import (
 from pypi_assets.distributions.module_names import find_modules
 from pypi_assets.distributions.record import AMBIGUOUS, START_UP_ENDS, DistributionRecord, ErrorKind, FilenameParts
 from pypi_assets.distributions.record_building import build_record, same_version
+from pypi_assets.distributions.served_metadata import SERVED_METADATA, resolved_by
 from pypi_assets.distributions.wheel_files import RECORD, has_bom, metadata_problems, wheel_problem
 from pypi_assets.distributions.wheel_names import site_folder
 from pypi_assets.distributions.wheel_tree import installed_tree, tree_notes, tree_problems
@@ -55,7 +56,13 @@ def wheel_record(parts: FilenameParts, project: str | None, extract: Extract) ->
     own = None if metadata.name is None else normalized_name(metadata.name)
     entry_points, problems, doubts = installed_entry_points(files.get(f"{dist_info}/entry_points.txt", b""), own)
     notes += [f"{AMBIGUOUS} {doubt}" for doubt in doubts]
-    requires_dist, provides_extra, requires_by = _requirements(metadata, files.get(f"{dist_info}/requires.txt"), notes)
+    resolved = resolved_by(metadata, extract.served)
+    if resolved.installed is None:
+        requires_txt = files.get(f"{dist_info}/requires.txt")
+        requires_dist, provides_extra, requires_by = _requirements(metadata, requires_txt, notes)
+    else:
+        requires_dist, provides_extra = unique(resolved.metadata.requires_dist), resolved.metadata.provides_extra
+        requires_by = SERVED_METADATA
     installed = installed_tree(extract.members)
     modules = find_modules(installed)
     problems += [*filename_problems(parts.filename), *tree_problems(extract.members, installed)]
@@ -83,6 +90,7 @@ def wheel_record(parts: FilenameParts, project: str | None, extract: Extract) ->
         declared=(*parse_top_level(files.get(f"{dist_info}/top_level.txt", b"")), *metadata.declared_names),
         at_root=[each for place, each in installed if not place],
         notes=(*notes, *modules.notes, *tree_notes(extract, installed, modules.names)),
+        resolved=resolved,
     )
 
 

@@ -147,13 +147,14 @@ def _by_sidecar(entries: list[Entry], window: Window, budget: Budget, extract: E
     if len(content) != missing[0].size or isal_zlib.crc32(content) != missing[0].crc:
         raise MismatchError("METADATA in the archive is not the one that the index serves next to it")
     keep_member(extract, missing[0].name, content, budget)
+    extract.metadata_sha256 = sha256(content).hexdigest()
     return [entry for entry in entries if entry is not missing[0]]
 
 
 def _read_members(entries: list[Entry], window: Window, budget: Budget, extract: Extract) -> None:
     """Puts the content of each into `extract`; one that is broken fails."""
     promised = window.source.metadata_sha256
-    kept_promises = []
+    digests = []
     for entry, content in _contents(entries, window, budget):
         try:
             inflated = inflate(entry, content, budget, extract.notes)
@@ -161,10 +162,12 @@ def _read_members(entries: list[Entry], window: Window, budget: Budget, extract:
             _fail(extract, entry.name, str(error))
             continue
         keep_member(extract, entry.name, inflated, budget)
-        if promised and entry.is_wheel_metadata:
-            kept_promises.append(sha256(inflated).hexdigest() == promised)
-    if kept_promises and not any(kept_promises):
+        if entry.is_wheel_metadata:
+            digests.append(sha256(inflated).hexdigest())
+    if promised and digests and promised not in digests:
         raise MismatchError("METADATA in the archive is not the one that the index promises")
+    if len(digests) == 1:
+        [extract.metadata_sha256] = digests
 
 
 def _contents(entries: list[Entry], window: Window, budget: Budget) -> Iterator[tuple[Entry, bytes]]:

@@ -55,6 +55,11 @@ class PromisedFile:
             raise TooLargeError(f"{self.size} bytes, and at most {self.max_bytes} are read", redact(self.url))
 
 
+def sidecar_url(url: str) -> str:
+    """Return the address of the metadata that an index serves next to the wheel at `url` (PEP 658)."""
+    return f"{urldefrag(url).url}.metadata"
+
+
 class FileBody(io.RawIOBase):
     """The body of an answer as a stream, to be read once. At its end it raises unless it was what was promised.
 
@@ -230,8 +235,7 @@ class RangedFile:
         None where there is none that can be trusted. It is requested once at most, unless TransientError is raised.
         """
         if self._may_have_sidecar:
-            url = f"{urldefrag(self._promised.url).url}.metadata"
-            promised = PromisedFile(url, self.metadata_sha256, None, MAX_SIDECAR_BYTES)
+            promised = PromisedFile(sidecar_url(self._promised.url), self.metadata_sha256, None, MAX_SIDECAR_BYTES)
             try:
                 self._sidecar = self._stream(promised, lambda stream: stream.read())
             except (GoneError, RefusedError):

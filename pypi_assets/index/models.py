@@ -78,6 +78,7 @@ class IndexFile:
 
     `url` is None where the file's entry is broken: then it is known that the page shows the file, and nothing else.
     `generation` counts the contents that the index has had under this name, as far as they were observed.
+    `first_seen_at` is when an observed index first showed this content, if its pages state no `uploaded_at`.
     """
 
     filename: str
@@ -91,6 +92,7 @@ class IndexFile:
     core_metadata: bool
     core_metadata_sha256: str | None
     generation: int = 1
+    first_seen_at: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Which records of the journal a reader wants: by project, kind, stream and module.
+"""Which records of the journal a reader wants: by project, kind, stream, module, and what a release has gained.
 
 A record is wanted where each part that is given has one of its values. All parts are evaluated where the journal is
 read, so a reader receives nothing else.
@@ -14,7 +14,13 @@ import orjson
 from packaging.utils import canonicalize_name
 
 from pypi_assets.catalog.ledger.notices import NoticeKind
-from pypi_assets.catalog.reports.journal_contents import FILE_READ, NEW_PROVIDER, NOT_READ, RELEASE_COMPARED
+from pypi_assets.catalog.reports.journal_contents import (
+    COMPARED_FACTS,
+    FILE_READ,
+    NEW_PROVIDER,
+    NOT_READ,
+    RELEASE_COMPARED,
+)
 from pypi_assets.catalog.reports.journal_format import GAP, TAKEN_DOWN, UNREADABLE, FileKind, Record, Stream
 from pypi_assets.errors import ExpectedError
 from pypi_assets.index.actions import Action
@@ -28,7 +34,10 @@ KINDS: Mapping[str, tuple[str, ...]] = {
 """The kinds of records, by stream."""
 MOST_VALUES = 1_000
 LONGEST_VALUE = 1_000
-_FIELDS = ("project", "kind", "stream", "module")
+_FIELDS = ("project", "kind", "stream", "module", "gained")
+GAINED = tuple(fact.replace("_", "-") for fact in COMPARED_FACTS)
+"""What a release can have gained, as it is written in a filter."""
+_COMPARED = orjson.dumps(RELEASE_COMPARED)
 _TEXT = rb'"[^"\\]*"'
 _HEAD = re.compile(
     rb'\{"serial":[0-9]+,"of_serial":[0-9]+,"ordinal":[0-9]+,"stream":(TEXT),"kind":(TEXT),"at":(?:null|[0-9]+),'
@@ -52,6 +61,7 @@ class _Literals(NamedTuple):
     kinds: frozenset[bytes]
     streams: frozenset[bytes]
     modules: tuple[bytes, ...]
+    gained: tuple[bytes, ...]
 
 
 @dataclass(frozen=True)
@@ -67,6 +77,7 @@ class RecordFilter:
     kinds: frozenset[str] = frozenset()
     streams: frozenset[str] = frozenset()
     modules: frozenset[str] = frozenset()
+    gained: frozenset[str] = frozenset()
 
     @classmethod
     def parse(
@@ -75,6 +86,7 @@ class RecordFilter:
         kinds: Iterable[str] = (),
         streams: Iterable[str] = (),
         modules: Iterable[str] = (),
+        gained: Iterable[str] = (),
     ) -> Self:
         """The filter of these texts. Raises FilterError, which names what is accepted."""
         return cls(
@@ -82,11 +94,12 @@ class RecordFilter:
             frozenset(_kind(text) for text in _checked("kind", kinds)),
             frozenset(_stream(text) for text in _checked("stream", streams)),
             frozenset(_module(text) for text in _checked("module", modules)),
+            frozenset(_fact(text) for text in _checked("gained", gained)),
         )
 
     @classmethod
     def of_fields(cls, fields: Mapping[str, object]) -> Self:
-        """The filter of fields `project`, `kind`, `stream` and `module`, each a text or a list of texts."""
+        """The filter of fields `project`, `kind`, `stream`, `module` and `gained`, each a text or a list of texts."""
         if unknown := sorted(fields.keys() - set(_FIELDS)):
             raise FilterError("filter", f"there is no {unknown[0]!r:.100}", f"the fields {', '.join(_FIELDS)}")
         return cls.parse(*(_texts(field, fields.get(field, ())) for field in _FIELDS))
@@ -97,7 +110,9 @@ class RecordFilter:
         given = set(self.streams or RANKS)
         if self.kinds:
             given = {stream for stream in given if self.kinds & set(KINDS[stream])}
-        if self.modules:
+        if self.gained and self.kinds and RELEASE_COMPARED not in self.kinds:
+            given = set()
+        if self.modules or self.gained:
             given = {stream for stream in given if stream == Stream.CONTENT}
         return tuple(stream for stream in RANKS if stream in given)
 
@@ -108,6 +123,7 @@ class RecordFilter:
             and (not self.kinds or record["kind"] in self.kinds)
             and (not self.streams or record["stream"] in self.streams)
             and (not self.modules or self._names_module(record))
+            and (not self.gained or self._names_gain(record))
         )
 
     @cached_property
@@ -127,13 +143,16 @@ class RecordFilter:
             (not given.projects or normalized in given.projects)
             and (not given.kinds or kind in given.kinds)
             and (not given.streams or stream in given.streams)
-            and (not given.modules or (any(map(line.__contains__, given.modules)) and self.wants(orjson.loads(line))))
+            and (not given.gained or (kind == _COMPARED and any(map(line.__contains__, given.gained))))
+            and (not given.modules or any(map(line.__contains__, given.modules)))
+            and (not (given.gained or given.modules) or self.wants(orjson.loads(line)))
         )
 
     @cached_property
     def question(self) -> tuple[tuple[str, ...], ...]:
         """What is wanted, in an order that does not depend on the one in which it was given."""
-        return tuple(tuple(sorted(part)) for part in (self.projects, self.kinds, self.streams, self.modules))
+        parts = (self.projects, self.kinds, self.streams, self.modules, self.gained)
+        return tuple(tuple(sorted(part)) for part in parts)
 
     @cached_property
     def _literals(self) -> "_Literals":
@@ -143,7 +162,11 @@ class RecordFilter:
             frozenset(orjson.dumps(name) for name in self.streams),
             # the beginning of a name; one that is not ASCII can be escaped
             tuple(orjson.dumps(name)[:-1] if name.isascii() else b"" for name in sorted(self.modules)),
+            tuple(orjson.dumps(fact) for fact in sorted(self.gained)),
         )
+
+    def _names_gain(self, record: Record) -> bool:
+        return record["kind"] == RELEASE_COMPARED and not self.gained.isdisjoint(record["gained"])
 
     def _names_module(self, record: Record) -> bool:
         return record["stream"] == Stream.CONTENT and any(
@@ -192,6 +215,13 @@ def _kind(text: str) -> str:
     if kind not in known:
         raise FilterError("kind", f"there are no records of the kind {text!r:.100}", ", ".join(known))
     return kind
+
+
+def _fact(text: str) -> str:
+    fact = re.sub(r"[\s_-]+", "_", text.strip().lower())
+    if fact not in COMPARED_FACTS:
+        raise FilterError("gained", f"releases are not compared by {text!r:.100}", ", ".join(GAINED))
+    return fact
 
 
 def _stream(text: str) -> str:

@@ -24,6 +24,7 @@ from pypi_assets.catalog.derived.replayed_records import (
     follows_some,
     has_rows,
 )
+from pypi_assets.catalog.derived.stored_files import SHOWN_FACTS
 from pypi_assets.catalog.publications.dump_files import DumpKind
 from pypi_assets.catalog.publications.dump_rows import CONTENT
 from pypi_assets.catalog.publications.journal_consumers import find_consumer, put_consumer
@@ -309,8 +310,7 @@ def _records_of(row: Record, serial: int, *, is_of_scopes: bool) -> Iterator[Rec
     """A row of a full dump that ends at `serial` as records: of what was before the dump, only since when the file is
     live without a break is known."""
     place = {name: row[name] for name in ("project", "normalized", "version", "filename")}
-    facts = ("url", "sha256", "size", "uploaded_at", "requires_python", "yanked_reason", "core_metadata_sha256")
-    observed = place | {name: row.get(name) for name in facts} | {"stream": "observed", "serial": serial}
+    observed = place | {name: row.get(name) for name in SHOWN_FACTS} | {"stream": "observed", "serial": serial}
     observed |= {"of_serial": serial, "cause": "", "generation": 1, "distribution_kind": row["kind"]}
     observed |= {"live": [[row["live_since"], None]], "yanked": [[serial, None]] if row["yanked"] else []}
     if is_of_scopes:

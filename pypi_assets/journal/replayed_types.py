@@ -70,6 +70,7 @@ class _Facts(TypedDict, total=False):
     requires_python: str | None
     yanked_reason: str | None
     core_metadata_sha256: Short | None
+    first_seen_at: str | None
     project_status: Short | None
 
 
@@ -115,6 +116,7 @@ class _Content(TypedDict, total=False):
     notes: Texts | None
     start_up_paths: Texts | None
     refusals: Texts | None
+    installed_metadata: Texts | None
 
 
 class _ContentRecord(_Placed, _Content, total=False):

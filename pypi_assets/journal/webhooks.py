@@ -27,7 +27,7 @@ DELIVERY_HEADER = "X-Pypi-Assets-Delivery"
 TIMEOUT_S = 15.0
 WEBHOOKS_ACCEPTS = (
     'a JSON list of objects with url, secret or secret_file, and where wanted name and filter: {"project": [...],'
-    ' "kind": [...], "stream": [...], "module": [...]}'
+    ' "kind": [...], "stream": [...], "module": [...], "gained": [...]}'
 )
 _LEAST_SECRET = 16
 _FIELDS = frozenset({"name", "url", "filter", "secret", "secret_file"})

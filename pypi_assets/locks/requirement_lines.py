@@ -88,11 +88,6 @@ class RequirementLine:
     options: Options
 
     @property
-    def is_elsewhere(self) -> bool:
-        """Whether the line leads to no project of an index: to a URL, a path, or version control."""
-        return self.requirement is None
-
-    @property
     def hashes(self) -> tuple[str, ...]:
         """The hashes that the line gives, as written: `sha256:HEX`."""
         return self.options.values.get(HASH, ())

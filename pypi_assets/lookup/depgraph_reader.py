@@ -68,6 +68,7 @@ class Distribution(TypedDict):
     platform: str
     abi: str
     build: str
+    first_seen_at: str | None
 
 
 class Dependent(TypedDict):

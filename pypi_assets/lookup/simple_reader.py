@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 class PageFileResult(TypedDict):
     """A file on the page of its project. `yanked` is a flag, or the reason. `metadata_sha256` is that of the metadata
     which are served for it, and `metadata_by` who has them: `record` or `index`; both are None where there are none.
+    `first_seen_at` is when an observed index first showed it, if no page states its upload.
     """
 
     filename: str
@@ -38,6 +39,7 @@ class PageFileResult(TypedDict):
     yanked: bool | str
     metadata_sha256: str | None
     metadata_by: str | None
+    first_seen_at: str | None
     project_status: str | None
 
 
@@ -101,6 +103,7 @@ def page_results(page: "SimplePage") -> Iterable[PageFileResult]:
             yanked=file.yanked,
             metadata_sha256=file.metadata_sha256,
             metadata_by=None if file.metadata_sha256 is None else "record" if file.is_rendered else "index",
+            first_seen_at=file.first_seen_at,
             project_status=page.status,
         )
         for file in in_page_order(page.files)

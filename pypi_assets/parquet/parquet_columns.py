@@ -11,7 +11,7 @@ TIMESTAMP = "timestamp[us, tz=UTC]"
 STRINGS = "list<string>"
 
 _TYPES = {"string": STRING, "integer": INTEGER, "boolean": BOOLEAN, "array of strings": STRINGS}
-_TIMESTAMPS = frozenset({"uploaded_at"})
+_TIMESTAMPS = frozenset({"uploaded_at", "first_seen_at"})
 _NEVER_TRUE = frozenset({"tombstone"})
 
 

@@ -320,7 +320,8 @@ def _has_hash(file: Row, hashes: frozenset[str] | None) -> bool:
 def _is_old_enough(file: Row, before: datetime | None) -> bool:
     if before is None:
         return True
-    if file["uploaded_at"] is None:
+    since = file["uploaded_at"] or file.get("first_seen_at")
+    if since is None:
         return False
-    moment = datetime.fromisoformat(file["uploaded_at"])
+    moment = datetime.fromisoformat(since)
     return (moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment) < before

@@ -79,7 +79,7 @@ class ReadRequirements:
         self._name_unknown(line)
 
     def _wanted(self, line: RequirementLine) -> Wanted:
-        if line.is_elsewhere:
+        if line.requirement is None:
             raise ResolveError(
                 f"{line.where}: {shown(line.text)} is a URL or a path, and no project of the index: leave it out, or"
                 " name a version instead"

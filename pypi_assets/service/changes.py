@@ -16,7 +16,7 @@ from starlette.types import Receive, Scope, Send
 
 from pypi_assets.catalog.reports.moments import TIME_PATTERN
 from pypi_assets.journal.cursors import Cursor, CursorError
-from pypi_assets.journal.filters import KINDS, FilterError, RecordFilter
+from pypi_assets.journal.filters import GAINED, KINDS, FilterError, RecordFilter
 from pypi_assets.journal.reading import NoJournalError
 from pypi_assets.journal.segment_files import JournalDamagedError
 from pypi_assets.journal.tailing import SINCE_ACCEPTS, Batch, BeginsLaterError, SinceError, beginning, cursor_since
@@ -79,6 +79,16 @@ ModuleNames = Annotated[
 ]
 
 
+GainedFacts = Annotated[
+    str,
+    Meta(
+        max_length=200,
+        pattern=_some_of(GAINED),
+        description=f"what releases have gained over the release before, separated by commas: {', '.join(GAINED)}",
+    ),
+]
+
+
 class FilterParameters(Parameters, frozen=True):
     """Which changes are wanted. Each part that is given restricts; its values add up."""
 
@@ -86,12 +96,13 @@ class FilterParameters(Parameters, frozen=True):
     kind: KindNames | None = None
     stream: StreamNames | None = None
     module: ModuleNames | None = None
+    gained: GainedFacts | None = None
 
     def wanted(self) -> RecordFilter:
         """The filter. Raises a ProblemError that names the parameter."""
-        texts = [one.split(",") if one else [] for one in (self.project, self.kind, self.stream, self.module)]
+        given = (self.project, self.kind, self.stream, self.module, self.gained)
         try:
-            return RecordFilter.parse(*texts)
+            return RecordFilter.parse(*(one.split(",") if one else [] for one in given))
         except FilterError as error:
             raise bad_parameter(error.field, str(error), error.accepts) from None
 

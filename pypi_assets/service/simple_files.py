@@ -4,7 +4,7 @@ lead to their bytes.
 
 import hashlib
 from collections.abc import Iterator
-from typing import Annotated
+from typing import Annotated, Any
 from urllib.parse import quote, urlsplit, urlunsplit
 
 from msgspec import Meta
@@ -28,7 +28,7 @@ from pypi_assets.lookup.published_sets import OpenSet
 from pypi_assets.lookup.simple_reader import SimpleReader
 from pypi_assets.service.answers import Answer, Lasting, redirect
 from pypi_assets.service.names import ProjectName, Sha256
-from pypi_assets.service.operations import Call, Operation, Parameters, operation_routes
+from pypi_assets.service.operations import Call, Handler, Operation, Parameters, operation_routes
 from pypi_assets.service.pins import Pinned
 from pypi_assets.service.problems import ProblemError, not_found, unavailable
 from pypi_assets.service.service import Service
@@ -201,42 +201,34 @@ def _no_file(place: FilePlace, serial: int) -> ProblemError:
     return not_found(f"no such file {place.filename} was live at serial {serial}", parameter="filename")
 
 
-_SUMMARY = "Where a file is, or its metadata"
-_DESCRIPTION = (
-    f"Pages of the Simple API name these addresses. One that ends in `{METADATA_SUFFIX}` has the metadata of the file,"
-    " with the sha256 that the page has of them."
-)
-FILE = Operation(
-    path="/files/{sha256}/{filename}",
-    handler=_file,
-    summary=_SUMMARY,
-    description=_DESCRIPTION,
-    parameters=HashedParameters,
-    media_types=("text/plain",),
-    problems=(307, 404, 451),
-    tag="simple",
-    options=OPTIONS,
-    when_over=_bytes_when_over,
-)
-FILE_OF_ANY_TIME = Operation(
-    path="/at/files/{sha256}/{filename}",
-    handler=_file_of_any_time,
-    summary=_SUMMARY,
-    description=f"{_DESCRIPTION} Pages at a serial name this one. It never expires, so lock files can have it.",
-    parameters=HashedParameters,
-    media_types=("text/plain",),
-    problems=(307, 404, 451),
-    tag="simple",
+def _operation(path: str, handler: Handler, parameters: type[Parameters], which: str = "", **more: Any) -> Operation:
+    """The operation of the address of a file; `which` says of which files it is."""
+    return Operation(
+        path=path,
+        handler=handler,
+        summary="Where a file is, or its metadata",
+        description="Pages of the Simple API name these addresses. One that ends in"
+        f" `{METADATA_SUFFIX}` has the metadata of the file, with the sha256 that the page has of them.{which}",
+        parameters=parameters,
+        media_types=("text/plain",),
+        problems=(307, 404, 451),
+        tag="simple",
+        **more,
+    )
+
+
+FILE = _operation("/files/{sha256}/{filename}", _file, HashedParameters, options=OPTIONS, when_over=_bytes_when_over)
+FILE_OF_ANY_TIME = _operation(
+    "/at/files/{sha256}/{filename}",
+    _file_of_any_time,
+    HashedParameters,
+    " Pages at a serial name this one. It never expires, so lock files can have it.",
     at_serial=False,
 )
-UNHASHED_FILE = Operation(
-    path=f"/files/{UNHASHED}/{{project}}/{{filename}}",
-    handler=_file,
-    summary=_SUMMARY,
-    description=f"{_DESCRIPTION} This one is for files of which the index shows no sha256.",
-    parameters=UnhashedParameters,
-    media_types=("text/plain",),
-    problems=(307, 404, 451),
-    tag="simple",
+UNHASHED_FILE = _operation(
+    f"/files/{UNHASHED}/{{project}}/{{filename}}",
+    _file,
+    UnhashedParameters,
+    " This one is for files of which the index shows no sha256.",
     options=OPTIONS,
 )

@@ -96,7 +96,7 @@ def _as_json(page: SimplePage, without_metadata: str | None, up: str) -> bytes:
 @_of_file
 def _json_file(project: str, file: SimpleFile, without_metadata: str | None, up: str) -> orjson.Fragment:
     # unpacked once, since a page can have thousands of files
-    filename, _, kind, url, sha256, size, requires_python, uploaded_at, yanked, metadata, is_rendered = file
+    filename, _, kind, url, sha256, size, requires_python, uploaded_at, yanked, metadata, is_rendered, seen_at = file
     has_metadata = metadata is not None and (is_rendered or url is not None) and kind != without_metadata
     offered = {"sha256": metadata} if has_metadata else False
     found: dict[str, object] = {
@@ -113,6 +113,9 @@ def _json_file(project: str, file: SimpleFile, without_metadata: str | None, up:
         found["size"] = size
     if (uploaded := upload_time(uploaded_at)) is not None:
         found["upload-time"] = uploaded
+    elif (seen := upload_time(seen_at)) is not None:  # installers with a cutoff skip files without a time
+        found["upload-time"] = seen
+        found["_upload-time-is-first-seen"] = True
     return orjson.Fragment(to_utf8_json(found).decode())  # the bytes hold several times their size of memory
 
 
@@ -132,7 +135,7 @@ def _as_html(page: SimplePage, without_metadata: str | None, up: str) -> bytes:
 @_of_file
 def _link(project: str, file: SimpleFile, without_metadata: str | None, up: str) -> str:
     """The link to a file of a project (normalized, escaped)."""
-    filename, _, kind, url, sha256, _, requires_python, _, yanked, metadata, is_rendered = file
+    filename, _, kind, url, sha256, _, requires_python, _, yanked, metadata, is_rendered, _ = file
     fragment = attributes = ""
     if sha256:
         sha256 = escape(sha256)

@@ -27,6 +27,7 @@ PARTS_OF_LOOKUP = {
     "lookup",
     "progress",
     "setting_variables",
+    "short_texts",
     "storage",
     "terminal",
 }

@@ -93,6 +93,8 @@ def test_what_is_wanted_is_named_by_options(commands: Commands, journal: ServedI
         ("yank release", "demo"),
     ]
     assert lines(commands, "--stream", "index") == [one for one in every if one["stream"] == "index"]
+    compared = [one for one in every if one["kind"] == "release compared"]
+    assert lines(commands, "--gained", "modules") == [one for one in compared if "modules" in one["gained"]]
     named = lines(commands, "--module", "other_one.below")
     assert [(one["kind"], one["project"]) for one in named] == [("file read", "other")]
 

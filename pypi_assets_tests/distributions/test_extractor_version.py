@@ -19,6 +19,7 @@ DIGESTS = {
     6: "1f121c1c92832cbbe2e2ae1b58bfa11a753e5de97dbe9ee7422481d5dc6baaf8",
     7: "cad7bac62e913c010b036fc10a436227e3f48a2d8c5108dc007bfd1c2a72b1a4",
     8: "bca3ccabe7734ead060671846a986620d207007eb9cb4f86d009ac9c15e65ff5",
+    9: "d3415203873c693a02e280b8d4541e6beff31983c1008217c3955dfa9e442421",
 }
 """By version, of all the records. Those of older versions are kept, so that no version is used twice."""
 

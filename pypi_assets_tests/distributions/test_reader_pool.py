@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from pypi_assets.distributions import reader_pool
-from pypi_assets.distributions.extract import decode_extract, encode_extract
+from pypi_assets.distributions.extract import ServedMetadata, decode_extract, encode_extract
 from pypi_assets.distributions.limits import Limits
 from pypi_assets.distributions.reader import make_record, read_distribution
 from pypi_assets.distributions.reader_pool import ReaderFailure, ReaderPool, ReaderStartError, StoredExtract, WholeFile
@@ -532,6 +532,36 @@ def test_extracts_are_judged_in_their_order(
     same = [replace(each, digest=record_digest(direct(path))) for each, path in zip(stored[:3], paths, strict=False)]
     assert pool.judge([*same, *stored[3:]])[:3] == [None, None, None]
     assert pool.judge([]) == []
+
+
+def test_a_wheel_is_amended_by_what_is_served_next_to_it(tmp_path: Path, pool: ReaderPool) -> None:
+    reading = pool.read(io.BytesIO((path := distributions(tmp_path)[0]).read_bytes()), path.name)
+    assert reading.extract is not None
+    headers = b"Metadata-Version: 2.1\nName: demo\nVersion: 1.0\nRequires-Dist: other\n\n"
+    assert reading.metadata_sha256 not in {None, hashlib.sha256(headers).hexdigest()}
+    served = ServedMetadata(headers + b"A description.", is_as_stated=True)
+    amended = pool.amend(StoredExtract(path.name, None, reading.extract), served)
+    assert amended.record.requires_dist == ("other",)
+    assert amended.record.installed_metadata is not None
+    assert amended.extract is not None
+    assert decode_extract(amended.extract).served == ServedMetadata(headers, is_as_stated=True)
+    assert pool.judge([StoredExtract(path.name, None, amended.extract)]) == [amended.record]
+    broken = pool.amend(StoredExtract(path.name, None, b"no extract"), served)
+    assert broken.record.error is not None
+    assert (broken.record.error.kind, broken.extract) == (ErrorKind.READER_FAILURE, b"no extract")
+
+
+def test_a_reader_that_dies_once_while_it_amends_costs_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, faulty: ReaderPool
+) -> None:
+    let_readers_leave_marks(monkeypatch, tmp_path)
+    extract = read_distribution(
+        io.BytesIO(distributions(tmp_path)[0].read_bytes()), "demo-1.0-py3-none-any.whl"
+    ).extract
+    for name, error in (("late_once", None), ("late_crash", ErrorKind.READER_FAILURE)):
+        stored = StoredExtract(f"{name}-1.0-py3-none-any.whl", None, encode_extract(extract))
+        record = faulty.amend(stored, ServedMetadata(b"Name: demo\n", is_as_stated=True)).record
+        assert (record.error and record.error.kind) == error, name
 
 
 def failure_of(content: bytes) -> str:

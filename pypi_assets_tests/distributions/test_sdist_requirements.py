@@ -351,7 +351,10 @@ def test_fields_that_a_backend_fills_in_are_resolved_or_unknown(tmp_path, subtes
         ("a @ file:{/}x", "hatchling.build", ("a @ file:/x",)),
         ("a @ {root:uri}/a", "hatchling.build", None),
         ("a @ {root:parent:uri}/a", "hatchling.build", None),
-        ("a=={env:VERSION:1.0}", "hatchling.build", None),
+        ("a=={env:VERSION:1.0}", "hatchling.build", ("a==1.0",)),
+        ("{env:FIRST:a}{env:SECOND:}>=1{{", "hatchling.build", ("a>=1{",)),
+        ("a=={env:VERSION}", "hatchling.build", None),
+        ("a=={env:VERSION:1.0}", "flit_core.buildapi", ("a=={env:VERSION:1.0}",)),
         ("a @ {home}", "hatchling.build:build", None),
         ("a{", "hatchling.build", None),
         ("a @ {root:uri}/a", "flit_core.buildapi", ("a @ {root:uri}/a",)),
@@ -367,3 +370,5 @@ def test_fields_that_a_backend_fills_in_are_resolved_or_unknown(tmp_path, subtes
                 record = read(tmp_path, {"pyproject.toml": pyproject}, metadata_version="1.0")
                 listed = None if expected is None else (*expected, *(['b; extra == "x"'] if extra else []))
                 assert record.requires_dist == listed
+                is_noted = "{env:" in written and expected is not None and backend.startswith("hatchling")
+                assert any(note.startswith(AMBIGUOUS) for note in record.notes) is is_noted

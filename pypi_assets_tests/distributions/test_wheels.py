@@ -50,6 +50,7 @@ def test_a_whole_wheel(tmp_path):
         "variant": None,
         "installable": True,
         "refusals": [],
+        "installed_metadata": None,
         "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
         "size": path.stat().st_size,
         "yanked": True,

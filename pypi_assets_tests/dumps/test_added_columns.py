@@ -54,8 +54,10 @@ ADDED: Row = {
     "modules_grade": "exact",
     "start_up_paths": ["demo.pth"],
     "refusals": [],
+    "installed_metadata": None,
     "project_status": "active",
     "provenance": None,
+    "first_seen_at": None,
 }
 NOTHING: Row = {
     "summary": None,
@@ -71,8 +73,10 @@ NOTHING: Row = {
     "notes": [],
     "start_up_paths": [],
     "refusals": [],
+    "installed_metadata": None,
     "project_status": "active",
     "provenance": None,
+    "first_seen_at": None,
 }
 
 

@@ -81,7 +81,7 @@ def row_of(observed: Record, content: Record | None, serial: int) -> dict[str, A
     is_read = content is not None and (content["sha256"] == observed["sha256"] or None in _hashes(observed, content))
     read: Mapping[str, Any] = content if content is not None and is_read else {"outcome": "pending"}
     yanked = any(end is None for _, end in observed["yanked"])
-    shown = ("url", "sha256", "size", "uploaded_at", "core_metadata_sha256", "project_status")
+    shown = ("url", "sha256", "size", "uploaded_at", "core_metadata_sha256", "first_seen_at", "project_status")
     empty = {"provides_extra": [], "stubs": [], "left_out": 0}
     return {
         **place,

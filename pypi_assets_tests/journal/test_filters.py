@@ -51,22 +51,38 @@ def test_a_module_is_named_by_what_has_it_or_something_below(journaled: Publishe
     assert found(journaled, modules=["yaml"], streams=["observed"]) == []
 
 
+def test_what_a_release_has_gained_is_wanted_of_comparisons_alone(journaled: Published):
+    compared = ("content", "release compared", "demo")
+    assert set(found(journaled, gained=["modules"])) == {compared}
+    assert found(journaled, gained=["Requires-Python", "start_up"]) == []
+    assert RecordFilter.parse(gained=["start-up"]) == RecordFilter.parse(gained=["Start_Up"])
+    wanted = RecordFilter.parse(gained=["start-up"])
+    record = {"stream": "content", "kind": "release compared", "normalized": "demo"}
+    names = ["demo.pth"]
+    for gained, lost, is_wanted in [({"start_up": names}, {}, True), ({"modules": names}, {"start_up": names}, False)]:
+        of_it = record | {"gained": gained, "lost": lost}
+        assert (wanted.wants(of_it), wanted.wants_line(orjson.dumps(of_it))) == (is_wanted, is_wanted)
+
+
 def test_the_streams_that_are_read_are_those_that_can_have_it():
     assert RecordFilter.parse(kinds=["yank release"]).read_streams == ("index",)
     assert RecordFilter.parse(kinds=["gap", "file read"]).read_streams == ("index", "observed", "content")
     assert RecordFilter.parse(modules=["yaml"]).read_streams == ("content",)
     assert RecordFilter.parse(modules=["yaml"], kinds=["file added"]).read_streams == ()
+    assert RecordFilter.parse(gained=["start-up"]).read_streams == ("content",)
+    assert RecordFilter.parse(gained=["start-up"], kinds=["file read"]).read_streams == ()
 
 
 def test_lines_are_refused_as_their_records_are(journaled: Published):
     every = records(journaled)
-    projects, kinds, streams, modules = (
+    projects, kinds, streams, modules, gained = (
         [[], ["demo"], ["pyyaml", "gone"]],
-        [[], ["file added", "add file"], ["new provider"]],
+        [[], ["file added", "add file"], ["new provider", "release compared"]],
         [[], ["content"], ["index", "observed"]],
         [[], ["yaml"], ["demo.new", "no\u00ebl"]],
+        [[], ["modules"], ["start-up", "license"]],
     )
-    for parts in product(projects, kinds, streams, modules):
+    for parts in product(projects, kinds, streams, modules, gained):
         wanted = RecordFilter.parse(*parts)
         assert [wanted.wants_line(orjson.dumps(one)) for one in every] == [wanted.wants(one) for one in every]
         streams_of = {one["stream"] for one in every if wanted.wants(one)}
@@ -95,6 +111,7 @@ def test_every_kind_that_is_written_is_known(journaled: Published):
         ({"streams": ["all"]}, ["stream", "all", "index", "observed", "content"]),
         ({"projects": [" "]}, ["project", 1, "1,000"]),
         ({"modules": ["m"] * 1_001}, ["module", "1,001", "1,000"]),
+        ({"gained": ["weight"]}, ["gained", "weight", "modules", "requires-python", "start-up"]),
     ],
 )
 def test_what_is_wrong_names_what_is_accepted(parts: dict[str, list[str]], values: list[object]):
@@ -107,7 +124,7 @@ def test_a_filter_of_json_is_texts_or_lists_of_texts():
         projects=["demo"], kinds=["file added"]
     )
     for fields, values in [
-        ({"projects": "demo"}, ["projects", "project", "kind", "stream", "module"]),
+        ({"projects": "demo"}, ["projects", "project", "kind", "stream", "module", "gained"]),
         ({"module": 7}, ["module"]),
         ({"module": ["a", None]}, ["module"]),
     ]:

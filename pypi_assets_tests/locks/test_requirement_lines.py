@@ -49,7 +49,7 @@ def test_what_is_of_no_index_is_known(tmp_path: Path, subtests: pytest.Subtests)
         with subtests.test(line=line):
             (tmp_path / "a.txt").write_text(line)
             [found] = requirement_lines(tmp_path / "a.txt")
-            assert (found.is_elsewhere, found.name) == (is_elsewhere, name)
+            assert (found.requirement is None, found.name) == (is_elsewhere, name)
 
 
 def test_lines_are_joined_and_comments_removed(tmp_path: Path) -> None:

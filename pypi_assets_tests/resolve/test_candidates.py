@@ -64,6 +64,11 @@ def test_the_file_is_taken_that_fits_best(filenames, options, taken):
         ({"filenames": ["demo-1.exe"], "kind": "wininst"}, {}, "without a file that installers take"),
         ({"uploaded_at": "2026-01-02T00:00:00Z"}, {"uploaded_before": datetime(2026, 1, 2, tzinfo=UTC)}, "too new"),
         ({"uploaded_at": None}, {"uploaded_before": datetime(2026, 1, 2, tzinfo=UTC)}, "too new"),
+        (
+            {"uploaded_at": None, "first_seen_at": "2026-01-02T00:00:00Z"},
+            {"uploaded_before": datetime(2026, 1, 2, tzinfo=UTC)},
+            "too new",
+        ),
     ],
 )
 def test_there_is_a_reason_why_nothing_can_be_taken(columns, options, reason):

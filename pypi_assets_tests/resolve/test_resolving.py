@@ -292,6 +292,7 @@ def test_a_file_that_the_installer_does_not_take_is_skipped_or_ends_the_resoluti
     assume = {"semantics": Semantics.UV, "unknown": Unknown.ASSUME_NONE}
     assert pins(projects, "demo", **assume) == {"demo": "2"}
     assert pins({"demo": {"1": [], "2": demo("uv skips: x")}}, "demo") == {"demo": "2"}
+    assert pins({"demo": {"1": [], "2": demo("pip fails to install: x")}}, "demo") == {"demo": "2"}
 
 
 def test_formats_and_hashes_leave_out_files():

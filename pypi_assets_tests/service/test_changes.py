@@ -91,6 +91,10 @@ def test_filters_are_evaluated_here(journaled_client: Client, journaled: Publish
     named = paged(journaled_client, "&module=yaml.nodes")
     assert [(one["project"], one["kind"]) for one in named] == [("PyYAML", "file read")]
     assert paged(journaled_client, "&module=yaml.nodes&stream=index") == []
+    gained = [one for one in records if "modules" in one.get("gained", ())]
+    assert gained
+    assert paged(journaled_client, "&gained=Modules,start-up") == gained
+    assert paged(journaled_client, "&gained=start-up") == []
 
 
 def test_where_to_begin_is_a_cursor_a_serial_a_time_or_now(journaled_client: Client, journaled: Published):
@@ -124,6 +128,7 @@ def test_without_a_journal_the_problem_names_the_command(client: Client, path: s
         ("since=abcdef", 404, "since", None),
         ("since=2026-02-30", 404, "since", None),
         ("kind=gone", 400, "kind", "kinds, separated by commas: add file, remove file"),
+        ("gained=weight", 400, "gained", "what releases have gained"),
         ("stream=all", 400, "stream", "streams, separated by commas: index, observed, content"),
         ("project=a,,b", 400, "project", "names of projects"),
         ("wait=61", 400, "wait", "0 to 60"),

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, select
 
 from pypi_assets.catalog.database import at_a_time, sent_rows
 from pypi_assets.catalog.derived.project_state import Interval
-from pypi_assets.catalog.derived.stored_files import intervals_of_files
+from pypi_assets.catalog.derived.stored_files import SHOWN_FACTS, intervals_of_files
 from pypi_assets.catalog.tables import (
     distribution_data,
     distributions,
@@ -21,10 +21,7 @@ from pypi_assets.catalog.tables import (
     yanked_intervals,
 )
 
-_FACTS = (
-    *("release_id", "generation", "url", "sha256", "size", "uploaded_at", "requires_python", "yanked_reason"),
-    "core_metadata_sha256",
-)
+_FACTS = ("release_id", "generation", *SHOWN_FACTS)
 _READ = (
     *("outcome", "error_kind", "extractor_version", "metadata_version", "requires_python", "requires_dist_id"),
     *("modules_id", "details", "shared_details_id"),

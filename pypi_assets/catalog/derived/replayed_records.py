@@ -18,11 +18,18 @@ from pypi_assets.catalog.derived.file_history import UNEXPLAINED
 from pypi_assets.catalog.derived.file_updates import REPLACED
 from pypi_assets.catalog.derived.recompute import UNEXPLAINED_CHANGES
 from pypi_assets.catalog.derived.replayed_changes import changed_serials, renamed_projects, shown_files
+from pypi_assets.catalog.derived.stored_files import SHOWN_FACTS
 from pypi_assets.catalog.ledger.epochs import note_change, note_changed_projects
 from pypi_assets.catalog.ledger.range_ledger import RangeState, complete_serial, lock_state
 from pypi_assets.catalog.observed.kept_aside import Source
 from pypi_assets.catalog.observed.projects import enter_projects, project_ids
 from pypi_assets.catalog.reads.file_counts import counting_files, recount_files
+from pypi_assets.catalog.reads.known_details import (
+    ENTRY_POINTS_SINCE,
+    GRADES_SINCE,
+    LICENSES_SINCE,
+    without_refusals,
+)
 from pypi_assets.catalog.reads.name_lists import store_list_contents
 from pypi_assets.catalog.reads.past_generations import keep_past_generations
 from pypi_assets.catalog.reads.read_outcomes import READ_LATE, Outcome
@@ -51,12 +58,11 @@ Record = Mapping[str, Any]
 """A record as it is in the journal. Of the content stream, lists of names can be JSON that is not decoded yet."""
 Key = tuple[str, str]
 """The normalized name of a project, and a filename."""
-_FACTS = ("url", "sha256", "size", "uploaded_at", "requires_python", "yanked_reason", "core_metadata_sha256")
 _SHARED = (
     *("summary", "provides_extra", "entry_points", "license_expression", "license", "license_classifiers"),
     *("project_urls", "import_names"),
 )
-_OWN = ("modules_by", "requires_by", "stubs", "left_out", "notes", "start_up_paths", "refusals")
+_OWN = ("modules_by", "requires_by", "stubs", "left_out", "notes", "start_up_paths", "refusals", "installed_metadata")
 _DATA = (
     *("outcome", "error_kind", "extractor_version", "metadata_version", "requires_python", "requires_dist_id"),
     *("modules_id", "details", "shared_details_id"),
@@ -242,7 +248,7 @@ def _enter_files(
             "filename": key[1],
             "kind": record["distribution_kind"],
             "generation": record["generation"],
-            **{name: record[name] for name in _FACTS},
+            **{name: record.get(name) for name in SHOWN_FACTS},
         }
         for key, record in observed.items()
     }
@@ -250,12 +256,12 @@ def _enter_files(
     known = []
     for key, old in before.items():
         row = rows[key]
-        new = {f"new_{name}": row[name] for name in ("release_id", "generation", *_FACTS)}
+        new = {f"new_{name}": row[name] for name in ("release_id", "generation", *SHOWN_FACTS)}
         if row["sha256"] is None and old.id not in replaced:
             new["new_sha256"] = old.sha256  # that of the bytes that were read
         known.append({"of_id": old.id} | new)
     if known:
-        values: dict[str, Any] = {name: bindparam(f"new_{name}") for name in ("release_id", "generation", *_FACTS)}
+        values: dict[str, Any] = {name: bindparam(f"new_{name}") for name in ("release_id", "generation", *SHOWN_FACTS)}
         connection.execute(update(distributions).where(distributions.c.id == bindparam("of_id")).values(values), known)
     return {key for key in observed if key not in before or before[key].id in replaced}
 
@@ -373,8 +379,8 @@ def _details(content: Record, kind: str) -> RecordDetails:
     """The details of a record whose columns these are: without what readers take for granted where it is missing."""
     version = (content["extractor_version"] or 0) if content["outcome"] == Outcome.DATA else 0
     is_sdist = kind == DistributionKind.SDIST
-    in_2: list[str] | None = [] if version >= 2 else None
-    in_3: list[str] | None = [] if version >= 3 else None
+    in_2: list[str] | None = [] if version >= ENTRY_POINTS_SINCE else None
+    in_3: list[str] | None = [] if version >= LICENSES_SINCE else None
     granted: dict[str, Any] = {
         "stubs": [],
         "left_out": 0,
@@ -383,15 +389,15 @@ def _details(content: Record, kind: str) -> RecordDetails:
         "project_urls": in_3,
         "notes": in_2,
         "start_up_paths": None if is_sdist else in_3,
-        "refusals": [] if version >= 8 else None,
+        "refusals": without_refusals(content["outcome"], content["extractor_version"]),
         "entry_points": {} if (in_3 if is_sdist else in_2) is not None else None,
     }
-    facts = {"refusals": None, **content, "entry_points": _entry_points(content)}
+    facts = {"refusals": None, "installed_metadata": None, **content, "entry_points": _entry_points(content)}
     own = {name: facts[name] for name in _OWN if facts[name] != granted.get(name)}
     shared = {name: facts[name] for name in _SHARED if facts[name] != granted.get(name)}
     if shared.get("entry_points", {}) is None:
         own["entry_points"] = shared.pop("entry_points")
-    has_grade = (content["extractor_version"] or 0) >= 4 and "modules_by" in own
+    has_grade = (content["extractor_version"] or 0) >= GRADES_SINCE and "modules_by" in own
     grade = ModulesGrade.EXACT.value if has_grade else None
     if content["modules_grade"] != grade:
         own["modules_grade"] = content["modules_grade"]

@@ -12,8 +12,9 @@ from pypi_assets.catalog.derived.project_state import Interval
 from pypi_assets.catalog.tables import distribution_data, distributions, live_intervals, releases, yanked_intervals
 from pypi_assets.index.models import IndexFile
 
-_FIRST_GENERATION = b',"generation":1}'
-"""The end of the JSON of a file that was never replaced. Digests of before there were generations lack it."""
+_USUAL_ENDS = (b',"first_seen_at":null}', b',"generation":1}')
+"""The ends of the JSON of a file whose time of upload is stated, and that was never replaced. Digests of before there
+were these fields lack them."""
 
 
 class PageFacts(NamedTuple):
@@ -27,6 +28,7 @@ class PageFacts(NamedTuple):
     yanked_reason: str | None = None
     core_metadata: bool = False
     core_metadata_sha256: str | None = None
+    first_seen_at: str | None = None
 
     @classmethod
     def of(cls, file: IndexFile) -> "PageFacts":
@@ -38,10 +40,16 @@ class PageFacts(NamedTuple):
 def facts_digest(file: IndexFile) -> int:
     """A number from 0 to 2^48 that stands for all that a page shows of a file."""
     try:
-        content = orjson.dumps(file).replace(_FIRST_GENERATION, b"}")
+        content = orjson.dumps(file)
+        for end in _USUAL_ENDS:
+            content = content.replace(end, b"}")
     except TypeError:  # half a surrogate pair, or a number of more than 64 bits
         content = repr(file).encode(errors="replace")
     return int.from_bytes(hashlib.blake2b(content, digest_size=6).digest())
+
+
+SHOWN_FACTS = tuple(name for name in PageFacts._fields if name != "core_metadata")
+"""Those that dumps and the journal have."""
 
 
 class StoredFile(NamedTuple):

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-COLUMNS_VERSION = 3
+COLUMNS_VERSION = 4
 """Raised when columns are added. A dump's own columns are in its manifest."""
 
 
@@ -58,8 +58,10 @@ _ADDED = {
     "notes": Column("array of strings or null", "list of what was odd about the file"),
     "start_up_paths": Column("array of strings or null", "list of .pth and .start files, which Python runs"),
     "refusals": Column("array of strings or null", "list of what installers do that do not take the file; see below"),
+    "installed_metadata": Column("array of strings or null", "list of lines of METADATA; see below"),
     "project_status": Column("string or null", "of the project as its newest page shows it, PEP 792"),
     "provenance": Column("string or null", "URL of the file's attestations, PEP 740; null: not observed"),
+    "first_seen_at": Column("string or null", "ISO 8601, UTC: when an observed index first showed it; see below"),
 }
 COLUMNS = _FIRST | _ADDED
 """All columns. Those beyond FIRST_COLUMNS are null where they are not known; an empty list means none."""

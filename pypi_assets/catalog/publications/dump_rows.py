@@ -14,6 +14,12 @@ from sqlalchemy import BindParameter, ColumnElement, Connection, FromClause, Sel
 from pypi_assets.catalog.database import Catalog, at_a_time, bare_rows, read_by_index, sent_values, storable
 from pypi_assets.catalog.observed.followed import answered_at
 from pypi_assets.catalog.observed.project_statuses import QUARANTINED
+from pypi_assets.catalog.reads.known_details import (
+    ENTRY_POINTS_SINCE,
+    GRADES_SINCE,
+    LICENSES_SINCE,
+    without_refusals,
+)
 from pypi_assets.catalog.reads.name_lists import StoredLists, lists_with_module
 from pypi_assets.catalog.reads.past_generations import contents_at, counts_later, has_past_generations
 from pypi_assets.catalog.reads.read_outcomes import Outcome
@@ -59,17 +65,11 @@ CONTENT = (
     "notes",
     "start_up_paths",
     "refusals",
+    "installed_metadata",
 )
 """The columns that are known by reading the file: those that follow from its bytes and from the extractor's version."""
-_ENTRY_POINTS_SINCE = 2
-"""The first extractor version whose details are sure to have summary, entry points and notes."""
-_LICENSES_SINCE = 3
-"""The first extractor version that reads licences, project URLs, import names and start-up paths, and that has null for
-unknown entry points."""
-_REFUSALS_SINCE = 8
-"""The first extractor version that knows what installers do not take."""
-_GRADES_SINCE = 4
-"""The first extractor version that grades modules."""
+_LAST = ("modules_grade", "notes", "start_up_paths", "refusals", "installed_metadata")
+"""Those of CONTENT that come last in a row."""
 
 
 class _Found(NamedTuple):
@@ -87,6 +87,7 @@ class _Found(NamedTuple):
     shown_requires_python: str | None
     yanked_reason: str | None
     core_metadata_sha256: str | None
+    first_seen_at: str | None
     live_since: int | None
     yanked_since: int | None
     outcome: str
@@ -168,6 +169,7 @@ def _rows(
         "shown_requires_python": distributions.c.requires_python,
         "yanked_reason": distributions.c.yanked_reason,
         "core_metadata_sha256": distributions.c.core_metadata_sha256,
+        "first_seen_at": distributions.c.first_seen_at,
         "live_since": live_since,
         "yanked_since": yanked_since,
         "project_status": projects.c.status,
@@ -435,6 +437,7 @@ def _as_they_were(
                 shown_requires_python=facts["requires_python"],
                 yanked_reason=facts["yanked_reason"],
                 core_metadata_sha256=facts.get("core_metadata_sha256"),
+                first_seen_at=facts.get("first_seen_at"),
                 outcome=Outcome.VANISHED if is_unread else facts["outcome"],
                 error_kind=facts["error_kind"],
                 extractor_version=facts["extractor_version"],
@@ -463,7 +466,7 @@ class _Known(NamedTuple):
     @classmethod
     def of(cls, found: _Found) -> "_Known":
         version = (found.extractor_version or 0) if found.outcome == Outcome.DATA else 0
-        return _KNOWN[found.kind == DistributionKind.SDIST, version >= _ENTRY_POINTS_SINCE, version >= _LICENSES_SINCE]
+        return _KNOWN[found.kind == DistributionKind.SDIST, version >= ENTRY_POINTS_SINCE, version >= LICENSES_SINCE]
 
 
 _KNOWN = {
@@ -516,7 +519,7 @@ def _content(found: _Found, names: Mapping[int | None, object], release: _Releas
     own: dict[str, Any] = from_json(found.details) if found.details else {}
     known = _Known.of(found)
     of_release = release.of(found, own, known)
-    has_grade = (found.extractor_version or 0) >= _GRADES_SINCE and "modules_by" in own
+    has_grade = (found.extractor_version or 0) >= GRADES_SINCE and "modules_by" in own
     return {
         "outcome": found.outcome,
         "error_kind": found.error_kind,
@@ -538,17 +541,13 @@ def _content(found: _Found, names: Mapping[int | None, object], release: _Releas
             "start_up_paths", None if found.kind == DistributionKind.SDIST else known.in_version_3
         ),
         "refusals": own.get("refusals", without_refusals(found.outcome, found.extractor_version)),
+        "installed_metadata": own.get("installed_metadata"),
     }
-
-
-def without_refusals(outcome: str, extractor_version: int | None) -> list[str] | None:
-    """Return the refusals of a record that has none stored: an empty list, or None if they are not known."""
-    return [] if outcome == Outcome.DATA and (extractor_version or 0) >= _REFUSALS_SINCE else None
 
 
 def _live_row(found: _Found, names: Mapping[int | None, object], release: _ReleaseColumns) -> dict[str, object]:
     content = _content(found, names, release)
-    last = {name: content.pop(name) for name in ("modules_grade", "notes", "start_up_paths", "refusals")}
+    last = {name: content.pop(name) for name in _LAST}
     of_metadata = content.pop("requires_python")
     return {
         **_place(found),
@@ -568,6 +567,7 @@ def _live_row(found: _Found, names: Mapping[int | None, object], release: _Relea
         # a live file's project is not quarantined: the status of then is not known
         "project_status": None if found.project_status == QUARANTINED else found.project_status,
         "provenance": None,
+        "first_seen_at": found.first_seen_at,
     }
 
 

@@ -15,7 +15,7 @@ from pypi_assets.catalog.database import at_a_time, insert_missing
 from pypi_assets.catalog.reads.shared_details import merged_details
 from pypi_assets.catalog.tables import distribution_data, distributions, name_lists, past_generations, shared_details
 
-_FACTS = ("url", "size", "uploaded_at", "requires_python", "yanked_reason", "core_metadata_sha256")
+_FACTS = ("url", "size", "uploaded_at", "requires_python", "yanked_reason", "core_metadata_sha256", "first_seen_at")
 _READ = ("outcome", "error_kind", "error_text", "metadata_version", "extractor_version")
 
 

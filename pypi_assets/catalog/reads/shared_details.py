@@ -54,6 +54,7 @@ def record_details(record: DistributionRecord) -> RecordDetails:
         "notes": record.notes,
         "start_up_paths": record.start_up_paths,
         "refusals": record.refusals,
+        "installed_metadata": record.installed_metadata,
     }
     in_common = {name: value for name, value in shared.items() if value or (value == () and name == "import_names")}
     unknown = {"entry_points": None} if record.entry_points is None and record.error is None else {}

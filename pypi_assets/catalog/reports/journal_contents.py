@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import orjson
 from packaging.version import InvalidVersion, Version
-from sqlalchemy import BindParameter, Connection, Select, bindparam, exists, select
+from sqlalchemy import BindParameter, Connection, Select, bindparam, case, exists, select
 
 from pypi_assets.catalog.database import at_a_time, bare_rows, sent_values
 from pypi_assets.catalog.derived.file_updates import REPLACED
@@ -25,6 +25,7 @@ from pypi_assets.catalog.observed.followed import FOLLOWED, answered_at
 from pypi_assets.catalog.publications.dump_rows import content_rows, holds_at
 from pypi_assets.catalog.reads.past_generations import has_past_generations
 from pypi_assets.catalog.reads.read_outcomes import READ_LATE, Outcome
+from pypi_assets.catalog.reads.stored_json import from_json
 from pypi_assets.catalog.reports.journal_format import Record, Stream, numbered
 from pypi_assets.catalog.reports.journal_records import LoggedFile, Times, file_record, is_begun, logged_files
 from pypi_assets.catalog.tables import (
@@ -35,6 +36,7 @@ from pypi_assets.catalog.tables import (
     module_roots,
     releases,
 )
+from pypi_assets.distributions.record import START_UP_CODE
 from pypi_assets.index.actions import Action
 
 FILE_READ = "file read"
@@ -261,6 +263,7 @@ class _Comparison:
                 data.requires_dist_id,
                 data.shared_details_id,
                 data.requires_python,
+                case((data.details.contains(START_UP_CODE), data.details)),  # few have any
             )
             .join(releases, releases.c.id == distributions.c.release_id)
             .join(distribution_data, data.distribution_id == distributions.c.id)
@@ -270,8 +273,9 @@ class _Comparison:
         for some in at_a_time(sorted(project_ids)):
             live = intervals_of_projects(self.connection, live_intervals, list(some))
             of_some = query.where(distributions.c.project_id.in_(some))
-            for id_, project_id, version, modules_id, *key in bare_rows(self.connection, of_some):
-                file = _File(id_, version, modules_id, (modules_id, *key), live.get(id_, ()))
+            for id_, project_id, version, modules_id, *key, details in bare_rows(self.connection, of_some):
+                start_up = _start_up_code(from_json(details).get("notes")) if details else ()
+                file = _File(id_, version, modules_id, (modules_id, *key, *start_up), live.get(id_, ()))
                 self.projects.setdefault(project_id, _Project()).add(file)
         for project in self.projects.values():
             project.versions = sorted(project.by_version, key=_key)
@@ -321,7 +325,7 @@ class _Comparison:
         """Those of all `files` together; files with an equal key are read once."""
         wanted = {file.key: file.id for file in files}
         self._load_facts(wanted)
-        return {name: frozenset().union(*(self._facts[key][name] for key in wanted)) for name in _COMPARED_FACTS}
+        return {name: frozenset().union(*(self._facts[key][name] for key in wanted)) for name in COMPARED_FACTS}
 
     def _load_facts(self, wanted: Mapping[tuple[object, ...], int]) -> None:
         missing = {key: id_ for key, id_ in wanted.items() if key not in self._facts}
@@ -370,7 +374,8 @@ class _Comparison:
         )
 
 
-_COMPARED_FACTS = ("modules", "requirements", "commands", "license", "requires_python")
+COMPARED_FACTS = ("modules", "requirements", "commands", "license", "requires_python", "start_up")
+"""What a release can have gained or lost; `start_up` is the code that Python runs at each start."""
 
 
 def _facts(row: Mapping[str, Any]) -> dict[str, frozenset[str]]:
@@ -381,7 +386,13 @@ def _facts(row: Mapping[str, Any]) -> dict[str, frozenset[str]]:
         "commands": frozenset(line.partition(" = ")[0] for line in scripts),
         "license": frozenset(filter(None, [row["license_expression"] or row["license"]])),
         "requires_python": frozenset(filter(None, [row["requires_python"]])),
+        "start_up": frozenset(_start_up_code(row["notes"])),
     }
+
+
+def _start_up_code(notes: Iterable[str] | None) -> list[str]:
+    """Return what notes name as code that Python runs at each start: `demo.pth`, or `demo.start: demo:main`."""
+    return [note.removeprefix(START_UP_CODE).strip() for note in notes or () if note.startswith(START_UP_CODE)]
 
 
 def _names(column: Any) -> list[str]:

@@ -16,7 +16,7 @@ from sqlalchemy import Connection, and_, exists, select
 from pypi_assets.catalog.database import at_a_time, bare_rows, sent_values
 from pypi_assets.catalog.derived.file_updates import REPLACED
 from pypi_assets.catalog.derived.project_state import Interval
-from pypi_assets.catalog.derived.stored_files import intervals_of_files
+from pypi_assets.catalog.derived.stored_files import SHOWN_FACTS, intervals_of_files
 from pypi_assets.catalog.ledger.notices import notices_in
 from pypi_assets.catalog.ledger.range_ledger import inexact_spans, read_state
 from pypi_assets.catalog.ledger.serial_range import SerialRange
@@ -59,8 +59,6 @@ _BY_CAUSE = {
 }
 _HIDING = frozenset({Action.QUARANTINE_PROJECT, Action.QUARANTINE_RELEASE})
 _SHOWING = frozenset({Action.UNQUARANTINE_PROJECT, Action.UNQUARANTINE_RELEASE})
-_FACTS = ("url", "sha256", "size", "uploaded_at", "requires_python", "yanked_reason", "core_metadata_sha256")
-"""What pages show of a file, by the columns of `distributions`."""
 
 
 class LoggedFile(NamedTuple):
@@ -291,12 +289,12 @@ def _facts(connection: Connection, ids: Sequence[int]) -> dict[int, Record]:
     of = distributions.c
     sent = sent_values(connection, of.id, ids)
     query = (
-        select(of.id, projects.c.status, of.kind, of.generation, *(of[name] for name in _FACTS))
+        select(of.id, projects.c.status, of.kind, of.generation, *(of[name] for name in SHOWN_FACTS))
         .select_from(sent)
         .join(distributions, of.id == sent.c.value)
         .join(projects, projects.c.id == of.project_id)
     )
-    names = ("distribution_kind", "generation", *_FACTS, "project_status")
+    names = ("distribution_kind", "generation", *SHOWN_FACTS, "project_status")
     # a live file's project is not quarantined: the status of then is not known
     return {
         id_: dict(zip(names, (*facts, None if status == QUARANTINED else status), strict=True))
@@ -309,7 +307,7 @@ def _past_facts(connection: Connection, file: LoggedFile) -> Record:
     past = contents_at(connection, file.logged_serial, [file.distribution_id]).get(file.distribution_id)
     if past is None:
         return {}
-    facts = {name: past.facts.get(name) for name in _FACTS if name != "sha256"}
+    facts = {name: past.facts.get(name) for name in SHOWN_FACTS if name != "sha256"}
     return {"generation": past.generation, "sha256": past.sha256} | facts
 
 

@@ -79,6 +79,7 @@ class _Found(NamedTuple):
     uploaded_at: str | None
     shown_requires_python: str | None
     core_metadata_sha256: str | None
+    first_seen_at: str | None
     outcome: str
     read_requires_python: str | None
     requires_dist_id: int | None
@@ -101,6 +102,7 @@ _COLUMNS: Mapping[str, ColumnElement[Any]] = {
     "uploaded_at": distributions.c.uploaded_at,
     "shown_requires_python": distributions.c.requires_python,
     "core_metadata_sha256": distributions.c.core_metadata_sha256,
+    "first_seen_at": distributions.c.first_seen_at,
     "outcome": distribution_data.c.outcome,
     "read_requires_python": distribution_data.c.requires_python,
     "requires_dist_id": distribution_data.c.requires_dist_id,
@@ -427,6 +429,7 @@ def _replaced(connection: Connection, past: Mapping[int, PastGeneration]) -> Ite
             uploaded_at=facts["uploaded_at"],
             shown_requires_python=facts["requires_python"],
             core_metadata_sha256=facts.get("core_metadata_sha256"),
+            first_seen_at=facts.get("first_seen_at"),
         )
         details = facts["details"]
         yield (
@@ -454,12 +457,12 @@ def _simple_files(described: Iterable[tuple[_Row, dict[str, Any]]]) -> dict[int,
         if id(dumped) not in hashes:
             hashes[id(dumped)] = dumped, metadata_sha256(dumped)
         # by position, which takes half the time
-        id_, _, version, filename, kind, url, sha256, size, uploaded, requires_python, offered, *_ = row
+        id_, _, version, filename, kind, url, sha256, size, uploaded, requires_python, offered, first_seen, *_ = row
         rendered = hashes[id(dumped)][1]
         shown = rendered or offered
         has_own = rendered is not None
         found[id_] = SimpleFile(
-            filename, version, kind, url, sha256, size, requires_python, uploaded, False, shown, has_own
+            filename, version, kind, url, sha256, size, requires_python, uploaded, False, shown, has_own, first_seen
         )
     return found
 

@@ -11,7 +11,8 @@ from sqlalchemy import ColumnElement, Connection, Select, Table, and_, bindparam
 
 from pypi_assets.catalog.database import Catalog, read_by_index, storable
 from pypi_assets.catalog.observed.followed import answered_at
-from pypi_assets.catalog.publications.dump_rows import holds_at, without_refusals
+from pypi_assets.catalog.publications.dump_rows import holds_at
+from pypi_assets.catalog.reads.known_details import without_refusals
 from pypi_assets.catalog.reads.past_generations import contents_at, has_past_generations
 from pypi_assets.catalog.reads.read_outcomes import Outcome
 from pypi_assets.catalog.reads.stored_json import from_json
@@ -48,6 +49,7 @@ class _Found(NamedTuple):
     sha256: str | None
     size: int | None
     uploaded_at: str | None
+    first_seen_at: str | None
     shown_requires_python: str | None
     read_requires_python: str | None
     is_yanked: bool
@@ -118,6 +120,7 @@ class PastReleases:
                 distributions.c.sha256,
                 distributions.c.size,
                 distributions.c.uploaded_at,
+                distributions.c.first_seen_at,
                 distributions.c.requires_python.label("shown_requires_python"),
                 data.c.requires_python.label("read_requires_python"),
                 yanked.c.start.is_not(None),
@@ -159,6 +162,7 @@ def _file(project: KnownProject, found: _Found) -> dict[str, Any]:
         "sha256": found.sha256,
         "size": found.size,
         "uploaded_at": found.uploaded_at,
+        "first_seen_at": found.first_seen_at,
         "requires_python": found.shown_requires_python or found.read_requires_python,
         "yanked": bool(found.is_yanked),
         "outcome": found.outcome,
@@ -184,6 +188,7 @@ def _as_it_was(sha256: str | None, facts: Mapping[str, Any]) -> dict[str, Any]:
         "sha256": sha256,
         "size": facts["size"],
         "uploaded_at": facts["uploaded_at"],
+        "first_seen_at": facts.get("first_seen_at"),
         "requires_python": facts["requires_python"],
         "outcome": Outcome.VANISHED if is_unread else facts["outcome"],
         "requires_dist": facts["requires_dist"],

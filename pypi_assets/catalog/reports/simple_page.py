@@ -9,6 +9,7 @@ class SimpleFile(NamedTuple):
 
     `yanked` is as PEP 691 has it: a flag, or the reason. `metadata_sha256` is that of the metadata which are rendered
     of the file, or where `is_rendered` is False of those that the index itself offers; None: there are none.
+    `first_seen_at` is when an observed index first showed the file, if no page states its upload.
     """
 
     filename: str
@@ -22,6 +23,7 @@ class SimpleFile(NamedTuple):
     yanked: bool | str
     metadata_sha256: str | None
     is_rendered: bool
+    first_seen_at: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -232,9 +232,11 @@ def revisit_soon(connection: Connection, tasks: Collection[tuple[int, int, int]]
     queue_visits(connection, REVISITS, tasks)
 
 
-def revisit_failed(connection: Connection, now: float) -> None:
-    """Queue revisits of projects whose visits were abandoned, after a pause that doubles with each failure, up to a
-    day."""
+def abandoned_visits(connection: Connection, now: float) -> list[tuple[int, int, int]]:
+    """Return (project id, its shard, least serial) of projects whose visits were abandoned, for `revisit_soon`.
+
+    A project is due after a pause that doubles with each failure, up to a day. A revisit that is queued is left out.
+    """
     known = visit_statistics.c
     columns = (visit_queue.c.project_id, visit_queue.c.shard, visit_queue.c.min_serial)
     query = (
@@ -248,12 +250,14 @@ def revisit_failed(connection: Connection, now: float) -> None:
         if row.last_visited_at is None or row.last_visited_at + pause <= now:
             _, serial = due.get(row.project_id, (0, 0))
             due[row.project_id] = row.shard, max(serial, row.min_serial)
+    if not due:
+        return []
     queued = select(visit_queue.c.project_id).where(
         visit_queue.c.workload == REVISITS, visit_queue.c.state == TaskState.TODO
     )
     for project_id in connection.scalars(queued):
         due.pop(project_id, None)
-    revisit_soon(connection, [(project_id, shard, serial) for project_id, (shard, serial) in due.items()])
+    return [(project_id, shard, serial) for project_id, (shard, serial) in due.items()]
 
 
 def longest_unvisited(

@@ -23,6 +23,8 @@ _BUILD_FOLDERS = (
 
 _FIELD = re.compile(r"\{\{|\}\}|\{[^{}]{0,200}+\}|[{}]")
 _FIELDS = {"{{": "{", "}}": "}", "{/}": "/", "{;}": ":"}
+_ENVIRONMENT = re.compile(r"\{env:[^{}:]++:([^{}]*+)\}")
+"""A variable of the environment, and the default without which a build fails where the variable is not set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +85,23 @@ def _lines(tree: SourceTree, name: str) -> list[str]:
 def resolve_fields(requirement: str) -> str | None:
     """Return a requirement of [project] with its fields filled in, as hatchling does; None if the machine decides.
 
-    >>> resolve_fields("demo ; python_version > '3{{'"), resolve_fields("demo @ {root:uri}/demo")
+    No variable of the environment is taken to be set.
+
+    >>> resolve_fields("{env:NAME:demo} ; python_version > '3{{'"), resolve_fields("demo @ {root:uri}/demo")
     ("demo ; python_version > '3{'", None)
     """
     pieces = _FIELD.split(requirement)
-    values = [_FIELDS.get(written) for written in _FIELD.findall(requirement)]
+    values = [_value(written) for written in _FIELD.findall(requirement)]
     if None in values:
         return None
     return pieces[0] + "".join(f"{value}{piece}" for value, piece in zip(values, pieces[1:], strict=True))
+
+
+def depends_on_environment(requirement: str) -> bool:
+    """Check whether a variable of the environment can change a requirement that `resolve_fields` has filled in."""
+    return any(map(_ENVIRONMENT.fullmatch, _FIELD.findall(requirement)))
+
+
+def _value(field: str) -> str | None:
+    default = _ENVIRONMENT.fullmatch(field)
+    return _FIELDS.get(field) if default is None else default[1]

@@ -7,6 +7,7 @@ All of it is pure; where the result is kept is decided in `memory.py`.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 
 import msgspec
 from packaging.utils import canonicalize_name, canonicalize_version
@@ -221,11 +222,18 @@ class _Comparing:
                 self._add(name, _refreshed(known, shown), known.file.generation)
             return
         if known is None:
-            self._add(name, KnownFile(shown.file, None, _hashes(shown), has_signature=shown.has_signature), 1)
+            file = self._first_seen(shown.file)
+            self._add(name, KnownFile(file, None, _hashes(shown), has_signature=shown.has_signature), 1)
         elif self._is_new(name, shown) or self._is_back(name, f"content {_fingerprint(shown)}"):
             before = [*known.before, _fingerprint(ShownFile(known.file, known.hashes))][-_MOST_BEFORE:]
-            new = KnownFile(shown.file, None, _hashes(shown), before=before, has_signature=shown.has_signature)
+            file = self._first_seen(shown.file)
+            new = KnownFile(file, None, _hashes(shown), before=before, has_signature=shown.has_signature)
             self._add(name, new, known.file.generation + 1)
+
+    def _first_seen(self, file: IndexFile) -> IndexFile:
+        """The file with the time of this observation, if its page states no time of upload."""
+        seen_at = datetime.fromtimestamp(self._now, UTC).replace(microsecond=0, tzinfo=None)
+        return file if file.uploaded_at else replace(file, first_seen_at=f"{seen_at.isoformat()}Z")
 
     def _add(self, name: str, new: KnownFile, generation: int) -> None:
         """Adds a file, or the next content of one. It then has the yank of its release, as in PyPI's changelog."""
@@ -275,11 +283,13 @@ def _refreshed(known: KnownFile, shown: ShownFile) -> KnownFile:
     if shown.file.url is None:
         return known
     hashes = known.hashes | _hashes(shown)
+    uploaded_at = shown.file.uploaded_at or known.file.uploaded_at
     file = replace(
         shown.file,
         sha256=shown.file.sha256 or known.file.sha256,
         size=known.file.size if shown.file.size is None else shown.file.size,
-        uploaded_at=shown.file.uploaded_at or known.file.uploaded_at,
+        uploaded_at=uploaded_at,
+        first_seen_at=None if uploaded_at else known.file.first_seen_at,
         generation=known.file.generation,
         yanked=known.file.yanked,
     )

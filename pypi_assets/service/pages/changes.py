@@ -15,7 +15,7 @@ from pypi_assets.journal.looking_back import look_back
 from pypi_assets.journal.reading import NoJournalError
 from pypi_assets.journal.segment_files import JournalDamagedError
 from pypi_assets.service.change_feeds import change_page, change_summary, day_of
-from pypi_assets.service.changes import NO_JOURNAL, KindNames, ProjectNames, damaged
+from pypi_assets.service.changes import NO_JOURNAL, GainedFacts, KindNames, ProjectNames, damaged
 from pypi_assets.service.operations import Parameters
 from pypi_assets.service.pages.page import Content, Page, View, page_routes
 from pypi_assets.service.problems import bad_parameter
@@ -30,10 +30,11 @@ _SHOWN = frozenset({*KINDS[Stream.OBSERVED], RELEASE_COMPARED, NEW_PROVIDER})
 
 
 class ChangesPageParameters(Parameters, frozen=True):
-    """Of which projects, and of which kinds."""
+    """Of which projects, of which kinds, and with which gains."""
 
     project: ProjectNames | None = None
     kind: KindNames | None = None
+    gained: GainedFacts | None = None
 
 
 def routes(service: Service) -> list[Route]:
@@ -58,7 +59,8 @@ class _Day:
 def _changes(view: View, parameters: ChangesPageParameters) -> Content:
     kinds = parameters.kind.split(",") if parameters.kind else ()
     projects = parameters.project.split(",") if parameters.project else ()
-    wanted = RecordFilter.parse(projects, kinds or _SHOWN)
+    gained = parameters.gained.split(",") if parameters.gained else ()
+    wanted = RecordFilter.parse(projects, kinds or _SHOWN, gained=gained)
     if not wanted.projects and projects:
         raise bad_parameter("project", "project names none")
     most = MOST_OF_ONE_KIND if len(wanted.kinds) == 1 else MOST_OF_A_KIND
@@ -75,6 +77,7 @@ def _changes(view: View, parameters: ChangesPageParameters) -> Content:
         "projects": sorted(wanted.projects),
         "project": parameters.project,
         "kind": parameters.kind,
+        "gained": parameters.gained,
         "is_every_kind": not kinds,
     }
     return Content(f"Changes on {found['day']}" if found["day"] else "Changes", {"changes": found, "hints": []}, shown)

@@ -44,6 +44,7 @@ def contents(draw: st.DrawFn) -> dict[str, Any]:
     found = {name: draw(texts | st.none()) for name in CONTENT}
     found |= {name: draw(some_lists) for name in ("requires_dist", "modules", "license_classifiers", "project_urls")}
     found |= {name: draw(some_lists) for name in ("import_names", "notes", "start_up_paths", "refusals")}
+    found["installed_metadata"] = draw(some_lists)
     found |= {name: draw(lists) for name in ("provides_extra", "stubs")}
     found |= lines | {"entry_point_groups": None if groups is None else sorted(groups)}
     grade = draw(st.sampled_from([None, "exact", "derived", "guessed"]))

@@ -23,7 +23,7 @@ def small(tmp_path: Path, database_url: str) -> Iterator[SmallCatalog]:
 def test_facts_have_the_columns_of_a_file_and_the_fields_of_a_page():
     assert set(PageFacts._fields) <= set(distributions.c.keys())
     file = IndexFile("a.zip", "u\0", "a" * 64, 5, "now", ">=3", True, "bad", True, "b" * 64)
-    assert PageFacts.of(file) == ("u\ufffd", "a" * 64, 5, "now", ">=3", "bad", True, "b" * 64)
+    assert PageFacts.of(file) == ("u\ufffd", "a" * 64, 5, "now", ">=3", "bad", True, "b" * 64, None)
 
 
 def test_files_and_intervals_are_those_of_the_projects(small: SmallCatalog):

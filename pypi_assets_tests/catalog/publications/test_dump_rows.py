@@ -40,7 +40,8 @@ LINE = (
     b'"modules":["demo","d\xc3\xa9mo.a"],"modules_by":"archive","requires_by":"METADATA","stubs":["demo"],"left_out":2,'
     b'"summary":"One line","license_expression":null,"license":null,"license_classifiers":null,"console_scripts":null,'
     b'"gui_scripts":null,"entry_point_groups":null,"project_urls":null,"import_names":null,"modules_grade":null,'
-    b'"notes":null,"start_up_paths":null,"refusals":null,"project_status":null,"provenance":null}'
+    b'"notes":null,"start_up_paths":null,"refusals":null,"installed_metadata":null,"project_status":null,'
+    b'"provenance":null,"first_seen_at":null}'
 )
 names = st.lists(
     st.text(max_size=5)

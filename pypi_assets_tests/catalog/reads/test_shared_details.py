@@ -33,6 +33,7 @@ RECORD = DistributionRecord(
     import_names=("demo",),
     start_up_paths=("demo.pth",),
     refusals=("pip skips: odd",),
+    installed_metadata=("Name: demo",),
     notes=("odd",),
 )
 
@@ -56,6 +57,7 @@ def test_both_parts_together_have_all_details() -> None:
         "import_names": ["demo"],
         "start_up_paths": ["demo.pth"],
         "refusals": ["pip skips: odd"],
+        "installed_metadata": ["Name: demo"],
         "modules_by": "archive",
         "stubs": ["demo"],
         "left_out": 2,

@@ -7,6 +7,7 @@ import pytest
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.reports.journal_contents import MOST_ROOTS, content_records
 from pypi_assets.catalog.reports.journal_format import Record
+from pypi_assets.distributions.record import START_UP_CODE, DistributionKind, DistributionRecord
 from pypi_assets_tests.journal.model_journal import seal_complete
 from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
 
@@ -75,6 +76,28 @@ def test_a_release_is_compared_with_the_one_before_it_by_version(small: SmallCat
     assert first["gained"] == {"modules": ["new"], "requirements": ["more"], "commands": ["new"]}
     assert first["lost"] == {"modules": ["old"], "commands": ["old"]}
     assert "filename" not in first
+    small.catalog.close()
+
+
+def test_start_up_code_is_gained_by_what_notes_name(small: SmallCatalog) -> None:
+    """Nothing else of these releases differs; a file without code is no code."""
+    codes = {"1.0": [], "1.1": ["demo.pth"], "1.2": ["demo.pth"], "1.3": ["demo.start: demo:main"], "1.4": []}
+    records = []
+    for serial, (version, code) in enumerate(codes.items(), 3):
+        filename = f"demo-{version}-py3-none-any.whl"
+        notes = ("installs scripts: run", *(f"{START_UP_CODE} {each}" for each in code))
+        small.add(serial, "demo", version, filename)
+        paths = ("demo.pth",)
+        kind = DistributionKind.WHEEL
+        records.append(DistributionRecord(filename, kind, "demo", version, start_up_paths=paths, notes=notes))
+    small.store(records)
+    small.complete(10)
+    found = contents(small, 0, 10, "release compared")
+    assert [(one["version"], one["gained"], one["lost"]) for one in found] == [
+        ("1.1", {"start_up": ["demo.pth"]}, {}),
+        ("1.3", {"start_up": ["demo.start: demo:main"]}, {"start_up": ["demo.pth"]}),
+        ("1.4", {}, {"start_up": ["demo.start: demo:main"]}),
+    ]
     small.catalog.close()
 
 

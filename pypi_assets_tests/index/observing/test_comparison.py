@@ -54,6 +54,31 @@ def test_the_first_look_believes_everything() -> None:
     assert not found.is_waiting
 
 
+def test_a_content_without_a_time_of_upload_has_that_of_its_first_sighting() -> None:
+    def seen(looking: Looking) -> dict[str, str | None]:
+        return {one.filename: one.first_seen_at for one in looking.known.project_page("demo", 1).files}
+
+    dated = replace(file(OTHER).file, uploaded_at="2026-01-02T03:04:05Z")
+    looking = Looking(file(WHEEL), ShownFile(dated, {}))
+    first = {WHEEL: "1970-01-01T00:00:10Z", OTHER: None}
+    assert seen(looking) == first
+    both = [file(WHEEL), ShownFile(dated, {})]
+    looking.look(page(*both, file(SDIST)))
+    assert seen(looking) == first | {SDIST: "1970-01-01T00:00:20Z"}
+    looking.look(page(*both))
+    looking.look(page(*both))
+    looking.look(page(*both, file(SDIST)))
+    assert SDIST not in seen(looking)
+    for _ in range(4):  # it is back, with the bytes of before
+        looking.look(page(*both, file(SDIST)))
+    assert seen(looking)[SDIST] == "1970-01-01T00:00:20Z"
+    looking.look(page(file(WHEEL, "b"), *both[1:], file(SDIST)))
+    assert seen(looking)[WHEEL] == "1970-01-01T00:01:40Z"
+    stated = replace(file(WHEEL, "b").file, uploaded_at="2026-01-02T03:04:05Z")
+    looking.look(page(ShownFile(stated, {"sha256": "b" * 64}), *both[1:], file(SDIST)))
+    assert seen(looking)[WHEEL] is None
+
+
 def test_a_new_file_counts_at_once_and_nothing_follows_from_the_same_page() -> None:
     looking = Looking(file(WHEEL))
     assert looking.look(page(file(WHEEL), file(SDIST))) == [("1.0", f"add source file {SDIST}")]

@@ -52,7 +52,10 @@ def test_of_a_project_and_of_a_kind(busy: Client):
     page(busy, "/changes/?project=none")
     announced = busy.get("/changes.json?kind=yank%20release").json()["changes"]
     assert [one["kind"] for one in announced["kinds"]] == ["yank release"]
-    for wrong in ("kind=gone", "project=,"):
+    gained = busy.get("/changes.json?gained=modules").json()["changes"]
+    assert [(one["kind"], one["count"]) for one in gained["kinds"]] == [("release compared", 2)]
+    assert busy.get("/changes.json?gained=start-up").json()["changes"]["kinds"] == []
+    for wrong in ("kind=gone", "project=,", "gained=weight"):
         assert busy.get(f"/changes/?{wrong}").status_code == 400
 
 

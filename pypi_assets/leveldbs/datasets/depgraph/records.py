@@ -40,15 +40,15 @@ from pypi_assets.leveldbs.format.newest_release import newest_release
 from pypi_assets.leveldbs.format.records import Records, Row, records_of
 from pypi_assets.leveldbs.format.version_order import canonical_version, version_key
 
-FORMAT = 5
+FORMAT = 6
 COLUMNS = (
     *("project", "version", "filename", "tombstone", "kind", "sha256", "size", "uploaded_at", "requires_python"),
     *("yanked", "yanked_reason", "outcome", "requires_dist", "provides_extra"),
 )
 """Those of the dumps that `change` looks at."""
-FURTHER_COLUMNS = ("refusals",)
+FURTHER_COLUMNS = ("refusals", "first_seen_at")
 """Those that dumps of before do not have."""
-OWN_FIELDS = ("filename", "kind", "sha256", "size", "uploaded_at", "platform", "abi", "build")
+OWN_FIELDS = ("filename", "kind", "sha256", "size", "uploaded_at", "platform", "abi", "build", "first_seen_at")
 """What a file has of its own."""
 SHARED_FIELDS = ("project", "requires_python", "requires_dist", "provides_extra", "yanked", "yanked_reason", "outcome")
 """What many files of a project have in common. Files that an installer does not take have `refusals` too."""
@@ -59,7 +59,7 @@ _TEMPLATE: dict[str, Any] = dict.fromkeys(
     (
         *("filename", "version", "normalized", "kind", "project", "sha256", "size", "uploaded_at", "requires_python"),
         *("requires_dist", "provides_extra", "yanked", "yanked_reason", "outcome", "refusals", "platform", "abi"),
-        "build",
+        *("build", "first_seen_at"),
     )
 )
 """What is answered of a distribution, with places for all of it."""
@@ -289,7 +289,8 @@ def _updates(rows: Iterable[Row]) -> dict[str, File | None]:
             refusals = {"refusals": row["refusals"]} if row.get("refusals") else {}
             shared = known[same] = orjson.dumps({field: row[field] for field in SHARED_FIELDS} | refusals)
         platform, abi, build = _wheel_tags(filename)
-        own = (filename, row["kind"], row["sha256"], row["size"], row["uploaded_at"], platform, abi, build)
+        stated = row["kind"], row["sha256"], row["size"], row["uploaded_at"]
+        own = (filename, *stated, platform, abi, build, row.get("first_seen_at"))
         updates[filename] = File(as_part(row["version"]), shared, own)
     return updates
 
@@ -388,7 +389,7 @@ def _decode(runs: Iterable[Any], templates: Any) -> list[dict[str, Any]]:
         except LookupError:
             raise LeveldbDamagedError(f"files of {version} share {name!r}, which is not there") from None
         template["version"] = version
-        for filename, kind, sha256, size, uploaded_at, platform, abi, build in owns:
+        for filename, kind, sha256, size, uploaded_at, platform, abi, build, first_seen_at in owns:
             distribution = template.copy()  # which takes half as long as a new one of all that is in it
             distribution["filename"] = filename
             distribution["kind"] = kind
@@ -398,6 +399,7 @@ def _decode(runs: Iterable[Any], templates: Any) -> list[dict[str, Any]]:
             distribution["platform"] = platform
             distribution["abi"] = abi
             distribution["build"] = build
+            distribution["first_seen_at"] = first_seen_at
             found.append(distribution)
     return found
 

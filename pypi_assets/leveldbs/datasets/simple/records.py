@@ -15,7 +15,7 @@ from pypi_assets.leveldbs.format.keys import key, prefix
 from pypi_assets.leveldbs.format.leveldb_binding import Database
 from pypi_assets.leveldbs.format.records import Records, Row
 
-FORMAT = 1
+FORMAT = 2
 COLUMNS = (
     *("project", "version", "filename", "kind", "outcome", "requires_python", "requires_dist", "provides_extra"),
     *("requires_by", "notes"),
@@ -23,14 +23,17 @@ COLUMNS = (
     "project_status",
 )
 """The columns of dumps that `change` reads."""
+FURTHER_COLUMNS = ("first_seen_at",)
+"""Those that dumps of before do not have."""
 
 
 class FileRecord(NamedTuple):
     """What the page shows of a file. `version` is the text of its release, `kind` that of the file.
 
     `yanked` is as PEP 691 has it: a flag, or the reason. `metadata_sha256` is that of the metadata which are rendered
-    of the file, or where `is_rendered` is False of those that the index offers; None: there are none. `status` is that
-    of the project (PEP 792); None: not known.
+    of the file, or where `is_rendered` is False of those that the index offers; None: there are none. `first_seen_at`
+    is when an observed index first showed the file, if no page states its upload. `status` is that of the project
+    (PEP 792); None: not known.
     """
 
     version: str
@@ -43,6 +46,7 @@ class FileRecord(NamedTuple):
     yanked: bool | str
     metadata_sha256: str | None
     is_rendered: bool
+    first_seen_at: str | None
     status: str | None
 
 
@@ -96,6 +100,7 @@ def _record(row: Row) -> FileRecord:
         yanked=yanked,
         metadata_sha256=rendered or row["core_metadata_sha256"],
         is_rendered=rendered is not None,
+        first_seen_at=row.get("first_seen_at"),
         status=row["project_status"],
     )
 

@@ -86,6 +86,7 @@ def test_distributions_are_ordered_by_version_and_filename(
         ("platform", ""),
         ("abi", ""),
         ("build", ""),
+        ("first_seen_at", None),
     ]
 
 
@@ -102,7 +103,7 @@ def test_few_files_are_one_record_and_many_one_for_each_release(
     shared = {name[2]: value for name, value in decoded(many, b"d").items() if len(name) == 3}
     a, b = sorted(shared, key=lambda name: shared[name][1]["requires_dist"])  # type: ignore[index]
     assert [shared[name][0] for name in (a, b)] == [2, 1]  # type: ignore[index]
-    own = ["sdist", "ab" * 32, 10, "2026-01-02T03:04:05Z", "", "", ""]
+    own = ["sdist", "ab" * 32, 10, "2026-01-02T03:04:05Z", "", "", "", None]
     assert {name: value for name, value in decoded(many, b"d").items() if len(name) < 3} == {
         ("demo",): 3,
         ("demo", "1"): [["1.0", a, [["demo-1.0.zip", *own]]]],
@@ -190,7 +191,8 @@ def is_version(version: str, wanted: str) -> bool:
 def answered(row: Row) -> dict[str, object]:
     tags = {"platform": "any", "abi": "none"} if row["kind"] == "wheel" else {"platform": "", "abi": ""}
     fields = {name: row[name] for name in depgraph.COLUMNS if name != "tombstone"} | {"normalized": row["normalized"]}
-    return fields | tags | {"refusals": None, "build": "", "version": str(row["version"]).replace("\0", "\ufffd")}
+    version = str(row["version"]).replace("\0", "\ufffd")
+    return fields | tags | {"refusals": None, "build": "", "first_seen_at": None, "version": version}
 
 
 def test_damage_that_no_checksum_shows_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

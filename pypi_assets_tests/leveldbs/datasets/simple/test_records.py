@@ -60,6 +60,7 @@ def test_a_record_is_what_the_page_shows_of_a_file(tmp_path: Path) -> None:
         yanked="broken",
         metadata_sha256=metadata_sha256(DEMO),
         is_rendered=True,
+        first_seen_at=None,
         status="archived",
     )
 
