@@ -74,6 +74,13 @@ catalog_state = Table(
         Serial,
         comment="events of projects that are not followed are stored above this serial; null: above events_since",
     ),
+    Column(
+        "identity",
+        Text,
+        nullable=False,
+        server_default=text("''"),
+        comment="distinguishes the catalog from others; index.json of its storage names it",
+    ),
     CheckConstraint("id = 1", name="one_row"),
     CheckConstraint("events_through >= events_since", name="events_in_order"),
     comment="One row. It is locked while a range is sealed, and shared while a change is logged.",
