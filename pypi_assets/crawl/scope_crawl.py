@@ -38,6 +38,7 @@ from pypi_assets.catalog.work.visit_queue import (
 )
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.draining import claiming
+from pypi_assets.crawl.first_answer import require_answer
 from pypi_assets.crawl.lister_choice import query_changelog
 from pypi_assets.crawl.reading import ReadCounts, read_workload
 from pypi_assets.crawl.stored_events import store_all_events
@@ -70,6 +71,7 @@ def start_scope(crawler: Crawler, plan: ScopePlan) -> Scope:
     catalog, index = crawler.catalog, crawler.index
     with catalog.read() as connection:
         require_counter(connection, index.index_url, is_observed=index.is_observed)
+    require_answer(crawler, plan.roots.keys())
     if index.is_observed:
         catalog.transact(partial(begin_counter, instance=index.index_url, now=catalog.clock()))
     serial = crawler.patiently(lambda: query_changelog(crawler, index.last_serial, again=True))
