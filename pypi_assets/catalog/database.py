@@ -54,6 +54,8 @@ _LONGEST_PAUSE_S = 2.0
 _STEPS_BETWEEN_LOOKS = 10_000
 _PARAMETERS_AT_A_TIME = 1_000
 
+_STEADY_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
 _T = TypeVar("_T")
 _V = TypeVar("_V")
 
@@ -68,7 +70,8 @@ class NoCatalogError(CatalogError):
 
 @dataclass(frozen=True)
 class Catalog:
-    """An opened catalog. `clock` returns unix seconds, on a server by its clock; tests set it.
+    """An opened catalog. `clock` returns unix seconds, on a server by its clock; tests set it. `steady` returns seconds
+    that no setting of the machine's clock changes; None if `clock` does not depend on that setting.
 
     For example:
 
@@ -78,6 +81,7 @@ class Catalog:
 
     engine: Engine
     clock: Callable[[], float] = field(default=time.time)
+    steady: Callable[[], float] | None = None
 
     @property
     def is_sqlite(self) -> bool:
@@ -250,7 +254,8 @@ def _open(
     with ExitStack() as on_failure:
         on_failure.callback(engine.dispose)
         with _driver_errors_as_catalog_errors(shown):
-            catalog = Catalog(engine, clock or _clock_of(engine))
+            is_machines_clock = clock is None and engine.dialect.name == "sqlite"
+            catalog = Catalog(engine, clock or _clock_of(engine), steady_time if is_machines_clock else None)
             before, after = _bring_up_to_date(catalog, migrate=migrate, must_exist=must_exist)
         on_failure.pop_all()
     return catalog, before, after
@@ -271,14 +276,19 @@ def database_failure(error: DBAPIError) -> str:
 
 def _clock_of(engine: Engine) -> Callable[[], float]:
     """The server's clock, as it was ahead of this machine's just now: claims and leases of several machines are
-    compared by one clock. SQLite has one machine."""
+    compared by one clock, whatever this machine's clock is set to later. SQLite has one machine."""
     if engine.dialect.name == "sqlite":
         return time.time
     with engine.connect() as connection:
-        before = time.time()
+        before = steady_time()
         at_server = float(connection.execute(select(func.extract("epoch", func.clock_timestamp()))).scalar_one())
-        ahead_s = at_server - (before + time.time()) / 2
-    return lambda: time.time() + ahead_s
+        ahead_s = at_server - (before + steady_time()) / 2
+    return lambda: steady_time() + ahead_s
+
+
+def steady_time() -> float:
+    """Return the seconds since the machine's boot, including those in which it was suspended."""
+    return time.clock_gettime(_STEADY_CLOCK)
 
 
 @contextmanager

@@ -637,6 +637,14 @@ rates = Table(
     comment="The limits that all workers share.",
 )
 
+clock_offsets = Table(
+    "clock_offsets",
+    metadata,
+    Column("machine", Short, primary_key=True, comment="a hash of the machine and its boot"),
+    Column("offset_s", Time, nullable=False, comment="how far its clock was ahead of the time since the boot"),
+    comment="Tells when the clock of the machine was set. Only SQLite needs it.",
+)
+
 dumps = Table(
     "dumps",
     metadata,
