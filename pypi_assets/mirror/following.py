@@ -211,10 +211,28 @@ class Mirror:
         self._require_signatures(wanted, plans)
         self._claim(wanted.index_url)
         self._copy(self._publications(wanted), plans, held)
+        self._require_all_named(wanted, held)
         require_home(self.storage, self.home)  # another home can have taken over meanwhile
         put_checkpoints(self.storage, wanted)
         self.storage.put(PUBLISHED, content)
         return wanted, True
+
+    def _require_all_named(self, wanted: PublishedState, held: PublishedState | None) -> None:
+        """Raise BehindError if the source no longer names a dataset or a stream that is held.
+
+        A source never unpublishes one, and what is not named is deleted in time.
+        """
+        if held is None:
+            return
+        lacking = [
+            f"the dataset {name}" for name, named in held.leveldbs.items() if named and not wanted.leveldbs.get(name)
+        ]
+        lacking += [f"the stream {name}" for name in held.heads.keys() - wanted.heads.keys()]
+        if lacking:
+            raise BehindError(
+                f"{self.source.name}/{PUBLISHED} no longer names {', '.join(sorted(lacking))}, which is held: the"
+                " source lags, or its file is damaged"
+            )
 
     def _require_signatures(self, wanted: PublishedState, plans: list[StreamPlan]) -> None:
         if self.public_key is not None:
