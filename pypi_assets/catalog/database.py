@@ -68,10 +68,31 @@ class NoCatalogError(CatalogError):
     """There is no catalog, and none is to be made."""
 
 
+def steady_time() -> float:
+    """Return the seconds since the machine's boot, including those in which it was suspended."""
+    return time.clock_gettime(_STEADY_CLOCK)
+
+
+@dataclass(frozen=True, slots=True)
+class MachineClock:
+    """The machine's clock, which can be set at any moment, and a `steady` one, which cannot."""
+
+    now: Callable[[], float] = time.time
+    steady: Callable[[], float] = steady_time
+
+    def __call__(self) -> float:
+        """Return unix seconds."""
+        return self.now()
+
+    @property
+    def offset_s(self) -> float:
+        """How far the clock is ahead of the steady one."""
+        return self.now() - self.steady()
+
+
 @dataclass(frozen=True)
 class Catalog:
-    """An opened catalog. `clock` returns unix seconds, on a server by its clock; tests set it. `steady` returns seconds
-    that no setting of the machine's clock changes; None if `clock` does not depend on that setting.
+    """An opened catalog. `clock` returns unix seconds, on a server by its clock; tests set it.
 
     For example:
 
@@ -81,7 +102,6 @@ class Catalog:
 
     engine: Engine
     clock: Callable[[], float] = field(default=time.time)
-    steady: Callable[[], float] | None = None
 
     @property
     def is_sqlite(self) -> bool:
@@ -254,8 +274,7 @@ def _open(
     with ExitStack() as on_failure:
         on_failure.callback(engine.dispose)
         with _driver_errors_as_catalog_errors(shown):
-            is_machines_clock = clock is None and engine.dialect.name == "sqlite"
-            catalog = Catalog(engine, clock or _clock_of(engine), steady_time if is_machines_clock else None)
+            catalog = Catalog(engine, clock or _clock_of(engine))
             before, after = _bring_up_to_date(catalog, migrate=migrate, must_exist=must_exist)
         on_failure.pop_all()
     return catalog, before, after
@@ -278,17 +297,12 @@ def _clock_of(engine: Engine) -> Callable[[], float]:
     """The server's clock, as it was ahead of this machine's just now: claims and leases of several machines are
     compared by one clock, whatever this machine's clock is set to later. SQLite has one machine."""
     if engine.dialect.name == "sqlite":
-        return time.time
+        return MachineClock()
     with engine.connect() as connection:
         before = steady_time()
         at_server = float(connection.execute(select(func.extract("epoch", func.clock_timestamp()))).scalar_one())
         ahead_s = at_server - (before + steady_time()) / 2
     return lambda: steady_time() + ahead_s
-
-
-def steady_time() -> float:
-    """Return the seconds since the machine's boot, including those in which it was suspended."""
-    return time.clock_gettime(_STEADY_CLOCK)
 
 
 @contextmanager
@@ -298,10 +312,15 @@ def _driver_errors_as_catalog_errors(shown: str) -> Iterator[None]:
         yield
     except OperationalError as error:
         reason = str(error.orig).strip().splitlines()[0]
-        raise CatalogError(f"cannot open the database {shown}: {reason}; check PYPI_ASSETS_DATABASE_URL") from error
+        settings = "PYPI_ASSETS_HOME and PYPI_ASSETS_DATABASE_URL" if _is_file(shown) else "PYPI_ASSETS_DATABASE_URL"
+        raise CatalogError(f"cannot open the database {shown}: {reason}; check {settings}") from error
     except SQLAlchemyError as error:
         cause = error.orig if isinstance(error, DBAPIError) else error
         raise CatalogError(f"cannot use the database {shown}: {cause}; check PYPI_ASSETS_DATABASE_URL") from error
+
+
+def _is_file(shown: str) -> bool:
+    return shown.startswith("sqlite:")
 
 
 def _sqlite_engine(url: str) -> Engine:

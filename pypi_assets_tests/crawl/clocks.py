@@ -3,7 +3,7 @@
 import time
 from dataclasses import dataclass, replace
 
-from pypi_assets.catalog.database import Catalog
+from pypi_assets.catalog.database import Catalog, MachineClock
 
 
 @dataclass
@@ -17,4 +17,4 @@ class SetClock:
 
     def of(self, catalog: Catalog) -> Catalog:
         """Return the catalog as a process of the machine with this clock opens it."""
-        return replace(catalog, clock=self.now, steady=time.monotonic)
+        return replace(catalog, clock=MachineClock(self.now, time.monotonic))

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from sqlalchemy import Column, ColumnElement, Connection, Table, and_, case, delete, insert, select, update
 
 from pypi_assets.catalog.coordination.worker_names import machine_hash
-from pypi_assets.catalog.database import Catalog
+from pypi_assets.catalog.database import Catalog, MachineClock
 from pypi_assets.catalog.tables import (
     clock_offsets,
     journal_letters,
@@ -53,15 +53,15 @@ class ClockSteps:
 
         Returns by how many seconds it was set forward in the last minutes, negative if it was set back.
         """
-        if catalog.steady is None:
+        clock = catalog.clock
+        if not isinstance(clock, MachineClock):
             return 0.0
         with self._lock:
-            steady = catalog.steady()
-            offset_s = _offset_of(catalog)
+            steady, offset_s = clock.steady(), clock.offset_s
             if self._offset_s is None or abs(offset_s - self._offset_s) >= LEAST_STEP_S:
                 before = self._offset_s
                 if _is_set(catalog, offset_s):
-                    offset_s = catalog.transact(lambda connection: _move_times(connection, catalog))
+                    offset_s = catalog.transact(lambda connection: _move_times(connection, clock))
                 if before is not None:
                     self._noticed.append((steady, offset_s - before))
                 self._offset_s = offset_s
@@ -90,17 +90,13 @@ def _known_offset(connection: Connection) -> float | None:
     return connection.scalar(select(of.offset_s).where(of.machine == (machine_hash() or "")))
 
 
-def _offset_of(catalog: Catalog) -> float:
-    return catalog.clock() - (catalog.steady or catalog.clock)()
-
-
-def _move_times(connection: Connection, catalog: Catalog) -> float:
+def _move_times(connection: Connection, clock: MachineClock) -> float:
     """Move all stored times by the difference to the offset that is known for this boot of the machine.
 
     Returns the present offset. It is read within the transaction, so that a process that read it before a step moves
     nothing after another one has followed that step.
     """
-    offset_s, now = _offset_of(catalog), catalog.clock()
+    offset_s, now = clock.offset_s, clock()
     known = _known_offset(connection)
     if known is None:
         connection.execute(delete(clock_offsets))  # of earlier boots

@@ -9,7 +9,7 @@ from sqlalchemy import insert, select
 from pypi_assets.catalog.coordination import clock_steps
 from pypi_assets.catalog.coordination.clock_steps import LEAST_STEP_S, ClockSteps
 from pypi_assets.catalog.coordination.rates import SharedRate
-from pypi_assets.catalog.database import Catalog, open_catalog
+from pypi_assets.catalog.database import Catalog, MachineClock, open_catalog
 from pypi_assets.catalog.tables import clock_offsets, journal_letters, leases, rates
 
 HOUR_S = 3600.0
@@ -27,7 +27,7 @@ class Clocks:
         self.steady += seconds
 
     def of(self, catalog: Catalog) -> Catalog:
-        return replace(catalog, clock=lambda: self.now, steady=lambda: self.steady)
+        return replace(catalog, clock=MachineClock(lambda: self.now, lambda: self.steady))
 
 
 def times(catalog: Catalog) -> list[float]:
@@ -98,11 +98,13 @@ def test_a_servers_clock_is_not_set_with_the_machines(
     true_time = time.time
     monkeypatch.setattr(time, "time", lambda: true_time() - 5 * HOUR_S)
     assert catalog.clock() == pytest.approx(true_time(), abs=5)
-    assert catalog.steady is None
+    assert not isinstance(catalog.clock, MachineClock)
     assert ClockSteps().follow(catalog) == 0
     catalog.close()
 
 
 def test_a_catalog_on_this_machine_follows_its_clock(sqlite_catalog: Catalog) -> None:
-    assert sqlite_catalog.steady is not None
-    assert 0 < sqlite_catalog.steady() < time.time()
+    clock = sqlite_catalog.clock
+    assert isinstance(clock, MachineClock)
+    assert 0 < clock.steady() < clock() == pytest.approx(time.time(), abs=5)
+    assert clock.offset_s == pytest.approx(clock() - clock.steady(), abs=5)
