@@ -35,6 +35,8 @@ _UNFINISHED = re.compile(r".+#[0-9]+")  # what obstore calls the file that a put
 _S3_MESSAGE = re.compile(r"<Message>([^<]+)</Message>")  # in S3's answer, below obstore's first line
 _NOT_REACHED = re.compile(r'ConnectError\(.*?: "([^"]+)"', re.DOTALL)  # why, in obstore's debugging dump
 _NOT_TRUSTED = re.compile(r"InvalidCertificate\(\s*(\w+)")  # of TLS, in the same dump
+_NOT_WRITABLE = re.compile(r"os error (?:13|30)\b")  # no permission, or a read-only file system, in obstore's text
+_WRITABLE = "make it writable, or set PYPI_ASSETS_STORAGE_URL or PYPI_ASSETS_HOME to another folder"
 _NOT_PARTIAL = "non-partial response"  # in obstore's text, where it was answered with status 200
 RETRIES: "RetryConfig" = {"max_retries": 10}
 """How often a request to a remote store is sent again that failed for a reason which can disappear by itself."""
@@ -328,7 +330,7 @@ def _open_folder(url: str, read_only: bool) -> Storage:
     except (BaseError, OSError, ValueError) as error:
         raise StorageError(f"cannot open the storage folder {root}: {_store_message(error)}") from error
     if not read_only and not os.access(root, os.W_OK | os.X_OK):
-        raise StorageError(f"the storage folder {root} cannot be written; give its user the right or choose another")
+        raise StorageError(f"the storage folder {root} is not writable; {_WRITABLE}")
     return Storage(url, objects, root)
 
 
@@ -343,6 +345,8 @@ def _store_message(error: Exception) -> str:
     """The store's message without the debugging dump that follows it, but with the reason from that dump."""
     text = str(error)
     first_line = (text.splitlines() or [type(error).__name__])[0]
+    if _NOT_WRITABLE.search(text):
+        return f"{first_line}; {_WRITABLE}"
     if message := _S3_MESSAGE.search(text):
         return f"{first_line.partition(': <')[0]}: {message[1]}"
     if reason := _NOT_REACHED.search(text):
