@@ -20,7 +20,7 @@ def require_answer(crawler: Crawler, names: Collection[str]) -> None:
     Raises PackageIndexError if the index has neither: its URL is wrong, or it does not answer.
     """
     with crawler.catalog.read() as connection:
-        if followed_index(connection) is not None:
+        if not names or followed_index(connection) is not None:
             return
     failure: PackageIndexError | None = None
     for name in sorted(names)[:_MOST_PAGES]:

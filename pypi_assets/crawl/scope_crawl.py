@@ -65,7 +65,8 @@ class ScopeResult:
 def start_scope(crawler: Crawler, plan: ScopePlan) -> Scope:
     """Creates a scope, and queues visits of its roots. On an empty catalog it pins the index's last serial.
 
-    The list of projects is not requested. Raises CatalogError as `create_scope` does, and where the index has no
+    The list of projects is not requested, unless an empty catalog is to follow an index that has none of the first
+    roots. Raises CatalogError as `create_scope` does, and where the index has no
     changelog.
     """
     catalog, index = crawler.catalog, crawler.index
