@@ -34,7 +34,7 @@ class Pipeline:
         settings = load_settings()
         self._defs = build_defs(settings)
         self._catalog = catalog_from(settings)
-        self._storage = storage_from(settings)
+        self._storage = storage_from(settings, read_only=True)
         self._instance = dg.DagsterInstance.get()
         return self
 

@@ -34,7 +34,7 @@ from pypi_assets.index.urls import redact
 from pypi_assets.progress import Progress
 from pypi_assets.setting_variables import read_variables
 from pypi_assets.settings import AUTO_HOSTS, Settings, is_loopback
-from pypi_assets.storage.root_owner import require_catalog, require_no_mirror, require_owner
+from pypi_assets.storage.root_owner import NEW, Owner, claimed_on_write, require_claimable
 from pypi_assets.storage.store import Storage, open_storage
 
 _CHANGELOG_CALLS_PER_SECOND = 1.0  # PyPI's wish
@@ -126,22 +126,25 @@ def catalog_to_read(settings: Settings) -> Catalog:
 
 
 def storage_from(settings: Settings, catalog: Catalog | None = None, *, read_only: bool = False) -> Storage:
-    """The object store. For writers it becomes that of `catalog` and of the index that this follows, else of the
-    settings' index.
+    """Return the object store. For writers its root becomes the one of `catalog` with the first write.
 
-    Raises StorageError, also where it is another index's or another catalog's, or a mirror's.
+    Without `catalog` it is a root of the settings' index. Raises StorageError if the root belongs to another index or
+    another catalog, or to a mirror; so does a write if it became so in the meantime.
     """
     storage = open_storage(settings.resolved_storage_url, read_only=read_only)
-    if not read_only:
-        require_no_mirror(storage)
-        if catalog is None:
-            require_owner(storage, redact(settings.index_url))
-        else:
-            with catalog.read() as connection:
-                index_url, identity = followed_index(connection), catalog_identity(connection)
-            require_owner(storage, index_url or redact(settings.index_url))
-            require_catalog(storage, identity)
-    return storage
+    if read_only:
+        return storage
+    claimant = partial(_claimant, settings, catalog)
+    require_claimable(storage, claimant())
+    return claimed_on_write(storage, claimant)
+
+
+def _claimant(settings: Settings, catalog: Catalog | None) -> Owner:
+    if catalog is None:
+        return Owner(redact(settings.index_url))
+    with catalog.read() as connection:
+        index_url, identity = followed_index(connection), catalog_identity(connection)
+    return Owner(index_url or redact(settings.index_url), identity or NEW)
 
 
 def limits_from(settings: Settings) -> Limits:

@@ -35,6 +35,7 @@ class ScopedIndex(SilentIndex):
     unreadable: set[str] = field(default_factory=set)
     visited: list[str] = field(default_factory=list)
     is_listed: bool = False
+    has_shown_pages: bool = False
 
     def upload(self, project: str, version: str, *requires: str, ending: str = WHEEL) -> str:
         """Uploads a file with these requirements; returns its filename."""
@@ -45,13 +46,16 @@ class ScopedIndex(SilentIndex):
 
     @contextmanager
     def iter_listing(self) -> Iterator[tuple[int | None, Iterator[ListedProject]]]:
-        assert self.is_listed, "the list of projects was requested"
+        is_first_answer = not self.has_shown_pages  # else nothing shows that the index answers
+        assert self.is_listed or is_first_answer, "the list of projects was requested"
         with super().iter_listing() as listing:
             yield listing
 
     def project_page(self, project: str, *, etag: str | None = None):  # type: ignore[no-untyped-def] # as it is above
         self.visited.append(project)
-        return super().project_page(project, etag=etag)
+        page = super().project_page(project, etag=etag)
+        self.has_shown_pages = True
+        return page
 
     def _fetch(self, url: str) -> None:
         if url.rpartition("/")[2] in self.unreadable:

@@ -54,6 +54,8 @@ _LONGEST_PAUSE_S = 2.0
 _STEPS_BETWEEN_LOOKS = 10_000
 _PARAMETERS_AT_A_TIME = 1_000
 
+_STEADY_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
 _T = TypeVar("_T")
 _V = TypeVar("_V")
 
@@ -64,6 +66,28 @@ class CatalogError(ExpectedError):
 
 class NoCatalogError(CatalogError):
     """There is no catalog, and none is to be made."""
+
+
+def steady_time() -> float:
+    """Return the seconds since the machine's boot, including those in which it was suspended."""
+    return time.clock_gettime(_STEADY_CLOCK)
+
+
+@dataclass(frozen=True, slots=True)
+class MachineClock:
+    """The machine's clock, which can be set at any moment, and a `steady` one, which cannot."""
+
+    now: Callable[[], float] = time.time
+    steady: Callable[[], float] = steady_time
+
+    def __call__(self) -> float:
+        """Return unix seconds."""
+        return self.now()
+
+    @property
+    def offset_s(self) -> float:
+        """How far the clock is ahead of the steady one."""
+        return self.now() - self.steady()
 
 
 @dataclass(frozen=True)
@@ -271,14 +295,14 @@ def database_failure(error: DBAPIError) -> str:
 
 def _clock_of(engine: Engine) -> Callable[[], float]:
     """The server's clock, as it was ahead of this machine's just now: claims and leases of several machines are
-    compared by one clock. SQLite has one machine."""
+    compared by one clock, whatever this machine's clock is set to later. SQLite has one machine."""
     if engine.dialect.name == "sqlite":
-        return time.time
+        return MachineClock()
     with engine.connect() as connection:
-        before = time.time()
+        before = steady_time()
         at_server = float(connection.execute(select(func.extract("epoch", func.clock_timestamp()))).scalar_one())
-        ahead_s = at_server - (before + time.time()) / 2
-    return lambda: time.time() + ahead_s
+        ahead_s = at_server - (before + steady_time()) / 2
+    return lambda: steady_time() + ahead_s
 
 
 @contextmanager
@@ -288,10 +312,15 @@ def _driver_errors_as_catalog_errors(shown: str) -> Iterator[None]:
         yield
     except OperationalError as error:
         reason = str(error.orig).strip().splitlines()[0]
-        raise CatalogError(f"cannot open the database {shown}: {reason}; check PYPI_ASSETS_DATABASE_URL") from error
+        settings = "PYPI_ASSETS_HOME and PYPI_ASSETS_DATABASE_URL" if _is_file(shown) else "PYPI_ASSETS_DATABASE_URL"
+        raise CatalogError(f"cannot open the database {shown}: {reason}; check {settings}") from error
     except SQLAlchemyError as error:
         cause = error.orig if isinstance(error, DBAPIError) else error
         raise CatalogError(f"cannot use the database {shown}: {cause}; check PYPI_ASSETS_DATABASE_URL") from error
+
+
+def _is_file(shown: str) -> bool:
+    return shown.startswith("sqlite:")
 
 
 def _sqlite_engine(url: str) -> Engine:

@@ -74,6 +74,13 @@ catalog_state = Table(
         Serial,
         comment="events of projects that are not followed are stored above this serial; null: above events_since",
     ),
+    Column(
+        "identity",
+        Text,
+        nullable=False,
+        server_default=text("''"),
+        comment="distinguishes the catalog from others; index.json of its storage names it",
+    ),
     CheckConstraint("id = 1", name="one_row"),
     CheckConstraint("events_through >= events_since", name="events_in_order"),
     comment="One row. It is locked while a range is sealed, and shared while a change is logged.",
@@ -634,6 +641,14 @@ rates = Table(
     Column("name", Short, primary_key=True),
     Column("due_at", Time, nullable=False, comment="when the next request may be sent, by the database's clock"),
     comment="The limits that all workers share.",
+)
+
+clock_offsets = Table(
+    "clock_offsets",
+    metadata,
+    Column("machine", Short, primary_key=True, comment="a hash of the machine and its boot"),
+    Column("offset_s", Time, nullable=False, comment="how far its clock was ahead of the time since the boot"),
+    comment="Tells when the clock of the machine was set. Only SQLite needs it.",
 )
 
 dumps = Table(

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from pypi_assets.catalog.coordination.clock_steps import ClockSteps
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.ledger.range_ledger import XMLRPC
 from pypi_assets.catalog.observed.projects import Selection
@@ -56,6 +57,7 @@ class Crawler:
     claim_lease_s: float = 300.0
     page_failures: PageFailures = field(default_factory=PageFailures)
     trusts_first_file_host: bool = False
+    clock_steps: ClockSteps = field(default_factory=ClockSteps)
     report: Callable[[Progress], None] = _ignore
     notify: Callable[[str], None] = _ignore
     sleep: Callable[[float], None] = time.sleep
@@ -71,6 +73,8 @@ class Crawler:
         """
         attempts, first_failed_at = 0, None
         while True:
+            if first_failed_at is not None:
+                first_failed_at = self.failing_since(first_failed_at, self.catalog.clock())
             try:
                 return query()
             except TransientError as error:
@@ -79,9 +83,12 @@ class Crawler:
                     raise
                 first_failed_at = first_failed_at or self.catalog.clock()
                 attempts += 1
-            while self.catalog.clock() < next_try:
+            left_s = next_try - self.catalog.clock()
+            while left_s > 0:
                 self.report(Progress("waiting for the index, tries", attempts, 0))
                 self.wait_until(next_try)
+                # whatever the clock was set to meanwhile
+                left_s = min(left_s - _LONGEST_NAP_S, next_try - self.catalog.clock())
 
     def next_try(self, error: PackageIndexError, attempts: int, first_failed_at: float | None) -> float | None:
         """When to try again what fails now with `error`, after `attempts` earlier failures (unix seconds).
@@ -90,8 +97,17 @@ class Crawler:
         attempt is left.
         """
         now = self.catalog.clock()
-        deadline = (now if first_failed_at is None else first_failed_at) + self.retry_deadline_s
+        since = now if first_failed_at is None else self.failing_since(first_failed_at, now)
+        deadline = since + self.retry_deadline_s
         if now >= deadline or attempts + 1 >= self.max_attempts:
             return None
         pause = min(self.retry_pause_s * 2.0 ** min(attempts, 20), LONGEST_PAUSE_S) * random.uniform(0.75, 1.25)
         return min(now + max(pause, requested_pause_s(error)), deadline)
+
+    def failing_since(self, first_failed_at: float, now: float) -> float:
+        """Return since when something fails that failed at `first_failed_at` first, by the clock that shows `now`.
+
+        A clock that was set forward in the last minutes does not count, so that it ends no attempts.
+        """
+        set_forward_s = max(self.clock_steps.follow(self.catalog), 0.0)
+        return min(first_failed_at + set_forward_s, now)

@@ -25,7 +25,7 @@ from pypi_assets.catalog.coordination.claims import (
 )
 from pypi_assets.catalog.coordination.worker_names import is_dead, new_worker
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.crawl.crawler import Crawler
+from pypi_assets.crawl.crawler import LONGEST_PAUSE_S, Crawler
 
 _FIRST_NAP_S = 0.5
 _LONGEST_NAP_S = 10.0
@@ -102,8 +102,10 @@ def claiming(crawler: Crawler, workload: str | None) -> Iterator[str]:
     def renew() -> None:
         while not ended.wait(lease_s / 3):
             with suppress(SQLAlchemyError):  # retried next time, else the claims expire
+                crawler.clock_steps.follow(catalog)
                 catalog.transact(extend)
 
+    crawler.clock_steps.follow(catalog)
     catalog.transact(claim)
     thread = threading.Thread(target=renew, name="claims", daemon=True)
     thread.start()
@@ -140,6 +142,8 @@ def drain(crawler: Crawler, work: Work[_Item, _Result], *, only_due: bool = Fals
                     done = []
                 if not flight and not finished:
                     _expire_claims_of_the_dead(crawler.catalog)
+                    crawler.clock_steps.follow(crawler.catalog)
+                    crawler.clock_steps.end_long_pauses(crawler.catalog, LONGEST_PAUSE_S)
                     ready_at, now = work.ready_at(), crawler.catalog.clock()
                     if ready_at is None or (only_due and ready_at > now):
                         return

@@ -37,6 +37,7 @@ from pypi_assets.catalog.work.scopes import follow_selected, members_of
 from pypi_assets.catalog.work.visit_queue import WorkloadProgress, queue_visits, workload_progress
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.draining import claiming
+from pypi_assets.crawl.first_answer import require_answer
 from pypi_assets.crawl.lister_choice import query_changelog
 from pypi_assets.crawl.observing import observe
 from pypi_assets.crawl.reading import ReadCounts, read_workload
@@ -114,6 +115,7 @@ def list_index(crawler: Crawler, *, with_history: bool = False) -> tuple[FullCra
 def _list_selected(crawler: Crawler, serial: int, *, with_history: bool) -> tuple[FullCrawl, CrawlListing]:
     """Opens a full crawl of the selected projects alone, and queues a visit of each, without the list of all."""
     catalog, names = crawler.catalog, crawler.selection.names
+    require_answer(crawler, names)
     crawl = open_crawl(catalog, serial, serial, crawler.index.index_url, crawler.selection)
     with claiming(crawler, crawl.workload):
         tasks = _follow_selected(crawler, crawl)

@@ -210,8 +210,8 @@ def _may_come_back(crawler: Crawler, task: VisitTask, due_at: float | None, *, h
     """
     if task.min_serial == 0 and task.project.page_serial is None and not has_events:
         return not task.was_gone
-    is_listed = task.listed_at is not None and task.first_failed_at is not None
-    if is_listed and crawler.catalog.clock() >= (task.first_failed_at or 0) + _CACHED_404_S:
+    since, now = None if task.listed_at is None else task.first_failed_at, crawler.catalog.clock()
+    if since is not None and now >= crawler.failing_since(since, now) + _CACHED_404_S:
         return False
     return not task.was_gone or due_at is not None
 

@@ -17,6 +17,7 @@ def observe(crawler: Crawler, *, everything: bool = False) -> Observation:
 
     Raises CatalogError where the catalog follows serials of another kind, or another index.
     """
+    crawler.clock_steps.follow(crawler.catalog)
     with crawler.catalog.read() as connection:
         require_counter(connection, crawler.index.index_url, is_observed=crawler.index.is_observed)
         with_list = everything or follows_all(connection)

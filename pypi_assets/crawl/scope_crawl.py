@@ -38,6 +38,7 @@ from pypi_assets.catalog.work.visit_queue import (
 )
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.draining import claiming
+from pypi_assets.crawl.first_answer import require_answer
 from pypi_assets.crawl.lister_choice import query_changelog
 from pypi_assets.crawl.reading import ReadCounts, read_workload
 from pypi_assets.crawl.stored_events import store_all_events
@@ -64,12 +65,14 @@ class ScopeResult:
 def start_scope(crawler: Crawler, plan: ScopePlan) -> Scope:
     """Creates a scope, and queues visits of its roots. On an empty catalog it pins the index's last serial.
 
-    The list of projects is not requested. Raises CatalogError as `create_scope` does, and where the index has no
+    The list of projects is not requested, unless an empty catalog is to follow an index that has none of the first
+    roots. Raises CatalogError as `create_scope` does, and where the index has no
     changelog.
     """
     catalog, index = crawler.catalog, crawler.index
     with catalog.read() as connection:
         require_counter(connection, index.index_url, is_observed=index.is_observed)
+    require_answer(crawler, plan.roots.keys())
     if index.is_observed:
         catalog.transact(partial(begin_counter, instance=index.index_url, now=catalog.clock()))
     serial = crawler.patiently(lambda: query_changelog(crawler, index.last_serial, again=True))

@@ -11,6 +11,7 @@ from pypi_assets.defs.partitions import PARTITION_TAG
 
 FIRST_PAUSE_S = 60.0
 LONGEST_PAUSE_S = 3600.0
+_CLOCKS_DIFFER_S = 60.0  # at most, of the machines of an instance
 _NEWEST = 20  # more failures in a row make no longer pause
 
 
@@ -24,7 +25,8 @@ class Attempts:
 
     def due(self, now: float) -> bool:
         """Whether a run should be requested at `now` (unix seconds)."""
-        return not self.running and now >= self.due_at
+        is_pausing = self.ended_at - _CLOCKS_DIFFER_S <= now < self.due_at  # or else the clock was set back
+        return not self.running and not is_pausing
 
     @property
     def due_at(self) -> float:

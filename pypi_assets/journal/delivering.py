@@ -14,6 +14,7 @@ from functools import partial
 
 import orjson
 
+from pypi_assets.catalog.coordination.clock_steps import ClockSteps
 from pypi_assets.catalog.coordination.leases import LeaseTakenError, lease, renewing
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.ledger.serial_range import SerialRange
@@ -76,6 +77,7 @@ def deliver(
     """
     if not webhooks:
         return []
+    ClockSteps().follow(catalog)
 
     def serve(webhook: Webhook) -> Delivered | None:
         return deliver_to(catalog, journal, webhook, sender, pauses_s=pauses_s)

@@ -28,7 +28,7 @@ from pypi_assets.mirror.errors import (
     SourceError,
     VanishedError,
 )
-from pypi_assets.mirror.mirror_state import MirrorState, read_mirror, require_home, write_mirror
+from pypi_assets.mirror.mirror_state import MirrorState, begin_mirror, read_mirror, require_home, write_mirror
 from pypi_assets.mirror.signatures import put_checkpoints, require_signatures
 from pypi_assets.mirror.sources import Source, small_file
 from pypi_assets.mirror.trials import Trials
@@ -44,7 +44,7 @@ from pypi_assets.mirror.wanted import (
     read_state,
 )
 from pypi_assets.storage.published import PUBLISHED
-from pypi_assets.storage.root_owner import OWNER, read_owner, require_owner
+from pypi_assets.storage.root_owner import MIRROR, OWNER, find_owner, read_owner, require_owner
 from pypi_assets.storage.store import NotFoundError, Storage, StorageError
 
 if TYPE_CHECKING:
@@ -97,11 +97,18 @@ class Mirror:
         """Performs one round. Raises MirrorError; what is held stays as it is, and mirror.json has the error.
 
         Raises MirrorError at once where the storage is not a mirror's, but one that is written by a catalog of its own.
+        Until the source has a valid published.json, an empty storage stays empty.
         """
-        state = self._own_state()
+        known = self._own_state()
+        if known is None:
+            read_state(self._published(), f"{self.source.name}/{PUBLISHED}")
         now = self.clock()
+        state = known or MirrorState(self.source.name)
         state = replace(state, source=self.source.name, checked_at=now, home=self.home or state.home)
-        write_mirror(self.storage, state)
+        if known is None:
+            begin_mirror(self.storage, state)
+        else:
+            write_mirror(self.storage, state)
         try:
             done, superseded = self._round_or_error(state)
         except OtherHomeError:  # mirror.json is what the other one remembers
@@ -132,21 +139,19 @@ class Mirror:
         except StorageError:
             return  # the error that is being raised is about the same storage, or comes first
 
-    def _own_state(self) -> MirrorState:
+    def _own_state(self) -> MirrorState | None:
+        """Return the mirror's state, None if the storage is empty."""
         try:
             state = read_mirror(self.storage)
         except MirrorError:  # it is damaged, and marks a mirror all the same
             return MirrorState(self.source.name)
         if not self.take_over:
             require_home(self.storage, self.home)
-        if state is None:
-            if self.storage.exists(OWNER) or self.storage.exists(PUBLISHED):
-                raise MirrorError(
-                    f"{self.storage.url} is written by a catalog of its own, and not by a mirror: give the mirror a"
-                    " storage of its own (PYPI_ASSETS_HOME or PYPI_ASSETS_STORAGE_URL)"
-                )
-            state = MirrorState(self.source.name)
-            write_mirror(self.storage, state)
+        if state is None and (self.storage.exists(OWNER) or self.storage.exists(PUBLISHED)):
+            raise MirrorError(
+                f"{self.storage.url} is written by a catalog of its own, and not by a mirror: give the mirror a"
+                " storage of its own (PYPI_ASSETS_HOME or PYPI_ASSETS_STORAGE_URL)"
+            )
         return state
 
     def _round(self, state: MirrorState) -> tuple[Round, dict[str, float]]:
@@ -204,11 +209,30 @@ class Mirror:
             for head in wanted.heads.values()
         ]
         self._require_signatures(wanted, plans)
+        self._claim(wanted.index_url)
         self._copy(self._publications(wanted), plans, held)
-        require_home(self.storage, self.home)  # two that began at the same moment both saw none
+        self._require_all_named(wanted, held)
+        require_home(self.storage, self.home)  # another home can have taken over meanwhile
         put_checkpoints(self.storage, wanted)
         self.storage.put(PUBLISHED, content)
         return wanted, True
+
+    def _require_all_named(self, wanted: PublishedState, held: PublishedState | None) -> None:
+        """Raise BehindError if the source no longer names a dataset or a stream that is held.
+
+        A source never unpublishes one, and what is not named is deleted in time.
+        """
+        if held is None:
+            return
+        lacking = [
+            f"the dataset {name}" for name, named in held.leveldbs.items() if named and not wanted.leveldbs.get(name)
+        ]
+        lacking += [f"the stream {name}" for name in held.heads.keys() - wanted.heads.keys()]
+        if lacking:
+            raise BehindError(
+                f"{self.source.name}/{PUBLISHED} no longer names {', '.join(sorted(lacking))}, which is held: the"
+                " source lags, or its file is damaged"
+            )
 
     def _require_signatures(self, wanted: PublishedState, plans: list[StreamPlan]) -> None:
         if self.public_key is not None:
@@ -220,7 +244,17 @@ class Mirror:
                 f"{self.source.name} belongs to the index {index_url}, and what is held to {own}: give a mirror of the"
                 " other index a home of its own"
             )
-        require_owner(self.storage, index_url)
+
+    def _claim(self, index_url: str) -> None:
+        """Make the index the owner of the root. Raises OtherHomeError if a catalog was faster."""
+        try:
+            require_owner(self.storage, index_url)
+        except StorageError as error:
+            owner = find_owner(self.storage)
+            if owner is None or owner.catalog is None:
+                raise
+            self.storage.delete(MIRROR)
+            raise OtherHomeError(f"{error}: give the mirror a storage of its own (PYPI_ASSETS_STORAGE_URL)") from error
 
     def _publications(self, wanted: PublishedState) -> list[Publication]:
         """What dumps and LevelDB versions consist of: the versions first, since answers come from them."""

@@ -96,6 +96,12 @@ def identity_of(home: Path) -> str:
     return path.read_text().strip()
 
 
+def begin_mirror(storage: Storage, state: MirrorState) -> None:
+    """Make the storage a mirror's. Of several homes at once, exactly one succeeds, and others get an OtherHomeError."""
+    storage.create(MIRROR, state.encode())
+    require_home(storage, state.home)
+
+
 def write_mirror(storage: Storage, state: MirrorState) -> None:
     """Replaces what the mirror remembers."""
     storage.put(MIRROR, state.encode())

@@ -1,79 +1,144 @@
-"""What a storage root belongs to: the object `index.json` in it names the URL of one index, and one catalog of it.
+"""The owner of a storage root: the object `index.json` names the URL of one index, and one catalog of that index.
 
-The catalog names its index as well. This keeps two catalogs from one root, also two of the same index: each would write
-under names that the other has given. The object `mirror.json` marks a root that follows another one: nothing else
-writes there.
+Two catalogs would write under the same names, also two catalogs of one index. So a root is claimed before the first
+write into it, by a conditional write of `index.json`, and each later writer must be the catalog that it names. The
+object `mirror.json` marks the root of a mirror, whose `index.json` names no catalog.
 """
 
 import json
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 from pypi_assets.storage.store import NotFoundError, Storage, StorageError
 from pypi_assets.storage.stored_json import ATTEMPTS, read_json
 
 OWNER = "index.json"
 MIRROR = "mirror.json"
-CATALOG = "catalog"
-"""The field of the owner that distinguishes its catalog from others."""
+
+
+NEW = ""
+"""In place of the identity of a catalog that follows no index yet, and so owns no root."""
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """The index that a root belongs to, and the identity of its catalog. None: a mirror's, or of no catalog yet."""
+
+    index_url: str
+    catalog: str | None = None
+
+    def encode(self) -> bytes:
+        """Return the content of `index.json`."""
+        named = {} if self.catalog is None else {"catalog": self.catalog}
+        return json.dumps({"index_url": self.index_url, **named}).encode()
+
+
+def claimed_on_write(storage: Storage, claimant: Callable[[], Owner]) -> Storage:
+    """Return the storage such that `claimant` owns its root from the first write on.
+
+    `claimant` is called at that moment. A write into the root of another owner raises StorageError.
+    """
+    return replace(storage, before_write=_Claim(storage, claimant))
+
+
+class _Claim:
+    """Claims a root once for all threads of a process."""
+
+    def __init__(self, storage: Storage, claimant: Callable[[], Owner]) -> None:
+        self._storage, self._claimant = storage, claimant
+        self._lock, self._is_made = threading.Lock(), False
+
+    def __call__(self) -> None:
+        with self._lock:
+            if not self._is_made:
+                claim_root(self._storage, self._claimant())
+                self._is_made = True
+
+
+def claim_root(storage: Storage, claimant: Owner) -> None:
+    """Make `claimant` the owner of a root that has none. Of several claimants at once, exactly one succeeds.
+
+    Raises StorageError if the root has another owner, or if the catalog of the claimant is `NEW`.
+    """
+    if claimant.catalog == NEW:
+        raise StorageError(
+            f"the storage {storage.url} cannot be written for a catalog that follows no index yet: run `pypi-assets"
+            " crawl full` first"
+        )
+    owner = require_claimable(storage, claimant)
+    if owner is None:
+        storage.create(OWNER, claimant.encode())
+        require_claimable(storage, claimant)
+    elif owner.catalog is None and claimant.catalog is not None:  # claimed by a release that named the index first
+        storage.put(OWNER, claimant.encode())
+
+
+def require_claimable(storage: Storage, claimant: Owner) -> Owner | None:
+    """Return the owner of the root, None if it has none yet. Nothing is written.
+
+    Raises StorageError if the owner is not `claimant`. Without a catalog, `claimant` stands for any one of its index.
+    """
+    owner = find_owner(storage)
+    if (owner is None or owner.catalog is None) and storage.exists(MIRROR):
+        raise StorageError(
+            f"the storage {storage.url} is a mirror's, which `pypi-assets mirror run` alone writes: set"
+            " PYPI_ASSETS_HOME and PYPI_ASSETS_STORAGE_URL to others to crawl and publish"
+        )
+    if owner is not None and owner.index_url != claimant.index_url:
+        raise StorageError(
+            f"the storage {storage.url} belongs to the index {owner.index_url}, not to {claimant.index_url}: set"
+            " PYPI_ASSETS_STORAGE_URL to a storage of its own, or set PYPI_ASSETS_INDEX_URL back; if the storage is"
+            f" empty apart from {OWNER}, delete that object"
+        )
+    if owner is not None and None not in (owner.catalog, claimant.catalog) and owner.catalog != claimant.catalog:
+        raise StorageError(
+            f"the storage {storage.url} belongs to another catalog of the same index: set PYPI_ASSETS_STORAGE_URL to a"
+            " storage of its own, also if the other catalog was lost; or set PYPI_ASSETS_HOME or"
+            " PYPI_ASSETS_DATABASE_URL back"
+        )
+    return owner
 
 
 def require_owner(storage: Storage, index_url: str) -> None:
-    """Makes the root that of the index, where it is no index's yet; `index_url` has no credentials.
+    """Make the root one of the index, without a catalog, as a mirror's is. `index_url` has no credentials.
 
-    Raises StorageError where it is that of another index.
+    Raises StorageError if the root belongs to another index, or to a catalog.
     """
+    if find_owner(storage) is None:
+        storage.create(OWNER, Owner(index_url).encode())
+    if (owner := _read(storage)) != Owner(index_url):
+        whose = f"the index {owner.index_url}" if owner.index_url != index_url else "a catalog"
+        raise StorageError(f"the storage {storage.url} belongs to {whose}, and not to a mirror of {index_url}")
+
+
+def find_owner(storage: Storage) -> Owner | None:
+    """Return the owner of the root, or None if it has none. Raises StorageError if `index.json` is corrupt."""
     try:
-        owner = read_owner(storage)
+        return _read(storage)
     except NotFoundError:
-        storage.put(OWNER, json.dumps({"index_url": index_url}).encode())
-        return
-    if owner != index_url:
-        raise StorageError(
-            f"the storage {storage.url} belongs to the index {owner}, not to {index_url}: give this index a storage of"
-            f" its own, or set PYPI_ASSETS_INDEX_URL back; where nothing else is in it, delete {OWNER}"
-        )
-
-
-def require_catalog(storage: Storage, catalog: str | None) -> None:
-    """Makes the root, which is that of an index, that of one catalog, where it is no catalog's yet.
-
-    `catalog` distinguishes it from others; None: it is too new for that. Raises StorageError where the root is that of
-    another catalog.
-    """
-    owner = _read(storage)
-    known = owner.get(CATALOG)
-    if known is None and catalog is not None:
-        storage.put(OWNER, json.dumps(owner | {CATALOG: catalog}).encode())
-    elif known != catalog:
-        raise StorageError(
-            f"the storage {storage.url} belongs to another catalog of the same index: give this one a storage of its"
-            " own, also where the other catalog was lost; or set PYPI_ASSETS_HOME or PYPI_ASSETS_DATABASE_URL back"
-        )
+        return None
 
 
 def read_owner(storage: Storage) -> str:
     """The URL of the index that the root belongs to. Raises NotFoundError, and StorageError where it is damaged."""
-    return str(_read(storage)["index_url"])
+    return _read(storage).index_url
 
 
-def _read(storage: Storage) -> dict[str, object]:
+def _read(storage: Storage) -> Owner:
     try:
-        owner: dict[str, object] = read_json(storage, OWNER, _names_index)
+        fields: dict[str, str] = read_json(storage, OWNER, _names_index)
     except ValueError as error:
         raise StorageError(
             f"{storage.uri(OWNER)} was read {ATTEMPTS} times and names no index ({error}). If the store answers as it"
             ' should, the object is damaged: restore it from a back-up. It is {"index_url": ..., "catalog": ...}'
         ) from None
-    return owner
+    return Owner(fields["index_url"], fields.get("catalog"))
 
 
 def _names_index(owner: object) -> bool:
-    return isinstance(owner, dict) and isinstance(owner.get("index_url"), str)
-
-
-def require_no_mirror(storage: Storage) -> None:
-    """Raises StorageError where the root is a mirror's."""
-    if storage.exists(MIRROR):
-        raise StorageError(
-            f"the storage {storage.url} is a mirror's, which `pypi-assets mirror run` alone writes: use a home and a"
-            " storage of its own for what is to crawl and publish"
-        )
+    return (
+        isinstance(owner, dict)
+        and isinstance(owner.get("index_url"), str)
+        and isinstance(owner.get("catalog"), str | None)
+    )

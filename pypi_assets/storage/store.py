@@ -9,16 +9,16 @@ import os
 import re
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
 from urllib.parse import unquote, urlsplit
 
 import obstore
-from obstore.exceptions import BaseError, GenericError
+from obstore.exceptions import AlreadyExistsError, BaseError, GenericError, NotSupportedError, PreconditionError
 from obstore.store import LocalStore, ObjectStore, from_url
 
 from pypi_assets.errors import FIRST_COMMANDS, ExpectedError
@@ -35,6 +35,8 @@ _UNFINISHED = re.compile(r".+#[0-9]+")  # what obstore calls the file that a put
 _S3_MESSAGE = re.compile(r"<Message>([^<]+)</Message>")  # in S3's answer, below obstore's first line
 _NOT_REACHED = re.compile(r'ConnectError\(.*?: "([^"]+)"', re.DOTALL)  # why, in obstore's debugging dump
 _NOT_TRUSTED = re.compile(r"InvalidCertificate\(\s*(\w+)")  # of TLS, in the same dump
+_NOT_WRITABLE = re.compile(r"os error (?:13|30)\b")  # no permission, or a read-only file system, in obstore's text
+_WRITABLE = "make it writable, or set PYPI_ASSETS_STORAGE_URL or PYPI_ASSETS_HOME to another folder"
 _NOT_PARTIAL = "non-partial response"  # in obstore's text, where it was answered with status 200
 RETRIES: "RetryConfig" = {"max_retries": 10}
 """How often a request to a remote store is sent again that failed for a reason which can disappear by itself."""
@@ -66,12 +68,14 @@ class StoredObject:
 class Storage:
     """The objects below `url`. Paths are relative, with `/` between their parts and without one at the start.
 
-    Everything raises StorageError when the store fails. A put is seen whole or not at all, and replaces.
+    Everything raises StorageError when the store fails. A put is seen whole or not at all, and replaces. `before_write`
+    is called before each change, and prevents it by raising an error.
     """
 
     url: str
     objects: ObjectStore
     root: Path | None = None
+    before_write: Callable[[], None] | None = field(default=None, compare=False, repr=False)
 
     def uri(self, path: str) -> str:
         """The full URI of the object under `path`."""
@@ -98,6 +102,7 @@ class Storage:
         An `unnamed_file` at its start is not copied into a folder: it gets its name there, and must not be written any
         more.
         """
+        self._require_writable()
         if isinstance(content, io.BufferedRandom) and self._name(content, path):
             return
         try:
@@ -105,6 +110,24 @@ class Storage:
                 obstore.put(self.objects, path, content, chunk_size=PART_BYTES, max_concurrency=1)
         except NotFoundError as error:  # what is missing is the bucket or the local file, not the object
             raise StorageError(f"cannot write {error}") from error
+
+    def create(self, path: str, content: bytes) -> bool:
+        """Write an object unless it exists, and return whether it was written. Of several writers exactly one succeeds.
+
+        Some stores have no conditional writes, and some file systems have no links. There the last writer wins, so read
+        the object afterwards.
+        """
+        self._require_writable()
+        with self._translated(path):
+            try:
+                obstore.put(self.objects, path, content, mode="create")
+            except (AlreadyExistsError, PreconditionError):
+                return False
+            except (GenericError, NotSupportedError, NotImplementedError):
+                if self.exists(path):
+                    return False
+                obstore.put(self.objects, path, content)
+        return True
 
     def unnamed_file(self) -> io.BufferedRandom:
         """A new local file to be written and `put`; to be closed. A kill leaves nothing of it behind.
@@ -134,6 +157,7 @@ class Storage:
 
     def put_linked(self, path: str, file: Path) -> None:
         """Like `put`, for a file that never changes again: a folder on the same disk gets a hard link, no copy."""
+        self._require_writable()
         target = self.local_path(path)
         if target is None:
             return self.put(path, file)
@@ -194,6 +218,7 @@ class Storage:
 
     def delete(self, path: str) -> None:
         """Removes the object. A missing one is no error, since not all stores report that."""
+        self._require_writable()
         try:
             with self._translated(path):
                 obstore.delete(self.objects, path)
@@ -212,9 +237,14 @@ class Storage:
                     status = path.stat()
                     if status.st_mtime < before:
                         if not dry_run:
+                            self._require_writable()
                             path.unlink()
                         written = datetime.fromtimestamp(status.st_mtime, UTC)
                         yield StoredObject(path.relative_to(self.root or path).as_posix(), status.st_size, written)
+
+    def _require_writable(self) -> None:
+        if self.before_write is not None:
+            self.before_write()
 
     @contextmanager
     def _translated(self, path: str) -> Iterator[None]:
@@ -300,7 +330,7 @@ def _open_folder(url: str, read_only: bool) -> Storage:
     except (BaseError, OSError, ValueError) as error:
         raise StorageError(f"cannot open the storage folder {root}: {_store_message(error)}") from error
     if not read_only and not os.access(root, os.W_OK | os.X_OK):
-        raise StorageError(f"the storage folder {root} cannot be written; give its user the right or choose another")
+        raise StorageError(f"the storage folder {root} is not writable; {_WRITABLE}")
     return Storage(url, objects, root)
 
 
@@ -315,6 +345,8 @@ def _store_message(error: Exception) -> str:
     """The store's message without the debugging dump that follows it, but with the reason from that dump."""
     text = str(error)
     first_line = (text.splitlines() or [type(error).__name__])[0]
+    if _NOT_WRITABLE.search(text):
+        return f"{first_line}; {_WRITABLE}"
     if message := _S3_MESSAGE.search(text):
         return f"{first_line.partition(': <')[0]}: {message[1]}"
     if reason := _NOT_REACHED.search(text):

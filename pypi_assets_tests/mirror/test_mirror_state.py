@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pypi_assets.mirror.errors import MirrorError
+from pypi_assets.mirror.errors import MirrorError, SourceError
 from pypi_assets.mirror.following import Mirror
 from pypi_assets.mirror.mirror_state import (
     MIRROR,
@@ -16,6 +16,7 @@ from pypi_assets.mirror.mirror_state import (
     write_mirror,
 )
 from pypi_assets.storage.published import PUBLISHED
+from pypi_assets.storage.root_owner import OWNER, Owner, require_claimable
 from pypi_assets.storage.store import open_storage
 from pypi_assets_tests.mirror.conftest import Mirrors, Origin
 from pypi_assets_tests.naming import naming
@@ -90,3 +91,35 @@ def test_of_two_homes_that_begin_at_once_one_publishes(changing_origin: Origin, 
     assert not first.storage.exists(PUBLISHED)
     second.run()
     assert first.storage.exists(PUBLISHED)
+
+
+def test_a_source_that_never_answered_claims_no_storage(origin: Origin, mirrors: Mirrors) -> None:
+    storage = mirrors.storage("mirror")
+    for url in ("http://127.0.0.1:9/storage", f"{origin.files.url}/elsewhere"):
+        with pytest.raises(SourceError):
+            replace(mirrors.of(url), home="first").run()
+        assert list(storage.list()) == []
+        with pytest.raises(MirrorError):
+            mirror_status(storage)
+    replace(mirrors.of(origin.files.url), home="second").run()
+    assert mirror_status(storage).state == "following"
+
+
+def test_of_a_mirror_and_a_catalog_that_begin_at_once_the_catalog_wins(
+    changing_origin: Origin, mirrors: Mirrors
+) -> None:
+    mirror = replace(mirrors.of(changing_origin.files.url), home="first")
+    catalog = Owner(changing_origin.published.index.url, "catalog")
+
+    def begin_catalog(path: str) -> None:
+        if mirror.storage.exists(MIRROR):  # it was claimable before
+            changing_origin.files.before = lambda _path: None
+            mirror.storage.put(OWNER, catalog.encode())
+
+    changing_origin.files.before = begin_catalog
+    with pytest.raises(MirrorError):
+        mirror.run()
+    assert [one.path for one in mirror.storage.list()] == [OWNER]
+    assert require_claimable(mirror.storage, catalog) == catalog
+    with pytest.raises(MirrorError):
+        mirror.run()

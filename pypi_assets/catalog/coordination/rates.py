@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from sqlalchemy import ColumnElement, Connection, Double, case, cast, extract, func, literal, select, update
 
+from pypi_assets.catalog.coordination.clock_steps import ClockSteps
 from pypi_assets.catalog.database import Catalog, insert_missing
 from pypi_assets.catalog.tables import rates
 
@@ -50,6 +51,7 @@ class SharedRate:
         self._next = 0.0
         self._taken_at = -math.inf
         self._lapses_at = -math.inf
+        self._clock_steps = ClockSteps()
         catalog.transact(self._enter)
 
     def _enter(self, connection: Connection) -> None:
@@ -79,6 +81,7 @@ class SharedRate:
 
         A worker with few requests would otherwise block slots of others; one with many would query too often.
         """
+        self._clock_steps.follow(self._catalog)
         lasted = now - self._taken_at
         if lasted < self._block_s:
             self._at_once = min(self._at_once * 2, self._most)
@@ -106,5 +109,5 @@ class SharedRate:
 
     def _now(self) -> ColumnElement[float]:
         if self._catalog.is_sqlite:
-            return literal(time.time(), Double)
+            return literal(self._catalog.clock(), Double)
         return cast(extract("epoch", func.clock_timestamp()), Double)

@@ -4,6 +4,7 @@ A record of a file has its whole past, so the last one counts: records can be en
 entered counts once `finish_replay` has moved the complete serial.
 """
 
+import uuid
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -435,6 +436,7 @@ def finish_replay(connection: Connection, span: ReplayedSpan, now: float) -> Non
     state = {
         "id": 1,
         "index_url": span.index_url,
+        "identity": uuid.uuid4().hex,
         "events_since": span.events_since,
         "events_through": span.events_since,
         "exact_from": span.exact_from,

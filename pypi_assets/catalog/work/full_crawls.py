@@ -4,6 +4,7 @@ The steps themselves are in `crawl/`; a range that follows a full crawl is in `l
 """
 
 import json
+import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -123,6 +124,7 @@ def begin_catalog(
     state = {
         "id": 1,
         "index_url": index_url,
+        "identity": uuid.uuid4().hex,
         "events_since": since,
         "events_through": since,
         "exact_from": exact_from,
@@ -408,11 +410,9 @@ def followed_index(connection: Connection) -> str | None:
 
 
 def catalog_identity(connection: Connection) -> str | None:
-    """What distinguishes this catalog from others of its index, also after a back-up was restored: the serial and the
-    time of its first full crawl. None before that."""
-    query = select(full_crawls.c.serial, full_crawls.c.opened_at).order_by(full_crawls.c.id).limit(1)
-    first = connection.execute(query).first()
-    return None if first is None else f"{first.serial}-{first.opened_at:.6f}"
+    """Return what distinguishes this catalog from others, also after it was restored from a backup; None before it
+    follows an index."""
+    return connection.scalar(select(catalog_state.c.identity))
 
 
 def require_same_index(connection: Connection, index_url: str) -> None:

@@ -127,7 +127,7 @@ class ObservedIndex:
             self._memory.enter([ShownProject(name) for name in sorted(self._projects)], now)
             return
         known = self._memory.known_list()
-        if known.looked_at is not None and not everything and now < known.looked_at + self._policy.shortest_s:
+        if known.looked_at is not None and not everything and 0 <= now - known.looked_at < self._policy.shortest_s:
             return
         try:
             shown = self._source.list_of_projects(known.validators)

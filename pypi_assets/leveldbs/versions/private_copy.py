@@ -26,23 +26,35 @@ _DOWNLOADS = 8
 @contextmanager
 def private_folder(parent: Path) -> Iterator[Path]:
     """A new folder below `parent` that is removed at the end, at the latest by whoever comes after a killed process."""
-    parent.mkdir(parents=True, exist_ok=True)
-    for lock_path in parent.glob("*.lock"):
-        with _locked(lock_path) as abandoned:
-            if abandoned:
-                _remove(lock_path)
     with ExitStack() as stack:
-        lock_path = parent / f"{uuid.uuid4().hex}.lock"
-        while not stack.enter_context(_locked(lock_path, create=True)):
-            pass  # somebody took the new lock file for an abandoned one, and removed it
-        folder = lock_path.with_suffix("")
-        folder.mkdir()
+        try:
+            folder = _new_folder(parent, stack)
+        except OSError as error:
+            raise LeveldbError(
+                f"LevelDBs cannot be opened in {parent}: {error.strerror}; make it writable, or set PYPI_ASSETS_HOME or"
+                " PYPI_ASSETS_STORAGE_URL to another folder"
+            ) from error
         process = os.getpid()
         try:
             yield folder
         finally:
             if os.getpid() == process:  # a fork that ends leaves it to its parent
+                _remove(folder.with_suffix(".lock"))
+
+
+def _new_folder(parent: Path, stack: ExitStack) -> Path:
+    """Return a new folder whose lock is held until the end of `stack`, and remove those of killed processes."""
+    parent.mkdir(parents=True, exist_ok=True)
+    for lock_path in parent.glob("*.lock"):
+        with _locked(lock_path) as abandoned:
+            if abandoned:
                 _remove(lock_path)
+    lock_path = parent / f"{uuid.uuid4().hex}.lock"
+    while not stack.enter_context(_locked(lock_path, create=True)):
+        pass  # somebody took the new lock file for an abandoned one, and removed it
+    folder = lock_path.with_suffix("")
+    folder.mkdir()
+    return folder
 
 
 def private_parent(storage: Storage, cache_dir: Path | None) -> Path:

@@ -1,0 +1,125 @@
+"""Steps of the machine's clock: it is set forward or back while work waits for a time that is stored.
+
+Without this, a clock that is set back by hours would hold up retries for hours, and one that is set forward would end
+them. So the catalog stores how far the clock is ahead of the time since the machine's boot. When that changes, the
+times of retries, polls, deliveries and slots move with the clock, once for all processes.
+
+Only a catalog on SQLite needs this. A server's clock is used from the moment when the catalog was opened.
+"""
+
+import threading
+from dataclasses import dataclass, field
+
+from sqlalchemy import Column, ColumnElement, Connection, Table, and_, case, delete, insert, select, update
+
+from pypi_assets.catalog.coordination.worker_names import machine_hash
+from pypi_assets.catalog.database import Catalog, MachineClock
+from pypi_assets.catalog.tables import (
+    clock_offsets,
+    journal_letters,
+    leases,
+    observed_projects,
+    rates,
+    read_queue,
+    visit_queue,
+    workload_claims,
+)
+
+LEAST_STEP_S = 30.0
+"""A smaller difference is no step worth following: clocks are adjusted by seconds all the time."""
+_RECENT_S = 900.0
+"""For how long work can hold a time that it has read before a step. No attempt takes longer."""
+_MOVED: tuple[tuple[Table, tuple[Column[float], ...]], ...] = (
+    (visit_queue, (visit_queue.c.due_at, visit_queue.c.first_failed_at, visit_queue.c.claimed_until)),
+    (read_queue, (read_queue.c.due_at, read_queue.c.first_failed_at, read_queue.c.claimed_until)),
+    (workload_claims, (workload_claims.c.claimed_until,)),
+    (leases, (leases.c.taken_at, leases.c.expires_at)),
+    (rates, (rates.c.due_at,)),
+    (observed_projects, (observed_projects.c.due_at, observed_projects.c.looked_at)),
+    (journal_letters, (journal_letters.c.due_at,)),
+)
+
+
+@dataclass
+class ClockSteps:
+    """The steps that one process has noticed. Its threads share it."""
+
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _offset_s: float | None = None
+    _noticed: list[tuple[float, float]] = field(default_factory=list)
+
+    def follow(self, catalog: Catalog) -> float:
+        """Move the stored times after a step of the clock.
+
+        Returns by how many seconds it was set forward in the last minutes, negative if it was set back.
+        """
+        clock = catalog.clock
+        if not isinstance(clock, MachineClock):
+            return 0.0
+        with self._lock:
+            steady, offset_s = clock.steady(), clock.offset_s
+            if self._offset_s is None or abs(offset_s - self._offset_s) >= LEAST_STEP_S:
+                before = self._offset_s
+                if _is_set(catalog, offset_s):
+                    offset_s = catalog.transact(lambda connection: _move_times(connection, clock))
+                if before is not None:
+                    self._noticed.append((steady, offset_s - before))
+                self._offset_s = offset_s
+            self._noticed = [(at, step_s) for at, step_s in self._noticed if steady - at < _RECENT_S]
+            return sum(step_s for _, step_s in self._noticed)
+
+    def end_long_pauses(self, catalog: Catalog, longest_s: float) -> None:
+        """End pauses of more than `longest_s` if the clock was set in the last minutes.
+
+        A pause that begins at the moment of a step can be stored after the other times were moved.
+        """
+        with self._lock:
+            is_recent = bool(self._noticed)
+        if is_recent:
+            catalog.transact(lambda connection: _end_pauses(connection, catalog.clock(), longest_s))
+
+
+def _is_set(catalog: Catalog, offset_s: float) -> bool:
+    with catalog.read() as connection:
+        known = _known_offset(connection)
+    return known is None or abs(offset_s - known) >= LEAST_STEP_S
+
+
+def _known_offset(connection: Connection) -> float | None:
+    of = clock_offsets.c
+    return connection.scalar(select(of.offset_s).where(of.machine == (machine_hash() or "")))
+
+
+def _move_times(connection: Connection, clock: MachineClock) -> float:
+    """Move all stored times by the difference to the offset that is known for this boot of the machine.
+
+    Returns the present offset. It is read within the transaction, so that a process that read it before a step moves
+    nothing after another one has followed that step.
+    """
+    offset_s, now = clock.offset_s, clock()
+    known = _known_offset(connection)
+    if known is None:
+        connection.execute(delete(clock_offsets))  # of earlier boots
+        connection.execute(insert(clock_offsets).values(machine=machine_hash() or "", offset_s=offset_s))
+        return offset_s
+    step_s = offset_s - known
+    if abs(step_s) < LEAST_STEP_S:
+        return offset_s
+    connection.execute(update(clock_offsets).values(offset_s=offset_s))
+    for table, columns in _MOVED:
+        connection.execute(update(table).values({column.name: _moved(column, step_s, now) for column in columns}))
+    return offset_s
+
+
+def _end_pauses(connection: Connection, now: float, longest_s: float) -> None:
+    for queue in (visit_queue, read_queue):
+        connection.execute(update(queue).where(queue.c.due_at > now + longest_s).values(due_at=now))
+
+
+def _moved(column: Column[float], step_s: float, now: float) -> ColumnElement[float]:
+    """A time of before the step lies behind a clock that was set forward, and ahead of one that was set back.
+
+    Other times stay, since they were stored since the step. So does 0, which is at once, and null, which is never.
+    """
+    is_before_step = and_(column > 0, column <= now) if step_s > 0 else column > now
+    return case((is_before_step, column + step_s), else_=column)
