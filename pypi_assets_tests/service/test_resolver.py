@@ -114,17 +114,20 @@ def test_long_requirements_are_not_cached():
 def test_a_process_with_too_much_memory_is_replaced(service: Service, client: Client, monkeypatch: pytest.MonkeyPatch):
     assert client.post("/v1/resolve", BODY).status_code == 200
     first = process_of(service)
-    ours, theirs = multiprocessing.Pipe()
     monkeypatch.setattr(resolver.os, "nice", lambda _by: 0)
     for most, is_last in ((0, True), (resolver._resident_bytes() * 10, False)):
         monkeypatch.setattr(resolver, "_MOST_RESIDENT_BYTES", most)
+        ours, theirs = multiprocessing.Pipe()  # one for each: two threads that read the same one share its messages
         thread = threading.Thread(target=resolver._run, args=(service.settings, theirs), daemon=True)
         thread.start()
-        ours.recv()
-        ours.send(resolver.Job(serial_of, 1, set_id=service.datasets().id))
-        assert ours.recv() == (service.serial, is_last)
-        ours.send(resolver.Job(serial_of, 1, set_id="none"))
-        assert ours.recv().content.status == 503
+        with ours:
+            ours.recv()
+            ours.send(resolver.Job(serial_of, 1, set_id=service.datasets().id))
+            assert ours.recv() == (service.serial, is_last)
+            ours.send(resolver.Job(serial_of, 1, set_id="none"))
+            assert ours.recv().content.status == 503
+        thread.join(60)
+        assert not thread.is_alive()
     assert process_of(service) == first
 
 
