@@ -19,7 +19,7 @@ def log_changes(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> in
     row of it is another. The caller has the state's shared lock, and opening a dump takes the exclusive one.
     """
     new = insert_missing(connection, changes, rows)
-    if late := [row for row in rows if row["logged_serial"] > row["serial"]]:
+    if late := [row for row in rows if row["logged_serial"] > max(row["serial"], 1)]:
         key = ("distribution_id", "serial", "cause", "logged_serial")
         sequence = select(catalog_state.c.next_dump_sequence).scalar_subquery()
         known = update(changes).where(*(changes.c[name] == bindparam(f"of_{name}") for name in key))
