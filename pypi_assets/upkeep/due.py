@@ -283,8 +283,11 @@ def _ranges(connection: Connection, committed: Sequence[Dump]) -> RangesDue:
 def due_redump(catalog: Catalog) -> bool:
     """Whether the full dump in use lacks records that were made anew since."""
     with catalog.read() as connection:
-        in_use = cover_of(read_committed_dumps(connection)).dumps
-        return bool(in_use) and is_reprocessed_since(connection, in_use[0].sequence)
+        return _is_reprocessed(connection, cover_of(read_committed_dumps(connection)))
+
+
+def _is_reprocessed(connection: Connection, cover: Cover) -> bool:
+    return bool(cover.dumps) and is_reprocessed_since(connection, cover.dumps[0].serials.end, cover.dumps[0].sequence)
 
 
 def due_journal(catalog: Catalog) -> JournalDue:
@@ -373,7 +376,7 @@ def what_is_due(catalog: Catalog, storage: Storage | None) -> Due:
         crawl, scopes = _crawl(connection), _scopes(connection, catalog.clock())
         ranges, journal = _ranges(connection, committed), _journal(connection)
         full_dump = _full_dump(connection, cover, crawl)
-        is_reprocessed = bool(cover.dumps) and is_reprocessed_since(connection, cover.dumps[0].sequence)
+        is_reprocessed = _is_reprocessed(connection, cover)
         exhausted = read_exhausted(connection).count
         dumps_lack_since = first_event_time(connection, cover.serial) if cover.dumps else None
     datasets = {} if storage is None else due_datasets(catalog, storage, cover)

@@ -44,10 +44,11 @@ def announce(connection: Connection, kind: NoticeKind, of_serial: int) -> None:
     connection.execute(new.on_conflict_do_update(index_elements=["logged_serial", "kind"], set_=changed))
 
 
-def is_reprocessed_since(connection: Connection, sequence: int) -> bool:
-    """Whether records were made anew that the full dump with this sequence lacks."""
+def is_reprocessed_since(connection: Connection, serial: int, sequence: int) -> bool:
+    """Whether records were made anew that the full dump of this serial and sequence lacks."""
     of = journal_notices.c
-    query = select(of.kind).where(of.kind == NoticeKind.REPROCESSED, of.dump_sequence > sequence)
+    since = of.logged_serial > serial, of.dump_sequence > sequence
+    query = select(of.kind).where(of.kind == NoticeKind.REPROCESSED, *since)
     return connection.scalar(query.limit(1)) is not None
 
 
