@@ -23,11 +23,12 @@ def test_dagster_connects_once_and_again_where_its_connections_were_cut(tmp_path
 
         with dg.DagsterInstance.from_config(str(tmp_path)) as instance:
             instance.add_dynamic_partitions("ranges", ["0-5"])
-            assert (kept := processes())
+            kept = processes()  # and those that made the tables, which the server has not ended yet
         for _ in range(3):  # as for a tick
             with dg.DagsterInstance.from_config(str(tmp_path)) as instance:
                 assert dg.materialize([anything], instance=instance, partition_key="0-5").success
-        assert kept <= processes()
+            kept &= processes()
+        assert kept
         assert len(processes()) <= 5
 
         connection.execute(f"SELECT pg_terminate_backend(pid) {used}")
