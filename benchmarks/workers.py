@@ -66,9 +66,13 @@ def measure(environment: dict[str, str], uri: str, rates: Sequence[float], count
             with psycopg.connect(uri, autocommit=True) as connection:
                 connection.execute(f"CREATE DATABASE {name}")  # type: ignore[arg-type]
             url = uri.replace("/postgres?", f"/{name}?")
-            environment |= {"PYPI_ASSETS_DATABASE_URL": url, "PYPI_ASSETS_REQUESTS_PER_SECOND": str(rate)}
+            own = {  # a storage belongs to one catalog
+                "PYPI_ASSETS_DATABASE_URL": url,
+                "PYPI_ASSETS_STORAGE_URL": (Path(environment["PYPI_ASSETS_HOME"]) / name).as_uri(),
+                "PYPI_ASSETS_REQUESTS_PER_SECOND": str(rate),
+            }
             catalog = open_catalog(url.replace("postgresql://", "postgresql+psycopg://"))
-            seconds = crawl(environment, processes)
+            seconds = crawl(environment | own, processes)
             rate_kept, twice, workers = read_statistics(catalog)
             catalog.close()
             limit = f"{rate:.0f}" if rate < UNLIMITED else "none"
