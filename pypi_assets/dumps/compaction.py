@@ -95,9 +95,12 @@ def next_join(
         start, end = run_to_join(
             [all_leaves(dump.leaves for dump in unit).count for unit in units], min(growth, most), most
         )
-        if end:
+        while end - start > 1:
             *inner, last = units[start:end]
-            return [*chain.from_iterable(inner), last[0]]  # what is late of its end follows what reaches that serial
+            joined = [*chain.from_iterable(inner), last[0]]  # what is late of its end follows what reaches that serial
+            if len(joined) <= most:
+                return joined
+            end -= 1  # late dumps count too
     return ()
 
 

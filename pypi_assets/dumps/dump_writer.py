@@ -37,7 +37,7 @@ from pypi_assets.catalog.publications.dump_registry import (
     recorded_files,
     require_not_dropped,
 )
-from pypi_assets.dumps.cover import cover, cover_of, still_covered
+from pypi_assets.dumps.cover import Cover, cover, cover_of, still_covered
 from pypi_assets.dumps.dump_format import DumpDamagedError, Row, write_rows
 from pypi_assets.dumps.dump_manifest import Manifest, read_manifest, write_manifest
 from pypi_assets.dumps.dump_paths import dump_path, file_path, manifest_path
@@ -117,17 +117,17 @@ def missing_ranges(catalog: Catalog) -> list[SerialRange]:
     """
     with catalog.read() as connection:
         committed = read_committed_dumps(connection)
-        if not cover_of(committed).dumps:
+        in_use = cover_of(committed)
+        if not in_use.dumps:
             raise DumpError("there is no full dump for ranges to follow: run `pypi-assets dump full` first")
-        return ranges_without_dump(connection, committed)
+        return ranges_without_dump(connection, committed, in_use)
 
 
-def ranges_without_dump(connection: Connection, committed: Sequence[Dump]) -> list[SerialRange]:
-    """The complete ranges beyond the cover of the `committed` dumps that none of them holds, in order."""
-    reached = cover_of(committed).serial
-    recent = recent_ranges(connection, beyond=reached)
+def ranges_without_dump(connection: Connection, committed: Sequence[Dump], in_use: Cover) -> list[SerialRange]:
+    """The complete ranges beyond `in_use`, the cover of the `committed` dumps, that none of these holds, in order."""
+    recent = recent_ranges(connection, beyond=in_use.serial)
     complete = [entry.serials for entry in recent if entry.state == RangeState.COMPLETE]
-    beyond = [serials for serials in complete if serials.end > reached]
+    beyond = [serials for serials in complete if serials.end > in_use.serial]
     return _not_held(beyond, [dump.serials for dump in committed if dump.kind != DumpKind.FULL])
 
 

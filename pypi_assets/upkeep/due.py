@@ -269,14 +269,14 @@ def is_audit_missing(connection: Connection, now: float) -> bool:
 def due_ranges(catalog: Catalog) -> RangesDue:
     """The ranges to crawl, and those to dump; a dump of a range is due only once there is a full dump before it."""
     with catalog.read() as connection:
-        return _ranges(connection, read_committed_dumps(connection))
+        committed = read_committed_dumps(connection)
+        return _ranges(connection, committed, cover_of(committed))
 
 
-def _ranges(connection: Connection, committed: Sequence[Dump]) -> RangesDue:
+def _ranges(connection: Connection, committed: Sequence[Dump], cover: Cover) -> RangesDue:
     uncrawled = [entry.serials for entry in unfinished_ranges(connection)]
-    in_use = cover_of(committed).dumps
-    undumped = ranges_without_dump(connection, committed) if in_use else []
-    are_late = bool(in_use) and not undumped and has_late_changes(connection, in_use[-1])
+    undumped = ranges_without_dump(connection, committed, cover) if cover.dumps else []
+    are_late = bool(cover.dumps) and not undumped and has_late_changes(connection, cover.dumps[-1])
     return RangesDue(tuple(uncrawled), tuple(undumped), are_late)
 
 
@@ -374,7 +374,7 @@ def what_is_due(catalog: Catalog, storage: Storage | None) -> Due:
         committed = [dump for dump in known if dump.state == DumpState.COMMITTED]
         cover = cover_of(committed)
         crawl, scopes = _crawl(connection), _scopes(connection, catalog.clock())
-        ranges, journal = _ranges(connection, committed), _journal(connection)
+        ranges, journal = _ranges(connection, committed, cover), _journal(connection)
         full_dump = _full_dump(connection, cover, crawl)
         is_reprocessed = _is_reprocessed(connection, cover)
         exhausted = read_exhausted(connection).count

@@ -179,6 +179,21 @@ def test_compactions_join_late_dumps_between_ranges_and_leave_those_at_their_end
     assert same_as_a_new_full_dump(small, storage)
 
 
+def test_no_compaction_joins_more_than_it_may_though_late_dumps_lie_between(small: SmallCatalog, storage: Storage):
+    for start in (100, 110, 120, 130):
+        add_range(small, storage, start, serials=10)
+        for number in range(3):
+            read_late(small, f"at_{start}_{number}")
+            late_rows(small, storage)
+    before = live(small, storage)
+    joined = [manifest.inputs for manifest in compact(small.catalog, storage, growth=2, most=5)]
+    assert joined == [
+        ("100-110", "110-110", "110-110.2", "110-110.3", "110-120"),
+        ("100-120", "120-120", "120-120.2", "120-120.3", "120-130"),
+    ]
+    assert live(small, storage) == before
+
+
 def test_versions_that_hold_late_dumps_are_built_on_after_compactions(small: SmallCatalog, storage: Storage):
     for start in (100, 110, 120, 130):
         add_range(small, storage, start, serials=10)

@@ -8,6 +8,9 @@ from math import inf
 
 from pypi_assets.index.models import ChangelogEvent
 
+_CLOCKS_DIFFER_S = 300.0
+"""By how many seconds the clock of an index can be ahead of ours."""
+
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
@@ -33,11 +36,7 @@ class Sighting:
     @property
     def may_show_until(self) -> float:
         """The last unix second, by the index's clock, of an event that the page can show."""
-        return -inf if self.seen_at is None else self.seen_at + CLOCKS_DIFFER_S
-
-
-CLOCKS_DIFFER_S = 300.0
-"""By how many seconds the clock of an index can be ahead of ours."""
+        return -inf if self.seen_at is None else self.seen_at + _CLOCKS_DIFFER_S
 
 
 @dataclass(frozen=True, slots=True)
