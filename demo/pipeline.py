@@ -1,6 +1,7 @@
 """Runs the jobs and sensors that the UI offers, and reads the answers of the published versions."""
 
 from collections.abc import Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Self
 
@@ -21,6 +22,7 @@ from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.lookup import CommandsReader, DepgraphReader, HashesReader, ModulesReader, open_latest
 from pypi_assets.lookup.hashes_reader import hash_of_file
 from pypi_assets.settings import load_settings
+from pypi_assets.storage.store import Storage
 
 _REPOSITORY = "__repository__"
 """What Dagster calls the definitions of a module."""
@@ -34,13 +36,17 @@ class Pipeline:
         settings = load_settings()
         self._defs = build_defs(settings)
         self._catalog = catalog_from(settings)
-        self._storage = storage_from(settings, read_only=True)
         self._instance = dg.DagsterInstance.get()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._catalog.close()
         self._instance.dispose()
+
+    @cached_property
+    def _storage(self) -> Storage:
+        """To read from, once the first run has written into it."""
+        return storage_from(load_settings(), read_only=True)
 
     def full_crawl(self) -> None:
         self._run("full_crawl")
