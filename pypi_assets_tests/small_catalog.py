@@ -26,6 +26,7 @@ from pypi_assets.catalog.tables import (
     releases,
     yanked_intervals,
 )
+from pypi_assets.distributions.installability import is_installable
 from pypi_assets.distributions.record import DistributionKind, DistributionRecord
 from pypi_assets_tests.databases import sqlite_database
 
@@ -63,6 +64,7 @@ class SmallCatalog:
         requires_python: str | None = None,
         stubs: tuple[str, ...] = (),
         import_names: tuple[str, ...] | None = None,
+        refusals: tuple[str, ...] = (),
     ) -> None:
         normalized = canonicalize_name(project)
         digest = hashlib.sha256(normalized.encode()).digest()
@@ -108,7 +110,8 @@ class SmallCatalog:
                     error_kind=None if modules is not None else "corrupt archive",
                     extractor_version=1,
                     metadata_version="2.1",
-                    details=_details(modules, stubs, import_names),
+                    details=_details(modules, stubs, import_names, refusals),
+                    is_rejected=not is_installable(refusals),
                 )
             )
             connection.execute(insert(live_intervals).values(distribution_id=file_id, start=serial))
@@ -185,13 +188,18 @@ def _entry_points(modules: tuple[str, ...] | None) -> dict[str, dict[str, str]]:
 
 
 def _details(
-    modules: tuple[str, ...] | None, stubs: tuple[str, ...] = (), import_names: tuple[str, ...] | None = None
+    modules: tuple[str, ...] | None,
+    stubs: tuple[str, ...] = (),
+    import_names: tuple[str, ...] | None = None,
+    refusals: tuple[str, ...] = (),
 ) -> str:
     details: dict[str, object] = {} if modules is None else {"entry_points": _entry_points(modules)}
     if stubs:
         details["stubs"] = stubs
     if import_names is not None:
         details["import_names"] = import_names
+    if refusals:
+        details["refusals"] = refusals
     return json.dumps({"provides_extra": [], **details})
 
 

@@ -294,6 +294,7 @@ distribution_data = Table(
     Column("bytes_fetched", BigInteger, nullable=False, server_default=text("0")),
     Column("requests", Integer, nullable=False, server_default=text("0")),
     Column("seconds", Float, nullable=False, server_default=text("0")),
+    Column("is_rejected", Boolean, nullable=False, server_default=false(), comment="no installer takes the file"),
     Index(None, "pack_id", "pack_offset"),
     comment="What was read from each distribution, or why nothing was.",
 )

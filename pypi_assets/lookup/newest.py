@@ -9,6 +9,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any, TypeVar
 
+from pypi_assets.distributions.installability import installable_or_all
 from pypi_assets.leveldbs.format.newest_release import newest_release, newest_version
 from pypi_assets.leveldbs.format.version_order import canonical_version
 
@@ -20,7 +21,8 @@ def newest_distributions(rows: Iterable[Row]) -> Iterator[Row]:
     """Of each project, whose rows follow each other, the files of its newest version."""
     for _, of_project in groupby(rows, key=itemgetter("normalized")):
         files = list(of_project)
-        newest = newest_release((file["version"], file["yanked"]) for file in files)
+        counted = installable_or_all(files, itemgetter("refusals"))
+        newest = newest_release((file["version"], file["yanked"]) for file in counted)
         yield from (file for file in files if canonical_version(file["version"]) == newest)
 
 

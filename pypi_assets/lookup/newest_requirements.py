@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from packaging.utils import canonicalize_name, canonicalize_version
 from packaging.version import Version
 
+from pypi_assets.distributions.installability import installable_or_all
 from pypi_assets.leveldbs.datasets.depgraph import dependents
 from pypi_assets.leveldbs.datasets.depgraph import records as depgraph
 from pypi_assets.leveldbs.format.keys import as_part
@@ -100,16 +101,14 @@ class PastRequirements:
             for version, _ in files
             if canonical_version(version) == newest[project]
         }
-        spelled: dict[str, str] = {}
-        lists: defaultdict[str, dict[tuple[str, ...], None]] = defaultdict(dict)
+        found: defaultdict[str, list[Any]] = defaultdict(list)
         for row in releases_rows_at(self._catalog, self._serial, wanted):
             file: Any = as_dumped(row)
-            name: str = file["normalized"]
-            spelled[name] = min(spelled.get(name, file["version"]), file["version"])
-            if file["requires_dist"] is not None:
-                lists[name][tuple(file["requires_dist"])] = None
+            found[file["normalized"]].append(file)
         for project in projects:
-            yield NewestRelease(spelled[project], tuple(lists[project])) if project in spelled else None
+            files = installable_or_all(found[project], itemgetter("refusals"))
+            lists = {tuple(one["requires_dist"]): None for one in files if one["requires_dist"] is not None}
+            yield NewestRelease(min(one["version"] for one in files), tuple(lists)) if files else None
 
     def versions(self, project: str) -> Sequence[tuple[str, bool]]:
         from pypi_assets.catalog.publications.dump_rows import version_yanks_at

@@ -138,9 +138,13 @@ def owners_by(evidence: Evidence, names: Iterable[str], most: int | None = None)
     known: dict[str, str | None] = {}
     candidates: dict[str, list[OwnerCandidate]] = {}
     for name, modules in longest.items():
-        module = next((one for one in modules if evidence.is_known(one)), None)
-        if module is not None and module not in candidates:
-            candidates[module] = list(islice(_candidates(evidence, module), most))
+        module = None
+        for one in modules:
+            if one not in candidates and evidence.is_known(one):
+                candidates[one] = list(islice(_candidates(evidence, one), most))
+            if candidates.get(one):
+                module = one
+                break
         if module is None:
             module, candidates_of_stubs = _described_by_stubs(evidence, modules)
             if module is not None:
@@ -200,8 +204,9 @@ def _described_by_stubs(evidence: Evidence, modules: Iterable[str]) -> tuple[str
     """The longest of the modules that stubs describe, and its candidates, where no project provides any of them."""
     for module in modules:
         stubs = evidence.stubs(module, _stub_projects(module, ()))
-        if stubs:
-            return module, ranked(module, _with_reasons(evidence, module, stubs, stub_only=True), evidence.serial)
+        found = ranked(module, _with_reasons(evidence, module, stubs, stub_only=True), evidence.serial)
+        if found:
+            return module, found
     return None, []
 
 
@@ -219,19 +224,22 @@ def _with_reasons(evidence: Evidence, module: str, provided: list[Provider], *, 
     junk_root = is_junk_root(module)
     for one in provided:
         overview = overviews[one.normalized]
+        versions = [version for version in one.versions if version not in overview.rejected]
+        if not versions:
+            continue
         reasons = OwnerReasons(
             name_matches=name_matches(module, one.normalized),
             dependents=dependents.get(one.normalized, 0),
             first_live_serial=overview.first_live_serial,
-            releases_providing=len(one.versions),
+            releases_providing=len(versions),
             releases=overview.releases,
-            newest_provides=any(canonical_version(version) == overview.newest for version in reversed(one.versions)),
+            newest_provides=any(canonical_version(version) == overview.newest for version in reversed(versions)),
             declared=is_declared(module, overview.declared),
             junk_root=junk_root,
             quarantined=overview.is_quarantined,
             stub_only=stub_only,
         )
-        yield Found(one.project, one.normalized, reasons, one.versions)
+        yield Found(one.project, one.normalized, reasons, versions)
 
 
 class Published:

@@ -68,10 +68,13 @@ class _Stored:
         for one in live_files_of(self._catalog, self.serial, set(projects) - self._overviews.keys()):
             live[one.normalized].append(one)
             marks = {"yanked": True} if one.yanked else {}
+            if one.is_rejected:
+                marks["rejected"] = True
             files[one.normalized][one.filename] = [one.version, None, "", one.live_since, marks]
         for found in live.values():
-            newest = newest_release({(one.version, one.yanked) for one in found})
-            of_newest += [one.distribution_id for one in found if canonical_version(one.version) == newest]
+            counted = [one for one in found if not one.is_rejected] or found
+            newest = newest_release({(one.version, one.yanked) for one in counted})
+            of_newest += [one.distribution_id for one in counted if canonical_version(one.version) == newest]
         for row in rows_of_files(self._catalog, self.serial, of_newest):
             files[row["normalized"]][row["filename"]][4] = marks_of(row)
         self._overviews.update((project, overview_of(entries)) for project, entries in files.items())

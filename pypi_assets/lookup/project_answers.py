@@ -2,10 +2,12 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 from packaging.utils import canonicalize_name
 
+from pypi_assets.distributions.installability import installable_or_all
 from pypi_assets.leveldbs.datasets.commands.entry_points import command_names
 from pypi_assets.leveldbs.format.newest_release import newest_release
 from pypi_assets.leveldbs.format.version_order import canonical_version, version_key
@@ -176,7 +178,8 @@ def _names_of(reader: NamesReader, project: str, version: str) -> list[str]:
 
 
 def _newest(rows: Iterable[Mapping[str, Any]]) -> str:
-    return newest_release((row["version"], row["yanked"]) for row in rows)
+    files = installable_or_all(list(rows), itemgetter("refusals"))
+    return newest_release((row["version"], row["yanked"]) for row in files)
 
 
 def _project(rows: Sequence[Mapping[str, Any]], commands: list[str], facts: ProjectFacts) -> ProjectResult:

@@ -19,6 +19,7 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
+from pypi_assets.distributions.installability import is_installable
 from pypi_assets.distributions.requirement_names import parse_requirement
 from pypi_assets.leveldbs.format.version_order import canonical_version
 from pypi_assets.lookup.lookup_command import LookupNameError
@@ -189,10 +190,14 @@ def kept_by_version(
 
 
 def _lists_by_release(files: Iterable[Mapping[str, Any]], required: str) -> dict[str, RequirementLists]:
-    """The requirements of the project that files have, by release (canonical)."""
+    """Return the requirements of the project that files have, by release (canonical).
+
+    Files that no installer takes have none.
+    """
     lists: defaultdict[str, list[Iterable[str]]] = defaultdict(list)
     for file in files:
-        lists[canonical_version(file["version"])].append(file["requires_dist"] or ())
+        if is_installable(file["refusals"]):
+            lists[canonical_version(file["version"])].append(file["requires_dist"] or ())
     return {release: requirements_of(required, some) for release, some in lists.items()}
 
 

@@ -8,11 +8,13 @@ import re
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
+from pypi_assets.distributions.installability import installable_or_all
 from pypi_assets.distributions.requirement_names import CONDITIONS, parse_requirement
 from pypi_assets.leveldbs.datasets.depgraph.records import version_yanks
 from pypi_assets.leveldbs.format.newest_release import newest_version
@@ -84,7 +86,7 @@ class PublishedReleases:
         return self.reader.query(lambda db: list(version_yanks(db, project)))[1]
 
     def requirements(self, project: str, version: str) -> list[str] | None:
-        return _joined(file["requires_dist"] for file in self.reader.project(project, version).results)
+        return _joined(self.reader.project(project, version).results)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +108,7 @@ class PastReleases:
 
         wanted = canonical_version(version)
         rows: Iterable[Mapping[str, Any]] = map(as_dumped, project_rows_at(self.catalog, self.serial, project))
-        return _joined(row["requires_dist"] for row in rows if canonical_version(row["version"]) == wanted)
+        return _joined([row for row in rows if canonical_version(row["version"]) == wanted])
 
 
 def requirement_tree(releases: Releases, project: str, version: str, most_opened: int = MOST_OPENED) -> Tree:
@@ -220,7 +222,8 @@ def _extras_in(text: str) -> set[str]:
     return {canonicalize_name(one or other) for one, other in _EXTRA.findall(text)}
 
 
-def _joined(lists: Iterable[list[str] | None]) -> list[str] | None:
-    """The requirements of several files; None where none of them could be read."""
-    known = [one for one in lists if one is not None]
+def _joined(files: Sequence[Mapping[str, Any]]) -> list[str] | None:
+    """Return the requirements of the files of a version; None if none of them could be read."""
+    counted = installable_or_all(files, itemgetter("refusals"))
+    known = [file["requires_dist"] for file in counted if file["requires_dist"] is not None]
     return list(dict.fromkeys(text for one in known for text in one)) if known else None

@@ -45,7 +45,8 @@ def top_level_owners(evidence: Published, most: int = MOST_CANDIDATES) -> Iterat
         if number % _REMEMBERED_NAMES == 0:  # so that not all projects are kept in memory
             evidence = Published(evidence.serial, evidence.modules, evidence.depgraph)
         candidates = ranked_providers(evidence, name, evidence.providers(name))
-        yield TopLevelName(name, len(candidates), candidates[:most])
+        if candidates:  # none if no installer takes any of the files
+            yield TopLevelName(name, len(candidates), candidates[:most])
 
 
 def _top_level_names(evidence: Published) -> Iterator[str]:

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
 
+from pypi_assets.distributions.installability import action_of
 from pypi_assets.distributions.record import SKIPS, DistributionKind
 from pypi_assets.locks.environments import Environment
 from pypi_assets.resolve.version_sets import Notes, VersionSet
@@ -288,9 +289,7 @@ def allowed_files(files: Iterable[Row], conditions: Conditions) -> list[Row]:
 
 def refusal(file: Row, as_uv: bool) -> str | None:
     """Return what uv, else pip, does if it does not take the file: SKIPS or FAILS."""
-    begins = "uv " if as_uv else "pip "
-    found = next((one for one in file.get("refusals") or () if one.startswith(begins)), None)
-    return None if found is None else found.removeprefix(begins).partition(":")[0]
+    return action_of(file.get("refusals"), "uv" if as_uv else "pip")
 
 
 def _why_not(files: Sequence[Row], conditions: Conditions) -> str:

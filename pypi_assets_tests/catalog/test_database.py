@@ -36,7 +36,7 @@ _NOTES = """
 import sqlalchemy as sa
 from alembic import op
 
-revision, down_revision, branch_labels, depends_on = "9001", "0017", None, None
+revision, down_revision, branch_labels, depends_on = "9001", "0018", None, None
 
 
 def upgrade():

@@ -278,3 +278,21 @@ def test_the_projects_that_the_settings_chose_are_a_scope(first_version_url: str
         assert state["all_events_since"] == state["events_through"]
     assert [file.filename for file in live_files(catalog, 10)] == ["demo-1.0-py3-none-any.whl"]
     catalog.close()
+
+
+@pytest.mark.parametrize("installers", [("pip", "uv"), ("pip",)])
+def test_a_file_that_no_installer_takes_is_marked(
+    installers: tuple[str, ...], first_version_url: str, tmp_path: Path
+) -> None:
+    refusals = [f"{installer} skips: the metadata have the Version 2" for installer in installers]
+    with first_version_of_the_code(tmp_path / "again"):
+        catalog = open_catalog(first_version_url)
+        with catalog.write() as connection:
+            details = json.dumps({"notes": ["uv skips: a note"], "refusals": refusals})
+            connection.execute(text("UPDATE distribution_data SET details = :details"), {"details": details})
+        catalog.close()
+    migrate_catalog(first_version_url)
+    catalog = open_catalog(first_version_url)
+    with catalog.read() as connection:
+        assert connection.scalars(select(distribution_data.c.is_rejected)).all() == [len(installers) == 2]
+    catalog.close()

@@ -48,6 +48,7 @@ files = st.fixed_dictionaries(
         "requires_python": st.sampled_from([None, ">=3.8"]),
         "stubs": st.sampled_from([(), (), ("demo",), ("other", "demo.a")]),
         "import_names": st.sampled_from([None, None, ("demo",), ("other", "demo.a ; private")]),
+        "refusals": st.sampled_from([(), (), ("pip skips: odd",), ("pip skips: odd", "uv fails: odd")]),
     }
 )
 batches = st.lists(

@@ -26,6 +26,8 @@ from pypi_assets_tests.lookup.test_newest import chosen
 from pypi_assets_tests.lookup.test_requirement_filters import environments
 from pypi_assets_tests.small_catalog import small_catalog
 
+REJECTED = "-py2-none-any.whl"
+"""The suffix of files that no installer takes."""
 Files = Mapping[tuple[str, str, str], tuple[bool, list[str] | None]]
 """By (project, version, suffix): whether the file is yanked, and what it requires."""
 REQUIREMENTS = (
@@ -37,7 +39,7 @@ files_drawn = st.dictionaries(
     st.tuples(
         st.sampled_from(PROJECTS),
         st.sampled_from(["1.0", "1.0.0", "2.0", "2.0.post1", "3.0rc1", "1!0.dev1", "no version"]),
-        st.sampled_from([".zip", "-py3-none-any.whl"]),
+        st.sampled_from([".zip", "-py3-none-any.whl", REJECTED]),
     ),
     st.tuples(st.booleans(), st.none() | st.lists(st.sampled_from(REQUIREMENTS), max_size=3)),
     max_size=14,
@@ -50,7 +52,9 @@ def published(folder: Path, files: Files) -> Iterator[tuple[DepgraphReader, Newe
     small = small_catalog(folder)
     for serial, ((project, version, suffix), (yanked, requires)) in enumerate(files.items(), 1):
         filename = f"{project}-{version}{suffix}"
-        small.add(serial, project, version, filename, requires_dist=None if requires is None else tuple(requires))
+        requires_dist = None if requires is None else tuple(requires)
+        refusals = ("pip skips: odd", "uv fails: odd") if suffix == REJECTED else ()
+        small.add(serial, project, version, filename, requires_dist=requires_dist, refusals=refusals)
         if yanked:
             small.yank(serial, filename)
     serial = len(files) + 1
@@ -68,6 +72,7 @@ class Model:
 
     def __init__(self, files: Files) -> None:
         self.newest: dict[str, tuple[str, list[list[str]]]] = {}
+        files = {one: file for one, file in files.items() if one[2] != REJECTED}
         for project in {project for project, _, _ in files}:
             is_yanked: dict[str, bool] = {}
             for (name, version, _), (yanked, _) in files.items():

@@ -44,17 +44,31 @@ def test_the_newest_version_is_that_of_a_filter_by_packaging(versions: list[str]
     assert row == {"project": "demo", "versions": [newest_version(versions)]}
 
 
-@given(st.lists(st.tuples(st.sampled_from(["a", "b", "c"]), _VERSIONS, st.booleans()), max_size=12))
-def test_the_newest_distributions_are_those_of_a_filter_by_packaging(files: list[tuple[str, str, bool]]) -> None:
+_REFUSALS = {0: [], 1: ["uv skips: odd"], 2: ["pip skips: odd", "uv skips: odd"]}
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["a", "b", "c"]), _VERSIONS, st.booleans(), st.sampled_from(list(_REFUSALS))),
+        max_size=12,
+    )
+)
+def test_the_newest_distributions_are_those_of_a_filter_by_packaging(files: list[tuple[str, str, bool, int]]) -> None:
     rows: list[dict[str, Any]] = [
-        {"normalized": project, "version": version, "yanked": yanked, "filename": str(number)}
-        for number, (project, version, yanked) in enumerate(sorted(files))
+        {
+            "normalized": project,
+            "version": version,
+            "yanked": yanked,
+            "filename": str(number),
+            "refusals": _REFUSALS[refused],
+        }
+        for number, (project, version, yanked, refused) in enumerate(sorted(files))
     ]
     expected = []
     for project in ("a", "b", "c"):
         of_project = [row for row in rows if row["normalized"] == project]
         releases: dict[str, bool] = {}
-        for row in of_project:
+        for row in [row for row in of_project if len(row["refusals"]) < 2] or of_project:
             canonical = canonicalize_version(row["version"])
             releases[canonical] = releases.get(canonical, True) and row["yanked"]
         if releases:

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from pypi_assets.leveldbs.datasets.depgraph import records
 from pypi_assets.lookup.newest_requirements import NewestRelease, NewestRequirements
 from pypi_assets_tests.examples import examples
-from pypi_assets_tests.lookup.test_impact import PROJECTS, Files, files_drawn, published
+from pypi_assets_tests.lookup.test_impact import PROJECTS, REJECTED, Files, files_drawn, published
 
 FILES: Files = {
     ("demo", "1.0", ".zip"): (False, ["a"]),
@@ -18,7 +18,10 @@ FILES: Files = {
     ("demo", "2.0.0", ".tar.gz"): (False, ["d"]),
     ("demo", "3.0", ".zip"): (True, ["e"]),
     ("demo", "4.0", ".zip"): (True, None),
+    ("demo", "5.0", REJECTED): (False, ["m"]),
+    ("demo", "2.0.0", REJECTED): (False, ["m"]),
     ("other", "1", ".zip"): (False, None),
+    ("rejected", "1", REJECTED): (True, ["m"]),
     ("third", "1", ".zip"): (False, ["Demo>=2"]),
 }
 
@@ -51,7 +54,8 @@ def test_the_newest_release_has_the_lists_of_its_files_and_no_others(
                 ("3.0", True),
                 ("4.0", True),
             ]
-            assert list(graph.versions("nope")) == []
+            assert list(graph.versions("nope")) == list(graph.requiring("m")) == []
+            assert list(graph.versions("rejected")) == [("1", True)]
             assert (list(graph.requiring("demo")), list(graph.requiring("e"))) == (["third"], ["demo"])
             return True
 

@@ -16,9 +16,11 @@ from pypi_assets.lookup.depgraph_reader import DepgraphReader
 from pypi_assets.lookup.latest import open_latest
 from pypi_assets.lookup.modules_reader import ModulesReader
 from pypi_assets.lookup.owners import SerialsDifferError, TooManyCandidatesError, owners, prefixes
+from pypi_assets.lookup.past_owners import owners_at
 from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
 
+REJECTED = ("pip skips: odd", "uv skips: odd")
 FILES = [
     ("PyYAML", "6.0", ("yaml", "yaml.loader", "_yaml"), ()),
     ("copies", "1.0", ("copies", "yaml", "yaml.loader", "tests"), ()),
@@ -44,6 +46,9 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SmallCatalog]:
     small.add(21, "types-PyYAML", "6.0", "types_PyYAML-6.0.zip", modules=(), stubs=("yaml", "yaml.loader"))
     small.add(22, "other-stubs", "1.0", "other_stubs-1.0.zip", modules=(), stubs=("other", "other.a"))
     small.add(23, "new", "1.0", "new-1.0.zip", modules=("new", "new_tests"), import_names=("new",))
+    small.add(24, "app", "3.0", "app-3.0.zip", modules=("app", "app.later"), refusals=REJECTED)
+    small.add(25, "rejected", "1", "rejected-1.zip", modules=("tool", "lost"), stubs=("vain",), refusals=REJECTED)
+    small.add(26, "vain-stubs", "1", "vain_stubs-1.zip", modules=(), stubs=("vain",), refusals=REJECTED)
     small.complete(100)
     yield small
     small.catalog.close()
@@ -85,6 +90,8 @@ def found(readers: Readers, name: str) -> tuple[str | None, list[str]]:
         ("google.cloud.client", "google.cloud.client", "google-cloud-core"),
         ("googlesearch", "googlesearch", "google"),
         ("other.a.b", "other.a", "other-stubs"),
+        ("app.later", "app", "app"),  # the release that has it is not installable
+        ("tool", "tool", "tool"),
     ],
 )
 def test_the_longest_known_module_decides(readers: Readers, name: str, module: str, best: str) -> None:
@@ -93,8 +100,17 @@ def test_the_longest_known_module_decides(readers: Readers, name: str, module: s
     assert candidates[0] == best
 
 
+def test_releases_that_no_installer_takes_are_not_counted(readers: Readers, small: SmallCatalog) -> None:
+    names = ["app", "app.later", "tool", "lost", "vain"]
+    published = owners(*readers, names)
+    assert published == owners_at(small.catalog, 100, names)
+    [app] = published[0]["candidates"]
+    assert (app["versions"], app["reasons"]["releases"], app["reasons"]["newest_provides"]) == (["1.0"], 1, True)
+    assert [one["project"] for one in published[2]["candidates"]] == ["tool"]
+
+
 @pytest.mark.parametrize(
-    "name", ["unknown", "", ".", "yam", "yaml2.loader", "not-a-name", "yaml\0", "\udc80", "m" * 9_999]
+    "name", ["unknown", "", ".", "yam", "yaml2.loader", "not-a-name", "yaml\0", "\udc80", "m" * 9_999, "lost", "vain"]
 )
 def test_of_what_is_not_known_there_is_no_candidate(readers: Readers, name: str) -> None:
     assert found(readers, name) == (None, [])

@@ -31,14 +31,17 @@ def kept(which: str, version: str, files: list[dict[str, object]], always: list[
 
 
 def test_a_release_accepts_what_one_of_its_files_accepts_and_excludes_what_one_excludes():
-    files = [
-        {"version": "1.0", "requires_dist": ["Base>=1", "other<1"]},
-        {"version": "1.0", "requires_dist": ["base<2"]},
-        {"version": "2", "requires_dist": None},
-        {"version": "3", "requires_dist": ["base @ https://example.org/base.zip"]},
-        {"version": "4", "requires_dist": ["base is not parsed"]},
-        {"version": "5", "requires_dist": ["base"]},
+    requirements = [
+        ("1.0", ["Base>=1", "other<1"]),
+        ("1.0", ["base<2"]),
+        ("2", None),
+        ("3", ["base @ https://example.org/base.zip"]),
+        ("4", ["base is not parsed"]),
+        ("5", ["base"]),
     ]
+    files = [{"version": version, "requires_dist": some, "refusals": []} for version, some in requirements]
+    rejected = {"version": "2", "requires_dist": ["base"], "refusals": ["pip fails: odd", "uv fails: odd"]}
+    files.append(rejected)
     releases = ["1.0", "2", "3", "4", "5"]
     assert kept("accepts", "1.5", files, releases) == ["1.0", "5"]
     assert kept("excludes", "1.5", files, releases) == []

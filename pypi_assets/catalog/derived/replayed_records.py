@@ -51,6 +51,7 @@ from pypi_assets.catalog.tables import (
     serial_ranges,
     yanked_intervals,
 )
+from pypi_assets.distributions.installability import is_installable
 from pypi_assets.distributions.record import DistributionKind, ModulesGrade
 from pypi_assets.index.actions import file_change
 from pypi_assets.index.models import ChangelogEvent
@@ -66,7 +67,7 @@ _SHARED = (
 _OWN = ("modules_by", "requires_by", "stubs", "left_out", "notes", "start_up_paths", "refusals", "installed_metadata")
 _DATA = (
     *("outcome", "error_kind", "extractor_version", "metadata_version", "requires_python", "requires_dist_id"),
-    *("modules_id", "details", "shared_details_id"),
+    *("modules_id", "details", "shared_details_id", "is_rejected"),
 )
 
 
@@ -328,7 +329,7 @@ def _enter_contents(
     details = {key: _details(content, files[key].kind) for key, content in read.items()}
     shared = store_shared_details(connection, [one.shared for one in details.values() if one.shared is not None])
     rows: list[dict[str, Any]] = [
-        dict.fromkeys(_DATA) | {"distribution_id": files[key].id, "outcome": Outcome.PENDING}
+        dict.fromkeys(_DATA) | {"distribution_id": files[key].id, "outcome": Outcome.PENDING, "is_rejected": False}
         for key in unread
         if key not in read
     ]
@@ -345,6 +346,7 @@ def _enter_contents(
                 "requires_dist_id": None if requires is None else lists[requires],
                 "modules_id": None if modules is None else lists[modules],
                 "details": details[key].own,
+                "is_rejected": not is_installable(content.get("refusals")),
                 "shared_details_id": None if of_release is None else shared[of_release],
             }
         )

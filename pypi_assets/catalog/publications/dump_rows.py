@@ -6,6 +6,8 @@ Intervals decide whether a file was live and yanked then. What was read of it is
 import json
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from packaging.utils import canonicalize_name
@@ -21,7 +23,7 @@ from pypi_assets.catalog.reads.known_details import (
     without_refusals,
 )
 from pypi_assets.catalog.reads.name_lists import StoredLists, lists_with_module
-from pypi_assets.catalog.reads.past_generations import contents_at, counts_later, has_past_generations
+from pypi_assets.catalog.reads.past_generations import contents_at, counts_later, has_past_generations, rejected_then
 from pypi_assets.catalog.reads.read_outcomes import Outcome
 from pypi_assets.catalog.reads.stored_contents import StoredContents
 from pypi_assets.catalog.reads.stored_json import from_json, to_dump, to_json
@@ -35,6 +37,7 @@ from pypi_assets.catalog.tables import (
     shared_details,
     yanked_intervals,
 )
+from pypi_assets.distributions.installability import is_installable
 from pypi_assets.distributions.record import DistributionKind, ModulesGrade
 from pypi_assets.distributions.requirement_names import required_projects
 
@@ -243,10 +246,10 @@ def providing_releases(
 
 
 def requiring_releases(catalog: Catalog, serial: int, project: str) -> Iterator[tuple[str, str, int]]:
-    """The releases with a file live at `serial` that requires `project`: (normalized name, version, condition).
+    """Yield the releases with a file live at `serial` that requires `project`: (normalized name, version, condition).
 
     They come by normalized name, each once with the least of the conditions of its files: 0 is always, 1 by a marker, 2
-    only with an extra.
+    only with an extra. Files that no installer takes are skipped.
     """
     live, data, required = live_intervals, distribution_data, required_names
     query = (
@@ -261,6 +264,7 @@ def requiring_releases(catalog: Catalog, serial: int, project: str) -> Iterator[
             required.c.name == storable(canonicalize_name(project)),
             holds_at(live.c.start, live.c.end, serial),
             ~counts_later(data.c.distribution_id, serial),
+            ~data.c.is_rejected,
         )
         .group_by(projects.c.normalized, releases.c.version)
         .order_by(projects.c.normalized)
@@ -276,9 +280,12 @@ def requiring_releases(catalog: Catalog, serial: int, project: str) -> Iterator[
 def _required_before(connection: Connection, serial: int, required: str) -> dict[tuple[str, str], int]:
     """The conditions under which contents that were replaced since required the project, by project and version."""
     found: dict[tuple[str, str], int] = {}
-    named = _replaced_since(
-        connection, serial, lambda facts: required in required_projects(facts["requires_dist"] or ())
-    )
+
+    def requires(facts: Mapping[str, Any]) -> bool:
+        names = required_projects(facts["requires_dist"] or ())
+        return required in names and is_installable(facts["details"].get("refusals"))
+
+    named = _replaced_since(connection, serial, requires)
     for row, facts in named:
         condition = required_projects(facts["requires_dist"])[required]
         found[row.normalized, row.version] = min(condition, found.get((row.normalized, row.version), condition))
@@ -324,28 +331,41 @@ def _replaced_since(
 
 
 def version_yanks_at(catalog: Catalog, serial: int, normalized: Iterable[str]) -> Iterator[tuple[str, str, bool]]:
-    """The versions with a file live at `serial` of these projects: (normalized name, version, whether it is yanked).
+    """Yield the versions with a file live at `serial` of these projects: (normalized name, version, is it yanked).
 
-    A version comes twice where some of its files are yanked and some are not.
+    A version comes twice if some of its files are yanked and some are not. Files that no installer takes are skipped if
+    their project has others.
     """
-    live, yanked = live_intervals, yanked_intervals
+    live, yanked, data = live_intervals, yanked_intervals, distribution_data
     query = (
-        select(projects.c.normalized, releases.c.version, yanked.c.start.is_not(None).label("yanked"))
+        select(
+            projects.c.normalized,
+            releases.c.version,
+            yanked.c.start.is_not(None).label("yanked"),
+            data.c.is_rejected,
+        )
         .select_from(distributions)
+        .join(data, data.c.distribution_id == distributions.c.id)
         .join(projects, projects.c.id == distributions.c.project_id)
         .join(releases, releases.c.id == distributions.c.release_id)
         .join(live, and_(live.c.distribution_id == distributions.c.id, holds_at(live.c.start, live.c.end, serial)))
         .outerjoin(
             yanked, and_(yanked.c.distribution_id == distributions.c.id, holds_at(yanked.c.start, yanked.c.end, serial))
         )
-        .distinct()
+        .order_by(projects.c.normalized)
     )
     with catalog.read() as connection:
         query = query.where(answered_at(connection, projects.c.id, serial))
+        was = rejected_then(connection, serial)
+        query = query.add_columns(distributions.c.id) if was else query.distinct()
         for some in at_a_time(sorted(normalized)):
             of_some = query.where(projects.c.normalized.in_(some))
-            for row in connection.execution_options(yield_per=_ROWS_AT_A_TIME).execute(of_some):
-                yield row.normalized, row.version, bool(row.yanked)
+            found = connection.execution_options(yield_per=_ROWS_AT_A_TIME).execute(of_some)
+            for project, rows in groupby(found, key=itemgetter(0)):
+                files = [(row, was.get(row.id, row.is_rejected) if was else row.is_rejected) for row in rows]
+                accepted = [row for row, is_rejected in files if not is_rejected]
+                for row in accepted or [row for row, _ in files]:
+                    yield project, row.version, bool(row.yanked)
 
 
 def stream_rows(

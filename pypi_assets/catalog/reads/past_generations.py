@@ -14,6 +14,7 @@ from sqlalchemy import ColumnElement, Connection, exists, select
 from pypi_assets.catalog.database import at_a_time, insert_missing
 from pypi_assets.catalog.reads.shared_details import merged_details
 from pypi_assets.catalog.tables import distribution_data, distributions, name_lists, past_generations, shared_details
+from pypi_assets.distributions.installability import is_installable
 
 _FACTS = ("url", "size", "uploaded_at", "requires_python", "yanked_reason", "core_metadata_sha256", "first_seen_at")
 _READ = ("outcome", "error_kind", "error_text", "metadata_version", "extractor_version")
@@ -117,6 +118,17 @@ def contents_at(
         for part in parts
         for id_, filename, generation, until, sha256, content in connection.execute(part)
     }
+
+
+def rejected_then(connection: Connection, serial: int) -> dict[int, bool]:
+    """Return whether no installer took the contents that counted at `serial`, of files that have another one now.
+
+    The keys are the ids of distributions.
+    """
+    if not has_past_generations(connection):
+        return {}
+    found = contents_at(connection, serial)
+    return {id_: not is_installable(one.facts["details"].get("refusals")) for id_, one in found.items()}
 
 
 def content_spans(connection: Connection, sha256: str) -> dict[int, list[tuple[int, int | None]]]:

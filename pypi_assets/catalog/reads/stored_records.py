@@ -7,6 +7,7 @@ from sqlalchemy import Connection
 
 from pypi_assets.catalog.reads.name_lists import store_lists
 from pypi_assets.catalog.reads.shared_details import record_details, store_shared_details
+from pypi_assets.distributions.installability import is_installable
 from pypi_assets.distributions.record import EXTRACTOR_VERSION, DistributionRecord
 from pypi_assets.distributions.record_building import record_digest
 
@@ -41,6 +42,7 @@ def store_record_parts(connection: Connection, records: Sequence[DistributionRec
             "requires_dist_id": None if record.requires_dist is None else lists[record.requires_dist],
             "modules_id": None if record.modules is None else lists[record.modules],
             "details": of_record.own,
+            "is_rejected": not is_installable(record.refusals),
             "shared_details_id": None if of_record.shared is None else shared[of_record.shared],
         }
         for record, of_record in zip(records, details, strict=True)

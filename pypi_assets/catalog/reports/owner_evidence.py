@@ -9,7 +9,7 @@ from pypi_assets.catalog.database import Catalog, at_a_time, read_by_index, stor
 from pypi_assets.catalog.observed.followed import answered_at
 from pypi_assets.catalog.publications.dump_rows import holds_at, requiring_releases, rows_at, stream_rows
 from pypi_assets.catalog.reads.name_lists import StoredLists
-from pypi_assets.catalog.reads.past_generations import counts_later, has_past_generations
+from pypi_assets.catalog.reads.past_generations import counts_later, has_past_generations, rejected_then
 from pypi_assets.catalog.tables import (
     distribution_data,
     distributions,
@@ -26,7 +26,9 @@ _ROWS_AT_A_TIME = 1_000
 
 
 class LiveFile(NamedTuple):
-    """A file that is live at a serial: since which one, and whether it is yanked then."""
+    """A file that is live at a serial, since which one, and whether it was yanked then. No installer takes it if it
+    `is_rejected`.
+    """
 
     distribution_id: int
     normalized: str
@@ -34,6 +36,7 @@ class LiveFile(NamedTuple):
     version: str
     live_since: int
     yanked: bool
+    is_rejected: bool
 
 
 def lists_with_modules(connection: Connection, modules: Collection[str]) -> dict[str, list[int]]:
@@ -62,6 +65,7 @@ def live_files_of(catalog: Catalog, serial: int, normalized: Iterable[str]) -> I
             releases.c.version,
             live.c.start,
             yanked.c.start.label("yanked"),
+            distribution_data.c.is_rejected,
         )
         .select_from(projects)
         .join(distributions, distributions.c.project_id == projects.c.id)
@@ -76,10 +80,13 @@ def live_files_of(catalog: Catalog, serial: int, normalized: Iterable[str]) -> I
     with catalog.read() as connection:
         query = query.where(answered_at(connection, projects.c.id, serial))
         read_by_index(connection)
+        was = rejected_then(connection, serial)
         for some in at_a_time(sorted(normalized)):
             of_some = query.where(projects.c.normalized.in_(some))
             for row in connection.execution_options(yield_per=_ROWS_AT_A_TIME).execute(of_some):
-                yield LiveFile(row.id, row.normalized, row.filename, row.version, row.start, row.yanked is not None)
+                is_rejected = was.get(row.id, row.is_rejected)
+                is_yanked = row.yanked is not None
+                yield LiveFile(row.id, row.normalized, row.filename, row.version, row.start, is_yanked, is_rejected)
 
 
 def rows_of_files(catalog: Catalog, serial: int, distribution_ids: Iterable[int]) -> Iterator[dict[str, Any]]:
@@ -106,7 +113,11 @@ def count_dependents(catalog: Catalog, serial: int, normalized: Iterable[str]) -
         .join(data, data.c.requires_dist_id == required.c.list_id)
         .join(live, live.c.distribution_id == data.c.distribution_id)
         .join(distributions, distributions.c.id == data.c.distribution_id)
-        .where(holds_at(live.c.start, live.c.end, serial), ~counts_later(data.c.distribution_id, serial))
+        .where(
+            holds_at(live.c.start, live.c.end, serial),
+            ~counts_later(data.c.distribution_id, serial),
+            ~data.c.is_rejected,
+        )
         .group_by(required.c.name)
     )
     with catalog.read() as connection:

@@ -22,7 +22,7 @@ from pypi_assets.catalog.ledger.range_ledger import complete_serial, inexact_spa
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.publications.dump_rows import CONTENT, content_rows
 from pypi_assets.catalog.reports.recounts import count_differences
-from pypi_assets.catalog.tables import changes, distributions, events, live_intervals
+from pypi_assets.catalog.tables import changes, distribution_data, distributions, events, live_intervals
 from pypi_assets_tests.crawl.followers import empty_catalog
 from pypi_assets_tests.examples import examples
 
@@ -108,6 +108,16 @@ def test_what_was_read_is_read_again(scratch: Catalog, found: dict[str, Any], ki
     got = {name: plain(row[name]) for name in CONTENT}
     for name in CONTENT:
         assert got[name] == found[name], name
+
+
+def test_a_file_that_no_installer_takes_is_marked(catalog: Catalog) -> None:
+    refusals = {"one.zip": ["pip skips: odd"], "two.zip": ["pip skips: odd", "uv fails: odd"], "three.zip": None}
+    for filename, of_file in refusals.items():
+        enter(catalog, observed(3, filename), content(3, READ | {"refusals": of_file}, filename=filename))
+    query = select(distributions.c.filename, distribution_data.c.is_rejected).join(distribution_data)
+    with catalog.read() as connection:
+        found = {filename: is_rejected for filename, is_rejected in connection.execute(query)}
+    assert found == {"one.zip": False, "two.zip": True, "three.zip": False}
 
 
 def plain(value: Any) -> Any:

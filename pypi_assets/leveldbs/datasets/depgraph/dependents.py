@@ -8,6 +8,7 @@ from functools import lru_cache
 import msgspec
 import orjson
 
+from pypi_assets.distributions.installability import is_installable
 from pypi_assets.distributions.requirement_names import CONDITIONS, required_projects
 from pypi_assets.leveldbs.datasets.depgraph.files import File
 from pypi_assets.leveldbs.format.errors import LeveldbDamagedError
@@ -23,9 +24,10 @@ RankChange = tuple[str, int | None, int | None]
 
 
 class _Requirements(msgspec.Struct):
-    """The part of the shared JSON of files that holds their requirements."""
+    """The part of the shared JSON of files that holds their requirements, and which installers do not take them."""
 
     requires_dist: list[str] | None
+    refusals: tuple[str, ...] = ()
 
 
 _requirements_decoder = msgspec.json.Decoder(_Requirements)
@@ -49,7 +51,10 @@ def decode_dependent(value: bytes) -> tuple[list[str], list[str], list[str]]:
 
 
 def group_versions(files: Iterable[File]) -> Groups:
-    """Versions that require the same, each group with what it requires."""
+    """Return versions that require the same, each group with what it requires.
+
+    Files that no installer takes require nothing.
+    """
     lists_of: dict[str, list[list[str]]] = {}
     for version, shared in dict.fromkeys((version, shared) for version, shared, _ in files):
         known = lists_of.setdefault(version, [])
@@ -72,7 +77,8 @@ def _required_projects(requirements: tuple[str, ...]) -> Mapping[str, int]:
 
 @lru_cache(maxsize=1_024)
 def _requirements_in(shared: bytes) -> list[str] | None:
-    return _requirements_decoder.decode(shared).requires_dist
+    found = _requirements_decoder.decode(shared)
+    return found.requires_dist if is_installable(found.refusals) else None
 
 
 def dependent_values(groups: Groups) -> dict[str, bytes]:

@@ -26,6 +26,7 @@ import msgspec
 import orjson
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
+from pypi_assets.distributions.installability import installable_or_all
 from pypi_assets.leveldbs.datasets.depgraph.dependents import (
     change_dependents,
     dependent_values,
@@ -40,7 +41,7 @@ from pypi_assets.leveldbs.format.newest_release import newest_release
 from pypi_assets.leveldbs.format.records import Records, Row, records_of
 from pypi_assets.leveldbs.format.version_order import canonical_version, version_key
 
-FORMAT = 6
+FORMAT = 7
 COLUMNS = (
     *("project", "version", "filename", "tombstone", "kind", "sha256", "size", "uploaded_at", "requires_python"),
     *("yanked", "yanked_reason", "outcome", "requires_dist", "provides_extra"),
@@ -69,23 +70,26 @@ _few_decoder = msgspec.json.Decoder(tuple[list[msgspec.Raw], list[tuple[str, int
 """Of the one record of a project with few files."""
 
 
-class _Yank(msgspec.Struct):
-    """The part of the shared JSON of files with whether they are yanked."""
+class _Choice(msgspec.Struct):
+    """The part of the shared JSON of files by which installers choose: yanked or not, and who does not take them."""
 
     yanked: bool
+    refusals: tuple[str, ...] = ()
 
 
-class _YankAndRequirements(_Yank):
+class _ChoiceAndRequirements(_Choice, kw_only=True):
     """The same part, and the JSON of what they require."""
 
     requires_dist: msgspec.Raw
 
 
-_few_yanks_decoder = msgspec.json.Decoder(tuple[list[_Yank], list[tuple[str, int, msgspec.Raw]]])
-_few_requirements_decoder = msgspec.json.Decoder(tuple[list[_YankAndRequirements], list[tuple[str, int, msgspec.Raw]]])
+_few_choices_decoder = msgspec.json.Decoder(tuple[list[_Choice], list[tuple[str, int, msgspec.Raw]]])
+_few_requirements_decoder = msgspec.json.Decoder(
+    tuple[list[_ChoiceAndRequirements], list[tuple[str, int, msgspec.Raw]]]
+)
 _requirements_decoder = msgspec.json.Decoder(list[str] | None)
 _release_decoder = msgspec.json.Decoder(list[tuple[str, str, msgspec.Raw]])
-_shared_yank_decoder = msgspec.json.Decoder(tuple[int, _Yank])
+_shared_choice_decoder = msgspec.json.Decoder(tuple[int, _Choice])
 """The same records without what `version_yanks` does not need."""
 
 
@@ -216,30 +220,36 @@ def find_version(db: Database, project: str, version: str) -> list[dict[str, Any
 
 
 def version_yanks(db: Database, project: str) -> Iterator[tuple[str, bool]]:
-    """The versions of `project` (normalized), and whether files of each are yanked; both where some are and some not.
+    """Yield the versions of `project` (normalized), and whether files of each are yanked; both if only some are.
 
-    Reads one range, and decodes little of it.
+    Files that no installer takes are skipped if there are others. Reads one range, and decodes little of it.
     """
+    files = installable_or_all(_choices(db, project), lambda file: file[1].refusals)
+    yield from ((version, choice.yanked) for version, choice in files)
+
+
+def _choices(db: Database, project: str) -> list[tuple[str, _Choice]]:
+    """Return the versions of a project, once for each run of files that share what installers choose by."""
     records = project_records(db, project)
     if len(records) == 1:
-        all_shared, few_runs = _few_yanks_decoder.decode(records[0][1])
-        yield from ((version, all_shared[number].yanked) for version, number, _ in few_runs)
-        return
+        all_shared, few_runs = _few_choices_decoder.decode(records[0][1])
+        return [(version, all_shared[number]) for version, number, _ in few_runs]
     start = len(prefix("d", project))
-    yanks: dict[str, bool] = {}
+    choices: dict[str, _Choice] = {}
     runs: list[tuple[str, str, msgspec.Raw]] = []
     for record_key, value in records[1:]:
         if record_key.startswith(SEPARATOR, start):
-            yanks[record_key[start + 1 :].decode()] = _shared_yank_decoder.decode(value)[1].yanked
+            choices[record_key[start + 1 :].decode()] = _shared_choice_decoder.decode(value)[1]
         else:
             runs += _release_decoder.decode(value)
-    yield from ((version, yanks[name]) for version, name, _ in runs)
+    return [(version, choices[name]) for version, name, _ in runs]
 
 
 def newest_requirements(db: Database, project: str) -> tuple[str, list[list[str]]] | None:
-    """The newest version of `project` (normalized), and what its files require, each list once; None without files.
+    """Return the newest version of `project` (normalized), and what its files require; None without files.
 
-    It is the `newest_release`, as the first of its files spells it. Files whose requirements are unknown have no list.
+    The version is the `newest_release`, as the first of its files spells it. Each list of requirements comes once.
+    Files whose requirements are unknown have no list, and neither have files that no installer takes.
     Of a project with few files, which is one record, little more than the requirements of this version is decoded.
     """
     value = db.get(key("d", project), verify_checksums=True)
@@ -248,13 +258,14 @@ def newest_requirements(db: Database, project: str) -> tuple[str, list[list[str]
     if _has_files(value):
         all_shared, runs = _few_requirements_decoder.decode(value)
         if len(runs) > 1:
+            runs = list(installable_or_all(runs, lambda run: all_shared[run[1]].refusals))
             newest = newest_release([(version, all_shared[number].yanked) for version, number, _ in runs])
             runs = [run for run in runs if canonical_version(run[0]) == newest]
         numbers = dict.fromkeys([number for _, number, _ in runs])
         lists = [_requirements_decoder.decode(all_shared[number].requires_dist) for number in numbers]
         return runs[0][0], _different(lists)
     newest = newest_release(version_yanks(db, project))
-    files = find_version(db, project, newest)
+    files = installable_or_all(find_version(db, project, newest), itemgetter("refusals"))
     return files[0]["version"], _different(file["requires_dist"] for file in files)
 
 

@@ -9,10 +9,10 @@ from pypi_assets.leveldbs.datasets.provided_names import COLUMNS, Naming, change
 _NAMING = Naming(columns=("modules", "stubs"), names_in=module_names, marks_in=marks_of, overview_of=encoded_overview)
 MODULES = Dataset(
     name="modules",
-    format=3,
+    format=4,
     description="Which distributions provide a module: from module names to projects.",
     columns=(*COLUMNS, *_NAMING.columns, "yanked"),
-    further_columns=("import_names", "project_status"),
+    further_columns=("import_names", "project_status", "refusals"),
     change=partial(change_names, naming=_NAMING),
     reader="pypi_assets.lookup.modules_reader",
     key_schema={

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from pypi_assets.distributions.installability import is_installable
 from pypi_assets.leveldbs.datasets.provided_names import STUB, FileEntry
 from pypi_assets.leveldbs.format.newest_release import newest_release
 from pypi_assets.leveldbs.format.records import Row
@@ -17,11 +18,12 @@ _QUARANTINED = "quarantined"
 
 
 class Overview(msgspec.Struct, frozen=True, array_like=True):
-    """A project as its live files show it.
+    """A project as its live files show it. Files that no installer takes count only if there are no others.
 
     `releases` is the count of its versions, `newest` the canonical version that an installer would choose, and
     `first_live_serial` the least serial since which one of the files is live. `declared` are the import names that
     files of `newest` declare (PEP 794), as written; None: none of them declares any, or the dumps do not have them.
+    `rejected` are the versions that have no file which an installer takes.
     """
 
     releases: int
@@ -29,6 +31,7 @@ class Overview(msgspec.Struct, frozen=True, array_like=True):
     first_live_serial: int | None
     is_quarantined: bool
     declared: list[str] | None
+    rejected: list[str] = []
 
 
 _decoder = msgspec.json.Decoder(Overview)
@@ -45,7 +48,10 @@ def module_names(modules: list[str], stubs: Iterable[str]) -> list[str]:
 
 
 def marks_of(row: Row) -> dict[str, Any]:
-    """What an overview needs of a file, and most lack: that it is yanked, what it declares, its project's status."""
+    """Return what an overview needs of a file, and most lack.
+
+    That is whether it is yanked, what it declares, its project's status, and that no installer takes it.
+    """
     marks: dict[str, Any] = {}
     if row["yanked"]:
         marks["yanked"] = True
@@ -53,6 +59,8 @@ def marks_of(row: Row) -> dict[str, Any]:
         marks["import_names"] = row["import_names"]
     if row.get("project_status") == _QUARANTINED:
         marks["quarantined"] = True
+    if not is_installable(row.get("refusals")):
+        marks["rejected"] = True
     return marks
 
 
@@ -61,15 +69,18 @@ def overview_of(files: Mapping[str, FileEntry]) -> Overview:
 
     The files of its newest release decide what it declares, and whether it is in quarantine.
     """
-    newest = newest_release({(entry[0], bool(_marks(entry).get("yanked"))) for entry in files.values()})
-    of_newest = [_marks(entry) for entry in files.values() if canonical_version(entry[0]) == newest]
+    accepted = [entry for entry in files.values() if "rejected" not in _marks(entry)]
+    counted = accepted or files.values()
+    newest = newest_release({(entry[0], bool(_marks(entry).get("yanked"))) for entry in counted})
+    of_newest = [_marks(entry) for entry in counted if canonical_version(entry[0]) == newest]
     declared = [names for marks in of_newest if (names := marks.get("import_names")) is not None]
     return Overview(
-        releases=len({entry[0] for entry in files.values()}),
+        releases=len({entry[0] for entry in counted}),
         newest=newest,
-        first_live_serial=min((entry[3] for entry in files.values() if entry[3] is not None), default=None),
+        first_live_serial=min((entry[3] for entry in counted if entry[3] is not None), default=None),
         is_quarantined=any("quarantined" in marks for marks in of_newest),
         declared=sorted({name for names in declared for name in names}) if declared else None,
+        rejected=sorted({entry[0] for entry in files.values()} - {entry[0] for entry in accepted}),
     )
 
 

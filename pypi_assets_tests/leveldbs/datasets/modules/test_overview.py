@@ -45,6 +45,14 @@ def test_a_quarantine_is_that_of_the_newest_release() -> None:
     assert not overview_of(entries([{**ROWS[0], "project_status": "archived"}])).is_quarantined
 
 
+def test_files_that_no_installer_takes_count_if_there_are_no_others() -> None:
+    rejected = {**ROWS[2], "refusals": ["pip skips: odd", "uv fails: odd"]}
+    assert overview_of(entries([*ROWS[:2], rejected])) == Overview(2, "1", 5, False, ["old"], rejected=["2.0"])
+    assert overview_of(entries([ROWS[0], ROWS[3], rejected])).rejected == []  # another file of 2.0 is accepted
+    assert overview_of(entries([ROWS[0], {**ROWS[2], "refusals": ["uv fails: odd"]}])).newest == "2"
+    assert overview_of(entries([rejected])) == Overview(1, "2", 9, False, ["demo"], rejected=["2.0"])
+
+
 def test_most_files_have_no_marks() -> None:
     assert marks_of(dump_row("demo", "1", "demo-1.zip")) == {}
     assert overview_of({"demo-1.zip": ["1", None, "demo", 3]}) == Overview(1, "1", 3, False, None)
