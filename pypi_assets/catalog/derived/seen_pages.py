@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from math import inf
 
@@ -96,6 +96,15 @@ def seen_pages(
 
 
 def newest_by_serial(pages: Iterable[SeenPage]) -> list[SeenPage]:
-    """For each serial the page that was given last, in order."""
-    latest = {page.serial: page for page in pages}
+    """Return for each serial the page that was given last, in order.
+
+    Given again with the same files, a page is as old as it was: it cannot show what came after it was first seen.
+    """
+    latest: dict[int, SeenPage] = {}
+    for page in pages:
+        before = latest.get(page.serial)
+        if before is not None and before.yanked == page.yanked:
+            through = min(before.through, page.through)
+            page = replace(page, through=through, may_show_through=min(before.may_show_through, page.may_show_through))
+        latest[page.serial] = page
     return [latest[serial] for serial in sorted(latest)]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import func, insert, select
 
@@ -203,7 +203,7 @@ draws = {
 }
 
 
-WHEEL = "demo-1.0-py3-none-any.whl"
+WHEEL, ZIP = "demo-1.0-py3-none-any.whl", "demo-1.0.zip"
 ADDED = ("add", "1.0", WHEEL)
 STORIES: dict[str, tuple[list[tuple[str, str, str]], list[Step], int]] = {
     "without an event a file goes, and comes back, at the serial at which it was added": (
@@ -238,6 +238,15 @@ def test_a_change_that_is_explained_by_now_is_logged_and_counted_so(tmp_path: Pa
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 @given(**draws)
+@example(
+    before=[],
+    taken=[
+        *(VISIT, replace(VISIT, operations=(("add", "2.0", "demo-2.0-py3-none-any.whl"),), stored=0)),
+        replace(VISIT, operations=(("add", "1.0", ZIP), ("remove-file", "1.0", ZIP), ADDED), stored=3, kind="gone"),
+        replace(VISIT, kind="gone", lag=2, facts=1),  # the page is the same at the same serial
+    ],
+    history=0,
+)
 def test_with_checkpoints_after_each_visit_the_rows_are_those_of_a_fold_from_scratch(before, taken, history):
     with tempfile.TemporaryDirectory() as folder:
         subject, reference = (open_catalog(sqlite_database(Path(folder, f"{name}.sqlite"))) for name in "sr")
