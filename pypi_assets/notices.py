@@ -5,9 +5,10 @@ What a notice reports does not belong here: see `defs/run_notices.py`.
 
 from collections.abc import Sequence
 
+from pypi_assets.extras import install_command
 from pypi_assets.inert import inert_line, inert_notice
 
-_EXTRA = "sending notices needs Apprise: `pip install apprise`, or unset PYPI_ASSETS_NOTIFY_URLS"
+_EXTRA = f"sending notices needs Apprise: `{install_command('notify')}`, or unset PYPI_ASSETS_NOTIFY_URLS"
 
 
 def send_notice(urls: Sequence[str], title: str, text: str) -> list[str]:

@@ -113,7 +113,7 @@ MAY_IMPORT = {
 }
 """What each part may import from the others: only what stands above it. The skins, below, import all of them."""
 
-EVERYWHERE = {"errors", "short_texts"}
+EVERYWHERE = {"errors", "extras", "short_texts"}
 """What every part may import, and what imports nothing."""
 
 CATALOG_ROOMS = {

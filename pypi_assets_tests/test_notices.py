@@ -68,4 +68,4 @@ def test_without_urls_nothing_is_needed(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setitem(sys.modules, "apprise", None)
     assert send_notice([], "title", "text") == []
     (problem,) = send_notice(["json://127.0.0.1"], "title", "text")
-    assert "`pip install apprise`" in problem
+    assert "pypi-assets[notify]" in problem

@@ -54,6 +54,7 @@ _COMMANDS = {
         "history": ("cli.history:history_command", "Show what happened to PROJECT, by serial."),
         "confusion": ("cli.confusion:confusion_command", "Show names that several indexes have, or that look alike."),
         "visits": ("cli.visits:visits_command", "List or compare the visits of PROJECT's page."),
+        "where": ("cli.where:where_command", "Show the partitions and the dump's file that PROJECT is in."),
         "serve": ("cli.serve:serve_command", "Answer over HTTP, until stopped."),
     },
     "Resolve": {
@@ -65,7 +66,6 @@ _COMMANDS = {
             "cli.collisions:collisions_command",
             "Show modules that several distributions pinned by LOCK have.",
         ),
-        "export": ("cli.export:export_group", "Write files that other tools read."),
     },
     "Follow an index": {
         "scope": ("cli.scope:scope_group", "Follow some projects, and what they require."),

@@ -20,9 +20,7 @@ if TYPE_CHECKING:
 _SHARDS = click.option(
     "--shards",
     type=click.Choice([str(shards) for shards in FULL_DUMP_SHARDS]),
-    default="256",
-    show_default=True,
-    help="How many files; 1 or 16 are enough for a small index.",
+    help="How many files; 1 or 16 are enough for a small index. Default: as in the newest full dump, else 256.",
 )
 _CONCURRENCY = click.option(
     "--concurrency",
@@ -44,38 +42,41 @@ def dump_group() -> None:
 @_SHARDS
 @_CONCURRENCY
 @JSON
-def dump_full_command(shards: str, concurrency: int | None, as_json: bool) -> None:
+def dump_full_command(shards: str | None, concurrency: int | None, as_json: bool) -> None:
     """Dump all distributions that are live.
 
     They are those at the complete serial, up to which the catalog has all changes. Continues a stopped dump of
     the same number of files. Run `pypi-assets leveldb update` next.
     """
-    _dump_full(int(shards), concurrency, as_json)
+    _dump_full(shards, concurrency, as_json)
 
 
 @command("redo", "--shards 16", group=dump_group)
 @_SHARDS
 @_CONCURRENCY
 @JSON
-def dump_redo_command(shards: str, concurrency: int | None, as_json: bool) -> None:
+def dump_redo_command(shards: str | None, concurrency: int | None, as_json: bool) -> None:
     """Write a full dump even if nothing has changed.
 
     Run it after `pypi-assets reprocess`, whose changes no incremental dump contains. The dumps in use stay in use until
     the new one is complete. The next LevelDB versions are built from scratch on it. If it was stopped,
     `pypi-assets dump full` continues it.
     """
-    _dump_full(int(shards), concurrency, as_json, from_scratch=True)
+    _dump_full(shards, concurrency, as_json, from_scratch=True)
 
 
-def _dump_full(shards: int, concurrency: int | None, as_json: bool, *, from_scratch: bool = False) -> None:
+def _dump_full(wanted: str | None, concurrency: int | None, as_json: bool, *, from_scratch: bool = False) -> None:
     from pypi_assets.assembly import storage_from
-    from pypi_assets.dumps.full_dump import full_dump
+    from pypi_assets.catalog.publications.dump_files import DumpKind
+    from pypi_assets.dumps.full_dump import full_dump, newest_dump
     from pypi_assets.settings import load_settings
 
     settings = load_settings()
     with existing_catalog(settings) as catalog, terminal.progress_shown() as report:
         storage = storage_from(settings, catalog)
         since = catalog.clock() if from_scratch else None
+        newest = newest_dump(catalog, DumpKind.FULL)
+        shards = int(wanted) if wanted else newest.shards if newest else FULL_DUMP_SHARDS[-1]
         manifest = full_dump(
             catalog,
             storage,

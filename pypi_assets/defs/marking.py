@@ -87,13 +87,13 @@ def mark_each_range(
             return dg.MaterializeResult(metadata=totals())
         _leave_out(context, texts)
         shared = totals()
-        return _materialize_only(context, {key: {**shared, **metadata} for key, metadata in done.items()})
+        return materialize_only(context, {key: {**shared, **metadata} for key, metadata in done.items()})
 
 
-def _materialize_only(
+def materialize_only(
     context: dg.AssetExecutionContext, done: Mapping[str, Mapping[str, Any]]
 ) -> dg.MaterializeResult[None]:
-    """The result of a step that materializes the partitions `done` and not all of its run.
+    """Return the result of a step that materializes the partitions `done` and not all of its run.
 
     Dagster materializes all partitions of the run with the output that later steps wait for, except for an output with
     the mark of an observed source, of which the step logs each event itself.

@@ -1,16 +1,19 @@
 """What a partition of each asset is, and how its key is written."""
 
+from collections.abc import Iterable
+
 import dagster as dg
 
-from pypi_assets.catalog.observed.projects import PROJECT_SHARDS
+from pypi_assets.catalog.observed.projects import PROJECT_SHARDS, project_shard_key
+from pypi_assets.dumps.dump_paths import shard_key
 
 DUMP_SHARDS = 256
 RANGE_START_TAG = "dagster/asset_partition_range_start"
 RANGE_END_TAG = "dagster/asset_partition_range_end"
 PARTITION_TAG = "dagster/partition"
 
-project_shards = dg.StaticPartitionsDefinition([f"{shard:03d}" for shard in range(PROJECT_SHARDS)])
-dump_shards = dg.StaticPartitionsDefinition([f"{shard:03d}" for shard in range(DUMP_SHARDS)])
+project_shards = dg.StaticPartitionsDefinition([project_shard_key(shard) for shard in range(PROJECT_SHARDS)])
+dump_shards = dg.StaticPartitionsDefinition([shard_key(shard) for shard in range(DUMP_SHARDS)])
 serial_ranges = dg.DynamicPartitionsDefinition(name="serial_ranges")
 leveldb_versions = dg.DynamicPartitionsDefinition(name="leveldb_versions")
 days = dg.DailyPartitionsDefinition(start_date="2020-01-01")
@@ -24,6 +27,7 @@ def all_of(partitions: dg.StaticPartitionsDefinition) -> dict[str, str]:
     return {RANGE_START_TAG: keys[0], RANGE_END_TAG: keys[-1]}
 
 
-def parse_shards(keys: list[str]) -> dict[int, str]:
-    """The shards that partition keys name, each with its key, in order."""
-    return {int(key): key for key in sorted(keys)}
+def parse_shards(partitions: dg.StaticPartitionsDefinition, keys: Iterable[str]) -> dict[int, str]:
+    """Return the shards that these partition keys name, each with its key, in order. Raises KeyError."""
+    shards = {key: shard for shard, key in enumerate(partitions.get_partition_keys())}
+    return {shards[key]: key for key in sorted(keys)}

@@ -23,3 +23,12 @@ def shard_of(normalized: str, shards: int) -> int:
     """The shard, out of 256, 16 or 1, by the first hex digits of the sha256 of the normalized project name."""
     digits = len(f"{shards:x}") - 1
     return int(hashlib.sha256(normalized.encode()).hexdigest()[:digits] or "0", 16)
+
+
+def shard_key(shard: int) -> str:
+    """Return the partition key of a shard out of 256: the first two hex digits of the hashes of its projects' names.
+
+    >>> shard_key(shard_of("requests", 256))
+    'ec'
+    """
+    return f"{shard:02x}"

@@ -31,11 +31,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class FinishedFile:
-    """One shard of the full dump in `directory`; it was `written` just now, or else found whole."""
+    """One shard of the full dump in `directory`; it was `written` just now, or else found whole.
+
+    `is_verified`: the dump was committed before, and the file was compared with its manifest.
+    """
 
     directory: str
     file: DumpFile
     written: bool
+    is_verified: bool = False
 
 
 def full_dump(
@@ -131,7 +135,7 @@ def _verified(storage: Storage, dump: Dump, wanted: Sequence[int]) -> Iterator[F
     for shard in wanted:
         for _ in iter_rows(storage, dump.directory, files[shard]):
             pass
-        yield FinishedFile(dump.directory, files[shard], False)
+        yield FinishedFile(dump.directory, files[shard], written=False, is_verified=True)
 
 
 def _has_recorded_hash(storage: Storage, dump: Dump, file: DumpFile) -> bool:

@@ -18,6 +18,7 @@ from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.publications.journal_consumers import advance_consumer, find_consumer
 from pypi_assets.catalog.reports.journal_format import Stream
 from pypi_assets.errors import ExpectedError
+from pypi_assets.extras import install_command
 from pypi_assets.journal.cursors import Cursor
 from pypi_assets.journal.filters import RecordFilter
 from pypi_assets.journal.reading import Journal
@@ -114,7 +115,7 @@ def open_producer(servers: str, properties: Mapping[str, str]) -> Producer:
         from confluent_kafka import Producer as ConfluentProducer
     except ImportError as error:
         raise KafkaError(
-            "Kafka's client is not installed: install the extra kafka (python -m pip install 'pypi-assets[kafka]')"
+            f"Kafka's client is not installed: install the extra kafka with `{install_command('kafka')}`"
         ) from error
     try:
         made: Producer = ConfluentProducer({**_OURS, **properties, "bootstrap.servers": servers})

@@ -19,6 +19,7 @@ from pypi_assets.dumps.dump_format import Row
 from pypi_assets.dumps.dump_manifest import Manifest, read_manifest
 from pypi_assets.dumps.dump_reader import iter_dump, iter_rows
 from pypi_assets.dumps.dump_writer import put_file
+from pypi_assets.extras import install_command
 from pypi_assets.parquet.export_manifest import Export, ParquetError, newest_export
 from pypi_assets.parquet.export_paths import FILE_NAME, export_path, file_path, manifest_path
 from pypi_assets.parquet.live_rows import later_rows
@@ -126,5 +127,5 @@ def _writer() -> _WriteRows:
     try:
         from pypi_assets.parquet.parquet_writer import write_rows  # what it needs is an extra
     except ImportError as error:
-        raise ParquetError(f"Parquet needs pyarrow, as with `pip install pyarrow`: {error}") from error
+        raise ParquetError(f"{error}: Parquet needs `{install_command('parquet')}`") from error
     return write_rows

@@ -45,7 +45,7 @@ def test_a_full_dump_is_requested_after_the_first_full_crawl(index: ServedIndex,
     request = pipeline.tick("first_full_dump")
     assert isinstance(request, dg.RunRequest)
     assert request.run_key == f"{index.serial}:1"
-    assert request.tags == {RANGE_START_TAG: "000", RANGE_END_TAG: "255"}
+    assert request.tags == {RANGE_START_TAG: "00", RANGE_END_TAG: "ff"}
     full_dump(pipeline.catalog, pipeline.storage, 1)
     pipeline.skipped("first_full_dump")
 

@@ -13,7 +13,7 @@ import pytest
 from dagster._serdes import serialize_value
 
 from pypi_assets.defs.partitions import PARTITION_TAG, RANGE_END_TAG, RANGE_START_TAG
-from pypi_assets.dumps.dump_paths import shard_of
+from pypi_assets.dumps.dump_paths import shard_key, shard_of
 from pypi_assets_tests.defs.conftest import Pipeline, settings_for
 from pypi_assets_tests.hostile_index import (
     BEACON,
@@ -80,7 +80,7 @@ def tags_of(pipeline: Pipeline, job: str) -> list[dict[str, str]]:
     if isinstance(partitions, dg.DailyPartitionsDefinition):
         return [{PARTITION_TAG: keys[-1]}]
     if len(keys) == SHARDS:
-        wanted = [f"{shard_of(name, SHARDS):03d}" for name in (BROKEN,)]
+        wanted = [shard_key(shard_of(name, SHARDS)) for name in (BROKEN,)]
         return [{RANGE_START_TAG: key, RANGE_END_TAG: key} for key in wanted]
     return [{RANGE_START_TAG: keys[0], RANGE_END_TAG: keys[-1]}] if keys else []
 

@@ -120,7 +120,7 @@ def test_without_pyarrow_the_error_names_what_to_install(
 ) -> None:
     monkeypatch.delitem(sys.modules, "pypi_assets.parquet.parquet_writer")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(ParquetError, match=naming("pip install pyarrow")):
+    with pytest.raises(ParquetError, match=naming("pypi-assets[parquet]")):
         export_parquet(small.catalog, storage)
     monkeypatch.undo()
     assert export_parquet(small.catalog, storage).export.directory == "0-100"  # no name was allocated

@@ -55,6 +55,11 @@ def project_shard(normalized: str) -> int:
     return _shard(_digest(normalized))
 
 
+def project_shard_key(shard: int) -> str:
+    """Return the partition key of a shard of a full crawl: three decimal digits."""
+    return f"{shard:03d}"
+
+
 def project_bucket(normalized: str) -> int:
     """The first 16 bits of the hash of the name. Its first digits are the shard of a dump."""
     return _bucket(_digest(normalized))

@@ -214,7 +214,8 @@ def require_scope(connection: Connection, name: str) -> Scope:
     if (scope := find_scope(connection, name)) is not None:
         return scope
     known = ", ".join(connection.scalars(select(scopes.c.name).order_by(scopes.c.name)))
-    raise CatalogError(f"there is no scope {name}; {f'there are: {known}' if known else 'there is none yet'}")
+    others = f"the scopes are: {known}" if known else "`pypi-assets scope create` makes the first one"
+    raise CatalogError(f"no scope is called {name}: {others}")
 
 
 def all_scopes(connection: Connection) -> list[Scope]:

@@ -12,7 +12,7 @@ from pypi_assets.catalog.publications.dump_files import DumpFile
 from pypi_assets.catalog.reports.range_changes import count_causes, first_changes
 from pypi_assets.defs.expected_errors import expected_errors_as_failures
 from pypi_assets.defs.markdown import markdown_table
-from pypi_assets.defs.marking import count_log, mark_each_range, marking
+from pypi_assets.defs.marking import count_log, mark_each_range, marking, materialize_only
 from pypi_assets.defs.partitions import DUMP_SHARDS, dump_shards, parse_shards, serial_ranges
 from pypi_assets.defs.policy import DATABASE_POOL, FROM_SCRATCH_TAG, RANGES_IN_ONE_RUN, RETRIES
 from pypi_assets.defs.resources import CatalogResource, SettingsResource, StorageResource
@@ -35,12 +35,12 @@ _SHOWN_ITEMS = 5
 _ROW_COLUMNS = ("project", "version", "filename", "outcome", "modules", "requires_dist")
 _FULL_DUMP = """All files that the package index has, one row each, with what they contain and require.
 
-**A run of some partitions writes nothing**, unless a dump was begun and is not complete: it reads these files of the
-newest dump again, compares them with their hashes, and fails where one is damaged. To make a new dump, run the job
-`full_dump`, or all partitions.
+A partition is one of 256 shards: the first two hex digits of the sha256 of the normalized project name, such as `ec`
+for `requests`. `pypi-assets where PROJECT` prints it. The dump is published with its last shard.
 
-A partition is one of 256 shards, by the first two hex digits of the sha256 of the normalized project name. The dump is
-published with its last shard.
+To make a new dump, run the job `full_dump`, or all partitions. **A run of some partitions writes the rest of a dump
+that was begun.** If no dump is incomplete, it writes nothing and materializes nothing: it reads these files of the
+newest dump, compares them with their hashes, records an observation, and fails if a file is corrupt.
 """
 _COLUMNS = {
     "dagster/column_schema": dg.TableSchema(
@@ -71,10 +71,11 @@ def full_dump(
 ) -> dg.MaterializeResult[None]:
     """Writes, or verifies, the run's shards."""
     with marking(context) as mark:
-        shards = parse_shards(list(context.partition_keys))
+        shards = parse_shards(dump_shards, context.partition_keys)
         progress = count_log(context, "rows")
         since = _started_at(context) if FROM_SCRATCH_TAG in context.run.tags else None
         started = time.monotonic()
+        verified = False
         for finished in dump_each_shard(
             catalog.get(),
             storage.get(),
@@ -84,19 +85,22 @@ def full_dump(
             since,
             concurrency=settings.get().dump_concurrency,
         ):
-            mark(
-                shards[finished.file.shard],
-                {
-                    "dagster/partition_row_count": finished.file.rows,
-                    "bytes": finished.file.size,
-                    "seconds": round(time.monotonic() - started, 3),
-                    "written": finished.written,
-                    "directory": finished.directory,
-                    **_look(storage.get(), finished.directory, finished.file),
-                },
-            )
+            key = shards[finished.file.shard]
+            metadata: dict[str, Any] = {
+                "dagster/partition_row_count": finished.file.rows,
+                "bytes": finished.file.size,
+                "seconds": round(time.monotonic() - started, 3),
+                "written": finished.written,
+                "directory": finished.directory,
+                **_look(storage.get(), finished.directory, finished.file),
+            }
+            if finished.is_verified:
+                verified = True
+                context.log_event(dg.AssetObservation(context.asset_key, partition=key, metadata=metadata))
+            else:
+                mark(key, metadata)
             started = time.monotonic()
-    return dg.MaterializeResult()
+        return materialize_only(context, {}) if verified else dg.MaterializeResult()
 
 
 def _started_at(context: dg.AssetExecutionContext) -> float:

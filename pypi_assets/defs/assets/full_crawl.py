@@ -42,11 +42,12 @@ def project_listing(context: dg.AssetExecutionContext, crawler: CrawlerResource)
 def crawled_projects(context: dg.AssetExecutionContext, crawler: CrawlerResource) -> dg.MaterializeResult[None]:
     """The page of every project: which files it has, with their hashes and addresses.
 
-    A partition is one of 1,000 shards of the projects, by sha256 of the normalized name. A run does its part of the
+    A partition is one of 1,000 shards of the projects, by sha256 of the normalized name; `pypi-assets where PROJECT`
+    prints which one a project is in. A run does its part of the
     full crawl that is not complete yet. Where there is none, it visits its projects once more, and completes nothing.
     """
     with marking(context) as mark:
-        shards = parse_shards(list(context.partition_keys))
+        shards = parse_shards(project_shards, context.partition_keys)
         for finished in visit_each_shard(crawler.get(progress_log(context), context.log.warning), list(shards)):
             visits = finished.visits
             mark(
@@ -72,7 +73,7 @@ def crawled_distribution_data(
     none is under way, a run reads what is left over, which is mostly nothing.
     """
     with marking(context) as mark:
-        shards = parse_shards(list(context.partition_keys))
+        shards = parse_shards(project_shards, context.partition_keys)
         opened = crawler.get(progress_log(context), context.log.warning)
         for finished in read_each_shard(opened, list(shards)):
             mark(shards[finished.shard], _failures_of(opened, finished) | _read_metadata(finished))

@@ -32,12 +32,18 @@ def read_meta(db: Database, name: str, *, dataset: str, known_format: int) -> Me
         values = {field: orjson.loads(value) for field, value in found.items()}
         if values["dataset"] != dataset or values["format"] != known_format:
             raise UnknownFormatError(
-                f"{name} is {values['dataset']} in format {values['format']}, but this version of pypi-assets reads"
-                f" {dataset} in format {known_format}: upgrade it, or build a version with `pypi-assets leveldb update`"
+                f"{name} is {values['dataset']} in format {values['format']}, and this pypi-assets reads"
+                f" {dataset} in format {known_format}: {_remedy(values['format'], known_format)}"
             )
         return Meta(dataset, known_format, values["serial"], values["counts"], values["content_hash"])
     except (KeyError, TypeError, orjson.JSONDecodeError) as error:
         raise LeveldbDamagedError(f"{name} has no readable record about itself: {error!r}") from error
+
+
+def _remedy(found: object, known: int) -> str:
+    if isinstance(found, int) and found < known:
+        return "an older pypi-assets built it; `pypi-assets leveldb update` builds a version that can be read"
+    return "a newer pypi-assets built it; upgrade this one"
 
 
 def write_meta(db: Database, meta: Meta) -> None:

@@ -37,7 +37,7 @@ class Need(StrEnum):
     NEW_DUMPS = "new dumps"
     """The cover has grown: the newest version can be built on."""
     OTHER_DUMPS = "other dumps"
-    """The newest version holds a dump that the cover has replaced, so it is built from scratch."""
+    """The newest version holds a dump that has been replaced, so it is built from scratch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ def build_need(
         return answer(Need.OTHER_FORMAT, text, cover.dumps)
     following = None if held is None else held.following(cover.dumps)
     if following is None:
-        text = f"the cover does not begin with what {name} holds"
+        text = f"a new full dump replaced dumps that {name} was built on"
         return answer(Need.OTHER_DUMPS, text, cover.dumps)
     return answer(Need.NEW_DUMPS, f"{len(following)} dumps follow what {name} holds", following)
 

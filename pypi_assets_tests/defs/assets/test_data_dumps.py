@@ -1,5 +1,7 @@
 """The assets of dumps: all shards, some of them, again from scratch, and compactions."""
 
+from typing import Any
+
 import dagster as dg
 import pytest
 
@@ -7,7 +9,7 @@ from pypi_assets.catalog.publications.dump_registry import committed_dumps, open
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.dumps.cover import cover
 from pypi_assets.dumps.dump_manifest import committed_directories, read_manifest
-from pypi_assets.dumps.dump_paths import file_path, shard_of
+from pypi_assets.dumps.dump_paths import file_path, shard_key, shard_of
 from pypi_assets_tests.defs.conftest import Pipeline, failure_text
 from pypi_assets_tests.served_index import ServedIndex
 
@@ -38,8 +40,8 @@ def test_one_run_takes_all_dump_shards_and_checks_them(index: ServedIndex, pipel
     pipeline.crawled()
     result = pipeline.run("full_dump")
     assert result.success
-    assert pipeline.marked("full_dump") == [f"{shard:03d}" for shard in range(256)]
-    assert pipeline.metadata("full_dump", f"{shard_of('alpha', 256):03d}")["dagster/partition_row_count"] == 2
+    assert pipeline.marked("full_dump") == [shard_key(shard) for shard in range(256)]
+    assert pipeline.metadata("full_dump", shard_key(shard_of("alpha", 256)))["dagster/partition_row_count"] == 2
     (check,) = result.get_asset_check_evaluations()
     assert check.passed
     assert check.metadata["rows"].value == 4
@@ -66,9 +68,16 @@ def test_a_redump_supersedes_and_new_versions_are_requested(pipeline: Pipeline) 
 
 def test_some_dump_shards_alone_open_nothing(pipeline: Pipeline) -> None:
     crawl_full(pipeline.crawler)
-    result = pipeline.materialize(pipeline.asset("full_dump"), "003")
+    result = pipeline.materialize(pipeline.asset("full_dump"), "03")
     assert failure_text(result)
     assert committed_dumps(pipeline.catalog) == []
+
+
+def observed(result: dg.ExecuteInProcessResult, key: str) -> dict[str, Any]:
+    """The metadata of the one observation of a run, which is of this partition."""
+    [event] = result.get_asset_observation_events()
+    assert event.partition == key
+    return {name: value.value for name, value in event.asset_observation_data.asset_observation.metadata.items()}
 
 
 @pytest.mark.nightly
@@ -77,11 +86,13 @@ def test_some_dump_shards_alone_verify_the_newest_dump(pipeline: Pipeline) -> No
     catalog, storage = pipeline.catalog, pipeline.storage
     (dump,) = committed_dumps(catalog)
     shard = shard_of("alpha", 256)
-    assert pipeline.materialize(pipeline.asset("full_dump"), f"{shard:03d}").success
-    assert pipeline.metadata("full_dump", f"{shard:03d}")["written"] is False
+    result = pipeline.materialize(pipeline.asset("full_dump"), shard_key(shard))
+    assert result.success
+    assert not result.get_asset_materialization_events()
+    assert observed(result, shard_key(shard))["written"] is False
     file = read_manifest(storage, dump.directory).files[shard]
     storage.put(file_path(dump.directory, file.name), b"damaged")
-    assert failure_text(pipeline.materialize(pipeline.asset("full_dump"), f"{shard:03d}"))
+    assert failure_text(pipeline.materialize(pipeline.asset("full_dump"), shard_key(shard)))
     assert [one.directory for one in committed_dumps(catalog)] == [dump.directory]
 
 
@@ -89,8 +100,7 @@ def test_some_dump_shards_alone_verify_the_newest_dump(pipeline: Pipeline) -> No
 def test_dumps_show_where_they_lie_and_their_first_rows(index: ServedIndex, pipeline: Pipeline) -> None:
     pipeline.crawled(shards=256)
     shard = shard_of("alpha", 256)
-    assert pipeline.materialize(pipeline.asset("full_dump"), f"{shard:03d}").success
-    full = pipeline.metadata("full_dump", f"{shard:03d}")
+    full = observed(pipeline.materialize(pipeline.asset("full_dump"), shard_key(shard)), shard_key(shard))
     assert full["first rows"].splitlines()[2:] == [
         "| alpha | 1.0 | alpha-1.0-py3-none-any.whl | data | alpha_module | beta\\>=1 |",
         "| alpha | 1.0 | alpha-1.0.tar.gz | data | alpha_module |  |",

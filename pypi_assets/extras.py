@@ -1,0 +1,19 @@
+"""How to install the optional requirements of pypi-assets, its extras."""
+
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+_TOOLS = {("pipx", "venvs"): "pipx install --force", ("uv", "tools"): "uv tool install"}
+"""Two folders that follow each other in the path of an environment, and the command that made it."""
+
+
+def install_command(extra: str, prefix: str = sys.prefix) -> str:
+    """Return the command that adds `extra` to the environment `prefix`, which pip, pipx or uv made.
+
+    >>> install_command("parquet", "/home/me/.local/share/uv/tools/pypi-assets")
+    "uv tool install 'pypi-assets[parquet]'"
+    """
+    parts = Path(prefix).parts
+    found = (command for folders, command in _TOOLS.items() if folders in pairwise(parts))
+    return f"{next(found, 'python -m pip install')} 'pypi-assets[{extra}]'"
