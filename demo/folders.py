@@ -90,6 +90,11 @@ if __name__ == "__main__":  # what demo/env evaluates
     settings = {
         name: value for name, value in environment(port).items() if name.startswith(("PYPI_ASSETS_", "DAGSTER_"))
     }
+    settings["PATH"] = f"{ROOT / '.venv' / 'bin'}{os.pathsep}{os.environ['PATH']}"
     for name, value in settings.items():
         print(f"export {name}={shlex.quote(value)}")
-    print(f"export PATH={shlex.quote(str(ROOT / '.venv' / 'bin'))}:$PATH")
+    before = {name: os.environ.get(name) for name in settings}
+    undone = [
+        f"unset {name}" if value is None else f"export {name}={shlex.quote(value)}" for name, value in before.items()
+    ]
+    print(f"leave_demo() {{ {'; '.join(undone)}; unset -f leave_demo; }}")

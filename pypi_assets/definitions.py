@@ -9,6 +9,8 @@ import pkgutil
 from collections.abc import Iterator, Sequence
 from functools import cache, partial
 from importlib import import_module
+from typing import TypeVar
+from urllib.parse import urlsplit
 
 import dagster as dg
 
@@ -21,6 +23,7 @@ from pypi_assets.defs.jobs import FEW_RUNS, MANY_RUNS, OF_ONE_PARTITION
 from pypi_assets.defs.journal_topics import has_kafka, journal_topics, new_journal_records_sensor, publish_journal_job
 from pypi_assets.defs.maintenance_jobs import MAINTENANCE_JOBS
 from pypi_assets.defs.naming import BARE, Job, Naming
+from pypi_assets.defs.package_index import PACKAGE_INDEX
 from pypi_assets.defs.partitions import project_shards
 from pypi_assets.defs.policy import in_runs_of
 from pypi_assets.defs.resources import build_resources
@@ -34,6 +37,8 @@ from pypi_assets.setting_variables import read_all_indexes, read_variables, sele
 from pypi_assets.settings import Settings, SettingsError, load_settings
 from pypi_assets.storage.store import Storage
 from pypi_assets.workspace import ATTRIBUTE_PREFIX, name_in_dagster
+
+_Asset = TypeVar("_Asset", dg.AssetsDefinition, dg.AssetSpec)
 
 
 def _assets_by_group() -> Iterator[dg.AssetsDefinition]:
@@ -49,10 +54,10 @@ def _described(spec: dg.AssetSpec, page: str) -> dg.AssetSpec:
     return spec.merge_attributes(metadata={"docs": dg.MetadataValue.text(page)})
 
 
-def _owned(settings: Settings | SettingsError, assets: Sequence[dg.AssetsDefinition]) -> Sequence[dg.AssetsDefinition]:
-    """The assets, with the owners that the settings name; with those of the defaults where the settings are wrong."""
+def _owned(settings: Settings | SettingsError, assets: Sequence[_Asset]) -> Sequence[_Asset]:
+    """Return the assets, with the owners that the settings name; with the default ones if the settings are wrong."""
     owners = settings.owners if isinstance(settings, Settings) else Settings.model_fields["owners"].default
-    return dg.map_asset_specs(lambda spec: spec.replace_attributes(owners=list(owners)), assets)
+    return list(dg.map_asset_specs(lambda spec: spec.replace_attributes(owners=list(owners)), assets))
 
 
 def _in_runs(settings: Settings | SettingsError, assets: Sequence[dg.AssetsDefinition]) -> list[dg.AssetsDefinition]:
@@ -61,6 +66,16 @@ def _in_runs(settings: Settings | SettingsError, assets: Sequence[dg.AssetsDefin
     if isinstance(settings, Settings):
         most = shards_in_one_run(settings.resolved_database_url, len(settings.projects))
     return in_runs_of(most, project_shards, assets)
+
+
+def _index_asset(settings: Settings | SettingsError, naming: Naming) -> dg.AssetSpec:
+    """Return the external asset of the index, with its address if the settings are right."""
+    [found] = _owned(settings, [PACKAGE_INDEX.replace_attributes(key=naming.key(PACKAGE_INDEX.key))])
+    if isinstance(settings, SettingsError):
+        return found
+    parts = urlsplit(settings.index_url)
+    url = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()  # without a login
+    return found.merge_attributes(metadata={"url": dg.MetadataValue.url(url)})
 
 
 ASSETS = list(_assets_by_group())
@@ -105,7 +120,7 @@ def build_defs(
     of_one_partition = [naming.job(job) for job in OF_ONE_PARTITION]
     checks = [naming.asset(check) for check in (*CHECKS, *([no_name_became_public] if is_private else []))]
     return dg.Definitions(
-        assets=[naming.asset(asset) for asset in _in_runs(settings, wanted)],
+        assets=[_index_asset(settings, naming), *(naming.asset(asset) for asset in _in_runs(settings, wanted))],
         asset_checks=checks,
         jobs=jobs,
         sensors=[

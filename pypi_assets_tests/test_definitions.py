@@ -32,6 +32,7 @@ def test_definitions_are_loadable() -> None:
     dg.Definitions.validate_loadable(defs)
     graph = defs.resolve_asset_graph()
     assert {key.to_user_string() for key in graph.get_all_asset_keys()} == {
+        "package_index",
         "project_listing",
         "crawled_projects",
         "crawled_distribution_data",
@@ -101,7 +102,25 @@ def test_all_groups_are_described_in_the_docs_and_sort_in_the_order_of_the_flow(
 
 def test_every_asset_names_its_page_of_the_docs() -> None:
     for one in defs.resolve_asset_graph().asset_nodes:
-        assert one.metadata["docs"].value in {group.page for group in GROUPS.values()}
+        assert one.metadata["docs"].value in {group.page for group in GROUPS.values()} | {"docs/indexes.md"}
+
+
+def test_the_lineage_of_every_asset_begins_with_the_index_and_reaches_a_dump() -> None:
+    graph = defs.resolve_asset_graph()
+    index, dump = dg.AssetKey("package_index"), dg.AssetKey("full_dump")
+    assert graph.get(index).is_external
+
+    def above(key: dg.AssetKey) -> set[dg.AssetKey]:
+        parents = graph.get(key).parent_keys
+        return {key, *parents, *(one for parent in parents for one in above(parent))}
+
+    assert all(index in above(one.key) for one in graph.asset_nodes)
+    assert {one.key for one in graph.asset_nodes if (one.group_name or "").startswith("crawl_")} < above(dump)
+
+
+def test_the_address_of_the_index_is_shown_without_a_login() -> None:
+    found = build_defs(load_settings(index_url="https://me:secret@index.example.org/simple/")).resolve_asset_graph()
+    assert found.get(dg.AssetKey("package_index")).metadata["url"].value == "https://index.example.org/simple/"
 
 
 def test_whoever_reads_dumps_follows_late_ones_and_compactions_too() -> None:

@@ -27,8 +27,9 @@ if TYPE_CHECKING:
 
 @command("status")
 @click.option("--recount", "is_recounted", is_flag=True, help="First count every file again, and correct the counts.")
+@click.option("--check", "is_checked", is_flag=True, help="Exit with 1 if anything is to do.")
 @JSON
-def status_command(is_recounted: bool, as_json: bool) -> None:
+def status_command(is_recounted: bool, is_checked: bool, as_json: bool) -> None:
     """Show the state of every stage, and what to do next.
 
     A line for each: the index, the catalog that crawls fill, the dumps, the LevelDB versions that lookups read, and
@@ -41,12 +42,15 @@ def status_command(is_recounted: bool, as_json: bool) -> None:
     if is_recounted:
         _recount(settings)
     status = read_status(settings)
+    pending = status.to_do()
     if as_json:
         _print_as_json(status)
     else:
-        to_do = [("to do", line) for line in status.to_do()]
+        to_do = [("to do", line) for line in pending]
         running = [("running", _describe_running(one, status)) for one in status.catalog.running]
         print_facts([*_facts(status, settings), *running, *(to_do or [("state", _describe_state(status))])])
+    if is_checked and pending:
+        raise SystemExit(1)
 
 
 def _recount(settings: "Settings") -> None:

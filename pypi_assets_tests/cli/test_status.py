@@ -1,5 +1,6 @@
 """The command shows how far each stage lags, and whether all is well."""
 
+import json
 import re
 import subprocess
 import threading
@@ -76,3 +77,11 @@ def test_an_empty_home_is_described_in_plain_words(commands: Commands, index: Se
     assert unnamed(shown, index.url, index.serial) == []
     assert unnamed(shown, "modules", "crawl full") == []
     assert "visits" not in shown
+
+
+def test_a_script_can_wait_until_nothing_is_to_do(commands: Commands, index: ServedIndex) -> None:
+    index.wheel("demo", "1.0")
+    result = commands.run("status", "--check", "--json")
+    assert (result.exit_code, json.loads(result.stdout)["to_do"] != []) == (1, True)
+    commands.build_versions()
+    assert commands.json("status", "--check")["to_do"] == []

@@ -33,6 +33,8 @@ _LONGEST_VALUE = 80
 _SHOWN_FILES = 3  # a dump of a range has one
 _SHOWN_ITEMS = 5
 _ROW_COLUMNS = ("project", "version", "filename", "outcome", "modules", "requires_dist")
+_READ = ("crawled", "changed", "scope")
+"""What reads distributions: a full crawl, serial ranges, scopes."""
 _FULL_DUMP = """All files that the package index has, one row each, with what they contain and require.
 
 A partition is one of 256 shards: the first two hex digits of the sha256 of the normalized project name, such as `ec`
@@ -55,7 +57,7 @@ _COLUMNS = {
         dg.AssetSpec(
             "full_dump",
             description=_FULL_DUMP,
-            deps=[dg.AssetDep("crawled_distribution_data", partition_mapping=dg.AllPartitionMapping())],
+            deps=[dg.AssetDep(f"{of}_distribution_data", partition_mapping=dg.AllPartitionMapping()) for of in _READ],
             kinds={"json", "gzip"},
             metadata=_COLUMNS,
             code_version=str(COLUMNS_VERSION),

@@ -17,7 +17,7 @@ from pypi_assets.defs.resources import CrawlerResource
 from pypi_assets.distributions.record import EXTRACTOR_VERSION
 
 
-@crawl_asset(scope_names)
+@crawl_asset(scope_names, deps=["package_index"])
 def scope_projects(context: dg.AssetExecutionContext, crawler: CrawlerResource) -> dg.MaterializeResult[None]:
     """The pages of the projects that a scope leads to. What leads on is read as well, so that all of them are found.
 

@@ -19,7 +19,7 @@ from pypi_assets.defs.resources import CrawlerResource
 from pypi_assets.distributions.record import EXTRACTOR_VERSION
 
 
-@crawl_asset()
+@crawl_asset(deps=["package_index"])
 def project_listing(context: dg.AssetExecutionContext, crawler: CrawlerResource) -> dg.MaterializeResult[None]:
     """The names of all projects that the package index has, as of one moment.
 

@@ -19,7 +19,7 @@ from pypi_assets.defs.resources import CrawlerResource
 from pypi_assets.distributions.record import EXTRACTOR_VERSION
 
 
-@crawl_asset(serial_ranges, RANGES_IN_ONE_RUN)
+@crawl_asset(serial_ranges, RANGES_IN_ONE_RUN, deps=["package_index"])
 def changelog(context: dg.AssetExecutionContext, crawler: CrawlerResource) -> dg.MaterializeResult[None]:
     """What happened on the package index, such as uploads and removals, copied as it reports it.
 
