@@ -22,6 +22,7 @@ from obstore.exceptions import AlreadyExistsError, BaseError, GenericError, NotS
 from obstore.store import LocalStore, ObjectStore, from_url
 
 from pypi_assets.errors import FIRST_COMMANDS, ExpectedError
+from pypi_assets.storage.store_messages import WRITABLE, store_message
 
 if TYPE_CHECKING:
     from obstore.store import RetryConfig
@@ -32,11 +33,6 @@ RANGE_BYTES = 8 * 1024**2
 PART_BYTES = 5 * 1024**2  # of a large file that is put; what is on its way takes three times as much memory
 _putting_parts = threading.Lock()  # or else a dump would take the more memory, the more of its files are large
 _UNFINISHED = re.compile(r".+#[0-9]+")  # what obstore calls the file that a put into a folder writes
-_S3_MESSAGE = re.compile(r"<Message>([^<]+)</Message>")  # in S3's answer, below obstore's first line
-_NOT_REACHED = re.compile(r'ConnectError\(.*?: "([^"]+)"', re.DOTALL)  # why, in obstore's debugging dump
-_NOT_TRUSTED = re.compile(r"InvalidCertificate\(\s*(\w+)")  # of TLS, in the same dump
-_NOT_WRITABLE = re.compile(r"os error (?:13|30)\b")  # no permission, or a read-only file system, in obstore's text
-_WRITABLE = "make it writable, or set PYPI_ASSETS_STORAGE_URL or PYPI_ASSETS_HOME to another folder"
 _NOT_PARTIAL = "non-partial response"  # in obstore's text, where it was answered with status 200
 RETRIES: "RetryConfig" = {"max_retries": 10}
 """How often a request to a remote store is sent again that failed for a reason which can disappear by itself."""
@@ -251,9 +247,9 @@ class Storage:
         try:
             yield
         except FileNotFoundError as error:
-            raise NotFoundError(f"{self.uri(path)}: {_store_message(error)}") from error
+            raise NotFoundError(f"{self.uri(path)}: {store_message(error, self.url)}") from error
         except (BaseError, OSError, ValueError) as error:
-            raise StorageError(f"{self.uri(path)}: {_store_message(error)}") from error
+            raise StorageError(f"{self.uri(path)}: {store_message(error, self.url)}") from error
 
 
 class _UnnamedFile(io.FileIO):
@@ -311,7 +307,7 @@ def open_storage(url: str, *, read_only: bool = False) -> Storage:
     try:
         return Storage(url, from_url(url, retry_config=RETRIES))
     except (BaseError, OSError, ValueError) as error:
-        raise StorageError(f"cannot open the storage {url}: {_store_message(error)}") from error
+        raise StorageError(f"cannot open the storage {url}: {store_message(error, url)}") from error
 
 
 def _open_folder(url: str, read_only: bool) -> Storage:
@@ -328,9 +324,9 @@ def _open_folder(url: str, read_only: bool) -> Storage:
             root.mkdir(parents=True, exist_ok=True)
         objects = LocalStore(root)
     except (BaseError, OSError, ValueError) as error:
-        raise StorageError(f"cannot open the storage folder {root}: {_store_message(error)}") from error
+        raise StorageError(f"cannot open the storage folder {root}: {store_message(error, url)}") from error
     if not read_only and not os.access(root, os.W_OK | os.X_OK):
-        raise StorageError(f"the storage folder {root} is not writable; {_WRITABLE}")
+        raise StorageError(f"the storage folder {root} is not writable; {WRITABLE}")
     return Storage(url, objects, root)
 
 
@@ -339,20 +335,3 @@ def _goes_in_parts(content: bytes | Path | BinaryIO) -> bool:
         return False
     found = content.stat() if isinstance(content, Path) else os.fstat(content.fileno())
     return found.st_size > PART_BYTES
-
-
-def _store_message(error: Exception) -> str:
-    """The store's message without the debugging dump that follows it, but with the reason from that dump."""
-    text = str(error)
-    first_line = (text.splitlines() or [type(error).__name__])[0]
-    if _NOT_WRITABLE.search(text):
-        return f"{first_line}; {_WRITABLE}"
-    if message := _S3_MESSAGE.search(text):
-        return f"{first_line.partition(': <')[0]}: {message[1]}"
-    if reason := _NOT_REACHED.search(text):
-        return f"{first_line}: {reason[1]}"
-    if reason := _NOT_TRUSTED.search(text):
-        return (
-            f"{first_line}: its certificate is not trusted ({reason[1]}); SSL_CERT_FILE names the file of trusted ones"
-        )
-    return f"{first_line}: for plain http, set AWS_ALLOW_HTTP=true" if "BadScheme" in text else first_line
