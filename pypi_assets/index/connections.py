@@ -120,6 +120,10 @@ class Connections:
         manager.pool_classes_by_scheme = _pools(None)
         return Route(manager.connection_from_url(key), is_forwarded=not is_tls)
 
+    def shown_proxy(self, url: str) -> str:
+        """Return the proxy that requests to `url` take, without its credentials; empty if they take none."""
+        return redact(self._proxy(url) or "")
+
     def _proxy(self, url: str) -> str | None:
         return self._network.proxy or select_proxy(url, get_environ_proxies(url))
 

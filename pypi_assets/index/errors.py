@@ -26,6 +26,10 @@ class TransientError(PackageIndexError):
         self.retry_after_s = retry_after_s
 
 
+class NoAnswerError(TransientError):
+    """No whole answer came: the name, the proxy, the connection or TLS failed. Other addresses of a host share that."""
+
+
 def requested_pause_s(error: BaseException | None) -> float:
     """The pause in seconds that the index requests with `error`; 0 where it requests none."""
     return (error.retry_after_s or 0.0) if isinstance(error, TransientError) else 0.0
@@ -41,6 +45,18 @@ class GoneError(PackageIndexError):
 
 class RefusedError(PackageIndexError):
     """The failure is permanent: a 4xx, a host that the settings do not allow, content that breaks the protocol."""
+
+
+class LoginError(RefusedError):
+    """401 or 407: the index or the proxy demands credentials, or other ones."""
+
+
+class LeadsElsewhereError(RefusedError):
+    """A redirect leads to `target`, on a host that the settings do not allow."""
+
+    def __init__(self, message: str, url: str, target: str = "") -> None:
+        super().__init__(message, url)
+        self.target = target
 
 
 class ContentError(RefusedError):

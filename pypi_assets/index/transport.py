@@ -3,8 +3,6 @@
 What is requested and what answers mean does not belong here: see `client.py` and the readers that it uses.
 """
 
-import re
-import ssl
 import sys
 import threading
 import time
@@ -20,15 +18,19 @@ from urllib.parse import urljoin
 from tenacity import RetryCallState, Retrying, retry_if_exception_type
 from tenacity.wait import wait_exponential, wait_random
 from urllib3 import BaseHTTPResponse, Retry, Timeout
-from urllib3.exceptions import HTTPError, InvalidHeader, LocationValueError, NameResolutionError
+from urllib3.exceptions import HTTPError, InvalidHeader, LocationValueError
 
 from pypi_assets.index.addresses import ForbiddenAddressError, UnknownAddressError
+from pypi_assets.index.connection_failures import describe_failure, is_proxy_login_wanted
 from pypi_assets.index.connections import Connections
 from pypi_assets.index.credentials import Credentials, Login, basic_authorization
 from pypi_assets.index.deadlines import Allowance, within
 from pypi_assets.index.decoding import BodyDecoder
 from pypi_assets.index.errors import (
     GoneError,
+    LeadsElsewhereError,
+    LoginError,
+    NoAnswerError,
     PackageIndexError,
     RefusedError,
     TooLargeError,
@@ -57,7 +59,6 @@ _NO_RETRIES = Retry(total=False, redirect=False)
 _RETRY_AFTER = Retry()
 _RETRY_AFTER.retry_after_max = sys.maxsize  # by default it shortens to six hours what the index requests
 _SLOW = f"comes slower than {SLOWEST_BYTES_PER_S} bytes a second"
-_TUNNEL_REFUSAL = re.compile(r"Tunnel connection failed: (?P<status>[0-9]{3})")
 _PROXY_LOGIN_WANTED = "HTTP 407: the proxy demands credentials, or other ones; give them in the proxy's URL"
 _GOOD_WITH_HEADER = {206: {"Range"}, 304: {"If-None-Match", "If-Modified-Since"}, 416: {"Range"}}
 """Answers that are good where the request has one of these headers."""
@@ -131,7 +132,7 @@ class Transport:
 
     def check_choice(self, origin: str) -> None:
         """Raises unless `origin`, which pages chose, is at addresses that may be trusted for that reason."""
-        with _typed_errors(origin):
+        with _typed_errors(origin, self._connections.shown_proxy):
             self._connections.check_choice(origin)
 
     def choose_file_origin(self, origin: str) -> None:
@@ -167,8 +168,9 @@ class Transport:
         """
         with self._slots:
             allowance = Allowance(HEADS_SHARE * max(self._timeouts.connect_s, self._timeouts.read_s))
+            came_from = None
             for _ in range(MAX_REDIRECTS + 1):
-                self.hosts.check(url)
+                self._check_host(url, came_from)
                 url, login = split_credentials(url)
                 send = partial(self._send, allowance, method, url, headers, body, requested)
                 response = self._answer(send, allowance, url, login)
@@ -180,8 +182,16 @@ class Transport:
                         return
                 finally:
                     self._release(response, allowance, url)
-                url = target
+                came_from, url = url, target
             raise RefusedError(f"more than {MAX_REDIRECTS} redirects", url)
+
+    def _check_host(self, url: str, came_from: str | None) -> None:
+        try:
+            self.hosts.check(url)
+        except RefusedError as error:
+            if came_from is None:
+                raise
+            raise LeadsElsewhereError(error.message, error.url, redact(url)) from error
 
     def _answer(
         self, send: Callable[[Login | None], BaseHTTPResponse], allowance: Allowance, url: str, login: Login | None
@@ -198,7 +208,7 @@ class Transport:
             login = self._credentials.other_login(url, tried)
             if login is None:
                 wrong = "does not accept the credentials that are known" if tried else "demands credentials"
-                raise RefusedError(
+                raise LoginError(
                     f"HTTP 401: it {wrong}; for the index itself, give them in its URL, in netrc or in the keyring", url
                 )
 
@@ -213,7 +223,7 @@ class Transport:
         login: Login | None,
     ) -> BaseHTTPResponse:
         authorization = {"Authorization": basic_authorization(login)} if login else {}
-        with _typed_errors(url):
+        with _typed_errors(url, self._connections.shown_proxy):
             route = self._connections.route(url)
             self._rate.wait()
             if requested is not None:
@@ -266,7 +276,7 @@ class Transport:
         """What has arrived, once anything has; empty at the body's end."""
         started = time.monotonic()
         try:
-            with _typed_errors(url), within(min(left_s, self._timeouts.read_s)):
+            with _typed_errors(url, self._connections.shown_proxy), within(min(left_s, self._timeouts.read_s)):
                 # read1 returns what has arrived: read would wait for a whole chunk, however slowly it drips.
                 return response.read1(CHUNK_BYTES, decode_content=False)
         except TransientError as error:
@@ -295,7 +305,9 @@ class Transport:
             if status == HTTPStatus.TOO_MANY_REQUESTS and pause_s:
                 self._rate.hold(min(pause_s, LONGEST_PAUSE_S))  # it counts all threads as one client
             raise TransientError(text, url, pause_s)
-        raise RefusedError(_PROXY_LOGIN_WANTED if status == HTTPStatus.PROXY_AUTHENTICATION_REQUIRED else text, url)
+        if status == HTTPStatus.PROXY_AUTHENTICATION_REQUIRED:
+            raise LoginError(_PROXY_LOGIN_WANTED, url)
+        raise RefusedError(text, url)
 
 
 def user_agent(contact: str | None) -> str:
@@ -320,21 +332,20 @@ def _requested_pause_s(state: RetryCallState) -> float:
 
 
 @contextmanager
-def _typed_errors(url: str) -> Iterator[None]:
+def _typed_errors(url: str, shown_proxy: Callable[[str], str]) -> Iterator[None]:
     """Turns failures on the way to `url` and back into our errors."""
     try:
         yield
     except ForbiddenAddressError as error:
         raise RefusedError(str(error), redact(url)) from error
     except UnknownAddressError as error:
-        raise TransientError(str(error), redact(url)) from error
+        raise NoAnswerError(str(error), redact(url)) from error
     except LocationValueError as error:
         raise RefusedError(f"cannot be requested: {type(error).__name__}", redact(url)) from error
     except HTTPError as error:
-        text = _describe_failure(error)
-        if text == _PROXY_LOGIN_WANTED:
-            raise RefusedError(text, redact(url)) from error
-        raise TransientError(text, redact(url)) from error
+        if is_proxy_login_wanted(error):
+            raise LoginError(_PROXY_LOGIN_WANTED, redact(url)) from error
+        raise NoAnswerError(describe_failure(error, shown_proxy(url)), redact(url)) from error
 
 
 def _redirect_target(response: BaseHTTPResponse, url: str) -> str | None:
@@ -343,26 +354,3 @@ def _redirect_target(response: BaseHTTPResponse, url: str) -> str | None:
         return None if location is None else urljoin(url, location.encode("latin-1").decode())
     except ValueError as error:
         raise RefusedError("redirects to something that is no URL", url) from error
-
-
-def _describe_failure(error: BaseException) -> str:
-    """Why no (whole) answer arrived, without the library's own text, which can hold a proxy's password."""
-    cause: BaseException | None = error
-    while cause is not None:
-        if isinstance(cause, NameResolutionError):
-            return "the host's name cannot be resolved; check the network and the URL"
-        if isinstance(cause, ssl.SSLCertVerificationError):
-            return (
-                f"the server's certificate is not trusted ({cause.verify_message}); if an authority of your own signed"
-                " it, name its file in PYPI_ASSETS_CA_FILE"
-            )
-        if isinstance(cause, TimeoutError):
-            return "timed out"
-        if isinstance(cause, OSError) and cause.strerror:
-            return f"no whole answer: {cause.strerror}"
-        if isinstance(cause, OSError) and (refusal := _TUNNEL_REFUSAL.match(str(cause))):
-            is_login_wanted = refusal["status"] == str(HTTPStatus.PROXY_AUTHENTICATION_REQUIRED.value)
-            return _PROXY_LOGIN_WANTED if is_login_wanted else f"the proxy answers HTTP {refusal['status']}"
-        inner = next((part for part in cause.args if isinstance(part, BaseException)), None)
-        cause = inner or cause.__cause__ or cause.__context__
-    return f"no whole answer: {type(error).__name__}"

@@ -4,6 +4,7 @@ import io
 import ssl
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -11,11 +12,12 @@ import trustme
 
 from pypi_assets.index.addresses import AddressRule, ForbiddenAddressError, UnknownAddressError
 from pypi_assets.index.connections import Connections, Network
-from pypi_assets.index.errors import PackageIndexError, RefusedError, TransientError
+from pypi_assets.index.errors import NoAnswerError, PackageIndexError, RefusedError, TransientError
 from pypi_assets.index.models import ProjectPage
 from pypi_assets_tests.index.clients import PAGE, unhurried_client
 from pypi_assets_tests.index.loopback import Answer, Loopback, answering, serving
 from pypi_assets_tests.index.proxy import Proxy, proxying
+from pypi_assets_tests.named import unnamed
 from pypi_assets_tests.naming import mentions
 
 INDEX = "https://index.example.org/simple/"
@@ -175,8 +177,39 @@ def test_an_unreachable_proxy_does_not_reveal_its_password() -> None:
         pass
     for root in ("http://index.invalid", "https://index.invalid"):
         error = failure(root, Network(proxy=proxy.url_with_credentials))
-        assert isinstance(error, TransientError)
+        assert isinstance(error, NoAnswerError)
         assert "refused" in str(error)
+        assert unnamed(str(error), "PYPI_ASSETS_PROXY", proxy.url) == []
+        assert "PYPI_ASSETS_INDEX_URL" not in str(error)
+
+
+def test_a_certificate_that_an_authority_cannot_mend_names_what_can(authority: Authority) -> None:
+    now = datetime.now(UTC)
+    wrong = [
+        (authority.ca.issue_cert("127.0.0.1", not_after=now - timedelta(days=1)), ("clock",)),
+        (authority.ca.issue_cert("127.0.0.1", not_before=now + timedelta(days=1)), ("clock",)),
+        (authority.ca.issue_cert("other.example.org"), ("PYPI_ASSETS_INDEX_URL",)),
+    ]
+    for certificate, shown in wrong:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        certificate.configure_cert(context)
+        with serving(lambda _: PAGE, context) as loopback:
+            error = failure(loopback.url, Network(ca_file=authority.ca_file))
+            assert loopback.received == []
+        assert isinstance(error, NoAnswerError)
+        assert unnamed(str(error), *shown) == []
+        assert "PYPI_ASSETS_CA_FILE" not in str(error)
+
+
+def test_a_server_that_is_down_or_speaks_no_tls_names_the_address() -> None:
+    with answering(PAGE) as loopback:
+        error = failure(loopback.url.replace("http:", "https:"))
+        assert isinstance(error, NoAnswerError)
+        assert "https" in str(error)
+    for root in (loopback.url, "http://index.invalid"):
+        error = failure(root)
+        assert isinstance(error, NoAnswerError)
+        assert unnamed(str(error), "PYPI_ASSETS_INDEX_URL", f"{root}/simple/demo/") == []
 
 
 def test_what_is_no_http_proxy_is_refused() -> None:
