@@ -1,4 +1,4 @@
-"""What a message about a failing store says: the store's own reason, without its debugging dump, and what helps."""
+"""Words a message about a failing store: the store's own reason, and the settings to check."""
 
 import re
 
@@ -35,8 +35,10 @@ _ADVICE = [
 
 
 def store_message(error: Exception, url: str) -> str:
-    """The store's message without the debugging dump that follows it, but with the reason from that dump, and with the
-    settings that help."""
+    """Return the store's message with the reason from its debugging dump, and with the settings to check.
+
+    `url` is the root of the storage, whose scheme decides which settings these are.
+    """
     text = str(error)
     message = _message_of(text, error)
     names = _SETTINGS.get(url.partition("://")[0])

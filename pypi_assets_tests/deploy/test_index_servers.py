@@ -23,6 +23,7 @@ from pathlib import Path
 
 import pytest
 import requests
+from packaging.utils import canonicalize_name
 from pypi_simple import ACCEPT_HTML_ONLY, ACCEPT_JSON_PREFERRED, NoSuchProjectError, PyPISimple
 
 from pypi_assets.assembly import catalog_from, crawler_from, index_from, storage_from
@@ -55,6 +56,8 @@ class Server:
     most_polls: int = 3
     pause_s: float = 0.0
     accept: str = ACCEPT_JSON_PREFERRED
+    leads_away: bool = False
+    """Pages of projects that it does not have lead to another host."""
 
 
 @pytest.fixture(autouse=True)
@@ -150,18 +153,23 @@ def devpi_server(folder: Path, *, accept: str) -> Iterator[Server]:
 
 
 @contextmanager
-def pypiserver(folder: Path) -> Iterator[Server]:
+def pypiserver(folder: Path, *options: str) -> Iterator[Server]:
+    """With its defaults, which lead to the public index for what it lacks; but deletions need no password."""
     packages, port = folder / "packages", free_port()
     packages.mkdir()
     url = f"http://127.0.0.1:{port}"
-    options = ["-p", port, "-i", "127.0.0.1", "-P", ".", "-a", ".", "--overwrite", "--disable-fallback"]
-    with process([*script("pypi-server"), "run", *options, packages], f"{url}/simple/", folder / "pypiserver.log"):
+    common = ["-p", port, "-i", "127.0.0.1", "-P", ".", "-a", ".", "--overwrite"]
+    with process(
+        [*script("pypi-server"), "run", *common, *options, packages], f"{url}/simple/", folder / "pypiserver.log"
+    ):
 
         def delete(project: str, version: str) -> None:
             form = {":action": "remove_pkg", "name": project.replace("-", "_"), "version": version}
             assert requests.post(f"{url}/", data=form, timeout=30).ok
 
-        yield Server(f"{url}/simple/", partial(twine, f"{url}/", "me", "secret"), delete=delete)
+        leads_away = "--disable-fallback" not in options
+        upload = partial(twine, f"{url}/", "me", "secret")
+        yield Server(f"{url}/simple/", upload, delete=delete, leads_away=leads_away)
 
 
 @contextmanager
@@ -271,7 +279,8 @@ def project_of(path: Path) -> str:
 SERVERS = {
     "devpi-json": partial(devpi_server, accept=ACCEPT_JSON_PREFERRED),
     "devpi-html": partial(devpi_server, accept=ACCEPT_HTML_ONLY),
-    "pypiserver": pypiserver,
+    "pypiserver": lambda folder: pypiserver(folder, "--disable-fallback"),
+    "pypiserver-defaults": pypiserver,
     "static-folder": static_folder,
     "static-pages": static_pages,
     "proxy": proxy,
@@ -282,7 +291,10 @@ def shown(server: Server) -> dict[str, tuple[bool, str | None]]:
     """What the server's pages show now: by filename whether it is yanked, and its sha256."""
     found = {}
     with PyPISimple(server.url, accept=server.accept) as client:
-        for project in PROJECTS:
+        listed = (
+            {canonicalize_name(name) for name in client.get_index_page().projects} if server.leads_away else PROJECTS
+        )
+        for project in [project for project in PROJECTS if project in listed]:
             try:
                 page = client.get_project_page(project)
             except NoSuchProjectError:

@@ -9,13 +9,20 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import BinaryIO, Self, TypeVar
 
 import msgspec
 from packaging.utils import canonicalize_name
 
 from pypi_assets.index.client import IndexClient
-from pypi_assets.index.errors import GoneError, PackageIndexError, RefusedError, requested_pause_s
+from pypi_assets.index.errors import (
+    GoneError,
+    LeadsElsewhereError,
+    PackageIndexError,
+    RefusedError,
+    requested_pause_s,
+)
 from pypi_assets.index.file_origins import FileOrigin
 from pypi_assets.index.files import RangedFile
 from pypi_assets.index.models import (
@@ -43,10 +50,32 @@ _SHOWN = 3
 _T = TypeVar("_T")
 
 
+class _ListNow:
+    """The list of projects as it is now, requested by the first thread that asks for it."""
+
+    def __init__(self, source: PageSource, url: str) -> None:
+        self._source, self._url = source, url
+        self._lock = threading.Lock()
+        self._names: frozenset[str] | None = None
+
+    def has(self, project: str) -> bool:
+        """Return whether the list has the project (normalized). Raises PackageIndexError if there is no list."""
+        with self._lock:
+            if self._names is None:
+                shown = self._source.list_of_projects(NO_VALIDATORS)
+                if shown is None:
+                    raise RefusedError(
+                        "the list of projects is said to be unchanged, though all of it was requested", self._url
+                    )
+                self._names = frozenset(canonicalize_name(one.name) for one in shown.projects)
+        return project in self._names
+
+
 @dataclass
 class _Round:
     """What one round has come to so far."""
 
+    listed: _ListNow
     looked_at: int = 0
     events: int = 0
     dropped: int = 0
@@ -97,7 +126,7 @@ class ObservedIndex:
         what the list raises, and the error of the first project where no project can be looked at.
         """
         with self._lock:
-            started, done = self._memory.now(), _Round()
+            started, done = self._memory.now(), _Round(_ListNow(self._source, self.index_url))
             if with_list:
                 self._observe_list(started, everything=everything)
             among = self._projects or None
@@ -142,7 +171,7 @@ class ObservedIndex:
 
     def _look_at(self, taken: Iterable[KnownProject], done: _Round) -> None:
         with ThreadPoolExecutor(self._at_once, thread_name_prefix="looks") as pool:
-            looks = list(pool.map(self._look, taken))
+            looks = list(pool.map(partial(self._look, listed=done.listed), taken))
         for look, error, serial in looks:
             done.looked_at += 1
             if error is not None:
@@ -153,11 +182,11 @@ class ObservedIndex:
         done.events += events
         done.dropped += dropped
 
-    def _look(self, known: KnownProject) -> tuple[Look, PackageIndexError | None, int | None]:
+    def _look(self, known: KnownProject, listed: _ListNow) -> tuple[Look, PackageIndexError | None, int | None]:
         """One look at a project, the error that it ended in, and the serial that the page has all the same."""
         at = self._memory.now()
         try:
-            shown = self._source.page(known.project, known.url, known.validators)
+            shown = self._page(known, listed)
         except GoneError:
             return self._compared(known, None, at), None, None
         except PackageIndexError as error:
@@ -167,6 +196,23 @@ class ObservedIndex:
         if shown is None:
             return self._unchanged(known, at), None, None
         return self._compared(known, shown, at), None, shown.serial
+
+    def _page(self, known: KnownProject, listed: _ListNow) -> ShownPage | None:
+        """Return the page of a project. Raises GoneError if it leads to another host, and the list lacks the project.
+
+        So does pypiserver with its defaults: what it does not have, it redirects to the public index.
+        """
+        try:
+            return self._source.page(known.project, known.url, known.validators)
+        except LeadsElsewhereError as error:
+            try:
+                is_gone = not listed.has(known.project)
+            except GoneError:
+                is_gone = False  # there is no list, so nothing confirms it
+            if is_gone:
+                raise GoneError(f"not on the list, and its page leads to {error.target}", error.url) from error
+            text = f"its page leads to {error.target}, on another host"
+            raise RefusedError(text, error.url) from error
 
     def _unchanged(self, known: KnownProject, at: float) -> Look:
         """The look at a page that has not changed: it shows what is believed, since nothing waited when it came."""
@@ -220,7 +266,8 @@ class ObservedIndex:
         return known.page.project_page(normalized, known.serial)
 
     def _first_look(self, project: str, known: KnownProject | None) -> KnownProject:
-        look, error, _ = self._look(known or KnownProject(project, KnownPage(project)))
+        unknown = KnownProject(project, KnownPage(project))
+        look, error, _ = self._look(known or unknown, _ListNow(self._source, self.index_url))
         if error is not None:
             raise error
         if known is None:

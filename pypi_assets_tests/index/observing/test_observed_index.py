@@ -7,7 +7,7 @@ import pytest
 
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.observed.observations import Observations
-from pypi_assets.index.errors import GoneError, PackageIndexError, RefusedError, TransientError
+from pypi_assets.index.errors import GoneError, LeadsElsewhereError, PackageIndexError, RefusedError, TransientError
 from pypi_assets.index.models import IndexFile, NotModified, ProjectPage
 from pypi_assets.index.observing.observed_index import ObservedIndex
 from pypi_assets.index.observing.polling import PollingPolicy
@@ -205,6 +205,52 @@ def test_a_project_that_left_the_list_is_looked_at_soon(
     assert index.observe(nothing).events == 1
     with pytest.raises(GoneError):
         index.project_page("demo")
+
+
+def test_a_page_that_leads_to_another_host_is_gone_if_the_list_lacks_it_too(
+    make: Callable[..., ObservedIndex], source: Source, time: Time
+) -> None:
+    index = make()
+    index.observe(nothing, everything=True)
+    away = LeadsElsewhereError("no such host is allowed", URL, "https://other.example.org/simple/demo/")
+    source.pages["demo"] = away
+    time.now += POLICY.longest_s
+    found = index.observe(nothing, everything=True)
+    assert (found.failed, found.events) == (1, 0)
+    [message] = found.messages
+    assert mentions(message, away.target)
+    assert "no such host is allowed" not in message
+    source.unlisted.add("demo")
+    for confirmed in (0, 1):
+        source.lists = 0
+        time.now += POLICY.confirm_after_s
+        found = index.observe(nothing, everything=True)
+        assert (found.failed, found.events) == (0, confirmed)
+        assert source.lists == 2  # as in each round, and once more for the page
+    with pytest.raises(GoneError):
+        index.project_page("demo")
+    source.pages["never-there"] = away
+    source.unlisted.add("never-there")
+    with pytest.raises(GoneError):
+        index.project_page("never-there")
+
+
+def test_a_page_that_leads_to_another_host_stays_known_if_the_list_fails(
+    make: Callable[..., ObservedIndex], source: Source, time: Time
+) -> None:
+    index = make(projects=frozenset({"demo"}))
+    index.observe(nothing)
+    source.pages["demo"] = LeadsElsewhereError("no", URL, "https://other.example.org/")
+    for listing, error in (
+        (TransientError("HTTP 502", URL), TransientError),
+        (GoneError("HTTP 404", URL), RefusedError),
+    ):
+        source.listing = listing
+        for _ in range(3):
+            time.now += POLICY.longest_s
+            with pytest.raises(error):
+                index.observe(nothing, everything=True)
+        assert len(page_of(index, "demo").files) == 1
 
 
 def test_a_round_in_a_tick_begins_nothing_after_its_time(make: Callable[..., ObservedIndex], source: Source) -> None:
