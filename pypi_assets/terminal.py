@@ -329,7 +329,7 @@ def progress_shown() -> Iterator[Callable[[Progress], None]]:
         TextColumn("{task.description:>13}"),
         BarColumn(),
         MofNCompleteColumn(),
-        TextColumn("{task.fields[failed]}"),
+        TextColumn("{task.fields[failed]}", markup=False),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
         console=Console(stderr=True),
@@ -339,7 +339,9 @@ def progress_shown() -> Iterator[Callable[[Progress], None]]:
     def show(progress: Progress) -> None:
         if not (progress.done or progress.total):
             return
-        failed = f"{progress.failed} failed" if progress.failed else ""
+        failed = ": ".join(
+            filter(None, (f"{progress.failed} failed" if progress.failed else "", plain(progress.reason)))
+        )
         if progress.stage not in tasks:
             tasks[progress.stage] = bars.add_task(progress.stage, total=None, failed=failed)
         bars.update(tasks[progress.stage], completed=progress.done, total=progress.total or None, failed=failed)

@@ -17,3 +17,7 @@ def test_failures_and_waiting_are_remarks(failed: int, wait_s: float, named: lis
 
 def test_a_stage_has_no_remarks_unless_it_reports_them() -> None:
     assert Progress("files read", 0, 0).remarks == ""
+
+
+def test_a_wait_ends_in_its_last_error() -> None:
+    assert Progress("visits", 1, 2, wait_s=3.0, reason="HTTP 503 (URL)").remarks.endswith("HTTP 503 (URL)")

@@ -16,7 +16,7 @@ from pypi_assets.catalog.observed.projects import Selection
 from pypi_assets.crawl.page_failures import PageFailures
 from pypi_assets.distributions.reader_pool import ReaderPool
 from pypi_assets.index.errors import PackageIndexError, TransientError, requested_pause_s
-from pypi_assets.index.protocol import PackageIndex
+from pypi_assets.index.protocol import Observation, PackageIndex
 from pypi_assets.progress import Progress
 from pypi_assets.storage.store import Storage
 
@@ -26,7 +26,7 @@ _LONGEST_NAP_S = 30.0
 _T = TypeVar("_T")
 
 
-def _ignore(_: Progress | str) -> None:
+def _ignore(_: Progress | str | Observation) -> None:
     """The default where no caller is interested."""
 
 
@@ -37,7 +37,8 @@ class Crawler:
     `lister` is what is followed: xmlrpc, simple or auto. `revisit_share` is in per cent of the visits of a range.
     With `trusts_first_file_host`, files also come from the host that the first pages of the index agree on.
     A page that keeps failing while others come is abandoned after `page_attempts`, and visited again by later crawls.
-    `report` receives progress, `notify` messages for people.
+    `report` receives progress, `notify` messages for people, and `observed` what each round of looking at an index
+    without serials came to.
     """
 
     index: PackageIndex
@@ -60,6 +61,7 @@ class Crawler:
     clock_steps: ClockSteps = field(default_factory=ClockSteps)
     report: Callable[[Progress], None] = _ignore
     notify: Callable[[str], None] = _ignore
+    observed: Callable[[Observation], None] = _ignore
     sleep: Callable[[float], None] = time.sleep
 
     def wait_until(self, due_at: float) -> None:
@@ -83,9 +85,10 @@ class Crawler:
                     raise
                 first_failed_at = first_failed_at or self.catalog.clock()
                 attempts += 1
+                reason = str(error)
             left_s = next_try - self.catalog.clock()
             while left_s > 0:
-                self.report(Progress("waiting for the index, tries", attempts, 0))
+                self.report(Progress("waiting for the index, tries", attempts, 0, reason=reason))
                 self.wait_until(next_try)
                 # whatever the clock was set to meanwhile
                 left_s = min(left_s - _LONGEST_NAP_S, next_try - self.catalog.clock())

@@ -35,4 +35,4 @@ def require_answer(crawler: Crawler, names: Collection[str]) -> None:
     if crawler.index.is_observed and failure is not None:  # its list is what was observed so far
         raise failure
     with ExitStack() as opened:
-        crawler.patiently(lambda: opened.enter_context(crawler.index.iter_listing()))
+        opened.enter_context(crawler.index.iter_listing())

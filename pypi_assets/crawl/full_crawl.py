@@ -3,10 +3,11 @@
 Its steps are functions of their own, since assets run them one by one. Running them for each shard is in `shards.py`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import TypeVar
 
 from sqlalchemy import Connection
 
@@ -48,6 +49,7 @@ from pypi_assets.crawl.visiting import visit_workload
 from pypi_assets.index.errors import StaleError
 from pypi_assets.progress import Progress
 
+_T = TypeVar("_T")
 _QUEUED_AT_A_TIME = 5_000
 _COMPUTED_AT_A_TIME = 100
 
@@ -85,7 +87,8 @@ def list_index(crawler: Crawler, *, with_history: bool = False) -> tuple[FullCra
     if crawler.selection.names and serial is not None:
         return _list_selected(crawler, serial, with_history=with_history)
     with ExitStack() as opened:
-        listing_serial, listed = crawler.patiently(lambda: opened.enter_context(index.iter_listing()))
+        ask = crawler.patiently if is_followed else _at_once  # a first crawl is likely to have a setting to mend
+        listing_serial, listed = ask(lambda: opened.enter_context(index.iter_listing()))
         is_all = serial is None
         if serial is None and with_history:
             raise CatalogError("there is no history while the changelog is off: run it without --with-history")
@@ -110,6 +113,10 @@ def list_index(crawler: Crawler, *, with_history: bool = False) -> tuple[FullCra
             crawl = read_crawl(connection, crawl.id)
         _require_history(crawl, with_history)
     return crawl, listing
+
+
+def _at_once(query: Callable[[], _T]) -> _T:
+    return query()
 
 
 def _list_selected(crawler: Crawler, serial: int, *, with_history: bool) -> tuple[FullCrawl, CrawlListing]:

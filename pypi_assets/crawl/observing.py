@@ -26,6 +26,7 @@ def observe(crawler: Crawler, *, everything: bool = False) -> Observation:
         crawler.report(Progress("looks", done, total))
 
     found = crawler.index.observe(report, everything=everything, with_list=with_list)
+    crawler.observed(found)
     for message in found.messages:
         crawler.notify(message)
     return found

@@ -122,6 +122,7 @@ class _Reading:
         self._groups: list[_Group] = []
         self._stored_at = time.monotonic()
         self._pending = 0
+        self._reason = ""
         self._counting = Pace()
         self.counts = dict.fromkeys(Outcome, 0)
         self.failures: Counter[str] = Counter()
@@ -175,6 +176,7 @@ class _Reading:
             if read.failure is not None:
                 self.failures[read.failure] += 1
             self._pending -= read.outcome != Outcome.PENDING
+            self._reason = (read.error_text or "") if read.outcome == Outcome.PENDING else self._reason
         for read in finished:
             self.bytes_fetched += read.bytes_fetched
             self.requests += read.requests
@@ -186,7 +188,8 @@ class _Reading:
                 self._pending = count_pending_reads(connection, self._workload, self._shards)
         done = sum(count for outcome, count in self.counts.items() if outcome != Outcome.PENDING)
         failed = self.counts[Outcome.ERROR] + self.counts[Outcome.EXHAUSTED]
-        self._crawler.report(Progress("reads", done, done + max(self._pending, 0), failed, wait_s))
+        reason = self._reason if wait_s else ""
+        self._crawler.report(Progress("reads", done, done + max(self._pending, 0), failed, wait_s, reason))
 
     def ready_at(self) -> float | None:
         """Checks each group again, and drops those of which nothing is left."""

@@ -21,7 +21,7 @@ from pypi_assets.catalog.work.visit_queue import (
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.draining import Pace, claiming, drain
 from pypi_assets.crawl.judging import Fetched, judge
-from pypi_assets.index.errors import PackageIndexError, RefusedError
+from pypi_assets.index.errors import PackageIndexError, RefusedError, TransientError
 from pypi_assets.index.models import NotModified, ProjectPage
 from pypi_assets.progress import Progress
 
@@ -51,6 +51,7 @@ class _Visiting:
         self._workload = workload
         self._shards = shards
         self._lost = 0
+        self._reason = ""
         self._counting = Pace()
 
     def claim(self, limit: int) -> list[list[tuple[VisitTask, int]]]:
@@ -97,6 +98,8 @@ class _Visiting:
         try:
             return index.project_page(task.project.normalized)
         except PackageIndexError as error:
+            if isinstance(error, TransientError):
+                self._reason = str(error)
             return error
 
     def report(self, wait_s: float = 0.0) -> WorkloadProgress:
@@ -104,5 +107,6 @@ class _Visiting:
         with self._catalog.read() as connection:
             progress = workload_progress(connection, self._workload, self._shards)
         stage, done = "audit" if self._workload == REVISITS else "visits", progress.total - progress.todo
-        self._crawler.report(Progress(stage, done, progress.total, progress.exhausted, wait_s))
+        reason = self._reason if wait_s else ""
+        self._crawler.report(Progress(stage, done, progress.total, progress.exhausted, wait_s, reason))
         return replace(progress, lost=self._lost)
