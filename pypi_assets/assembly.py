@@ -15,7 +15,7 @@ from sqlalchemy.engine import make_url
 
 from pypi_assets.catalog.coordination.rates import SharedRate
 from pypi_assets.catalog.database import Catalog, NoCatalogError, open_catalog, open_existing_catalog, open_to_read
-from pypi_assets.catalog.observed.observations import Observations
+from pypi_assets.catalog.observed.observations import Observations, observed_instance
 from pypi_assets.catalog.observed.projects import Selection
 from pypi_assets.catalog.work.full_crawls import catalog_identity, followed_index
 from pypi_assets.crawl.crawler import Crawler
@@ -24,13 +24,15 @@ from pypi_assets.distributions.reader_pool import ReaderPool
 from pypi_assets.errors import FIRST_COMMANDS
 from pypi_assets.index.client import IndexClient
 from pypi_assets.index.connections import Network
+from pypi_assets.index.detection import Detection, detect
 from pypi_assets.index.errors import TransientError
+from pypi_assets.index.kind_names import AUTO, PAGES
 from pypi_assets.index.kinds import IndexParts, kind_named
 from pypi_assets.index.observing.polling import PollingPolicy
 from pypi_assets.index.protocol import PackageIndex
 from pypi_assets.index.rate import RateLimit, Rates
 from pypi_assets.index.transport import Retries, Timeouts
-from pypi_assets.index.urls import redact
+from pypi_assets.index.urls import addresses_of, redact, with_credentials_of
 from pypi_assets.progress import Progress
 from pypi_assets.setting_variables import read_variables
 from pypi_assets.settings import AUTO_HOSTS, Settings, is_loopback
@@ -38,45 +40,43 @@ from pypi_assets.storage.root_owner import NEW, Owner, claimed_on_write, require
 from pypi_assets.storage.store import Storage, open_storage
 
 _CHANGELOG_CALLS_PER_SECOND = 1.0  # PyPI's wish
+_DETECTION_ATTEMPTS = 2
+_DETECTION_PATIENCE_S = 20.0
+"""For a connection, and for the next bytes of an answer, while it is found out what an index is."""
 
 
-def index_from(settings: Settings, catalog: Catalog | None = None, *, patience_s: float = math.inf) -> PackageIndex:
+def index_from(
+    settings: Settings,
+    catalog: Catalog | None = None,
+    *,
+    patience_s: float = math.inf,
+    detects: bool = False,
+    followed_url: str | None = None,
+) -> PackageIndex:
     """The index, of the kind that the settings name; with `catalog`, it shares its rates with all processes that use
     that catalog.
 
+    With PYPI_ASSETS_LISTER=auto it is the one that the catalog follows; if the catalog follows none yet, it is found
+    out by requests if it `detects`. Without `catalog`, `followed_url` is the index that a catalog follows, None if that
+    is not known.
+
     With `patience_s` it sends each request once, and waits no longer than that for its turn, for a connection, or for
-    the next bytes. Raises SettingsError where the index is not on this machine and no contact is set.
+    the next bytes. Raises SettingsError where the index is not on this machine and no contact is set, and what
+    `detect_index` raises.
     """
     settings.require_contact()
-    changelog_url = settings.resolved_changelog_url
-    is_own_index = is_loopback(urlsplit(changelog_url).hostname)
-    calls_per_second = math.inf if is_own_index else _CHANGELOG_CALLS_PER_SECOND
-    sleep = partial(_wait_for_turn, patience_s, redact(changelog_url))
-    if catalog is None:
-        rates = Rates(
-            RateLimit(settings.requests_per_second, sleep=sleep),
-            RateLimit(calls_per_second, burst_s=0, sleep=sleep),
-        )
-    else:
-        rates = Rates(
-            SharedRate(catalog, "requests", settings.requests_per_second, sleep=sleep),
-            SharedRate(catalog, "changelog", calls_per_second, burst_s=0, sleep=sleep),
-        )
-    client = IndexClient(
-        settings.index_url,
-        changelog_url=changelog_url,
-        contact=settings.contact,
-        max_connections=settings.max_connections,
-        rates=rates,
-        allowed_file_hosts=() if settings.allowed_file_hosts == AUTO_HOSTS else settings.allowed_file_hosts,
-        network=Network(
-            proxy=settings.proxy,
-            ca_file=str(settings.ca_file) if settings.ca_file else None,
-            client_cert=str(settings.client_cert) if settings.client_cert else None,
-        ),
-        timeouts=Timeouts(min(settings.connect_timeout_s, patience_s), min(settings.read_timeout_s, patience_s)),
-        retries=Retries(settings.request_attempts if patience_s == math.inf else 1, settings.retry_pause_s),
-    )
+    url, kind = settings.index_url, settings.lister
+    if kind == AUTO and catalog is not None:
+        with catalog.read() as connection:
+            counted = observed_instance(connection)
+            followed_url = counted or followed_index(connection)
+        kind = PAGES if counted else AUTO
+        if followed_url is None and detects:
+            detection = detect_index(settings)
+            followed_url, kind = detection.index_url, detection.lister
+    if settings.lister == AUTO and followed_url in addresses_of(redact(url)):
+        url = with_credentials_of(settings.index_url, followed_url)
+    client = _client(settings, url, _rates(settings, catalog, patience_s), patience_s)
     parts = IndexParts(
         client,
         frozenset(settings.projects),
@@ -90,7 +90,56 @@ def index_from(settings: Settings, catalog: Catalog | None = None, *, patience_s
         at_once=settings.max_connections,
         round_s=None if patience_s == math.inf else patience_s,
     )
-    return kind_named(settings.lister).open(parts)
+    return kind_named(kind).open(parts)
+
+
+def detect_index(settings: Settings) -> Detection:
+    """Return the kind and the address of the index, found out by a few requests, each repeated once at most.
+
+    Raises SettingsError if a contact is missing, and PackageIndexError as `detect` does.
+    """
+    settings.require_contact()
+    rates = _rates(settings, None, math.inf)
+    attempts = min(settings.request_attempts, _DETECTION_ATTEMPTS)
+    with _client(settings, settings.index_url, rates, _DETECTION_PATIENCE_S, attempts) as client:
+        return detect(client, settings.index_url, settings.projects)
+
+
+def _client(settings: Settings, url: str, rates: Rates, patience_s: float, attempts: int | None = None) -> IndexClient:
+    """A client that sends each request `attempts` times, by default as often as the settings and `patience_s` allow."""
+    if attempts is None:
+        attempts = settings.request_attempts if patience_s == math.inf else 1
+    return IndexClient(
+        url,
+        changelog_url=settings.resolved_changelog_url,
+        contact=settings.contact,
+        max_connections=settings.max_connections,
+        rates=rates,
+        allowed_file_hosts=() if settings.allowed_file_hosts == AUTO_HOSTS else settings.allowed_file_hosts,
+        network=Network(
+            proxy=settings.proxy,
+            ca_file=str(settings.ca_file) if settings.ca_file else None,
+            client_cert=str(settings.client_cert) if settings.client_cert else None,
+        ),
+        timeouts=Timeouts(min(settings.connect_timeout_s, patience_s), min(settings.read_timeout_s, patience_s)),
+        retries=Retries(attempts, settings.retry_pause_s),
+    )
+
+
+def _rates(settings: Settings, catalog: Catalog | None, patience_s: float) -> Rates:
+    changelog_url = settings.resolved_changelog_url
+    is_own_index = is_loopback(urlsplit(changelog_url).hostname)
+    calls_per_second = math.inf if is_own_index else _CHANGELOG_CALLS_PER_SECOND
+    sleep = partial(_wait_for_turn, patience_s, redact(changelog_url))
+    if catalog is None:
+        return Rates(
+            RateLimit(settings.requests_per_second, sleep=sleep),
+            RateLimit(calls_per_second, burst_s=0, sleep=sleep),
+        )
+    return Rates(
+        SharedRate(catalog, "requests", settings.requests_per_second, sleep=sleep),
+        SharedRate(catalog, "changelog", calls_per_second, burst_s=0, sleep=sleep),
+    )
 
 
 def _wait_for_turn(longest_s: float, url: str, seconds: float) -> None:
@@ -190,7 +239,7 @@ def crawler_from(
         readers=readers,
         selection=Selection(frozenset(settings.projects)),
         connections=settings.max_connections,
-        lister=settings.lister,
+        lister=PAGES if index.is_observed and settings.lister == AUTO else settings.lister,
         range_events=settings.range_events,
         revisit_share=settings.revisit_share,
         retry_pause_s=settings.retry_pause_s,

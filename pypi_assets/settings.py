@@ -21,7 +21,8 @@ from pydantic_settings import (
 
 from pypi_assets.errors import SettingsError as SettingsError
 from pypi_assets.index.addresses import is_loopback as is_loopback
-from pypi_assets.index.kind_names import WITH_CHANGELOG_NEXT_TO_IT, require_kind
+from pypi_assets.index.kind_names import AUTO, WITH_CHANGELOG_NEXT_TO_IT, require_kind
+from pypi_assets.index.urls import base_of
 from pypi_assets.indexes import INDEXES_ACCEPTS
 from pypi_assets.locations import DEFAULT_HOME, STORAGE_URL_ACCEPTS, Locations, checked_storage_url
 from pypi_assets.setting_variables import ENV_FILE, ENV_FILE_ACCEPTS, INDEX_ACCEPTS, read_variables
@@ -71,13 +72,17 @@ class Settings(BaseSettings):
     lister: Annotated[
         str,
         Field(
-            description="auto, xmlrpc (the changelog), simple (the list of projects, while there is no changelog),"
-            " pages (an index without serials), or a kind of index that an installed package adds"
+            description="auto (found out by the first crawl), xmlrpc (the changelog), simple (the list of projects,"
+            " while there is no changelog), pages (an index without serials), or a kind of index that a package"
+            " adds"
         ),
     ] = "auto"
     index_url: Annotated[
         str,
-        Field(default_factory=_pypi_url, description="the Simple API's base URL, http(s), ending in /simple/"),
+        Field(
+            default_factory=_pypi_url,
+            description="the address of the index's list of projects, http(s), which pip takes as --index-url",
+        ),
     ]
     changelog_url: Annotated[
         str | None, Field(description="the XML-RPC endpoint's URL; default: /pypi next to the index's /simple/")
@@ -411,8 +416,8 @@ class Settings(BaseSettings):
     @classmethod
     def _check_index_url(cls, value: str, info: ValidationInfo) -> str:
         path, lister = _http_path(value).rstrip("/"), info.data.get("lister", "auto")
-        if not path.endswith("/simple") and lister in WITH_CHANGELOG_NEXT_TO_IT:
-            raise ValueError("does not end in /simple/")
+        if not path.endswith("/simple") and lister in WITH_CHANGELOG_NEXT_TO_IT - {AUTO}:
+            raise ValueError(f"does not end in /simple/, as that of an index followed by {ENV_PREFIX}LISTER={lister}")
         return value.rstrip("/") + "/"
 
     @field_validator("changelog_url")
@@ -524,7 +529,7 @@ class Settings(BaseSettings):
         """The XML-RPC endpoint: as set, else `/pypi` next to `/simple/`; the index itself where its kind has none."""
         if self.changelog_url is None and self.lister not in WITH_CHANGELOG_NEXT_TO_IT:
             return self.index_url
-        return self.changelog_url or self.index_url.removesuffix("/").removesuffix("/simple") + "/pypi"
+        return self.changelog_url or f"{base_of(self.index_url)}/pypi"
 
     @cached_property
     def resolved_database_url(self) -> str:

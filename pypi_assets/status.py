@@ -176,7 +176,7 @@ class Status:
     def _of_catalog(self) -> list[str]:
         catalog, lines = self.catalog, list[str]()
         trouble = catalog.followed.changelog_trouble
-        if trouble and trouble.is_off:
+        if trouble and trouble.is_off and catalog.followed.observed_serial is None:
             lines.append(
                 f"the changelog is off: {trouble.text}; the list of projects is followed in its place, which has no"
                 " events (PYPI_ASSETS_LISTER selects what is followed)"
@@ -317,7 +317,7 @@ def measure_lag(settings: Settings, followed: Followed, now: float) -> Lag:
         is_list_old = not has_events and now - (followed.listed_at or now) > _LIST_IS_OLD_AFTER_S
         since = followed.listed_at if is_list_old else None
     elif since is None and index_serial is not None and has_events:
-        since = _first_event_after(settings, complete)
+        since = _first_event_after(settings, complete, followed.index_url)
     return Lag(complete, index_serial, index_error, since, now)
 
 
@@ -328,7 +328,7 @@ def query_last_serial(settings: Settings, followed: str | None) -> tuple[int | N
     if settings.lister == SIMPLE:
         return None, None
     try:
-        with index_from(settings, patience_s=_PATIENCE_S) as index:
+        with index_from(settings, patience_s=_PATIENCE_S, followed_url=followed) as index:
             if followed not in {None, index.index_url}:
                 return None, f"the catalog follows {followed}, not {index.index_url}: set PYPI_ASSETS_INDEX_URL back"
             return index.last_serial(), None
@@ -338,10 +338,10 @@ def query_last_serial(settings: Settings, followed: str | None) -> tuple[int | N
         return None, f"the index's serial is not known: {error}"
 
 
-def _first_event_after(settings: Settings, serial: int) -> float | None:
+def _first_event_after(settings: Settings, serial: int, followed: str | None) -> float | None:
     """When it happened (unix seconds); None where the changelog does not answer or has none."""
     try:
-        with index_from(settings, patience_s=_PATIENCE_S) as index:
+        with index_from(settings, patience_s=_PATIENCE_S, followed_url=followed) as index:
             page = index.changelog_page(serial)
         return next((row.timestamp for row in page if isinstance(row, ChangelogEvent)), None)
     except (SettingsError, PackageIndexError):

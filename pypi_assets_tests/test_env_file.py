@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,13 +10,14 @@ from dotenv import dotenv_values
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pypi_assets.env_file import FirstSettings, check_setting, write_env_file
+from pypi_assets.env_file import LOGIN_FILE, FirstSettings, check_setting, write_env_file, write_first_settings
 from pypi_assets.errors import SettingsError
 from pypi_assets.setting_variables import read_variables
 from pypi_assets.settings import load_settings
 from pypi_assets_tests.environment import clear_settings
 
-CHOSEN = FirstSettings("https://me:p'w@index.example.org/simple/", "requests zope.interface", "me@example.org")
+CHOSEN = FirstSettings("https://index.example.org/o'/simple/", "requests zope.interface", "me@example.org")
+WITH_LOGIN = replace(CHOSEN, index_url="https://me:p'w@index.example.org/+simple/", lister="pages")
 
 
 @pytest.fixture(autouse=True)
@@ -36,12 +38,28 @@ def test_the_settings_are_those_that_were_written(folder: Path) -> None:
     assert read_variables().warnings() == []
 
 
+def test_a_login_gets_a_file_of_its_own(folder: Path) -> None:
+    WITH_LOGIN.check()
+    write_first_settings(folder / ".env", WITH_LOGIN, replaces=False)
+    assert "p'w" not in (folder / ".env").read_text()
+    assert {path.name: path.stat().st_mode & 0o777 for path in folder.iterdir()} == {".env": 0o600, LOGIN_FILE: 0o600}
+    loaded = load_settings()
+    assert (loaded.index_url, loaded.lister) == (WITH_LOGIN.index_url, "pages")
+    assert read_variables().warnings() == []
+    with pytest.raises(FileExistsError):
+        write_first_settings(folder / ".env", WITH_LOGIN, replaces=False)
+    write_first_settings(folder / ".env", CHOSEN, replaces=True)
+    assert [path.name for path in folder.iterdir()] == [".env"]
+    assert load_settings().index_url == CHOSEN.index_url
+
+
 def test_all_lines_in_comments_are_settings_too(folder: Path) -> None:
     text = CHOSEN.text().replace("\n#PYPI", "\nPYPI").replace("USER:PASSWORD@HOST", "me:pw@host")
     write_env_file(folder / ".env", text, replaces=False)
     load_settings()
     assert read_variables().warnings() == []
     assert len(read_variables().texts) == 8
+    assert "lister" not in read_variables().texts
 
 
 def test_a_shell_reads_the_same(folder: Path) -> None:
@@ -68,7 +86,8 @@ def test_a_file_that_is_there_stays_unless_it_is_to_be_replaced(folder: Path) ->
     [
         (FirstSettings(), "CONTACT"),
         (FirstSettings("https://index.example.org/simple/"), "CONTACT"),
-        (FirstSettings("https://index.example.org/", "", "me@example.org"), "INDEX_URL"),
+        (FirstSettings("https://index.example.org/", "", "me@example.org", "xmlrpc"), "INDEX_URL"),
+        (FirstSettings("http://127.0.0.1/", "", "", "both"), "LISTER"),
         (FirstSettings("", "no/such/file.txt", "me@example.org"), "PROJECTS"),
         (FirstSettings("", "-x-", "me@example.org"), "PROJECTS"),
         (FirstSettings("", "", "me"), "CONTACT"),
@@ -101,5 +120,5 @@ def test_whatever_is_accepted_is_read_again_as_it_was(folder: Path, contact: str
     write_env_file(folder / ".env", chosen.text(), replaces=True)
     found = dotenv_values(folder / ".env")
     assert found["PYPI_ASSETS_CONTACT"] == chosen.contact
-    assert set(found) == {"PYPI_ASSETS_INDEX_URL", "PYPI_ASSETS_PROJECTS", "PYPI_ASSETS_CONTACT"}
+    assert set(found) == {f"PYPI_ASSETS_{name}" for name in ("INDEX_URL", "LISTER", "PROJECTS", "CONTACT")}
     assert os.environ.get("PYPI_ASSETS_CONTACT") is None

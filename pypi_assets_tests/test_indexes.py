@@ -178,7 +178,7 @@ WRONG = [
     ("one.url = 'https://x/simple/'\none.url = 'https://y/simple/'", "TOML"),
     ('["o\\u001be"]\nurl = "https://x/simple/"', "'o\\x1be'"),
     (ONE + "requests_per_second = inf", "one requests_per_second"),
-    ("[one]\nurl = 'https://x/'", "one url /simple/"),
+    ("[one]\nurl = 'https://x/'\nlister = 'xmlrpc'", "one url /simple/"),
 ]
 """Files with what is wrong in them, and the values that the message names, with spaces between them."""
 

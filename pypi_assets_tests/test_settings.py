@@ -23,8 +23,6 @@ WRONG = {
         "files.example.org/simple/",
         "ftp://index.example.org/simple/",
         "https:///simple/",
-        "https://index.example.org/",
-        "https://index.example.org/simple/demo/",
         "https://index.example.org/simple/?format=json",
         "https://index.example.org:port/simple/",
         "http://[::1/simple/",

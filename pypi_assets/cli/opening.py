@@ -1,7 +1,8 @@
 """Context managers for the commands: the catalog, and a crawler with everything that it needs."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from pypi_assets.catalog.database import Catalog
     from pypi_assets.crawl.crawler import Crawler
     from pypi_assets.distributions.reader_pool import ReaderPool
+    from pypi_assets.index.protocol import Observation
     from pypi_assets.settings import Settings
 
 
@@ -59,22 +61,27 @@ def opened_readers(settings: "Settings") -> "Iterator[ReaderPool]":
 
 
 @contextmanager
-def opened_crawler(*, creates: bool = False) -> "Iterator[Crawler]":
-    """A crawler over a catalog that is there, or with `creates` over one that is made where there is none."""
+def opened_crawler(
+    *, creates: bool = False, observed: "Callable[[Observation], None] | None" = None
+) -> "Iterator[Crawler]":
+    """A crawler over a catalog that is there, or with `creates` over one that is made where there is none.
+
+    `observed` receives what each round of looking at an index without serials came to.
+    """
     from pypi_assets.assembly import crawler_from, index_from, storage_from
     from pypi_assets.settings import load_settings
 
     settings = load_settings()
     settings.require_contact()
-    with (
-        (opened_catalog if creates else existing_catalog)(settings) as catalog,
-        index_from(settings, catalog) as index,
-        opened_readers(settings) as readers,
-        terminal.progress_shown() as report,
-    ):
-        yield crawler_from(
-            settings, index, catalog, storage_from(settings, catalog), readers, report, terminal.print_message
-        )
+    with (opened_catalog if creates else existing_catalog)(settings) as catalog:
+        storage = storage_from(settings, catalog)  # before the index is asked: what is wrong here costs no request
+        with (
+            index_from(settings, catalog, detects=creates) as index,
+            opened_readers(settings) as readers,
+            terminal.progress_shown() as report,
+        ):
+            crawler = crawler_from(settings, index, catalog, storage, readers, report, terminal.print_message)
+            yield crawler if observed is None else replace(crawler, observed=observed)
 
 
 def private_folder(settings: "Settings") -> Path:

@@ -112,8 +112,8 @@ class IndexResource(dg.ConfigurableResource[PackageIndex]):
     slot_of_ticks: dg.ResourceDependency[Slot[PackageIndex]]
 
     def get(self) -> PackageIndex:
-        """Raises SettingsError and CatalogError."""
-        return self.slot.get(lambda: index_from(self.settings.get(), self.catalog.get()))
+        """Raises SettingsError, CatalogError, and PackageIndexError if the index had to be found out first."""
+        return self.slot.get(lambda: index_from(self.settings.get(), self.catalog.get(), detects=True))
 
     def for_tick(self) -> PackageIndex:
         """A client that sends each request once, and waits only as long as a tick may: the next tick repeats it."""

@@ -195,20 +195,32 @@ class IndexClient:
         """
         return self._transport.retry(lambda: self._fetch(url, {"Accept": accept, **headers}, max_bytes))
 
-    def _fetch(self, url: str, headers: Mapping[str, str], max_bytes: int) -> Answer | None:
+    def fetch_serial_or_body(self, url: str, *, accept: str, max_bytes: int) -> Answer:
+        """The answer to one GET of `url`, retried as by `fetch`. JSON with a serial in a header has an empty body here.
+
+        So the list of a large index costs its headers alone.
+        """
+        answer = self._transport.retry(lambda: self._fetch(url, {"Accept": accept}, max_bytes, or_serial=True))
+        if answer is None:  # not reached: the request has no condition
+            raise RefusedError("HTTP 304 without a condition", url)
+        return answer
+
+    def _fetch(self, url: str, headers: Mapping[str, str], max_bytes: int, *, or_serial: bool = False) -> Answer | None:
         with self._transport.exchange("GET", url, headers) as response:
             if response.status == HTTPStatus.NOT_MODIFIED:
                 return None
             media_type, _, rest = response.headers.get("Content-Type", "").partition(";")
             found = _CHARSET.search(rest[:200])
+            serial = _header_serial(response)
+            is_enough = or_serial and serial is not None and media_type.strip().lower().endswith("json")
             return Answer(
                 redact(response.url or url),
-                b"".join(self._transport.chunks(response, max_bytes, url)),
+                b"" if is_enough else b"".join(self._transport.chunks(response, max_bytes, url)),
                 media_type.strip().lower(),
                 None if found is None else found[1],
                 response.headers.get("ETag"),
                 response.headers.get("Last-Modified"),
-                _header_serial(response),
+                serial,
             )
 
     def agreed_file_origin(self, urls: Iterable[str]) -> FileOrigin | None:

@@ -1,4 +1,4 @@
-"""Says why no answer came: what failed on the way to a server and back, and which setting helps.
+"""Words the reason why no answer came from a server, and names the setting to check.
 
 The texts are ours: those of the libraries can hold a proxy's password. Failed requests are retried in `transport.py`.
 """
@@ -23,7 +23,7 @@ def is_proxy_login_wanted(error: BaseException) -> bool:
 
 
 def describe_failure(error: BaseException, proxy: str) -> str:
-    """Say why no (whole) answer came, and which setting helps, without the library's text, which can hold a password.
+    """Return why no whole answer came, and which setting to check.
 
     `proxy` is the one that the request took, without credentials; empty if it took none.
     """

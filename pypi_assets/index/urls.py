@@ -15,6 +15,8 @@ _FETCHABLE = re.compile(
     r"(?:[/?#][^\\\s\x00-\x1f\x7f]*)?",
     re.IGNORECASE,
 )
+LIST_FOLDERS = ("simple", "+simple")
+"""The folder of the list of projects, below an index's base; the second one is devpi's."""
 _LOGIN = re.compile(r"^([a-z][a-z0-9+.-]*+:)?//[^/?#]*@", re.IGNORECASE)
 
 
@@ -28,6 +30,13 @@ def split_credentials(url: str) -> tuple[str, tuple[str, str] | None]:
     parts = urlsplit(url)
     credentials = (unquote(parts.username), unquote(parts.password or "")) if parts.username else None
     return redact(url), credentials
+
+
+def with_credentials_of(url: str, other: str) -> str:
+    """Return `other`, which has no user and no password, with those of `url`."""
+    login, is_there, _ = urlsplit(url).netloc.rpartition("@")
+    scheme, _, rest = other.partition("://")
+    return f"{scheme}://{login}@{rest}" if is_there else other
 
 
 def origin(url: str) -> str:
@@ -110,3 +119,24 @@ def split_fetchable(url: str) -> tuple[str, str, str]:
         raise RefusedError("not an http(s) URL that can be requested", redact(url))
     scheme, port = match["scheme"].lower(), match["port"] or ""
     return scheme, match["host"].lower(), "" if port == _USUAL_PORTS[scheme] else port
+
+
+def addresses_of(url: str) -> list[str]:
+    """Return where the list of projects of the index `url` can be, with and without its last folder.
+
+    >>> addresses_of("https://devpi.example.org/me/dev")
+    ['https://devpi.example.org/me/dev/simple/', 'https://devpi.example.org/me/dev/+simple/', \
+'https://devpi.example.org/me/dev/']
+    """
+    base, _, last = url.rstrip("/").rpartition("/")
+    if last not in LIST_FOLDERS:
+        base = url.rstrip("/")
+        return [*(f"{base}/{name}/" for name in LIST_FOLDERS), f"{base}/"]
+    other = next(name for name in LIST_FOLDERS if name != last)
+    return [f"{base}/{last}/", f"{base}/{other}/"]
+
+
+def base_of(url: str) -> str:
+    """Return the index's base, without the folder of its list and without a slash at its end."""
+    base, _, last = url.rstrip("/").rpartition("/")
+    return base if last in LIST_FOLDERS else url.rstrip("/")

@@ -15,14 +15,14 @@ def test_an_index_that_does_not_answer(commands: Commands) -> None:
     assert (status.exit_code, json.loads(status.stdout)["index_serial"]) == (0, None)
     assert status.stderr
     assert "http://127.0.0.1:9/pypi" in json.loads(status.stdout)["index_error"]
-    assert unnamed(commands.refused("crawl", "full"), "http://127.0.0.1:9/pypi") == []
+    assert unnamed(commands.refused("crawl", "full"), "http://127.0.0.1:9/simple/", "PYPI_ASSETS_INDEX_URL") == []
 
 
 def test_a_host_that_does_not_resolve(commands: Commands, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYPI_ASSETS_INDEX_URL", "http://index.invalid/simple/")
     monkeypatch.setenv("PYPI_ASSETS_CONTACT", "me@example.org")
     message = commands.refused("crawl", "full")
-    assert unnamed(message, "http://index.invalid/pypi") == []
+    assert unnamed(message, "http://index.invalid/simple/", "PYPI_ASSETS_INDEX_URL") == []
 
 
 def test_a_catalog_of_another_index(commands: Commands, index: ServedIndex, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -157,7 +157,7 @@ def test_without_a_file_there_is_no_index_of_any_name(commands: Commands) -> Non
 
 
 def test_an_option_of_that_name_is_its_command_s(commands: Commands, tmp_path: Path) -> None:
-    commands.done("init", "--index", "http://127.0.0.1:9/simple/", "--yes")
+    commands.done("init", "--index", "http://127.0.0.1:9/simple/", "--yes", "--lister", "auto")
     assert "http://127.0.0.1:9/simple/" in (tmp_path / ".env").read_text()
 
 

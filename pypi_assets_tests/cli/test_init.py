@@ -11,8 +11,10 @@ from pypi_assets.settings import load_settings
 from pypi_assets_tests.cli.commands import PROCESS, Commands
 from pypi_assets_tests.named import unnamed
 from pypi_assets_tests.served_index import ServedIndex
+from pypi_assets_tests.served_pages import served_pages
 
 ALL = ("--index", "https://index.example.org/simple/", "--projects", "flask attrs", "--contact", "me@example.org")
+ALL += ("--lister", "auto")  # so no request is sent
 
 
 @pytest.fixture(autouse=True)
@@ -24,7 +26,7 @@ def _reading_the_file(commands: Commands, monkeypatch: pytest.MonkeyPatch) -> No
 def test_options_answer_everything(commands: Commands, tmp_path: Path) -> None:
     shown = commands.done("init", *ALL).stdout
     assert unnamed(shown, "https://index.example.org/simple/") == []
-    assert unnamed(shown, "crawl full") == []
+    assert unnamed(shown, "follow --once") == []
     loaded = load_settings()
     assert (loaded.index_url, loaded.projects, loaded.contact) == (ALL[1], ("attrs", "flask"), ALL[5])
     assert (tmp_path / ".env").stat().st_mode & 0o777 == 0o600
@@ -55,7 +57,7 @@ def test_defaults_follow_a_few_projects_of_pypi(commands: Commands) -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [("--index", "https://index.example.org/"), ("--contact", "me"), ("--projects", "nowhere/names.txt")],
+    [("--index", "index.example.org"), ("--contact", "me"), ("--projects", "nowhere/names.txt")],
 )
 def test_a_wrong_option_is_refused_and_nothing_is_written(
     commands: Commands, tmp_path: Path, options: tuple[str, ...]
@@ -74,9 +76,9 @@ def test_a_misspelled_index_names_what_is_accepted(commands: Commands) -> None:
     ("options", "dump", "costs"),
     [
         (("--index", "PyPI", "--projects", "all"), "dump full", True),
-        (("--index", "PyPI", "--projects", "flask"), "dump full --shards 1", False),
+        (("--index", "PyPI", "--projects", "flask"), "follow --once", False),
         (("--projects", "all"), "dump full", False),
-        (("--index", "http://127.0.0.1:9/simple/", "--projects", "all"), "dump full --shards 1", False),
+        (("--index", "http://127.0.0.1:9/simple/", "--projects", "all"), "follow --once", False),
     ],
 )
 def test_the_advice_follows_the_choice(commands: Commands, options: tuple[str, ...], dump: str, costs: bool) -> None:
@@ -85,9 +87,10 @@ def test_the_advice_follows_the_choice(commands: Commands, options: tuple[str, .
     assert ("deploy/README.md" in shown) == costs
 
 
-def test_a_password_is_not_shown(commands: Commands) -> None:
+def test_a_password_is_not_shown(commands: Commands, tmp_path: Path) -> None:
     result = commands.done("init", *ALL, "--index", "https://me:secret@index.example.org/simple/")
     assert "secret" not in result.output
+    assert "secret" not in (tmp_path / ".env").read_text()
     assert "secret" in load_settings().index_url
 
 
@@ -98,10 +101,12 @@ def test_a_variable_that_wins_over_the_file_is_reported(commands: Commands, monk
 
 def test_questions_are_put_again_until_the_answer_is_right(commands: Commands, tmp_path: Path) -> None:
     main, worker = pty.openpty()
-    with subprocess.Popen([*PROCESS, "init"], stdin=worker, stdout=worker, stderr=worker) as process:
+    with subprocess.Popen(
+        [*PROCESS, "init", "--lister", "auto"], stdin=worker, stdout=worker, stderr=worker
+    ) as process:
         os.close(worker)
         for line in (
-            "https://index.example.org/",
+            "ftp://index.example.org/simple/",
             "https://index.example.org/simple/",
             "flask",
             "me",
@@ -111,7 +116,7 @@ def test_questions_are_put_again_until_the_answer_is_right(commands: Commands, t
         assert process.wait(60) == 0
     shown = os.read(main, 100_000).decode()
     os.close(main)
-    assert shown.count("https://index.example.org/") >= 2
+    assert shown.count("index.example.org/simple/") >= 2
     loaded = load_settings()
     assert (loaded.index_url, loaded.projects, loaded.contact) == (
         "https://index.example.org/simple/",
@@ -123,8 +128,58 @@ def test_questions_are_put_again_until_the_answer_is_right(commands: Commands, t
 def test_what_is_printed_next_works(commands: Commands, index: ServedIndex, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PYPI_ASSETS_INDEX_URL")
     index.wheel("demo", "1.0")
-    shown = commands.done("init", "--index", index.url, "--yes").stdout
+    shown = commands.done("init", index.url.removesuffix("/simple/")).stdout
+    assert (load_settings().index_url, load_settings().lister) == (index.url, "auto")
+    assert unnamed(shown, index.serial) == []
+    run_next(commands, shown)
+
+
+def run_next(commands: Commands, shown: str) -> None:
+    """Run the commands that `init` has printed, and look the module of `demo` up."""
     for line in shown.splitlines():
         if line.startswith("  pypi-assets "):
             commands.done(*line.replace("NAME", "demo_module").split()[1:])
     assert commands.json("lookup", "module", "demo_module")[0]["project"] == "demo"
+
+
+def test_an_index_without_serials_is_observed(commands: Commands, tmp_path: Path) -> None:
+    with served_pages(tmp_path / "pages") as pages:
+        pages.wheel("demo", "1.0", files={"demo_module.py": ""})
+        shown = commands.done("init", pages.url.removesuffix("simple/")).stdout
+        assert (load_settings().index_url, load_settings().lister) == (pages.url, "pages")
+        run_next(commands, shown)
+
+
+def test_auto_finds_the_same_at_the_first_crawl(
+    commands: Commands, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with served_pages(tmp_path / "pages") as pages:
+        pages.wheel("demo", "1.0", files={"demo_module.py": ""})
+        monkeypatch.setenv("PYPI_ASSETS_INDEX_URL", pages.url.removesuffix("/simple/"))
+        commands.done("crawl", "full")
+        pages.wheel("demo", "2.0", files={"demo_module.py": ""})
+        answer = commands.json("crawl", "incremental", "--now")
+        assert [one["lister"] for one in answer["ranges"]] == ["pages"]
+        assert answer["observed"]["looked_at"] == answer["observed"]["projects"] == 1
+        assert commands.json("status")["index_serial"] == answer["complete_serial"]
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("http://127.0.0.1:9/", ("http://127.0.0.1:9/simple/", "PYPI_ASSETS_INDEX_URL")),
+        ("https://index.example.org/", ("--contact",)),
+        ("index.example.org", ("URL",)),
+    ],
+)
+def test_an_index_that_cannot_be_asked_is_an_error_and_nothing_is_written(
+    commands: Commands, tmp_path: Path, url: str, shown: tuple[str, ...]
+) -> None:
+    result = commands.run("init", url)
+    assert (result.exit_code in {1, 2}, result.stdout) == (True, "")
+    assert unnamed(result.stderr, *shown) == []
+    assert not (tmp_path / ".env").exists()
+
+
+def test_the_index_is_given_once(commands: Commands) -> None:
+    assert unnamed(commands.refused("init", "http://127.0.0.1:9/", *ALL, exit_code=2), "--index", "URL") == []

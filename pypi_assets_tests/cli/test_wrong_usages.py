@@ -75,7 +75,7 @@ SETTINGS = [
     ("STORAGE_URL", "ftp://host/path", "file:// s3:// gs:// az:// memory://"),
     ("STORAGE_URL", "file://relative", "file:///PATH"),
     ("STORAGE_URL", "s3:///prefix", "s3://"),
-    ("INDEX_URL", "http://127.0.0.1:9/", "/simple/"),
+    ("INDEX_URL", "http://127.0.0.1:9/simple/?format=json", "query"),
     ("INDEX_URL", "127.0.0.1:9/simple/", "http"),
     ("CONTACT", "me", "URL"),
     ("PROJECTS", "none.txt", "file"),

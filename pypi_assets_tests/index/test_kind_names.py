@@ -18,7 +18,15 @@ def test_an_unknown_name_is_refused_with_those_that_are_known() -> None:
         require_kind("rss")
 
 
-@pytest.mark.parametrize("lister", ["auto", "xmlrpc", "simple"])
+@pytest.mark.parametrize("lister", ["xmlrpc", "simple"])
 def test_an_index_with_a_changelog_next_to_it_ends_in_simple(lister: str) -> None:
     with pytest.raises(SettingsError, match=naming("PYPI_ASSETS_INDEX_URL")):
         load_settings(lister=lister, index_url="http://127.0.0.1/root/dev/+simple/")
+
+
+def test_where_the_list_of_an_index_is_may_be_left_to_the_first_crawl() -> None:
+    settings = load_settings(index_url="http://127.0.0.1/root/dev")
+    assert (settings.index_url, settings.resolved_changelog_url) == (
+        "http://127.0.0.1/root/dev/",
+        "http://127.0.0.1/root/dev/pypi",
+    )

@@ -209,6 +209,11 @@ def begin_counter(connection: Connection, instance: str, now: float) -> None:
         save_lister_state(connection, known, known.content, now, lambda stored, _: stored)
 
 
+def observed_instance(connection: Connection) -> str | None:
+    """Return the URL of the index that this catalog observes, None if it observes none."""
+    return connection.scalar(select(lister_states.c.instance).where(lister_states.c.lister == PAGES).limit(1))
+
+
 def observed_serial(connection: Connection, instance: str) -> int | None:
     """The same; None where the index is not observed."""
     state = read_lister_state(connection, PAGES, instance)

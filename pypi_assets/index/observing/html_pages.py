@@ -41,7 +41,7 @@ _TEXT_ENCODINGS = {
     "cp1252": "cp1252",
     "utf-16": "utf-16",
 }
-_FILE_ENDINGS = (
+FILE_ENDINGS = (
     ".whl",
     ".tar.gz",
     ".zip",
@@ -218,7 +218,7 @@ def _files(page: HtmlPage) -> tuple[dict[str, ShownFile], list[BrokenEntry]]:
     for link in page.links:
         address = _joined(page.base, link.href)
         filename = unquote(urlsplit(address).path.rpartition("/")[2])
-        if not filename.lower().endswith(_FILE_ENDINGS):
+        if not filename.lower().endswith(FILE_ENDINGS):
             continue
         try:
             check_filename(filename)

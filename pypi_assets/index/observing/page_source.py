@@ -41,7 +41,7 @@ class SimplePages:
             return None
         if answer.media_type.endswith("json"):
             return ShownList(list(_listed(answer)), _validators(answer))
-        _require_html(answer)
+        require_html(answer)
         projects = read_html_list(answer.body, url=answer.url, charset=answer.charset, index_url=url)
         own = urlsplit(url).netloc
         below = [one for one in projects if one.url is not None and urlsplit(one.url).netloc in {own, _host(answer)}]
@@ -57,7 +57,7 @@ class SimplePages:
         if answer.media_type.endswith("json"):
             shown = read_shown_page(answer.body, project=project, url=answer.url)
         else:
-            _require_html(answer)
+            require_html(answer)
             shown = read_html_page(
                 answer.body,
                 project=project,
@@ -94,7 +94,8 @@ def _host(answer: Answer) -> str:
     return urlsplit(answer.url).netloc
 
 
-def _require_html(answer: Answer) -> None:
+def require_html(answer: Answer) -> None:
+    """Raise an error unless the answer is HTML of a bounded size."""
     if answer.media_type not in {_HTML, "text/html", "application/xhtml+xml"}:
         text = f"answers {answer.media_type or 'nothing named'} where a page of the Simple API is due, as JSON or HTML"
         raise TransientError(text, answer.url)

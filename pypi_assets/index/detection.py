@@ -1,0 +1,143 @@
+"""Detects the kind of an index at an address: by its list of projects, the serials on the list, and its changelog.
+
+`init` writes the result into a file of settings, and with PYPI_ASSETS_LISTER=auto a first crawl uses it at once. How an
+index of a kind is opened is in `kinds.py`.
+"""
+
+import io
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from urllib.parse import quote, urlsplit
+
+from packaging.utils import canonicalize_name
+
+from pypi_assets.index.client import Answer, IndexClient
+from pypi_assets.index.errors import LeadsElsewhereError, LoginError, NoAnswerError, PackageIndexError, RefusedError
+from pypi_assets.index.kind_names import AUTO, PAGES, SIMPLE, XMLRPC
+from pypi_assets.index.models import ListedProject
+from pypi_assets.index.observing.html_pages import FILE_ENDINGS, read_html_list
+from pypi_assets.index.observing.page_source import ACCEPT, MAX_PAGE_BYTES, SimplePages, require_html
+from pypi_assets.index.observing.shown_pages import NO_VALIDATORS, ShownPage, ShownProject
+from pypi_assets.index.project_list import read_listed_projects, read_listing_serial
+from pypi_assets.index.urls import LIST_FOLDERS, addresses_of, redact
+
+_MOST_PAGES = 3
+
+
+class UnknownIndexError(RefusedError):
+    """No address of the index has a list or pages to follow. The text names the answer of each address."""
+
+
+@dataclass(frozen=True, slots=True)
+class Detection:
+    """The kind of an index: `xmlrpc` (serials and a changelog), `simple` (serials alone) or `pages` (neither).
+
+    `index_url` is where the list of projects was requested, and `moved_to` where that redirects to, if it does. They
+    have no credentials. `serial` is the index's last one, and `projects` the length of its list; each is None if it is
+    not known. `changelog` is why there is no changelog, empty if there is one or none was looked for.
+    """
+
+    index_url: str
+    kind: str
+    serial: int | None = None
+    projects: int | None = None
+    changelog: str = ""
+    moved_to: str | None = None
+
+    @property
+    def lister(self) -> str:
+        """Return the value of PYPI_ASSETS_LISTER: `auto` decides between the two kinds with serials by itself."""
+        return PAGES if self.kind == PAGES else AUTO
+
+
+def detect(client: IndexClient, url: str, projects: Collection[str] = ()) -> Detection:
+    """Return the kind of the index at `url`, by requests for its list of projects and then for its changelog.
+
+    If there is no list, the pages of some of `projects` (normalized) are requested. `client` is one of the same host.
+    Raises UnknownIndexError if nothing was found, LoginError if credentials are missing, NoAnswerError if there is no
+    connection.
+    """
+    addresses, answers = addresses_of(redact(url)), list[str]()
+    for address in addresses:
+        try:
+            return _detect_by_list(client, address)
+        except (LoginError, NoAnswerError):
+            raise
+        except LeadsElsewhereError as error:
+            answers.append(f"leads to {error.target} ({error.url})")
+        except PackageIndexError as error:
+            answers.append(str(error))
+    for address in addresses:
+        page = _first_page(client, address, [ShownProject(name) for name in sorted(projects)])
+        if page is not None:
+            found = _detect_by_serial(client, address, page.serial)
+            return found if found is not None and found.kind == XMLRPC else Detection(address, PAGES)
+    hint = "if the index has no list, name its projects in PYPI_ASSETS_PROJECTS"
+    if projects:
+        hint = "it has no page of the first projects of PYPI_ASSETS_PROJECTS either"
+    raise UnknownIndexError(
+        f"no list of projects was found, as JSON (PEP 691) or HTML (PEP 503): {'; '.join(answers)}. Check"
+        f" PYPI_ASSETS_INDEX_URL, which is the address that pip takes as --index-url; {hint}",
+        redact(url),
+    )
+
+
+def _detect_by_list(client: IndexClient, address: str) -> Detection:
+    """Raises PackageIndexError if there is no list of projects at `address`."""
+    answer = client.fetch_serial_or_body(address, accept=ACCEPT, max_bytes=MAX_PAGE_BYTES)
+    try:
+        serial, count = _read_list(client, answer, address)
+    except PackageIndexError as error:
+        raise type(error)(f"HTTP 200, {answer.media_type or 'no media type'}: {error.message}", error.url) from error
+    found = _detect_by_serial(client, address, serial) or Detection(address, PAGES)
+    moved_to = f"{answer.url.rstrip('/')}/"
+    return replace(found, projects=count, moved_to=None if moved_to == address else moved_to)
+
+
+def _read_list(client: IndexClient, answer: Answer, address: str) -> tuple[int | None, int | None]:
+    """Return the serial on the list in JSON, and how many projects the list has; each is None if it is not known."""
+    if answer.media_type.endswith("json"):
+        if answer.serial is not None:
+            return answer.serial, None
+        body = io.BytesIO(answer.body)
+        serial = read_listing_serial(body, answer.url)
+        return serial, sum(isinstance(one, ListedProject) for one in read_listed_projects(body, answer.url))
+    require_html(answer)  # without serials, or with serials on pages of HTML alone, which no kind reads
+    listed = read_html_list(answer.body, url=answer.url, charset=answer.charset, index_url=address)
+    if listed and all(one.name.lower().endswith(FILE_ENDINGS) for one in listed):
+        raise RefusedError(
+            "lists files and no projects: put those of each project into a folder of its own", answer.url
+        )
+    is_usual = urlsplit(answer.url).path.rstrip("/").rpartition("/")[2] in LIST_FOLDERS
+    if not is_usual and _first_page(client, answer.url, listed) is None:  # any folder can list folders
+        raise RefusedError("lists folders, and the first of them have no files of projects", answer.url)
+    return None, len(listed)
+
+
+def _detect_by_serial(client: IndexClient, address: str, serial: int | None) -> Detection | None:
+    """Return the kind of an index with serials, or None if it gives no `serial`."""
+    if serial is None:
+        return None
+    try:
+        return Detection(address, XMLRPC, client.last_serial())
+    except PackageIndexError as error:
+        return Detection(address, SIMPLE, serial, changelog=str(error))
+
+
+def _first_page(client: IndexClient, address: str, projects: Sequence[ShownProject]) -> ShownPage | None:
+    """Return the first page of these projects that has a file, of the first few; None if there is none."""
+    pages = SimplePages(client)
+    for project in islice(_with_address(projects, address), _MOST_PAGES):
+        try:
+            page = pages.page(project.name, project.url, NO_VALIDATORS)
+        except PackageIndexError:
+            continue
+        if page is not None and page.files:
+            return page
+    return None
+
+
+def _with_address(projects: Iterable[ShownProject], address: str) -> Iterable[ShownProject]:
+    names = ((canonicalize_name(project.name), project.url) for project in projects)
+    return (ShownProject(name, url or f"{address}{quote(name, safe='')}/") for name, url in names)
