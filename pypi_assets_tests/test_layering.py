@@ -75,6 +75,7 @@ MAY_IMPORT = {
         "dumps",
         "journal",
         "leveldbs",
+        "progress",
         "upkeep",
     },
     "status": {

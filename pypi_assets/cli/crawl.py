@@ -1,11 +1,17 @@
 """Commands that bring the catalog up to the index."""
 
+from typing import TYPE_CHECKING, Any
+
 import click
 
 from pypi_assets.cli.opening import opened_crawler
 from pypi_assets.cli.options import JSON, command
 from pypi_assets.cli.read_counts import describe_reads, reads_to_json, report_failed
-from pypi_assets.terminal import print_json, print_message
+from pypi_assets.terminal import counted, local_time, plain, print_json, print_message, utc_time
+
+if TYPE_CHECKING:
+    from pypi_assets.catalog.reports.observed_state import ObservedState
+    from pypi_assets.index.protocol import Observation
 
 
 @click.group("crawl")
@@ -51,23 +57,32 @@ def crawl_full_command(with_history: bool, as_json: bool) -> None:
 
 
 @command("incremental", group=crawl_group)
+@click.option("--now", is_flag=True, help="Look at all projects of an index without serials, and not only at due ones.")
 @JSON
-def crawl_incremental_command(as_json: bool) -> None:
+def crawl_incremental_command(now: bool, as_json: bool) -> None:
     """Follow the index up to its last serial.
 
-    Continues open ranges.
+    Continues open ranges. Of an index without serials, it looks at the projects that are due, and prints what waits to
+    be confirmed by a later look.
     """
     from pypi_assets.catalog.ledger.range_ledger import SIMPLE, complete_serial
+    from pypi_assets.catalog.reports.observed_state import observed_state
     from pypi_assets.crawl.incremental_crawl import crawl_incremental
     from pypi_assets.declared_scopes import declared_scopes, keep_in_line
     from pypi_assets.settings import load_settings
 
-    declared = declared_scopes(load_settings())
-    with opened_crawler() as crawler:
+    settings = load_settings()
+    declared = declared_scopes(settings)
+    rounds: list[Observation] = []
+    with opened_crawler(observed=rounds.append) as crawler:
         keep_in_line(crawler, declared)
-        results = crawl_incremental(crawler)
+        results = crawl_incremental(crawler, everything=now)
         with crawler.catalog.read() as connection:
             complete = complete_serial(connection)
+            state = None
+            if crawler.index.is_observed:
+                state = observed_state(connection, crawler.catalog.clock(), settings.poll_confirm_s)
+    looked_at = sum(one.looked_at for one in rounds)
     if as_json:
         ranges = [
             {
@@ -84,7 +99,10 @@ def crawl_incremental_command(as_json: bool) -> None:
             }
             for result in results
         ]
-        print_json({"complete_serial": complete, "ranges": ranges})
+        observed = None if state is None else _observed_to_json(state, looked_at)
+        print_json({"complete_serial": complete, "ranges": ranges, "observed": observed})
+    elif state is not None:
+        _print_observed(state, looked_at, complete, is_new=bool(results))
     elif not results:
         click.echo(f"nothing is new: the catalog is complete up to serial {complete}")
     for result in results:
@@ -102,3 +120,33 @@ def crawl_incremental_command(as_json: bool) -> None:
         if result.open_projects:
             print_message(f"range {result.serials}: open, and visited again later: {', '.join(result.open_projects)}")
         report_failed(result.reads, result.visits.exhausted)
+
+
+def _observed_to_json(state: "ObservedState", looked_at: int) -> dict[str, Any]:
+    return {
+        "looked_at": looked_at,
+        "projects": state.projects,
+        "due": state.due,
+        "next_due_at": utc_time(state.next_due_at),
+        "unconfirmed": state.unconfirmed,
+        "confirmed_from": utc_time(state.confirmed_from),
+    }
+
+
+def _print_observed(state: "ObservedState", looked_at: int, complete: int | None, *, is_new: bool) -> None:
+    """Print what the rounds looked at, and why something that is on the index may not be in the catalog yet."""
+    found = "" if is_new else f"; the catalog is complete up to serial {complete}"
+    nothing = ", with nothing new" if looked_at and not is_new else ""
+    click.echo(f"looked at {looked_at} of {counted(state.projects, 'project')}{nothing}{found}")
+    if state.unconfirmed:
+        named = ", ".join(map(plain, state.first_unconfirmed))
+        more = ", ..." if state.unconfirmed > len(state.first_unconfirmed) else ""
+        click.echo(
+            f"waiting to be confirmed: {counted(state.unconfirmed, 'project')} ({named}{more}), since a cache can show"
+            f" an old page; it counts if a look at {local_time(state.confirmed_from)} or later shows the same"
+        )
+    if state.due:
+        click.echo(f"due and left to the next run: {counted(state.due, 'project')} (PYPI_ASSETS_POLL_REQUESTS)")
+    if looked_at < state.projects:
+        when = "" if state.next_due_at is None else f"; the next one is due at {local_time(state.next_due_at)}"
+        click.echo(f"the others were not due{when}: `pypi-assets crawl incremental --now` looks at all")

@@ -8,30 +8,42 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from types import FrameType
 
+import click
+
 from pypi_assets.cli.opening import opened_crawler, private_folder
 from pypi_assets.cli.options import command
 from pypi_assets.terminal import print_json_line, utc_time
 
 
-@command("follow")
-def follow_command() -> None:
+@command("follow", "--once")
+@click.option("--once", is_flag=True, help="Do what is due now, from the first crawl to the LevelDBs, and end.")
+@click.option("--now", is_flag=True, help="With --once, look at all projects of an index without serials.")
+def follow_command(once: bool, now: bool) -> None:
     """Follow the index within seconds, until stopped.
 
     It looks at the index every PYPI_ASSETS_FOLLOW_INTERVAL_S seconds. What is new is crawled, written to the journal,
-    dumped and in the LevelDBs at once. Other processes, such as Dagster, can do the same work meanwhile. Run a full
-    crawl, `pypi-assets dump full` and `pypi-assets leveldb update` before.
+    dumped and in the LevelDBs at once. Other processes, such as Dagster, can do the same work meanwhile. Run
+    `pypi-assets follow --once` before: it makes the first crawl, the first dump and the first LevelDBs.
 
     Prints a line of JSON for each step. Errors that can disappear by themselves are tried again; any other one ends the
     command with exit code 1.
     """
     from pypi_assets.declared_scopes import declared_scopes
     from pypi_assets.following.follower import Builds, Pace, follow
+    from pypi_assets.following.once import follow_once
     from pypi_assets.settings import load_settings
 
+    if now and not once:
+        raise click.UsageError("--now goes with --once")
     settings = load_settings()
     declared = declared_scopes(settings)
     pace = Pace(settings.follow_interval_s, settings.follow_leveldb_interval_s)
     builds = Builds(private_folder(settings), settings.leveldb_write_buffer_bytes, settings.leveldb_memory_bytes)
+    if once:
+        with opened_crawler(creates=True) as crawler:
+            concurrency = settings.dump_concurrency
+            follow_once(crawler, builds, print_step, declared, everything=now, dump_concurrency=concurrency)
+        return
     with opened_crawler() as crawler, stop_by_signals() as stopping:
         if not follow(crawler, builds, pace, print_step, stopping, declared):
             os._exit(0)  # safe at any moment; an ordinary exit would wait for the threads

@@ -101,19 +101,22 @@ def allocate_next_ranges(
     list_pause_s: float = 0.0,
     min_age_s: float = 0.0,
     min_events: int = 1,
+    *,
+    everything: bool = False,
 ) -> list[SerialRange]:
     """Allocates the ranges up to the index's last serial in the ledger; none where the index has nothing new.
 
     Their events are stored first, since a backlog is cut by the count of events (`range_events` of the crawler). With
     `changelog_pages` it requests at most that many pages of the changelog, and the ranges end there. None is allocated
     before `min_age_s` seconds after the last one, unless there are `min_events` new events. Where the changelog is
-    off, the list of projects is compared instead, at most once in `list_pause_s` seconds.
+    off, the list of projects is compared instead, at most once in `list_pause_s` seconds. An index without serials is
+    looked at first: at what is due, or with `everything` at all projects.
     Raises CatalogError where no full crawl is complete, or where the index has gone backwards.
     """
     catalog, index = crawler.catalog, crawler.index
     with catalog.read() as connection:
         require_followable(connection, index.index_url, crawler.selection)
-    observe(crawler)
+    observe(crawler, everything=everything)
     through = query_changelog(crawler, partial(_store_new_events, crawler, changelog_pages), again=True)
     if through is None:
         with catalog.read() as connection:
@@ -269,13 +272,13 @@ def crawl_range(crawler: Crawler, serials: SerialRange, *, again: bool = True) -
         return RangeResult(serials, events, visits, reads, unexplained, broken, left, lister)
 
 
-def crawl_incremental(crawler: Crawler) -> list[RangeResult]:
+def crawl_incremental(crawler: Crawler, *, everything: bool = False) -> list[RangeResult]:
     """Crawls every range up to the index's last serial, those left open by earlier runs first.
 
     Other processes can work on the same ranges meanwhile; what they complete is not repeated. In the end scopes go on
-    that have something left.
+    that have something left. `everything` is as in `allocate_next_ranges`.
     """
-    allocate_next_ranges(crawler)
+    allocate_next_ranges(crawler, everything=everything)
     explain_ranges(crawler)
     results = [crawl_range(crawler, serials, again=False) for serials in open_ranges(crawler)]
     if not results:

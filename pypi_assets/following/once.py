@@ -1,0 +1,134 @@
+"""Does all due work once, from the index to the LevelDBs, beginning with a first crawl if there was none.
+
+The resident follower, which repeats this for years, is in `follower.py`. Each stage is in its package.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+from pypi_assets.catalog.publications.dump_files import FULL_DUMP_SHARDS
+from pypi_assets.crawl.crawler import Crawler
+from pypi_assets.crawl.full_crawl import crawl_full
+from pypi_assets.crawl.incremental_crawl import crawl_incremental
+from pypi_assets.crawl.scope_crawl import run_ready_scopes
+from pypi_assets.declared_scopes import DeclaredScope, keep_in_line
+from pypi_assets.dumps import dump_writer
+from pypi_assets.dumps.cover import cover
+from pypi_assets.dumps.full_dump import full_dump
+from pypi_assets.following.follower import Builds
+from pypi_assets.following.lanes import Log
+from pypi_assets.journal import publishing
+from pypi_assets.leveldbs.versions.publish import build_version
+from pypi_assets.progress import Progress
+from pypi_assets.upkeep.due import due_crawl, due_datasets, due_full_dump, due_journal
+from pypi_assets.upkeep.live_totals import live_totals
+
+_FILES_A_SHARD = 20_000
+
+
+def follow_once(
+    crawler: Crawler,
+    builds: Builds,
+    log: Log,
+    declared: Sequence[DeclaredScope] = (),
+    *,
+    everything: bool = False,
+    dump_concurrency: int = 1,
+) -> None:
+    """Run each due step once: crawl, journal, dumps, LevelDBs. `log` receives a mapping for each step with a result.
+
+    `everything` has all projects of an index without serials looked at, as in `crawl_incremental`. Raises the first
+    error: nothing is tried again later. It can be stopped at any moment, and run again.
+    """
+    once = _Once(crawler, builds, log)
+    keep_in_line(crawler, declared)
+    once.crawl(everything=everything)
+    once.publish_journal()
+    once.dump(dump_concurrency)
+    once.build()
+
+
+class _Once:
+    def __init__(self, crawler: Crawler, builds: Builds, log: Log) -> None:
+        self._crawler, self._builds, self._log = crawler, builds, log
+        self._catalog, self._storage = crawler.catalog, crawler.storage
+
+    def crawl(self, *, everything: bool) -> None:
+        due = due_crawl(self._catalog)
+        if due.is_due:
+            with self._step("full crawl") as numbers:
+                result = crawl_full(self._crawler)
+                numbers["serial"] = result.crawl.serial
+                numbers["projects"] = result.listing.projects
+                numbers |= {"read": result.reads.data, "failed": sum(result.reads.failures.values())}
+            everything = False  # each project was looked at just now
+        elif not due.is_followable:
+            for scope in run_ready_scopes(self._crawler):
+                self._log({"step": "scope", "scope": scope.scope.name, "complete": scope.is_complete})
+        for ranged in crawl_incremental(self._crawler, everything=everything):
+            reads = ranged.reads
+            self._log(
+                {
+                    "step": "crawl",
+                    "range": ranged.serials.key,
+                    "events": ranged.events.events,
+                    "projects": ranged.visits.total,
+                    "read": reads.data,
+                    "failed": sum(reads.failures.values()),
+                }
+            )
+
+    def publish_journal(self) -> None:
+        if due_journal(self._catalog).missing:
+            for written in publishing.write_missing(self._catalog, self._storage, self._show("journal")):
+                self._log({"step": "journal", "range": written.serials.key, "records": dict(written.records)})
+
+    def dump(self, concurrency: int) -> None:
+        if due_full_dump(self._catalog).is_due:
+            shards = shards_for(live_totals(self._catalog).live)
+            with self._step("full dump") as numbers:
+                written = self._show("shards", shards)
+                manifest = full_dump(self._catalog, self._storage, shards, written, concurrency=concurrency)
+                numbers |= {"shards": shards, "rows": manifest.rows, "bytes": manifest.size}
+        for manifest in dump_writer.write_missing_ranges(self._catalog, self._storage):
+            self._log({"step": "dump", "range": manifest.serials.key, "rows": manifest.rows, "bytes": manifest.size})
+
+    def build(self) -> None:
+        version = None
+        for name, due in due_datasets(self._catalog, self._storage, cover(self._catalog)).items():
+            if not due.is_due:
+                continue
+            with self._step("leveldb", dataset=name) as numbers:
+                result = build_version(
+                    name,
+                    storage=self._storage,
+                    catalog=self._catalog,
+                    version=version,
+                    write_buffer_bytes=self._builds.write_buffer_bytes,
+                    memory_bytes=self._builds.memory_bytes,
+                    work_dir=self._builds.work_dir,
+                    progress=self._show(name),
+                )
+                version = result.version if result.published else version
+                numbers |= {"version": result.version, "serial": result.serial, "records": result.written}
+
+    def _show(self, stage: str, total: int = 0) -> Callable[[int], None]:
+        return partial(self._report, stage, total)
+
+    def _report(self, stage: str, total: int, done: int) -> None:
+        self._crawler.report(Progress(stage, done, total))
+
+    @contextmanager
+    def _step(self, step: str, **names: str) -> Iterator[dict[str, Any]]:
+        """Log the step with its duration in seconds, and with the numbers that the block adds."""
+        started, numbers = time.monotonic(), dict[str, Any]()
+        yield numbers
+        self._log({"step": step, **names, "seconds": round(time.monotonic() - started, 3), **numbers})
+
+
+def shards_for(files: int) -> int:
+    """Return into how many files a full dump of that many distributions is written: some 20,000 rows each, or more."""
+    return next((shards for shards in sorted(FULL_DUMP_SHARDS) if files <= shards * _FILES_A_SHARD), 256)

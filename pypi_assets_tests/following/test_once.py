@@ -1,0 +1,72 @@
+"""One pass does all due work: from an empty catalog to answers, and later from an upload to them."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from pypi_assets.catalog.database import Catalog, open_catalog
+from pypi_assets.catalog.ledger.range_ledger import complete_serial
+from pypi_assets.following.follower import Builds
+from pypi_assets.following.once import follow_once, shards_for
+from pypi_assets.index.errors import TransientError
+from pypi_assets.leveldbs.datasets.registry import DATASETS
+from pypi_assets_tests.databases import sqlite_database
+from pypi_assets_tests.following.followers import is_answered
+from pypi_assets_tests.served_index import ServedIndex, served_index
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Iterator[ServedIndex]:
+    with served_index(tmp_path / "served") as served:
+        served.wheel("first", "1.0")
+        yield served
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> Iterator[Catalog]:
+    opened = open_catalog(sqlite_database(tmp_path / "catalog.sqlite"))
+    yield opened
+    opened.close()
+
+
+def steps_of(index: ServedIndex, catalog: Catalog, folder: Path) -> list[Mapping[str, object]]:
+    steps: list[Mapping[str, object]] = []
+    follow_once(index.crawler(catalog), Builds(folder / "leveldbs", 1024**2, 256 * 1024**2), steps.append)
+    return steps
+
+
+def test_it_goes_from_nothing_to_answers_and_then_to_new_ones(
+    index: ServedIndex, catalog: Catalog, tmp_path: Path
+) -> None:
+    steps = steps_of(index, catalog, tmp_path)
+    assert [one["step"] for one in steps] == ["full crawl", "full dump", *["leveldb"] * len(DATASETS)]
+    assert (steps[0]["projects"], steps[0]["read"], steps[1]["shards"], steps[1]["rows"]) == (1, 1, 1, 1)
+    assert is_answered(index, "first_module")
+    assert steps_of(index, catalog, tmp_path) == []
+
+    index.wheel("second", "1.0")
+    steps = steps_of(index, catalog, tmp_path)
+    assert [one["step"] for one in steps] == ["crawl", "dump", *["leveldb"] * len(DATASETS)]
+    assert (steps[0]["projects"], steps[0]["read"], steps[1]["rows"]) == (1, 1, 1)
+    assert {one["serial"] for one in steps[2:]} == {index.serial}
+    assert is_answered(index, "first_module", "second_module")
+
+
+def test_an_error_ends_it_and_the_next_pass_goes_on(index: ServedIndex, catalog: Catalog, tmp_path: Path) -> None:
+    steps_of(index, catalog, tmp_path)
+    before = index.serial
+    index.wheel("second", "1.0")
+    crawler = index.crawler(catalog)
+    url, crawler.index.changelog_url = crawler.index.changelog_url, "http://127.0.0.1:9/pypi"
+    with pytest.raises(TransientError):
+        follow_once(crawler, Builds(tmp_path / "leveldbs", 1024**2, 256 * 1024**2), [].append)
+    with catalog.read() as connection:
+        assert complete_serial(connection) == before
+    crawler.index.changelog_url = url
+    steps_of(index, catalog, tmp_path)
+    assert is_answered(index, "second_module")
+
+
+def test_a_dump_has_more_files_the_more_distributions_there_are() -> None:
+    assert [shards_for(files) for files in (0, 20_000, 20_001, 320_000, 320_001, 10**8)] == [1, 1, 16, 16, 256, 256]
