@@ -76,7 +76,7 @@ def list_index(crawler: Crawler, *, with_history: bool = False) -> tuple[FullCra
     with crawler.catalog.read() as connection:
         joined = find_open_crawl(connection)
         is_followed = joined is not None or last_completed_crawl(connection) is not None
-    observe(crawler, everything=joined is None)
+    observe(crawler, everything=joined is None, with_list=joined is None)
     with_history = with_history or crawler.index.is_observed
     index, catalog = crawler.index, crawler.catalog
     serial = query_changelog(crawler, partial(index_serial, crawler) if is_followed else index.last_serial, again=True)

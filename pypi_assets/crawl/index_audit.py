@@ -53,7 +53,7 @@ def audit_index(crawler: Crawler, share_percent: float) -> AuditResult:
     with crawler.catalog.read() as connection:
         require_followable(connection, crawler.index.index_url, crawler.selection)
         require_all_followed(connection, crawler.selection)
-    observe(crawler, everything=True)
+    observe(crawler, everything=True, with_list=True)
     audit = open_audit(crawler.catalog, share_percent)
     if audit.serial is None:
         audit = _compare(crawler, audit)

@@ -10,17 +10,18 @@ from pypi_assets.index.protocol import Observation
 from pypi_assets.progress import Progress
 
 
-def observe(crawler: Crawler, *, everything: bool = False) -> Observation:
+def observe(crawler: Crawler, *, everything: bool = False, with_list: bool = False) -> Observation:
     """One round of looking at the index: at what is due, or at `everything`. People are notified of what is wrong.
 
-    Where scopes decide what is followed, the list of projects is not requested.
+    Where scopes decide what is followed, the list of projects is not requested, unless `with_list`: then `everything`
+    is all that the index lists, and else all that is known.
 
     Raises CatalogError where the catalog follows serials of another kind, or another index.
     """
     crawler.clock_steps.follow(crawler.catalog)
     with crawler.catalog.read() as connection:
         require_counter(connection, crawler.index.index_url, is_observed=crawler.index.is_observed)
-        with_list = everything or follows_all(connection)
+        with_list = with_list or follows_all(connection)
 
     def report(done: int, total: int) -> None:
         crawler.report(Progress("looks", done, total))
