@@ -3,11 +3,10 @@
 Its steps are functions of their own, since assets run them one by one. Running them for each shard is in `shards.py`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TypeVar
 
 from sqlalchemy import Connection
 
@@ -38,7 +37,7 @@ from pypi_assets.catalog.work.scopes import follow_selected, members_of
 from pypi_assets.catalog.work.visit_queue import WorkloadProgress, queue_visits, workload_progress
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.draining import claiming
-from pypi_assets.crawl.first_answer import require_answer
+from pypi_assets.crawl.first_answer import query_first, require_answer
 from pypi_assets.crawl.lister_choice import query_changelog
 from pypi_assets.crawl.observing import observe
 from pypi_assets.crawl.reading import ReadCounts, read_workload
@@ -49,7 +48,6 @@ from pypi_assets.crawl.visiting import visit_workload
 from pypi_assets.index.errors import StaleError
 from pypi_assets.progress import Progress
 
-_T = TypeVar("_T")
 _QUEUED_AT_A_TIME = 5_000
 _COMPUTED_AT_A_TIME = 100
 
@@ -79,7 +77,10 @@ def list_index(crawler: Crawler, *, with_history: bool = False) -> tuple[FullCra
     observe(crawler, everything=joined is None, with_list=joined is None)
     with_history = with_history or crawler.index.is_observed
     index, catalog = crawler.index, crawler.catalog
-    serial = query_changelog(crawler, partial(index_serial, crawler) if is_followed else index.last_serial, again=True)
+    if is_followed:
+        serial = query_changelog(crawler, partial(index_serial, crawler), again=True)
+    else:
+        serial = query_first(crawler, lambda: query_changelog(crawler, index.last_serial, again=True))
     if joined is not None and joined.listed_at is not None and joined.selection == crawler.selection:
         _require_history(joined, with_history)
         with catalog.read() as connection:
@@ -87,8 +88,8 @@ def list_index(crawler: Crawler, *, with_history: bool = False) -> tuple[FullCra
     if crawler.selection.names and serial is not None:
         return _list_selected(crawler, serial, with_history=with_history)
     with ExitStack() as opened:
-        ask = crawler.patiently if is_followed else _at_once  # a first crawl is likely to have a setting to mend
-        listing_serial, listed = ask(lambda: opened.enter_context(index.iter_listing()))
+        query = crawler.patiently if is_followed else partial(query_first, crawler)
+        listing_serial, listed = query(lambda: opened.enter_context(index.iter_listing()))
         is_all = serial is None
         if serial is None and with_history:
             raise CatalogError("there is no history while the changelog is off: run it without --with-history")
@@ -113,10 +114,6 @@ def list_index(crawler: Crawler, *, with_history: bool = False) -> tuple[FullCra
             crawl = read_crawl(connection, crawl.id)
         _require_history(crawl, with_history)
     return crawl, listing
-
-
-def _at_once(query: Callable[[], _T]) -> _T:
-    return query()
 
 
 def _list_selected(crawler: Crawler, serial: int, *, with_history: bool) -> tuple[FullCrawl, CrawlListing]:

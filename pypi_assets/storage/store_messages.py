@@ -29,7 +29,10 @@ _ADVICE = [
     ),
     (re.compile(r"incorrectly configured region"), "check {region}"),
     (re.compile(r"bucket does not exist|NoSuchBucket"), "check PYPI_ASSETS_STORAGE_URL and {endpoint}"),
-    (re.compile(r"error sending request|ConnectError|code: 405\b"), "check {endpoint}, and that the store is up"),
+    (
+        re.compile(r"error sending request|ConnectError|code: (?:405|501)\b"),
+        "check {endpoint}, and that the store is up",
+    ),
 ]
 """What in obstore's text points at which settings; the first match counts."""
 

@@ -1,6 +1,7 @@
 """`pypi-assets crawl`: the indexes and projects that it cannot reach, and an index without a changelog."""
 
 import json
+from pathlib import Path
 
 import pytest
 from starlette.responses import PlainTextResponse
@@ -8,6 +9,7 @@ from starlette.responses import PlainTextResponse
 from pypi_assets_tests.cli.commands import Commands
 from pypi_assets_tests.named import unnamed
 from pypi_assets_tests.served_index import ServedIndex
+from pypi_assets_tests.served_pages import served_pages
 
 
 def test_an_index_that_does_not_answer(commands: Commands) -> None:
@@ -23,6 +25,19 @@ def test_a_host_that_does_not_resolve(commands: Commands, monkeypatch: pytest.Mo
     monkeypatch.setenv("PYPI_ASSETS_CONTACT", "me@example.org")
     message = commands.refused("crawl", "full")
     assert unnamed(message, "http://index.invalid/simple/", "PYPI_ASSETS_INDEX_URL") == []
+
+
+def test_a_first_crawl_by_the_wrong_lister_names_the_setting(
+    commands: Commands, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with served_pages(tmp_path / "pages") as pages:
+        pages.wheel("demo", "1.0")
+        monkeypatch.setenv("PYPI_ASSETS_INDEX_URL", pages.url)
+        for lister in ("xmlrpc", "simple"):
+            monkeypatch.setenv("PYPI_ASSETS_LISTER", lister)
+            assert unnamed(commands.refused("crawl", "full"), f"PYPI_ASSETS_LISTER={lister}", "auto") == []
+        monkeypatch.setenv("PYPI_ASSETS_LISTER", "auto")
+        commands.done("crawl", "full")
 
 
 def test_a_catalog_of_another_index(commands: Commands, index: ServedIndex, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,6 +40,7 @@ def test_what_a_store_answers_leads_to_the_variables_that_help(
         (Answer(401), KEYS),
         (Answer(404, refusal("NoSuchBucket", "The specified bucket does not exist"), XML), ENDPOINT),
         (Answer(405), ENDPOINT),
+        (Answer(501), ENDPOINT),
         (Answer(301), ("AWS_REGION",)),
     ]
     for answer, shown in cases:
