@@ -149,4 +149,5 @@ def _print_observed(state: "ObservedState", looked_at: int, complete: int | None
         click.echo(f"due and left to the next run: {counted(state.due, 'project')} (PYPI_ASSETS_POLL_REQUESTS)")
     if looked_at < state.projects:
         when = "" if state.next_due_at is None else f"; the next one is due at {local_time(state.next_due_at)}"
-        click.echo(f"the others were not due{when}: `pypi-assets crawl incremental --now` looks at all")
+        who = "the others were not" if looked_at else "none was"
+        click.echo(f"{who} due{when}: `pypi-assets crawl incremental --now` looks at all")

@@ -13,7 +13,14 @@ from urllib.parse import quote, urlsplit
 from packaging.utils import canonicalize_name
 
 from pypi_assets.index.client import Answer, IndexClient
-from pypi_assets.index.errors import LeadsElsewhereError, LoginError, NoAnswerError, PackageIndexError, RefusedError
+from pypi_assets.index.errors import (
+    LeadsElsewhereError,
+    LoginError,
+    NoAnswerError,
+    PackageIndexError,
+    RefusedError,
+    TransientError,
+)
 from pypi_assets.index.kind_names import AUTO, PAGES, SIMPLE, XMLRPC
 from pypi_assets.index.models import ListedProject
 from pypi_assets.index.observing.html_pages import FILE_ENDINGS, read_html_list
@@ -55,10 +62,10 @@ def detect(client: IndexClient, url: str, projects: Collection[str] = ()) -> Det
     """Return the kind of the index at `url`, by requests for its list of projects and then for its changelog.
 
     If there is no list, the pages of some of `projects` (normalized) are requested. `client` is one of the same host.
-    Raises UnknownIndexError if nothing was found, LoginError if credentials are missing, NoAnswerError if there is no
-    connection.
+    Raises UnknownIndexError if nothing was found, or TransientError if an address fails in a way that may pass. Raises
+    LoginError if credentials are missing, NoAnswerError if there is no connection.
     """
-    addresses, answers = addresses_of(redact(url)), list[str]()
+    addresses, answers, may_pass = addresses_of(redact(url)), list[str](), False
     for address in addresses:
         try:
             return _detect_by_list(client, address)
@@ -68,6 +75,7 @@ def detect(client: IndexClient, url: str, projects: Collection[str] = ()) -> Det
             answers.append(f"leads to {error.target} ({error.url})")
         except PackageIndexError as error:
             answers.append(str(error))
+            may_pass |= isinstance(error, TransientError)
     for address in addresses:
         page = _first_page(client, address, [ShownProject(name) for name in sorted(projects)])
         if page is not None:
@@ -76,7 +84,7 @@ def detect(client: IndexClient, url: str, projects: Collection[str] = ()) -> Det
     hint = "if the index has no list, name its projects in PYPI_ASSETS_PROJECTS"
     if projects:
         hint = "it has no page of the first projects of PYPI_ASSETS_PROJECTS either"
-    raise UnknownIndexError(
+    raise (TransientError if may_pass else UnknownIndexError)(
         f"no list of projects was found, as JSON (PEP 691) or HTML (PEP 503): {'; '.join(answers)}. Check"
         f" PYPI_ASSETS_INDEX_URL, which is the address that pip takes as --index-url; {hint}",
         redact(url),
@@ -89,7 +97,7 @@ def _detect_by_list(client: IndexClient, address: str) -> Detection:
     try:
         serial, count = _read_list(client, answer, address)
     except PackageIndexError as error:
-        raise type(error)(f"HTTP 200, {answer.media_type or 'no media type'}: {error.message}", error.url) from error
+        raise RefusedError(f"HTTP 200, {answer.media_type or 'no media type'}: {error.message}", error.url) from error
     found = _detect_by_serial(client, address, serial) or Detection(address, PAGES)
     moved_to = f"{answer.url.rstrip('/')}/"
     return replace(found, projects=count, moved_to=None if moved_to == address else moved_to)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from pypi_assets.index.detection import Detection, UnknownIndexError, detect
-from pypi_assets.index.errors import LoginError, NoAnswerError, PackageIndexError
+from pypi_assets.index.errors import LoginError, NoAnswerError, PackageIndexError, TransientError
 from pypi_assets.index.kind_names import AUTO, PAGES, SIMPLE, XMLRPC
 from pypi_assets.index.urls import addresses_of, base_of
 from pypi_assets_tests.index.clients import JSON, client_of, events
@@ -123,6 +123,13 @@ def test_what_is_no_index_is_named_with_what_each_address_answered(subtests: pyt
         assert unnamed(str(caught.value), *shown, "PYPI_ASSETS_INDEX_URL", "PYPI_ASSETS_PROJECTS") == [], name
         assert all(path in str(caught.value) for path in addresses), name
         assert "PYPI_ASSETS_ALLOWED_FILE_HOSTS" not in str(caught.value), name
+
+
+def test_an_address_that_fails_in_passing_may_be_asked_again() -> None:
+    for status in (429, 503):
+        with pytest.raises(TransientError) as caught:
+            found({"/simple/": Answer(status)}, "/")
+        assert unnamed(str(caught.value), status, 404) == []
 
 
 def test_what_no_other_address_can_mend_is_raised_at_once() -> None:
