@@ -1,6 +1,7 @@
 """Looks up what the page of a project in the Simple API shows."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from operator import itemgetter
 from typing import TYPE_CHECKING, TypedDict
 
@@ -11,7 +12,7 @@ from pypi_assets.leveldbs.format.keys import key
 from pypi_assets.leveldbs.format.leveldb_binding import Database
 from pypi_assets.leveldbs.format.records import records_of
 from pypi_assets.leveldbs.format.version_order import VersionKey, version_key
-from pypi_assets.lookup.answers import Answer
+from pypi_assets.lookup.answers import Answer, Stream
 from pypi_assets.lookup.catalog_hints import past_project_hints
 from pypi_assets.lookup.hints import project_hints
 from pypi_assets.lookup.lookup_command import CatalogLookup, LookupCommand
@@ -43,6 +44,12 @@ class PageFileResult(TypedDict):
     project_status: str | None
 
 
+class ListedResult(TypedDict):
+    """A project on the list of projects, by its normalized name."""
+
+    name: str
+
+
 class SimpleReader(Reader):
     """Answers from `simple`. Names of projects are compared normalized."""
 
@@ -63,6 +70,14 @@ class SimpleReader(Reader):
             require_text("page", filename)
         return self._read(lambda db: _page(db, project, filename))[1]
 
+    def projects(self) -> Stream[ListedResult]:
+        """Return the projects that have a page with files, by normalized name, as they are read.
+
+        >>> next(iter(simple.projects()))
+        {'name': '0x0'}
+        """
+        return self._stream(ListedResult, _projects)
+
     def files(self, name: str) -> Answer[PageFileResult]:
         """The files on the page of a project, in its order."""
         project = canonicalize_name(require_text("files", name))
@@ -72,6 +87,17 @@ class SimpleReader(Reader):
             return () if page is None else page_results(page)
 
         return self._answer(PageFileResult, found)
+
+
+def _projects(db: Database) -> Iterator[ListedResult]:
+    """Yield each project (normalized) once. One step leads over all of its files."""
+    start = simple.project_prefix("")[:-1]
+    with closing(db.raw_iterator(verify_checksums=True)) as records:
+        records.seek(start)
+        while records.valid() and records.key().startswith(start):
+            project, _ = simple.split_file_key(records.key())
+            yield ListedResult(name=project)
+            records.seek(simple.project_prefix(project)[:-1] + b"\1")
 
 
 def in_page_order(files: "Iterable[SimpleFile]") -> "list[SimpleFile]":

@@ -30,6 +30,7 @@ from pypi_assets.service import (
     resolutions,
     simple,
     simple_files,
+    simple_list,
     solvability,
     status,
 )
@@ -61,6 +62,7 @@ ROUTES = (
     solvability.routes,
     simple.routes,
     simple_files.routes,
+    simple_list.routes,
     changes.routes,
     site.routes,
 )

@@ -158,7 +158,7 @@ def test_a_service_of_our_own_is_an_index_too(
             second = tmp_path / "second"
             second.mkdir()
             monkeypatch.chdir(second)
-            commands.done("init", url, "--projects", "demo other")
+            commands.done("init", url)
             assert (load_settings().index_url, load_settings().lister) == (f"{url}/simple/", "pages")
             commands.done("follow", "--once")
             assert [one["project"] for one in commands.json("lookup", "module", "other_module")] == ["other"]

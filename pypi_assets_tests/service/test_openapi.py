@@ -108,7 +108,7 @@ def test_every_real_answer_is_as_it_is_described(client: Client, published: Publ
         schema = response["content"][media_type]["schema"]
         Draft202012Validator({**schema, "components": document["components"]}).validate(answer.json())
     others = {"get /metrics", "get /docs"}
-    others |= {one for one in (f"get {path}" for path in document["paths"]) if "/simple/" in one or "/files/" in one}
+    others |= {one for one in (f"get {path}" for path in document["paths"]) if "/simple" in one or "/files/" in one}
     assert {one["operationId"] for paths in document["paths"].values() for one in paths.values()} - seen == others
 
 
