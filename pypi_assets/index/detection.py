@@ -124,13 +124,27 @@ def _read_list(client: IndexClient, answer: Answer, address: str) -> tuple[int |
 
 
 def _detect_by_serial(client: IndexClient, address: str, serial: int | None) -> Detection | None:
-    """Return the kind of an index with serials, or None if it gives no `serial`."""
+    """Return the kind of an index with serials, or None if it gives no `serial`, or none of its projects."""
     if serial is None:
         return None
     try:
         return Detection(address, XMLRPC, client.last_serial())
     except PackageIndexError as error:
-        return Detection(address, SIMPLE, serial, changelog=str(error))
+        is_simple = _has_serials_of_projects(client, address)
+        return Detection(address, SIMPLE, serial, changelog=str(error)) if is_simple else None
+
+
+def _has_serials_of_projects(client: IndexClient, address: str) -> bool:
+    """Check whether projects are listed with their serials, without which a list does not show what has changed."""
+    try:
+        answer = client.fetch(address, accept=ACCEPT, max_bytes=MAX_PAGE_BYTES)
+    except PackageIndexError:  # it has no list
+        return False
+    if answer is None or not answer.media_type.endswith("json"):
+        return False
+    entries = read_listed_projects(io.BytesIO(answer.body), answer.url)
+    first = next((one for one in entries if isinstance(one, ListedProject)), None)
+    return first is None or first.last_serial is not None
 
 
 def _first_page(client: IndexClient, address: str, projects: Sequence[ShownProject]) -> ShownPage | None:

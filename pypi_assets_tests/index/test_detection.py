@@ -24,8 +24,10 @@ FILES = Answer(200, b"<title>Index of /</title><a href='demo-1.0-py3-none-any.wh
 
 
 def listed(*names: str, serial: int | None = None, headers: Mapping[str, str] = JSON) -> Answer:
-    meta = {"api-version": "1.0"} | ({} if serial is None else {"_last-serial": serial})
-    return Answer(200, json.dumps({"meta": meta, "projects": [{"name": name} for name in names]}).encode(), {**headers})
+    stated = {} if serial is None else {"_last-serial": serial}
+    projects = [{"name": name} | stated for name in names]
+    document = {"meta": {"api-version": "1.0"} | stated, "projects": projects}
+    return Answer(200, json.dumps(document).encode(), {**headers})
 
 
 def linked(*names: str) -> Answer:
@@ -55,6 +57,12 @@ def test_each_kind_is_found_at_its_address(subtests: pytest.Subtests) -> None:
             {"/simple/": replace(linked("a"), headers=HTML | SERIAL)},
             "/",
             ("/simple/", PAGES, None, 1),
+        ),
+        (
+            "a serial of the whole",
+            {"/simple/": listed("a", headers=JSON | SERIAL)},
+            "/",
+            ("/simple/", PAGES, None, None),
         ),
         ("devpi", {"/me/dev/+simple/": listed("a", "b")}, "/me/dev", ("/me/dev/+simple/", PAGES, None, 2)),
         ("devpi's other folder", {"/me/+simple/": listed()}, "/me/simple/", ("/me/+simple/", PAGES, None, 0)),
