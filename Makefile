@@ -17,7 +17,7 @@ unexport PYTHONDONTWRITEBYTECODE
 demo: $(VENV)/.installed
 	@$(BIN)/python demo/run.py
 
-ui: $(VENV)/.installed
+ui: $(VENV)/.installed-stack
 	@$(BIN)/python demo/ui.py
 
 # ends the pages that `make demo` has left running
@@ -115,10 +115,15 @@ $(VENV)/.installed: $(VENV)/pyvenv.cfg pyproject.toml constraints.txt
 	@$(INSTALL) --editable .
 	@touch $@
 
+$(VENV)/.installed-stack: $(VENV)/pyvenv.cfg pyproject.toml constraints.txt
+	@echo "installing the requirements of the whole stack into $(VENV) ..."
+	@$(INSTALL) --editable '.[stack]'
+	@touch $(VENV)/.installed $@
+
 $(VENV)/.installed-test: $(VENV)/pyvenv.cfg pyproject.toml constraints.txt
 	@echo "installing pypi-assets and the requirements of its tests into $(VENV) ..."
 	@$(INSTALL_COMPILED) --editable '.[test]'
-	@touch $(VENV)/.installed $@
+	@touch $(VENV)/.installed $(VENV)/.installed-stack $@
 
 # for the tests that `make test-pythons` runs on further Pythons
 $(VENV)/.installed-test-python: $(VENV)/pyvenv.cfg pyproject.toml constraints.txt
@@ -128,7 +133,7 @@ $(VENV)/.installed-test-python: $(VENV)/pyvenv.cfg pyproject.toml constraints.tx
 $(VENV)/.installed-test-deploy: $(VENV)/pyvenv.cfg pyproject.toml constraints.txt
 	@echo "installing pypi-assets and the requirements of all its tests into $(VENV) ..."
 	@$(INSTALL_COMPILED) --editable '.[test,test-deploy]'
-	@touch $(VENV)/.installed $(VENV)/.installed-test $@
+	@touch $(VENV)/.installed $(VENV)/.installed-stack $(VENV)/.installed-test $@
 
 $(VENV)/.installed-image: $(VENV)/pyvenv.cfg pyproject.toml constraints.txt
 	@$(INSTALL) --editable '.[image]'

@@ -12,7 +12,7 @@ from pathlib import Path
 from folders import DEMO, ROOT
 from rich.console import Console
 
-STOP_WITHIN_S = 20
+STOP_WITHIN_S = 90
 
 console = Console()
 

@@ -1,12 +1,11 @@
 """Dagster's UI over the demo's data: `make ui`.
 
-Serves the demo's index and Dagster's webserver and daemon until Ctrl-C. The sensors are on and look every 10 seconds,
-so a new upload is followed by itself. Where PYPI_ASSETS_INDEXES names several indexes, each is a code location.
+Serves the demo's index, and runs `pypi-assets up` over its data until Ctrl-C. The sensors are on and look every 10
+seconds, so a new upload is followed by itself. If PYPI_ASSETS_INDEXES names several indexes, each is a code location.
 """
 
 import os
 import signal
-import subprocess
 import sys
 import threading
 import zipfile
@@ -19,6 +18,7 @@ from processes import answers, has_ended, started
 from rich.console import Console
 
 UI_PORT = 3000
+METRICS_PORT = 9464
 
 console = Console()
 
@@ -37,16 +37,19 @@ def main() -> int:
     wheel = new_wheel(DEMO / "uploads")
     ui_port = UI_PORT if is_free(UI_PORT) else free_port()
     service_port = SERVICE_PORT if is_free(SERVICE_PORT) else free_port()
-    settings = environment(port) | {"PYPI_ASSETS_SENSOR_INTERVAL_S": "10", "PYPI_ASSETS_SENSORS_ON": "true"}
+    metrics_port = METRICS_PORT if is_free(METRICS_PORT) else free_port()
+    settings = environment(port) | {"PYPI_ASSETS_SENSOR_INTERVAL_S": "10"}
+    if indexes := os.environ.get("PYPI_ASSETS_INDEXES"):
+        settings["PYPI_ASSETS_INDEXES"] = str(Path(indexes).expanduser().absolute())
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
+    program = f"{sys.prefix}/bin/pypi-assets"
     commands = {
-        "devindex": [f"{sys.prefix}/bin/pypi-assets", "devindex", "serve", str(INDEX), "--port", str(port)],
-        "service": [f"{sys.prefix}/bin/pypi-assets", "serve", "--port", str(service_port)],
-        "dagster": [
-            *(f"{sys.prefix}/bin/dagster", "dev", "--workspace", str(workspace(settings))),
-            *("--host", "127.0.0.1", "--port", str(ui_port), "--log-level", "warning"),
+        "devindex": [program, "devindex", "serve", str(INDEX), "--port", str(port)],
+        "up": [
+            *(program, "up", "--no-follower", "--ui-port", str(ui_port)),
+            *("--port", str(service_port), "--metrics-port", str(metrics_port)),
         ],
     }
     with started(commands, settings) as processes:
@@ -62,21 +65,6 @@ def main() -> int:
                 return 1
     console.print("stopped")
     return 0
-
-
-def workspace(settings: dict[str, str]) -> Path:
-    """The file that names the code locations: that of the project, or one for several indexes."""
-    indexes = os.environ.get("PYPI_ASSETS_INDEXES")
-    if not indexes:
-        return ROOT / "workspace.yaml"
-    settings["PYPI_ASSETS_INDEXES"] = str(Path(indexes).expanduser().absolute())
-    command = [f"{sys.prefix}/bin/pypi-assets", "indexes", "--workspace"]
-    made = subprocess.run(command, env=settings, stdout=subprocess.PIPE, text=True, check=False)
-    if made.returncode:
-        raise SystemExit(made.returncode)  # what is wrong is on standard error
-    path = DEMO / "workspace.yaml"
-    path.write_text(made.stdout)
-    return path
 
 
 def new_wheel(folder: Path) -> Path:
@@ -104,7 +92,7 @@ def welcome(url: str, port: int, service_port: int, wheel: Path) -> None:
         "\n  . demo/env"
         f"\n  pypi-assets devindex add .demo/index {wheel.relative_to(ROOT)}"
         "\n  pypi-assets lookup module hello_assets"
-        "\n\nWhat they log is in .demo/dagster.log, .demo/service.log and .demo/devindex.log. Ctrl-C stops all.",
+        "\n\nWhat they log is in .demo/data/stack/logs, .demo/up.log and .demo/devindex.log. Ctrl-C stops all.",
         highlight=False,
         soft_wrap=True,
     )

@@ -29,6 +29,8 @@ from pypi_assets.setting_variables import ENV_FILE, ENV_FILE_ACCEPTS, INDEX_ACCE
 from pypi_assets.setting_variables import ENV_PREFIX as ENV_PREFIX
 
 AUTO_HOSTS = "auto"
+CATALOG_URL_FILE = "catalog_url"
+"""A file of the home that names the catalog's database, if `pypi-assets up` has made one there."""
 _OWNER = re.compile(r"team:.+|[A-Za-z0-9._%+-]+@[A-Za-z0-9.-]+\.[A-Za-z]{2,7}")  # what Dagster accepts
 _HOST = re.compile(r"([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?")
 
@@ -88,7 +90,11 @@ class Settings(BaseSettings):
         str | None, Field(description="the XML-RPC endpoint's URL; default: /pypi next to the index's /simple/")
     ] = None
     database_url: Annotated[
-        str, Field(description="sqlite:///PATH or postgresql://USER:PASSWORD@HOST/DATABASE; default: SQLite in home")
+        str,
+        Field(
+            description="sqlite:///PATH or postgresql://USER:PASSWORD@HOST/DATABASE; default: the PostgreSQL of"
+            " `pypi-assets up` if home has one, else SQLite in home"
+        ),
     ] = ""
     storage_url: Annotated[str, Field(description=STORAGE_URL_ACCEPTS)] = ""
     contact: Annotated[
@@ -533,14 +539,25 @@ class Settings(BaseSettings):
 
     @cached_property
     def resolved_database_url(self) -> str:
-        """An SQLAlchemy URL: SQLite in home by default, psycopg 3 for PostgreSQL."""
-        if not self.database_url:
+        """An SQLAlchemy URL: by default that of the home's own PostgreSQL or SQLite; psycopg 3 for PostgreSQL."""
+        url = self.database_url or self._url_of_home()
+        if not url:
             from sqlalchemy.engine import URL
 
-            path = str(self.resolved_home / "catalog.sqlite")
-            return URL.create("sqlite", database=path).render_as_string(hide_password=False)
-        scheme, _, rest = self.database_url.partition("://")
-        return f"postgresql+psycopg://{rest}" if scheme.startswith("postgres") else self.database_url
+            return URL.create("sqlite", database=str(self.sqlite_path)).render_as_string(hide_password=False)
+        scheme, _, rest = url.partition("://")
+        return f"postgresql+psycopg://{rest}" if scheme.startswith("postgres") else url
+
+    def _url_of_home(self) -> str:
+        try:
+            return (self.resolved_home / CATALOG_URL_FILE).read_text(encoding="utf-8").strip()
+        except (FileNotFoundError, NotADirectoryError):
+            return ""
+
+    @property
+    def sqlite_path(self) -> Path:
+        """The file of the catalog in SQLite, if no setting and no file of the home names another database."""
+        return self.resolved_home / "catalog.sqlite"
 
     @cached_property
     def resolved_storage_url(self) -> str:

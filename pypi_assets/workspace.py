@@ -4,6 +4,7 @@ The default index has the location, and the keys, of before there were several. 
 """
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from pypi_assets.indexes import IndexTable
 
@@ -18,17 +19,32 @@ def name_in_dagster(index: str) -> str:
     return index.replace("-", "_")
 
 
+@dataclass(frozen=True, slots=True)
+class CodeLocation:
+    """A code location: its name, and the attribute of `module` that has its definitions, or none for all of it."""
+
+    name: str = DEFAULT_LOCATION
+    attribute: str = ""
+    module: str = MODULE
+
+    @property
+    def is_default(self) -> bool:
+        return not self.attribute
+
+
+def code_location(table: IndexTable) -> CodeLocation:
+    """The code location of an index."""
+    if table.is_default:
+        return CodeLocation()
+    return CodeLocation(f"{DEFAULT_LOCATION}-{table.name}", f"{ATTRIBUTE_PREFIX}{name_in_dagster(table.name)}")
+
+
 def workspace_yaml(tables: Iterable[IndexTable]) -> str:
     """The content of a workspace.yaml with a code location for each index."""
     lines = ["load_from:"]
-    for table in tables:
-        lines += ["  - python_module:", f"      module_name: {MODULE}"]
-        if not table.is_default:
-            lines.append(f"      attribute: {ATTRIBUTE_PREFIX}{name_in_dagster(table.name)}")
-        lines.append(f"      location_name: {location_name(table)}")
+    for location in map(code_location, tables):
+        lines += ["  - python_module:", f"      module_name: {location.module}"]
+        if location.attribute:
+            lines.append(f"      attribute: {location.attribute}")
+        lines.append(f"      location_name: {location.name}")
     return "\n".join(lines) + "\n"
-
-
-def location_name(table: IndexTable) -> str:
-    """The name of an index's code location."""
-    return DEFAULT_LOCATION if table.is_default else f"{DEFAULT_LOCATION}-{table.name}"

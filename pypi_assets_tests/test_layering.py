@@ -111,6 +111,7 @@ MAY_IMPORT = {
         "inert_logs",
     },
     "dagster_instance": set(),
+    "stack": {"distributions", "settings", "workspace"},
 }
 """What each part may import from the others: only what stands above it. The skins, below, import all of them."""
 

@@ -6,7 +6,7 @@ import yaml
 
 from pypi_assets.indexes import read_indexes
 from pypi_assets.setting_variables import SETTING_NAMES
-from pypi_assets.workspace import location_name, name_in_dagster, workspace_yaml
+from pypi_assets.workspace import CodeLocation, code_location, name_in_dagster, workspace_yaml
 
 ROOT = Path(__file__).parent.parent
 
@@ -15,5 +15,8 @@ def test_the_default_index_is_what_the_workspace_of_the_root_has() -> None:
     indexes = read_indexes(Path(__file__).parent / "data" / "indexes.toml", SETTING_NAMES)
     of_default = workspace_yaml([indexes.default])
     assert yaml.safe_load(of_default) == yaml.safe_load((ROOT / "workspace.yaml").read_text())
-    assert [location_name(table) for table in indexes.tables] == ["pypi-assets", "pypi-assets-company"]
+    assert [code_location(table) for table in indexes.tables] == [
+        CodeLocation("pypi-assets"),
+        CodeLocation("pypi-assets-company", "index_company"),
+    ]
     assert name_in_dagster("our-index") == "our_index"

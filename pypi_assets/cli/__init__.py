@@ -83,6 +83,7 @@ _COMMANDS = {
         "export": ("cli.export:export_group", "Write files that other tools read."),
     },
     "Operate": {
+        "up": ("cli.up:up_command", "Run the whole pipeline on this machine, until stopped."),
         "metrics": ("cli.metrics:metrics_command", "Print, write or serve metrics for Prometheus."),
         "reprocess": ("cli.reprocess:reprocess_command", "Make records again from stored extracts."),
         "extracts": ("cli.extracts:extracts_group", "Manage the stored extracts of distributions."),

@@ -74,7 +74,7 @@ def local_environment(index_url: str, postgres_url: str, secrets: Path, address:
     At `address` are the store and Redis, which workers on other machines use. What `make_secrets` makes is written into
     the folder `secrets`, but for those databases.
     """
-    s3, code, webserver, metrics, redis = _free_ports(5)
+    s3, code, webserver, metrics, redis = free_ports(5)
     secrets.mkdir(parents=True)
     (secrets / "database_url").write_text(postgres_url.replace("/postgres?", "/catalog?"))
     of_dagster = postgres_url.replace("/postgres?", "/dagster?").replace("://", "+psycopg2://")
@@ -296,7 +296,7 @@ class Deployment:
         raise AssertionError(f"{name} does not answer\n{self.last_logs()}")
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
     """Ports of this machine on which no process listens."""
     with ExitStack() as opened:
         probes = [opened.enter_context(socket.socket()) for _ in range(count)]

@@ -9,6 +9,7 @@ import sys
 from functools import cache
 
 IS_LINUX = sys.platform == "linux"
+_PR_SET_PDEATHSIG = 1
 _PR_SET_DUMPABLE = 4
 _PR_SET_NO_NEW_PRIVS = 38
 _CAPABILITY_VERSION_3 = 0x20080522
@@ -48,6 +49,11 @@ def set_no_new_privileges() -> None:
 def set_undumpable() -> None:
     """From now on no other process without privileges reads this one's memory or environment, or traces it."""
     _prctl(_PR_SET_DUMPABLE, 0)
+
+
+def set_parent_death_signal(number: int) -> None:
+    """Sends this process the signal once the process that started it has ended, also after an `exec`."""
+    _prctl(_PR_SET_PDEATHSIG, number)
 
 
 def drop_capabilities() -> None:

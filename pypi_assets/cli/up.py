@@ -1,0 +1,254 @@
+"""The command that runs the whole pipeline on this machine."""
+
+import os
+import shlex
+import sys
+from collections import deque
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from pypi_assets.cli.follow import stop_by_signals
+from pypi_assets.cli.options import JSON, command
+from pypi_assets.terminal import Output, plain, print_message, print_rows
+
+if TYPE_CHECKING:
+    from pypi_assets.settings import Settings
+    from pypi_assets.stack.layout import Layout
+    from pypi_assets.stack.programs import Plan, Ports
+    from pypi_assets.stack.running import Keeper
+
+_PORT = click.IntRange(1, 65_535)
+_ALL_LOGS = "all"
+_LAST_LINES = 30
+
+
+@command("up")
+@click.option(
+    "--folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="The home of the stack, in place of PYPI_ASSETS_HOME.",
+)
+@click.option("--with", "parts", type=click.Choice(["celery"]), multiple=True, help="Run Dagster's runs on Celery.")
+@click.option(
+    "--database",
+    type=click.Choice(["postgres", "sqlite"]),
+    help="The databases of the catalog and of Dagster; default: those of the home, else postgres.",
+)
+@click.option("--no-follower", is_flag=True, help="Leave following the index to Dagster's sensors.")
+@click.option("--ui-port", type=_PORT, default=3000, show_default=True, help="The port of Dagster's UI.")
+@click.option("--port", type=_PORT, default=8642, show_default=True, help="The port of pages and service.")
+@click.option("--metrics-port", type=_PORT, default=9464, show_default=True, help="The port of the metrics.")
+@click.option("--status", "mode", flag_value="status", help="Show the processes; exit code 1 unless all answer.")
+@click.option("--logs", "log", is_flag=False, flag_value=_ALL_LOGS, metavar="[NAME]", help="Print the last log lines.")
+@click.option("--stop", "mode", flag_value="stop", help="Stop the stack, and wait for its end.")
+@click.option("--systemd", "mode", flag_value="systemd", help="Write a unit for systemd's user manager.")
+@JSON
+def up_command(
+    folder: Path | None,
+    parts: tuple[str, ...],
+    database: str | None,
+    no_follower: bool,
+    ui_port: int,
+    port: int,
+    metrics_port: int,
+    mode: str | None,
+    log: str | None,
+    as_json: bool,
+) -> None:
+    """Run the whole pipeline on this machine, until stopped.
+
+    It starts PostgreSQL, Dagster, the follower, the service with the pages, and the metrics, and makes a first crawl.
+    What ends is restarted. Run `pypi-assets init` before. `--status`, `--logs` and `--stop` are for another terminal.
+    """
+    from pypi_assets.setting_variables import ENV_PREFIX
+    from pypi_assets.settings import load_settings
+    from pypi_assets.stack.layout import Layout
+    from pypi_assets.stack.programs import Ports
+
+    if as_json and mode != "status":
+        raise click.UsageError("--json goes with --status alone")
+    if mode and log:
+        raise click.UsageError(f"--{mode} and --logs exclude each other")
+    if folder is not None:
+        os.environ[f"{ENV_PREFIX}HOME"] = str(folder.expanduser().absolute())
+    settings = load_settings()
+    layout = Layout(settings.resolved_home)
+    if log:
+        _print_logs(layout, log)
+    elif mode == "status":
+        _show_status(layout, as_json)
+    elif mode == "stop":
+        _stop(layout)
+    elif mode == "systemd":
+        _write_unit()
+    else:
+        settings.require_contact()
+        ports = Ports(ui_port, port, metrics_port)
+        _run(settings, layout, database, ports, follows=not no_follower, parts=frozenset(parts))
+
+
+def _run(
+    settings: "Settings",
+    layout: "Layout",
+    database: str | None,
+    ports: "Ports",
+    *,
+    follows: bool,
+    parts: frozenset[str],
+) -> None:
+    from pypi_assets.stack.running import Keeper, only_one, require_free_ports, write_files
+
+    with stop_by_signals() as stopping:
+        layout.make_folders()
+        with only_one(layout) as is_alone:
+            if not is_alone:
+                raise click.ClickException(
+                    f"the stack of {plain(layout.home)} runs already: `pypi-assets up --status` shows it"
+                )
+            keeper = Keeper(layout, print_message, stopping)
+            plan = _plan(settings, layout, database, ports, follows=follows, parts=parts)
+            if keeper.supervisor.process_id() is None:
+                require_free_ports(plan)
+                write_files(plan, os.environ, Path.cwd())
+            else:
+                print_message("the stack runs already, without `up`: it is kept as it is, and watched again")
+            try:
+                if not stopping.is_set():
+                    _keep(keeper)
+            finally:
+                print_message("stopping")
+                keeper.stop()
+    print_message("stopped; nothing is lost, and `pypi-assets up` goes on")
+
+
+def _variables() -> dict[str, str]:
+    """Settings of all programs: the sensors are on unless a setting decides, and the index is the selected one."""
+    from pypi_assets.setting_variables import ENV_PREFIX, read_variables
+
+    found, variables = read_variables(), {}
+    if "sensors_on" not in found.texts:
+        variables[f"{ENV_PREFIX}SENSORS_ON"] = "true"
+    if found.index is not None:
+        variables[f"{ENV_PREFIX}INDEX"] = found.index.name
+    return variables
+
+
+def _plan(
+    settings: "Settings",
+    layout: "Layout",
+    database: str | None,
+    ports: "Ports",
+    *,
+    follows: bool,
+    parts: frozenset[str],
+) -> "Plan":
+    from pypi_assets.setting_variables import read_all_indexes
+    from pypi_assets.stack.postgres import prepared_server
+    from pypi_assets.stack.programs import Plan
+    from pypi_assets.workspace import CodeLocation, code_location
+
+    indexes = read_all_indexes()
+    locations = [code_location(table) for table in indexes.tables] if indexes else [CodeLocation()]
+    server = prepared_server(layout) if choose_postgres(settings, layout, database) else None
+    return Plan(layout, ports, locations, server, follows, parts, _variables())
+
+
+def choose_postgres(settings: "Settings", layout: "Layout", database: str | None) -> bool:
+    """Returns whether the stack runs a PostgreSQL. Raises UsageError if `database` is not the one that is in use."""
+    if settings.database_url:
+        if database:
+            raise click.UsageError("--database goes without PYPI_ASSETS_DATABASE_URL, which names the database")
+        return False
+    in_use = "postgres" if layout.postgres.exists() else "sqlite" if settings.sqlite_path.exists() else None
+    if database and in_use and database != in_use:
+        raise click.UsageError(
+            f"the catalog of {plain(layout.home)} is in {in_use} already: choose another --folder, or omit --database"
+        )
+    if in_use == "sqlite" and database is None:
+        print_message(f"the catalog stays in {plain(settings.sqlite_path)}, and the stack runs no PostgreSQL")
+    return (database or in_use or "postgres") == "postgres"
+
+
+def _keep(keeper: "Keeper") -> None:
+    from pypi_assets.stack.supervision import read_addresses
+
+    keeper.begin()
+    print_message(f"starting; logs are in {plain(keeper.layout.logs)}")
+    if not keeper.await_ready():
+        return
+    addresses = read_addresses(keeper.layout)
+    ui, service = (addresses[name].rpartition("/")[0] for name in ("webserver", "service"))
+    click.echo(
+        f"Dagster's UI:  {ui}/\n"
+        f"The pages:     {service}/   (the API: {service}/docs)\n"
+        f"Metrics:       {addresses['metrics']}"
+    )
+    print_message("Ctrl-C stops all; `pypi-assets up --status` and `pypi-assets status` show how far it is")
+    keeper.watch(f"{service}/readyz", lambda: print_message("the first answers are there"))
+
+
+def _show_status(layout: "Layout", as_json: bool) -> None:
+    from pypi_assets.stack.readiness import is_ready
+    from pypi_assets.stack.supervision import Supervisor, read_addresses
+
+    states = Supervisor(layout).states()
+    if states is None:
+        raise click.ClickException(f"no stack runs in {plain(layout.home)}: `pypi-assets up` starts it")
+    addresses = read_addresses(layout)
+    rows = []
+    for state in states:
+        address = addresses.get(state.name)
+        row = {"name": state.name, "state": state.state.lower(), "pid": state.pid or None, "seconds": state.seconds}
+        rows.append(row | {"answers": is_ready(address) if address else None, "address": address})
+    print_rows(list(rows[0]), rows, Output(as_json, False, True))
+    if not all(state.is_well and row["answers"] is not False for state, row in zip(states, rows, strict=True)):
+        raise click.exceptions.Exit(1)
+
+
+def _print_logs(layout: "Layout", name: str) -> None:
+    from pypi_assets.stack.supervision import log_of, program_names
+
+    names = ["supervisord", *program_names(layout.supervisor_file)]
+    if name not in (_ALL_LOGS, *names):
+        raise click.UsageError(f"there is no process {plain(name)}: {', '.join(names)}")
+    for one in names if name == _ALL_LOGS else [name]:
+        path = log_of(layout, one)
+        if not path.exists():
+            continue
+        if name == _ALL_LOGS:
+            click.echo(f"--- {path}")
+        with path.open(encoding="utf-8", errors="replace") as lines:
+            for line in deque(lines, maxlen=_LAST_LINES):
+                click.echo(plain(line))
+
+
+def _stop(layout: "Layout") -> None:
+    from pypi_assets.stack.running import stop_stack
+
+    print_message("stopped" if stop_stack(layout) else f"no stack runs in {plain(layout.home)}")
+
+
+def _write_unit() -> None:
+    from pypi_assets.stack.systemd import UNIT, unit_text, units_folder
+
+    arguments = [argument for argument in sys.argv[1:] if argument != "--systemd"]
+    command = [str(Path(sys.executable).with_name("pypi-assets")), *arguments]
+    path = units_folder(dict(os.environ)) / UNIT
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(unit_text(command, Path.cwd()), encoding="utf-8")
+    click.echo(
+        f"{path} runs `{shlex.join(command)}` in {Path.cwd()}. Next:\n\n"
+        f"  systemctl --user daemon-reload\n"
+        f"  systemctl --user enable --now {UNIT}\n"
+        f"  loginctl enable-linger          # so that it runs without a login"
+    )
+    from pypi_assets.setting_variables import ENV_PREFIX
+
+    variables = sorted(name for name in os.environ if name.startswith((ENV_PREFIX, "AWS_")))
+    if variables:
+        print_message(
+            f"the unit does not have these variables of this shell: {', '.join(variables)}; put those of"
+            f" {ENV_PREFIX}... into .env, and others by `systemctl --user edit`"
+        )

@@ -1,0 +1,89 @@
+"""Becomes a program of the stack once what it needs answers: `python -m pypi_assets.stack.launch [OPTIONS] -- COMMAND`.
+
+supervisord starts programs without waiting for each other, and a program would end without its database. So each one
+is started by this module, which waits, and is replaced by the program. On Linux the program is also stopped when
+supervisord dies, so that the next supervisord starts no second one.
+"""
+
+import argparse
+import os
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from pypi_assets.distributions.containment import kernel
+from pypi_assets.stack.readiness import is_ready
+
+_LOOK_EVERY_S = 0.3
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Waits, and replaces this process by the command."""
+    parser = argparse.ArgumentParser(prog="python -m pypi_assets.stack.launch")
+    parser.add_argument("--await", dest="awaited", action="append", default=[], metavar="ADDRESS")
+    parser.add_argument("--stop-signal", default="TERM", help="sent by the kernel when supervisord dies")
+    parser.add_argument("--user", help="run the command as this user, which takes root")
+    parser.add_argument("--postgres-lock", type=Path, help="a postmaster.pid to delete if no server has it")
+    parser.add_argument("command", nargs="+")
+    options = parser.parse_args(arguments)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    stop_signal = signal.Signals[f"SIG{options.stop_signal}"]
+    _stop_with_parent(stop_signal)
+    for address in options.awaited:
+        _await(address)
+    if options.postgres_lock:
+        delete_stale_lock(options.postgres_lock)
+    if options.user:
+        _become(options.user)
+        _stop_with_parent(stop_signal)  # the kernel forgets it with a change of the user
+    os.execvp(options.command[0], options.command)  # noqa: S606 - the command is the plan's
+
+
+def _stop_with_parent(number: signal.Signals) -> None:
+    if kernel.IS_LINUX:
+        kernel.set_parent_death_signal(number)
+
+
+def _await(address: str) -> None:
+    if is_ready(address):
+        return
+    sys.stderr.write(f"waiting for {address}\n")
+    while not is_ready(address):
+        time.sleep(_LOOK_EVERY_S)
+
+
+def _become(name: str) -> None:
+    import pwd
+
+    user = pwd.getpwnam(name)
+    os.chdir("/")
+    os.initgroups(name, user.pw_gid)
+    os.setgid(user.pw_gid)
+    os.setuid(user.pw_uid)
+    os.environ["HOME"] = user.pw_dir
+
+
+def delete_stale_lock(path: Path) -> None:
+    """Deletes PostgreSQL's lock file if its process is not a PostgreSQL server.
+
+    PostgreSQL itself only checks whether there is a process of that number, which can be any other one after a restart
+    of the machine.
+    """
+    import psutil
+
+    try:
+        number = int(path.read_text().split("\n", 1)[0])
+    except (FileNotFoundError, ValueError):
+        return
+    try:
+        is_server = psutil.Process(number).name() == "postgres"
+    except psutil.NoSuchProcess:
+        is_server = False
+    if not is_server:
+        path.unlink(missing_ok=True)
+
+
+if __name__ == "__main__":
+    main()

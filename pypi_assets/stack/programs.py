@@ -1,0 +1,166 @@
+"""The programs of a stack: their commands, what each waits for, and where each answers."""
+
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pypi_assets.stack.layout import Layout, StackError
+from pypi_assets.stack.postgres import Server, database_url
+from pypi_assets.stack.readiness import UNIX
+from pypi_assets.workspace import CodeLocation
+
+HOST = "127.0.0.1"
+CELERY = "celery"
+PARTS = (CELERY,)
+"""What `--with` takes."""
+WORKERS_RUNS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """The ports of what people and Prometheus open."""
+
+    ui: int = 3000
+    service: int = 8642
+    metrics: int = 9464
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A process of the stack. It starts once all of `awaits` answer; `answers_at` is its own address, if it has one.
+
+    Addresses are those of `readiness.py`. If it `ends`, exit code 0 is its end, and else it is always restarted.
+    """
+
+    name: str
+    command: tuple[str, ...]
+    awaits: tuple[str, ...] = ()
+    answers_at: str = ""
+    folder: Path | None = None
+    stop_signal: str = "TERM"
+    stops_group: bool = True
+    user: str = ""
+    postgres_lock: Path | None = None
+    ends: bool = False
+
+    def launch_command(self) -> tuple[str, ...]:
+        """The command that waits for what the program needs, and becomes the program."""
+        options = [part for address in self.awaits for part in ("--await", address)]
+        if self.user:
+            options += ["--user", self.user]
+        if self.postgres_lock:
+            options += ["--postgres-lock", str(self.postgres_lock)]
+        launch = (sys.executable, "-m", "pypi_assets.stack.launch", "--stop-signal", self.stop_signal)
+        return (*launch, *options, "--", *self.command)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a stack consists of. Without `postgres`, databases are those that the settings name, or SQLite.
+
+    `variables` are settings that the programs have in addition to those of their environment.
+    """
+
+    layout: Layout
+    ports: Ports
+    locations: Sequence[CodeLocation]
+    postgres: Server | None = None
+    follows: bool = True
+    parts: frozenset[str] = frozenset()
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+    def programs(self) -> list[Program]:
+        """All programs, in the order in which they start; they stop in the reverse order."""
+        databases: tuple[str, ...] = ()
+        first: list[Program] = []
+        if self.postgres:
+            catalog, dagster = (database_url(self.layout, name) for name in ("catalog", "dagster"))
+            databases = (catalog, dagster)
+            first.append(_postgres(self.postgres, catalog))
+        code = [_code_server(self.layout, location, databases) for location in self.locations]
+        return [
+            *first,
+            *(_celery(self.layout, databases) if CELERY in self.parts else ()),
+            *code,
+            *_dagster(self.layout, self.ports, tuple(program.answers_at for program in code)),
+            *_own(self.ports, databases, follows=self.follows),
+        ]
+
+
+def _postgres(server: Server, url: str) -> Program:
+    return Program(
+        "postgres",
+        server.command,
+        answers_at=url,
+        stop_signal="INT",  # its fast shutdown; by SIGTERM it would wait for all connections
+        stops_group=False,
+        user=server.user,
+        postgres_lock=server.lock_file,
+    )
+
+
+def _code_server(layout: Layout, location: CodeLocation, databases: tuple[str, ...]) -> Program:
+    name = "code" if location.is_default else f"code-{location.name}"
+    attribute = ("--attribute", location.attribute) if location.attribute else ()
+    path = str(layout.code_socket(location.name))
+    command = (_script("dagster"), "api", "grpc", "--module-name", location.module, *attribute, "--socket", path)
+    return Program(name, command, awaits=databases, answers_at=f"{UNIX}{path}")
+
+
+def _dagster(layout: Layout, ports: Ports, awaits: tuple[str, ...]) -> list[Program]:
+    workspace = ("--workspace", str(layout.folder / "workspace.yaml"))
+    listens = ("--host", HOST, "--port", str(ports.ui))
+    return [
+        Program("daemon", (_script("dagster-daemon"), "run", *workspace), awaits=awaits),
+        Program(
+            "webserver",
+            (_script("dagster-webserver"), *workspace, *listens, "--log-level", "warning"),
+            awaits=awaits,
+            answers_at=f"http://{HOST}:{ports.ui}/server_info",
+        ),
+    ]
+
+
+def _own(ports: Ports, databases: tuple[str, ...], *, follows: bool) -> list[Program]:
+    first = (sys.executable, "-m", "pypi_assets.cli.first_answer")
+    return [
+        Program("follower", (*first, "--follow"), awaits=databases)
+        if follows
+        else Program("first", first, awaits=databases, ends=True),
+        Program(
+            "service",
+            (_script("pypi-assets"), "serve", "--host", HOST, "--port", str(ports.service)),
+            awaits=databases,
+            answers_at=f"http://{HOST}:{ports.service}/healthz",
+        ),
+        Program(
+            "metrics",
+            (_script("pypi-assets"), "metrics", "--listen", f"{HOST}:{ports.metrics}"),
+            awaits=databases,
+            answers_at=f"http://{HOST}:{ports.metrics}/metrics",
+        ),
+    ]
+
+
+def _celery(layout: Layout, databases: tuple[str, ...]) -> list[Program]:
+    redis = shutil.which("redis-server")
+    if redis is None:
+        raise StackError("`--with celery` needs redis-server: install it from your system's packages (redis-server)")
+    if not Path(_script("celery")).exists():
+        raise StackError("`--with celery` needs the extra `celery`: install pypi-assets with [stack,celery]")
+    socket = str(layout.redis_socket)
+    listens = ("--port", "0", "--unixsocket", socket, "--unixsocketperm", "700")
+    keeps = ("--dir", str(layout.redis), "--appendonly", "yes")
+    names = ("--queues=dagster", f"--concurrency={WORKERS_RUNS}", "--hostname=stack@%h")
+    worker = (_script("celery"), "--app=dagster_celery.app", "worker", *names, "--loglevel=INFO")
+    return [
+        Program("redis", (redis, *listens, *keeps), answers_at=f"{UNIX}{socket}"),
+        Program("worker", worker, awaits=(*databases, f"{UNIX}{socket}"), folder=layout.celery),
+    ]
+
+
+def _script(name: str) -> str:
+    """A command of this installation, which need not be on PATH."""
+    return str(Path(sys.executable).with_name(name))

@@ -1,0 +1,202 @@
+"""Keeps a stack running in the foreground: starts its supervisord, waits for readiness, and restarts it if it dies.
+
+The programs are supervisord's: if this process dies, they go on, and the next one takes over.
+"""
+
+import fcntl
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pypi_assets.stack.dagster_files import CELERY_CONFIG, instance_yaml, workspace_yaml
+from pypi_assets.stack.layout import Layout, StackError
+from pypi_assets.stack.postgres import database_url
+from pypi_assets.stack.programs import CELERY, HOST, Plan
+from pypi_assets.stack.readiness import is_ready
+from pypi_assets.stack.supervision import (
+    Supervisor,
+    read_addresses,
+    start_supervisor,
+    supervisor_output,
+    write_supervisor_files,
+)
+
+_LOOK_EVERY_S = 0.5
+_STOP_LOOK_EVERY_S = 0.2
+_PORT_FREE_WITHIN_S = 15.0
+"""How long programs of a supervisord that was killed may take to end."""
+_LONGEST_PAUSE_S = 60.0
+_CALM_S = 60.0
+"""A supervisord that has run for as long is restarted without a pause."""
+Say = Callable[[str], None]
+
+
+@contextmanager
+def only_one(layout: Layout) -> Iterator[bool]:
+    """Yields whether no other process keeps this stack running; then none can until the end of the block."""
+    with layout.lock_file.open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+        else:
+            yield True
+
+
+def write_files(plan: Plan, environment: Mapping[str, str], folder: Path) -> None:
+    """Writes the files of supervisord, Dagster and Celery, for programs that start in `folder`.
+
+    A `DAGSTER_HOME` of `environment` that has a `dagster.yaml` is used as it is.
+    """
+    layout, variables = plan.layout, stack_variables(plan, environment)
+    instance = Path(variables["DAGSTER_HOME"]) / "dagster.yaml"
+    if instance.parent == layout.dagster_home or not instance.exists():
+        on_postgres = "DAGSTER_POSTGRES_URL" in {*variables, *environment}
+        instance.write_text(instance_yaml(on_postgres=on_postgres, with_celery=CELERY in plan.parts))
+    if CELERY in plan.parts:
+        layout.redis.mkdir(exist_ok=True)
+        layout.celery.mkdir(exist_ok=True)
+        (layout.celery / "dagster_celery_config.py").write_text(CELERY_CONFIG)
+    (layout.folder / "workspace.yaml").write_text(workspace_yaml(layout, plan.locations))
+    write_supervisor_files(layout, plan.programs(), folder, variables)
+
+
+def stack_variables(plan: Plan, environment: Mapping[str, str]) -> dict[str, str]:
+    """Returns the variables that all programs have in addition to those of `environment`; none is a secret."""
+    layout = plan.layout
+    variables = {"PYTHONUNBUFFERED": "1", "DAGSTER_HOME": environment.get("DAGSTER_HOME") or str(layout.dagster_home)}
+    if plan.postgres and "DAGSTER_POSTGRES_URL" not in environment:
+        variables["DAGSTER_POSTGRES_URL"] = database_url(layout, "dagster").replace("://", "+psycopg2://")
+    if CELERY in plan.parts:
+        url = f"redis+socket://{layout.redis_socket}"
+        variables |= {"CELERY_BROKER_URL": url, "CELERY_RESULT_BACKEND": url}
+    return variables | dict(plan.variables)
+
+
+def require_free_ports(plan: Plan) -> None:
+    """Raises StackError if another process listens at one of the ports, and goes on to."""
+    ports = {"--ui-port": plan.ports.ui, "--port": plan.ports.service, "--metrics-port": plan.ports.metrics}
+    until = time.monotonic() + _PORT_FREE_WITHIN_S
+    for option, port in ports.items():
+        while not _is_free(port):
+            if time.monotonic() > until:
+                raise StackError(f"another process listens at port {port}: choose another one with {option}")
+            time.sleep(_LOOK_EVERY_S)
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+        except OSError:
+            return False
+    return True
+
+
+@dataclass
+class Keeper:
+    """Keeps supervisord running until `stopping` is set, or until it was told to end."""
+
+    layout: Layout
+    say: Say
+    stopping: threading.Event = field(default_factory=threading.Event)
+    _child: "subprocess.Popen[bytes] | None" = None
+    _started_at: float = 0.0
+    _pause_s: float = 1.0
+    _is_first_start: bool = False
+
+    def __post_init__(self) -> None:
+        self.supervisor = Supervisor(self.layout)
+
+    def begin(self) -> bool:
+        """Starts supervisord; returns False if there was one already, which is kept."""
+        if self.supervisor.process_id() is not None:
+            return False
+        self._is_first_start = True
+        self._start()
+        return True
+
+    def _start(self) -> None:
+        self.layout.supervisor_socket.unlink(missing_ok=True)  # of one that was killed
+        self._child = start_supervisor(self.layout)
+        self._started_at = time.monotonic()
+
+    def await_ready(self) -> bool:
+        """Waits until all programs answer at their addresses; returns False if the stack ends before."""
+        waiting = read_addresses(self.layout)
+        reported: set[str] = set()
+        while waiting and not self.stopping.wait(_LOOK_EVERY_S):
+            if not self.look():
+                return False
+            waiting = {name: address for name, address in waiting.items() if not is_ready(address)}
+            for state in self.supervisor.states() or ():
+                if state.state == "BACKOFF" and state.name not in reported:
+                    reported.add(state.name)
+                    self.say(f"{state.name} has ended, and is restarted: `pypi-assets up --logs {state.name}`")
+        return not waiting
+
+    def watch(self, address: str, when_ready: Callable[[], None]) -> None:
+        """Keeps the stack until its end, and calls `when_ready` once `address` answers."""
+        is_waiting = True
+        while not self.stopping.wait(_LOOK_EVERY_S) and self.look():
+            if is_waiting and is_ready(address):
+                is_waiting = False
+                when_ready()
+
+    def look(self) -> bool:
+        """Restarts supervisord if it has died; returns False if it has ended in order."""
+        if not self._has_ended():
+            return True
+        if self._has_ended_in_order():
+            return False
+        if self._is_first_start and not self.layout.supervisor_socket.exists():
+            reason = supervisor_output(self.layout).read_text(errors="replace").strip().splitlines()
+            raise StackError(f"supervisord does not start: {reason[0] if reason else 'it prints no reason'}")
+        if time.monotonic() - self._started_at > _CALM_S:
+            self._pause_s = 1.0
+        self.say(f"supervisord has died: restarted in {self._pause_s:.0f} s")
+        self._is_first_start = False
+        if not self.stopping.wait(self._pause_s):
+            self._pause_s = min(self._pause_s * 2, _LONGEST_PAUSE_S)
+            self._start()
+        return True
+
+    def _has_ended(self) -> bool:
+        if self._child is not None:
+            return self._child.poll() is not None
+        return self.supervisor.process_id() is None
+
+    def _has_ended_in_order(self) -> bool:
+        if self._child is not None:
+            return self._child.returncode == 0
+        return not self.layout.supervisor_socket.exists()  # which it deletes as its last act
+
+    def stop(self) -> None:
+        """Stops all programs, and returns when supervisord has ended."""
+        while not self._has_ended():
+            if not _is_just_starting(self.supervisor):
+                self.supervisor.shut_down()
+            time.sleep(_STOP_LOOK_EVERY_S)
+
+
+def stop_stack(layout: Layout) -> bool:
+    """Stops the stack of another process, and returns when all has ended; returns whether there was one."""
+    supervisor = Supervisor(layout)
+    if supervisor.process_id() is None:
+        return False
+    while supervisor.process_id() is not None:
+        if not _is_just_starting(supervisor):
+            supervisor.shut_down()
+        time.sleep(_STOP_LOOK_EVERY_S)
+    return True
+
+
+def _is_just_starting(supervisor: Supervisor) -> bool:
+    """Returns whether a program may still be a copy of supervisord, which would ignore the signal to stop."""
+    return any(state.state == "STARTING" and state.seconds < 2 for state in supervisor.states() or ())

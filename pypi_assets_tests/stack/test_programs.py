@@ -1,0 +1,87 @@
+"""The programs of a stack: which there are, what each waits for, and where each answers."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from pypi_assets.stack.layout import Layout, StackError
+from pypi_assets.stack.postgres import database_url
+from pypi_assets.stack.programs import Program
+from pypi_assets.workspace import CodeLocation
+from pypi_assets_tests.stack.plans import plan, server
+
+
+def by_name(programs: list[Program]) -> dict[str, Program]:
+    return {program.name: program for program in programs}
+
+
+def test_programs_on_postgresql_all_wait_for_the_databases_or_the_code(tmp_path: Path):
+    layout = Layout(tmp_path)
+    found = by_name(plan(tmp_path, postgres=server(layout)).programs())
+    assert list(found) == ["postgres", "code", "daemon", "webserver", "follower", "service", "metrics"]
+    databases = (database_url(layout, "catalog"), database_url(layout, "dagster"))
+    code = f"unix:{layout.code_socket('pypi-assets')}"
+    assert {name: program.awaits for name, program in found.items()} == {
+        "postgres": (),
+        "code": databases,
+        "daemon": (code,),
+        "webserver": (code,),
+        "follower": databases,
+        "service": databases,
+        "metrics": databases,
+    }
+    assert found["postgres"].answers_at == databases[0]
+    assert found["code"].answers_at == code
+    assert found["service"].answers_at == "http://127.0.0.1:8001/healthz"
+    assert found["webserver"].answers_at == "http://127.0.0.1:3001/server_info"
+    assert found["metrics"].answers_at == "http://127.0.0.1:9001/metrics"
+
+
+def test_programs_on_sqlite_there_is_no_postgresql(tmp_path: Path):
+    found = by_name(plan(tmp_path).programs())
+    assert "postgres" not in found
+    assert found["follower"].awaits == found["code"].awaits == ()
+
+
+def test_programs_without_a_follower_the_first_crawl_ends(tmp_path: Path):
+    found = by_name(plan(tmp_path, follows=False).programs())
+    assert "follower" not in found
+    assert found["first"].ends
+    assert "--follow" not in found["first"].command
+    assert not any(program.ends for name, program in found.items() if name != "first")
+
+
+def test_programs_of_several_indexes_each_has_a_code_server(tmp_path: Path):
+    locations = [CodeLocation(), CodeLocation("pypi-assets-company", "index_company")]
+    found = by_name(plan(tmp_path, locations=locations).programs())
+    code, company = found["code"], found["code-pypi-assets-company"]
+    assert "--attribute" not in code.command
+    assert company.command[company.command.index("--attribute") + 1] == "index_company"
+    assert set(found["webserver"].awaits) == {code.answers_at, company.answers_at}
+
+
+def test_programs_with_celery_redis_is_required(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(StackError, match="redis-server"):
+        plan(tmp_path, parts=frozenset({"celery"})).programs()
+    redis = tmp_path / "redis-server"
+    redis.touch(0o755)
+    found = by_name(plan(tmp_path, parts=frozenset({"celery"})).programs())
+    assert found["redis"].command[0] == str(redis)
+    assert found["redis"].answers_at in found["worker"].awaits
+    assert found["worker"].folder == Layout(tmp_path).celery
+
+
+def test_launch_command_names_what_is_awaited_the_user_and_the_lock(tmp_path: Path):
+    [postgres, code, *_] = plan(tmp_path, postgres=server(Layout(tmp_path), "pgserver")).programs()
+    launched = postgres.launch_command()
+    assert launched[:3] == (sys.executable, "-m", "pypi_assets.stack.launch")
+    own = launched[: launched.index("--")]
+    assert own[own.index("--user") + 1] == "pgserver"
+    assert own[own.index("--postgres-lock") + 1].endswith("postmaster.pid")
+    assert own[own.index("--stop-signal") + 1] == "INT"
+    assert launched[launched.index("--") + 1 :] == postgres.command
+    launched = code.launch_command()
+    assert [launched[number + 1] for number, word in enumerate(launched) if word == "--await"] == list(code.awaits)
+    assert "--user" not in launched

@@ -1,0 +1,149 @@
+"""The file of supervisord says what the plan says, supervisord reads it so, and restarts what is killed."""
+
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from configparser import RawConfigParser
+from pathlib import Path
+
+import pytest
+
+from pypi_assets.stack.layout import Layout, StackError
+from pypi_assets.stack.programs import Program
+from pypi_assets.stack.running import Keeper, only_one, stop_stack
+from pypi_assets.stack.supervision import (
+    Supervisor,
+    log_of,
+    program_names,
+    read_addresses,
+    supervisor_conf,
+    write_supervisor_files,
+)
+from pypi_assets_tests.stack.plans import plan, server
+
+WITHIN_S = 60
+
+
+def parsed(text: str) -> RawConfigParser:
+    file = RawConfigParser()
+    file.read_string(text)
+    return file
+
+
+def test_supervisor_conf_has_each_program_in_order_and_restarts_it_for_ever(tmp_path: Path):
+    layout = Layout(tmp_path / "50%")
+    programs = plan(layout.home, postgres=server(layout)).programs()
+    file = parsed(supervisor_conf(layout, programs, tmp_path))
+    sections = [file[f"program:{program.name}"] for program in programs]
+    assert [section.getint("priority") for section in sections] == list(range(1, len(programs) + 1))
+    assert all(section["autorestart"] == "true" for section in sections)
+    assert all(section.getint("startretries") >= 100_000 for section in sections)
+    assert file["program:postgres"]["stopsignal"] == "INT"
+    assert not file["program:postgres"].getboolean("stopasgroup")
+    assert f"{layout.postgres}".replace("%", "%%") in file["program:postgres"]["command"]
+
+
+def test_supervisor_conf_a_program_that_ends_is_restarted_after_failures_alone(tmp_path: Path):
+    programs = plan(tmp_path, follows=False).programs()
+    section = parsed(supervisor_conf(Layout(tmp_path), programs, tmp_path))["program:first"]
+    assert section["autorestart"] == "unexpected"
+
+
+@pytest.fixture
+def until() -> Callable[[Callable[[], object]], None]:
+    """Waits for a condition, at most WITHIN_S seconds."""
+    pause = threading.Event()
+
+    def wait(condition: Callable[[], object]) -> None:
+        deadline = time.monotonic() + WITHIN_S
+        while not condition():
+            assert time.monotonic() < deadline
+            pause.wait(0.1)
+
+    return wait
+
+
+@pytest.fixture
+def layout(tmp_path: Path) -> Iterator[Layout]:
+    """A stack of two small programs; a log of `second` counts its starts."""
+    layout = Layout(tmp_path)
+    layout.make_folders()
+    lives = "import os, time; print(os.environ['MARK'], flush=True); time.sleep(1000)"
+    listens = (
+        f"import socket, time; one = socket.socket(socket.AF_UNIX); one.bind({str(layout.sockets / 'first')!r});"
+        " one.listen(); time.sleep(1000)"
+    )
+    address = f"unix:{layout.sockets / 'first'}"
+    first = Program("first", (sys.executable, "-c", listens), answers_at=address)
+    second = Program("second", (sys.executable, "-c", lives), awaits=(address,))
+    write_supervisor_files(layout, [first, second], tmp_path, {"MARK": "it's 100%"})
+    yield layout
+    stop_stack(layout)
+
+
+def pids(layout: Layout) -> dict[str, int]:
+    return {state.name: state.pid for state in Supervisor(layout).states() or ()}
+
+
+def starts(layout: Layout) -> int:
+    log = log_of(layout, "second")
+    return log.read_text().count("it's 100%\n") if log.exists() else 0
+
+
+@pytest.mark.nightly
+def test_keeper_whatever_is_killed_comes_back_and_the_end_is_clean(
+    layout: Layout, until: Callable[[Callable[[], object]], None]
+):
+    messages: list[str] = []
+    keeper = Keeper(layout, messages.append)
+    assert program_names(layout.supervisor_file) == ["first", "second"]
+    assert Supervisor(layout).states() is None
+    assert keeper.begin()
+    assert keeper.await_ready()
+    assert list(read_addresses(layout)) == ["first"]
+    until(lambda: starts(layout) == 1)
+
+    before = pids(layout)
+    os.kill(before["second"], signal.SIGKILL)
+    until(lambda: starts(layout) == 2)
+    assert pids(layout)["first"] == before["first"]
+
+    process = keeper.supervisor.process_id()
+    assert process is not None
+    os.kill(process, signal.SIGKILL)
+    (layout.sockets / "first").unlink()  # which this program does not do by itself
+    until(lambda: keeper.look() and starts(layout) == 3)
+    assert len(messages) == 1
+
+    with only_one(layout) as is_alone, only_one(layout) as is_second:
+        assert (is_alone, is_second) == (True, False)
+    adopting = Keeper(layout, messages.append)
+    assert not adopting.begin()
+    assert adopting.await_ready()
+    keeper.stop()
+    assert not adopting.look()
+    assert not layout.supervisor_socket.exists()
+    assert not stop_stack(layout)
+    assert len(messages) == 1
+
+
+def test_keeper_a_supervisord_that_does_not_start_is_an_error_with_its_reason(layout: Layout):
+    layout.supervisor_file.write_text("[supervisord]\nloglevel=loud\n")
+    keeper = Keeper(layout, pytest.fail)
+    keeper.begin()
+    with pytest.raises(StackError, match="loud"):
+        keeper.await_ready()
+
+
+def test_keeper_a_stop_while_it_starts_ends_all(layout: Layout):
+    stopping = threading.Event()
+    keeper = Keeper(layout, pytest.fail, stopping)
+    assert keeper.begin()
+    stopping.set()
+    assert not keeper.await_ready()
+    keeper.stop()
+    assert Supervisor(layout).states() is None
+    assert not layout.supervisor_socket.exists()
