@@ -98,7 +98,7 @@ def _run(
     follows: bool,
     parts: frozenset[str],
 ) -> None:
-    from pypi_assets.stack.running import Keeper, only_one, require_free_ports, write_files
+    from pypi_assets.stack.running import Keeper, is_running, only_one, require_free_ports, write_files
 
     with stop_by_signals() as stopping:
         layout.make_folders()
@@ -109,7 +109,7 @@ def _run(
                 )
             keeper = Keeper(layout, print_message, stopping)
             plan = _plan(settings, layout, database, ports, follows=follows, parts=parts)
-            if keeper.supervisor.process_id() is None:
+            if not is_running(keeper.supervisor):
                 require_free_ports(plan)
                 write_files(plan, os.environ, Path.cwd())
             else:

@@ -6,6 +6,7 @@ supervisord dies, so that the next supervisord starts no second one.
 """
 
 import argparse
+import fcntl
 import os
 import signal
 import sys
@@ -26,11 +27,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--stop-signal", default="TERM", help="sent by the kernel when supervisord dies")
     parser.add_argument("--user", help="run the command as this user, which takes root")
     parser.add_argument("--postgres-lock", type=Path, help="a postmaster.pid to delete if no server has it")
+    parser.add_argument("--lock", type=Path, help="a file that one process holds at a time, to its end")
     parser.add_argument("command", nargs="+")
     options = parser.parse_args(arguments)
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     stop_signal = signal.Signals[f"SIG{options.stop_signal}"]
     _stop_with_parent(stop_signal)
+    if options.lock:
+        _hold(options.lock)
     for address in options.awaited:
         _await(address)
     if options.postgres_lock:
@@ -52,6 +56,13 @@ def _await(address: str) -> None:
     sys.stderr.write(f"waiting for {address}\n")
     while not is_ready(address):
         time.sleep(_LOOK_EVERY_S)
+
+
+def _hold(path: Path) -> None:
+    """Waits until no other process holds the file, and holds it until the end of this process and of its command."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
+    os.set_inheritable(descriptor, True)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
 
 
 def _become(name: str) -> None:

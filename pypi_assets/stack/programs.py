@@ -31,7 +31,8 @@ class Ports:
 class Program:
     """A process of the stack. It starts once all of `awaits` answer; `answers_at` is its own address, if it has one.
 
-    Addresses are those of `readiness.py`. If it `ends`, exit code 0 is its end, and else it is always restarted.
+    Addresses are those of `readiness.py`. With `lock`, it waits for the end of another process that holds this file. If
+    it `ends`, exit code 0 is its end; else it is always restarted.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Program:
     stops_group: bool = True
     user: str = ""
     postgres_lock: Path | None = None
+    lock: Path | None = None
     ends: bool = False
 
     def launch_command(self) -> tuple[str, ...]:
@@ -52,6 +54,8 @@ class Program:
             options += ["--user", self.user]
         if self.postgres_lock:
             options += ["--postgres-lock", str(self.postgres_lock)]
+        if self.lock:
+            options += ["--lock", str(self.lock)]
         launch = (sys.executable, "-m", "pypi_assets.stack.launch", "--stop-signal", self.stop_signal)
         return (*launch, *options, "--", *self.command)
 
@@ -106,7 +110,8 @@ def _code_server(layout: Layout, location: CodeLocation, databases: tuple[str, .
     attribute = ("--attribute", location.attribute) if location.attribute else ()
     path = str(layout.code_socket(location.name))
     command = (_script("dagster"), "api", "grpc", "--module-name", location.module, *attribute, "--socket", path)
-    return Program(name, command, awaits=databases, answers_at=f"{UNIX}{path}")
+    # one that is ending deletes its socket, which must not be that of the next one
+    return Program(name, command, awaits=databases, answers_at=f"{UNIX}{path}", lock=Path(f"{path}.lock"))
 
 
 def _dagster(layout: Layout, ports: Ports, awaits: tuple[str, ...]) -> list[Program]:

@@ -115,8 +115,8 @@ class Keeper:
         self.supervisor = Supervisor(self.layout)
 
     def begin(self) -> bool:
-        """Starts supervisord; returns False if there was one already, which is kept."""
-        if self.supervisor.process_id() is not None:
+        """Starts supervisord; returns False if there was one already, which is kept. One that is ending is awaited."""
+        if is_running(self.supervisor):
             return False
         self._is_first_start = True
         self._start()
@@ -170,11 +170,12 @@ class Keeper:
     def _has_ended(self) -> bool:
         if self._child is not None:
             return self._child.poll() is not None
-        return self.supervisor.process_id() is None
+        return not self.supervisor.is_there()
 
     def _has_ended_in_order(self) -> bool:
         if self._child is not None:
             return self._child.returncode == 0
+        self.stopping.wait(_LOOK_EVERY_S)
         return not self.layout.supervisor_socket.exists()  # which it deletes as its last act
 
     def stop(self) -> None:
@@ -188,13 +189,22 @@ class Keeper:
 def stop_stack(layout: Layout) -> bool:
     """Stops the stack of another process, and returns when all has ended; returns whether there was one."""
     supervisor = Supervisor(layout)
-    if supervisor.process_id() is None:
+    if not supervisor.is_there():
         return False
-    while supervisor.process_id() is not None:
+    while supervisor.is_there():
         if not _is_just_starting(supervisor):
             supervisor.shut_down()
         time.sleep(_STOP_LOOK_EVERY_S)
     return True
+
+
+def is_running(supervisor: Supervisor) -> bool:
+    """Returns whether there is a supervisord. Waits for the end of one that is ending."""
+    while supervisor.is_there():
+        if supervisor.process_id() is not None:
+            return True
+        time.sleep(_STOP_LOOK_EVERY_S)
+    return False
 
 
 def _is_just_starting(supervisor: Supervisor) -> bool:

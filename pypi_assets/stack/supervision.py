@@ -22,6 +22,7 @@ from typing import Any, cast
 from pypi_assets.stack.layout import Layout
 from pypi_assets.stack.postgres import missing_extra
 from pypi_assets.stack.programs import Program
+from pypi_assets.stack.readiness import UNIX, is_ready
 
 STARTED_AFTER_S = 10
 STOPPED_WITHIN_S = 60
@@ -143,13 +144,18 @@ def supervisor_output(layout: Layout) -> Path:
 
 
 class Supervisor:
-    """Calls to the supervisord of a stack."""
+    """Calls to the supervisord of a stack. Raises StackError if the extra is not installed."""
 
     def __init__(self, layout: Layout) -> None:
+        try:
+            from supervisor.xmlrpc import SupervisorTransport
+        except ImportError as error:
+            raise missing_extra("supervisord") from error
+        self._transport = SupervisorTransport
         self._socket, self._file = layout.supervisor_socket, layout.supervisor_file
 
     def states(self) -> list[State] | None:
-        """The states of all programs, in the order in which they start; None if no supervisord answers."""
+        """The states of all programs, in the order of their starts; None without a supervisord, or if it is ending."""
         rows = self._call("getAllProcessInfo")
         if rows is None:
             return None
@@ -164,8 +170,12 @@ class Supervisor:
             for row in sorted(cast("list[dict[str, Any]]", rows), key=lambda row: names.index(row["name"]))
         ]
 
+    def is_there(self) -> bool:
+        """Returns whether there is a supervisord, which may be ending."""
+        return is_ready(f"{UNIX}{self._socket}")
+
     def process_id(self) -> int | None:
-        """The process ID of supervisord; None if it does not answer."""
+        """The process ID of supervisord; None if there is none, or if it is ending."""
         return cast("int | None", self._call("getPID"))
 
     def shut_down(self) -> bool:
@@ -174,11 +184,7 @@ class Supervisor:
 
     def _call(self, method: str) -> object | None:
         """The result of a method; None if supervisord is not there, or is ending."""
-        try:
-            from supervisor.xmlrpc import SupervisorTransport
-        except ImportError as error:
-            raise missing_extra("supervisord") from error
-        transport = SupervisorTransport(None, None, f"unix://{self._socket}")
+        transport = self._transport(None, None, f"unix://{self._socket}")
         try:
             proxy = xmlrpc.client.ServerProxy("http://127.0.0.1", transport=transport, allow_none=True)
             result: object = getattr(proxy.supervisor, method)()

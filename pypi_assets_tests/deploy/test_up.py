@@ -1,4 +1,4 @@
-"""`pypi-assets up` on an index of 200 projects: from nothing to answers, and what a kill of each process loses: nothing."""
+"""`pypi-assets up` over an index of 200 projects: the first answer, and a kill of each process, which loses nothing."""
 
 import json
 import os
@@ -75,9 +75,9 @@ class Up:
         return self.run("up", "--status").returncode == 0
 
     def answer(self, *question: str) -> Any:
-        """The results of a look-up; None without an answer."""
+        """The rows of a look-up; None without an answer."""
         done = self.run("lookup", *question, "--json")
-        return None if done.returncode else json.loads(done.stdout)["results"]
+        return None if done.returncode else json.loads(done.stdout)
 
     def until(self, condition: Callable[[], object], within_s: float = BACK_WITHIN_S) -> float:
         """Waits, and returns for how long."""

@@ -39,6 +39,22 @@ def test_launch_waits_for_the_address_and_becomes_the_command(tmp_path: Path):
     assert process.returncode == 0
 
 
+def test_launch_with_a_lock_waits_for_the_end_of_the_process_that_holds_it(tmp_path: Path):
+    command = [*LAUNCH, "--lock", str(tmp_path / "lock"), "--"]
+    prints = ["sh", "-c", "echo first; read line"]
+    first = subprocess.Popen([*command, *prints], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    try:
+        assert first.stdout is not None
+        assert first.stdout.readline() == "first\n"
+        second = subprocess.Popen([*command, "echo", "second"], stdout=subprocess.PIPE, text=True)
+        with pytest.raises(subprocess.TimeoutExpired):
+            second.wait(1)
+    finally:
+        first.kill()
+        first.communicate()
+    assert second.communicate(timeout=60)[0] == "second\n"
+
+
 @pytest.mark.skipif(not kernel.IS_LINUX, reason="the kernel of Linux alone does this")
 def test_launch_the_command_ends_with_the_process_that_started_it():
     starts = (

@@ -123,8 +123,10 @@ def test_keeper_whatever_is_killed_comes_back_and_the_end_is_clean(
     adopting = Keeper(layout, messages.append)
     assert not adopting.begin()
     assert adopting.await_ready()
-    keeper.stop()
-    assert not adopting.look()
+    stopping = threading.Thread(target=keeper.stop)
+    stopping.start()
+    until(lambda: not adopting.look())  # which restarts none while the other one is ending
+    stopping.join()
     assert not layout.supervisor_socket.exists()
     assert not stop_stack(layout)
     assert len(messages) == 1
