@@ -1,7 +1,7 @@
 """Makes a first crawl, dump and LevelDB versions, unless they are there: `python -m pypi_assets.cli.first_answer`.
 
-It runs the commands that `pypi-assets init` prints, for the follower of `pypi-assets up`. Killed at any moment, it goes
-on where it was when it is started again. With `--follow`, this process becomes `pypi-assets follow` at the end.
+It runs the commands that `pypi-assets init` prints, for the follower of `pypi-assets up`. Killed at any moment, it
+continues when it is started again. With `--follow`, this process becomes `pypi-assets follow` at the end.
 """
 
 import os
@@ -25,7 +25,7 @@ MOST_SHARDS = 256
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Runs what is missing, then the follower. Exits with 1, or 2 for wrong settings, if that fails."""
+    """Runs the missing steps, then the follower. Exits with 1, or 2 for wrong settings, if that fails."""
     make_logs_inert()
     try:
         settings = load_settings()

@@ -1,4 +1,4 @@
-"""The whole pipeline as processes of one machine, under supervisord: what `pypi-assets up` starts, watches and stops.
+"""The whole pipeline as processes of one machine, under supervisord: `pypi-assets up` starts, watches and stops them.
 
-What the processes do does not belong here, and neither does the command line.
+Their work does not belong here, and neither does the command line.
 """

@@ -1,4 +1,4 @@
-"""Dagster's files of a stack: its instance, from the one of `dagster_instance/dagster.yaml`, and its workspace."""
+"""Dagster's files of a stack: its instance, made from `dagster_instance/dagster.yaml`, and its workspace."""
 
 from collections.abc import Iterable
 from importlib.resources import files

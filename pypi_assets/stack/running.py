@@ -4,6 +4,7 @@ The programs are supervisord's: if this process dies, they go on, and the next o
 """
 
 import fcntl
+import os
 import socket
 import subprocess
 import threading
@@ -51,7 +52,7 @@ def only_one(layout: Layout) -> Iterator[bool]:
 def write_files(plan: Plan, environment: Mapping[str, str], folder: Path) -> None:
     """Writes the files of supervisord, Dagster and Celery, for programs that start in `folder`.
 
-    A `DAGSTER_HOME` of `environment` that has a `dagster.yaml` is used as it is.
+    A `DAGSTER_HOME` of `environment` that has a `dagster.yaml` is used without a change.
     """
     layout, variables = plan.layout, stack_variables(plan, environment)
     instance = Path(variables["DAGSTER_HOME"]) / "dagster.yaml"
@@ -67,7 +68,7 @@ def write_files(plan: Plan, environment: Mapping[str, str], folder: Path) -> Non
 
 
 def stack_variables(plan: Plan, environment: Mapping[str, str]) -> dict[str, str]:
-    """Returns the variables that all programs have in addition to those of `environment`; none is a secret."""
+    """Returns the variables of all programs in addition to `environment`; none is a secret."""
     layout = plan.layout
     variables = {"PYTHONUNBUFFERED": "1", "DAGSTER_HOME": environment.get("DAGSTER_HOME") or str(layout.dagster_home)}
     if plan.postgres and "DAGSTER_POSTGRES_URL" not in environment:
@@ -75,11 +76,14 @@ def stack_variables(plan: Plan, environment: Mapping[str, str]) -> dict[str, str
     if CELERY in plan.parts:
         url = f"redis+socket://{layout.redis_socket}"
         variables |= {"CELERY_BROKER_URL": url, "CELERY_RESULT_BACKEND": url}
+        # of the settings of workers, which start in the folder of `.env` as all others do
+        paths = [str(layout.celery), environment.get("PYTHONPATH", "")]
+        variables["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
     return variables | dict(plan.variables)
 
 
 def require_free_ports(plan: Plan) -> None:
-    """Raises StackError if another process listens at one of the ports, and goes on to."""
+    """Raises StackError if another process keeps listening at one of the ports."""
     ports = {"--ui-port": plan.ports.ui, "--port": plan.ports.service, "--metrics-port": plan.ports.metrics}
     until = time.monotonic() + _PORT_FREE_WITHIN_S
     for option, port in ports.items():
@@ -101,7 +105,7 @@ def _is_free(port: int) -> bool:
 
 @dataclass
 class Keeper:
-    """Keeps supervisord running until `stopping` is set, or until it was told to end."""
+    """Keeps supervisord running until `stopping` is set, or until supervisord ends in order."""
 
     layout: Layout
     say: Say

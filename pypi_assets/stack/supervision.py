@@ -1,6 +1,6 @@
 """supervisord over the programs of a stack: its file, its start, and calls to it at its socket.
 
-supervisord restarts what has ended. A program that ends within STARTED_AFTER_S waits a second longer after each
+supervisord restarts ended programs. A program that ends within STARTED_AFTER_S waits a second longer after each
 attempt, so the pause after an outage of T seconds is about the square root of 2T: 7 minutes after a day.
 """
 
@@ -37,7 +37,7 @@ _UNREACHABLE = (OSError, http.client.HTTPException)
 class State:
     """A program as supervisord sees it: STARTING, RUNNING, BACKOFF, STOPPING, STOPPED, EXITED or FATAL.
 
-    `pid` is 0 if there is no process; `seconds` is how long it has been in this state.
+    `pid` is 0 without a process; `seconds` is how long it has been in this state.
     """
 
     name: str
@@ -47,12 +47,12 @@ class State:
 
     @property
     def is_well(self) -> bool:
-        """Whether it runs, or has ended as it should."""
+        """Return whether it runs, or has ended in order."""
         return self.state in {"STARTING", "RUNNING", "EXITED"}
 
 
 def supervisor_conf(layout: Layout, programs: Iterable[Program], folder: Path) -> str:
-    """The content of `supervisord.conf`. Programs start in `folder`, unless they have one of their own."""
+    """The content of `supervisord.conf`. Programs start in `folder`."""
     file = RawConfigParser()
     file["unix_http_server"] = {"file": _escaped(layout.supervisor_socket), "chmod": "0700"}
     file["supervisord"] = {
@@ -69,7 +69,7 @@ def supervisor_conf(layout: Layout, programs: Iterable[Program], folder: Path) -
     for number, program in enumerate(programs, start=1):
         file[f"{_PROGRAM}{program.name}"] = {
             "command": _escaped(shlex.join(program.launch_command())),
-            "directory": _escaped(program.folder or folder),
+            "directory": _escaped(folder),
             "priority": str(number),
             "autorestart": "unexpected" if program.ends else "true",
             "startsecs": "0" if program.ends else str(STARTED_AFTER_S),
@@ -116,12 +116,12 @@ def _description(layout: Layout, part: str) -> dict[str, str]:
 
 
 def log_of(layout: Layout, name: str) -> Path:
-    """The file of what a program prints; `supervisord` has one too."""
+    """Return the log file of a program; `supervisord` has one too."""
     return layout.logs / f"{name}.log"
 
 
 def start_supervisor(layout: Layout) -> "subprocess.Popen[bytes]":
-    """Starts supervisord with the files of the stack, in a session of its own: a terminal's signals do not reach it.
+    """Starts supervisord with the files of the stack, in a new session: a terminal's signals do not reach it.
 
     It has the environment of this process, and the variables of the stack.
     """
@@ -139,7 +139,7 @@ def start_supervisor(layout: Layout) -> "subprocess.Popen[bytes]":
 
 
 def supervisor_output(layout: Layout) -> Path:
-    """The file of what supervisord prints, which is why it does not start."""
+    """Return the file of supervisord's output, which has the reason if it does not start."""
     return layout.logs / "supervisord.out"
 
 

@@ -1,5 +1,6 @@
 """The programs of a stack: which there are, what each waits for, and where each answers."""
 
+import os
 import sys
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 from pypi_assets.stack.layout import Layout, StackError
 from pypi_assets.stack.postgres import database_url
 from pypi_assets.stack.programs import Program
+from pypi_assets.stack.running import stack_variables
 from pypi_assets.workspace import CodeLocation
 from pypi_assets_tests.stack.plans import plan, server
 
@@ -70,7 +72,21 @@ def test_programs_with_celery_redis_is_required(tmp_path: Path, monkeypatch: pyt
     found = by_name(plan(tmp_path, parts=frozenset({"celery"})).programs())
     assert found["redis"].command[0] == str(redis)
     assert found["redis"].answers_at in found["worker"].awaits
-    assert found["worker"].folder == Layout(tmp_path).celery
+    variables = stack_variables(plan(tmp_path, parts=frozenset({"celery"})), {"PYTHONPATH": "/srv/code"})
+    assert variables["PYTHONPATH"].split(os.pathsep) == [str(Layout(tmp_path).celery), "/srv/code"]
+    assert variables["CELERY_BROKER_URL"] == f"redis+socket://{Layout(tmp_path).redis_socket}"
+
+
+def test_stack_variables_what_is_set_wins(tmp_path: Path):
+    on_postgres = plan(tmp_path, postgres=server(Layout(tmp_path)), variables={"PYPI_ASSETS_SENSORS_ON": "true"})
+    found = stack_variables(on_postgres, {})
+    assert found["DAGSTER_HOME"] == str(Layout(tmp_path).dagster_home)
+    assert found["DAGSTER_POSTGRES_URL"].startswith("postgresql+psycopg2://")
+    assert found["PYPI_ASSETS_SENSORS_ON"] == "true"
+    given = {"DAGSTER_HOME": "/srv/dagster", "DAGSTER_POSTGRES_URL": "postgresql://me:secret@host/dagster"}
+    found = stack_variables(on_postgres, given)
+    assert found["DAGSTER_HOME"] == "/srv/dagster"
+    assert "secret" not in str(found)
 
 
 def test_launch_command_names_what_is_awaited_the_user_and_the_lock(tmp_path: Path):
