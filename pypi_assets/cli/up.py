@@ -98,6 +98,7 @@ def _run(
     follows: bool,
     parts: frozenset[str],
 ) -> None:
+    from pypi_assets.stack.layout import StackError
     from pypi_assets.stack.running import Keeper, is_running, only_one, require_free_ports, write_files
 
     with stop_by_signals() as stopping:
@@ -108,12 +109,16 @@ def _run(
                     f"the stack of {plain(layout.home)} runs already: `pypi-assets up --status` shows it"
                 )
             keeper = Keeper(layout, print_message, stopping)
-            plan = _plan(settings, layout, database, ports, follows=follows, parts=parts)
-            if not is_running(keeper.supervisor):
-                require_free_ports(plan)
-                write_files(plan, os.environ, Path.cwd())
-            else:
-                print_message("the stack runs already, without `up`: it is kept as it is, and watched again")
+            try:
+                plan = _plan(settings, layout, database, ports, follows=follows, parts=parts)
+                if is_running(keeper.supervisor):
+                    print_message("the stack runs already, without `up`: it is kept unchanged, and watched again")
+                else:
+                    require_free_ports(plan)
+                    write_files(plan, os.environ, Path.cwd())
+            except StackError:
+                if not stopping.is_set():  # Ctrl-C of a terminal also ends what makes PostgreSQL's cluster
+                    raise
             try:
                 if not stopping.is_set():
                     _keep(keeper)
