@@ -125,6 +125,7 @@ LEFT_OUT = {
     "serve": "answers over HTTP: the tests of service/",
     "export": "prints data in the formats of other tools",
     "follow": "goes on until it is stopped: the tests of following/",
+    "up": "starts processes that go on until they are stopped: the tests of stack/ and deploy/test_up.py",
     "mirror": "copies what another instance has published: the tests of mirror/",
     "collisions": "needs a lock: the tests of export/",
 }
