@@ -17,32 +17,37 @@ from pypi_assets.terminal import print_json_line, utc_time
 
 @command("follow", "--once")
 @click.option("--once", is_flag=True, help="Do what is due now, from the first crawl to the LevelDBs, and end.")
+@click.option("--begin", is_flag=True, help="First do as --once if there is no first crawl or dump yet.")
 @click.option("--now", is_flag=True, help="With --once, look at all projects of an index without serials.")
-def follow_command(once: bool, now: bool) -> None:
+def follow_command(once: bool, begin: bool, now: bool) -> None:
     """Follow the index within seconds, until stopped.
 
     It looks at the index every PYPI_ASSETS_FOLLOW_INTERVAL_S seconds. What is new is crawled, written to the journal,
-    dumped and in the LevelDBs at once. Other processes, such as Dagster, can do the same work meanwhile. Run
-    `pypi-assets follow --once` before: it makes the first crawl, the first dump and the first LevelDBs.
+    dumped and in the LevelDBs at once. Other processes, such as Dagster, can do the same work meanwhile. A first crawl
+    and a first dump have to be there; `--begin` makes them.
 
     Prints a line of JSON for each step. Errors that can disappear by themselves are tried again; any other one ends the
     command with exit code 1.
     """
     from pypi_assets.declared_scopes import declared_scopes
     from pypi_assets.following.follower import Builds, Pace, follow
-    from pypi_assets.following.once import follow_once
+    from pypi_assets.following.once import follow_once, is_begun
     from pypi_assets.settings import load_settings
 
     if now and not once:
         raise click.UsageError("--now goes with --once")
+    if begin and once:
+        raise click.UsageError("--once does what --begin does: leave one of them out")
     settings = load_settings()
     declared = declared_scopes(settings)
     pace = Pace(settings.follow_interval_s, settings.follow_leveldb_interval_s)
     builds = Builds(private_folder(settings), settings.leveldb_write_buffer_bytes, settings.leveldb_memory_bytes)
-    if once:
+    if once or begin:
         with opened_crawler(creates=True) as crawler:
-            concurrency = settings.dump_concurrency
-            follow_once(crawler, builds, print_step, declared, everything=now, dump_concurrency=concurrency)
+            if once or not is_begun(crawler.catalog):
+                concurrency = settings.dump_concurrency
+                follow_once(crawler, builds, print_step, declared, everything=now, dump_concurrency=concurrency)
+    if once:
         return
     with opened_crawler() as crawler, stop_by_signals() as stopping:
         if not follow(crawler, builds, pace, print_step, stopping, declared):

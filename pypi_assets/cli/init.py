@@ -86,10 +86,7 @@ def init_command(
     is_small = bool(chosen.projects) or not chosen.needs_contact or chosen.lister == PAGES
     steps = (*(_FIRST if is_small else _FIRST_OF_MANY), _LAST)
     click.echo("Next, in this folder:\n\n" + "\n".join(f"  pypi-assets {step}" for step in steps))
-    click.echo(
-        "\n`pypi-assets status` shows at any time what to do. `pypi-assets up` does all of it, and goes on to follow the"
-        " index."
-    )
+    click.echo("\n`pypi-assets status` shows at any time what to do. `pypi-assets up` does all of it, and follows on.")
     if not chosen.index_url and not chosen.projects:
         click.echo(_COST)
 

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
+from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.publications.dump_files import FULL_DUMP_SHARDS
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.full_crawl import crawl_full
@@ -49,6 +50,11 @@ def follow_once(
     once.publish_journal()
     once.dump(dump_concurrency)
     once.build()
+
+
+def is_begun(catalog: Catalog) -> bool:
+    """Check whether a first crawl is complete and dumped, so that a resident follower can go on."""
+    return due_crawl(catalog).is_followable and bool(cover(catalog).dumps)
 
 
 class _Once:

@@ -128,11 +128,11 @@ def _dagster(layout: Layout, ports: Ports, awaits: tuple[str, ...]) -> list[Prog
 
 
 def _own(ports: Ports, databases: tuple[str, ...], *, follows: bool) -> list[Program]:
-    first = (sys.executable, "-m", "pypi_assets.cli.first_answer")
+    follow = (_script("pypi-assets"), "follow")
     return [
-        Program("follower", (*first, "--follow"), awaits=databases)
+        Program("follower", (*follow, "--begin"), awaits=databases)
         if follows
-        else Program("first", first, awaits=databases, ends=True),
+        else Program("first", (*follow, "--once"), awaits=databases, ends=True),
         Program(
             "service",
             (_script("pypi-assets"), "serve", "--host", HOST, "--port", str(ports.service)),

@@ -1,5 +1,6 @@
 """The command `follow`: what it requires, prints, and how signals end it. `following/` follows with it."""
 
+import json
 import os
 import signal
 import subprocess
@@ -8,6 +9,7 @@ import pytest
 
 from pypi_assets.cli.follow import stop_by_signals
 from pypi_assets_tests.cli.commands import PROCESS, Commands
+from pypi_assets_tests.served_index import ServedIndex
 
 
 def test_it_requires_a_catalog(commands: Commands):
@@ -40,3 +42,20 @@ def test_the_second_signal_ends_the_process_at_once():
     )
     done = subprocess.run([PROCESS[0], "-c", program], timeout=60, check=False)
     assert done.returncode == 128 + signal.SIGTERM
+
+
+def test_it_begins_from_nothing_and_goes_on(commands: Commands, index: ServedIndex):
+    index.wheel("demo", "1.0")
+    with subprocess.Popen([*PROCESS, "follow", "--begin"], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        steps = (json.loads(line) for line in process.stdout)
+        try:
+            assert next(steps)["step"] == "full crawl"
+            for version in ("2.0", "3.0"):  # what begins crawls once more at the end: the second one is the follower's
+                index.wheel("demo", version)
+                assert next(one for one in steps if one["step"] == "crawl")["projects"] == 1
+            process.terminate()
+            assert process.wait(60) == 0
+        finally:
+            process.kill()
+    commands.refused("follow", "--begin", "--once", exit_code=2)

@@ -8,7 +8,7 @@ import pytest
 from pypi_assets.catalog.database import Catalog, open_catalog
 from pypi_assets.catalog.ledger.range_ledger import complete_serial
 from pypi_assets.following.follower import Builds
-from pypi_assets.following.once import follow_once, shards_for
+from pypi_assets.following.once import follow_once, is_begun, shards_for
 from pypi_assets.index.errors import TransientError
 from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets_tests.databases import sqlite_database
@@ -39,7 +39,9 @@ def steps_of(index: ServedIndex, catalog: Catalog, folder: Path) -> list[Mapping
 def test_it_goes_from_nothing_to_answers_and_then_to_new_ones(
     index: ServedIndex, catalog: Catalog, tmp_path: Path
 ) -> None:
+    assert not is_begun(catalog)
     steps = steps_of(index, catalog, tmp_path)
+    assert is_begun(catalog)
     assert [one["step"] for one in steps] == ["full crawl", "full dump", *["leveldb"] * len(DATASETS)]
     assert (steps[0]["projects"], steps[0]["read"], steps[1]["shards"], steps[1]["rows"]) == (1, 1, 1, 1)
     assert is_answered(index, "first_module")

@@ -50,7 +50,7 @@ def test_programs_without_a_follower_the_first_crawl_ends(tmp_path: Path):
     found = by_name(plan(tmp_path, follows=False).programs())
     assert "follower" not in found
     assert found["first"].ends
-    assert "--follow" not in found["first"].command
+    assert found["first"].command[-2:] == ("follow", "--once")
     assert not any(program.ends for name, program in found.items() if name != "first")
 
 
