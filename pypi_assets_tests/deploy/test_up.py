@@ -192,6 +192,6 @@ def test_up_with_celery_on_sqlite_the_sensors_follow(up: Up):
     assert "postgres" not in states
     up.upload("later", "1.0")
     up.until(lambda: up.knows("later", "1.0"))
-    assert "succeeded" in up.run("up", "--logs", "worker").stdout
+    up.until(lambda: "succeeded" in up.run("up", "--logs", "worker").stdout)  # the run ends after the answer
     assert up.signal(signal.SIGTERM) == 0
     assert up.rows() == []
