@@ -77,9 +77,10 @@ def test_pages_are_looked_at_again_and_their_data_at_a_serial_is_kept(client: Cl
     assert "immutable" not in client.get("/import/yaml.json").headers["cache-control"]
 
 
-def test_the_footer_shows_how_far_the_answers_go(client: Client, published: Published):
+def test_a_page_shows_how_far_the_answers_go_and_since_when(client: Client, published: Published):
     document = page(client, "/import/yaml/")
-    assert unnamed(document.text, published.index.serial) == []
+    published_at = client.get("/v1/status").json()["datasets"]["published_at"]
+    assert unnamed(document.text, published.index.serial, published_at[:16].replace("T", " ")) == []
 
 
 def test_without_a_catalog_pages_show_the_latest_alone(published: Published, tmp_path):
