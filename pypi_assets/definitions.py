@@ -17,7 +17,7 @@ import dagster as dg
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.crawl.run_size import SHARDS_IN_ONE_RUN, shards_in_one_run
 from pypi_assets.defs import assets, checks, health
-from pypi_assets.defs.assets import GROUPS
+from pypi_assets.defs.assets import group_of
 from pypi_assets.defs.confusion import CONFUSION_SCHEDULE, confusion_job, no_name_became_public
 from pypi_assets.defs.jobs import FEW_RUNS, MANY_RUNS, OF_ONE_PARTITION
 from pypi_assets.defs.journal_topics import has_kafka, journal_topics, new_journal_records_sensor, publish_journal_job
@@ -44,7 +44,7 @@ _Asset = TypeVar("_Asset", dg.AssetsDefinition, dg.AssetSpec)
 def _assets_by_group() -> Iterator[dg.AssetsDefinition]:
     """The assets of each module in `defs/assets`, in its group, with the page of the docs that describes them."""
     for module in pkgutil.iter_modules(assets.__path__):
-        group = GROUPS[module.name]
+        group = group_of(module.name)
         found = dg.load_assets_from_modules([import_module(f"{assets.__name__}.{module.name}")], group_name=group.name)
         of_group = (asset for asset in found if isinstance(asset, dg.AssetsDefinition))
         yield from dg.map_asset_specs(partial(_described, page=group.page), of_group)

@@ -11,7 +11,7 @@ import pytest
 from dagster._core.definitions.assets.graph.asset_graph import AssetNode
 
 from pypi_assets.definitions import build_defs, defs
-from pypi_assets.defs.assets import GROUPS
+from pypi_assets.defs.assets import GROUPS, group_of
 from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.settings import ENV_PREFIX, SettingsError, load_settings
 
@@ -116,6 +116,11 @@ def test_the_lineage_of_every_asset_begins_with_the_index_and_reaches_a_dump() -
 
     assert all(index in above(one.key) for one in graph.asset_nodes)
     assert {one.key for one in graph.asset_nodes if (one.group_name or "").startswith("crawl_")} < above(dump)
+
+
+def test_a_module_that_is_new_makes_a_group_of_its_own() -> None:
+    assert group_of("data_dumps") is GROUPS["data_dumps"]
+    assert group_of("my_asset").name == "my_asset"
 
 
 def test_the_address_of_the_index_is_shown_without_a_login() -> None:

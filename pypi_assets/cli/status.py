@@ -129,7 +129,9 @@ def _facts(status: "Status", settings: "Settings") -> Iterator[tuple[str, object
         yield "journal", _describe_journal(status)
     for consumer in status.catalog.consumers:
         yield "consumer", _describe_consumer(consumer)
-    yield "database", make_url(settings.resolved_database_url).render_as_string(hide_password=True)
+    database = make_url(settings.resolved_database_url)
+    database = database.set(drivername=database.get_backend_name())  # as the setting has it
+    yield "database", database.render_as_string(hide_password=True)
     yield "storage", settings.resolved_storage_url
 
 

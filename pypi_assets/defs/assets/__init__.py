@@ -25,3 +25,8 @@ GROUPS = {
     "solvability": Group("solvability", "docs/dagster.md#see-what-can-no-longer-be-installed"),
 }
 """By module. Dagster sorts groups by name, so the names are in the order in which data flows."""
+
+
+def group_of(module: str) -> Group:
+    """Return the group of a module of this package; one that is not in GROUPS makes a group of its own."""
+    return GROUPS.get(module, Group(module, "docs/dagster.md#add-an-asset"))
