@@ -1,9 +1,12 @@
 """The state of every stage as metrics, in the text format of Prometheus.
 
-The numbers come from `status.py` and `upkeep/due.py`; nothing is judged here.
+The numbers come from `status.py` and `upkeep/due.py`, those of runs from Dagster's instance. Nothing is judged here.
 """
 
+import os
+import shutil
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 from types import MappingProxyType
@@ -13,12 +16,20 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoM
 from prometheus_client.registry import Collector
 from sqlalchemy.exc import SQLAlchemyError
 
+from pypi_assets.assembly import storage_from
 from pypi_assets.catalog.database import CatalogError
 from pypi_assets.catalog.reports.catalog_totals import work_done
 from pypi_assets.catalog.reports.failures import count_failures
+from pypi_assets.catalog.reports.journal_format import Stream
 from pypi_assets.distributions.record import EXTRACTOR_VERSION
+from pypi_assets.journal.segment_files import JournalDamagedError, read_head
+from pypi_assets.journal.signing import signed_serial
 from pypi_assets.settings import Settings
 from pypi_assets.status import Status, readable_catalog, status_of
+from pypi_assets.storage.store import Storage, StorageError
+
+_DAGSTER = "dagster"
+_REACHABLE = "Whether the part answered."
 
 
 class StatusMetrics(Collector):
@@ -56,6 +67,11 @@ class StatusMetrics(Collector):
 def _metrics(settings: Settings) -> Iterator[Metric]:
     versions = {"version": version("pypi-assets"), "extractor_version": str(EXTRACTOR_VERSION)}
     yield InfoMetricFamily("pypi_assets", "Versions of the code.", value=versions)
+    storage = _opened_storage(settings)
+    yield from _of_disks(settings, storage)
+    runs = list(_of_runs()) if _has_instance() else None
+    yield from runs or ()
+    reachable = {} if runs is None else {_DAGSTER: bool(runs)}
     try:
         with readable_catalog(settings) as (catalog, missing):
             status = status_of(catalog, settings, missing)
@@ -63,18 +79,85 @@ def _metrics(settings: Settings) -> Iterator[Metric]:
                 failures = count_failures(connection)
                 visits, reads = work_done(connection)
     except (CatalogError, SQLAlchemyError):
-        yield _gauge("reachable", "Whether the part answered.", "part", {"catalog": 0})
+        yield _gauge("reachable", _REACHABLE, "part", reachable | {"catalog": False})
         return
-    reachable = {
+    reachable |= {
         "catalog": not status.no_catalog,
         "index": not status.lag.index_error,
         "storage": not status.storage_error,
     }
-    yield _gauge("reachable", "Whether the part answered.", "part", reachable)
+    yield _gauge("reachable", _REACHABLE, "part", reachable)
     yield from _of_status(status)
+    if storage is not None:
+        yield from _of_journal(storage)
     yield _gauge("failures", "Reads and visits that failed or were abandoned, by kind.", "kind", failures)
     yield CounterMetricFamily("pypi_assets_visits", "Visits of project pages.", value=visits)
     yield CounterMetricFamily("pypi_assets_read_attempts", "Attempts to read a distribution.", value=reads)
+
+
+def _opened_storage(settings: Settings) -> Storage | None:
+    try:
+        return storage_from(settings, read_only=True)
+    except StorageError:  # counts as not reachable
+        return None
+
+
+def _of_disks(settings: Settings, storage: Storage | None) -> Iterator[Metric]:
+    """Of the local folders alone, whose disks can be full before anything else notices."""
+    folders = {"home": settings.resolved_home}
+    if storage is not None and (local := storage.local_path("")):
+        folders["storage"] = local
+    usages = {}
+    for place, folder in folders.items():
+        with suppress(OSError):  # a folder that this user may not see
+            usages[place] = shutil.disk_usage(_existing(folder))
+    free = {place: usage.free for place, usage in usages.items()}
+    yield _gauge("disk_free_bytes", "Free bytes of the disk with this folder.", "folder", free)
+    total = {place: usage.total for place, usage in usages.items()}
+    yield _gauge("disk_size_bytes", "Size of the disk with this folder.", "folder", total)
+
+
+def _existing(folder: Path) -> Path:
+    """Return the folder, or the nearest one above it that exists."""
+    return next(path for path in (folder, *folder.parents) if path.exists())
+
+
+def _has_instance() -> bool:
+    """Return whether `DAGSTER_HOME` has an instance of Dagster. Dagster itself would create one there."""
+    home = os.environ.get("DAGSTER_HOME", "")
+    return bool(home) and (Path(home).expanduser() / "dagster.yaml").is_file()
+
+
+def _of_runs() -> Iterator[Metric]:
+    """Return no metric if the instance does not answer."""
+    from pypi_assets.dagster_instance.run_counts import count_runs  # takes as long to import as all else together
+
+    try:
+        counts = count_runs()
+    except Exception:  # noqa: BLE001 - dagster.yaml names any class, which raises what it likes
+        return
+    states = {"queued": counts.queued, "running": counts.running}
+    yield _gauge("runs", "Runs of Dagster that have not ended.", "state", states)
+    yield _gauge("failed_runs", "Runs of Dagster that failed within the last hour.", value=counts.failed)
+    places = {
+        (name, state): count
+        for name, pool in counts.pools.items()
+        for state, count in (("limit", pool.limit), ("claimed", pool.claimed), ("waiting", pool.waiting))
+    }
+    yield _gauge("pool_steps", "Steps that may run, do run, and wait, by pool.", ("pool", "state"), places)
+
+
+def _of_journal(storage: Storage) -> Iterator[Metric]:
+    """Return the end of each stream, and of its signed part if it was ever signed."""
+    serials: dict[tuple[str, str], float | None] = {}
+    try:
+        for stream in Stream:
+            if head := read_head(storage, stream.value):
+                serials[stream.value, "written"] = head.end
+                serials[stream.value, "signed"] = signed_serial(storage, head)
+    except (JournalDamagedError, StorageError):  # `journal verify` names the fault
+        return
+    yield _gauge("journal_serial", "How far whole segments go, and their signature.", ("stream", "state"), serials)
 
 
 def _of_status(status: Status) -> Iterator[Metric]:

@@ -90,7 +90,18 @@ MAY_IMPORT = {
         "storage",
         "upkeep",
     },
-    "metrics": {"settings", "assembly", "catalog", "distributions", "status", "upkeep"},
+    "dagster_instance": set(),
+    "metrics": {
+        "settings",
+        "assembly",
+        "catalog",
+        "distributions",
+        "journal",
+        "storage",
+        "status",
+        "upkeep",
+        "dagster_instance",
+    },
     "service": {
         "settings",
         "assembly",
@@ -110,7 +121,6 @@ MAY_IMPORT = {
         "inert",
         "inert_logs",
     },
-    "dagster_instance": set(),
     "stack": {"distributions", "settings", "workspace"},
 }
 """What each part may import from the others: only what stands above it. The skins, below, import all of them."""

@@ -8,10 +8,14 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from pypi_assets.catalog.reports.journal_format import Stream
 from pypi_assets.cli import cli
+from pypi_assets.journal.signing import checkpoint_path, sign_checkpoint
 from pypi_assets.metrics import StatusMetrics
 from pypi_assets.settings import load_settings
+from pypi_assets.storage.store import open_storage
 from pypi_assets_tests.prometheus import samples
 from pypi_assets_tests.served_index import ServedIndex, followed_index
 
@@ -141,3 +145,63 @@ def test_metrics_and_status_describe_readers_of_the_journal(
     assert not [line for line in status["to_do"] if "mirror" in line]
     monkeypatch.setenv("PYPI_ASSETS_LAG_WARN_S", "0.000001")
     assert [line for line in json.loads(run("status", "--json"))["to_do"] if "mirror" in line]
+
+
+def test_metrics_have_the_disks_of_local_folders_before_they_exist(
+    index: ServedIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nothing = samples(run("metrics"))
+    run("crawl", "full")
+    local = samples(run("metrics"))
+    monkeypatch.setenv("PYPI_ASSETS_STORAGE_URL", "memory:///")
+    remote = samples(run("metrics"))
+    for found, folders in ((nothing, {"home"}), (local, {"home", "storage"}), (remote, {"home"})):
+        free, size = ({key[1] for key in found if key[0] == name} for name in ("disk_free_bytes", "disk_size_bytes"))
+        assert free == size == folders
+        for folder in folders:
+            assert 0 < found["disk_free_bytes", folder] <= found["disk_size_bytes", folder]
+
+
+def test_metrics_show_how_far_the_journal_is_signed(index: ServedIndex, tmp_path: Path) -> None:
+    index.wheel("demo", "1.0")
+    run("crawl", "full")
+    run("journal", "write")
+    first = index.serial
+    found = samples(run("metrics"))
+    assert found["journal_serial", "written", "content"] == first
+    assert ("journal_serial", "signed", "content") not in found
+    storage = open_storage((tmp_path / "home" / "storage").as_uri())
+    sign_checkpoint(storage, Stream.CONTENT, Ed25519PrivateKey.generate())
+    assert samples(run("metrics"))["journal_serial", "signed", "content"] == first
+
+    index.wheel("demo", "2.0")
+    run("crawl", "incremental")
+    run("journal", "write")
+    found = samples(run("metrics"))
+    assert [found["journal_serial", state, "content"] for state in ("written", "signed")] == [index.serial, first]
+    content = storage.get(checkpoint_path("content"))
+    for changed in (content.replace(b'"generation": 1', b'"generation": 9'), b"{", b"{}", b"[]"):
+        storage.put(checkpoint_path("content"), changed)
+        assert samples(run("metrics"))["journal_serial", "signed", "content"] == 0
+
+
+def test_metrics_count_runs_if_there_is_an_instance_of_dagster(
+    index: ServedIndex, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    home = tmp_path / "dagster"
+    home.mkdir()
+    monkeypatch.setenv("DAGSTER_HOME", str(home))
+    assert ("reachable", "dagster") not in samples(run("metrics"))
+    assert list(home.iterdir()) == []
+    (home / "dagster.yaml").write_text("telemetry: {enabled: false}")
+    found = samples(run("metrics"))
+    assert found["reachable", "dagster"] == 1
+    assert (found["runs", "queued"], found["runs", "running"], found["failed_runs",]) == (0, 0, 0)
+    (home / "dagster.yaml").write_text("storage: {custom: {module: nowhere, class: Nothing}}")
+    found = samples(run("metrics"))
+    assert (found["reachable", "dagster"], found["reachable", "index"]) == (0, 1)
+    assert ("failed_runs",) not in found
+    monkeypatch.setenv("PYPI_ASSETS_DATABASE_URL", "postgresql://nobody@127.0.0.1:9/catalog")
+    found = samples(run("metrics"))
+    assert (found["reachable", "dagster"], found["reachable", "catalog"]) == (0, 0)
+    assert found["disk_free_bytes", "home"] > 0

@@ -107,6 +107,22 @@ def verify_checkpoint(storage: Storage, stream: Stream, key: "Ed25519PublicKey")
     return require_signed(content, storage.uri(path), stream, read_head(storage, stream.value), manifest_of, key)
 
 
+def signed_serial(storage: Storage, head: Head) -> int | None:
+    """Return the serial up to which the checkpoint of the chain that ends at `head` claims to vouch for it.
+
+    The signature is not checked. None: the stream was never signed. 0: the checkpoint is not valid for this chain any
+    more, since the stream began again or had a takedown, so it has to be signed again.
+    """
+    try:
+        fields = orjson.loads(storage.get(checkpoint_path(head.stream)))
+        is_current = (fields["generation"], fields["takedowns"]) == (head.generation, _takedowns(head))
+        return number_in(fields["end"]) if is_current else 0
+    except NotFoundError:
+        return None
+    except (orjson.JSONDecodeError, KeyError, TypeError, ValueError):
+        return 0
+
+
 def require_signed(
     content: bytes,
     name: str,

@@ -1,0 +1,47 @@
+"""Runs and pools of a real instance are counted."""
+
+from datetime import timedelta
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from pypi_assets.dagster_instance import run_counts
+from pypi_assets.dagster_instance.run_counts import PoolCounts, RunCounts, count_runs
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+@dg.op
+def fail() -> None:
+    raise dg.Failure("wrong")
+
+
+@dg.job
+def failing() -> None:
+    fail()
+
+
+@dg.job
+def empty() -> None:
+    """Nothing to do."""
+
+
+def test_runs_are_counted_by_state_and_steps_by_pool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path))
+    (tmp_path / "dagster.yaml").write_text((ROOT / "dagster.yaml").read_text())
+    assert count_runs() == RunCounts(queued=0, running=0, failed=0, pools={})
+    with dg.DagsterInstance.get() as instance:
+        for job in (failing, failing, empty):
+            job.execute_in_process(instance=instance, raise_on_error=False)
+        for status, times in ((dg.DagsterRunStatus.NOT_STARTED, 3), (dg.DagsterRunStatus.STARTED, 1)):
+            for _ in range(times):
+                instance.create_run_for_job(empty, status=status)
+        events = instance.event_log_storage
+        events.set_concurrency_slots("index", 2)
+        for step in ("one", "two", "three"):
+            events.claim_concurrency_slot("index", "run", step)
+    pool = PoolCounts(limit=2, claimed=2, waiting=1)
+    assert count_runs() == RunCounts(queued=3, running=1, failed=2, pools={"index": pool})
+    monkeypatch.setattr(run_counts, "FAILED_WITHIN", timedelta(0))
+    assert count_runs().failed == 0
