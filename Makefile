@@ -12,7 +12,7 @@ INSTALL_COMPILED := $(BIN)/python .ci/install.py --compile pip
 # tests start hundreds of processes; without bytecode each would compile all that it imports
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo ui stop check style types test tests nightly histories fuzz test-pythons dist lock sbom redis nginx wheels test-deploy test-faults test-browser clean
+.PHONY: demo ui stop check style types test tests nightly histories fuzz test-pythons dist lock sbom redis nginx prometheus wheels test-deploy test-faults test-browser clean
 
 demo: $(VENV)/.installed
 	@$(BIN)/python demo/run.py
@@ -42,7 +42,7 @@ tests: $(VENV)/.installed-test
 	EXAMPLES_TIMES=$${EXAMPLES_TIMES:-0.3} $(BIN)/pytest -n auto --dist worksteal --tier=quick
 
 # all that can be tested, in some hours: all tests, long histories, real installers, fuzzing, deployments, browsers
-nightly: redis nginx wheels
+nightly: redis nginx prometheus wheels
 	@.ci/nightly $(VENV)
 
 redis:
@@ -54,6 +54,12 @@ nginx:
 	@command -v nginx > /dev/null || \
 		{ [ "$$(id -u)" = 0 ] && $(APT) update && $(APT) install --yes nginx; } || \
 		{ echo "nginx is needed: install it from your system's packages" >&2; exit 1; }
+
+# with promtool, for the alerts of deploy/monitoring; without it, their tests are skipped
+prometheus:
+	@command -v promtool > /dev/null || \
+		{ [ "$$(id -u)" = 0 ] && $(APT) update && $(APT) install --yes --no-install-recommends prometheus; } || \
+		{ echo "prometheus is needed: install it from your system's packages" >&2; exit 1; }
 
 histories: $(VENV)/.installed-test
 	$(BIN)/python -m pypi_assets_tests.crawl.model_run --histories 20000

@@ -1,0 +1,126 @@
+"""Prometheus itself takes the files of `deploy/monitoring/`, and sees a catalog that lags and a silent index."""
+
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+
+from pypi_assets_tests.cli.commands import PROCESS
+from pypi_assets_tests.deploy.test_index_servers import free_port
+from pypi_assets_tests.following.followers import until
+from pypi_assets_tests.served_index import followed_index
+from pypi_assets_tests.test_monitoring import MONITORING, fill, queries
+
+pytestmark = [
+    pytest.mark.deploy,
+    pytest.mark.skipif(
+        not (shutil.which("promtool") and shutil.which("prometheus")),
+        reason="Prometheus is not installed: make prometheus",
+    ),
+]
+
+
+def test_the_files_are_valid_and_each_alert_fires_in_its_example_alone() -> None:
+    for arguments in (
+        ("check", "config", "prometheus.yml"),
+        ("check", "rules", "alerts.yml"),
+        ("test", "rules", "alerts_test.yml"),
+    ):
+        done = subprocess.run(["promtool", *arguments], cwd=MONITORING, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+class Prometheus:
+    """A server that scrapes and evaluates each second."""
+
+    def __init__(self, port: int) -> None:
+        self.url = f"http://127.0.0.1:{port}"
+        self._session = requests.Session()
+        self._session.trust_env = False
+
+    def is_ready(self) -> bool:
+        try:
+            return self._session.get(f"{self.url}/-/ready", timeout=10).ok
+        except requests.ConnectionError:
+            return False
+
+    def _get(self, path: str, **parameters: str) -> Any:
+        answer = self._session.get(f"{self.url}/api/v1/{path}", params=parameters, timeout=30).json()
+        assert answer["status"] == "success", answer
+        return answer["data"]
+
+    def query(self, expression: str) -> list[dict[str, Any]]:
+        return list(self._get("query", query=expression)["result"])
+
+    def rules(self) -> list[dict[str, Any]]:
+        return [rule for group in self._get("rules")["groups"] for rule in group["rules"]]
+
+    def raised(self) -> dict[str, list[dict[str, Any]]]:
+        """Return what each rule has found whose expression is true; it fires once that has lasted."""
+        return {rule["name"]: rule["alerts"] for rule in self.rules() if rule["alerts"]}
+
+
+@contextmanager
+def serving_metrics() -> Iterator[str]:
+    """`pypi-assets metrics`, as a process that measures each second; yields HOST:PORT."""
+    command = [*PROCESS, "metrics", "--every", "1", "--listen", "127.0.0.1:0"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stderr is not None
+            address = re.fullmatch(r"serving metrics at http://(\S+)/metrics\n", process.stderr.readline())
+            assert address
+            yield address[1]
+        finally:
+            process.terminate()
+
+
+@contextmanager
+def watching(folder: Path, target: str) -> Iterator[Prometheus]:
+    folder.mkdir()
+    shutil.copy(MONITORING / "alerts.yml", folder)
+    config = (MONITORING / "prometheus.yml").read_text().replace("127.0.0.1:9464", target)
+    (folder / "prometheus.yml").write_text(re.sub(r"_interval: 1m", "_interval: 1s", config))
+    port = free_port()
+    command = ["prometheus", "--config.file=prometheus.yml", "--storage.tsdb.path=data"]
+    with (
+        (folder / "log").open("w") as log,
+        subprocess.Popen([*command, f"--web.listen-address=127.0.0.1:{port}"], cwd=folder, stderr=log) as process,
+    ):
+        try:
+            prometheus = Prometheus(port)
+            until(prometheus.is_ready, 60)
+            yield prometheus
+        finally:
+            process.terminate()
+
+
+def test_alerts_of_a_real_catalog_follow_its_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with ExitStack() as index_runs:
+        index = index_runs.enter_context(followed_index(tmp_path, monkeypatch))
+        fill(index, tmp_path, monkeypatch)
+        with serving_metrics() as target, watching(tmp_path / "prometheus", target) as prometheus:
+            until(lambda: len(prometheus.query("pypi_assets_info")) == 1)
+            until(lambda: {rule["health"] for rule in prometheus.rules()} == {"ok"})
+            # before the first scrape there is no target; a scope is to be run; the disk is that of the machine
+            until(lambda: prometheus.raised().keys() <= {"PypiAssetsWorkToDo", "PypiAssetsDiskFull"})
+            until(lambda: len(prometheus.query("rate(pypi_assets_visits_total[10m])")) == 1)  # after two scrapes
+            for expression, _ in queries():
+                found = prometheus.query(expression.replace("$job", "pypi-assets"))
+                assert found or " > 0" in expression, expression
+
+            index.wheel("demo", "2.0", at=datetime.now(UTC) - timedelta(hours=3))
+            until(lambda: {"PypiAssetsCatalogLags", "PypiAssetsAnswersStale"} <= prometheus.raised().keys())
+            index_runs.close()
+            until(lambda: "PypiAssetsUnreachable" in prometheus.raised())
+            [silent] = prometheus.raised()["PypiAssetsUnreachable"]
+            assert silent["labels"]["part"] == "index"
+            until(lambda: "PypiAssetsLagUnknown" in prometheus.raised())
+            texts = [text for found in prometheus.raised().values() for text in found[0]["annotations"].values()]
+            assert [text for text in texts if "{{" in text or "<error" in text] == []
