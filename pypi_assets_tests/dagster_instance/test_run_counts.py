@@ -5,9 +5,11 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
+import yaml
 
 from pypi_assets.dagster_instance import run_counts
 from pypi_assets.dagster_instance.run_counts import PoolCounts, RunCounts, count_runs
+from pypi_assets_tests.deploy.services import DEPLOY
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -28,8 +30,21 @@ def empty() -> None:
 
 
 def test_runs_are_counted_by_state_and_steps_by_pool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path))
     (tmp_path / "dagster.yaml").write_text((ROOT / "dagster.yaml").read_text())
+    require_counts(tmp_path, monkeypatch)
+
+
+@pytest.mark.nightly
+def test_runs_are_counted_on_postgresql(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dagster_postgres: str) -> None:
+    instance = yaml.safe_load((DEPLOY / "dagster.yaml").read_text())
+    instance.pop("compute_logs")  # need a store
+    (tmp_path / "dagster.yaml").write_text(yaml.safe_dump(instance))
+    require_counts(tmp_path, monkeypatch)
+
+
+def require_counts(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run jobs on the instance in `home`, and compare what is counted."""
+    monkeypatch.setenv("DAGSTER_HOME", str(home))
     assert count_runs() == RunCounts(queued=0, running=0, failed=0, pools={})
     with dg.DagsterInstance.get() as instance:
         for job in (failing, failing, empty):

@@ -51,7 +51,9 @@ def test_from_a_job_in_the_ui_to_lookups_and_back_from_a_backup(
     until(deployment, lambda: filenames(LATER) == later and providers(LATER) == {LATER})
 
     until(deployment, lambda: metrics(deployment, "pypi_assets_serial").get("catalog", 0) >= status["complete_serial"])
-    assert metrics(deployment, "pypi_assets_reachable") == {"catalog": 1, "index": 1, "storage": 1}
+    assert metrics(deployment, "pypi_assets_reachable") == {"catalog": 1, "dagster": 1, "index": 1, "storage": 1}
+    assert metrics(deployment, "pypi_assets_failed_runs").keys() == {""}
+    assert metrics(deployment, "pypi_assets_runs").keys() == {"queued", "running"}
 
     deployment.stop()
     restore(deployment, backup, postgres_url)
