@@ -73,6 +73,7 @@ RUNS: dict[str, list[list[str]]] = {
     "failures retry": [[], ["--project", XML_TEXT]],
     "files": [[], *(["--project", *project] for project in PROJECTS)],
     "history": [[*project, *options] for project in PROJECTS for options in ([], ["--all"])],
+    "where": [[PROJECT]],
     "visits": [*PROJECTS, [PROJECT, "--compare", "1", "2"]],
     "ranges": [["--all"]],
     "audit": [["--share", "100"]],

@@ -2,6 +2,7 @@
 a job that is launched in the UI to lookups, by sensors alone; and back from a back-up."""
 
 import json
+import os
 import shutil
 import subprocess
 from collections.abc import Callable
