@@ -68,6 +68,7 @@ class Answer:
     etag: str | None
     last_modified: str | None
     serial: int | None
+    date: str | None = None
 
 
 class IndexClient:
@@ -221,6 +222,7 @@ class IndexClient:
                 response.headers.get("ETag"),
                 response.headers.get("Last-Modified"),
                 serial,
+                response.headers.get("Date"),
             )
 
     def agreed_file_origin(self, urls: Iterable[str]) -> FileOrigin | None:

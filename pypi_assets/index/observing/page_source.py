@@ -6,6 +6,7 @@ Requests are conditional where something is known: they are by ETag and Last-Mod
 
 import io
 from collections.abc import Iterator
+from email.utils import parsedate_to_datetime
 from urllib.parse import quote, unquote, urljoin, urlsplit
 
 from packaging.utils import canonicalize_name
@@ -14,13 +15,14 @@ from pypi_assets.index.client import Answer, IndexClient
 from pypi_assets.index.errors import RefusedError, TransientError
 from pypi_assets.index.models import ListedProject
 from pypi_assets.index.observing.html_pages import MAX_HTML_BYTES, read_html_list, read_html_page
-from pypi_assets.index.observing.shown_pages import ShownList, ShownPage, ShownProject, Validators
+from pypi_assets.index.observing.shown_pages import NO_VALIDATORS, ShownList, ShownPage, ShownProject, Validators
 from pypi_assets.index.pages import read_shown_page
 from pypi_assets.index.project_list import read_listed_projects, read_listing_serial
 
 _HTML = "application/vnd.pypi.simple.v1+html"
 ACCEPT = f"application/vnd.pypi.simple.v1+json, {_HTML};q=0.2, text/html;q=0.01"
 MAX_PAGE_BYTES = 256 * 1024**2
+_SETTLED_AFTER_S = 2.0
 
 
 class SimplePages:
@@ -87,7 +89,23 @@ def _listed(answer: Answer) -> Iterator[ShownProject]:
 
 
 def _validators(answer: Answer) -> Validators:
+    """Return the validators of an answer; none if its content changed just before it was sent.
+
+    Times of files are whole seconds, and the entity tags of many servers consist of a time and a size. So a page that
+    changes twice within a second has the same validators, and would not be sent a second time (RFC 9110, 8.8.2.2).
+    """
+    sent, changed = _seconds(answer.date), _seconds(answer.last_modified)
+    if sent is not None and changed is not None and sent - changed < _SETTLED_AFTER_S:
+        return NO_VALIDATORS
     return Validators(answer.etag, answer.last_modified)
+
+
+def _seconds(date: str | None) -> float | None:
+    """Return a date of a header in unix seconds; None if it is not valid."""
+    try:
+        return None if date is None else parsedate_to_datetime(date).timestamp()
+    except (ValueError, OverflowError):
+        return None
 
 
 def _host(answer: Answer) -> str:

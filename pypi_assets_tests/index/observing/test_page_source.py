@@ -1,6 +1,8 @@
 """Pages and lists are requested as JSON or HTML, on condition, and what is no such page is refused by name."""
 
+import time
 from collections.abc import Iterator
+from email.utils import formatdate
 
 import pytest
 
@@ -60,6 +62,17 @@ def test_the_list(index: ServedPages, source: SimplePages, speaks_json: bool) ->
 
 def test_a_page_that_has_not_changed_is_not_sent_again(source: SimplePages) -> None:
     assert source.page("demo", None, shown(source).validators) is None
+
+
+def test_a_page_that_has_just_changed_is_requested_without_a_condition(index: ServedPages, source: SimplePages) -> None:
+    """It can change once more within the second that its Last-Modified names."""
+    body = b"<title>Links for demo</title><a href='demo-1.0.tar.gz'>demo-1.0.tar.gz</a>"
+    for age_s, is_kept in ((0, False), (1, False), (-5, False), (10, True), (86_400, True)):
+        headers = {"Content-Type": HTML, "Last-Modified": formatdate(time.time() - age_s, usegmt=True)}
+        index.answers = lambda path, headers=headers: (200, headers, body)
+        assert (shown(source).validators != NO_VALIDATORS) == is_kept, age_s
+    index.answers = lambda path: (200, {"Content-Type": HTML, "Last-Modified": "yesterday"}, body)
+    assert shown(source).validators.last_modified == "yesterday"
 
 
 def test_what_is_not_there(index: ServedPages, source: SimplePages) -> None:
