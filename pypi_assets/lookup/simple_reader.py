@@ -70,10 +70,10 @@ class SimpleReader(Reader):
             require_text("page", filename)
         return self._read(lambda db: _page(db, project, filename))[1]
 
-    def projects(self) -> Stream[ListedResult]:
+    def listed(self) -> Stream[ListedResult]:
         """Return the projects that have a page with files, by normalized name, as they are read.
 
-        >>> next(iter(simple.projects()))
+        >>> next(iter(simple.listed()))
         {'name': '0x0'}
         """
         return self._stream(ListedResult, _projects)

@@ -73,7 +73,7 @@ def _list(service: Service, call: Call[ListParameters]) -> StreamedAnswer:
         chunks = render_list(live_projects(pinned.catalog, pinned.serial), media_type)
         return StreamedAnswer(chunks, shown, serial=pinned.serial, modified=pinned.at, varies=("Accept",))
     datasets = service.datasets()
-    names = (one["name"] for one in datasets.reader(SimpleReader).projects())
+    names = (one["name"] for one in datasets.reader(SimpleReader).listed())
     chunks = render_list(names, media_type)
     modified = datasets.published.published_at
     return StreamedAnswer(chunks, shown, serial=datasets.serial, modified=modified, varies=("Accept",))
