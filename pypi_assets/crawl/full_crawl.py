@@ -88,7 +88,8 @@ def list_index(crawler: Crawler, *, with_history: bool = False) -> tuple[FullCra
     if crawler.selection.names and serial is not None:
         return _list_selected(crawler, serial, with_history=with_history)
     with ExitStack() as opened:
-        query = crawler.patiently if is_followed else partial(query_first, crawler)
+        is_known = is_followed or serial is not None  # its changelog has answered, so the settings are right
+        query = crawler.patiently if is_known else partial(query_first, crawler)
         listing_serial, listed = query(lambda: opened.enter_context(index.iter_listing()))
         is_all = serial is None
         if serial is None and with_history:
