@@ -29,4 +29,9 @@ def is_installable(refusals: Iterable[str] | None) -> bool:
 
 def installable_or_all(files: Sequence[File], refusals_of: Callable[[File], Iterable[str] | None]) -> Sequence[File]:
     """Return the files that an installer takes; all of them if no installer takes any."""
-    return [file for file in files if is_installable(refusals_of(file))] or files
+    return accepted_or_all(files, lambda file: not is_installable(refusals_of(file)))
+
+
+def accepted_or_all(files: Sequence[File], is_rejected: Callable[[File], bool]) -> Sequence[File]:
+    """Return the same of files of which it is known whether each `is_rejected` by all installers."""
+    return [file for file in files if not is_rejected(file)] or files

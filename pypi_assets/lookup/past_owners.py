@@ -2,8 +2,10 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
+from pypi_assets.distributions.installability import accepted_or_all
 from pypi_assets.leveldbs.datasets.modules.overview import Overview, marks_of, overview_of
 from pypi_assets.leveldbs.format.newest_release import newest_release
 from pypi_assets.leveldbs.format.version_order import canonical_version
@@ -72,7 +74,7 @@ class _Stored:
                 marks["rejected"] = True
             files[one.normalized][one.filename] = [one.version, None, "", one.live_since, marks]
         for found in live.values():
-            counted = [one for one in found if not one.is_rejected] or found
+            counted = accepted_or_all(found, attrgetter("is_rejected"))
             newest = newest_release({(one.version, one.yanked) for one in counted})
             of_newest += [one.distribution_id for one in counted if canonical_version(one.version) == newest]
         for row in rows_of_files(self._catalog, self.serial, of_newest):

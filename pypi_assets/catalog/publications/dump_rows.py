@@ -37,7 +37,7 @@ from pypi_assets.catalog.tables import (
     shared_details,
     yanked_intervals,
 )
-from pypi_assets.distributions.installability import is_installable
+from pypi_assets.distributions.installability import accepted_or_all, is_installable
 from pypi_assets.distributions.record import DistributionKind, ModulesGrade
 from pypi_assets.distributions.requirement_names import required_projects
 
@@ -356,15 +356,18 @@ def version_yanks_at(catalog: Catalog, serial: int, normalized: Iterable[str]) -
     )
     with catalog.read() as connection:
         query = query.where(answered_at(connection, projects.c.id, serial))
-        was = rejected_then(connection, serial)
+        wanted = sorted(normalized)
+        was = rejected_then(connection, serial, wanted)
         query = query.add_columns(distributions.c.id) if was else query.distinct()
-        for some in at_a_time(sorted(normalized)):
+
+        def is_rejected(row: Any) -> bool:
+            return bool(was.get(row.id, row.is_rejected) if was else row.is_rejected)
+
+        for some in at_a_time(wanted):
             of_some = query.where(projects.c.normalized.in_(some))
             found = connection.execution_options(yield_per=_ROWS_AT_A_TIME).execute(of_some)
             for project, rows in groupby(found, key=itemgetter(0)):
-                files = [(row, was.get(row.id, row.is_rejected) if was else row.is_rejected) for row in rows]
-                accepted = [row for row, is_rejected in files if not is_rejected]
-                for row in accepted or [row for row, _ in files]:
+                for row in accepted_or_all(list(rows), is_rejected):
                     yield project, row.version, bool(row.yanked)
 
 

@@ -5,7 +5,7 @@ Which files are replaced is computed in `catalog/derived/file_updates.py`.
 
 import json
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,14 @@ from sqlalchemy import ColumnElement, Connection, exists, select
 
 from pypi_assets.catalog.database import at_a_time, insert_missing
 from pypi_assets.catalog.reads.shared_details import merged_details
-from pypi_assets.catalog.tables import distribution_data, distributions, name_lists, past_generations, shared_details
+from pypi_assets.catalog.tables import (
+    distribution_data,
+    distributions,
+    name_lists,
+    past_generations,
+    projects,
+    shared_details,
+)
 from pypi_assets.distributions.installability import is_installable
 
 _FACTS = ("url", "size", "uploaded_at", "requires_python", "yanked_reason", "core_metadata_sha256", "first_seen_at")
@@ -120,14 +127,27 @@ def contents_at(
     }
 
 
-def rejected_then(connection: Connection, serial: int) -> dict[int, bool]:
+def rejected_then(connection: Connection, serial: int, normalized: Collection[str]) -> dict[int, bool]:
     """Return whether no installer took the contents that counted at `serial`, of files that have another one now.
 
-    The keys are the ids of distributions.
+    The keys are the ids of distributions. Other projects than these are not read.
     """
     if not has_past_generations(connection):
         return {}
-    found = contents_at(connection, serial)
+    of = past_generations.c
+    replaced = (
+        select(of.distribution_id)
+        .join(distributions, distributions.c.id == of.distribution_id)
+        .join(projects, projects.c.id == distributions.c.project_id)
+        .where(of.until > serial)
+        .distinct()
+    )
+    ids = [
+        id_
+        for some in at_a_time(sorted(normalized))
+        for id_ in connection.scalars(replaced.where(projects.c.normalized.in_(some)))
+    ]
+    found = contents_at(connection, serial, ids)
     return {id_: not is_installable(one.facts["details"].get("refusals")) for id_, one in found.items()}
 
 

@@ -80,8 +80,9 @@ def live_files_of(catalog: Catalog, serial: int, normalized: Iterable[str]) -> I
     with catalog.read() as connection:
         query = query.where(answered_at(connection, projects.c.id, serial))
         read_by_index(connection)
-        was = rejected_then(connection, serial)
-        for some in at_a_time(sorted(normalized)):
+        wanted = sorted(normalized)
+        was = rejected_then(connection, serial, wanted)
+        for some in at_a_time(wanted):
             of_some = query.where(projects.c.normalized.in_(some))
             for row in connection.execution_options(yield_per=_ROWS_AT_A_TIME).execute(of_some):
                 is_rejected = was.get(row.id, row.is_rejected)
