@@ -4,6 +4,7 @@ import sys
 from itertools import pairwise
 from pathlib import Path
 
+_PIP = "python -m pip install"
 _TOOLS = {("pipx", "venvs"): "pipx install --force", ("uv", "tools"): "uv tool install"}
 """Two folders that follow each other in the path of an environment, and the command that made it."""
 
@@ -16,4 +17,13 @@ def install_command(extra: str, prefix: str = sys.prefix) -> str:
     """
     parts = Path(prefix).parts
     found = (command for folders, command in _TOOLS.items() if folders in pairwise(parts))
-    return f"{next(found, 'python -m pip install')} 'pypi-assets[{extra}]'"
+    return _command(next(found, _PIP), extra)
+
+
+def install_commands(extra: str) -> list[str]:
+    """Return the command of each tool that installs `extra`, of pip first."""
+    return [_command(tool, extra) for tool in (_PIP, *_TOOLS.values())]
+
+
+def _command(tool: str, extra: str) -> str:
+    return f"{tool} 'pypi-assets[{extra}]'"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pypi_assets import terminal
-from pypi_assets.catalog.publications.dump_files import FULL_DUMP_SHARDS
+from pypi_assets.catalog.publications.dump_files import FULL_DUMP_SHARDS, MOST_SHARDS
 from pypi_assets.cli.opening import existing_catalog, opened_catalog
 from pypi_assets.cli.options import JSON, command
 from pypi_assets.progress import Progress
@@ -76,7 +76,7 @@ def _dump_full(wanted: str | None, concurrency: int | None, as_json: bool, *, fr
         storage = storage_from(settings, catalog)
         since = catalog.clock() if from_scratch else None
         newest = newest_dump(catalog, DumpKind.FULL)
-        shards = int(wanted) if wanted else newest.shards if newest else FULL_DUMP_SHARDS[-1]
+        shards = int(wanted) if wanted else newest.shards if newest else MOST_SHARDS
         manifest = full_dump(
             catalog,
             storage,

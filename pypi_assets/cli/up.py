@@ -4,6 +4,8 @@ import os
 import shlex
 import sys
 from collections import deque
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -86,18 +88,14 @@ def up_command(
     else:
         settings.require_contact()
         ports = Ports(ui_port, port, metrics_port)
-        _run(settings, layout, database, ports, follows=not no_follower, parts=frozenset(parts))
+        _run(
+            layout,
+            partial(_plan, settings, layout, database, ports, follows=not no_follower, parts=frozenset(parts)),
+        )
 
 
-def _run(
-    settings: "Settings",
-    layout: "Layout",
-    database: str | None,
-    ports: "Ports",
-    *,
-    follows: bool,
-    parts: frozenset[str],
-) -> None:
+def _run(layout: "Layout", make_plan: Callable[[], "Plan"]) -> None:
+    """Run the stack of `make_plan`, which also makes the cluster of its database."""
     from pypi_assets.stack.layout import StackError
     from pypi_assets.stack.running import Keeper, is_running, only_one, require_free_ports, write_files
 
@@ -110,7 +108,7 @@ def _run(
                 )
             keeper = Keeper(layout, print_message, stopping)
             try:
-                plan = _plan(settings, layout, database, ports, follows=follows, parts=parts)
+                plan = make_plan()
                 if is_running(keeper.supervisor):
                     print_message("the stack runs already, without `up`: it is kept unchanged, and watched again")
                 else:

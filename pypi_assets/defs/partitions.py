@@ -5,9 +5,10 @@ from collections.abc import Iterable
 import dagster as dg
 
 from pypi_assets.catalog.observed.projects import PROJECT_SHARDS, project_shard_key
+from pypi_assets.catalog.publications.dump_files import MOST_SHARDS
 from pypi_assets.dumps.dump_paths import shard_key
 
-DUMP_SHARDS = 256
+DUMP_SHARDS = MOST_SHARDS
 RANGE_START_TAG = "dagster/asset_partition_range_start"
 RANGE_END_TAG = "dagster/asset_partition_range_end"
 PARTITION_TAG = "dagster/partition"

@@ -37,7 +37,7 @@ from pypi_assets.following.lanes import Lanes, Log
 from pypi_assets.journal import publishing
 from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.leveldbs.versions.input_lists import newest_serials
-from pypi_assets.leveldbs.versions.publish import build_version
+from pypi_assets.leveldbs.versions.publish import BuildResult, build_version
 from pypi_assets.upkeep.due import due_crawl, due_datasets, due_ranges, due_scopes
 
 RANGES_AT_ONCE = 3
@@ -65,6 +65,19 @@ class Builds:
     work_dir: Path
     write_buffer_bytes: int
     memory_bytes: int
+
+    def build(self, crawler: Crawler, name: str, version: int | None, progress: Callable[[int], None]) -> BuildResult:
+        """Build a version of the dataset `name`, as `build_version` does, of what the crawler fills."""
+        return build_version(
+            name,
+            storage=crawler.storage,
+            catalog=crawler.catalog,
+            version=version,
+            write_buffer_bytes=self.write_buffer_bytes,
+            memory_bytes=self.memory_bytes,
+            work_dir=self.work_dir,
+            progress=progress,
+        )
 
 
 def follow(
@@ -220,16 +233,7 @@ class _Follower:
             if not due.is_due:
                 continue
             started = time.monotonic()
-            result = build_version(
-                name,
-                storage=self._storage,
-                catalog=self._catalog,
-                version=version,
-                write_buffer_bytes=self._builds.write_buffer_bytes,
-                memory_bytes=self._builds.memory_bytes,
-                work_dir=self._builds.work_dir,
-                progress=self.lanes.pass_or_stop,
-            )
+            result = self._builds.build(self._crawler, name, version, self.lanes.pass_or_stop)
             if result.published:
                 version, self._built_at = result.version, started
             self.lanes.log(

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.catalog.publications.dump_files import FULL_DUMP_SHARDS
+from pypi_assets.catalog.publications.dump_files import FULL_DUMP_SHARDS, MOST_SHARDS
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import crawl_incremental
@@ -22,7 +22,6 @@ from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.following.follower import Builds
 from pypi_assets.following.lanes import Log
 from pypi_assets.journal import publishing
-from pypi_assets.leveldbs.versions.publish import build_version
 from pypi_assets.progress import Progress
 from pypi_assets.upkeep.due import due_crawl, due_datasets, due_full_dump, due_journal
 from pypi_assets.upkeep.live_totals import live_totals
@@ -108,16 +107,7 @@ class _Once:
             if not due.is_due:
                 continue
             with self._step("leveldb", dataset=name) as numbers:
-                result = build_version(
-                    name,
-                    storage=self._storage,
-                    catalog=self._catalog,
-                    version=version,
-                    write_buffer_bytes=self._builds.write_buffer_bytes,
-                    memory_bytes=self._builds.memory_bytes,
-                    work_dir=self._builds.work_dir,
-                    progress=self._show(name),
-                )
+                result = self._builds.build(self._crawler, name, version, self._show(name))
                 version = result.version if result.published else version
                 numbers |= {"version": result.version, "serial": result.serial, "records": result.written}
 
@@ -137,4 +127,4 @@ class _Once:
 
 def shards_for(files: int) -> int:
     """Return into how many files a full dump of that many distributions is written: some 20,000 rows each, or more."""
-    return next((shards for shards in sorted(FULL_DUMP_SHARDS) if files <= shards * _FILES_A_SHARD), 256)
+    return next((shards for shards in sorted(FULL_DUMP_SHARDS) if files <= shards * _FILES_A_SHARD), MOST_SHARDS)

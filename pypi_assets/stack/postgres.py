@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from pypi_assets.extras import install_commands
 from pypi_assets.settings import CATALOG_URL_FILE
 from pypi_assets.stack.layout import Layout, StackError
 
@@ -110,11 +111,10 @@ def _make_cluster(layout: Layout) -> None:
 
 def missing_extra(library: str) -> StackError:
     """The error for a missing library of the extra, with the command for each way to install."""
+    commands = "".join(f"  {command}\n" for command in install_commands(EXTRA))
     return StackError(
         f"{library} is not installed: it comes with the extra `{EXTRA}`. Install pypi-assets again with it, by one of\n"
-        f"  pip install 'pypi-assets[{EXTRA}]'\n"
-        f"  uv tool install --force 'pypi-assets[{EXTRA}]'\n"
-        f"  pipx install --force 'pypi-assets[{EXTRA}]'\n"
+        f"{commands}"
         f"In place of `pypi-assets`, the path of its wheel will do."
     )
 

@@ -1,14 +1,13 @@
 """The follower: what is uploaded is in the journal, in dumps and in LevelDBs by itself, whoever works meanwhile."""
 
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from starlette.requests import Request
 from starlette.responses import Response
 
-from pypi_assets.catalog.database import Catalog, CatalogError, open_catalog
+from pypi_assets.catalog.database import Catalog, CatalogError
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import crawl_incremental
 from pypi_assets.crawl.retry_failures import retry
@@ -18,7 +17,6 @@ from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.leveldbs.versions.input_lists import published_versions
 from pypi_assets.leveldbs.versions.verify import verify
 from pypi_assets_tests.crawl.failing_requests import fail
-from pypi_assets_tests.databases import sqlite_database
 from pypi_assets_tests.following.followers import (
     assert_exact,
     begin,
@@ -28,20 +26,6 @@ from pypi_assets_tests.following.followers import (
     until,
 )
 from pypi_assets_tests.served_index import ServedIndex, served_index
-
-
-@pytest.fixture
-def index(tmp_path: Path) -> Iterator[ServedIndex]:
-    with served_index(tmp_path / "served") as served:
-        served.wheel("first", "1.0")
-        yield served
-
-
-@pytest.fixture
-def catalog(tmp_path: Path) -> Iterator[Catalog]:
-    opened = open_catalog(sqlite_database(tmp_path / "catalog.sqlite"))
-    yield opened
-    opened.close()
 
 
 def test_an_upload_reaches_the_journal_the_dumps_and_the_leveldbs(index: ServedIndex, catalog: Catalog, tmp_path: Path):

@@ -1,33 +1,18 @@
 """One pass does all due work: from an empty catalog to answers, and later from an upload to them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from pypi_assets.catalog.database import Catalog, open_catalog
+from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.ledger.range_ledger import complete_serial
 from pypi_assets.following.follower import Builds
 from pypi_assets.following.once import follow_once, is_begun, shards_for
 from pypi_assets.index.errors import TransientError
 from pypi_assets.leveldbs.datasets.registry import DATASETS
-from pypi_assets_tests.databases import sqlite_database
 from pypi_assets_tests.following.followers import is_answered
-from pypi_assets_tests.served_index import ServedIndex, served_index
-
-
-@pytest.fixture
-def index(tmp_path: Path) -> Iterator[ServedIndex]:
-    with served_index(tmp_path / "served") as served:
-        served.wheel("first", "1.0")
-        yield served
-
-
-@pytest.fixture
-def catalog(tmp_path: Path) -> Iterator[Catalog]:
-    opened = open_catalog(sqlite_database(tmp_path / "catalog.sqlite"))
-    yield opened
-    opened.close()
+from pypi_assets_tests.served_index import ServedIndex
 
 
 def steps_of(index: ServedIndex, catalog: Catalog, folder: Path) -> list[Mapping[str, object]]:

@@ -5,6 +5,8 @@ from enum import StrEnum
 
 FULL_DUMP_SHARDS = (1, 16, 256)
 """How many files a full dump can have."""
+MOST_SHARDS = max(FULL_DUMP_SHARDS)
+"""How many it has by default, and the partitions of its asset."""
 
 
 class DumpKind(StrEnum):

@@ -43,8 +43,8 @@ def crawled_projects(context: dg.AssetExecutionContext, crawler: CrawlerResource
     """The page of every project: which files it has, with their hashes and addresses.
 
     A partition is one of 1,000 shards of the projects, by sha256 of the normalized name; `pypi-assets where PROJECT`
-    prints which one a project is in. A run does its part of the
-    full crawl that is not complete yet. Where there is none, it visits its projects once more, and completes nothing.
+    prints which one a project is in. A run does its part of the full crawl that is not complete yet. Where there is
+    none, it visits its projects once more, and completes nothing.
     """
     with marking(context) as mark:
         shards = parse_shards(project_shards, context.partition_keys)
