@@ -61,7 +61,7 @@ QUESTIONS = (
     "lookup module yaml",
     "lookup dependents idna",
     "lookup module yamll",
-    "lookup module text_unidecode --at-serial {first}",
+    "lookup module text_unidecode --at {first}",
     "history click",
 )
 """The commands whose answers are shown as in a terminal. `first` is the serial of the full crawl."""

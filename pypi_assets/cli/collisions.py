@@ -10,6 +10,7 @@ from pypi_assets.cli.options import JSON, command
 from pypi_assets.terminal import counted, print_json, print_message, print_table
 
 if TYPE_CHECKING:
+    from pypi_assets.catalog.reports.moments import Moment
     from pypi_assets.lookup.locked_answers import LockedAnswer
 
 _COLUMNS = ("modules", "distributions", "pip")
@@ -22,7 +23,7 @@ _SHOWN = 5
 @click.option("--check", is_flag=True, help="Exit with 1 where there is a collision.")
 @JSON
 def collisions_command(
-    lock: Path, python: str | None, platform: str | None, at_serial: int | None, check: bool, as_json: bool
+    lock: Path, python: str | None, platform: str | None, at: "Moment | None", check: bool, as_json: bool
 ) -> None:
     """Show modules that several distributions pinned by LOCK have.
 
@@ -31,7 +32,7 @@ def collisions_command(
     """
     from pypi_assets.lookup.collisions import collisions
 
-    answer = locked_answer(lock, python, platform, at_serial)
+    answer = locked_answer(lock, python, platform, at)
     found = collisions(answer)
     if as_json:
         print_json(_as_json(answer, python, platform))

@@ -2,31 +2,32 @@
 
 from contextlib import closing
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 import click
 
 from pypi_assets.cli.followed_notes import among, note_of
-from pypi_assets.cli.opening import existing_catalog
+from pypi_assets.cli.moments import AT, catalog_at
 from pypi_assets.cli.options import command, row_output
 from pypi_assets.terminal import Output, print_message, print_rows
 
+if TYPE_CHECKING:
+    from pypi_assets.catalog.reports.moments import Moment
 
-@command("files", "--project requests --at-serial 1200")
+
+@command("files", "--project requests --at 1200")
 @click.option("--project", help="Only the files of this project.")
-@click.option("--at-serial", type=click.IntRange(0), help="As of this serial; default: the complete serial.")
+@AT
 @row_output
-def files_command(project: str | None, at_serial: int | None, output: Output) -> None:
+def files_command(project: str | None, at: "Moment | None", output: Output) -> None:
     """List the live distributions."""
     from pypi_assets.catalog.observed.followed import count_answered
     from pypi_assets.catalog.observed.projects import find_project
-    from pypi_assets.catalog.reports.answerable_serials import answerable_serial
     from pypi_assets.catalog.reports.live_files import live_files
     from pypi_assets.catalog.reports.project_following import require_answered
     from pypi_assets.lookup.catalog_hints import unknown_project_hints
-    from pypi_assets.settings import load_settings
 
-    with existing_catalog(load_settings()) as catalog:
-        serial = answerable_serial(catalog, at_serial)
+    with catalog_at(at) as (catalog, serial):
         with catalog.read() as connection:
             known = project is None or find_project(connection, project) is not None
             following = None if project is None else require_answered(connection, project, serial)

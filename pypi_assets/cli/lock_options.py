@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pypi_assets.cli.moments import AT, catalog_at
 from pypi_assets.terminal import counted, print_message
 
 if TYPE_CHECKING:
+    from pypi_assets.catalog.reports.moments import Moment
     from pypi_assets.locks.pins import Remark
     from pypi_assets.lookup.locked_answers import LockedAnswer
 
@@ -18,17 +20,14 @@ _PLATFORM = click.option(
     "--platform",
     help="For linux, macos, windows, or a platform as wheels name it, win_arm64 for example; default: for any.",
 )
-_AT_SERIAL = click.option(
-    "--at-serial", type=click.IntRange(0), help="As of this serial, from the catalog; default: the newest published."
-)
 
 
 def environment_options(run: Callable[..., None]) -> Callable[..., Any]:
-    """A decorator for a command about a lock: `--python`, `--platform` and `--at-serial`."""
-    return _PYTHON(_PLATFORM(_AT_SERIAL(run)))
+    """A decorator for a command about a lock: `--python`, `--platform` and `--at`."""
+    return _PYTHON(_PLATFORM(AT(run)))
 
 
-def locked_answer(lock: Path, python: str | None, platform: str | None, at_serial: int | None) -> "LockedAnswer":
+def locked_answer(lock: Path, python: str | None, platform: str | None, at: "Moment | None") -> "LockedAnswer":
     """What is known of the pins of a lock. Raises LockError before anything is opened, and BadParameter."""
     from dataclasses import replace
 
@@ -40,14 +39,11 @@ def locked_answer(lock: Path, python: str | None, platform: str | None, at_seria
     except EnvironmentNameError as error:
         raise click.BadParameter(str(error)) from error
     pins = LockedPins(lock, environment)
-    if at_serial is None:
+    if at is None:
         return pins.published()
-    from pypi_assets.catalog.reports.answerable_serials import answerable_serial, pinned_answer
-    from pypi_assets.cli.opening import existing_catalog
-    from pypi_assets.settings import load_settings
+    from pypi_assets.catalog.reports.answerable_serials import pinned_answer
 
-    with existing_catalog(load_settings()) as catalog:
-        serial = answerable_serial(catalog, at_serial)
+    with catalog_at(at) as (catalog, serial):
         answer, epoch = pinned_answer(catalog, serial, lambda: pins.at_serial(catalog, serial))
     return replace(answer, epoch=epoch)
 

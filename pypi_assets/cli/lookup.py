@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pypi_assets.cli.followed_notes import VersionNotes, among, catalog_notes, not_searched
+from pypi_assets.cli.moments import AT, catalog_at
 from pypi_assets.cli.options import row_output
 from pypi_assets.errors import NotAnsweredError
 from pypi_assets.leveldbs.datasets.dataset import Dataset
@@ -31,14 +32,12 @@ from pypi_assets.terminal import Output, lines_of_input, print_json_line, print_
 
 if TYPE_CHECKING:
     from pypi_assets.catalog.database import Catalog
+    from pypi_assets.catalog.reports.moments import Moment
 
 _STANDARD_INPUT = "-"
 _REFRESH_EVERY_S = 60.0
 _PREFIX = click.option("--prefix", is_flag=True, help="All names that begin with NAME.")
 _LIMIT = click.option("--limit", type=click.IntRange(1), help="Print no more results than this.")
-_AT_SERIAL = click.option(
-    "--at-serial", type=click.IntRange(0), help="As of this serial; default: the newest that is published."
-)
 _TRANSITIVE = click.option("--transitive", is_flag=True, help="Also the dependents of dependents, and so on.")
 _DEPTH = click.option("--depth", type=click.IntRange(1), help="With --transitive: no more steps than this.")
 _ALL = click.option("--all", "ever", is_flag=True, help="Also what was removed, with its times, from the catalog.")
@@ -64,7 +63,7 @@ class _Request:
     paths: tuple[Path | None, ...]  # of each name: the local file that it is of, if it is of one
     prefix: bool
     limit: int | None
-    at_serial: int | None
+    at: "Moment | None"
     ever: bool
     latest: bool
     transitive: bool
@@ -121,7 +120,7 @@ def _click_command(dataset: Dataset, command: LookupCommand[Any]) -> click.Comma
         output: Output,
         limit: int | None = None,
         prefix: bool = False,
-        at_serial: int | None = None,
+        at: "Moment | None" = None,
         ever: bool = False,
         latest: bool = False,
         transitive: bool = False,
@@ -132,7 +131,7 @@ def _click_command(dataset: Dataset, command: LookupCommand[Any]) -> click.Comma
         names_of_files = _names_of(command, files)
         paths = (*(None for _ in given), *files)
         all_names = (*given, *names_of_files)
-        request = _Request(all_names, paths, prefix, limit, at_serial, ever, latest, transitive, depth, output)
+        request = _Request(all_names, paths, prefix, limit, at, ever, latest, transitive, depth, output)
         _check(request)
         try:
             _run(dataset, command, request)
@@ -147,7 +146,7 @@ def _click_command(dataset: Dataset, command: LookupCommand[Any]) -> click.Comma
         click.option("--latest", is_flag=True, help=command.latest_help) if command.latest_help else None,
         _TRANSITIVE if command.transitive else None,
         _DEPTH if command.transitive else None,
-        _AT_SERIAL if command.at_serial else None,
+        AT if command.at_serial else None,
         _ALL if command.ever else None,
         row_output,
     )
@@ -173,12 +172,10 @@ def _check(request: _Request) -> None:
         raise click.UsageError("- for names from standard input goes with no other name")
     if request.is_stream and sys.stdin is None:
         raise click.UsageError("standard input is closed, so it has no names")
-    if request.prefix and (request.is_stream or request.at_serial is not None or request.ever):
-        raise click.UsageError("--prefix goes neither with --at-serial or --all nor with names from standard input")
-    if request.transitive and (request.prefix or request.is_stream or request.at_serial is not None):
-        raise click.UsageError(
-            "--transitive goes neither with --prefix or --at-serial nor with names from standard input"
-        )
+    if request.prefix and (request.is_stream or request.at is not None or request.ever):
+        raise click.UsageError("--prefix goes neither with --at or --all nor with names from standard input")
+    if request.transitive and (request.prefix or request.is_stream or request.at is not None):
+        raise click.UsageError("--transitive goes neither with --prefix or --at nor with names from standard input")
     if request.depth is not None and not request.transitive:
         raise click.UsageError("--depth goes with --transitive")
     if request.is_stream and (request.output.as_csv or request.output.header):
@@ -193,12 +190,7 @@ def _run(dataset: Dataset, command: LookupCommand[Any], request: _Request) -> No
             command.nothing_found(name)  # raises for what is not a name, before anything is opened
     from_catalog = _catalog_lookup(command, request)
     if from_catalog:
-        from pypi_assets.catalog.reports.answerable_serials import answerable_serial
-        from pypi_assets.cli.opening import existing_catalog
-        from pypi_assets.settings import load_settings
-
-        with existing_catalog(load_settings()) as catalog:
-            serial = answerable_serial(catalog, request.at_serial)
+        with catalog_at(request.at) as (catalog, serial):
             newest = command.newest if request.latest else None
             answer = newest.at_serial if newest else from_catalog.answer
             query = partial(_answer_at, command, answer, catalog, serial)
@@ -275,7 +267,7 @@ def _with_context(answer: Answer[Any] | Stream[Any]) -> Iterable[Any]:
 def _catalog_lookup(command: LookupCommand[Any], request: _Request) -> CatalogLookup | None:
     if request.ever:
         return command.ever
-    return None if request.at_serial is None else command.at_serial
+    return None if request.at is None else command.at_serial
 
 
 def _refresh_every_s(request: _Request) -> float | None:

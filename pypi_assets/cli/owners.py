@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pypi_assets.cli.followed_notes import among, not_searched
-from pypi_assets.cli.opening import existing_catalog
+from pypi_assets.cli.moments import AT, catalog_at
 from pypi_assets.cli.options import command, row_output
 from pypi_assets.terminal import Output, counted, lines_of_input, print_json_rows, print_message, print_rows
 
 if TYPE_CHECKING:
+    from pypi_assets.catalog.reports.moments import Moment
     from pypi_assets.lookup.owners import ImportOwners
     from pypi_assets.lookup.source_imports import SourceImports
 
@@ -30,13 +31,13 @@ _COLUMNS = ("import", "module", "rank", "project", "score", "reasons")
     type=click.Path(exists=True, path_type=Path),
     help="What this source file, or the source files of this folder, import; can be repeated.",
 )
-@click.option("--at-serial", type=click.IntRange(0), help="As of this serial; default: the newest that is published.")
+@AT
 @click.option(
     "--limit", type=click.IntRange(1), help=f"Print no more candidates of each; default: {_SHOWN}, and in JSON all."
 )
 @row_output
 def owners_command(
-    names: tuple[str, ...], files: tuple[Path, ...], at_serial: int | None, limit: int | None, output: Output
+    names: tuple[str, ...], files: tuple[Path, ...], at: "Moment | None", limit: int | None, output: Output
 ) -> None:
     """Rank the projects that provide imports, with the reasons.
 
@@ -51,7 +52,7 @@ def owners_command(
     wanted = [*given, *(name for one in imported for name in one.names())]
     shown = _SHOWN if limit is None else limit
     most = limit if output.as_json else shown + 1
-    answers, context = _at_serial(wanted, at_serial, most) if at_serial is not None else _latest(wanted, most)
+    answers, context = _at_serial(wanted, at, most) if at is not None else _latest(wanted, most)
     found, of_files = answers[: len(given)], answers[len(given) :]
     for one in imported:
         found += owners_of_modules(one, of_files)
@@ -61,7 +62,7 @@ def owners_command(
     else:
         print_rows(_COLUMNS, (row for one in found for row in _rows(one, shown)), output)
         _print_notes(found, shown)
-    source = ", from the catalog" if at_serial is not None else ""
+    source = ", from the catalog" if at is not None else ""
     followed = context.get("followed_projects")
     if any(one["module"] is None for one in found):
         for note in not_searched(followed):
@@ -113,14 +114,12 @@ def _latest(names: list[str], most: int | None) -> "tuple[list[ImportOwners], di
         return found, _context(modules.followed_projects, None)
 
 
-def _at_serial(names: list[str], at_serial: int, most: int | None) -> "tuple[list[ImportOwners], dict[str, int]]":
+def _at_serial(names: list[str], at: "Moment", most: int | None) -> "tuple[list[ImportOwners], dict[str, int]]":
     from pypi_assets.catalog.observed.followed import count_answered
-    from pypi_assets.catalog.reports.answerable_serials import answerable_serial, pinned_answer
+    from pypi_assets.catalog.reports.answerable_serials import pinned_answer
     from pypi_assets.lookup.past_owners import owners_at
-    from pypi_assets.settings import load_settings
 
-    with existing_catalog(load_settings()) as catalog:
-        serial = answerable_serial(catalog, at_serial)
+    with catalog_at(at) as (catalog, serial):
         with catalog.read() as connection:
             followed = count_answered(connection, serial)
         found, epoch = pinned_answer(catalog, serial, partial(owners_at, catalog, serial, names, most))

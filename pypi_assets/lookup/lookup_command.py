@@ -76,7 +76,7 @@ class LookupCommand(Generic[AnyReader]):
     raise LookupNameError for what is not a name.
 
     `beneath` is a column that a terminal shows beneath the rows. Options follow from what is declared: `--prefix` from
-    `prefix`, `--transitive` from `transitive`, `--at-serial` from `at_serial`, `--all` from `ever` (what was known at
+    `prefix`, `--transitive` from `transitive`, `--at` from `at_serial`, `--all` from `ever` (what was known at
     any time up to a serial), and `--file` from `name_of_file`, which also means that several names may be given. The
     table then begins with `name_column`, the field of a result that is the name. `project_of` returns the project that
     a name means, where the answer is about this project alone: if it is not followed, there is none. `--latest` follows

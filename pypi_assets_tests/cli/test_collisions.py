@@ -26,7 +26,7 @@ def test_collisions_are_found_in_what_is_published_and_at_a_serial(
     found = commands.json("collisions", lock, "--python", "3.12", "--platform", "linux")
     assert found["shared_packages"] == [{"package": "shared", "projects": ["one", "two"]}]
     assert [one["kind"] for one in found["remarks"]] == ["unknown"]
-    past = commands.json("collisions", lock, "--at-serial", serial)
+    past = commands.json("collisions", lock, "--at", serial)
     assert past.pop("epoch") <= serial
     assert past == {**found, "python": None, "platform": None}
     lock.write_text("one==1.0\n")

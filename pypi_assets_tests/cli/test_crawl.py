@@ -78,5 +78,5 @@ def test_an_index_without_a_changelog_is_followed_by_its_list(commands: Commands
     [_, listed] = commands.json("ranges", "--all")
     assert (listed["lister"], listed["exact_from"]) == ("simple", index.serial)
     assert commands.done("ranges").stderr
-    assert len(commands.json("files", "--at-serial", index.serial)) == 2
-    assert unnamed(commands.refused("files", "--at-serial", index.serial - 1), index.serial - 1) == []
+    assert len(commands.json("files", "--at", index.serial)) == 2
+    assert unnamed(commands.refused("files", "--at", index.serial - 1), index.serial - 1) == []

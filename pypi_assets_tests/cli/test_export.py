@@ -29,6 +29,6 @@ def test_each_format_is_printed_alone_and_what_it_lacks_is_reported(
         done = commands.done("export", name, "--lock", lock)
         assert unnamed(done.stdout.splitlines()[0], f"pypi-assets export {name} --lock requirements.txt") == []
         assert unnamed(done.stderr, 2) == [] or "-e ." in done.stderr
-        past = commands.done("export", name, "--lock", lock, "--at-serial", index.serial)
+        past = commands.done("export", name, "--lock", lock, "--at", index.serial)
         assert past.stdout == done.stdout
     assert "\n    yaml: " in commands.done("export", "gazelle", "--lock", lock).stdout

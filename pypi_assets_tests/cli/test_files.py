@@ -10,4 +10,4 @@ def test_a_serial_without_an_answer_is_refused_with_those_that_have_one(commands
     commands.build_versions()
     serial = index.serial
     for refused in (serial - 1, serial + 1):
-        assert unnamed(commands.refused("files", "--at-serial", refused), refused, serial) == []
+        assert unnamed(commands.refused("files", "--at", refused), refused, serial) == []

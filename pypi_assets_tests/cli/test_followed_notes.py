@@ -48,7 +48,7 @@ def test_lookups_report_among_how_many_projects_and_why_there_is_no_answer(
         assert (row.get("normalized", row.get("project")), row["followed_projects"]) == ("app", 2)
         shown = commands.done("lookup", command, name).stderr
         assert unnamed(shown, serial, "2") == []
-    for at in ((), ("--at-serial", serial)):
+    for at in ((), ("--at", serial)):
         nothing = commands.done("lookup", "module", "outside_module", *at)
         assert unnamed(nothing.stderr, "outside_module", serial, 2) == []
         assert commands_in(nothing.stderr) == NOT_SEARCHED
@@ -95,10 +95,8 @@ def test_a_project_has_answers_from_when_it_is_known_until_it_leaves(commands: C
     assert found["version"] == "2.0"
     known_since = ("outside", removed - 1, removed)
     for command in (("files", "--project"), ("lookup", "project")):
-        assert unnamed(commands.refused(*command, "outside", "--at-serial", removed - 1), *known_since) == []
-    names = CliRunner().invoke(
-        cli, ["lookup", "project", "-", "--at-serial", str(removed - 1)], input=b"outside\napp\n"
-    )
+        assert unnamed(commands.refused(*command, "outside", "--at", removed - 1), *known_since) == []
+    names = CliRunner().invoke(cli, ["lookup", "project", "-", "--at", str(removed - 1)], input=b"outside\napp\n")
     early, other = map(json.loads, names.stdout.splitlines())
     assert (unnamed(early["error"], *known_since), len(other["results"])) == ([], 1)
 
@@ -110,7 +108,7 @@ def test_a_project_has_answers_from_when_it_is_known_until_it_leaves(commands: C
     commands.done("crawl", "incremental")
     assert unnamed(commands.done("files", "--project", "outside").stderr, "outside", pruned + 1) == []
     assert unnamed(commands.done("history", "outside").stderr, "outside", pruned + 1) == []
-    assert commands.json("files", "--project", "outside", "--at-serial", pruned)
+    assert commands.json("files", "--project", "outside", "--at", pruned)
 
 
 def test_where_all_is_followed_nothing_is_added() -> None:

@@ -13,7 +13,7 @@ from pypi_assets_tests.named import unnamed
     [
         (("--python", "4"), ["'4'", "3.12"], 2),
         (("--platform", "solaris"), ["'solaris'", "linux", "macos", "windows"], 2),
-        (("--at-serial", "-1"), ["-1"], 2),
+        (("--at", "-1"), ["-1"], 2),
         ((), ["r.txt"], 1),
     ],
 )

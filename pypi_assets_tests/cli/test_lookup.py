@@ -26,20 +26,20 @@ def test_lookups_go_back_to_a_serial(commands: Commands, index: ServedIndex) -> 
     commands.done("leveldb", "update")
     for question in (("module", "demo_module"), ("project", "demo"), ("project", "demo==1.0"), ("project", "other")):
         newest = commands.json("lookup", *question)
-        at_serial = commands.json("lookup", *question, "--at-serial", index.serial)
+        at_serial = commands.json("lookup", *question, "--at", index.serial)
         assert at_serial == [result | {"epoch": index.serial} for result in newest]
-    at_first = commands.done("lookup", "module", "demo_module", "--at-serial", first, "--json")
+    at_first = commands.done("lookup", "module", "demo_module", "--at", first, "--json")
     assert json.loads(at_first.stdout) == [
         {"module": "demo_module", "project": "demo", "versions": ["1.0"], "epoch": first}
     ]
     assert unnamed(at_first.stderr, first) == []
-    [then] = commands.json("lookup", "project", "Demo", "--at-serial", first)
+    [then] = commands.json("lookup", "project", "Demo", "--at", first)
     assert (then["filename"], then["requires_dist"]) == ("demo-1.0-py3-none-any.whl", ["other-pkg>=2"])
-    nothing = commands.done("lookup", "project", "other", "--at-serial", first)
+    nothing = commands.done("lookup", "project", "other", "--at", first)
     assert nothing.stdout == ""
     assert unnamed(nothing.stderr, first) == []
     for serial in (0, index.serial + 1):
-        message = commands.refused("lookup", "module", "demo_module", "--at-serial", serial)
+        message = commands.refused("lookup", "module", "demo_module", "--at", serial)
         assert unnamed(message, serial, first, index.serial) == []
 
 
@@ -73,13 +73,13 @@ def test_lookups_by_prefix_and_of_many_names(commands: Commands, index: ServedIn
     first, wrong, last = answers("project", "-", names=b"demo==1\ndemo>=1\nother")
     assert [len(one["results"]) for one in (first, last)] == [1, 1]
     assert (wrong["name"], "NAME==VERSION" in wrong["error"]) == ("demo>=1", True)
-    [then] = answers("project", "-", "--at-serial", serial, names=b"demo")
+    [then] = answers("project", "-", "--at", serial, names=b"demo")
     assert then["results"] == first["results"]
     assert (then["version"], then["epoch"]) == (None, serial)
     assert [len(one["results"]) for one in answers("dependents", "-", names=b"base\n\xff")] == [2, 0]
     assert len(answers("dependents", "-", "--limit", 1, names=b"base")[0]["results"]) == 1
 
-    for wrong_usage in (("-", "--prefix"), ("demo", "--prefix", "--at-serial", serial)):
+    for wrong_usage in (("-", "--prefix"), ("demo", "--prefix", "--at", serial)):
         assert unnamed(commands.refused("lookup", "module", *wrong_usage, exit_code=2), "--prefix") == []
 
 
@@ -121,7 +121,7 @@ def test_commands_and_hashes(commands: Commands, index: ServedIndex, tmp_path: P
     assert commands.json("lookup", "hash", sha256) == [found]
     assert commands.json("lookup", "hash", sha256.upper()) == [found]
     assert commands.json("lookup", "hash", sha256[:9], "--prefix") == [found]
-    assert commands.json("lookup", "hash", sha256, "--at-serial", first) == [found | {"epoch": first}]
+    assert commands.json("lookup", "hash", sha256, "--at", first) == [found | {"epoch": first}]
     both = commands.json("lookup", "hash", sha256, other["sha256"])
     assert [one["project"] for one in both] == ["Demo", "other"]
     local = tmp_path / "a file"
@@ -130,7 +130,7 @@ def test_commands_and_hashes(commands: Commands, index: ServedIndex, tmp_path: P
     row = f"Demo\t1.0\t{demo['filename']}\t{demo['live_since']}\n"
     assert commands.done("lookup", "hash", "--file", local).stdout == row
     other_row = f"{other['sha256']}\tother\t1.0\t{other['filename']}\t{other['live_since']}\n"
-    for options in ((), ("--at-serial", first)):  # several rows begin with the hash, to be matched to what was given
+    for options in ((), ("--at", first)):  # several rows begin with the hash, to be matched to what was given
         several = commands.done("lookup", "hash", other["sha256"], "--file", local, *options)
         assert several.stdout == f"{other_row}{sha256}\t{row}"
     local.write_bytes(b"another file")
@@ -170,7 +170,7 @@ def test_commands_and_hashes(commands: Commands, index: ServedIndex, tmp_path: P
     assert removed == found | {"live_since": None, "live": [[since, index.serial]]}
     shown = commands.done("lookup", "hash", sha256, "--all")
     assert shown.stdout == f"Demo\t1.0\t{demo['filename']}\t{since} to {index.serial}\n"
-    assert commands.json("lookup", "hash", sha256, "--all", "--at-serial", first) == [
+    assert commands.json("lookup", "hash", sha256, "--all", "--at", first) == [
         found | {"live": [[since, None]], "epoch": first}
     ]
 
@@ -181,10 +181,10 @@ def test_what_may_have_been_meant_is_named_on_standard_error(commands: Commands,
     serial = index.serial
     for question, expected in {
         ("lookup", "module", "imporatble"): ["importable"],
-        ("lookup", "module", "imporatble", "--at-serial", serial): ["importable"],
+        ("lookup", "module", "imporatble", "--at", serial): ["importable"],
         ("lookup", "module", "imporatble", "--prefix"): ["importable"],
         ("lookup", "project", "demo-projects"): ["demo-project"],
-        ("lookup", "project", "demo-projects", "--at-serial", serial): ["demo-project"],
+        ("lookup", "project", "demo-projects", "--at", serial): ["demo-project"],
         ("lookup", "project", "demo-project==2"): ["demo-project", "1.0"],
         ("lookup", "dependents", "importable"): ["importable", "Demo-Project"],
         ("history", "importable"): ["importable", "Demo-Project"],
@@ -212,7 +212,7 @@ def test_newest_versions_and_transitive_dependents(commands: Commands, index: Se
     index.history.yank("app", "1.0")
     commands.build_versions()
     serial = index.serial
-    for at in ((), ("--at-serial", serial)):
+    for at in ((), ("--at", serial)):
         [file] = commands.json("lookup", "project", "base", "--latest", *at)
         assert file["version"] == "1.0"
         [provider] = commands.json("lookup", "module", "base_module", "--latest", *at)
@@ -250,7 +250,7 @@ def test_newest_versions_and_transitive_dependents(commands: Commands, index: Se
     assert unnamed(nothing.stderr, "mud", serial, "mid") == []
     for wrong, named in {
         ("base", "--transitive", "--prefix"): ["--transitive"],
-        ("base", "--transitive", "--at-serial", serial): ["--transitive"],
+        ("base", "--transitive", "--at", serial): ["--transitive"],
         ("-", "--transitive"): ["--transitive"],
         ("base", "--depth", 1): ["--depth", "--transitive"],
         ("-", "--csv"): ["JSON"],

@@ -122,7 +122,7 @@ def test_from_an_index_to_answers_and_on_to_new_answers(
     after = commands.json("status")
     assert (after["leveldbs"]["modules"], after["to_do"]) == ({"version": 2, "serial": index.serial}, [])
 
-    then = {file["filename"] for file in commands.json("files", "--at-serial", first)}
+    then = {file["filename"] for file in commands.json("files", "--at", first)}
     now = commands.json("files")
     assert then - {file["filename"] for file in now} == {"other_pkg-2.0-py3-none-any.whl"}
     assert [file["filename"] for file in now if file["yanked"]] == ["demo-1.0-py3-none-any.whl", "demo-1.0.tar.gz"]

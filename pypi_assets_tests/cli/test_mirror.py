@@ -50,7 +50,7 @@ def test_a_mirror_answers_look_ups_pages_and_the_simple_index_without_a_catalog(
     found = commands.json("lookup", "module", "yaml")
     assert {one["project"] for one in found} == {"PyYAML", "yaml-copy"}
     assert commands.json("lookup", "dependents", "pyyaml")
-    commands.refused("lookup", "module", "yaml", "--at-serial", "5")
+    commands.refused("lookup", "module", "yaml", "--at", "5")
 
     with origin.published.client() as first:
         service = open_service(load_settings(service_refresh_s=3600))
@@ -78,7 +78,7 @@ def test_the_journal_is_replayed_for_earlier_serials_and_nothing_else_writes_the
 ) -> None:
     message = commands.done("mirror", "run", "--from", origin.storage.url).stderr
     assert unnamed(message, "0", "27") == []
-    past = commands.json("lookup", "module", "yaml", "--at-serial", "12")
+    past = commands.json("lookup", "module", "yaml", "--at", "12")
     assert "PyYAML" in {one["project"] for one in past}
     status = commands.json("mirror", "status")
     assert (status["past_from"], status["past_to"]) == (0, 27)

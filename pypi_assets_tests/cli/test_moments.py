@@ -1,6 +1,7 @@
 """`--at` takes a serial or a time, and leads to the exact serial of the catalog."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import click
 import pytest
@@ -11,6 +12,7 @@ from pypi_assets.cli.moments import AT, catalog_at
 from pypi_assets_tests.cli.commands import Commands
 from pypi_assets_tests.cli.conftest import TwoVisits
 from pypi_assets_tests.named import unnamed
+from pypi_assets_tests.served_index import ServedIndex
 
 
 @click.command()
@@ -42,3 +44,35 @@ def test_the_catalog_answers_at_exact_serials_alone(commands: Commands, two_visi
             assert serial == expected
     with pytest.raises(NotExactError), catalog_at(two_visits.serial + 1):
         pass
+
+
+def test_every_command_about_the_past_takes_a_date_as_it_takes_its_serial(
+    commands: Commands, index: ServedIndex, tmp_path: Path
+) -> None:
+    day = datetime(2026, 3, 1, 12, tzinfo=UTC)
+    index.wheel("older", "1.0", at=day - timedelta(days=1))
+    commands.build_versions()
+    index.wheel("demo", "1.0", files={"demo_module/__init__.py": ""}, requires_dist=["older"], at=day)
+    lock = tmp_path / "requirements.txt"
+    lock.write_text("demo==1.0\n")
+    commands.done("crawl", "incremental")
+    serial = index.serial
+    index.wheel("demo", "2.0", files={"demo_module/__init__.py": ""}, at=day + timedelta(days=2))
+    commands.done("crawl", "incremental")
+    asked = [
+        ("files",),
+        ("lookup", "module", "demo_module"),
+        ("lookup", "project", "demo"),
+        ("lookup", "dependents", "older"),
+        ("lookup", "page", "demo"),
+        ("owners", "demo_module"),
+        ("collisions", lock),
+        ("impact", "older"),
+    ]
+    for question in asked:
+        at_serial = commands.done(*question, "--json", "--at", serial).stdout
+        for moment in ("2026-03-02", "2026-03-03T11:59:59Z"):
+            assert commands.done(*question, "--json", "--at", moment).stdout == at_serial, (question, moment)
+        assert "2026-02-30" in commands.refused(*question, "--at", "2026-02-30", exit_code=2)
+    exported = commands.done("export", "gazelle", "--lock", lock, "--at", serial).stdout
+    assert commands.done("export", "gazelle", "--lock", lock, "--at", "2026-03-02").stdout == exported

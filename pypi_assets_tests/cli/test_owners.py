@@ -44,10 +44,10 @@ def test_json_has_all_candidates(published: Commands) -> None:
 
 def test_an_earlier_serial_is_answered_by_the_catalog(published: Commands) -> None:
     [latest] = published.json("owners", "yaml")
-    [past] = published.json("owners", "yaml", "--at-serial", latest["serial"])
+    [past] = published.json("owners", "yaml", "--at", latest["serial"])
     assert past.pop("epoch") >= latest["serial"]
     assert past == latest
-    assert published.done("owners", "yaml", "--at-serial", latest["serial"]).stderr
+    assert published.done("owners", "yaml", "--at", latest["serial"]).stderr
 
 
 def test_names_come_from_standard_input(published: Commands) -> None:

@@ -57,7 +57,7 @@ RUNS: dict[str, list[list[str]]] = {
     "leveldb list": [[]],
     "leveldb verify": [[]],
     "lookup module": [["good"], ["g", "--prefix"], [XML_TEXT]],
-    "lookup project": [*PROJECTS, ["", "--prefix"], [*PROJECTS[0], "--at-serial", "1"]],
+    "lookup project": [*PROJECTS, ["", "--prefix"], [*PROJECTS[0], "--at", "1"]],
     "lookup dependents": [["demo"], ["demo", "--transitive"], ["", "--prefix"], [XML_TEXT]],
     "lookup command": [["good"], ["", "--prefix"], [STORED], [XML_TEXT]],
     "lookup hash": [["--file", WHEEL], ["--file", WHEEL, "--all"], [XML_TEXT]],

@@ -29,15 +29,15 @@ OPTIONS = [
     ("lookup module", "'NAME'"),
     ("lookup module yaml --limit 0", "'--limit' 0 x>=1"),
     ("lookup module yaml --limit many", "'--limit' 'many'"),
-    ("lookup module yaml --at-serial -1", "'--at-serial' -1 x>=0"),
-    ("lookup module yaml --prefix --at-serial 3", "--prefix"),
+    ("lookup module yaml --at -1", "'--at' -1 x>=0"),
+    ("lookup module yaml --prefix --at 3", "--prefix"),
     ("lookup project a,b", "'a,b' NAME==VERSION"),
     ("lookup hash abc", "'abc' 64"),
     ("lookup hash --file none.whl", "'--file' 'none.whl'"),
     ("lookup hash --file folder", "'--file' 'folder'"),
     ("lookup hash", "NAME --file"),
     ("files --project", "'--project'"),
-    ("files --at-serial now", "'--at-serial' 'now'"),
+    ("files --at now", "'--at' 'now'"),
     ("history", "'PROJECT'"),
     ("visits demo --compare 1", "'--compare' 2"),
     ("visits demo --compare 0 2", "'--compare' 0 x>=1"),
@@ -115,8 +115,8 @@ PLACES = [
 """Command lines over an empty home that meet a place or a server that cannot be used, and what the message names."""
 
 AFTER_A_CRAWL = [
-    ("files --at-serial 99999999", "99999999"),
-    ("lookup module demo_module --at-serial 99999999", "99999999"),
+    ("files --at 99999999", "99999999"),
+    ("lookup module demo_module --at 99999999", "99999999"),
     ("visits demo --compare 1 99", "99"),
 ]
 """Command lines that name what is not there, though the catalog is filled."""

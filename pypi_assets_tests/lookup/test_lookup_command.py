@@ -35,7 +35,7 @@ def test_options_follow_from_what_is_declared(command: LookupCommand[Any]) -> No
     expected |= {"--prefix"} if command.prefix else set()
     expected |= {"--latest"} if command.latest or command.newest else set()
     expected |= {"--transitive", "--depth"} if command.transitive else set()
-    expected |= {"--at-serial"} if command.at_serial else set()
+    expected |= {"--at"} if command.at_serial else set()
     expected |= {"--all"} if command.ever else set()
     expected |= {"--file"} if command.name_of_file else set()
     assert options_of(command) == expected
