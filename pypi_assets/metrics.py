@@ -3,7 +3,6 @@
 The numbers come from `status.py` and `upkeep/due.py`, those of runs from Dagster's instance. Nothing is judged here.
 """
 
-import os
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -21,6 +20,7 @@ from pypi_assets.catalog.database import CatalogError
 from pypi_assets.catalog.reports.catalog_totals import work_done
 from pypi_assets.catalog.reports.failures import count_failures
 from pypi_assets.catalog.reports.journal_format import Stream
+from pypi_assets.dagster_instance.home import has_instance
 from pypi_assets.distributions.record import EXTRACTOR_VERSION
 from pypi_assets.journal.segment_files import JournalDamagedError, read_head
 from pypi_assets.journal.signing import signed_serial
@@ -69,7 +69,7 @@ def _metrics(settings: Settings) -> Iterator[Metric]:
     yield InfoMetricFamily("pypi_assets", "Versions of the code.", value=versions)
     storage = _opened_storage(settings)
     yield from _of_disks(settings, storage)
-    runs = list(_of_runs()) if _has_instance() else None
+    runs = list(_of_runs()) if has_instance() else None
     yield from runs or ()
     reachable = {} if runs is None else {_DAGSTER: bool(runs)}
     try:
@@ -120,12 +120,6 @@ def _of_disks(settings: Settings, storage: Storage | None) -> Iterator[Metric]:
 def _existing(folder: Path) -> Path:
     """Return the folder, or the nearest one above it that exists."""
     return next(path for path in (folder, *folder.parents) if path.exists())
-
-
-def _has_instance() -> bool:
-    """Return whether `DAGSTER_HOME` has an instance of Dagster. Dagster itself would create one there."""
-    home = os.environ.get("DAGSTER_HOME", "")
-    return bool(home) and (Path(home).expanduser() / "dagster.yaml").is_file()
 
 
 def _of_runs() -> Iterator[Metric]:

@@ -5,9 +5,10 @@ leaves something due, so only what has been due for `PYPI_ASSETS_LAG_WARN_S` is 
 """
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
 
 from pypi_assets.assembly import existing_catalog_from, index_from, storage_from
 from pypi_assets.catalog.database import Catalog, NoCatalogError, open_catalog
@@ -17,6 +18,7 @@ from pypi_assets.catalog.reads.read_outcomes import Outcome
 from pypi_assets.catalog.reports.catalog_status import CatalogStatus, catalog_status
 from pypi_assets.catalog.reports.followed_index import Followed
 from pypi_assets.catalog.reports.scope_status import ScopeStatus
+from pypi_assets.dagster_instance.home import has_instance
 from pypi_assets.distributions.containment.layers import MissingLayer, missing_layers
 from pypi_assets.dumps.cover import Cover
 from pypi_assets.index.errors import PackageIndexError
@@ -25,15 +27,33 @@ from pypi_assets.index.models import ChangelogEvent
 from pypi_assets.index.urls import shown_host
 from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.leveldbs.versions.build_need import Need
+from pypi_assets.setting_variables import read_variables
 from pypi_assets.settings import Settings, SettingsError
 from pypi_assets.storage.store import StorageError
 from pypi_assets.upkeep.answers import AnswersLag, answers_lag
 from pypi_assets.upkeep.due import Due, what_is_due
+from pypi_assets.workspace import prefix_in_dagster
+
+if TYPE_CHECKING:
+    from pypi_assets.dagster_instance.activity import Activity
 
 _PATIENCE_S = 5.0
 _LIST_IS_OLD_AFTER_S = 3_600.0
 """The list of projects is fetched every half hour where it is followed."""
 _BUILD = "run `pypi-assets leveldb update`"
+SENSORS = (
+    "failed_full_crawl",
+    "new_serial_range",
+    "first_full_dump",
+    "late_changes",
+    "new_leveldb_version",
+    "scope_work",
+)
+"""The sensors of Dagster that request due work."""
+_FULL_CRAWL = {"full_crawl", "project_listing", "crawled_projects", "crawled_distribution_data"}
+_FULL_DUMP = {"full_dump", "redump"}
+_SCOPES = {"follow_scopes", "scope_projects", "scope_distribution_data"}
+"""The job and the assets that do a piece of work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +109,8 @@ class Status:
     due: Due
     storage_error: str | None
     no_catalog: str | None = None
+    dagster: "Activity | None" = None
+    dagster_error: str | None = None
 
     @property
     def cover(self) -> Cover:
@@ -144,12 +166,19 @@ class Status:
 
     @property
     def is_crawling_full(self) -> bool:
-        """Whether a worker is at work on the open full crawl."""
-        return any(one.is_full_crawl for one in self.catalog.running)
+        """Return whether a worker is active on the open full crawl, or a run of Dagster is.
+
+        A crawl that several runs share has moments without a worker: between the steps of a run, and between runs.
+        """
+        return any(one.is_full_crawl for one in self.catalog.running) or self._has_runs(_FULL_CRAWL)
+
+    def _has_runs(self, names: Collection[str]) -> bool:
+        """Return whether a run of Dagster that has not ended is of one of these jobs or assets."""
+        return self.dagster is not None and not self.dagster.runs.keys().isdisjoint(names)
 
     def to_do(self) -> list[str]:
         """What is wrong or overdue, a line each with the command that helps; empty where all is well."""
-        errors = [error for error in (self.lag.index_error, self.storage_error) if error]
+        errors = [error for error in (self.lag.index_error, self.storage_error, self.dagster_error) if error]
         others = *self._of_dumps(), *self._of_journal(), *self._of_leveldbs(), *self._of_consumers()
         return [*errors, *self._of_readers(), *self._of_catalog(), *others]
 
@@ -204,7 +233,7 @@ class Status:
                 "no scope is left, so nothing is followed: run `pypi-assets scope create` or `pypi-assets crawl full`"
             ]
         at_work = {one.scope.name for one in self.catalog.scopes if one.workers}
-        idle = [name for name in scopes.ready if name not in at_work]
+        idle = [] if self._has_runs(_SCOPES) else [name for name in scopes.ready if name not in at_work]
         return [f"scopes have work left ({', '.join(idle)}): run `pypi-assets scope run`"] if idle else []
 
     def _is_catalog_stale(self, complete: int) -> bool:
@@ -223,12 +252,14 @@ class Status:
     def _of_dumps(self) -> list[str]:
         lines = []
         if self.due.full_dump.is_due:
+            if self._has_runs(_FULL_DUMP):
+                return []
             lines.append("the dumps lag the catalog: run `pypi-assets dump full`")
         elif self.due.ranges.undumped and is_stale(self.settings, self._age_s(self.due.dumps_lack_since)):
             lines.append("the dumps lag the catalog: run `pypi-assets dump incremental`")
         elif self.due.ranges.are_late_undumped:
             lines.append("the dumps lack what was learnt late: run `pypi-assets dump incremental`")
-        if self.due.is_reprocessed:
+        if self.due.is_reprocessed and not self._has_runs(_FULL_DUMP):
             lines.append("the dumps lack records that were made anew: run `pypi-assets dump redo`")
         return lines
 
@@ -297,7 +328,21 @@ def status_of(catalog: Catalog, settings: Settings, no_catalog: str | None = Non
     except StorageError as error:
         due = what_is_due(catalog, None)
         storage_error = None if no_catalog else f"the LevelDB versions are not known: {error}"
-    return Status(settings, status, lag, due, storage_error, no_catalog)
+    dagster, dagster_error = _read_dagster(settings)
+    return Status(settings, status, lag, due, storage_error, no_catalog, dagster, dagster_error)
+
+
+def _read_dagster(settings: Settings) -> tuple["Activity | None", str | None]:
+    """Return what Dagster does for this index, or why that is not known; neither without an instance."""
+    if not has_instance():
+        return None, None
+    from pypi_assets.dagster_instance.activity import read_activity  # imports Dagster, which takes a second
+
+    try:
+        prefix = prefix_in_dagster(read_variables().index)
+        return read_activity(prefix, SENSORS, are_on_by_default=settings.sensors_on), None
+    except Exception as error:  # noqa: BLE001 - dagster.yaml names any class, which raises what it likes
+        return None, f"Dagster's instance in DAGSTER_HOME does not answer: {error}"
 
 
 def measure_lag(settings: Settings, followed: Followed, now: float) -> Lag:
@@ -399,6 +444,7 @@ def status_to_json(
             }
             for one, since in zip(catalog.running, running_since, strict=True)
         ],
+        "dagster": status.dagster and asdict(status.dagster),
         "open_crawl": crawl and (asdict(crawl) | {"expected_end": expected_end}),
         "last_full_crawl": last_full_crawl,
         "followed_projects": catalog.followed_projects,

@@ -13,10 +13,18 @@ DEFAULT_LOCATION = "pypi-assets"
 ATTRIBUTE_PREFIX = "index_"
 """Of the attributes of the module that are the definitions of an index, such as `index_company`."""
 
+SEPARATOR = "__"
+"""Between the name of an index, which has no two underscores in a row, and what is named."""
+
 
 def name_in_dagster(index: str) -> str:
     """The name of an index as a part of Dagster's names, which have no hyphens."""
     return index.replace("-", "_")
+
+
+def prefix_in_dagster(table: IndexTable | None) -> str:
+    """Return what the names of jobs and sensors of an index begin with; empty for the default index."""
+    return "" if table is None or table.is_default else name_in_dagster(table.name) + SEPARATOR
 
 
 @dataclass(frozen=True, slots=True)

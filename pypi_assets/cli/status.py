@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pypi_assets.catalog.reports.journal_lags import ConsumerLag
     from pypi_assets.catalog.reports.running_work import RunningWork
     from pypi_assets.catalog.reports.scope_status import ScopeStatus
+    from pypi_assets.dagster_instance.activity import Activity
     from pypi_assets.settings import Settings
     from pypi_assets.status import NewestVersion, Status
 
@@ -80,7 +81,7 @@ def _describe_state(status: "Status") -> str:
 def _print_as_json(status: "Status") -> None:
     from pypi_assets.status import status_to_json
 
-    for error in (status.lag.index_error, status.storage_error):
+    for error in (status.lag.index_error, status.storage_error, status.dagster_error):
         if error:
             print_message(error)
     crawl = status.catalog.open_crawl
@@ -127,6 +128,8 @@ def _facts(status: "Status", settings: "Settings") -> Iterator[tuple[str, object
     yield "answers", _describe_answers(status)
     if status.due.journal.serial is not None:
         yield "journal", _describe_journal(status)
+    if status.dagster:
+        yield "dagster", _describe_dagster(status.dagster)
     for consumer in status.catalog.consumers:
         yield "consumer", _describe_consumer(consumer)
     database = make_url(settings.resolved_database_url)
@@ -170,6 +173,14 @@ def _describe_journal(status: "Status") -> str:
     serials, seconds = status.journal_lag
     text = f"up to serial {status.due.journal.serial}"
     return f"{text}, lags the catalog by {counted(serials, 'serial')}{_describe_age(seconds)}" if serials else text
+
+
+def _describe_dagster(activity: "Activity") -> str:
+    """Return the runs that have not ended and the sensors that are off."""
+    runs = [f"{name}: {counted(count, 'run')}" for name, count in activity.runs.items()]
+    off = ", ".join(activity.sensors_off)
+    sensors = f"sensors that are off: {off} (PYPI_ASSETS_SENSORS_ON)" if off else "all sensors are on"
+    return "; ".join([", ".join(runs) or "no run", sensors])
 
 
 def _describe_consumer(one: "ConsumerLag") -> str:

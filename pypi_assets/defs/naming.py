@@ -6,7 +6,6 @@ and stay as they are. The default index has the names of before there were sever
 """
 
 import copy
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -22,12 +21,11 @@ from dagster._core.definitions.unresolved_asset_job_definition import Unresolved
 from dagster_shared.record import replace
 
 from pypi_assets.defs.partitions import scope_names
-from pypi_assets.defs.policy import ONE_AT_A_TIME_TAG
+from pypi_assets.defs.policy import ONE_AT_A_TIME_TAG, beta_parameters
 from pypi_assets.defs.scope_tags import partitioned_by_scope
+from pypi_assets.workspace import SEPARATOR
 
 Job = dg.JobDefinition | UnresolvedAssetJobDefinition
-SEPARATOR = "__"
-"""Between the name of an index, which has no two underscores in a row, and what is named."""
 _Assets = TypeVar("_Assets", bound=dg.AssetsDefinition)
 _Partitions = TypeVar("_Partitions", bound=dg.PartitionsDefinition[Any] | None)
 
@@ -76,9 +74,7 @@ class Naming:
             output: replace(spec, additional_deps=[self._dep(dep) for dep in spec.additional_deps])
             for output, spec in renamed.node_check_specs_by_output_name.items()
         }
-        with warnings.catch_warnings():  # as Dagster itself does where it makes such copies
-            warnings.simplefilter("ignore", category=dg.BetaWarning)
-            warnings.simplefilter("ignore", category=dg.PreviewWarning)
+        with beta_parameters():  # as Dagster itself does where it makes such copies
             return type(asset)(**attributes)
 
     def job(self, job: Job) -> Job:

@@ -3,7 +3,9 @@
 Every asset, check and job may import this. It imports none of them, and nothing of the pipeline.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import dagster as dg
@@ -29,6 +31,18 @@ NOTICE_OF = "pypi-assets/notice-of"
 """The metadata of a check whose failures can be about several things: of each other text, another notice is sent."""
 ON_FAILURE = "pypi-assets/on-failure"
 """The metadata of a job whose failure needs a person: what to do."""
+
+
+@contextmanager
+def beta_parameters() -> Iterator[None]:
+    """Allow parameters of Dagster that are in beta or preview within the block, for definitions made by a function.
+
+    Dagster is pinned. Definitions at the top of a module need no block: the package ignores the warnings on import.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", category=dg.BetaWarning)
+        warnings.simplefilter("ignore", category=dg.PreviewWarning)
+        yield
 
 
 def leveldb_asset(dataset: str) -> str:

@@ -1,0 +1,113 @@
+"""`status` knows the runs and the sensors of a real instance of Dagster, of its own index alone."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from pypi_assets.dagster_instance.activity import Activity, read_activity
+from pypi_assets.defs.naming import Naming
+from pypi_assets.defs.sensors import build_sensors
+from pypi_assets.settings import load_settings
+from pypi_assets.status import SENSORS, read_status
+from pypi_assets_tests.served_index import followed_index
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with an instance, as README says that one is made."""
+    folder = tmp_path / "dagster"
+    folder.mkdir()
+    shutil.copy(ROOT / "dagster.yaml", folder)
+    monkeypatch.setenv("DAGSTER_HOME", str(folder))
+    return folder
+
+
+@dg.op
+def nothing() -> None:
+    """Nothing to do."""
+
+
+def add_run(job: str, status: dg.DagsterRunStatus) -> None:
+    """Add a run of a job of this name to the instance."""
+    graph = dg.GraphDefinition(name=job, node_defs=[nothing])
+    with dg.DagsterInstance.get() as instance:
+        instance.create_run_for_job(graph.to_job(), status=status)
+
+
+def test_runs_that_have_not_ended_are_counted_for_their_index(home: Path) -> None:
+    for job, status in (
+        ("full_crawl", dg.DagsterRunStatus.STARTED),
+        ("full_crawl", dg.DagsterRunStatus.NOT_STARTED),
+        ("full_crawl", dg.DagsterRunStatus.SUCCESS),
+        ("company__full_crawl", dg.DagsterRunStatus.CANCELING),
+        ("full_dump", dg.DagsterRunStatus.FAILURE),
+    ):
+        add_run(job, status)
+    assert read_activity("", (), are_on_by_default=True).runs == {"full_crawl": 2}
+    assert read_activity("company__", (), are_on_by_default=True).runs == {"full_crawl": 1}
+
+
+def test_a_run_of_assets_counts_for_each_of_them(home: Path) -> None:
+    @dg.asset(key=["company", "crawled_projects"])
+    def of_company() -> None:
+        """Nothing."""
+
+    @dg.asset
+    def crawled_projects() -> None:
+        """Nothing."""
+
+    every = dg.Definitions([of_company, crawled_projects]).resolve_implicit_global_asset_job_def()
+    with dg.DagsterInstance.get() as instance:
+        for asset in (of_company, crawled_projects, crawled_projects):
+            instance.create_run_for_job(
+                every, status=dg.DagsterRunStatus.STARTING, asset_selection=frozenset({asset.key})
+            )
+    assert read_activity("", (), are_on_by_default=True).runs == {"crawled_projects": 2}
+    assert read_activity("company__", (), are_on_by_default=True).runs == {"crawled_projects": 1}
+
+
+def test_sensors_that_nobody_switched_are_as_the_setting_has_them(home: Path) -> None:
+    assert read_activity("", SENSORS, are_on_by_default=False) == Activity({}, list(SENSORS))
+    assert read_activity("", SENSORS, are_on_by_default=True) == Activity({}, [])
+
+
+@pytest.mark.nightly
+def test_a_sensor_that_was_switched_is_known(home: Path) -> None:
+    for switch, sensors_off in (("start", SENSORS[1:]), ("stop", SENSORS)):
+        command = [sys.executable, "-m", "dagster", "sensor", switch, SENSORS[0], "-w", str(ROOT / "workspace.yaml")]
+        subprocess.run(command, cwd=ROOT, check=True, capture_output=True, timeout=120)
+        assert read_activity("", SENSORS, are_on_by_default=False).sensors_off == list(sensors_off)
+    assert read_activity("", SENSORS, are_on_by_default=True).sensors_off == [SENSORS[0]]
+
+
+def test_the_sensors_that_request_runs_are_the_ones_that_are_shown() -> None:
+    for naming in (Naming(), Naming("company")):
+        assert {one.name for one in build_sensors(60, naming, on=False)} == {naming.name(name) for name in SENSORS}
+
+
+def test_a_crawl_between_two_of_its_runs_is_not_reported_as_stopped(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with followed_index(tmp_path, monkeypatch) as served:
+        served.wheel("demo", "1.0")
+        status = read_status(load_settings())
+        assert status.dagster == Activity({}, list(SENSORS))
+        add_run("full_crawl", dg.DagsterRunStatus.NOT_STARTED)
+        assert read_status(load_settings()).is_crawling_full
+
+
+def test_an_instance_that_does_not_answer_is_something_to_do(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with followed_index(tmp_path, monkeypatch):
+        (home / "dagster.yaml").write_text("storage: {postgres: {postgres_url: 'postgresql://127.0.0.1:1/none'}}")
+        status = read_status(load_settings())
+    assert status.dagster is None
+    assert status.dagster_error is not None
+    assert status.dagster_error in status.to_do()
