@@ -7,6 +7,7 @@ their message.
 import logging
 import pkgutil
 from collections.abc import Iterator, Sequence
+from datetime import timedelta
 from functools import cache, partial
 from importlib import import_module
 from typing import TypeVar
@@ -24,12 +25,13 @@ from pypi_assets.defs.journal_topics import has_kafka, journal_topics, new_journ
 from pypi_assets.defs.maintenance_jobs import MAINTENANCE_JOBS
 from pypi_assets.defs.naming import BARE, Job, Naming
 from pypi_assets.defs.package_index import PACKAGE_INDEX
-from pypi_assets.defs.partitions import project_shards
+from pypi_assets.defs.partitions import leveldb_versions, project_shards, serial_ranges
 from pypi_assets.defs.policy import in_runs_of
 from pypi_assets.defs.resources import build_resources
 from pypi_assets.defs.run_notices import build_failed_check_sensor, build_failed_run_sensor, next_steps
 from pypi_assets.defs.schedules import build_schedules
 from pypi_assets.defs.sensors import build_sensors
+from pypi_assets.defs.solvability import build_solvability, first_day
 from pypi_assets.distributions.reader_pool import ReaderPool
 from pypi_assets.index.protocol import PackageIndex
 from pypi_assets.inert_logs import make_logs_inert
@@ -54,10 +56,21 @@ def _described(spec: dg.AssetSpec, page: str) -> dg.AssetSpec:
     return spec.merge_attributes(metadata={"docs": dg.MetadataValue.text(page)})
 
 
-def _owned(settings: Settings | SettingsError, assets: Sequence[_Asset]) -> Sequence[_Asset]:
-    """Return the assets, with the owners that the settings name; with the default ones if the settings are wrong."""
-    owners = settings.owners if isinstance(settings, Settings) else Settings.model_fields["owners"].default
-    return list(dg.map_asset_specs(lambda spec: spec.replace_attributes(owners=list(owners)), assets))
+def _as_set(settings: Settings | SettingsError, assets: Sequence[_Asset]) -> Sequence[_Asset]:
+    """Return the assets, with the owners and the freshness policy of the settings; the default ones if these are wrong.
+
+    Only assets that a followed index keeps materializing have the policy.
+    """
+    owners, hours = Settings.model_fields["owners"].default, None
+    if isinstance(settings, Settings):
+        owners, hours = settings.owners, settings.freshness_hours
+    policy = None if hours is None else dg.FreshnessPolicy.time_window(timedelta(hours=hours))
+
+    def as_set(spec: dg.AssetSpec) -> dg.AssetSpec:
+        is_materialized_often = spec.partitions_def in {serial_ranges, leveldb_versions}
+        return spec.replace_attributes(owners=list(owners), freshness_policy=policy if is_materialized_often else None)
+
+    return list(dg.map_asset_specs(as_set, assets))
 
 
 def _in_runs(settings: Settings | SettingsError, assets: Sequence[dg.AssetsDefinition]) -> list[dg.AssetsDefinition]:
@@ -70,7 +83,7 @@ def _in_runs(settings: Settings | SettingsError, assets: Sequence[dg.AssetsDefin
 
 def _index_asset(settings: Settings | SettingsError, naming: Naming) -> dg.AssetSpec:
     """Return the external asset of the index, with its address if the settings are right."""
-    [found] = _owned(settings, [PACKAGE_INDEX.replace_attributes(key=naming.key(PACKAGE_INDEX.key))])
+    [found] = _as_set(settings, [PACKAGE_INDEX.replace_attributes(key=naming.key(PACKAGE_INDEX.key))])
     if isinstance(settings, SettingsError):
         return found
     parts = urlsplit(settings.index_url)
@@ -100,12 +113,14 @@ def build_defs(
     interval_s, on = (
         (settings.sensor_interval_s, settings.sensors_on) if isinstance(settings, Settings) else (60, False)
     )
-    publishes = has_kafka(settings)
-    wanted = _owned(settings, [*ASSETS, *([journal_topics] if publishes else [])])
+    publishes, since = has_kafka(settings), first_day(settings)
+    solved = [build_solvability(since)] if since else []
+    wanted = _as_set(settings, [*ASSETS, *(one.asset for one in solved), *([journal_topics] if publishes else [])])
     bare_jobs: list[Job] = [
         *FEW_RUNS,
         *MANY_RUNS,
         *MAINTENANCE_JOBS,
+        *(one.job for one in solved),
         *([confusion_job] if is_private else []),
         *([publish_journal_job] if publishes else []),
     ]
@@ -115,10 +130,17 @@ def build_defs(
             *build_sensors(interval_s, naming, on=on),
             *([new_journal_records_sensor(naming, interval_s, on=on)] if publishes else []),
         ],
-        build_schedules(naming, [CONFUSION_SCHEDULE] if is_private else [], on=on),
+        build_schedules(
+            naming, [*(one.schedule for one in solved), *([CONFUSION_SCHEDULE] if is_private else [])], on=on
+        ),
     )
     of_one_partition = [naming.job(job) for job in OF_ONE_PARTITION]
-    checks = [naming.asset(check) for check in (*CHECKS, *([no_name_became_public] if is_private else []))]
+    of_assets = (
+        *CHECKS,
+        *(check for one in solved for check in one.checks),
+        *([no_name_became_public] if is_private else []),
+    )
+    checks = [naming.asset(check) for check in of_assets]
     return dg.Definitions(
         assets=[_index_asset(settings, naming), *(naming.asset(asset) for asset in _in_runs(settings, wanted))],
         asset_checks=checks,

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Mapping
+from datetime import date
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Literal
@@ -267,6 +268,14 @@ class Settings(BaseSettings):
     lag_fail_s: Annotated[
         float, Field(gt=0, description="seconds of lag from which checks of freshness fail, above 0")
     ] = 7200.0
+    freshness_hours: Annotated[
+        float | None,
+        Field(
+            gt=0,
+            le=87_600,
+            description="hours within which Dagster expects new ranges and LevelDB versions, above 0; empty: any time",
+        ),
+    ] = None
     given_up_warn_percent: Annotated[
         float,
         Field(
@@ -304,9 +313,12 @@ class Settings(BaseSettings):
     parquet_exports_kept: Annotated[
         int, Field(ge=1, le=10_000, description="how many of the newest Parquet exports are kept, 1 to 10000")
     ] = 2
+    solvability_since: Annotated[
+        date | None,
+        Field(description="the first day, like 2026-03-01, for which Dagster resolves projects; empty: none"),
+    ] = None
     solvability_projects: Annotated[
-        int,
-        Field(ge=0, le=100_000, description="how many of the most-required projects are resolved each day; 0: none"),
+        int, Field(ge=1, le=100_000, description="how many of the most-required projects are resolved each day")
     ] = 1_000
     solvability_kept_days: Annotated[
         float, Field(ge=1, le=36_500, description="days for which a day of solvability is kept, 1 to 36500")
@@ -376,6 +388,11 @@ class Settings(BaseSettings):
         if wrong := [name for name in names if not is_normalized_name(name)]:
             raise ValueError(f"not a project name: {', '.join(wrong)}")
         return tuple(names)
+
+    @field_validator("solvability_since", mode="before")
+    @classmethod
+    def _read_solvability_since(cls, value: object) -> object:
+        return date.fromisoformat(value.strip()) if isinstance(value, str) else value  # not a number of seconds
 
     @field_validator("notify_urls", mode="before")
     @classmethod

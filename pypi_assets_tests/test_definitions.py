@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+from datetime import date, timedelta
 from pathlib import Path
 
 import dagster as dg
@@ -46,7 +47,6 @@ def test_definitions_are_loadable() -> None:
         *LEVELDBS,
         "change_journal",
         "parquet_export",
-        "solvability",
         "scope_projects",
         "scope_distribution_data",
     }
@@ -56,7 +56,7 @@ def test_definitions_are_loadable() -> None:
         dg.AssetKey("late_dump"),
         dg.AssetKey("compacted_dump"),
     }
-    assert len(defs.get_repository_def().asset_checks_defs_by_key) == 10 + 2 * len(DATASETS)
+    assert len(defs.get_repository_def().asset_checks_defs_by_key) == 8 + 2 * len(DATASETS)
     checks = {key.name for key in defs.get_repository_def().asset_checks_defs_by_key}
     assert {f"{dataset}_{check}" for dataset in DATASETS for check in ("is_fresh", "matches_input_list")} <= checks
     built = defs.resolve_job_def("update_leveldbs").asset_layer.executable_asset_keys
@@ -92,7 +92,8 @@ def test_loading_logs_a_misspelled_variable_once(tmp_path: Path) -> None:
 def test_all_groups_are_described_in_the_docs_and_sort_in_the_order_of_the_flow() -> None:
     flow = ("project_listing", "changelog", "scope_projects", "full_dump", "change_journal", "modules_leveldb")
     flow += ("parquet_export", "solvability")
-    groups = [node(asset).group_name for asset in flow]
+    graph = build_defs(load_settings(solvability_since=date(2026, 3, 1))).resolve_asset_graph()
+    groups = [graph.get(dg.AssetKey(asset)).group_name for asset in flow]
     assert groups == sorted({group.name for group in GROUPS.values()})
     for group in GROUPS.values():
         path, _, anchor = group.page.partition("#")
@@ -141,6 +142,19 @@ def test_owners_are_those_that_the_settings_name() -> None:
     assert all(one.owners == ["team:pypi-assets"] for one in defs.resolve_asset_graph().asset_nodes)
     broken = build_defs(SettingsError("wrong")).resolve_asset_graph()
     assert all(one.owners == ["team:pypi-assets"] for one in broken.asset_nodes)
+
+
+def test_ranges_and_versions_are_to_be_fresh_if_the_settings_say_so() -> None:
+    assert not any(one.freshness_policy for one in defs.resolve_asset_graph().asset_nodes)
+    followed = build_defs(load_settings(freshness_hours=2)).resolve_asset_graph()
+    expected = {
+        node.key.to_user_string()
+        for node in followed.asset_nodes
+        if isinstance(node.partitions_def, dg.DynamicPartitionsDefinition) and node.partitions_def.name != "scopes"
+    }
+    policies = {one.key.to_user_string(): one.freshness_policy for one in followed.asset_nodes if one.freshness_policy}
+    assert policies.keys() == expected >= {"changelog", "incremental_dump", "change_journal", "modules_leveldb"}
+    assert set(policies.values()) == {dg.FreshnessPolicy.time_window(timedelta(hours=2))}
 
 
 @pytest.mark.parametrize(

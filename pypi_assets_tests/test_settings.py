@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+from datetime import date
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -89,6 +90,7 @@ WRONG = {
     "notify_urls": ["me@example.org", "mailto://me:secret@example.org secret"],
     "lag_warn_s": ["0", "soon"],
     "lag_fail_s": ["-1", "inf"],
+    "freshness_hours": ["0", "87601", "daily"],
     "given_up_warn_percent": ["0", "101"],
     "given_up_fail_percent": ["0", "many"],
     "dump_concurrency": ["0", "13", "many"],
@@ -98,7 +100,8 @@ WRONG = {
     "superseded_kept_hours": ["-1", "nan", "87601"],
     "leveldb_versions_kept": ["0", "10001"],
     "parquet_exports_kept": ["0", "10001"],
-    "solvability_projects": ["-1", "100001", "all"],
+    "solvability_projects": ["0", "100001", "all"],
+    "solvability_since": ["0", "1772323200", "2026-02-30", "yesterday"],
     "solvability_kept_days": ["0", "nan", "36501"],
     "leveldb_write_buffer_bytes": ["1000"],
     "leveldb_memory_bytes": ["1000000"],
@@ -172,6 +175,7 @@ RIGHT = {
     "owners": ("me@example.org, team:data", ("me@example.org", "team:data")),
     "lag_warn_s": ("60", 60.0),
     "lag_fail_s": ("600", 600.0),
+    "freshness_hours": ("1.5", 1.5),
     "given_up_warn_percent": ("0.1", 0.1),
     "given_up_fail_percent": ("100", 100.0),
     "dump_concurrency": ("12", 12),
@@ -181,7 +185,8 @@ RIGHT = {
     "superseded_kept_hours": ("1.5", 1.5),
     "leveldb_versions_kept": ("1", 1),
     "parquet_exports_kept": ("1", 1),
-    "solvability_projects": ("0", 0),
+    "solvability_projects": ("1", 1),
+    "solvability_since": ("2026-03-01", date(2026, 3, 1)),
     "solvability_kept_days": ("30", 30.0),
     "leveldb_write_buffer_bytes": ("1048576", 1024**2),
     "leveldb_memory_bytes": ("536870912", 512 * 1024**2),

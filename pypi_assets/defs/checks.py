@@ -1,10 +1,7 @@
-"""Checks that follow an asset: the ledger, dumps and Parquet against the catalog, LevelDBs against their input lists,
-and what a day of solvability shows.
+"""Checks that follow an asset: the ledger, dumps and Parquet against the catalog, LevelDBs against their input lists.
 
 Checks of freshness and failures, which run on a schedule, are in `health.py`.
 """
-
-from datetime import date
 
 import dagster as dg
 
@@ -15,8 +12,6 @@ from pypi_assets.catalog.reports.ledger_faults import ledger_faults
 from pypi_assets.catalog.reports.live_files import count_live
 from pypi_assets.defs.check_results import check_result
 from pypi_assets.defs.expected_errors import expected_errors_as_failures
-from pypi_assets.defs.losses import losses_table
-from pypi_assets.defs.partitions import days
 from pypi_assets.defs.policy import leveldb_asset
 from pypi_assets.defs.resources import CatalogResource, SettingsResource, StorageResource
 from pypi_assets.dumps.cover import cover
@@ -26,10 +21,8 @@ from pypi_assets.dumps.full_dump import newest_dump
 from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.leveldbs.versions.build_need import Need
 from pypi_assets.leveldbs.versions.input_lists import published_versions
-from pypi_assets.leveldbs.versions.verify import verify
+from pypi_assets.leveldbs.versions.verify import Verification, verify
 from pypi_assets.parquet.export_manifest import newest_export
-from pypi_assets.resolve.solvability import moment_of
-from pypi_assets.resolve.solvability_files import Solvability, SolvabilityError, read_day, read_newest
 from pypi_assets.storage.store import Storage
 from pypi_assets.upkeep.due import due_datasets
 
@@ -88,7 +81,8 @@ def _matches_input_list(dataset: str) -> dg.AssetChecksDefinition:
         asset=leveldb_asset(dataset),
         name=f"{dataset}_matches_input_list",
         description=f"The files of the newest version of {dataset} are whole, and are those that its manifest lists."
-        " Warns where the dumps lack columns, so that there can be no version yet.",
+        " The job `verify_leveldbs` records here whether they equal a rebuild, too. Warns where the dumps lack columns,"
+        " so that there can be no version yet.",
         blocking=True,
     )
     def check(settings: SettingsResource, catalog: CatalogResource, storage: StorageResource) -> dg.AssetCheckResult:
@@ -99,13 +93,18 @@ def _matches_input_list(dataset: str) -> dg.AssetChecksDefinition:
             verified = verify(
                 dataset, versions[-1], storage=storage.get(), work_dir=settings.get().leveldbs_dir, cached=True
             )
-        return check_result(
-            passed=verified.ok,
-            description="; ".join(verified.problems[:10]) or f"version {verified.version} is whole",
-            metadata={"version": verified.version, "records": verified.records, "problems": len(verified.problems)},
-        )
+        return verification_result(verified, f"version {verified.version} is whole")
 
     return check
+
+
+def verification_result(verified: Verification, passed: str) -> dg.AssetCheckResult:
+    """Return the result of a check of a LevelDB version, with `passed` as its text unless there are problems."""
+    return check_result(
+        passed=verified.ok,
+        description="; ".join(verified.problems[:10]) or passed,
+        metadata={"version": verified.version, "records": verified.records, "problems": len(verified.problems)},
+    )
 
 
 def _without_version(dataset: str, catalog: Catalog, storage: Storage) -> dg.AssetCheckResult:
@@ -115,59 +114,8 @@ def _without_version(dataset: str, catalog: Catalog, storage: Storage) -> dg.Ass
     return check_result(passed=False, severity=dg.AssetCheckSeverity.WARN, description=need.reason)
 
 
-LEVELDB_CHECKS = [_matches_input_list(dataset) for dataset in DATASETS]
-
-
-@dg.asset_check(asset="solvability", partitions_def=days)
-def newly_unsolvable(context: dg.AssetCheckExecutionContext, storage: StorageResource) -> dg.AssetCheckResult:
-    """None of the most-required projects lost its last solution on that day, in any of four environments. Otherwise
-    warns, with a table of what was lost and the events that did it.
-    """
-    with expected_errors_as_failures():
-        try:
-            made = _checked_day(context, storage.get())
-        except SolvabilityError as error:
-            return check_result(passed=False, severity=dg.AssetCheckSeverity.WARN, description=str(error))
-    lost = made.newly_unsolvable
-    names = list(dict.fromkeys(one.project for one in lost))
-    text = f"on {made.moment.day}, {len(names)} projects lost their solution: {', '.join(names[:10])}"
-    result = check_result(
-        passed=not lost,
-        severity=dg.AssetCheckSeverity.WARN,
-        description=text if lost else f"on {made.moment.day}, no project lost its solution",
-        metadata={"newly_unsolvable": len(lost), "newly_solvable": len(made.newly_solvable)},
-    )
-    return result._replace(metadata={**result.metadata, "newly unsolvable": dg.MetadataValue.md(losses_table(made))})
-
-
-@dg.asset_check(asset="solvability", partitions_def=days)
-def solvability_is_whole(
-    context: dg.AssetCheckExecutionContext, catalog: CatalogResource, storage: StorageResource
-) -> dg.AssetCheckResult:
-    """The file of the day can be read, and has each project in each environment. Warns where more has become known of
-    that day since.
-    """
-    with expected_errors_as_failures():
-        try:
-            made = _checked_day(context, storage.get())
-        except SolvabilityError as error:
-            return check_result(passed=False, description=str(error))
-        serial = moment_of(catalog.get(), made.moment.day).serial
-    is_current = serial == made.moment.serial
-    of_now = "" if is_current else f", and the day ends at serial {serial} by now: materialize it again"
-    return check_result(
-        passed=is_current,
-        severity=dg.AssetCheckSeverity.WARN,
-        description=f"{made.moment.day} is whole, as of serial {made.moment.serial}{of_now}",
-        metadata={"serial": made.moment.serial, "projects": len(made.projects)},
-    )
-
-
-def _checked_day(context: dg.AssetCheckExecutionContext, storage: Storage) -> Solvability:
-    """The day of the run; the newest one where it has none, or several."""
-    if context.has_partition_key:
-        return read_day(storage, date.fromisoformat(context.partition_key))
-    return read_newest(storage)
+MATCHES_INPUT_LIST = {dataset: _matches_input_list(dataset) for dataset in DATASETS}
+LEVELDB_CHECKS = list(MATCHES_INPUT_LIST.values())
 
 
 @dg.asset_check(asset="parquet_export")

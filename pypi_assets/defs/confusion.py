@@ -12,6 +12,7 @@ from pypi_assets.catalog.reports.answerable_serials import answerable_serial
 from pypi_assets.confusion import HadFirst, OpenIndex, PublicName, open_indexes, public_names, require_indexes
 from pypi_assets.defs.check_results import check_result
 from pypi_assets.defs.expected_errors import expected_errors_as_failures
+from pypi_assets.defs.jobs import Schedule
 from pypi_assets.defs.policy import NOTICE_OF
 from pypi_assets.defs.resources import CatalogResource, SettingsResource
 
@@ -81,7 +82,7 @@ confusion_job = dg.define_asset_job(
     description="Compares the names of this private index with those of the public ones, and fails a check where one"
     " of them is newly there. Reads what is stored alone.",
 )
-CONFUSION_SCHEDULE = (
+CONFUSION_SCHEDULE = Schedule(
     "quarter_hourly_confusion",
     confusion_job,
     "*/15 * * * *",

@@ -3,9 +3,13 @@
 Jobs that are made of ops are in `maintenance_jobs.py`.
 """
 
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
 import dagster as dg
 
 from pypi_assets.defs import health
+from pypi_assets.defs.naming import Job
 from pypi_assets.defs.partitions import all_of, dump_shards, project_shards
 from pypi_assets.defs.pods import BUILDING, CRAWLING, DUMPING, EXPORTING
 from pypi_assets.defs.policy import ENDS_IN_TIME, FROM_SCRATCH_TAG, ONE_AT_A_TIME_TAG
@@ -14,6 +18,24 @@ from pypi_assets.defs.scope_tags import partitioned_by_scope
 _HEALTH_CHECKS = dg.AssetSelection.checks(*dg.load_asset_checks_from_modules([health]))
 _AFTER_FULL_CRAWL = dg.AssetSelection.checks(health.catalog_is_fresh, health.few_are_exhausted, health.nothing_drifted)
 """Checks of assets that follow the index: a full crawl changes what they check as well."""
+
+Requests = Callable[[dg.ScheduleEvaluationContext], Iterator[dg.RunRequest | dg.SkipReason]]
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """When a job runs by the clock: `cron` is in UTC.
+
+    `requests` yields what a tick requests, or why it requests nothing; without it, that is one run. It gets the
+    resources that `needs` names.
+    """
+
+    name: str
+    job: Job
+    cron: str
+    description: str
+    requests: Requests | None = None
+    needs: frozenset[str] = frozenset()
 
 
 full_crawl_job = dg.define_asset_job(
@@ -85,14 +107,6 @@ export_parquet_job = dg.define_asset_job(
     description="Exports all files that the package index has as Parquet, where the dumps have anything new. Needs"
     " the extra `parquet`.",
 )
-solve_days_job = dg.define_asset_job(
-    "solve_days",
-    selection=dg.AssetSelection.assets("solvability"),
-    tags=ENDS_IN_TIME | BUILDING,
-    description="Resolves the most-required projects as of the end of a day, and finds what can no longer be"
-    " installed. A partition is a day in UTC that is over, such as `2026-03-01`. The schedule daily_solvability"
-    " requests those of the last week that are missing.",
-)
 health_job = dg.define_asset_job(
     "health",
     selection=_HEALTH_CHECKS,
@@ -101,7 +115,7 @@ health_job = dg.define_asset_job(
     " found.",
 )
 
-FEW_RUNS = [full_crawl_job, full_dump_job, redump_job, solve_days_job]
+FEW_RUNS = [full_crawl_job, full_dump_job, redump_job]
 """Their runs are few, and show what was made for as long as nothing newer is: they are never pruned."""
 OF_ONE_PARTITION = [incremental_crawl_job, update_leveldbs_job, follow_scopes_job]
 """A run of them needs a range, a version or a scope, which sensors add."""

@@ -9,6 +9,7 @@ from pydantic import Field
 from pypi_assets.catalog.reports.failures import VISIT
 from pypi_assets.crawl.index_audit import audit_index
 from pypi_assets.crawl.retry_failures import retry
+from pypi_assets.defs.checks import MATCHES_INPUT_LIST, verification_result
 from pypi_assets.defs.confusion import confusion_job
 from pypi_assets.defs.expected_errors import describe_error, expected_errors_as_failures
 from pypi_assets.defs.health import (
@@ -46,7 +47,10 @@ from pypi_assets.upkeep.transient import is_transient
 def verify_newest_versions(
     context: dg.OpExecutionContext, settings: SettingsResource, storage: StorageResource
 ) -> None:
-    """Builds the newest database of each dataset again from its dumps, and compares the two record by record."""
+    """Rebuild the newest version of each dataset from its dumps, and compare the two record by record.
+
+    The result is recorded as a result of the dataset's check `..._matches_input_list`.
+    """
     problems: list[str] = []
     with expected_errors_as_failures():
         for dataset in DATASETS:
@@ -60,6 +64,8 @@ def verify_newest_versions(
                     progress=partial(count_log, context),
                 )
                 problems += verified.problems
+                result = verification_result(verified, f"version {version} equals a rebuild from its dumps")
+                record_check(context, settings.naming, MATCHES_INPUT_LIST[dataset], result)
                 context.log.info(f"version {version} of {dataset}: {verified.records} records were compared")
     if problems:
         raise dg.Failure("; ".join(problems[:10]), allow_retries=False)

@@ -30,25 +30,48 @@ _SHOWN_FAILURES = 10
 _FAILURE = "failure"
 """The metadata of an observation: why a partition was left out."""
 
-Mark = Callable[[str, Mapping[str, Any]], None]
+_DATA_VERSION = "dagster/data_version"
+"""The tag of a materialization that Dagster compares to find out whether what follows is out of date."""
+
+
+class Marks:
+    """Collects the partitions that a step has finished.
+
+    `data_version` names the state of the data in them, such as the serial of the full crawl. Partitions that follow are
+    shown as out of date once it changes. None leaves it to Dagster, which derives it from code and inputs.
+    """
+
+    def __init__(self) -> None:
+        self.done: dict[str, Mapping[str, Any]] = {}
+        self.data_version: str | None = None
+
+    def __call__(self, key: str, metadata: Mapping[str, Any]) -> None:
+        """Mark a partition as done, with the metadata that its page shows."""
+        self.done[key] = metadata
+
+    def result(self, metadata: Mapping[str, Any] | None = None) -> dg.MaterializeResult[None]:
+        """Return the result of a step whose partitions are all done; `metadata` is shown on each of them."""
+        version = None if self.data_version is None else dg.DataVersion(self.data_version)
+        return dg.MaterializeResult(metadata=metadata, data_version=version)
 
 
 @contextmanager
-def marking(context: dg.AssetExecutionContext) -> Iterator[Mark]:
-    """Yields `mark(key, metadata)`, to be called for each partition that is done.
+def marking(context: dg.AssetExecutionContext) -> Iterator[Marks]:
+    """Yield marks, to be called as `mark(key, metadata)` for each partition that is done.
 
-    A run that succeeds is materialized by Dagster itself: every partition, each with its metadata. Where it fails, the
-    partitions that are done are materialized here, so that only the rest is missing.
+    Dagster itself materializes all partitions of a run that succeeds, each with its metadata. If the run fails or is
+    cancelled, the partitions that are done are materialized here, so that only the rest is missing.
     """
-    done: dict[str, Mapping[str, Any]] = {}
+    marks = Marks()
     try:
         with expected_errors_as_failures():
-            yield done.__setitem__
-    except BaseException:  # also a run that is cancelled keeps what it has done
-        for key, metadata in done.items():
-            context.log_event(dg.AssetMaterialization(context.asset_key, partition=key, metadata=metadata))
+            yield marks
+    except BaseException:
+        tags = {} if marks.data_version is None else {_DATA_VERSION: marks.data_version}
+        for key, metadata in marks.done.items():
+            context.log_event(dg.AssetMaterialization(context.asset_key, partition=key, metadata=metadata, tags=tags))
         raise
-    for key, metadata in done.items():
+    for key, metadata in marks.done.items():
         context.add_asset_metadata(metadata, partition_key=key)
 
 

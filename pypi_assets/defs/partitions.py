@@ -17,8 +17,6 @@ project_shards = dg.StaticPartitionsDefinition([project_shard_key(shard) for sha
 dump_shards = dg.StaticPartitionsDefinition([shard_key(shard) for shard in range(DUMP_SHARDS)])
 serial_ranges = dg.DynamicPartitionsDefinition(name="serial_ranges")
 leveldb_versions = dg.DynamicPartitionsDefinition(name="leveldb_versions")
-days = dg.DailyPartitionsDefinition(start_date="2020-01-01")
-"""In UTC, up to yesterday."""
 scope_names = dg.DynamicPartitionsDefinition(name="scopes")
 
 

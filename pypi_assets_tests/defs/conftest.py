@@ -19,7 +19,7 @@ from pypi_assets.assembly import storage_from
 from pypi_assets.catalog.database import Catalog, open_catalog
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.full_crawl import crawl_full
-from pypi_assets.definitions import ASSETS, CHECKS, build_defs
+from pypi_assets.definitions import build_defs
 from pypi_assets.defs.partitions import RANGE_END_TAG, RANGE_START_TAG
 from pypi_assets.defs.resources import Resources, build_resources
 from pypi_assets.dumps.full_dump import full_dump
@@ -101,7 +101,8 @@ class Pipeline:
 
     def check(self, name: str) -> dg.AssetCheckResult:
         """The result of the check of that name, which runs alone."""
-        [check] = [one for one in CHECKS if [key.name for key in one.check_keys] == [name]]
+        checks = [one for one in self.defs.asset_checks or () if isinstance(one, dg.AssetChecksDefinition)]
+        [check] = [one for one in checks if [key.name for key in one.check_keys] == [name]]
         resources = self.resources.by_name()
         used = {key: resources[key] for key in check.required_resource_keys if key in resources}
         has_context = "context" in signature(check.op.compute_fn.decorated_fn).parameters  # type: ignore[union-attr]
@@ -110,7 +111,8 @@ class Pipeline:
         return result
 
     def asset(self, key: str) -> dg.AssetsDefinition:
-        return next(asset for asset in ASSETS if asset.keys == {dg.AssetKey(key)})
+        assets = [one for one in self.defs.assets or () if isinstance(one, dg.AssetsDefinition)]
+        return next(asset for asset in assets if asset.keys == {dg.AssetKey(key)})
 
     def requested(self, sensor: str) -> list[str]:
         """The partition keys that a tick of `sensor` asks for."""

@@ -1,7 +1,5 @@
 """Keys of partitions: shards in order, in three digits, and the tags of a run of all of them."""
 
-from datetime import UTC, datetime
-
 import pytest
 
 from pypi_assets.catalog.observed.projects import PROJECT_SHARDS
@@ -10,7 +8,6 @@ from pypi_assets.defs.partitions import (
     RANGE_END_TAG,
     RANGE_START_TAG,
     all_of,
-    days,
     dump_shards,
     leveldb_versions,
     parse_shards,
@@ -34,12 +31,6 @@ def test_shards_are_parsed_in_order_each_with_its_key() -> None:
     assert parse_shards(dump_shards, ["ec", "0a"]) == {10: "0a", 236: "ec"}
     with pytest.raises(KeyError):
         parse_shards(dump_shards, ["nonsense"])
-
-
-def test_a_day_is_a_key_of_its_date_and_there_are_few_enough_of_them_for_a_century() -> None:
-    keys = days.get_partition_keys(current_time=datetime(2026, 3, 2, 0, 30, tzinfo=UTC))
-    assert (keys[0], keys[-1]) == ("2020-01-01", "2026-03-01")
-    assert len(days.get_partition_keys(current_time=datetime(2120, 1, 1, tzinfo=UTC))) < 100_000
 
 
 def test_names_of_partition_sets_stay_since_dagster_stores_them() -> None:

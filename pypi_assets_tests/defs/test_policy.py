@@ -12,6 +12,6 @@ def test_what_queries_the_index_or_reads_much_of_the_catalog_is_in_a_pool() -> N
     of_scopes = {"scope_projects", "scope_distribution_data"}
     assert {pool: {node.name for node in nodes if pool in node.definition.pools} for pool in pools} == {
         "index": crawled | changed | of_scopes,
-        "database": {"solvability", "write_full_dump", "incremental_dump", "late_dump", "change_journal"},
+        "database": {"write_full_dump", "incremental_dump", "late_dump", "change_journal"},
         **{f"{dataset}_leveldb": {f"{dataset}_leveldb"} for dataset in DATASETS},
     }

@@ -5,6 +5,7 @@ from typing import Any
 import dagster as dg
 
 from pypi_assets.catalog.reads.read_outcomes import Outcome
+from pypi_assets.catalog.reports.followed_index import read_followed
 from pypi_assets.catalog.reports.scope_status import ScopeStatus, scope_status
 from pypi_assets.catalog.work.scopes import require_scope
 from pypi_assets.crawl.crawler import Crawler
@@ -29,7 +30,8 @@ def scope_projects(context: dg.AssetExecutionContext, crawler: CrawlerResource) 
         for name in context.partition_keys:
             find_scope_projects(opened, name)
             mark(name, _project_metadata(_status(opened, name)))
-    return dg.MaterializeResult()
+        mark.data_version = _complete_serial(opened)
+    return mark.result()
 
 
 @crawl_asset(scope_names, deps=["scope_projects"], code_version=str(EXTRACTOR_VERSION))
@@ -49,7 +51,15 @@ def scope_distribution_data(context: dg.AssetExecutionContext, crawler: CrawlerR
                 | failure_counts(reads.failures)
                 | {"bytes_fetched": reads.bytes_fetched, "requests": reads.requests},
             )
-        return dg.MaterializeResult(metadata=total_metadata(opened.catalog))
+        mark.data_version = _complete_serial(opened)
+        return mark.result(total_metadata(opened.catalog))
+
+
+def _complete_serial(crawler: Crawler) -> str | None:
+    """Return the serial up to which the catalog is complete; None before the first scope is."""
+    with crawler.catalog.read() as connection:
+        serial = read_followed(connection).complete_serial
+    return None if serial is None else str(serial)
 
 
 def _status(crawler: Crawler, name: str) -> ScopeStatus:

@@ -9,7 +9,7 @@ from pypi_assets.catalog.reports.failures import failed_reads_of_shard
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.full_crawl import list_index
 from pypi_assets.crawl.run_size import SHARDS_IN_ONE_RUN
-from pypi_assets.crawl.shards import FinishedShard, read_each_shard, visit_each_shard
+from pypi_assets.crawl.shards import FinishedShard, crawl_of_shards, read_each_shard, visit_each_shard
 from pypi_assets.defs.expected_errors import expected_errors_as_failures
 from pypi_assets.defs.marking import failure_counts, marking, progress_log
 from pypi_assets.defs.partitions import parse_shards, project_shards
@@ -29,12 +29,13 @@ def project_listing(context: dg.AssetExecutionContext, crawler: CrawlerResource)
     with expected_errors_as_failures():
         crawl, listing = list_index(crawler.get(progress_log(context), context.log.warning))
     return dg.MaterializeResult(
+        data_version=dg.DataVersion(str(crawl.serial)),
         metadata={
             "serial": crawl.serial,
             "projects": listing.projects,
             "selected_but_missing": len(listing.missing),
             "missing": dg.MetadataValue.text(", ".join(listing.missing[:50]) or "none"),
-        }
+        },
     )
 
 
@@ -48,7 +49,9 @@ def crawled_projects(context: dg.AssetExecutionContext, crawler: CrawlerResource
     """
     with marking(context) as mark:
         shards = parse_shards(project_shards, context.partition_keys)
-        for finished in visit_each_shard(crawler.get(progress_log(context), context.log.warning), list(shards)):
+        opened = crawler.get(progress_log(context), context.log.warning)
+        mark.data_version = str(crawl_of_shards(opened).serial)
+        for finished in visit_each_shard(opened, list(shards)):
             visits = finished.visits
             mark(
                 shards[finished.shard],
@@ -59,7 +62,7 @@ def crawled_projects(context: dg.AssetExecutionContext, crawler: CrawlerResource
                     "seconds_of_group": round(finished.seconds, 3),
                 },
             )
-    return dg.MaterializeResult()
+    return mark.result()
 
 
 @crawl_asset(project_shards, SHARDS_IN_ONE_RUN, deps=["crawled_projects"], code_version=str(EXTRACTOR_VERSION))
@@ -75,9 +78,10 @@ def crawled_distribution_data(
     with marking(context) as mark:
         shards = parse_shards(project_shards, context.partition_keys)
         opened = crawler.get(progress_log(context), context.log.warning)
+        mark.data_version = str(crawl_of_shards(opened).serial)
         for finished in read_each_shard(opened, list(shards)):
             mark(shards[finished.shard], _failures_of(opened, finished) | _read_metadata(finished))
-        return dg.MaterializeResult(metadata=total_metadata(opened.catalog))
+        return mark.result(total_metadata(opened.catalog))
 
 
 def _failures_of(crawler: Crawler, finished: FinishedShard) -> dict[str, dg.MetadataValue[Any]]:

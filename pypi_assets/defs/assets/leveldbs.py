@@ -18,7 +18,7 @@ from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.leveldbs.format.errors import NotBuiltYetError
 from pypi_assets.leveldbs.format.leveldb_binding import Database
 from pypi_assets.leveldbs.format.samples import SampleRecord, sample_records
-from pypi_assets.leveldbs.versions.leveldb_manifest import read_published
+from pypi_assets.leveldbs.versions.leveldb_manifest import PublishedVersion, read_published
 from pypi_assets.leveldbs.versions.leveldb_paths import MANIFEST_NAME
 from pypi_assets.leveldbs.versions.publish import BuildResult, build_version
 from pypi_assets.storage.store import Storage
@@ -78,8 +78,10 @@ def _leveldb(dataset: Dataset) -> dg.AssetsDefinition:
                     mark(name, {"published": False, "reason": str(error)})
                 else:
                     seconds = {"seconds": round(time.monotonic() - started, 3)}
-                    mark(name, _metadata(storage.get(), dataset, result, samples) | seconds)
-        return dg.MaterializeResult()
+                    published = read_published(storage.get(), result.dataset, result.version)
+                    mark.data_version = published.manifest.content_hash
+                    mark(name, _metadata(storage.get(), dataset, result, published, samples) | seconds)
+        return mark.result()
 
     return leveldb
 
@@ -90,10 +92,13 @@ def _add_samples(samples: list[SampleRecord], dataset: Dataset, db: Database) ->
 
 
 def _metadata(
-    storage: Storage, dataset: Dataset, result: BuildResult, samples: Sequence[SampleRecord]
+    storage: Storage,
+    dataset: Dataset,
+    result: BuildResult,
+    published: PublishedVersion,
+    samples: Sequence[SampleRecord],
 ) -> dict[str, Any]:
     """Where a version lies, its numbers, what its keys are made of, and some records where it was built just now."""
-    published = read_published(storage, result.dataset, result.version)
     files = published.manifest.files
     shown = [(_KEY_PARTS.join(one.key), one.value, one.size) for one in samples]
     return {

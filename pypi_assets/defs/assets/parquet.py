@@ -49,6 +49,7 @@ def parquet_export(
         result = export_parquet(catalog.get(), storage.get(), progress=count_log(context, "rows written"))
     export = result.export
     return dg.MaterializeResult(
+        data_version=dg.DataVersion(export.directory),
         metadata={
             "dagster/row_count": export.rows,
             "bytes": export.size,
@@ -59,5 +60,5 @@ def parquet_export(
             "seconds": round(time.monotonic() - started, 3),
             "read_parquet": dg.MetadataValue.path(storage.get().uri(files_glob(export.directory))),
             "manifest": dg.MetadataValue.path(storage.get().uri(manifest_path(export.directory))),
-        }
+        },
     )

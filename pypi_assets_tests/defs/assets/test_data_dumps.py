@@ -134,4 +134,7 @@ def test_a_compaction_makes_no_reader_stale(index: ServedIndex, pipeline: Pipeli
         [record] = pipeline.instance.fetch_materializations(dg.AssetKey("compacted_dump"), limit=1).records
         assert record.asset_materialization
         versions.append((record.asset_materialization.tags or {})["dagster/data_version"])
-    assert versions == [str(index.serial)] * 2
+        index.wheel("later", f"{len(versions)}.0")
+        (key,) = pipeline.requested("new_serial_range")
+        assert pipeline.run("incremental_crawl", key).success
+    assert versions[0] == versions[1]

@@ -9,14 +9,17 @@ import pytest
 
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import crawl_incremental
+from pypi_assets.definitions import build_defs
+from pypi_assets.defs.naming import Naming
 from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.leveldbs.versions.publish import build_version
 from pypi_assets.resolve.solvability_files import read_day, solvability_path, stored_days
-from pypi_assets_tests.defs.conftest import Pipeline, failure_text
+from pypi_assets_tests.defs.conftest import Pipeline, failure_text, settings_for
 from pypi_assets_tests.named import unnamed
 from pypi_assets_tests.served_index import ServedIndex, served_index
 
 FIRST = datetime(2026, 3, 1, 12, tzinfo=UTC)
+SINCE = date(2020, 1, 1)
 
 
 @pytest.fixture
@@ -24,6 +27,15 @@ def index(tmp_path: Path) -> Iterator[ServedIndex]:
     """An index that is empty before the first day."""
     with served_index(tmp_path / "served") as served:
         yield served
+
+
+@pytest.fixture
+def pipeline(index: ServedIndex, tmp_path: Path) -> Iterator[Pipeline]:
+    """A pipeline with days from long before the first event on."""
+    with dg.DagsterInstance.ephemeral() as instance:
+        made = Pipeline(settings_for(index.url, tmp_path / "home", solvability_since=SINCE), instance)
+        yield made
+        made.close()
 
 
 def day(number: int) -> str:
@@ -111,8 +123,6 @@ def test_what_it_needs_is_named(pipeline: Pipeline, index: ServedIndex) -> None:
     for name in ("newly_unsolvable", "solvability_is_whole"):
         check = pipeline.check(name)
         assert not check.passed
-    pipeline.change_settings(solvability_projects=0)
-    assert unnamed(failure_text(pipeline.materialize(asset, day(0))), "PYPI_ASSETS_SOLVABILITY_PROJECTS", "0") == []
 
 
 def test_the_check_of_the_file_finds_damage_and_what_became_known_since(pipeline: Pipeline, index: ServedIndex) -> None:
@@ -153,5 +163,29 @@ def test_the_schedule_requests_the_days_that_are_due(pipeline: Pipeline, index: 
     assert ticked(morning) == [day(1)]
     assert pipeline.run("solve_days", day(1)).success
     assert isinstance(ticked(morning), str)
-    pipeline.change_settings(solvability_projects=0)
-    assert unnamed(ticked(morning), "PYPI_ASSETS_SOLVABILITY_PROJECTS", "0") == []
+
+
+def test_nothing_is_there_without_a_first_day_and_partitions_begin_with_it(
+    pipeline: Pipeline, subtests: pytest.Subtests
+) -> None:
+    for since in (None, date(2026, 3, 1), datetime.now(UTC).date()):
+        with subtests.test(since=since):
+            defs = build_defs(pipeline.settings.model_copy(update={"solvability_since": since}))
+            found = [one for one in defs.assets or () if dg.AssetKey("solvability") in getattr(one, "keys", ())]
+            names = {one.name for one in defs.get_repository_def().schedule_defs}
+            assert [bool(found), "daily_solvability" in names] == [since is not None] * 2
+            for asset in found:
+                assert isinstance(asset, dg.AssetsDefinition)
+                assert isinstance(asset.partitions_def, dg.DailyPartitionsDefinition)
+                keys = asset.partitions_def.get_partition_keys(current_time=datetime(2026, 3, 3, 0, 30, tzinfo=UTC))
+                assert keys == (["2026-03-01", "2026-03-02"] if since == date(2026, 3, 1) else [])
+
+
+def test_a_private_index_has_days_of_its_own(pipeline: Pipeline) -> None:
+    defs = build_defs(pipeline.settings, Naming("company"))
+    key = dg.AssetKey(["company", "solvability"])
+    [asset] = [one for one in defs.assets or () if key in getattr(one, "keys", ())]
+    assert isinstance(asset, dg.AssetsDefinition)
+    assert asset.dependency_keys == {dg.AssetKey(["company", "depgraph_leveldb"])}
+    assert asset.op.pool == "company__database"
+    assert defs.resolve_job_def("company__solve_days").partitions_def == asset.partitions_def

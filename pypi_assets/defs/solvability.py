@@ -1,0 +1,204 @@
+"""The days of solvability in Dagster: the asset, its checks, its job and its schedule.
+
+A code location has them if `PYPI_ASSETS_SOLVABILITY_SINCE` names the first day. What a day is made of is decided in
+`resolve/solvability.py`.
+"""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, date
+from statistics import median
+from typing import Any
+
+import dagster as dg
+
+from pypi_assets.catalog.reports.answerable_serials import NotExactError
+from pypi_assets.defs.assets import GROUPS
+from pypi_assets.defs.check_results import check_result
+from pypi_assets.defs.expected_errors import expected_errors_as_failures
+from pypi_assets.defs.jobs import Schedule
+from pypi_assets.defs.losses import losses_table
+from pypi_assets.defs.marking import count_log, marking
+from pypi_assets.defs.naming import Job
+from pypi_assets.defs.pods import BUILDING
+from pypi_assets.defs.policy import DATABASE_POOL, ENDS_IN_TIME, RETRIES, beta_parameters
+from pypi_assets.defs.resources import CatalogResource, SettingsResource, StorageResource
+from pypi_assets.lookup.depgraph_reader import DepgraphReader
+from pypi_assets.lookup.latest import open_latest
+from pypi_assets.resolve.solvability import due_days, moment_of, publish_day
+from pypi_assets.resolve.solvability_files import (
+    FORMAT,
+    Solvability,
+    SolvabilityError,
+    read_day,
+    read_newest,
+    solvability_path,
+)
+from pypi_assets.settings import Settings, SettingsError
+from pypi_assets.storage.store import Storage
+
+_GROUP = GROUPS["solvability"]
+_SHOWN_REFUSALS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class SolvabilityDefs:
+    """The definitions of the days from one day on."""
+
+    asset: dg.AssetsDefinition
+    checks: tuple[dg.AssetChecksDefinition, ...]
+    job: Job
+    schedule: Schedule
+
+
+def first_day(settings: Settings | SettingsError) -> date | None:
+    """Return the first day that is made; None if none is."""
+    return settings.solvability_since if isinstance(settings, Settings) else None
+
+
+def build_solvability(since: date) -> SolvabilityDefs:
+    """Return the definitions whose partitions are the days in UTC from `since` to yesterday."""
+    days = dg.DailyPartitionsDefinition(start_date=since.isoformat())
+    with beta_parameters():
+        asset = dg.asset(
+            deps=[dg.AssetDep("depgraph_leveldb", partition_mapping=dg.AllPartitionMapping())],
+            partitions_def=days,
+            backfill_policy=dg.BackfillPolicy.multi_run(1),
+            group_name=_GROUP.name,
+            kinds={"json", "gzip"},
+            pool=DATABASE_POOL,
+            retry_policy=RETRIES,
+            code_version=str(FORMAT),
+            metadata={"docs": dg.MetadataValue.text(_GROUP.page)},
+        )(solvability)
+        check = dg.asset_check(asset=asset, partitions_def=days)
+        checks = check(newly_unsolvable), check(solvability_is_whole)
+
+    job = dg.define_asset_job(
+        "solve_days",
+        selection=dg.AssetSelection.assets(asset),
+        tags=ENDS_IN_TIME | BUILDING,
+        description="Resolves the most-required projects as of the end of a day, and finds what can no longer be"
+        " installed. A partition is a day in UTC that is over, such as `2026-03-01`. The schedule daily_solvability"
+        " requests those of the last week that are missing.",
+    )
+
+    def runs_of_days(context: dg.ScheduleEvaluationContext) -> Iterator[dg.RunRequest | dg.SkipReason]:
+        today = context.scheduled_execution_time.astimezone(UTC).date()
+        due = due_days(context.resources.catalog.get(), context.resources.storage.get(), today)
+        made = [day for day in due if day >= since]
+        if not made:
+            yield dg.SkipReason("each of the last days was made, or the catalog has no exact answer about it")
+        at = context.scheduled_execution_time.isoformat()  # or else a day that failed would never run again
+        yield from (dg.RunRequest(run_key=f"{day} at {at}", partition_key=day.isoformat()) for day in made)
+
+    schedule = Schedule(
+        "daily_solvability",
+        job,
+        "29 5 * * *",
+        "Finds out once a day which of the most-required projects can no longer be installed.",
+        runs_of_days,
+        needs=frozenset({"catalog", "storage"}),
+    )
+    return SolvabilityDefs(asset, checks, job, schedule)
+
+
+def solvability(
+    context: dg.AssetExecutionContext, settings: SettingsResource, catalog: CatalogResource, storage: StorageResource
+) -> dg.MaterializeResult[None]:
+    """Whether each of the most-required projects could be installed at the end of a day, in four environments.
+
+    A partition is a day in UTC. It is compared with the day before it, and each project that lost its last solution is
+    shown with the event that did it. The catalog is read, and no index. Days can be made in any order, and again. Those
+    before the first exact serial, and those that are not over, are refused.
+    """
+    refused: list[str] = []
+    with marking(context) as mark:
+        most = settings.get().solvability_projects
+        with open_latest(DepgraphReader, storage.get(), settings.get().leveldbs_dir, check_hashes=False) as depgraph:
+            required = depgraph.most_required(most)
+        for key in sorted(context.partition_keys):
+            started = time.monotonic()
+            try:
+                made, size = publish_day(
+                    catalog.get(), storage.get(), required, date.fromisoformat(key), count_log(context, "resolutions")
+                )
+            except NotExactError as error:
+                refused.append(str(error))
+            else:
+                numbers = {"bytes": size, "seconds": round(time.monotonic() - started, 3)}
+                mark.data_version = f"{made.moment.serial}.{made.moment.epoch}"
+                mark(key, _metadata(storage.get(), made) | numbers)
+        if refused:
+            more = [f"and {len(refused) - _SHOWN_REFUSALS} more"] if len(refused) > _SHOWN_REFUSALS else []
+            raise NotExactError("; ".join(refused[:_SHOWN_REFUSALS] + more))
+    return mark.result()
+
+
+def _metadata(storage: Storage, made: Solvability) -> dict[str, Any]:
+    sizes = [len(one.pins) for project in made.projects for one in project.outcomes.values() if one.is_solvable]
+    return {
+        "projects": len(made.projects),
+        "environments": len(made.environments),
+        **made.counts,
+        "newly_unsolvable": len(made.newly_unsolvable),
+        "newly_solvable": len(made.newly_solvable),
+        "without_search": made.without_search,
+        "median_closure": median(sizes) if sizes else 0,
+        "largest_closure": max(sizes, default=0),
+        "serial": made.moment.serial,
+        "epoch": made.moment.epoch,
+        "file": dg.MetadataValue.path(storage.uri(solvability_path(made.moment.day))),
+        "newly unsolvable": dg.MetadataValue.md(losses_table(made)),
+    }
+
+
+def _checked_day(context: dg.AssetCheckExecutionContext, storage: Storage) -> Solvability:
+    """The day of the run; the newest one where it has none, or several."""
+    if context.has_partition_key:
+        return read_day(storage, date.fromisoformat(context.partition_key))
+    return read_newest(storage)
+
+
+def newly_unsolvable(context: dg.AssetCheckExecutionContext, storage: StorageResource) -> dg.AssetCheckResult:
+    """None of the most-required projects lost its last solution on that day, in any of four environments. Otherwise
+    warns, with a table of what was lost and the events that did it.
+    """
+    with expected_errors_as_failures():
+        try:
+            made = _checked_day(context, storage.get())
+        except SolvabilityError as error:
+            return check_result(passed=False, severity=dg.AssetCheckSeverity.WARN, description=str(error))
+    lost = made.newly_unsolvable
+    names = list(dict.fromkeys(one.project for one in lost))
+    text = f"on {made.moment.day}, {len(names)} projects lost their solution: {', '.join(names[:10])}"
+    result = check_result(
+        passed=not lost,
+        severity=dg.AssetCheckSeverity.WARN,
+        description=text if lost else f"on {made.moment.day}, no project lost its solution",
+        metadata={"newly_unsolvable": len(lost), "newly_solvable": len(made.newly_solvable)},
+    )
+    return result._replace(metadata={**result.metadata, "newly unsolvable": dg.MetadataValue.md(losses_table(made))})
+
+
+def solvability_is_whole(
+    context: dg.AssetCheckExecutionContext, catalog: CatalogResource, storage: StorageResource
+) -> dg.AssetCheckResult:
+    """The file of the day can be read, and has each project in each environment. Warns where more has become known of
+    that day since.
+    """
+    with expected_errors_as_failures():
+        try:
+            made = _checked_day(context, storage.get())
+        except SolvabilityError as error:
+            return check_result(passed=False, description=str(error))
+        serial = moment_of(catalog.get(), made.moment.day).serial
+    is_current = serial == made.moment.serial
+    of_now = "" if is_current else f", and the day ends at serial {serial} by now: materialize it again"
+    return check_result(
+        passed=is_current,
+        severity=dg.AssetCheckSeverity.WARN,
+        description=f"{made.moment.day} is whole, as of serial {made.moment.serial}{of_now}",
+        metadata={"serial": made.moment.serial, "projects": len(made.projects)},
+    )
