@@ -21,6 +21,7 @@ import click
 from pypi_assets.cli.followed_notes import VersionNotes, among, catalog_notes, not_searched
 from pypi_assets.cli.moments import AT, catalog_at
 from pypi_assets.cli.options import row_output
+from pypi_assets.cli.questions import question_command
 from pypi_assets.errors import NotAnsweredError
 from pypi_assets.leveldbs.datasets.dataset import Dataset
 from pypi_assets.lookup.answers import Answer, Stream
@@ -28,6 +29,7 @@ from pypi_assets.lookup.dataset_readers import lookup_commands
 from pypi_assets.lookup.latest import open_if_local, open_latest
 from pypi_assets.lookup.lookup_command import CatalogLookup, LookupCommand, LookupNameError, TransitiveLookup
 from pypi_assets.lookup.reader import Reader
+from pypi_assets.questions.question import all_questions
 from pypi_assets.terminal import Output, lines_of_input, print_json_line, print_message, print_rows
 
 if TYPE_CHECKING:
@@ -80,9 +82,12 @@ class _Lookups(click.Group):
     """The sub-commands that the readers of the registered datasets declare."""
 
     def list_commands(self, _: click.Context) -> list[str]:
-        return [command.name for _, command in lookup_commands()]
+        return [*(one.name for one in all_questions()), *(command.name for _, command in lookup_commands())]
 
     def get_command(self, _: click.Context, cmd_name: str) -> click.Command | None:
+        for question in all_questions():
+            if question.name == cmd_name:
+                return question_command(question)
         for dataset, command in lookup_commands():
             if command.name == cmd_name:
                 return _click_command(dataset, command)

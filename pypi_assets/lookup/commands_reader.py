@@ -3,9 +3,6 @@
 from typing import TypedDict
 
 from pypi_assets.lookup.answers import Answer, Stream
-from pypi_assets.lookup.hints import command_hints
-from pypi_assets.lookup.lookup_command import LookupCommand, PrefixLookup
-from pypi_assets.lookup.newest import newest_providers
 from pypi_assets.lookup.providers import NamesReader, Provider, all_providers, providers
 from pypi_assets.lookup.reader import require_text
 
@@ -29,10 +26,12 @@ class CommandsReader(NamesReader):
         require_text("command", name)
         return self._answer(CommandResult, lambda db: map(_result, providers(db, name)))
 
-    def commands(self, prefix: str = "") -> Stream[CommandResult]:
-        """All commands whose name begins with `prefix`, by name, and of each the projects that install it."""
+    def commands(self, prefix: str = "", after: tuple[str, str] | None = None) -> Stream[CommandResult]:
+        """Return all commands whose name begins with `prefix`, by name, and of each the projects that install it; with
+        `after`, those that come after this command and project (normalized).
+        """
         require_text("commands", prefix)
-        return self._stream(CommandResult, lambda db: map(_result, all_providers(db, prefix)))
+        return self._stream(CommandResult, lambda db: map(_result, all_providers(db, prefix, after)))
 
 
 def _result(provider: Provider) -> CommandResult:
@@ -45,22 +44,3 @@ def _result(provider: Provider) -> CommandResult:
 
 
 READER = CommandsReader
-COMMANDS = (
-    LookupCommand(
-        name="command",
-        argument="NAME",
-        example="http",
-        help="Which projects install the command NAME. Lists the versions that install it as a console script.",
-        columns=("project", "versions"),
-        answer=CommandsReader.command,
-        nothing_found=lambda name: f"no project installs the command {name}",
-        hints=command_hints,
-        latest=newest_providers,
-        latest_help="Of each project, only the newest version that installs NAME; its own newest may not.",
-        prefix=PrefixLookup(
-            columns=("command", "project", "versions"),
-            stream=CommandsReader.commands,
-            nothing_found=lambda prefix: f"no command begins with {prefix}",
-        ),
-    ),
-)

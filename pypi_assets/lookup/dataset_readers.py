@@ -19,5 +19,5 @@ def reader_class(dataset: Dataset) -> type[Reader]:
 def lookup_commands() -> Iterator[tuple[Dataset, LookupCommand[Any]]]:
     """The sub-commands of `pypi-assets lookup`, each with the dataset that answers it, in the registry's order."""
     for dataset in DATASETS.values():
-        for command in import_module(dataset.reader).COMMANDS:
+        for command in getattr(import_module(dataset.reader), "COMMANDS", ()):
             yield dataset, command

@@ -1,18 +1,11 @@
 """Looks up modules: which projects provide one, and in which versions."""
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, TypedDict
+from typing import TypedDict
 
 from pypi_assets.lookup.answers import Answer, Stream
-from pypi_assets.lookup.catalog_hints import past_module_hints
-from pypi_assets.lookup.hints import module_hints
-from pypi_assets.lookup.lookup_command import CatalogLookup, LookupCommand, PrefixLookup
-from pypi_assets.lookup.newest import newest_providers
 from pypi_assets.lookup.providers import NamesReader, Provider, all_providers, providers, providers_of_releases
 from pypi_assets.lookup.reader import require_text
-
-if TYPE_CHECKING:
-    from pypi_assets.catalog.database import Catalog
 
 
 class ModuleResult(TypedDict):
@@ -62,34 +55,4 @@ def _result(provider: Provider) -> ModuleResult:
     return {"module": provider.name, "project": provider.project, "versions": provider.versions}
 
 
-def _module_at(catalog: "Catalog", serial: int, name: str) -> Answer[ModuleResult]:
-    from pypi_assets.catalog.publications.dump_rows import providing_releases  # the database takes long to load
-
-    return module_answer(serial, name, providing_releases(catalog, serial, name))
-
-
-def _no_project(name: str) -> str:
-    return f"no project provides the module {name}"
-
-
 READER = ModulesReader
-COMMANDS = (
-    LookupCommand(
-        name="module",
-        argument="NAME",
-        example="yaml",
-        help="Which projects provide the module NAME, and in which versions.",
-        columns=("project", "versions"),
-        answer=ModulesReader.module,
-        nothing_found=_no_project,
-        hints=module_hints,
-        latest=newest_providers,
-        latest_help="Of each project, only the newest version that provides NAME; its own newest may not.",
-        prefix=PrefixLookup(
-            columns=("module", "project", "versions"),
-            stream=ModulesReader.modules,
-            nothing_found=lambda prefix: f"no module begins with {prefix}",
-        ),
-        at_serial=CatalogLookup(("project", "versions"), _module_at, _no_project, hints=past_module_hints),
-    ),
-)

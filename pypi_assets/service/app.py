@@ -17,16 +17,15 @@ from pypi_assets.inert_logs import make_logs_inert
 from pypi_assets.service import (
     change_feeds,
     changes,
-    commands,
     dependents,
     hashes,
     history,
     impact,
-    modules,
     openapi,
     owners,
     projects,
     purls,
+    questions,
     resolutions,
     simple,
     simple_files,
@@ -47,7 +46,7 @@ _log = logging.getLogger(__name__)
 _OBJECTS_BETWEEN_COLLECTIONS = 10_000
 """What requests of one moment need is more than Python's own 700, and hardly any of it is garbage in a cycle."""
 ROUTES = (
-    modules.routes,  # which is requested most
+    questions.routes,  # of which modules are requested most
     status.routes,
     owners.routes,
     dependents.routes,  # before the versions of a project
@@ -55,7 +54,6 @@ ROUTES = (
     history.routes,
     change_feeds.routes,  # before the versions of a project
     projects.routes,
-    commands.routes,
     hashes.routes,
     purls.routes,
     resolutions.routes,

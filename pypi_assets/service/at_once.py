@@ -84,7 +84,8 @@ class AtOnce:
         target = (path, query, fields.get(b"accept", b"").decode("latin-1"))
         found = self._service.remembered.get(present.id, target)
         if found is None:
-            found = None if query else self._looked_up(path, began)
+            is_whole = not query and b"ndjson" not in fields.get(b"accept", b"").lower()
+            found = self._looked_up(path, began) if is_whole else None
             if found is None:
                 return None
             self._service.remembered.keep(present.id, target, *found)

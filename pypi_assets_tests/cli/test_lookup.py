@@ -79,8 +79,12 @@ def test_lookups_by_prefix_and_of_many_names(commands: Commands, index: ServedIn
     assert [len(one["results"]) for one in answers("dependents", "-", names=b"base\n\xff")] == [2, 0]
     assert len(answers("dependents", "-", "--limit", 1, names=b"base")[0]["results"]) == 1
 
-    for wrong_usage in (("-", "--prefix"), ("demo", "--prefix", "--at", serial)):
-        assert unnamed(commands.refused("lookup", "module", *wrong_usage, exit_code=2), "--prefix") == []
+    assert unnamed(commands.refused("lookup", "module", "-", "--prefix", exit_code=2), "--prefix") == []
+    for dataset in ("modules", "commands"):  # the catalog has no index of beginnings, nor of commands
+        question = ("lookup", dataset.removesuffix("s"), "demo")
+        assert commands.refused(*question, "--prefix", "--at", serial)
+        assert commands.done(*question, "--prefix")
+    assert commands.refused("lookup", "command", "demo", "--at", serial)
 
 
 @pytest.mark.parametrize("what", ["module", "project", "dependents"])

@@ -2,7 +2,9 @@
 
 import hashlib
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -106,6 +108,26 @@ def answers_at(small: SmallCatalog, serial: int) -> dict[object, object]:
     )
 
 
+def made_of(small: SmallCatalog, batches: Any) -> Iterator[int]:
+    """Add what was drawn to a catalog, and yield the serial after each batch."""
+    serial, state = 0, dict[str, str]()
+    for batch in batches:
+        for file, action in batch:
+            serial += 1
+            filename = f"{file['project']}-{file['version']}{file['suffix']}"
+            if filename not in state:
+                small.add(serial, filename=filename, **{k: v for k, v in file.items() if k != "suffix"})
+                state[filename] = "live"
+            elif action == "remove" and state[filename] != "removed":
+                small.remove(serial, filename)
+                state[filename] = "removed"
+            elif action == "yank" and state[filename] == "live":
+                small.yank(serial, filename)
+                state[filename] = "yanked"
+        small.complete(serial)
+        yield serial
+
+
 def hashes_of(small: SmallCatalog) -> list[str]:
     return [hashlib.sha256(filename.encode()).hexdigest() for filename in small.filenames]
 
@@ -116,21 +138,8 @@ def test_answers_equal_those_of_the_leveldbs_of_that_serial(batches):
     with tempfile.TemporaryDirectory() as folder:
         small = small_catalog(Path(folder))
         storage = open_storage((Path(folder) / "storage").as_uri())
-        serial, state, published = 0, dict[str, str](), {}
-        for batch in batches:
-            for file, action in batch:
-                serial += 1
-                filename = f"{file['project']}-{file['version']}{file['suffix']}"
-                if filename not in state:
-                    small.add(serial, filename=filename, **{k: v for k, v in file.items() if k != "suffix"})
-                    state[filename] = "live"
-                elif action == "remove" and state[filename] != "removed":
-                    small.remove(serial, filename)
-                    state[filename] = "removed"
-                elif action == "yank" and state[filename] == "live":
-                    small.yank(serial, filename)
-                    state[filename] = "yanked"
-            small.complete(serial)
+        published = {}
+        for serial in made_of(small, batches):
             full_dump(small.catalog, storage, 1)
             for dataset in DATASETS:
                 build_version(dataset, storage=storage, catalog=small.catalog)

@@ -27,9 +27,11 @@ def test_each_dataset_has_its_reader() -> None:
 def test_commands_come_in_the_order_of_the_registry() -> None:
     found = [(dataset.name, command.name) for dataset, command in lookup_commands()]
     assert found == [
-        (name, command.name) for name, dataset in DATASETS.items() for command in import_module(dataset.reader).COMMANDS
+        (name, command.name)
+        for name, dataset in DATASETS.items()
+        for command in getattr(import_module(dataset.reader), "COMMANDS", ())
     ]
-    assert len({command for _, command in found}) == len(found) >= 5
+    assert len({command for _, command in found}) == len(found) >= 4
 
 
 def test_a_dataset_without_a_reader_module_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ from pypi_assets.lookup.exposure import ExposedSolution, Exposure, exposed, expo
 from pypi_assets.lookup.newest_requirements import NewestRequirements
 from pypi_assets_tests.examples import examples
 from pypi_assets_tests.lookup.test_advisories import record, stored
-from pypi_assets_tests.lookup.test_impact import Files, Model, files_drawn, published
+from pypi_assets_tests.lookup.test_impact import REJECTED, Files, Model, files_drawn, published
 from pypi_assets_tests.lookup.test_requirement_filters import environments
 
 FILES: Files = {
@@ -77,12 +77,13 @@ def test_solutions_are_searched_for_affected_pins(tmp_path: Path) -> None:
 
 
 def newest_allowed(requirements: list[Requirement], files: Files) -> str | None:
-    """By `packaging`, over all files of `base`."""
+    """By `packaging`, over all files of `base` that an installer takes, or over all if none is taken."""
     specifier = SpecifierSet(",".join(str(one.specifier) for one in requirements if one.specifier))
     yanked: dict[str, bool] = {}
-    for (project, version, _), (is_yanked, _) in files.items():
-        if project == "base":
-            yanked[version] = yanked.get(version, True) and is_yanked
+    of_base = {one: is_yanked for one, (is_yanked, _) in files.items() if one[0] == "base"}
+    taken = {one: is_yanked for one, is_yanked in of_base.items() if one[2] != REJECTED} or of_base
+    for (_, version, _), is_yanked in taken.items():
+        yanked[version] = yanked.get(version, True) and is_yanked
     parsed = {}
     for version in yanked:
         try:

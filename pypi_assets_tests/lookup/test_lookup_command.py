@@ -10,7 +10,9 @@ from click.testing import CliRunner
 from pypi_assets.cli.lookup import lookup_group
 from pypi_assets.lookup.dataset_readers import lookup_commands, reader_class
 from pypi_assets.lookup.lookup_command import LookupCommand, LookupNameError
+from pypi_assets.questions.question import all_questions
 
+QUESTIONS = [one.name for one in all_questions()]
 COMMANDS = {command.name: command for _, command in lookup_commands()}
 DATASET_OF = {command.name: dataset for dataset, command in lookup_commands()}
 
@@ -25,7 +27,7 @@ def options_of(command: LookupCommand[Any]) -> set[str]:
 def test_the_list_of_commands_cuts_no_sentence() -> None:
     result = CliRunner().invoke(lookup_group, ["--help"], terminal_width=78)
     _, listed = result.stdout.split("Commands:\n")
-    assert len(listed.splitlines()) == len(COMMANDS)
+    assert len(listed.splitlines()) == len(COMMANDS) + len(QUESTIONS)
     assert "..." not in listed
 
 
@@ -62,10 +64,9 @@ def test_what_is_not_a_name_is_refused_before_anything_is_opened(name: str, wron
             query()
 
 
-@pytest.mark.parametrize("name", ["module", "dependents", "command"])
-def test_any_text_is_a_name_elsewhere(name: str) -> None:
+def test_any_text_is_a_name_elsewhere() -> None:
     for text in ("", "demo>=1", "größe"):
-        assert COMMANDS[name].nothing_found(text).endswith(f" {text}")
+        assert COMMANDS["dependents"].nothing_found(text).endswith(f" {text}")
 
 
 def test_a_name_that_is_refused_is_a_wrong_value() -> None:

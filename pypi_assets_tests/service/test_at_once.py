@@ -11,7 +11,7 @@ import pytest
 import requests
 
 from pypi_assets.leveldbs.datasets import provided_names
-from pypi_assets.service import at_once, modules
+from pypi_assets.service import at_once, questions
 from pypi_assets.service.access_log import AccessLog
 from pypi_assets.service.app import create_app
 from pypi_assets.service.at_once import AtOnce
@@ -125,9 +125,9 @@ def test_what_needs_more_than_a_few_reads_is_not_plain(quick: AtOnce, subtests: 
 
 
 def test_a_module_of_many_projects_is_left_to_a_thread(quick: AtOnce, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(modules, "_FEW", 1)
+    monkeypatch.setattr("pypi_assets.questions.modules._FEW", 1)
     assert answer(quick) is None
-    monkeypatch.setattr(modules, "_FEW", 2)
+    monkeypatch.setattr("pypi_assets.questions.modules._FEW", 2)
     assert answer(quick) is not None
 
 
@@ -184,7 +184,7 @@ def test_it_is_measured_and_logged(published: Published):
 
 
 def _routes(service: Service) -> Any:
-    return modules.routes(service)
+    return questions.routes(service)
 
 
 def _counted(client: Client) -> float:

@@ -11,10 +11,10 @@ def test_it_lists_the_projects_that_install_a_command(client: Client):
 
 def test_none_is_found_at_an_earlier_serial(client: Client):
     answer = client.get("/at/12.12/v1/commands/demo")
-    assert (answer.status_code, answer.headers["content-type"]) == (404, "application/problem+json")
+    assert (answer.status_code, answer.headers["content-type"]) == (409, "application/problem+json")
     problem = answer.json()
-    assert (problem["parameter"], problem["type"]) == ("at", "/docs#not-found")
+    assert (problem["parameter"], problem["type"]) == ("at", "/docs#conflict")
     assert problem["detail"]
-    assert "/at/SERIAL/v1/projects/PROJECT/VERSION" in problem["accepts"]
+    assert "/at/" in problem["accepts"]
     assert client.get("/at/12.12/v1/projects/demo/1.0").json()["result"]["commands"] == ["demo"]
     assert client.get("/at/12/v1/commands/demo").headers["location"] == "../../../12.12/v1/commands/demo"

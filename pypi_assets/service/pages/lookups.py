@@ -2,11 +2,12 @@
 
 from starlette.routing import Route
 
-from pypi_assets.service.commands import COMMAND, CommandParameters
 from pypi_assets.service.hashes import HASH, HashParameters
+from pypi_assets.service.names import CommandName
 from pypi_assets.service.operations import Parameters
 from pypi_assets.service.owners import IMPORT, ImportName
 from pypi_assets.service.pages.page import Content, Page, View, page_routes
+from pypi_assets.service.questions import operation
 from pypi_assets.service.service import Service
 
 _MOST_CANDIDATES = 50
@@ -16,6 +17,12 @@ class ImportPageParameters(Parameters, frozen=True):
     """Which import."""
 
     name: ImportName
+
+
+class CommandPageParameters(Parameters, frozen=True):
+    """Which command."""
+
+    name: CommandName
 
 
 def routes(service: Service) -> list[Route]:
@@ -37,9 +44,11 @@ def _import(view: View, parameters: ImportPageParameters) -> Content:
     )
 
 
-def _command(view: View, parameters: CommandParameters) -> Content:
+def _command(view: View, parameters: CommandPageParameters) -> Content:
     name = parameters.name
-    return Content(f"The command {name}", {"command": view.part(COMMAND, name=name)}, {"text": name, "name": name})
+    return Content(
+        f"The command {name}", {"command": view.part(operation("command"), name=name)}, {"text": name, "name": name}
+    )
 
 
 def _file(view: View, parameters: HashParameters) -> Content:
@@ -59,7 +68,7 @@ COMMAND_PAGE = Page(
     path="/command/{name}",
     template="command.html",
     summary="Which projects install a command",
-    parameters=CommandParameters,
+    parameters=CommandPageParameters,
     content=_command,
 )
 FILE_PAGE = Page(

@@ -7,16 +7,15 @@ from msgspec import Meta
 from starlette.routing import Route
 
 from pypi_assets.lookup.search_terms import LONGEST_TEXT, Kind, Meaning, meanings
-from pypi_assets.service.commands import COMMAND
 from pypi_assets.service.dependents import DEPENDENTS
 from pypi_assets.service.hashes import HASH
-from pypi_assets.service.modules import MODULE
 from pypi_assets.service.operations import Parameters
 from pypi_assets.service.owners import IMPORT
 from pypi_assets.service.pages.addresses import page_address
 from pypi_assets.service.pages.page import Content, Page, View, page_routes
 from pypi_assets.service.problems import ProblemError
 from pypi_assets.service.projects import PROJECT, VERSION
+from pypi_assets.service.questions import operation
 from pypi_assets.service.service import Service
 
 
@@ -59,12 +58,12 @@ def _found(view: View, meaning: Meaning, hints: dict[str, None]) -> Iterator[dic
             case Kind.IMPORT:
                 [found] = view.part(IMPORT, **{"import": name, "limit": 3})["results"]
                 if not found["candidates"]:
-                    hints.update(dict.fromkeys(view.part(MODULE, module=name).get("hints", ())))
+                    hints.update(dict.fromkeys(view.part(operation("module"), module=name).get("hints", ())))
                 else:
                     yield _result(kind, name, module=found["module"], candidates=found["candidates"])
             case Kind.COMMAND:
                 if not view.pinned:
-                    found = view.part(COMMAND, name=name)
+                    found = view.part(operation("command"), name=name)
                     hints.update(dict.fromkeys(found.get("hints", ())))
                     if found["results"]:
                         yield _result(kind, name, projects=[one["project"] for one in found["results"][:3]])

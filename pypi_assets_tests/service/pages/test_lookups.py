@@ -45,4 +45,4 @@ def test_a_file_leads_to_its_release(client: Client):
 
 
 def test_a_command_at_an_earlier_serial_is_a_page_that_names_what_there_is(client: Client):
-    page(client, "/at/12.12/command/demo/", status=404)
+    page(client, "/at/12.12/command/demo/", status=409)

@@ -1,0 +1,55 @@
+"""What was true of the index at one serial: one protocol, and what its implementations share.
+
+`PublishedSnapshot` reads the LevelDB versions, `CatalogSnapshot` the catalog as of a serial. Asked the same question at
+the same serial, both answer the same. A question that one of them cannot answer raises OtherSnapshotError.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from typing import Protocol
+
+from pypi_assets.errors import ExpectedError
+from pypi_assets.lookup.answers import Answer, Result, Stream
+from pypi_assets.lookup.commands_reader import CommandResult
+from pypi_assets.lookup.modules_reader import ModuleResult
+
+Found = Answer[Result] | Stream[Result]
+"""What was found, with the serial that it is of: all of it, or as it is read."""
+After = tuple[str, ...] | None
+"""Where a page begins: after the result with this sort key. None: at the first one."""
+
+
+def reduced(found: Found[Result], keep: Callable[[Iterable[Result]], Iterator[Result]]) -> Found[Result]:
+    """Return what was found with other results, which `keep` makes of them."""
+    if isinstance(found, Stream):
+        return replace(found, results=keep(found.results))
+    return replace(found, results=tuple(keep(found.results)))
+
+
+class OtherSnapshotError(ExpectedError):
+    """This kind of snapshot cannot answer; the message says what it lacks and which one can."""
+
+
+class Snapshot(Protocol):
+    """An index as it was at one serial."""
+
+    def providers(self, module: str, /) -> Found[ModuleResult]:
+        """Return the projects that provide a module, by normalized name."""
+
+    def few_providers(self, module: str, most: int, /) -> Found[ModuleResult] | None:
+        """Return the same by as few reads as possible; None if more than `most` projects provide it."""
+
+    def modules(self, beginning: str, after: After, /) -> Found[ModuleResult]:
+        """Return the providers of all modules that begin with a text, by module and normalized name of the project."""
+
+    def module_hints(self, module: str, /) -> Iterator[str]:
+        """Yield sentences about a module that no project provides: what it may be, and names like it."""
+
+    def installers(self, command: str, /) -> Found[CommandResult]:
+        """Return the projects that install a command, by normalized name."""
+
+    def commands(self, beginning: str, after: After, /) -> Found[CommandResult]:
+        """Return the installers of all commands that begin with a text, by command and normalized project."""
+
+    def command_hints(self, command: str, /) -> Iterator[str]:
+        """Yield sentences about a command that no project installs."""

@@ -1,0 +1,77 @@
+"""Questions are declared once: what they take has limits and words, and commands and routes follow."""
+
+import re
+from dataclasses import MISSING
+
+import pytest
+from click.testing import CliRunner
+
+from pypi_assets.cli import cli
+from pypi_assets.questions.question import Parameter, ParameterError, Question, all_questions
+from pypi_assets.service.questions import operation
+from pypi_assets_tests.service.published import Client
+
+QUESTIONS = {one.name: one for one in all_questions()}
+
+
+def beyond(parameter: Parameter) -> list[str | int]:
+    """Return values that are just beyond what a parameter accepts."""
+    limits = parameter.accepts
+    values: list[str | int] = []
+    if parameter.type is str:
+        values += [] if limits.min_length is None else ["x" * (limits.min_length - 1)]
+        values += [] if limits.max_length is None else ["x" * (limits.max_length + 1)]
+    if parameter.type is int:
+        values += [] if limits.ge is None else [limits.ge - 1]
+        values += [] if limits.le is None else [limits.le + 1]
+    return values
+
+
+def test_each_question_is_whole(subtests: pytest.Subtests) -> None:
+    for question in QUESTIONS.values():
+        with subtests.test(question=question.name):
+            first, *others = question.takes
+            assert re.findall(r"{(\w+)", question.path) == [first.name]
+            assert first.is_required
+            assert not any(one.is_required for one in others)
+            assert question.name_column in question.columns
+            assert set(question.columns) <= set(question.result.__annotations__)
+            assert question.parameters.__doc__
+            assert question.summary
+
+
+def test_what_is_beyond_the_limits_is_refused_alike_by_all_faces(client: Client, subtests: pytest.Subtests) -> None:
+    tried = 0
+    for question in QUESTIONS.values():
+        first, *_ = question.takes
+        for value in beyond(first):
+            tried += 1
+            with subtests.test(question=question.name, value=value):
+                with pytest.raises(ParameterError) as caught:
+                    question.given(**{first.name: value})
+                assert (caught.value.name, caught.value.value) == (first.name, value)
+                result = CliRunner().invoke(cli, ["lookup", question.name, str(value)])
+                assert result.exit_code == 2
+                assert first.accepts.text in result.output.replace("\n", " ")
+                path = re.sub(r"{.*?}", str(value), question.path)
+                answer = client.get(path)
+                assert answer.status_code in {400, 404}, path  # an empty name is none of the route's
+                if value:
+                    assert answer.json()["parameter"] == first.name
+    assert tried >= 2 * len(QUESTIONS)
+
+
+def test_a_flag_is_an_option_and_a_parameter_of_the_query(subtests: pytest.Subtests) -> None:
+    for question in QUESTIONS.values():
+        flags = {one.name for one in question.takes if one.type is bool}
+        with subtests.test(question=question.name):
+            help_text = CliRunner().invoke(cli, ["lookup", question.name, "--help"]).output
+            assert flags <= set(re.findall(r"--([a-z-]+)", help_text))
+            assert flags <= set(operation(question.name).parameters.__struct_fields__)
+
+
+def test_a_parameter_without_words_is_no_parameter() -> None:
+    question: Question[object] = QUESTIONS["module"]
+    assert [one.default for one in question.takes] == [MISSING, False, False]
+    with pytest.raises(TypeError):
+        question.given(module="yaml", colour="red")
