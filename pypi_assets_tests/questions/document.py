@@ -1,0 +1,50 @@
+"""The table of docs/questions.md, made from what is declared: `python -m pypi_assets_tests.questions.document` writes it."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from pypi_assets.questions.question import Question, all_questions
+
+PAGE = Path(__file__).parent.parent.parent / "docs" / "questions.md"
+_BEGIN, _END = "<!-- questions -->\n", "<!-- end of questions -->\n"
+
+
+def table() -> str:
+    """Return a row for each question, and its parameters below."""
+    return "\n".join(_lines()) + "\n"
+
+
+def _lines() -> Iterator[str]:
+    yield "| question | command | route | results |"
+    yield "|---|---|---|---|"
+    for one in all_questions():
+        fields = ", ".join(f"`{name}`" for name in one.result.__annotations__)
+        path = re.sub(r":path", "", one.path)
+        yield f"| {one.summary}. | `lookup {one.name} {one.example}` | `GET {path}` | {fields} |"
+    for one in all_questions():
+        yield ""
+        yield f"`{one.name}` takes:"
+        yield ""
+        yield from (_parameter(one, name) for name in (parameter.name for parameter in one.takes))
+
+
+def _parameter(question: Question[Any], name: str) -> str:
+    [parameter] = [one for one in question.takes if one.name == name]
+    limits = parameter.accepts
+    sizes = f", {limits.min_length} to {limits.max_length} characters" if limits.max_length is not None else ""
+    is_flag = parameter.type is bool
+    shown = f"`--{name}`, `?{name}=1`" if is_flag else f"`{name}`"
+    return f"- {shown}: {limits.text}{sizes}"
+
+
+def rendered(page: str) -> str:
+    """Return the page with the table of now."""
+    before, _, rest = page.partition(_BEGIN)
+    _, _, after = rest.partition(_END)
+    return f"{before}{_BEGIN}\n{table()}\n{_END}{after}"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(rendered(PAGE.read_text()))

@@ -1,0 +1,15 @@
+"""The page of questions shows what is declared."""
+
+from pypi_assets.questions.question import all_questions
+from pypi_assets_tests.questions.document import PAGE, rendered, table
+
+
+def test_the_page_has_the_table_of_now() -> None:
+    page = PAGE.read_text()
+    assert rendered(page) == page, "run python -m pypi_assets_tests.questions.document"
+
+
+def test_the_table_has_each_question_with_its_parameters() -> None:
+    for question in all_questions():
+        assert f"`lookup {question.name} {question.example}`" in table()
+        assert all(parameter.accepts.text in table() for parameter in question.takes)
