@@ -1,4 +1,4 @@
-"""The table of docs/questions.md, made from what is declared: `python -m pypi_assets_tests.questions.document` writes it."""
+"""The table of docs/questions.md, made from what is declared. Run as a module, it writes the table."""
 
 import re
 from collections.abc import Iterator
