@@ -36,7 +36,7 @@ def check_depth(depth: int | None, *, transitive: bool) -> None:
 def named_version(text: str) -> "tuple[str, Version | None]":
     """The project and the version of `NAME` or `NAME==VERSION`. Raises BadParameter for anything else."""
     from pypi_assets.lookup.depgraph_reader import parse_requirement
-    from pypi_assets.lookup.lookup_command import LookupNameError
+    from pypi_assets.lookup.errors import LookupNameError
     from pypi_assets.lookup.requirement_filters import parse_version
 
     try:

@@ -4,9 +4,9 @@ from pypi_assets.leveldbs.format.errors import LeveldbDamagedError, LeveldbError
 from pypi_assets.lookup.answers import Answer, Stream
 from pypi_assets.lookup.commands_reader import CommandResult, CommandsReader
 from pypi_assets.lookup.depgraph_reader import Dependent, DepgraphReader, Distribution, TransitiveDependent
+from pypi_assets.lookup.errors import LookupNameError
 from pypi_assets.lookup.hashes_reader import HashesReader, HashResult, KnownHashResult
 from pypi_assets.lookup.latest import open_latest
-from pypi_assets.lookup.lookup_command import LookupNameError
 from pypi_assets.lookup.modules_reader import ModuleResult, ModulesReader
 from pypi_assets.lookup.providers import Provider
 from pypi_assets.lookup.simple_reader import PageFileResult, SimpleReader

@@ -22,17 +22,8 @@ from pypi_assets.leveldbs.format.records import Row, records_of, scan, scan_afte
 from pypi_assets.leveldbs.format.version_order import canonical_version, version_key
 from pypi_assets.lookup.answers import Answer, Result, Stream
 from pypi_assets.lookup.breadth_first import breadth_first
-from pypi_assets.lookup.catalog_hints import past_project_hints
-from pypi_assets.lookup.hints import OpenOther, project_hints
-from pypi_assets.lookup.lookup_command import (
-    CatalogLookup,
-    LookupCommand,
-    LookupNameError,
-    NewestLookup,
-    PrefixLookup,
-    TransitiveLookup,
-)
-from pypi_assets.lookup.newest import newest_dependents, newest_distributions
+from pypi_assets.lookup.errors import LookupNameError
+from pypi_assets.lookup.newest import newest_dependents
 from pypi_assets.lookup.newest_requirements import NewestRequirements, PublishedRequirements
 from pypi_assets.lookup.reader import Reader, require_text
 from pypi_assets.lookup.requirement_filters import Which, kept_by_version
@@ -338,19 +329,16 @@ def _dependent(required: str, project: str, value: bytes) -> Dependent:
     return Dependent(required=required, normalized=project, always=always, marker=marker, extra=extra)
 
 
-def _project(reader: DepgraphReader, requirement: str) -> Answer[Distribution]:
-    return reader.project(*parse_requirement(requirement))
-
-
-def _project_at(catalog: "Catalog", serial: int, requirement: str) -> Answer[Distribution]:
+def distributions_at(catalog: "Catalog", serial: int, name: str, version: str | None = None) -> Answer[Distribution]:
+    """Return what `DepgraphReader.project` answered when `serial` was the newest, from the catalog."""
     from pypi_assets.catalog.publications.dump_rows import project_rows_at  # the database takes long to load
     from pypi_assets.dumps.dump_format import as_dumped
 
-    name, version = parse_requirement(requirement)
     return project_answer(serial, map(as_dumped, project_rows_at(catalog, serial, name)), version)
 
 
-def _dependents_at(catalog: "Catalog", serial: int, name: str) -> Answer[Dependent]:
+def dependents_at(catalog: "Catalog", serial: int, name: str) -> Answer[Dependent]:
+    """Return what `DepgraphReader.dependents` answered when `serial` was the newest, from the catalog."""
     from pypi_assets.catalog.publications.dump_rows import requiring_releases
 
     return dependents_answer(serial, name, requiring_releases(catalog, serial, name))
@@ -363,7 +351,7 @@ def filtered_dependents_at(
     from pypi_assets.catalog.publications.dump_rows import project_rows_at
     from pypi_assets.dumps.dump_format import as_dumped
 
-    found = _dependents_at(catalog, serial, name)
+    found = dependents_at(catalog, serial, name)
     if version is None:
         return found
 
@@ -378,7 +366,7 @@ def latest_dependents_at(catalog: "Catalog", serial: int, name: str) -> Answer[D
     """What `DepgraphReader.latest_dependents` answered when `serial` was the newest, from the catalog."""
     from pypi_assets.catalog.publications.dump_rows import version_yanks_at
 
-    found = _dependents_at(catalog, serial, name)
+    found = dependents_at(catalog, serial, name)
     files: defaultdict[str, list[tuple[str, bool]]] = defaultdict(list)
     for normalized, version, yanked in version_yanks_at(catalog, serial, {one["normalized"] for one in found.results}):
         files[normalized].append((version, yanked))
@@ -386,79 +374,4 @@ def latest_dependents_at(catalog: "Catalog", serial: int, name: str) -> Answer[D
     return Answer(None, serial, tuple(results), Dependent)
 
 
-def _no_dependent(name: str) -> str:
-    return f"no project requires {name}"
-
-
-def _no_distribution(requirement: str) -> str:
-    name, version = parse_requirement(requirement)
-    return f"no distribution of {name}{f' in version {version}' if version else ''} is known"
-
-
-def _hints(reader: DepgraphReader, requirement: str, open_other: OpenOther) -> Iterator[str]:
-    name, version = parse_requirement(requirement)
-    known = reader.project(name).results
-    if not known:
-        yield from project_hints(reader, name, open_other)
-    elif version is not None:
-        yield f"the newest version of {name} is {known[-1]['version']}"
-
-
-def _past_hints(catalog: "Catalog", requirement: str) -> Iterator[str]:
-    return past_project_hints(catalog, parse_requirement(requirement)[0])
-
-
-_DISTRIBUTION_COLUMNS = ("filename", "version", "requires_python", "yanked", "requires_dist")
-_DEPENDENT_COLUMNS = ("normalized", "always", "marker", "extra")
 READER = DepgraphReader
-COMMANDS = (
-    LookupCommand(
-        name="project",
-        argument="NAME[==VERSION]",
-        example="requests==2.32.3",
-        help="What the distributions of a project require. With ==VERSION, those of this version alone.",
-        columns=_DISTRIBUTION_COLUMNS,
-        answer=_project,
-        nothing_found=_no_distribution,
-        hints=_hints,
-        latest=newest_distributions,
-        latest_help="Only the files of the newest version of each project.",
-        beneath="requires_dist",
-        prefix=PrefixLookup(
-            columns=_DISTRIBUTION_COLUMNS,
-            stream=DepgraphReader.projects,
-            nothing_found=lambda prefix: f"no project begins with {prefix}",
-        ),
-        at_serial=CatalogLookup(_DISTRIBUTION_COLUMNS, _project_at, _no_distribution, hints=_past_hints),
-        project_of=lambda requirement: parse_requirement(requirement)[0],
-    ),
-    LookupCommand(
-        name="dependents",
-        argument="NAME",
-        example="requests",
-        help=(
-            "Which projects require the project NAME. Lists the versions that require it always, only by a marker, and"
-            " only with an extra."
-        ),
-        columns=_DEPENDENT_COLUMNS,
-        answer=DepgraphReader.dependents,
-        nothing_found=_no_dependent,
-        hints=_hints,
-        latest_help="Only projects whose own newest version requires NAME, with that version.",
-        newest=NewestLookup(
-            stream=DepgraphReader.latest_dependents,
-            prefix=partial(DepgraphReader.all_dependents, latest=True),
-            transitive=partial(DepgraphReader.transitive_dependents, latest=True),
-            at_serial=latest_dependents_at,
-        ),
-        transitive=TransitiveLookup(
-            columns=("depth", "required", *_DEPENDENT_COLUMNS), stream=DepgraphReader.transitive_dependents
-        ),
-        prefix=PrefixLookup(
-            columns=("required", *_DEPENDENT_COLUMNS),
-            stream=DepgraphReader.all_dependents,
-            nothing_found=lambda prefix: f"no project requires one that begins with {prefix}",
-        ),
-        at_serial=CatalogLookup(_DEPENDENT_COLUMNS, _dependents_at, _no_dependent, hints=past_project_hints),
-    ),
-)

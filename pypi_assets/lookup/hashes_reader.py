@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
 from pypi_assets.leveldbs.datasets.hashes import records as hashes
+from pypi_assets.leveldbs.format.keys import key
 from pypi_assets.leveldbs.format.leveldb_binding import Database
-from pypi_assets.leveldbs.format.records import records_of, scan
+from pypi_assets.leveldbs.format.records import records_of, scan, scan_after
 from pypi_assets.lookup.answers import Answer, Stream
-from pypi_assets.lookup.lookup_command import CatalogLookup, LookupCommand, LookupNameError, PrefixLookup
+from pypi_assets.lookup.errors import LookupNameError
 from pypi_assets.lookup.reader import Reader, require_text
 
 if TYPE_CHECKING:
-    from pypi_assets.catalog.database import Catalog
     from pypi_assets.catalog.reports.files_by_hash import FoundFile
 
 _HASH_DIGITS = 64
@@ -56,12 +56,16 @@ class HashesReader(Reader):
         start = hashes.hash_prefix(parse_sha256(require_text("file", sha256)))
         return self._answer(HashResult, lambda db: map(_result, records_of(db, start)))
 
-    def files(self, prefix: str = "") -> Stream[HashResult]:
-        """All live files whose hash begins with `prefix`, by hash. Raises LookupNameError for other than hex."""
+    def files(self, prefix: str = "", after: tuple[str, ...] | None = None) -> Stream[HashResult]:
+        """Return all live files whose hash begins with `prefix`, by hash.
+
+        With `after`, those that come after this hash, project (normalized) and filename. Raises LookupNameError for
+        other than hex.
+        """
         start = hashes.hashes_prefix(parse_sha256_prefix(prefix) if require_text("files", prefix) else "")
 
         def results(db: Database) -> Iterator[HashResult]:
-            return map(_result, scan(db, start))
+            return map(_result, scan(db, start) if after is None else scan_after(db, start, key("h", *after)))
 
         return self._stream(HashResult, results)
 
@@ -136,53 +140,4 @@ def _result(record: tuple[bytes, bytes]) -> HashResult:
     )
 
 
-def _file_at(catalog: "Catalog", serial: int, text: str) -> Answer[HashResult]:
-    from pypi_assets.catalog.reports.files_by_hash import files_with_sha256  # the database takes long to load
-
-    sha256 = parse_sha256(text)
-    return hash_answer(serial, sha256, files_with_sha256(catalog, serial, sha256))
-
-
-def _file_ever(catalog: "Catalog", serial: int, text: str) -> Answer[KnownHashResult]:
-    from pypi_assets.catalog.reports.files_by_hash import files_with_sha256
-
-    sha256 = parse_sha256(text)
-    return known_hash_answer(serial, sha256, files_with_sha256(catalog, serial, sha256))
-
-
-def _no_live_file(text: str) -> str:
-    return f"no live file has the sha256 {parse_sha256(text)}"
-
-
-def _with_times(result: KnownHashResult) -> dict[str, object]:
-    times = (f"since {since}" if until is None else f"{since} to {until}" for since, until in result["live"])
-    return {**result, "live": ", ".join(times)}
-
-
-_COLUMNS = ("project", "version", "filename", "live_since")
 READER = HashesReader
-COMMANDS = (
-    LookupCommand(
-        name="hash",
-        argument="[SHA256]...",
-        example="--file requests-2.32.3-py3-none-any.whl",
-        help="Which live file has this SHA256, and its project and version. Also prints since which serial it is live.",
-        columns=_COLUMNS,
-        answer=HashesReader.file,
-        nothing_found=_no_live_file,
-        prefix=PrefixLookup(
-            columns=("sha256", *_COLUMNS),
-            stream=HashesReader.files,
-            nothing_found=lambda prefix: f"no live file has a sha256 that begins with {parse_sha256_prefix(prefix)}",
-        ),
-        at_serial=CatalogLookup(_COLUMNS, _file_at, _no_live_file),
-        ever=CatalogLookup(
-            columns=("project", "version", "filename", "live"),
-            answer=_file_ever,
-            nothing_found=lambda text: f"no file with the sha256 {parse_sha256(text)} was ever live",
-            cells=_with_times,
-        ),
-        name_of_file=hash_of_file,
-        name_column="sha256",
-    ),
-)

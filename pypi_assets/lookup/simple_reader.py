@@ -13,14 +13,13 @@ from pypi_assets.leveldbs.format.leveldb_binding import Database
 from pypi_assets.leveldbs.format.records import records_of
 from pypi_assets.leveldbs.format.version_order import VersionKey, version_key
 from pypi_assets.lookup.answers import Answer, Stream
-from pypi_assets.lookup.catalog_hints import past_project_hints
-from pypi_assets.lookup.hints import project_hints
-from pypi_assets.lookup.lookup_command import CatalogLookup, LookupCommand
 from pypi_assets.lookup.reader import Reader, require_text
 
 if TYPE_CHECKING:
-    from pypi_assets.catalog.database import Catalog
     from pypi_assets.catalog.reports.simple_page import SimpleFile, SimplePage
+
+
+_ACTIVE = "active"
 
 
 class PageFileResult(TypedDict):
@@ -170,38 +169,13 @@ def _page(db: Database, project: str, filename: str | None) -> "SimplePage | Non
     return SimplePage(project, _status(names, found), tuple(in_page_order(files)))
 
 
-def _status(names: Sequence[str], found: Sequence[simple.FileRecord]) -> str | None:
-    """The status of the project of these files."""
+def _status(names: Sequence[str], found: Sequence[simple.FileRecord]) -> str:
+    """Return the status of the project of these files; a page that states none is of an active one (PEP 792)."""
     if len({record.status for record in found}) == 1:
-        return found[0].status
+        return found[0].status or _ACTIVE
     # files may be of dumps before and after the status changed: that which came last has the newer one
-    return max(zip(found, names, strict=True), key=lambda one: (one[0].uploaded_at or "", one[1]))[0].status
+    newest = max(zip(found, names, strict=True), key=lambda one: (one[0].uploaded_at or "", one[1]))[0]
+    return newest.status or _ACTIVE
 
 
-def _files_at(catalog: "Catalog", serial: int, name: str) -> Answer[PageFileResult]:
-    from pypi_assets.catalog.reports.past_pages import page_at  # the database takes long to load
-
-    page = page_at(catalog, serial, name)
-    return Answer(None, serial, () if page is None else tuple(page_results(page)), PageFileResult)
-
-
-def _no_files(name: str) -> str:
-    return f"the page of {canonicalize_name(name)} shows no files"
-
-
-_COLUMNS = ("version", "filename", "requires_python", "yanked", "uploaded_at")
 READER = SimpleReader
-COMMANDS = (
-    LookupCommand(
-        name="page",
-        argument="PROJECT",
-        example="requests",
-        help="What the page of PROJECT in the Simple API shows.",
-        columns=_COLUMNS,
-        answer=SimpleReader.files,
-        nothing_found=_no_files,
-        hints=project_hints,
-        at_serial=CatalogLookup(_COLUMNS, _files_at, _no_files, hints=past_project_hints),
-        project_of=canonicalize_name,
-    ),
-)

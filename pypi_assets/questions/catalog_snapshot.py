@@ -4,14 +4,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from packaging.utils import canonicalize_name
+
 from pypi_assets.lookup.answers import Answer, Result
-from pypi_assets.lookup.catalog_hints import past_module_hints
-from pypi_assets.lookup.commands_reader import CommandResult
-from pypi_assets.lookup.modules_reader import ModuleResult, module_answer
+from pypi_assets.lookup.catalog_hints import past_module_hints, past_project_hints
 from pypi_assets.questions.snapshot import After, Found, OtherSnapshotError
 
 if TYPE_CHECKING:
     from pypi_assets.catalog.database import Catalog
+    from pypi_assets.lookup.commands_reader import CommandResult
+    from pypi_assets.lookup.depgraph_reader import Dependent, Distribution, TransitiveDependent
+    from pypi_assets.lookup.hashes_reader import HashResult, KnownHashResult
+    from pypi_assets.lookup.modules_reader import ModuleResult
+    from pypi_assets.lookup.simple_reader import PageFileResult
 
 _NEWEST = "ask for the newest answer, which the LevelDB versions have: leave the moment out"
 _NO_COMMANDS = (
@@ -22,33 +27,37 @@ _NO_COMMANDS = (
 
 @dataclass(frozen=True, slots=True)
 class CatalogSnapshot:
-    """The index as it was at `serial`, at which the catalog is exact."""
+    """The index as it was at `serial`, at which the catalog is exact.
+
+    An answer about one project raises NotAnsweredError if answers about it begin at a later serial.
+    """
 
     catalog: "Catalog"
     serial: int
 
-    def providers(self, module: str, /) -> Found[ModuleResult]:
+    def providers(self, module: str, /) -> "Found[ModuleResult]":
         """See `Snapshot.providers`."""
         from pypi_assets.catalog.publications.dump_rows import providing_releases
+        from pypi_assets.lookup.modules_reader import module_answer
 
         return self._answer(module_answer(self.serial, module, providing_releases(self.catalog, self.serial, module)))
 
     def few_providers(self, _module: str, _most: int, /) -> None:
         """See `Snapshot.few_providers`: no read of the catalog is quick."""
 
-    def modules(self, _beginning: str, _after: After, /) -> Found[ModuleResult]:
+    def modules(self, _beginning: str, _after: After, /) -> "Found[ModuleResult]":
         """Raise OtherSnapshotError: the catalog finds whole names."""
-        raise OtherSnapshotError(f"the catalog finds modules by their whole name alone; {_NEWEST}")
+        raise _whole_names("modules")
 
     def module_hints(self, module: str, /) -> Iterator[str]:
         """See `Snapshot.module_hints`."""
         return past_module_hints(self.catalog, module)
 
-    def installers(self, _command: str, /) -> Found[CommandResult]:
+    def installers(self, _command: str, /) -> "Found[CommandResult]":
         """Raise OtherSnapshotError: the catalog has no index of commands."""
         raise OtherSnapshotError(_NO_COMMANDS)
 
-    def commands(self, _beginning: str, _after: After, /) -> Found[CommandResult]:
+    def commands(self, _beginning: str, _after: After, /) -> "Found[CommandResult]":
         """Raise OtherSnapshotError: the catalog has no index of commands."""
         raise OtherSnapshotError(_NO_COMMANDS)
 
@@ -56,9 +65,92 @@ class CatalogSnapshot:
         """See `Snapshot.command_hints`: there are none."""
         return iter(())
 
+    def files(self, sha256: str, /) -> "Found[HashResult]":
+        """See `Snapshot.files`."""
+        from pypi_assets.catalog.reports.files_by_hash import files_with_sha256
+        from pypi_assets.lookup.hashes_reader import hash_answer
+
+        found = files_with_sha256(self.catalog, self.serial, sha256)
+        return self._answer(hash_answer(self.serial, sha256, found))
+
+    def hashes(self, _beginning: str, _after: After, /) -> "Found[HashResult]":
+        """Raise OtherSnapshotError: the catalog finds whole hashes."""
+        raise _whole_names("hashes")
+
+    def known_files(self, sha256: str, /) -> "Found[KnownHashResult]":
+        """See `Snapshot.known_files`."""
+        from pypi_assets.catalog.reports.files_by_hash import files_with_sha256
+        from pypi_assets.lookup.hashes_reader import known_hash_answer
+
+        found = files_with_sha256(self.catalog, self.serial, sha256)
+        return self._answer(known_hash_answer(self.serial, sha256, found))
+
+    def page_files(self, project: str, /) -> "Found[PageFileResult]":
+        """See `Snapshot.page_files`."""
+        from pypi_assets.catalog.reports.past_pages import page_at
+        from pypi_assets.lookup.simple_reader import PageFileResult, page_results
+
+        self._require(project)
+        page = page_at(self.catalog, self.serial, project)
+        results = () if page is None else tuple(page_results(page))
+        return self._answer(Answer(None, self.serial, results, PageFileResult))
+
+    def distributions(self, project: str, version: str | None, /) -> "Found[Distribution]":
+        """See `Snapshot.distributions`."""
+        from pypi_assets.lookup.depgraph_reader import distributions_at
+
+        self._require(project)
+        return self._answer(distributions_at(self.catalog, self.serial, project, version))
+
+    def projects(self, _beginning: str, /) -> "Found[Distribution]":
+        """Raise OtherSnapshotError: the catalog finds whole names."""
+        raise _whole_names("projects")
+
+    def dependents(self, project: str, is_latest: bool, /) -> "Found[Dependent]":
+        """See `Snapshot.dependents`."""
+        from pypi_assets.lookup.depgraph_reader import dependents_at, latest_dependents_at
+
+        find = latest_dependents_at if is_latest else dependents_at
+        return self._answer(find(self.catalog, self.serial, project))
+
+    def all_dependents(self, _beginning: str, _is_latest: bool, /) -> "Found[Dependent]":
+        """Raise OtherSnapshotError: the catalog finds whole names."""
+        raise _whole_names("projects")
+
+    def transitive_dependents(
+        self, project: str, depth: int | None, is_latest: bool, /
+    ) -> "Found[TransitiveDependent]":
+        """See `Snapshot.transitive_dependents`. Each project that is found costs a query."""
+        from pypi_assets.lookup.depgraph_reader import (
+            TransitiveDependent,
+            dependents_at,
+            latest_dependents_at,
+            transitive_dependents,
+        )
+
+        find = latest_dependents_at if is_latest else dependents_at
+        name = canonicalize_name(project)
+        found = transitive_dependents(lambda one: find(self.catalog, self.serial, one).results, name, depth)
+        return self._answer(Answer(None, self.serial, tuple(found), TransitiveDependent))
+
+    def project_hints(self, project: str, /) -> Iterator[str]:
+        """See `Snapshot.project_hints`."""
+        return past_project_hints(self.catalog, project)
+
+    def _require(self, project: str) -> None:
+        """Raise NotAnsweredError if answers about the project begin at a later serial."""
+        from pypi_assets.catalog.reports.project_following import require_answered
+
+        with self.catalog.read() as connection:
+            require_answered(connection, project, self.serial)
+
     def _answer(self, found: Answer[Result]) -> Answer[Result]:
         """Return the answer with how many projects are followed, unless all of the index is."""
         from pypi_assets.catalog.observed.followed import count_answered
 
         with self.catalog.read() as connection:
             return replace(found, followed_projects=count_answered(connection, self.serial))
+
+
+def _whole_names(what: str) -> OtherSnapshotError:
+    return OtherSnapshotError(f"the catalog finds {what} by their whole name alone; {_NEWEST}")

@@ -26,7 +26,7 @@ class CommandParameters(Parameters):
     path="/v1/commands/{name:path}",
     example="http",
     result=CommandResult,
-    columns=("command", "project", "versions"),
+    columns=lambda _given: ("command", "project", "versions"),
     name_column="command",
     sort_key=lambda result: (result["command"], result["normalized"]),
     nothing_found=lambda given: (

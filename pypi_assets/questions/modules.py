@@ -31,7 +31,7 @@ class ModuleParameters(Parameters):
     path="/v1/modules/{module}",
     example="yaml",
     result=ModuleResult,
-    columns=("module", "project", "versions"),
+    columns=lambda _given: ("module", "project", "versions"),
     name_column="module",
     sort_key=lambda result: (result["module"], canonicalize_name(result["project"])),
     nothing_found=lambda given: (

@@ -1,15 +1,20 @@
-"""The newest answers: a snapshot that reads the LevelDB versions."""
+"""The newest answers: a snapshot that reads the LevelDB versions. Readers are imported when a question needs them."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pypi_assets.lookup.commands_reader import CommandResult, CommandsReader
-from pypi_assets.lookup.hints import command_hints, module_hints
-from pypi_assets.lookup.modules_reader import ModuleResult, ModulesReader
+from pypi_assets.lookup.hints import command_hints, module_hints, project_hints
 from pypi_assets.lookup.reader import Reader
-from pypi_assets.questions.snapshot import After, Found
+from pypi_assets.questions.snapshot import After, Found, OtherSnapshotError
+
+if TYPE_CHECKING:
+    from pypi_assets.lookup.commands_reader import CommandResult, CommandsReader
+    from pypi_assets.lookup.depgraph_reader import Dependent, DepgraphReader, Distribution, TransitiveDependent
+    from pypi_assets.lookup.hashes_reader import HashesReader, HashResult, KnownHashResult
+    from pypi_assets.lookup.modules_reader import ModuleResult, ModulesReader
+    from pypi_assets.lookup.simple_reader import PageFileResult, SimpleReader
 
 OpenReader = Callable[[type[Any]], Any]
 """Returns the open reader of a class, such as ModulesReader. Raises NoVersionError."""
@@ -24,15 +29,15 @@ class PublishedSnapshot:
     reader: OpenReader
     open_other: OpenOther
 
-    def providers(self, module: str, /) -> Found[ModuleResult]:
+    def providers(self, module: str, /) -> "Found[ModuleResult]":
         """See `Snapshot.providers`."""
         return self._modules.module(module)
 
-    def few_providers(self, module: str, most: int, /) -> Found[ModuleResult] | None:
+    def few_providers(self, module: str, most: int, /) -> "Found[ModuleResult] | None":
         """See `Snapshot.few_providers`."""
         return self._modules.module_of_few(module, most)
 
-    def modules(self, beginning: str, after: After, /) -> Found[ModuleResult]:
+    def modules(self, beginning: str, after: After, /) -> "Found[ModuleResult]":
         """See `Snapshot.modules`."""
         return self._modules.modules(beginning, _pair(after))
 
@@ -40,11 +45,11 @@ class PublishedSnapshot:
         """See `Snapshot.module_hints`."""
         return module_hints(self._modules, module, self.open_other)
 
-    def installers(self, command: str, /) -> Found[CommandResult]:
+    def installers(self, command: str, /) -> "Found[CommandResult]":
         """See `Snapshot.installers`."""
         return self._commands.command(command)
 
-    def commands(self, beginning: str, after: After, /) -> Found[CommandResult]:
+    def commands(self, beginning: str, after: After, /) -> "Found[CommandResult]":
         """See `Snapshot.commands`."""
         return self._commands.commands(beginning, _pair(after))
 
@@ -52,13 +57,79 @@ class PublishedSnapshot:
         """See `Snapshot.command_hints`."""
         return command_hints(self._commands, command, self.open_other)
 
+    def files(self, sha256: str, /) -> "Found[HashResult]":
+        """See `Snapshot.files`."""
+        return self._hashes.file(sha256)
+
+    def hashes(self, beginning: str, after: After, /) -> "Found[HashResult]":
+        """See `Snapshot.hashes`."""
+        return self._hashes.files(beginning, after)
+
+    def known_files(self, _sha256: str, /) -> "Found[KnownHashResult]":
+        """Raise OtherSnapshotError: LevelDBs have what is live."""
+        raise OtherSnapshotError(
+            "the LevelDB versions have live files alone; the catalog has those that were removed: name a moment"
+        )
+
+    def page_files(self, project: str, /) -> "Found[PageFileResult]":
+        """See `Snapshot.page_files`."""
+        return self._simple.files(project)
+
+    def distributions(self, project: str, version: str | None, /) -> "Found[Distribution]":
+        """See `Snapshot.distributions`."""
+        return self._depgraph.project(project, version)
+
+    def projects(self, beginning: str, /) -> "Found[Distribution]":
+        """See `Snapshot.projects`."""
+        return self._depgraph.projects(beginning)
+
+    def dependents(self, project: str, is_latest: bool, /) -> "Found[Dependent]":
+        """See `Snapshot.dependents`."""
+        return self._depgraph.latest_dependents(project) if is_latest else self._depgraph.dependents(project)
+
+    def all_dependents(self, beginning: str, is_latest: bool, /) -> "Found[Dependent]":
+        """See `Snapshot.all_dependents`."""
+        return self._depgraph.all_dependents(beginning, latest=is_latest)
+
+    def transitive_dependents(
+        self, project: str, depth: int | None, is_latest: bool, /
+    ) -> "Found[TransitiveDependent]":
+        """See `Snapshot.transitive_dependents`."""
+        return self._depgraph.transitive_dependents(project, depth, latest=is_latest)
+
+    def project_hints(self, project: str, /) -> Iterator[str]:
+        """See `Snapshot.project_hints`."""
+        return project_hints(self._depgraph, project, self.open_other)
+
     @property
-    def _modules(self) -> ModulesReader:
+    def _modules(self) -> "ModulesReader":
+        from pypi_assets.lookup.modules_reader import ModulesReader
+
         return self.reader(ModulesReader)  # type: ignore[no-any-return]
 
     @property
-    def _commands(self) -> CommandsReader:
+    def _commands(self) -> "CommandsReader":
+        from pypi_assets.lookup.commands_reader import CommandsReader
+
         return self.reader(CommandsReader)  # type: ignore[no-any-return]
+
+    @property
+    def _depgraph(self) -> "DepgraphReader":
+        from pypi_assets.lookup.depgraph_reader import DepgraphReader
+
+        return self.reader(DepgraphReader)  # type: ignore[no-any-return]
+
+    @property
+    def _hashes(self) -> "HashesReader":
+        from pypi_assets.lookup.hashes_reader import HashesReader
+
+        return self.reader(HashesReader)  # type: ignore[no-any-return]
+
+    @property
+    def _simple(self) -> "SimpleReader":
+        from pypi_assets.lookup.simple_reader import SimpleReader
+
+        return self.reader(SimpleReader)  # type: ignore[no-any-return]
 
 
 def _pair(after: After) -> tuple[str, str] | None:

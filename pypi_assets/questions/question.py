@@ -2,7 +2,7 @@
 
 A question is a function of a snapshot and of parameters:
 
-    @question("module", path="/v1/modules/{module}", columns=("module", "project", "versions"), example="yaml", ...)
+    @question("module", path="/v1/modules/{module}", result=ModuleResult, example="yaml", ...)
     def module(snapshot: Snapshot, given: ModuleParameters, after: After = None) -> Found[ModuleResult]:
         '''List the projects that provide a module, and in which versions.'''
 
@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields
 from functools import cached_property
 from importlib import import_module
+from pathlib import Path
 from typing import Annotated, Any, Generic, TypeVar, get_args, get_origin, get_type_hints
 
 from pypi_assets.errors import ExpectedError
@@ -79,29 +80,42 @@ class Parameter:
 class Question(Generic[AnyParameters]):
     """One question.
 
-    `name` is that of its command and in the documents, `path` that of its route; the one field in the path is what is
-    asked about, and the first parameter. `answer(snapshot, parameters, after)` returns what was found, from `after` on:
-    the `sort_key` of a result before. `columns` are those of a table; JSON has all fields. The column `name_column`
-    repeats what is asked about, and is shown if names can differ. `nothing_found` is the sentence for an empty answer,
-    and `hints` yields more of them.
+    `name` is that of its command and in the documents. The first parameter is what is asked about; `argument` is what
+    help calls it. `path` is that of its route, in which this parameter is; None: it has no route of its own.
+    `answer(snapshot, parameters, after)` returns what was found, from `after` on: the `sort_key` of a result before.
+    `check` raises ParameterError for parameters that do not go together. `nothing_found` is the sentence for an empty
+    answer, and `hints` yields more of them. `project_of` returns the project that the answer is about, if it is about
+    one alone.
 
-    `few(snapshot, name)` answers like `answer` with few reads of LevelDBs, or returns None: the service then does not
-    need a thread.
+    `columns(parameters)` are those of a table; JSON has all fields. The column `name_column` repeats what is asked
+    about, and is shown if names can differ. `row` makes the row of a table from a result that does not show its fields
+    as they are. A terminal shows the column `beneath` below the rows. `name_of_file` returns the name that a local file
+    has; then several names and files can be given at once.
+
+    `needs_catalog` tells whether only a catalog can answer. `few(snapshot, name)` answers like `answer` with few reads
+    of LevelDBs, or returns None: the service then does not need a thread.
     """
 
     name: str
-    path: str
+    path: str | None = None
     parameters: type[AnyParameters]
     result: type[Mapping[str, Any]]
     answer: Callable[[Snapshot, AnyParameters, After], Found[Any]]
     summary: str
     description: str
     example: str
-    columns: tuple[str, ...]
-    name_column: str
-    sort_key: Callable[[Mapping[str, Any]], tuple[str, ...]]
+    argument: str = "NAME"
+    columns: Callable[[AnyParameters], tuple[str, ...]]
     nothing_found: Callable[[AnyParameters], str]
-    hints: Callable[[Snapshot, AnyParameters], Iterable[str]]
+    hints: Callable[[Snapshot, AnyParameters], Iterable[str]] = lambda _snapshot, _given: ()
+    sort_key: Callable[[Mapping[str, Any]], tuple[str, ...]] | None = None
+    check: Callable[[AnyParameters], None] = lambda _given: None
+    project_of: Callable[[AnyParameters], str] | None = None
+    name_column: str | None = None
+    row: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None
+    beneath: str | None = None
+    name_of_file: Callable[[Path], str] | None = None
+    needs_catalog: Callable[[AnyParameters], bool] = lambda _given: False
     few: Callable[[Snapshot, str], Found[Any] | None] | None = None
 
     @cached_property
@@ -117,7 +131,9 @@ class Question(Generic[AnyParameters]):
         for parameter in self.takes:
             if parameter.name in values:
                 parameter.check(values[parameter.name])
-        return self.parameters(**values)
+        made = self.parameters(**values)
+        self.check(made)
+        return made
 
 
 def _unwrapped(annotated: Any) -> tuple[Any, Accepts]:
@@ -131,15 +147,27 @@ def _unwrapped(annotated: Any) -> tuple[Any, Accepts]:
 
 
 QUESTIONS: dict[str, Question[Any]] = {}
-"""By name; `all_questions` imports the modules that declare them."""
-_MODULES = ("modules", "commands")
+"""Those that were imported, by name."""
+MODULES = {
+    "module": "pypi_assets.questions.modules",
+    "project": "pypi_assets.questions.projects",
+    "dependents": "pypi_assets.questions.dependents",
+    "command": "pypi_assets.questions.commands",
+    "hash": "pypi_assets.questions.hashes",
+    "page": "pypi_assets.questions.pages",
+}
+"""The module of each question, in the order in which help and documents show them."""
+
+
+def find_question(name: str) -> Question[Any]:
+    """Return the question of this name; only its module is imported. Raises KeyError."""
+    import_module(MODULES[name])
+    return QUESTIONS[name]
 
 
 def all_questions() -> Iterator[Question[Any]]:
-    """Yield all questions, in the order in which help and documents show them."""
-    for module in _MODULES:
-        import_module(f"pypi_assets.questions.{module}")
-    yield from QUESTIONS.values()
+    """Yield all questions, in the order of `MODULES`."""
+    return map(find_question, MODULES)
 
 
 def question(

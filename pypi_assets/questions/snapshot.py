@@ -6,12 +6,17 @@ the same serial, both answer the same. A question that one of them cannot answer
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from pypi_assets.errors import ExpectedError
 from pypi_assets.lookup.answers import Answer, Result, Stream
-from pypi_assets.lookup.commands_reader import CommandResult
-from pypi_assets.lookup.modules_reader import ModuleResult
+
+if TYPE_CHECKING:
+    from pypi_assets.lookup.commands_reader import CommandResult
+    from pypi_assets.lookup.depgraph_reader import Dependent, Distribution, TransitiveDependent
+    from pypi_assets.lookup.hashes_reader import HashResult, KnownHashResult
+    from pypi_assets.lookup.modules_reader import ModuleResult
+    from pypi_assets.lookup.simple_reader import PageFileResult
 
 Found = Answer[Result] | Stream[Result]
 """What was found, with the serial that it is of: all of it, or as it is read."""
@@ -33,23 +38,57 @@ class OtherSnapshotError(ExpectedError):
 class Snapshot(Protocol):
     """An index as it was at one serial."""
 
-    def providers(self, module: str, /) -> Found[ModuleResult]:
+    def providers(self, module: str, /) -> "Found[ModuleResult]":
         """Return the projects that provide a module, by normalized name."""
 
-    def few_providers(self, module: str, most: int, /) -> Found[ModuleResult] | None:
+    def few_providers(self, module: str, most: int, /) -> "Found[ModuleResult] | None":
         """Return the same by as few reads as possible; None if more than `most` projects provide it."""
 
-    def modules(self, beginning: str, after: After, /) -> Found[ModuleResult]:
+    def modules(self, beginning: str, after: After, /) -> "Found[ModuleResult]":
         """Return the providers of all modules that begin with a text, by module and normalized name of the project."""
 
     def module_hints(self, module: str, /) -> Iterator[str]:
         """Yield sentences about a module that no project provides: what it may be, and names like it."""
 
-    def installers(self, command: str, /) -> Found[CommandResult]:
+    def installers(self, command: str, /) -> "Found[CommandResult]":
         """Return the projects that install a command, by normalized name."""
 
-    def commands(self, beginning: str, after: After, /) -> Found[CommandResult]:
+    def commands(self, beginning: str, after: After, /) -> "Found[CommandResult]":
         """Return the installers of all commands that begin with a text, by command and normalized project."""
 
     def command_hints(self, command: str, /) -> Iterator[str]:
         """Yield sentences about a command that no project installs."""
+
+    def files(self, sha256: str, /) -> "Found[HashResult]":
+        """Return the live files with this sha256 (lower case), by project and filename."""
+
+    def hashes(self, beginning: str, after: After, /) -> "Found[HashResult]":
+        """Return the live files whose sha256 begins with these hex digits, by sha256, project and filename."""
+
+    def known_files(self, sha256: str, /) -> "Found[KnownHashResult]":
+        """Return the files with this sha256 that are live or were, each with its times."""
+
+    def page_files(self, project: str, /) -> "Found[PageFileResult]":
+        """Return the files on the page of a project, in its order."""
+
+    def distributions(self, project: str, version: str | None, /) -> "Found[Distribution]":
+        """Return the distributions of a project, or of one version of it, by version (PEP 440) and filename."""
+
+    def projects(self, beginning: str, /) -> "Found[Distribution]":
+        """Return the distributions of all projects whose names begin with a text, by project."""
+
+    def dependents(self, project: str, is_latest: bool, /) -> "Found[Dependent]":
+        """Return the projects that require a project, by normalized name; if `is_latest`, those whose newest version
+        requires it.
+        """
+
+    def all_dependents(self, beginning: str, is_latest: bool, /) -> "Found[Dependent]":
+        """Return the dependents of all projects whose names begin with a text, by these projects and by theirs."""
+
+    def transitive_dependents(
+        self, project: str, depth: int | None, is_latest: bool, /
+    ) -> "Found[TransitiveDependent]":
+        """Return the dependents of a project, of these and so on, breadth first, to `depth` steps (None: all)."""
+
+    def project_hints(self, project: str, /) -> Iterator[str]:
+        """Yield sentences about a project of which nothing is known: what it may be, and names like it."""

@@ -1,4 +1,4 @@
-"""Routes of hashes: which files have one."""
+"""The route of several hashes at once; that of one follows from its question."""
 
 from typing import Annotated
 
@@ -6,29 +6,16 @@ import msgspec
 from msgspec import Meta
 from starlette.routing import Route
 
-from pypi_assets.lookup.hashes_reader import COMMANDS, HashesReader, HashResult, parse_sha256
+from pypi_assets.lookup.hashes_reader import HashResult, parse_sha256
+from pypi_assets.questions.catalog_snapshot import CatalogSnapshot
 from pypi_assets.service.answers import Answer
-from pypi_assets.service.lookups import (
-    Results,
-    past_answer,
-    past_found,
-    past_results,
-    published_answer,
-    results_at,
-    results_of,
-)
+from pypi_assets.service.lookups import Results, past_answer, published_answer, results_at
 from pypi_assets.service.names import Sha256
 from pypi_assets.service.operations import Call, Operation, Parameters, operation_routes
+from pypi_assets.service.questions import published_snapshot
 from pypi_assets.service.service import Service
 
 MOST_HASHES = 1_000
-[_COMMAND] = COMMANDS
-
-
-class HashParameters(Parameters, frozen=True):
-    """Which sha256."""
-
-    sha256: Sha256
 
 
 class Hashes(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
@@ -42,40 +29,26 @@ class NoParameters(Parameters, frozen=True):
 
 
 def routes(service: Service) -> list[Route]:
-    """The routes of hashes."""
-    return list(operation_routes(service, [HASH, HASHES]))
-
-
-def _hash(service: Service, call: Call[HashParameters]) -> Answer:
-    sha256 = call.parameters.sha256
-    if call.pinned is not None:
-        return past_results(call.pinned, _COMMAND, sha256)
-    datasets = service.datasets()
-    return published_answer(datasets, results_of(datasets, datasets.reader(HashesReader).file(sha256)))
+    """The route of hashes."""
+    return list(operation_routes(service, [HASHES]))
 
 
 def _hashes(service: Service, call: Call[NoParameters]) -> Answer:
     wanted = list(dict.fromkeys(map(parse_sha256, call.body.hashes)))
-    if call.pinned is not None:
-        pinned = call.pinned
-        results = [result for one in wanted for result in past_found(pinned, _COMMAND, one)]
-        return past_answer(pinned, results_at(pinned, results))
+    if (pinned := call.pinned) is not None:
+        past = CatalogSnapshot(pinned.catalog, pinned.serial)
+        return past_answer(pinned, results_at(pinned, [result for one in wanted for result in past.files(one).results]))
     datasets = service.datasets()
-    reader = datasets.reader(HashesReader)
-    results = [result for one in wanted for result in reader.file(one).results]
+    answers = [published_snapshot(datasets).files(one) for one in wanted]
     content = Results[HashResult](
-        serial=datasets.serial, set=datasets.id, followed_projects=reader.followed_projects, results=results
+        serial=datasets.serial,
+        set=datasets.id,
+        followed_projects=answers[0].followed_projects if answers else None,
+        results=[result for one in answers for result in one.results],
     )
     return published_answer(datasets, content)
 
 
-HASH = Operation(
-    path="/v1/hashes/{sha256}",
-    handler=_hash,
-    summary="Which live files have a sha256",
-    parameters=HashParameters,
-    answer=Results[HashResult],
-)
 HASHES = Operation(
     path="/v1/hashes",
     method="POST",

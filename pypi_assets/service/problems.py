@@ -13,7 +13,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from pypi_assets.catalog.database import CatalogError
 from pypi_assets.errors import ExpectedError, NotAnsweredError
 from pypi_assets.leveldbs.format.errors import LeveldbError, NotBuiltYetError
-from pypi_assets.lookup.lookup_command import LookupNameError
+from pypi_assets.lookup.errors import LookupNameError
 from pypi_assets.service.answers import Answer, Lasting, to_json
 from pypi_assets.storage.store import StorageError
 

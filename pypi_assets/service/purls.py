@@ -8,7 +8,7 @@ from msgspec import Meta
 from starlette.routing import Route
 
 from pypi_assets.lookup.depgraph_reader import DepgraphReader
-from pypi_assets.lookup.lookup_command import LookupNameError
+from pypi_assets.lookup.errors import LookupNameError
 from pypi_assets.lookup.package_urls import PurlResult, parse_purl, purl_result, wrong_purl
 from pypi_assets.lookup.project_answers import files_at
 from pypi_assets.service.answers import Answer

@@ -13,7 +13,7 @@ from pypi_assets.lookup.answers import Stream
 from pypi_assets.lookup.published_sets import OpenSet
 from pypi_assets.questions.catalog_snapshot import CatalogSnapshot
 from pypi_assets.questions.published_snapshot import PublishedSnapshot
-from pypi_assets.questions.question import Parameter, Question, all_questions
+from pypi_assets.questions.question import Parameter, ParameterError, Question, all_questions, find_question
 from pypi_assets.questions.snapshot import After, OtherSnapshotError, Snapshot
 from pypi_assets.service.answers import Answer, Lasting, StreamedAnswer
 from pypi_assets.service.cursors import Cursor, read_cursor, set_of
@@ -28,14 +28,13 @@ from pypi_assets.service.service import Service
 
 def routes(service: Service) -> list[Route]:
     """Return the routes of all questions."""
-    return list(operation_routes(service, [operation(one.name) for one in all_questions()]))
+    return list(operation_routes(service, [operation(one.name) for one in all_questions() if one.path is not None]))
 
 
 @cache
 def operation(name: str) -> Operation:
     """Return the operation of the question of this name."""
-    [question] = [one for one in all_questions() if one.name == name]
-    return _Asked(question).operation()
+    return _Asked(find_question(name)).operation()
 
 
 class _Asked:
@@ -48,6 +47,8 @@ class _Asked:
     def operation(self) -> Operation:
         """Return the operation."""
         question = self._question
+        if question.path is None:
+            raise TypeError(f"the question {question.name} has no route")
         kind = question.parameters
         parameters = msgspec.defstruct(
             kind.__name__,
@@ -71,54 +72,37 @@ class _Asked:
 
     def _answer(self, service: Service, call: Call[Any]) -> Answer | StreamedAnswer:
         given: PagedParameters = call.parameters
+        question = self._question
         is_streamed = wants_lines(given, call.headers)
-        wanted = digest_of(self._question.name, *(getattr(given, one.name) for one in self._question.takes))
+        values = {one.name: getattr(given, one.name) for one in question.takes}
+        try:
+            asked = question.given(**values)
+        except ParameterError as error:
+            raise conflict(error.name, str(error), error.accepts) from None  # limits were checked before
+        wanted = digest_of(question.name, *values.values())
         cursor = read_cursor(given.cursor, wanted) if given.cursor else None
         after = tuple(cursor.after) if cursor else None
-        if call.pinned is not None:
-            return self._at_serial(call.pinned, given, wanted, after, cursor, is_streamed=is_streamed)
-        datasets = set_of(service, cursor)
-        snapshot = _published(datasets)
-        found = self._question.answer(snapshot, self._parameters(given), after)
-        if is_streamed:
-            return StreamedAnswer(
-                lines_of(found.results),
-                serial=datasets.serial,
-                modified=datasets.published.published_at,
-                varies=("Accept",),
-            )
-        content, is_empty = self._page(found, given, after, wanted, datasets.id)
-        hints = tuple(self._question.hints(snapshot, self._parameters(given))) if is_empty else ()
-        answer = published_answer(datasets, Results(set=datasets.id, hints=hints, **content))
-        answer.varies = ("Accept",)
-        return answer
-
-    def _at_serial(
-        self,
-        pinned: Pinned,
-        given: PagedParameters,
-        wanted: str,
-        after: After,
-        cursor: Cursor | None,
-        *,
-        is_streamed: bool,
-    ) -> Answer | StreamedAnswer:
-        named = f"{pinned.serial}.{pinned.epoch}"
+        source = set_of(service, cursor) if call.pinned is None else call.pinned
+        snapshot, named = _snapshot(source)
         if cursor is not None and cursor.set != named:
             raise conflict("cursor", "the cursor is of another serial or epoch")
-        snapshot = CatalogSnapshot(pinned.catalog, pinned.serial)
         try:
-            found = self._question.answer(snapshot, self._parameters(given), after)
+            found = question.answer(snapshot, asked, after)
         except OtherSnapshotError as error:
-            raise ProblemError(409, "conflict", str(error), parameter="at", accepts="the path without /at/") from None
+            accepts = "the path without /at/" if call.pinned else "the path below /at/SERIAL"
+            raise ProblemError(409, "conflict", str(error), parameter="at", accepts=accepts) from None
         if is_streamed:
-            return StreamedAnswer(lines_of(found.results), serial=pinned.serial, modified=pinned.at, varies=("Accept",))
+            modified = source.at if isinstance(source, Pinned) else source.published.published_at
+            return StreamedAnswer(lines_of(found.results), serial=found.serial, modified=modified, varies=("Accept",))
         content, is_empty = self._page(found, given, after, wanted, named)
-        hints = tuple(self._question.hints(snapshot, self._parameters(given))) if is_empty else ()
-        answer = past_answer(pinned, Results(epoch=pinned.epoch, hints=hints, **content))
+        hints = tuple(question.hints(snapshot, asked)) if is_empty else ()
+        if isinstance(source, Pinned):
+            answer = past_answer(source, Results(epoch=source.epoch, hints=hints, **content))
+            if hints:
+                answer.lasting = Lasting.REDIRECT  # hints are of the names that are known today
+        else:
+            answer = published_answer(source, Results(set=source.id, hints=hints, **content))
         answer.varies = ("Accept",)
-        if hints:
-            answer.lasting = Lasting.REDIRECT  # hints are of the names that are known today
         return answer
 
     def _page(
@@ -126,6 +110,8 @@ class _Asked:
     ) -> tuple[dict[str, Any], bool]:
         """Return the fields of a page of what was found, and whether nothing was found at all."""
         key, limit = self._question.sort_key, given.limit
+        if key is None:
+            raise TypeError(f"{self._question.name} has a route, so it needs a sort_key")
         if limit is None and isinstance(found, Stream):
             limit = PAGE_LIMIT
         rest = (one for one in found.results if after is None or key(one) > after)
@@ -141,13 +127,10 @@ class _Asked:
         }
         return content, not results and after is None
 
-    def _parameters(self, given: PagedParameters) -> Any:
-        return self._question.parameters(**{one.name: getattr(given, one.name) for one in self._question.takes})
-
     def _few(self, service: Service, name: str) -> Answer | None:
         datasets = service.datasets()
         few = self._question.few
-        found = None if few is None else few(_published(datasets), name)
+        found = None if few is None else few(published_snapshot(datasets), name)
         if found is None or not found.results:
             return None
         content = Results(
@@ -161,7 +144,15 @@ class _Asked:
         return answer
 
 
-def _published(datasets: OpenSet) -> Snapshot:
+def _snapshot(source: OpenSet | Pinned) -> tuple[Snapshot, str]:
+    """Return the snapshot of a source, and the name that cursors have for it."""
+    if isinstance(source, Pinned):
+        return CatalogSnapshot(source.catalog, source.serial), f"{source.serial}.{source.epoch}"
+    return published_snapshot(source), source.id
+
+
+def published_snapshot(datasets: OpenSet) -> PublishedSnapshot:
+    """Return the snapshot of a set of datasets."""
     return PublishedSnapshot(datasets.reader, datasets.opened)
 
 

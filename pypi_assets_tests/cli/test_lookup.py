@@ -157,7 +157,7 @@ def test_commands_and_hashes(commands: Commands, index: ServedIndex, tmp_path: P
     for wrong, problem in {
         ("nope",): "'nope'",
         ("nope", "--prefix"): "'nope'",
-        (): "NAME",
+        (): "SHA256",
         ("-", sha256): "-",
         ("--file", tmp_path / "missing"): "missing",
         ("ab", "cd", "--prefix"): "--prefix",
@@ -254,9 +254,8 @@ def test_newest_versions_and_transitive_dependents(commands: Commands, index: Se
     assert unnamed(nothing.stderr, "mud", serial, "mid") == []
     for wrong, named in {
         ("base", "--transitive", "--prefix"): ["--transitive"],
-        ("base", "--transitive", "--at", serial): ["--transitive"],
         ("-", "--transitive"): ["--transitive"],
-        ("base", "--depth", 1): ["--depth", "--transitive"],
+        ("base", "--depth", 1): ["--depth", "transitive"],
         ("-", "--csv"): ["JSON"],
         ("base", "--json", "--header"): ["--json", "--header"],
     }.items():

@@ -34,7 +34,7 @@ OPTIONS = [
     ("lookup hash abc", "'abc' 64"),
     ("lookup hash --file none.whl", "'--file' 'none.whl'"),
     ("lookup hash --file folder", "'--file' 'folder'"),
-    ("lookup hash", "NAME --file"),
+    ("lookup hash", "SHA256 --file"),
     ("files --project", "'--project'"),
     ("files --at now", "'--at' 'now'"),
     ("history", "'PROJECT'"),

@@ -1,6 +1,8 @@
-"""Of any serial, the catalog answers what the LevelDB versions of that serial answered when they were the newest."""
+"""At any serial, the catalog ranks owners as the LevelDB versions of that serial did when they were the newest.
 
-import hashlib
+For what is declared as a question, see `questions/test_snapshots.py`.
+"""
+
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,16 +11,10 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pypi_assets.catalog.publications.dump_rows import project_rows_at, providing_releases, requiring_releases
-from pypi_assets.catalog.reports.files_by_hash import files_with_sha256
-from pypi_assets.dumps.dump_format import as_dumped
 from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.leveldbs.versions.publish import build_version
-from pypi_assets.lookup.depgraph_reader import dependents_answer, project_answer
-from pypi_assets.lookup.hashes_reader import hash_answer
 from pypi_assets.lookup.latest import open_latest
-from pypi_assets.lookup.modules_reader import module_answer
 from pypi_assets.lookup.owners import owners
 from pypi_assets.lookup.past_owners import owners_at
 from pypi_assets.storage.store import Storage, open_storage
@@ -60,52 +56,10 @@ batches = st.lists(
 )
 
 
-def published_answers(small: SmallCatalog, storage: Storage) -> dict[object, object]:
-    with (
-        open_latest("modules", storage) as modules,
-        open_latest("depgraph", storage) as depgraph,
-        open_latest("hashes", storage) as hashes,
-    ):
-        return (
-            {question: modules.module(question.encode(errors="replace").decode()).results for question in QUESTIONS}
-            | {
-                (project, version): depgraph.project(project, version).results
-                for project in (*PROJECTS, "demo_pkg", "unknown")
-                for version in (None, *VERSIONS, "v1")
-            }
-            | {
-                ("dependents", name): depgraph.dependents(name.encode(errors="replace").decode()).results
-                for name in REQUIRED
-            }
-            | {sha256: hashes.file(sha256).results for sha256 in hashes_of(small)}
-            | {"owners": owners(modules, depgraph, [*QUESTIONS, "demo.a.b.c", "demo"])}
-        )
-
-
-def answers_at(small: SmallCatalog, serial: int) -> dict[object, object]:
-    catalog = small.catalog
-    return (
-        {
-            question: module_answer(serial, question, providing_releases(catalog, serial, question)).results
-            for question in QUESTIONS
-        }
-        | {
-            (project, version): project_answer(
-                serial, map(as_dumped, project_rows_at(catalog, serial, project)), version
-            ).results
-            for project in (*PROJECTS, "demo_pkg", "unknown")
-            for version in (None, *VERSIONS, "v1")
-        }
-        | {
-            ("dependents", name): dependents_answer(serial, name, requiring_releases(catalog, serial, name)).results
-            for name in REQUIRED
-        }
-        | {
-            sha256: hash_answer(serial, sha256, files_with_sha256(catalog, serial, sha256)).results
-            for sha256 in hashes_of(small)
-        }
-        | {"owners": owners_at(catalog, serial, [*QUESTIONS, "demo.a.b.c", "demo"])}
-    )
+def owners_published(storage: Storage) -> object:
+    """Return the owners of all names by the newest versions."""
+    with open_latest("modules", storage) as modules, open_latest("depgraph", storage) as depgraph:
+        return owners(modules, depgraph, [*QUESTIONS, "demo.a.b.c", "demo"])
 
 
 def made_of(small: SmallCatalog, batches: Any) -> Iterator[int]:
@@ -128,13 +82,9 @@ def made_of(small: SmallCatalog, batches: Any) -> Iterator[int]:
         yield serial
 
 
-def hashes_of(small: SmallCatalog) -> list[str]:
-    return [hashlib.sha256(filename.encode()).hexdigest() for filename in small.filenames]
-
-
 @settings(max_examples=examples(15), suppress_health_check=[HealthCheck.too_slow])
 @given(batches=batches)
-def test_answers_equal_those_of_the_leveldbs_of_that_serial(batches):
+def test_owners_equal_those_of_the_leveldbs_of_that_serial(batches):
     with tempfile.TemporaryDirectory() as folder:
         small = small_catalog(Path(folder))
         storage = open_storage((Path(folder) / "storage").as_uri())
@@ -143,9 +93,7 @@ def test_answers_equal_those_of_the_leveldbs_of_that_serial(batches):
             full_dump(small.catalog, storage, 1)
             for dataset in DATASETS:
                 build_version(dataset, storage=storage, catalog=small.catalog)
-            published[serial] = published_answers(small, storage)
+            published[serial] = owners_published(storage)
         for at, expected in published.items():
-            assert {question: found for question, found in answers_at(small, at).items() if found} == {
-                question: found for question, found in expected.items() if found
-            }
+            assert owners_at(small.catalog, at, [*QUESTIONS, "demo.a.b.c", "demo"]) == expected
         small.catalog.close()

@@ -8,8 +8,8 @@ import pytest
 
 from pypi_assets.catalog.reports.files_by_hash import FoundFile, files_with_sha256
 from pypi_assets.leveldbs.versions.publish import build_version
+from pypi_assets.lookup.errors import LookupNameError
 from pypi_assets.lookup.hashes_reader import (
-    COMMANDS,
     HashesReader,
     hash_answer,
     hash_of_file,
@@ -18,7 +18,7 @@ from pypi_assets.lookup.hashes_reader import (
     parse_sha256_prefix,
 )
 from pypi_assets.lookup.latest import open_latest
-from pypi_assets.lookup.lookup_command import LookupNameError
+from pypi_assets.questions.question import find_question
 from pypi_assets_tests.lookup.publisher import Publisher
 from pypi_assets_tests.small_catalog import small_catalog
 
@@ -103,7 +103,6 @@ def test_times_are_shown_as_text_in_tables_only() -> None:
     found = FoundFile("Demo", "demo", "1", "demo-1.zip", ((1, 3), (5, None)))
     [result] = known_hash_answer(7, HASH, [found]).results
     assert result["live"] == [(1, 3), (5, None)]
-    [command] = COMMANDS
-    assert command.ever is not None
-    assert command.ever.cells is not None
-    assert command.ever.cells(result)["live"] == "1 to 3, since 5"
+    row = find_question("hash").row
+    assert row is not None
+    assert row(result)["live"] == "1 to 3, since 5"

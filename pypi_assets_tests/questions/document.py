@@ -1,6 +1,5 @@
 """The table of docs/questions.md, made from what is declared. Run as a module, it writes the table."""
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,8 +20,8 @@ def _lines() -> Iterator[str]:
     yield "|---|---|---|---|"
     for one in all_questions():
         fields = ", ".join(f"`{name}`" for name in one.result.__annotations__)
-        path = re.sub(r":path", "", one.path)
-        yield f"| {one.summary}. | `lookup {one.name} {one.example}` | `GET {path}` | {fields} |"
+        route = "" if one.path is None else f"`GET {one.path.replace(':path', '')}`"
+        yield f"| {one.summary}. | `lookup {one.name} {one.example}` | {route} | {fields} |"
     for one in all_questions():
         yield ""
         yield f"`{one.name}` takes:"
@@ -34,8 +33,8 @@ def _parameter(question: Question[Any], name: str) -> str:
     [parameter] = [one for one in question.takes if one.name == name]
     limits = parameter.accepts
     sizes = f", {limits.min_length} to {limits.max_length} characters" if limits.max_length is not None else ""
-    is_flag = parameter.type is bool
-    shown = f"`--{name}`, `?{name}=1`" if is_flag else f"`{name}`"
+    is_first = name == question.takes[0].name
+    shown = f"`{name}`" if is_first else f"`--{name}`, `?{name}=`"
     return f"- {shown}: {limits.text}{sizes}"
 
 

@@ -31,11 +31,12 @@ def test_each_question_is_whole(subtests: pytest.Subtests) -> None:
     for question in QUESTIONS.values():
         with subtests.test(question=question.name):
             first, *others = question.takes
-            assert re.findall(r"{(\w+)", question.path) == [first.name]
+            assert question.path is None or re.findall(r"{(\w+)", question.path) == [first.name]
             assert first.is_required
             assert not any(one.is_required for one in others)
-            assert question.name_column in question.columns
-            assert set(question.columns) <= set(question.result.__annotations__)
+            columns = question.columns(question.parameters(**{first.name: ""}))
+            assert question.name_column is None or question.name_column in columns
+            assert set(columns) <= set(question.result.__annotations__)
             assert question.parameters.__doc__
             assert question.summary
 
@@ -53,12 +54,14 @@ def test_what_is_beyond_the_limits_is_refused_alike_by_all_faces(client: Client,
                 result = CliRunner().invoke(cli, ["lookup", question.name, str(value)])
                 assert result.exit_code == 2
                 assert first.accepts.text in result.output.replace("\n", " ")
+                if question.path is None:
+                    continue
                 path = re.sub(r"{.*?}", str(value), question.path)
                 answer = client.get(path)
                 assert answer.status_code in {400, 404}, path  # an empty name is none of the route's
                 if value:
                     assert answer.json()["parameter"] == first.name
-    assert tried >= 2 * len(QUESTIONS)
+    assert tried >= len(QUESTIONS)
 
 
 def test_a_flag_is_an_option_and_a_parameter_of_the_query(subtests: pytest.Subtests) -> None:
@@ -67,7 +70,8 @@ def test_a_flag_is_an_option_and_a_parameter_of_the_query(subtests: pytest.Subte
         with subtests.test(question=question.name):
             help_text = CliRunner().invoke(cli, ["lookup", question.name, "--help"]).output
             assert flags <= set(re.findall(r"--([a-z-]+)", help_text))
-            assert flags <= set(operation(question.name).parameters.__struct_fields__)
+            if question.path is not None:
+                assert flags <= set(operation(question.name).parameters.__struct_fields__)
 
 
 def test_a_parameter_without_words_is_no_parameter() -> None:

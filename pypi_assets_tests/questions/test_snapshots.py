@@ -1,12 +1,13 @@
 """All snapshots of a serial answer every question equally, or say which one can."""
 
+import hashlib
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
+from itertools import product
 from pathlib import Path
 from typing import Any
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 
 from pypi_assets.dumps.full_dump import full_dump
@@ -16,18 +17,36 @@ from pypi_assets.lookup.answers import Answer, Stream
 from pypi_assets.lookup.published_sets import OpenSet, PublishedSets
 from pypi_assets.questions.catalog_snapshot import CatalogSnapshot
 from pypi_assets.questions.published_snapshot import PublishedSnapshot
-from pypi_assets.questions.question import Question, all_questions
+from pypi_assets.questions.question import ParameterError, Question, all_questions, find_question
 from pypi_assets.questions.snapshot import OtherSnapshotError, Snapshot
 from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets_tests.examples import examples
 from pypi_assets_tests.lookup.test_at_serial import QUESTIONS as MODULES
-from pypi_assets_tests.lookup.test_at_serial import batches, made_of
+from pypi_assets_tests.lookup.test_at_serial import REQUIRED, batches, made_of
 from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
 
-NAMES = {"module": [name for name in MODULES if name], "command": ["demo", "demo.a", "other", "unknown", "größe"]}
+NAMES = {
+    "module": [name for name in MODULES if name],
+    "command": ["demo", "demo.a", "other", "unknown", "größe"],
+    "project": ["demo", "Demo_Pkg", "demo-pkg==1", "other==2", "third==10", "unknown"],
+    "dependents": [name for name in REQUIRED if name],
+    "hash": [hashlib.sha256(name.encode()).hexdigest() for name in ("demo.pkg-1.0.tar.gz", "other-2.tar.gz", "none")],
+    "page": ["demo.pkg", "other", "third", "unknown"],
+}
 """What each question is asked about."""
-ONE_SIDED = {("command", False), ("command", True), ("module", True)}
-"""Questions, and whether a beginning is asked for, that the catalog does not answer."""
+ONE_SIDED = {"command"}
+"""Questions that the catalog does not answer at all."""
+BEGINNINGS = {name: "0" if name == "hash" else "d" for name in NAMES}
+
+
+def variants(question: Question[Any]) -> Iterator[dict[str, object]]:
+    """Yield values of the parameters behind the first: each flag off and on, as far as they go together."""
+    flags = [one.name for one in question.takes[1:] if one.type is bool]
+    for values in product((False, True), repeat=len(flags)):
+        given: dict[str, object] = dict(zip(flags, values, strict=True))
+        yield given
+        if given.get("transitive"):
+            yield given | {"depth": 1}
 
 
 @contextmanager
@@ -41,38 +60,49 @@ def published(storage: Storage) -> Iterator[OpenSet]:
         yield opened
 
 
-def answers(question: Question[Any], snapshot: Snapshot, *, prefix: bool) -> dict[str, object]:
-    """Return what a snapshot answers about each name, with and without the newest versions alone."""
+def answers(question: Question[Any], snapshot: Snapshot, values: dict[str, object]) -> dict[str, object]:
+    """Return what a snapshot answers about each name."""
     found: dict[str, object] = {}
-    for name in NAMES[question.name]:
+    for name in [BEGINNINGS[question.name]] if values.get("prefix") else NAMES[question.name]:
         encodable = name.encode(errors="replace").decode()
-        for latest in (False, True):
-            values = {question.takes[0].name: encodable, "prefix": prefix, "latest": latest}
-            answer = question.answer(snapshot, question.given(**values), None)
-            found[f"{name!r} {latest}"] = answer.serial, list(answer.results)
+        asked = question.given(**{question.takes[0].name: encodable}, **values)
+        answer = question.answer(snapshot, asked, None)
+        results = list(answer.results)
+        found[name] = answer.serial, results if not values.get("transitive") else sorted(map(str, results))
     return found
 
 
-@settings(max_examples=examples(10), suppress_health_check=[HealthCheck.too_slow])
+def all_answers(snapshot: Snapshot) -> dict[str, object]:
+    """Return the answers to all questions with all that they take, or that the other snapshot can."""
+    found: dict[str, object] = {}
+    for question in all_questions():
+        for values in variants(question):
+            try:
+                found[f"{question.name} {values}"] = answers(question, snapshot, values)
+            except ParameterError:  # what does not go together
+                continue
+            except OtherSnapshotError:
+                found[f"{question.name} {values}"] = None
+    return found
+
+
+@settings(max_examples=examples(170), suppress_health_check=[HealthCheck.too_slow])
 @given(batches=batches)
 def test_every_question_has_one_answer_at_a_serial(batches: Any) -> None:
     with tempfile.TemporaryDirectory() as folder:
         small, storage = small_catalog(Path(folder)), open_storage((Path(folder) / "storage").as_uri())
-        expected: dict[int, dict[str, dict[str, object]]] = {}
+        expected: dict[int, dict[str, object]] = {}
         for serial in made_of(small, batches):
             publish(small, storage)
             with published(storage) as opened:
-                snapshot = PublishedSnapshot(opened.reader, nullcontext)
-                expected[serial] = {
-                    one.name: answers(one, snapshot, prefix=False)
-                    for one in all_questions()
-                    if (one.name, False) not in ONE_SIDED
-                }
-        for serial, of_questions in expected.items():
-            past = CatalogSnapshot(small.catalog, serial)
-            for question in all_questions():
-                if question.name in of_questions:
-                    assert answers(question, past, prefix=False) == of_questions[question.name]
+                expected[serial] = all_answers(PublishedSnapshot(opened.reader, nullcontext))
+        for serial, newest in expected.items():
+            past = all_answers(CatalogSnapshot(small.catalog, serial))
+            assert past.keys() == newest.keys()
+            both = [key for key in past if past[key] is not None and newest[key] is not None]
+            assert {key.split()[0] for key in both} == NAMES.keys() - ONE_SIDED
+            for key in both:
+                assert past[key] == newest[key], key
         small.catalog.close()
 
 
@@ -83,21 +113,18 @@ def publish(small: SmallCatalog, storage: Storage) -> None:
         build_version(dataset, storage=storage, catalog=small.catalog)
 
 
-def test_what_the_catalog_cannot_answer_is_an_error_that_says_so(tmp_path: Path) -> None:
+def test_each_question_is_answered_by_one_of_them_and_the_other_says_so(tmp_path: Path) -> None:
     small, storage = small_catalog(tmp_path), open_storage((tmp_path / "storage").as_uri())
     small.add(1, filename="demo-1.0.tar.gz", project="demo", version="1.0", modules=("demo", "demo.a"))
     small.complete(1)
     publish(small, storage)
     with published(storage) as opened:
         now, past = PublishedSnapshot(opened.reader, nullcontext), CatalogSnapshot(small.catalog, 1)
-        for question in all_questions():
-            for prefix in (False, True):
-                assert answers(question, now, prefix=prefix)
-                if (question.name, prefix) in ONE_SIDED:
-                    with pytest.raises(OtherSnapshotError):
-                        answers(question, past, prefix=prefix)
-                else:
-                    assert answers(question, past, prefix=prefix) == answers(question, now, prefix=prefix)
+        newest, earlier = all_answers(now), all_answers(past)
+    assert newest.keys() == earlier.keys()
+    assert all(newest[key] is not None or earlier[key] is not None for key in newest)
+    assert {key.split()[0] for key in earlier if earlier[key] is None and "'prefix': True" not in key} == ONE_SIDED
+    assert {key for key in newest if newest[key] is None} == {"hash {'prefix': False, 'all': True}"}
     small.catalog.close()
 
 
@@ -107,15 +134,17 @@ def test_pages_of_beginnings_follow_each_other(tmp_path: Path) -> None:
         small.add(number, filename=f"{project}-1.0.tar.gz", project=project, version="1.0", modules=("a", "ab", "b"))
     small.complete(3)
     publish(small, storage)
-    [question] = [one for one in all_questions() if one.name == "module"]
+    question = find_question("module")
     with published(storage) as opened:
         snapshot = PublishedSnapshot(opened.reader, nullcontext)
         whole = question.answer(snapshot, question.given(module="a", prefix=True), None)
         assert isinstance(whole, Stream)
         results = list(whole.results)
         assert len(results) == 6
+        sort_key = question.sort_key
+        assert sort_key is not None
         for cut, last in enumerate(results, 1):
-            rest = question.answer(snapshot, question.given(module="a", prefix=True), question.sort_key(last))
+            rest = question.answer(snapshot, question.given(module="a", prefix=True), sort_key(last))
             assert list(rest.results) == results[cut:]
         assert isinstance(question.answer(snapshot, question.given(module="a"), None), Answer)
     small.catalog.close()

@@ -2,8 +2,7 @@
 
 from starlette.routing import Route
 
-from pypi_assets.service.hashes import HASH, HashParameters
-from pypi_assets.service.names import CommandName
+from pypi_assets.service.names import CommandName, Sha256
 from pypi_assets.service.operations import Parameters
 from pypi_assets.service.owners import IMPORT, ImportName
 from pypi_assets.service.pages.page import Content, Page, View, page_routes
@@ -23,6 +22,12 @@ class CommandPageParameters(Parameters, frozen=True):
     """Which command."""
 
     name: CommandName
+
+
+class FilePageParameters(Parameters, frozen=True):
+    """Which sha256."""
+
+    sha256: Sha256
 
 
 def routes(service: Service) -> list[Route]:
@@ -51,9 +56,9 @@ def _command(view: View, parameters: CommandPageParameters) -> Content:
     )
 
 
-def _file(view: View, parameters: HashParameters) -> Content:
+def _file(view: View, parameters: FilePageParameters) -> Content:
     sha256 = parameters.sha256.lower()
-    found = view.part(HASH, sha256=sha256)
+    found = view.part(operation("hash"), sha256=sha256)
     return Content("A file by its hash", {"file": found}, {"text": sha256, "sha256": sha256})
 
 
@@ -75,6 +80,6 @@ FILE_PAGE = Page(
     path="/file/{sha256}",
     template="file.html",
     summary="Which live files have a sha256",
-    parameters=HashParameters,
+    parameters=FilePageParameters,
     content=_file,
 )

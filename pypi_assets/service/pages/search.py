@@ -8,7 +8,6 @@ from starlette.routing import Route
 
 from pypi_assets.lookup.search_terms import LONGEST_TEXT, Kind, Meaning, meanings
 from pypi_assets.service.dependents import DEPENDENTS
-from pypi_assets.service.hashes import HASH
 from pypi_assets.service.operations import Parameters
 from pypi_assets.service.owners import IMPORT
 from pypi_assets.service.pages.addresses import page_address
@@ -68,7 +67,7 @@ def _found(view: View, meaning: Meaning, hints: dict[str, None]) -> Iterator[dic
                     if found["results"]:
                         yield _result(kind, name, projects=[one["project"] for one in found["results"][:3]])
             case Kind.FILE:
-                found = view.part(HASH, sha256=name)
+                found = view.part(operation("hash"), sha256=name)
                 if found["results"]:
                     yield _result(kind, name, files=found["results"][:3])
             case Kind.RELEASE:

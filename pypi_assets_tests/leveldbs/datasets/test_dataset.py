@@ -1,7 +1,8 @@
 """A dataset is an entry, its records and its reader: all else follows, also for one that is not of this project."""
 
 from collections.abc import Iterator
-from typing import TypedDict
+from dataclasses import dataclass
+from typing import Annotated, TypedDict, cast
 
 import pytest
 
@@ -12,8 +13,10 @@ from pypi_assets.leveldbs.format.leveldb_binding import Database
 from pypi_assets.leveldbs.format.records import Row, records_of
 from pypi_assets.lookup.answers import Answer
 from pypi_assets.lookup.latest import open_latest
-from pypi_assets.lookup.lookup_command import LookupCommand
 from pypi_assets.lookup.reader import Reader
+from pypi_assets.questions.published_snapshot import PublishedSnapshot
+from pypi_assets.questions.question import MODULES, QUESTIONS, Accepts, Parameters, question
+from pypi_assets.questions.snapshot import After, Found, OtherSnapshotError, Snapshot
 from pypi_assets.storage.store import open_storage
 from pypi_assets_tests.cli.commands import Commands
 from pypi_assets_tests.cli.conftest import commands, index  # noqa: F401
@@ -50,17 +53,29 @@ class KindsReader(Reader):
 
 
 READER = KindsReader
-COMMANDS = (
-    LookupCommand(
-        name="kind",
-        argument="KIND",
-        example="wheel",
-        help="Which files are of a KIND.",
-        columns=("filename",),
-        answer=KindsReader.kind,
-        nothing_found=lambda name: f"no file is a {name}",
-    ),
+
+
+@dataclass(frozen=True)
+class KindParameters(Parameters):
+    """Which kind."""
+
+    kind: Annotated[str, Accepts(text="a kind of file, such as wheel", min_length=1)]
+
+
+@question(
+    "kind",
+    example="wheel",
+    result=KindResult,
+    columns=lambda _given: ("filename",),
+    nothing_found=lambda given: f"no file is a {given.kind}",
 )
+def kind(snapshot: Snapshot, given: KindParameters, _after: After = None) -> Found[KindResult]:
+    """List the files of a kind."""
+    if not isinstance(snapshot, PublishedSnapshot):
+        raise OtherSnapshotError("only LevelDBs have kinds")
+    return cast("Answer[KindResult]", snapshot.reader(KindsReader).kind(given.kind))
+
+
 KINDS = Dataset(
     name="kinds",
     format=1,
@@ -78,6 +93,8 @@ def test_a_dataset_of_somebody_else_is_built_listed_and_looked_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(DATASETS, "kinds", KINDS)
+    monkeypatch.setitem(MODULES, "kind", __name__)
+    monkeypatch.setitem(QUESTIONS, "kind", kind)
     index.wheel("demo", "1.0")
     index.sdist("demo", "1.0")
     commands.build_versions()
@@ -91,8 +108,9 @@ def test_a_dataset_of_somebody_else_is_built_listed_and_looked_up(
     assert commands.json("status")["leveldbs"]["kinds"]["serial"] == index.serial
     assert commands.json("lookup", "kind", "wheel") == [{"kind": "wheel", "filename": "demo-2.0-py3-none-any.whl"}]
     assert mentions(commands.done("lookup", "kind", "sdist").stderr, "sdist", index.serial)
-    assert "Which files are of a KIND." in commands.done("lookup", "kind", "--help").stdout
+    assert "List the files of a kind." in commands.done("lookup", "kind", "--help").stdout
     assert "  kind " in commands.done("lookup", "--help").stdout
+    assert commands.refused("lookup", "kind", "wheel", "--at", index.serial)
     storage = open_storage((commands.home / "storage").as_uri())
     for dataset in (KindsReader, "kinds"):
         with open_latest(dataset, storage) as reader:

@@ -1,0 +1,67 @@
+"""The question which files have a hash."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from pypi_assets.lookup.hashes_reader import HashResult, KnownHashResult, hash_of_file, parse_sha256_prefix
+from pypi_assets.questions.names import Prefix, Sha256
+from pypi_assets.questions.question import Accepts, ParameterError, Parameters, question
+from pypi_assets.questions.snapshot import After, Found, Snapshot
+
+_DIGITS = 64
+
+
+@dataclass(frozen=True)
+class HashParameters(Parameters):
+    """Which sha256."""
+
+    sha256: Sha256
+    prefix: Prefix = False
+    all: Annotated[bool, Accepts(text="also what was removed, with its times, from the catalog")] = False
+
+
+def _check(given: HashParameters) -> None:
+    if given.all and given.prefix:
+        raise ParameterError("all", True, "for a whole sha256 alone, without prefix")
+    if not given.prefix and len(given.sha256) != _DIGITS:
+        raise ParameterError("sha256", given.sha256, "a sha256, which has 64 hex digits")
+
+
+def _nothing_found(given: HashParameters) -> str:
+    sha256 = given.sha256.lower()
+    if given.all:
+        return f"no file with the sha256 {sha256} was ever live"
+    return f"no live file has {'a sha256 that begins with' if given.prefix else 'the sha256'} {sha256}"
+
+
+def _with_times(result: Mapping[str, Any]) -> Mapping[str, Any]:
+    if "live" not in result:
+        return result
+    times = (f"since {since}" if until is None else f"{since} to {until}" for since, until in result["live"])
+    return {**result, "live": ", ".join(times)}
+
+
+@question(
+    "hash",
+    path="/v1/hashes/{sha256}",
+    example="--file requests-2.32.3-py3-none-any.whl",
+    argument="[SHA256]...",
+    result=HashResult,
+    columns=lambda given: ("sha256", "project", "version", "filename", "live" if given.all else "live_since"),
+    name_column="sha256",
+    row=_with_times,
+    sort_key=lambda result: (result["sha256"], result["normalized"], result["filename"]),
+    check=_check,
+    nothing_found=_nothing_found,
+    name_of_file=hash_of_file,
+    needs_catalog=lambda given: given.all,
+)
+def hash_(snapshot: Snapshot, given: HashParameters, after: After = None) -> Found[HashResult] | Found[KnownHashResult]:
+    """List the live files that have a sha256.
+
+    Each comes with its project and version, and the serial since which it is live.
+    """
+    if given.prefix:
+        return snapshot.hashes(parse_sha256_prefix(given.sha256), after)
+    return snapshot.known_files(given.sha256.lower()) if given.all else snapshot.files(given.sha256.lower())

@@ -1,0 +1,32 @@
+"""The question what the page of a project in the Simple API shows."""
+
+from dataclasses import dataclass
+
+from packaging.utils import canonicalize_name
+
+from pypi_assets.lookup.simple_reader import PageFileResult
+from pypi_assets.questions.names import ProjectName
+from pypi_assets.questions.question import Parameters, question
+from pypi_assets.questions.snapshot import After, Found, Snapshot
+
+
+@dataclass(frozen=True)
+class PageParameters(Parameters):
+    """Which project."""
+
+    project: ProjectName
+
+
+@question(
+    "page",
+    example="requests",
+    argument="PROJECT",
+    result=PageFileResult,
+    columns=lambda _given: ("version", "filename", "requires_python", "yanked", "uploaded_at"),
+    nothing_found=lambda given: f"the page of {canonicalize_name(given.project)} shows no files",
+    hints=lambda snapshot, given: snapshot.project_hints(given.project),
+    project_of=lambda given: canonicalize_name(given.project),
+)
+def page(snapshot: Snapshot, given: PageParameters, _after: After = None) -> Found[PageFileResult]:
+    """List the files that the page of a project in the Simple API shows."""
+    return snapshot.page_files(given.project)
