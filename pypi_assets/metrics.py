@@ -26,6 +26,7 @@ from pypi_assets.journal.segment_files import JournalDamagedError, read_head
 from pypi_assets.journal.signing import signed_serial
 from pypi_assets.settings import Settings
 from pypi_assets.status import Status, readable_catalog, status_of
+from pypi_assets.storage.root_owner import MIRROR
 from pypi_assets.storage.store import Storage, StorageError
 
 _DAGSTER = "dagster"
@@ -72,20 +73,21 @@ def _metrics(settings: Settings) -> Iterator[Metric]:
     runs = list(_of_runs()) if has_instance() else None
     yield from runs or ()
     reachable = {} if runs is None else {_DAGSTER: bool(runs)}
+    is_mirror = _is_mirror(storage)
     try:
         with readable_catalog(settings) as (catalog, missing):
-            status = status_of(catalog, settings, missing)
+            status = status_of(catalog, settings, missing, storage)
             with catalog.read() as connection:
                 failures = count_failures(connection)
                 visits, reads = work_done(connection)
     except (CatalogError, SQLAlchemyError):
         yield _gauge("reachable", _REACHABLE, "part", reachable | {"catalog": False})
         return
-    reachable |= {
-        "catalog": not status.no_catalog,
-        "index": not status.lag.index_error,
-        "storage": not status.storage_error,
-    }
+    if not is_mirror:  # which requests no index, and has a catalog only once it has replayed the journal
+        reachable |= {"catalog": not status.no_catalog, "index": not status.lag.index_error}
+    elif not status.no_catalog:
+        reachable["catalog"] = True
+    reachable["storage"] = not status.storage_error
     yield _gauge("reachable", _REACHABLE, "part", reachable)
     yield from _of_status(status)
     if storage is not None:
@@ -100,6 +102,13 @@ def _opened_storage(settings: Settings) -> Storage | None:
         return storage_from(settings, read_only=True)
     except StorageError:  # counts as not reachable
         return None
+
+
+def _is_mirror(storage: Storage | None) -> bool:
+    try:
+        return storage is not None and storage.exists(MIRROR)
+    except StorageError:  # counts as not reachable
+        return False
 
 
 def _of_disks(settings: Settings, storage: Storage | None) -> Iterator[Metric]:
@@ -132,7 +141,7 @@ def _of_runs() -> Iterator[Metric]:
         return
     states = {"queued": counts.queued, "running": counts.running}
     yield _gauge("runs", "Runs of Dagster that have not ended.", "state", states)
-    yield _gauge("failed_runs", "Runs of Dagster that failed within the last hour.", value=counts.failed)
+    yield _gauge("failed_runs", "Runs of Dagster whose last attempt failed within the last hour.", value=counts.failed)
     places = {
         (name, state): count
         for name, pool in counts.pools.items()

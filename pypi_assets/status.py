@@ -29,7 +29,7 @@ from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.leveldbs.versions.build_need import Need
 from pypi_assets.setting_variables import read_variables
 from pypi_assets.settings import Settings, SettingsError
-from pypi_assets.storage.store import StorageError
+from pypi_assets.storage.store import Storage, StorageError
 from pypi_assets.upkeep.answers import AnswersLag, answers_lag
 from pypi_assets.upkeep.due import Due, what_is_due
 from pypi_assets.workspace import prefix_in_dagster
@@ -318,13 +318,18 @@ def read_status(settings: Settings) -> Status:
         return status_of(catalog, settings, missing)
 
 
-def status_of(catalog: Catalog, settings: Settings, no_catalog: str | None = None) -> Status:
-    """The same of an open catalog. With `no_catalog` it only stands for one; a missing storage then has no line."""
+def status_of(
+    catalog: Catalog, settings: Settings, no_catalog: str | None = None, storage: Storage | None = None
+) -> Status:
+    """Return the status of an open catalog, and of a storage that is open already if there is one.
+
+    With `no_catalog` the catalog only stands for a missing one. A missing storage then has no line.
+    """
     status = catalog_status(catalog)
     lag = measure_lag(settings, status.followed, catalog.clock())
     storage_error = None
     try:
-        due = what_is_due(catalog, storage_from(settings, read_only=True))
+        due = what_is_due(catalog, storage or storage_from(settings, read_only=True))
     except StorageError as error:
         due = what_is_due(catalog, None)
         storage_error = None if no_catalog else f"the LevelDB versions are not known: {error}"

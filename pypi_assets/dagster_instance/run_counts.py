@@ -6,6 +6,8 @@ from datetime import UTC, datetime, timedelta
 import dagster as dg
 
 FAILED_WITHIN = timedelta(hours=1)
+_IS_RETRIED = {"dagster/will_retry": "true"}
+"""A tag of failed runs that Dagster itself launches again (`run_retries` of the instance)."""
 _RUNNING = (dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING)
 
 
@@ -20,7 +22,10 @@ class PoolCounts:
 
 @dataclass(frozen=True, slots=True)
 class RunCounts:
-    """How many runs are queued and running, how many have failed within `FAILED_WITHIN`, and the pools by name."""
+    """How many runs are queued and running, how many have failed within `FAILED_WITHIN`, and the pools by name.
+
+    A failed run that Dagster launches again does not count: the last attempt decides.
+    """
 
     queued: int
     running: int
@@ -35,13 +40,17 @@ def count_runs() -> RunCounts:
     """
     with dg.DagsterInstance.get() as instance:
 
-        def count(*statuses: dg.DagsterRunStatus, since: datetime | None = None) -> int:
-            return instance.get_runs_count(dg.RunsFilter(statuses=statuses, updated_after=since))
+        def count(
+            *statuses: dg.DagsterRunStatus, since: datetime | None = None, tags: dict[str, str] | None = None
+        ) -> int:
+            return instance.get_runs_count(dg.RunsFilter(statuses=statuses, updated_after=since, tags=tags))
 
+        begun = datetime.now(UTC) - FAILED_WITHIN
+        retried = count(dg.DagsterRunStatus.FAILURE, since=begun, tags=_IS_RETRIED)
         return RunCounts(
             queued=count(dg.DagsterRunStatus.QUEUED, dg.DagsterRunStatus.NOT_STARTED),
             running=count(*_RUNNING),
-            failed=count(dg.DagsterRunStatus.FAILURE, since=datetime.now(UTC) - FAILED_WITHIN),
+            failed=max(count(dg.DagsterRunStatus.FAILURE, since=begun) - retried, 0),
             pools=_count_pools(instance),
         )
 

@@ -32,9 +32,16 @@ from pypi_assets_tests.mirror.conftest import Origin, assert_whole
 from pypi_assets_tests.mirror.conftest import changing_origin as changing_origin
 from pypi_assets_tests.mirror.conftest import origin as origin
 from pypi_assets_tests.named import unnamed
+from pypi_assets_tests.prometheus import samples
 from pypi_assets_tests.service.published import client_of
 
 PATHS = ("simple/", "simple/demo/", "v1/modules/yaml", "v1/projects/demo", "project/demo", "module/yaml")
+
+
+def reachable(commands: Commands) -> dict[str, float]:
+    """Return the value of the metric `reachable` for each part."""
+    found = samples(commands.done("metrics").stdout)
+    return {key[1]: value for key, value in found.items() if key[0] == "reachable"}
 
 
 def test_a_mirror_answers_look_ups_pages_and_the_simple_index_without_a_catalog(
@@ -51,6 +58,7 @@ def test_a_mirror_answers_look_ups_pages_and_the_simple_index_without_a_catalog(
     assert {one["project"] for one in found} == {"PyYAML", "yaml-copy"}
     assert commands.json("lookup", "dependents", "pyyaml")
     commands.refused("lookup", "module", "yaml", "--at", "5")
+    assert reachable(commands) == {"storage": 1}
 
     with origin.published.client() as first:
         service = open_service(load_settings(service_refresh_s=3600))
@@ -85,6 +93,7 @@ def test_the_journal_is_replayed_for_earlier_serials_and_nothing_else_writes_the
     assert unnamed(commands.done("mirror", "status").stderr, "0", "27") == []
     refused = commands.refused("dump", "full")
     assert unnamed(refused, "mirror run") == []
+    assert reachable(commands) == {"storage": 1, "catalog": 1}
 
 
 def test_without_a_journal_there_is_no_catalog(commands: Commands, origin: Origin, tmp_path: Path) -> None:

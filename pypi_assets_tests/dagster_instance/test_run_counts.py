@@ -49,6 +49,10 @@ def require_counts(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with dg.DagsterInstance.get() as instance:
         for job in (failing, failing, empty):
             job.execute_in_process(instance=instance, raise_on_error=False)
+        for most_retries in ("0", "10"):  # Dagster launches the second one again, so it is not counted
+            tags = {"dagster/max_retries": most_retries}
+            lost = instance.create_run_for_job(empty, status=dg.DagsterRunStatus.STARTED, tags=tags)
+            instance.report_run_failed(lost)
         for status, times in ((dg.DagsterRunStatus.NOT_STARTED, 3), (dg.DagsterRunStatus.STARTED, 1)):
             for _ in range(times):
                 instance.create_run_for_job(empty, status=status)
@@ -57,6 +61,6 @@ def require_counts(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         for step in ("one", "two", "three"):
             events.claim_concurrency_slot("index", "run", step)
     pool = PoolCounts(limit=2, claimed=2, waiting=1)
-    assert count_runs() == RunCounts(queued=3, running=1, failed=2, pools={"index": pool})
+    assert count_runs() == RunCounts(queued=3, running=1, failed=3, pools={"index": pool})
     monkeypatch.setattr(run_counts, "FAILED_WITHIN", timedelta(0))
     assert count_runs().failed == 0
