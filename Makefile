@@ -12,7 +12,7 @@ INSTALL_COMPILED := $(BIN)/python .ci/install.py --compile pip
 # tests start hundreds of processes; without bytecode each would compile all that it imports
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo ui stop check style types test tests nightly histories fuzz test-pythons dist lock sbom redis nginx prometheus wheels test-deploy test-faults test-browser clean
+.PHONY: demo ui stop check style types test tests nightly histories fuzz test-pythons dist lock sbom redis nginx prometheus compose kubectl wheels test-deploy test-faults test-browser clean
 
 demo: $(VENV)/.installed
 	@$(BIN)/python demo/run.py
@@ -42,7 +42,7 @@ tests: $(VENV)/.installed-test
 	EXAMPLES_TIMES=$${EXAMPLES_TIMES:-0.3} $(BIN)/pytest -n auto --dist worksteal --tier=quick
 
 # all that can be tested, in some hours: all tests, long histories, real installers, fuzzing, deployments, browsers
-nightly: redis nginx prometheus wheels
+nightly: redis nginx prometheus compose kubectl wheels
 	@.ci/nightly $(VENV)
 
 redis:
@@ -54,6 +54,17 @@ nginx:
 	@command -v nginx > /dev/null || \
 		{ [ "$$(id -u)" = 0 ] && $(APT) update && $(APT) install --yes nginx; } || \
 		{ echo "nginx is needed: install it from your system's packages" >&2; exit 1; }
+
+# `docker-compose config` and `kubectl kustomize`, which need no engine and no cluster; without them, their tests are skipped
+compose:
+	@command -v docker-compose > /dev/null || \
+		{ [ "$$(id -u)" = 0 ] && $(APT) update && $(APT) install --yes --no-install-recommends docker-compose; } || \
+		{ echo "docker-compose is needed: install it from your system's packages" >&2; exit 1; }
+
+kubectl:
+	@command -v kubectl > /dev/null || \
+		{ [ "$$(id -u)" = 0 ] && $(APT) update && $(APT) install --yes --no-install-recommends kubernetes-client; } || \
+		{ echo "kubectl is needed: install it from your system's packages (kubernetes-client)" >&2; exit 1; }
 
 # with promtool, for the alerts of deploy/monitoring; without it, their tests are skipped
 prometheus:
@@ -102,7 +113,7 @@ wheels: $(VENV)/.installed-test-deploy
 
 # quick: without what is marked nightly, but for a share
 TIER ?= all
-test-deploy: redis nginx wheels
+test-deploy: redis nginx compose kubectl wheels
 	$(BIN)/pytest -n 2 -m deploy --tier=$(TIER) pypi_assets_tests/deploy
 
 test-browser: $(VENV)/.installed-test-deploy

