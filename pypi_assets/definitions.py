@@ -34,7 +34,7 @@ from pypi_assets.defs.sensors import build_sensors
 from pypi_assets.defs.solvability import build_solvability, first_day
 from pypi_assets.distributions.reader_pool import ReaderPool
 from pypi_assets.index.protocol import PackageIndex
-from pypi_assets.inert_logs import make_logs_inert
+from pypi_assets.logs import set_up_logs
 from pypi_assets.setting_variables import read_all_indexes, read_variables, selected_index
 from pypi_assets.settings import Settings, SettingsError, load_settings
 from pypi_assets.storage.store import Storage
@@ -196,5 +196,5 @@ def __getattr__(name: str) -> dg.Definitions:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-make_logs_inert()
+set_up_logs(is_guest=True)
 defs = _loaded()

@@ -61,6 +61,8 @@ SETTING_NAMES = frozenset(
         "leveldb_versions_kept",
         "leveldb_write_buffer_bytes",
         "lister",
+        "log_format",
+        "log_level",
         "max_attempts",
         "max_connections",
         "max_expansion_ratio",

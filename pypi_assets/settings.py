@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
 from packaging.utils import canonicalize_name, is_normalized_name
-from pydantic import Field, ValidationError, ValidationInfo, field_validator
+from pydantic import BeforeValidator, Field, ValidationError, ValidationInfo, field_validator
 from pydantic_core import ErrorDetails
 from pydantic_settings import (
     BaseSettings,
@@ -41,6 +41,10 @@ def _pypi_url() -> str:
     from pypi_simple import PYPI_SIMPLE_ENDPOINT
 
     return PYPI_SIMPLE_ENDPOINT
+
+
+def _in_lower_case(value: object) -> object:
+    return value.lower() if isinstance(value, str) else value
 
 
 class Settings(BaseSettings):
@@ -356,6 +360,15 @@ class Settings(BaseSettings):
     service_allow_quarantined: Annotated[
         bool, Field(description="whether the service leads to the bytes of files that are quarantined on the index now")
     ] = False
+
+    log_format: Annotated[
+        Literal["text", "json"], BeforeValidator(_in_lower_case), Field(description="text or json: lines of the log")
+    ] = "text"
+    log_level: Annotated[
+        Literal["debug", "info", "warning", "error"],
+        BeforeValidator(_in_lower_case),
+        Field(description="debug, info, warning or error: the least level that is logged"),
+    ] = "info"
 
     webhooks: Annotated[
         str, Field(description="a JSON list of webhooks, whose fields docs/changes.md has", repr=False)

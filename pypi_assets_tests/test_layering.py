@@ -34,6 +34,7 @@ MAY_IMPORT = {
     "interrupts": set(),
     "inert": set(),
     "inert_logs": {"inert"},
+    "logs": {"inert_logs", "setting_variables"},
     "notices": {"inert"},
     "progress": set(),
     "terminal": {"progress", "inert"},
@@ -79,7 +80,7 @@ MAY_IMPORT = {
         "progress",
         "upkeep",
     },
-    "dagster_instance": set(),
+    "dagster_instance": {"logs"},
     "status": {
         "setting_variables",
         "settings",
@@ -124,9 +125,9 @@ MAY_IMPORT = {
         "status",
         "metrics",
         "inert",
-        "inert_logs",
+        "logs",
     },
-    "stack": {"distributions", "settings", "workspace"},
+    "stack": {"distributions", "logs", "settings", "workspace"},
 }
 """What each part may import from the others: only what stands above it. The skins, below, import all of them."""
 

@@ -30,6 +30,8 @@ WRONG = {
     ],
     "changelog_url": ["index.example.org/pypi", "https://index.example.org/pypi#top"],
     "lister": ["both", "XMLRPC"],
+    "log_format": ["xml", "json lines"],
+    "log_level": ["all", "10"],
     "database_url": [
         "mysql://localhost/catalog",
         "catalog.sqlite",
@@ -119,6 +121,8 @@ RIGHT = {
     ),
     "changelog_url": ("https://index.example.org/xmlrpc", "https://index.example.org/xmlrpc"),
     "lister": ("simple", "simple"),
+    "log_format": ("JSON", "json"),
+    "log_level": ("Warning", "warning"),
     "database_url": ("postgresql://user@host/catalog", "postgresql://user@host/catalog"),
     "storage_url": ("s3://bucket/some/prefix/", "s3://bucket/some/prefix"),
     "contact": ("https://example.org/about", "https://example.org/about"),

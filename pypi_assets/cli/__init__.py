@@ -317,7 +317,12 @@ def cli(context: click.Context, index: str | None) -> None:
 
     if index is not None:
         context.with_resource(selected_index(index))
-    for warning in read_variables().warnings():
+    warnings = read_variables().warnings()
+    if context.find_object(OwnProcess):
+        from pypi_assets.logs import set_up_logs
+
+        set_up_logs()
+    for warning in warnings:
         print_message(warning)
 
 

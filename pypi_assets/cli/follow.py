@@ -1,5 +1,6 @@
 """The command that follows an index within seconds, until stopped."""
 
+import logging
 import os
 import signal
 import threading
@@ -12,7 +13,10 @@ import click
 
 from pypi_assets.cli.opening import opened_crawler, private_folder
 from pypi_assets.cli.options import command
+from pypi_assets.logs import are_json
 from pypi_assets.terminal import print_json_line, utc_time
+
+_log = logging.getLogger(__name__)
 
 
 @command("follow", "--once")
@@ -26,8 +30,8 @@ def follow_command(once: bool, begin: bool, now: bool) -> None:
     dumped and in the LevelDBs at once. Other processes, such as Dagster, can do the same work meanwhile. A first crawl
     and a first dump have to be there; `--begin` makes them.
 
-    Prints a line of JSON for each step. Errors that can disappear by themselves are tried again; any other one ends the
-    command with exit code 1.
+    Prints a line of JSON for each step; with PYPI_ASSETS_LOG_FORMAT=json, they are lines of the log. Errors that can
+    disappear by themselves are tried again; any other one ends the command with exit code 1.
     """
     from pypi_assets.declared_scopes import declared_scopes
     from pypi_assets.following.follower import Builds, Pace, follow
@@ -55,8 +59,12 @@ def follow_command(once: bool, begin: bool, now: bool) -> None:
 
 
 def print_step(step: Mapping[str, object]) -> None:
-    """Prints a step with its time as a line of JSON."""
-    print_json_line({"at": utc_time(time.time()), **step})
+    """Prints a step with its time as a line of JSON, or logs it if logs are JSON."""
+    if not are_json():
+        print_json_line({"at": utc_time(time.time()), **step})
+        return
+    level = logging.WARNING if step.get("step") == "error" else logging.INFO
+    _log.log(level, " ".join(str(step[name]) for name in ("step", "range", "error") if name in step), extra=dict(step))
 
 
 @contextmanager

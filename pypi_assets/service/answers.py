@@ -33,7 +33,7 @@ _Form = tuple[str, bytes, tuple[Header, ...]]
 """An encoding, the body in it, and the headers of a response that has it."""
 CROSS_ORIGIN: tuple[Header, ...] = (
     (b"access-control-allow-origin", b"*"),
-    (b"access-control-expose-headers", b"X-PyPI-Last-Serial, ETag, Last-Modified, Link, Retry-After"),
+    (b"access-control-expose-headers", b"X-PyPI-Last-Serial, X-Request-ID, ETag, Last-Modified, Link, Retry-After"),
 )
 """With these, pages of other sites can read an answer."""
 to_json = msgspec.json.Encoder().encode

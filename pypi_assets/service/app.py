@@ -13,7 +13,7 @@ from functools import partial
 
 from starlette.routing import BaseRoute, Router
 
-from pypi_assets.inert_logs import make_logs_inert
+from pypi_assets.logs import set_up_logs
 from pypi_assets.service import (
     change_feeds,
     changes,
@@ -74,7 +74,7 @@ def create_app(service: Service | None = None) -> Front:
     """
     log = None
     if service is None:
-        make_logs_inert()
+        set_up_logs()
         _end_with_parent()
         service, log = open_service(load_settings()), AccessLog(sys.stdout)
     ServiceConnection.most = service.settings.service_max_connections

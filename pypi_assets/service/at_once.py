@@ -14,6 +14,7 @@ from pypi_assets.service import measures
 from pypi_assets.service.access_log import AccessLog
 from pypi_assets.service.answers import Answer, Header, sent_fields
 from pypi_assets.service.operations import Endpoint
+from pypi_assets.service.request_ids import request_id
 from pypi_assets.service.service import Service
 
 _MOMENT_S = 0.002
@@ -60,6 +61,7 @@ class AtOnce:
             return None
         answer, route, encoding = found
         body, own = answer.wire(encoding)
+        of_request = request_id(fields.get(b"x-request-id", b"").decode("latin-1"))
         seconds = time.perf_counter() - began
         measures.count(route, answer.status, seconds)
         if self._log is not None:
@@ -68,12 +70,13 @@ class AtOnce:
                 "method": "GET",
                 "path": url.partition(b"?")[0].decode(),
                 "pypi_assets.route": route,
+                "pypi_assets.request_id": of_request,
                 "pypi_assets.headers": {"user-agent": fields.get(b"user-agent", b"").decode("latin-1")},
             }
             self._log.add(scope, answer.status, len(body), seconds)
         if shared is not self._shared[0]:  # the server makes others each second
             self._shared = shared, sent_fields(shared)
-        return b"".join((_OK, self._shared[1], own, body))
+        return b"".join((_OK, self._shared[1], b"x-request-id: %b\r\n" % of_request.encode(), own, body))
 
     def _found(self, url: bytes, fields: dict[bytes, bytes], began: float) -> tuple[Answer, str, str] | None:
         """The answer, its route, and the encoding in which it is sent."""

@@ -15,6 +15,7 @@ from pypi_assets.service.answers import CROSS_ORIGIN, serial_header
 from pypi_assets.service.at_once import AtOnce
 from pypi_assets.service.pages.problems import answer_problem
 from pypi_assets.service.problems import ProblemError, defect, problem_of
+from pypi_assets.service.request_ids import HEADER, request_id
 from pypi_assets.service.responses import ClientTooSlowError, respond
 from pypi_assets.service.service import Service
 
@@ -29,6 +30,7 @@ _PREFLIGHT = [
     (b"content-length", b"0"),
 ]
 _OTHER_ROUTE = "other"
+_ID_HEADER = HEADER.lower().encode()
 _WITHOUT_CHUNKS = frozenset({"0.9", "1.0"})
 _WITHOUT_BODY = frozenset({204, 304})
 
@@ -59,6 +61,7 @@ class Front:
             name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]
         }
         scope["pypi_assets.route"] = _OTHER_ROUTE
+        request.id = scope["pypi_assets.request_id"] = request_id(headers.get("x-request-id"))
         try:
             check_form(scope)
             if scope["method"] == "OPTIONS":
@@ -73,10 +76,11 @@ class Front:
                 return
             await self.app(scope, receive, request.send)
         except Exception as error:  # noqa: BLE001 - no error reaches a client, whatever it is
-            problem = _problem(error)
+            problem = _problem(error, request.id)
             if request.status:  # the connection ends, and so the client sees that the answer is not whole
                 return
-            await respond(self.service, scope, receive, request.send, answer_problem(problem, headers), headers)
+            answer = answer_problem(problem, headers, request.id)
+            await respond(self.service, scope, receive, request.send, answer, headers)
 
 
 class _Request:
@@ -84,6 +88,7 @@ class _Request:
 
     def __init__(self, scope: Scope, send: Send) -> None:
         self.status = self.sent_bytes = 0
+        self.id = ""
         self._scope, self._send = scope, send
         self._began = time.perf_counter()
 
@@ -92,6 +97,7 @@ class _Request:
         if message["type"] == "http.response.start":
             self._require_framing(message)
             self.status = message["status"]
+            message["headers"] = [*message["headers"], (_ID_HEADER, self.id.encode())]
         else:
             self.sent_bytes += len(message.get("body", b""))
         await self._send(message)
@@ -126,7 +132,7 @@ async def _answer_preflight(service: Service, send: Send) -> None:
     await send({"type": "http.response.body", "body": b""})
 
 
-def _problem(error: Exception) -> ProblemError:
+def _problem(error: Exception, of_request: str) -> ProblemError:
     """The problem that an error means; a defect is logged."""
     if isinstance(error, HTTPException):
         return _of_routing(error)
@@ -135,7 +141,7 @@ def _problem(error: Exception) -> ProblemError:
         return defect()
     found = problem_of(error)
     if found is None:
-        _log.error("a request failed", exc_info=error)
+        _log.error("the request %s failed", of_request, exc_info=error, extra={"request_id": of_request})
         return defect()
     return found
 

@@ -25,6 +25,7 @@ _RETRY_AFTER_S = 5
 class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A problem document. `parameter` is the one that is wrong, and `accepts` what it takes; `hints` are what may have
     been meant, in sentences. `first_serial` and `first_time` (in UTC) are the first moment that has answers.
+    `request_id` is also in the log of the service.
     """
 
     type: str
@@ -36,6 +37,7 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     hints: Sequence[str] = ()
     first_serial: int | None = None
     first_time: str | None = None
+    request_id: str | None = None
 
 
 TITLES = {
@@ -132,10 +134,10 @@ def problem_of(error: Exception) -> ProblemError | None:
     return None
 
 
-def problem_answer(error: ProblemError, serial: int | None = None) -> Answer:
+def problem_answer(error: ProblemError, serial: int | None = None, request_id: str | None = None) -> Answer:
     """The answer to a request that ended with `error`."""
     return Answer(
-        to_json(error.problem),
+        to_json(msgspec.structs.replace(error.problem, request_id=request_id)),
         MEDIA_TYPE,
         status=error.problem.status,
         serial=serial,

@@ -194,7 +194,7 @@ class Service:
         before, self._present = self._present, newest
         if before is not None:
             self._keep(before)
-        _log.info("answers are as of serial %d", newest.serial)
+        _log.info("answers are as of serial %d", newest.serial, extra={"serial": newest.serial})
 
     def _keep(self, opened: OpenSet) -> None:
         self._former = [opened, *self._former][:_FORMER_SETS]

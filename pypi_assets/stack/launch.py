@@ -7,17 +7,19 @@ supervisord dies, so that the next supervisord starts no second one.
 
 import argparse
 import fcntl
+import logging
 import os
 import signal
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from pypi_assets.distributions.containment import kernel
+from pypi_assets.logs import set_up_logs
 from pypi_assets.stack.readiness import is_ready
 
 _LOOK_EVERY_S = 0.3
+_log = logging.getLogger("pypi_assets.stack.launch")  # whose own name is `__main__`
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -30,6 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--lock", type=Path, help="a file that one process holds at a time, to its end")
     parser.add_argument("command", nargs="+")
     options = parser.parse_args(arguments)
+    set_up_logs()
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     stop_signal = signal.Signals[f"SIG{options.stop_signal}"]
     _stop_with_parent(stop_signal)
@@ -53,7 +56,7 @@ def _stop_with_parent(number: signal.Signals) -> None:
 def _await(address: str) -> None:
     if is_ready(address):
         return
-    sys.stderr.write(f"waiting for {address}\n")
+    _log.info("waiting for %s", address)
     while not is_ready(address):
         time.sleep(_LOOK_EVERY_S)
 

@@ -7,6 +7,9 @@ from typing import Any, NamedTuple
 
 from starlette.types import ASGIApp
 
+_ALWAYS_SENT = (("Host", "here"), ("X-Request-ID", "1"))
+"""With an ID of its own, each response would differ."""
+
 
 class Sent(NamedTuple):
     """A request: its target is the path and the query as they are sent."""
@@ -39,7 +42,7 @@ async def answer(app: ASGIApp, sent: Sent) -> Received:
         "raw_path": path.encode(),
         "query_string": query.encode(),
         "root_path": "",
-        "headers": [(name.lower().encode(), value.encode()) for name, value in (("Host", "here"), *sent.headers)],
+        "headers": [(name.lower().encode(), value.encode()) for name, value in (*_ALWAYS_SENT, *sent.headers)],
         "client": ("127.0.0.1", 1),
         "server": ("127.0.0.1", 80),
     }

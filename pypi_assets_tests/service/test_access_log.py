@@ -1,8 +1,9 @@
 import asyncio
 import io
 import json
+from datetime import datetime, timedelta
 
-from pypi_assets.service.access_log import AccessLog
+from pypi_assets.service.access_log import LOGGER, AccessLog
 
 SCOPE = {
     "method": "GET",
@@ -10,6 +11,7 @@ SCOPE = {
     "query_string": b"token=secret",
     "client": ("127.0.0.1", 5),
     "pypi_assets.route": "/v1/modules/{module}",
+    "pypi_assets.request_id": "4f7a-1",
     "pypi_assets.headers": {"user-agent": "pip\x07" + "x" * 1_000, "authorization": "Basic secret"},
 }
 
@@ -31,6 +33,9 @@ def test_a_line_is_inert_and_has_no_credentials():
     found = json.loads(first)
     assert (found["status"], found["bytes"], found["ms"], found["route"]) == (200, 17, 12.3, "/v1/modules/{module}")
     assert len(found["agent"]) == 200
+    assert (found["level"], found["logger"], found["request_id"]) == ("INFO", LOGGER, "4f7a-1")
+    assert datetime.fromisoformat(found["time"]).utcoffset() == timedelta()
+    assert found["message"] == f"GET {SCOPE['path']} 200"
     assert json.loads(second)["client"] is None
 
 
@@ -45,4 +50,5 @@ def test_what_is_too_much_is_counted():
     asyncio.run(run())
     lines = stream.getvalue().splitlines()
     assert len(lines) == 10_001
-    assert json.loads(lines[-1]) == {"left_out": 5}
+    found = json.loads(lines[-1])
+    assert (found["level"], found["left_out"]) == ("WARNING", 5)

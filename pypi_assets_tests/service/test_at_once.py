@@ -21,7 +21,7 @@ from pypi_assets_tests.service.published import Client, Published, client_of
 from pypi_assets_tests.service.test_connections import GET, HOST, sent, statuses
 
 MODULE = b"/v1/modules/yaml"
-HEADERS = [(b"host", b"service.test")]
+HEADERS = [(b"host", b"service.test"), (b"x-request-id", b"4f7a-1")]
 SHARED = ((b"date", b"today"),)
 
 
@@ -56,7 +56,7 @@ def test_an_answer_is_the_same_either_way(client: Client, subtests: pytest.Subte
     for path in ["/v1/modules/yaml", "/v1/modules/demo.new", "/v1/status", "/v1/modules/yamll"]:
         for encoding in ["identity", "gzip", "zstd"]:
             with subtests.test(path=path, encoding=encoding):
-                headers = {"Accept-Encoding": encoding}
+                headers = {"Accept-Encoding": encoding, "X-Request-ID": "1"}
                 for _ in range(2):
                     found = client.get(path, headers=headers)
                     other = client.get(path, headers=headers | {"If-None-Match": '"none"'})
@@ -171,7 +171,9 @@ def test_it_is_measured_and_logged(published: Published):
     async def run(service: Service) -> None:
         log = AccessLog(stream)
         quick = AtOnce(service, _routes(service), log)
-        assert answer(quick, MODULE, (b"user-agent", b"pip\x07")) is not None
+        sent = answer(quick, MODULE, (b"user-agent", b"pip\x07"))
+        assert sent is not None
+        assert b"\r\nx-request-id: 4f7a-1\r\n" in sent
         log.write()
 
     with published.service() as service, client_of(service) as client:
@@ -181,6 +183,7 @@ def test_it_is_measured_and_logged(published: Published):
     line = json.loads(stream.getvalue())
     assert (line["path"], line["route"], line["status"]) == ("/v1/modules/yaml", "/v1/modules/{module}", 200)
     assert (line["client"], line["agent"], line["method"]) == ("127.0.0.1", "pip\x07", "GET")
+    assert line["request_id"] == "4f7a-1"
 
 
 def _routes(service: Service) -> Any:

@@ -13,15 +13,16 @@ _LEAST_WEIGHT = 0.5
 _LONGEST_HEADER = 1_000
 
 
-def answer_problem(error: ProblemError, headers: Mapping[str, str]) -> Answer:
+def answer_problem(error: ProblemError, headers: Mapping[str, str], request_id: str | None = None) -> Answer:
     """The answer to a request with these headers (by lower-case name) that ended with `error`: a page for browsers,
     the problem document for all others."""
     if not prefers_html(headers.get("accept", "")):
-        return problem_answer(error)
+        return problem_answer(error, request_id=request_id)
     problem = msgspec.to_builtins(error.problem)
     content = {
         "title": error.problem.title,
         "problem": {"parameter": None, "accepts": None, "hints": (), **problem},
+        "request_id": request_id,
         "phrase": status_phrase(error.problem.status),
     }
     return Answer(

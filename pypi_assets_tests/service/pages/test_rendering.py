@@ -19,7 +19,10 @@ def test_text_is_on_one_line_without_control_characters_and_bounded():
 
 
 def test_hostile_text_is_inert_wherever_it_stands():
-    html = render("problem.html", {"problem": {"type": "/docs#x", **problem(HOSTILE)}, **NO_HINTS, "text": HOSTILE})
+    html = render(
+        "problem.html",
+        {"problem": {"type": "/docs#x", **problem(HOSTILE)}, **NO_HINTS, "text": HOSTILE, "request_id": HOSTILE},
+    )
     document = parsed(html.decode())
     assert document.faults == []
     assert "<script>" in document.text

@@ -1,0 +1,133 @@
+"""Sets up the logs of a process by PYPI_ASSETS_LOG_FORMAT and PYPI_ASSETS_LOG_LEVEL: lines of text, or of JSON.
+
+A line of JSON has `time`, `level`, `logger`, `message`, and the fields that a call passes as `extra`. Only our own
+processes call it: a program that uses this package as a library keeps its logs as they are.
+"""
+
+import io
+import json
+import logging
+import sys
+import threading
+import time
+from contextlib import suppress
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import TextIO
+
+from pypi_assets.errors import SettingsError
+from pypi_assets.inert_logs import make_logs_inert
+from pypi_assets.setting_variables import read_variables
+
+TEXT, JSON = "text", "json"
+LEVELS = ("debug", "info", "warning", "error")
+OURS = "pypi_assets"
+_OF_DAGSTER = ("dagster", "dagster-webserver")
+"""Loggers to which Dagster's commands give handlers, at the start of the process."""
+_STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"asctime", "message", "taskName"}
+"""The attributes of each record. All others are fields."""
+_ERRORS = ("Error", "Usage:", "Traceback")
+
+
+class JsonFormatter(logging.Formatter):
+    """Formats a record as a line of JSON in ASCII, on which no terminal acts."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line = _line(record.created, record.levelname, record.name, record.getMessage())
+        line |= {name: value for name, value in vars(record).items() if name not in _STANDARD | line.keys()}
+        if record.exc_info and record.exc_info[0]:
+            line["exception"] = record.exc_text or self.formatException(record.exc_info)
+        return json.dumps(line, default=str)
+
+
+class JsonLines(io.TextIOBase):
+    """A standard error whose lines become JSON too: messages for people, and what libraries print."""
+
+    encoding = "utf-8"
+    errors = "backslashreplace"
+
+    def __init__(self, stream: TextIO, logger: str) -> None:
+        self._stream, self._logger = stream, logger
+        self._started = ""
+        self._lock = threading.RLock()
+
+    def write(self, text: str) -> int:
+        """Write the text once its line ends. A text of several lines, such as a traceback, becomes one line of JSON."""
+        with self._lock:
+            self._started += text
+            if self._started.endswith("\n"):
+                message, self._started = self._started.rstrip("\n"), ""
+                if message:
+                    level = "ERROR" if message.startswith(_ERRORS) else "INFO"
+                    self._stream.write(f"{json.dumps(_line(time.time(), level, self._logger, message))}\n")
+                    self._stream.flush()
+        return len(text)
+
+    def writable(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return self._stream.fileno()
+
+
+def _line(seconds: float, level: str, logger: str, message: str) -> dict[str, object]:
+    at = datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").removesuffix("+00:00")
+    return {"time": f"{at}Z", "level": level, "logger": logger, "message": message}
+
+
+def are_json() -> bool:
+    """Return whether `set_up_logs` has made this process log JSON."""
+    return isinstance(sys.stderr, JsonLines)
+
+
+def set_up_logs(*, is_guest: bool = False) -> None:
+    """Set up the logs of this process, to standard error. Libraries log warnings and errors alone.
+
+    A guest is loaded by another program, such as Dagster, which has handlers. Their lines become JSON with ours. While
+    ours are text, the handlers stay, and all lines become inert. Wrong settings count as not set: `load_settings`
+    reports them.
+    """
+    make_logs_inert()
+    texts: dict[str, str] = {}
+    with suppress(SettingsError):
+        texts = dict(read_variables().texts)
+    level = texts.get("log_level", "").lower()
+    logging.getLogger(OURS).setLevel(level.upper() if level in LEVELS else logging.INFO)
+    if texts.get("log_format", "").lower() == JSON:
+        _log_json(sys.stderr, "stderr" if is_guest else OURS)
+    elif not is_guest and not logging.root.handlers:
+        formatter = logging.Formatter("%(asctime)sZ %(levelname)s %(name)s: %(message)s", "%Y-%m-%dT%H:%M:%S")
+        formatter.converter = time.gmtime
+        _add_handler(sys.stderr, formatter)
+
+
+def _add_handler(stream: TextIO, formatter: logging.Formatter) -> None:
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(formatter)
+    logging.root.addHandler(handler)
+
+
+def _log_json(stream: TextIO, logger: str) -> None:
+    if isinstance(stream, JsonLines):
+        return
+    formatter = JsonFormatter()
+    for one in (logging.root, *map(logging.getLogger, _OF_DAGSTER)):
+        handlers = [handler for handler in one.handlers if isinstance(handler, logging.StreamHandler)]
+        for handler in handlers:
+            handler.setFormatter(formatter)
+        one.propagate = not handlers  # else the handler of the root would log the line again
+    if not logging.root.handlers:
+        _add_handler(stream, formatter)
+    sys.stderr = JsonLines(stream, logger)
+    sys.excepthook = _log_exception
+    threading.excepthook = _log_exception_of_thread
+    logging.captureWarnings(True)
+
+
+def _log_exception(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    logging.getLogger(OURS).critical("the process ends by an unexpected error", exc_info=(kind, error, trace))
+
+
+def _log_exception_of_thread(arguments: threading.ExceptHookArgs) -> None:
+    if arguments.exc_value is not None:
+        logging.getLogger(OURS).critical("a thread ends by an unexpected error", exc_info=arguments.exc_value)

@@ -1,0 +1,145 @@
+"""Logs of our own processes: text, or lines of JSON with fields, whoever logs."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from pypi_assets_tests.cli.commands import PROCESS
+from pypi_assets_tests.hostile_index import HOSTILE, live_in_line
+
+CODE = """
+import logging, sys, threading, warnings
+from pypi_assets.logs import set_up_logs
+dagster = logging.getLogger("dagster")
+if {is_guest}:
+    dagster.addHandler(logging.StreamHandler(sys.stdout))
+    dagster.setLevel("INFO")
+set_up_logs(is_guest={is_guest})
+set_up_logs(is_guest={is_guest})
+text = sys.stdin.read()
+own, library = logging.getLogger("pypi_assets.somewhere"), logging.getLogger("library")
+own.debug("own debug")
+own.info("own info %s", text, extra={{"serial": 7, "project": text}})
+library.info("library info")
+library.warning("library warning %s", text)
+try:
+    raise ValueError(text)
+except ValueError:
+    own.exception("failed")
+dagster.info("of dagster")
+warnings.warn(text)
+print("printed", text, file=sys.stderr)
+sys.stderr.write("Error: one\\nof two lines\\n")
+threads = [threading.Thread(target=lambda: 1 / 0)]
+threads[0].start()
+threads[0].join()
+raise KeyError(text)
+"""
+OF_ALL = {"time", "level", "logger", "message"}
+
+
+def run(log_format: str, level: str = "", *, is_guest: bool = False) -> "subprocess.CompletedProcess[str]":
+    variables = {"PYPI_ASSETS_LOG_FORMAT": log_format, "PYPI_ASSETS_LOG_LEVEL": level}
+    return subprocess.run(
+        [sys.executable, "-X", "utf8", "-c", CODE.format(is_guest=is_guest)],
+        input=HOSTILE,
+        env=os.environ | variables,
+        encoding="utf-8",
+        capture_output=True,
+        check=False,
+    )
+
+
+def lines(text: str) -> list[dict[str, Any]]:
+    """Return the lines of a log, each of which is JSON on which no terminal acts."""
+    assert text.isascii()
+    found = [json.loads(line) for line in text.splitlines()]
+    for line in found:
+        assert line.keys() >= OF_ALL
+        assert datetime.fromisoformat(line["time"]).utcoffset() == timedelta()
+    return found
+
+
+def test_json_lines_have_the_fields_of_a_call_and_of_each_other_writer():
+    done = run("json", "debug")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert live_in_line(done.stderr) == []
+    found = lines(done.stderr)
+    by_logger = {
+        name: [line for line in found if line["logger"] == name] for name in (line["logger"] for line in found)
+    }
+    own = by_logger["pypi_assets.somewhere"]
+    assert [line["level"] for line in own] == ["DEBUG", "INFO", "ERROR"]
+    assert (own[1]["serial"], own[1]["project"]) == (7, HOSTILE)
+    assert own[1].keys() == OF_ALL | {"serial", "project"}
+    assert "ValueError" in own[2]["exception"]
+    assert [line["level"] for line in by_logger["library"]] == ["WARNING"]
+    assert [line["level"] for line in by_logger["py.warnings"]] == ["WARNING"]
+    messages = by_logger["pypi_assets"]
+    assert [line["level"] for line in messages] == ["INFO", "ERROR", "CRITICAL", "CRITICAL"]
+    assert messages[1]["message"] == "Error: one\nof two lines"
+    assert "ZeroDivisionError" in messages[2]["exception"]
+    assert "KeyError" in messages[3]["exception"]
+
+
+def test_json_lines_of_a_guest_are_those_of_its_host_too():
+    done = run("json", is_guest=True)
+    [of_dagster] = lines(done.stdout)
+    assert (of_dagster["logger"], of_dagster["message"]) == ("dagster", "of dagster")
+    found = lines(done.stderr)
+    assert "dagster" not in {line["logger"] for line in found}
+    assert [line["level"] for line in found if line["logger"] == "stderr"] == ["INFO", "ERROR"]
+
+
+def test_levels_hide_our_own_lines_alone(subtests: pytest.Subtests):
+    for level, shown in (
+        ("", ["INFO", "ERROR"]),
+        ("WARNING", ["ERROR"]),
+        ("error", ["ERROR"]),
+        ("no", ["INFO", "ERROR"]),
+    ):
+        with subtests.test(level=level):
+            found = lines(run("json", level).stderr)
+            assert [line["level"] for line in found if line["logger"] == "pypi_assets.somewhere"] == shown
+            assert [line["level"] for line in found if line["logger"] == "library"] == ["WARNING"]
+
+
+def test_lines_of_text_have_time_level_and_logger_and_are_inert():
+    done = run("text")
+    logged = [line for line in done.stderr.splitlines() if re.match(r"\d{4}-\d\d-\d\dT", line)]
+    assert len(logged) == 3
+    assert live_in_line("\n".join(logged)) == []
+    first = logged[0]
+    assert "own info" in first
+    at, level, logger = first.split()[:3]
+    assert datetime.fromisoformat(at).utcoffset() == timedelta()
+    assert (level, logger) == ("INFO", "pypi_assets.somewhere:")
+    assert "own debug" not in done.stderr
+    assert "of dagster" not in done.stderr
+
+
+def test_a_guest_that_logs_text_leaves_the_handlers_of_its_host():
+    done = run("", is_guest=True)
+    assert done.stdout == "of dagster\n"
+    assert "own info" not in done.stderr
+
+
+def test_errors_of_commands_are_lines_too(tmp_path, subtests: pytest.Subtests):
+    variables = {"PYPI_ASSETS_LOG_FORMAT": "json", "PYPI_ASSETS_HOME": str(tmp_path)}
+    for arguments, code in (
+        (["lookup", "module", "yaml"], 1),
+        (["lookup", "module"], 2),
+        (["serve", "--port", "70000"], 2),
+    ):
+        with subtests.test(arguments=arguments):
+            done = subprocess.run(
+                [*PROCESS, *arguments], env=os.environ | variables, capture_output=True, text=True, check=False
+            )
+            assert (done.returncode, done.stdout) == (code, "")
+            assert "ERROR" in {line["level"] for line in lines(done.stderr)}
