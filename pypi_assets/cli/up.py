@@ -147,15 +147,18 @@ def _plan(
     follows: bool,
     parts: frozenset[str],
 ) -> "Plan":
-    from pypi_assets.setting_variables import read_all_indexes
+    from pypi_assets.setting_variables import ENV_PREFIX, read_all_indexes
     from pypi_assets.stack.postgres import prepared_server
-    from pypi_assets.stack.programs import Plan
+    from pypi_assets.stack.programs import COLORED, JSON, Plan
     from pypi_assets.workspace import CodeLocation, code_location
 
     indexes = read_all_indexes()
     locations = [code_location(table) for table in indexes.tables] if indexes else [CodeLocation()]
     server = prepared_server(layout) if choose_postgres(settings, layout, database) else None
-    return Plan(layout, ports, locations, server, follows, parts, _variables())
+    log_format = JSON if settings.log_format == "json" else COLORED
+    variables = _variables()
+    others = [name for name in indexes.names if name != variables[f"{ENV_PREFIX}INDEX"]] if indexes else []
+    return Plan(layout, ports, locations, server, follows, parts, variables, others, log_format)
 
 
 def choose_postgres(settings: "Settings", layout: "Layout", database: str | None) -> bool:

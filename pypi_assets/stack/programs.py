@@ -13,6 +13,8 @@ from pypi_assets.workspace import CodeLocation
 
 HOST = "127.0.0.1"
 CELERY = "celery"
+COLORED, JSON = "colored", "json"
+"""Formats of Dagster's own logs."""
 PARTS = (CELERY,)
 """What `--with` takes."""
 WORKERS_RUNS = 2
@@ -63,7 +65,8 @@ class Program:
 class Plan:
     """The parts of a stack. Without `postgres`, the settings name the databases, or they are in SQLite.
 
-    `variables` are settings of the programs in addition to their environment.
+    `variables` are settings of the programs in addition to their environment. If there are several indexes, they
+    select one, and `other_indexes` names all others. Dagster's processes log in `log_format`.
     """
 
     layout: Layout
@@ -73,6 +76,8 @@ class Plan:
     follows: bool = True
     parts: frozenset[str] = frozenset()
     variables: Mapping[str, str] = field(default_factory=dict)
+    other_indexes: Sequence[str] = ()
+    log_format: str = COLORED
 
     def programs(self) -> list[Program]:
         """All programs, in the order in which they start; they stop in the reverse order."""
@@ -82,13 +87,15 @@ class Plan:
             catalog, dagster = (database_url(self.layout, name) for name in ("catalog", "dagster"))
             databases = (catalog, dagster)
             first.append(_postgres(self.postgres, catalog))
-        code = [_code_server(self.layout, location, databases) for location in self.locations]
+        logs = ("--log-format", self.log_format)
+        code = [_code_server(self.layout, location, databases, logs) for location in self.locations]
         return [
             *first,
             *(_celery(self.layout, databases) if CELERY in self.parts else ()),
             *code,
-            *_dagster(self.layout, self.ports, tuple(program.answers_at for program in code)),
-            *_own(self.ports, databases, follows=self.follows),
+            *_dagster(self.layout, self.ports, tuple(program.answers_at for program in code), logs),
+            *_followers(self.other_indexes, databases, follows=self.follows),
+            *_own(self.ports, databases),
         ]
 
 
@@ -104,35 +111,41 @@ def _postgres(server: Server, url: str) -> Program:
     )
 
 
-def _code_server(layout: Layout, location: CodeLocation, databases: tuple[str, ...]) -> Program:
+def _code_server(layout: Layout, location: CodeLocation, databases: tuple[str, ...], logs: tuple[str, ...]) -> Program:
     name = "code" if location.is_default else f"code-{location.name}"
     attribute = ("--attribute", location.attribute) if location.attribute else ()
     path = str(layout.code_socket(location.name))
-    command = (_script("dagster"), "api", "grpc", "--module-name", location.module, *attribute, "--socket", path)
+    command = (_script("dagster"), "api", "grpc", "--module-name", location.module, *attribute, "--socket", path, *logs)
     # an ending server deletes its socket, even if the next server has made it again
     return Program(name, command, awaits=databases, answers_at=f"{UNIX}{path}", lock=Path(f"{path}.lock"))
 
 
-def _dagster(layout: Layout, ports: Ports, awaits: tuple[str, ...]) -> list[Program]:
+def _dagster(layout: Layout, ports: Ports, awaits: tuple[str, ...], logs: tuple[str, ...]) -> list[Program]:
     workspace = ("--workspace", str(layout.folder / "workspace.yaml"))
     listens = ("--host", HOST, "--port", str(ports.ui))
     return [
-        Program("daemon", (_script("dagster-daemon"), "run", *workspace), awaits=awaits),
+        Program("daemon", (_script("dagster-daemon"), "run", *workspace, *logs), awaits=awaits),
         Program(
             "webserver",
-            (_script("dagster-webserver"), *workspace, *listens, "--log-level", "warning"),
+            (_script("dagster-webserver"), *workspace, *listens, "--log-level", "warning", *logs),
             awaits=awaits,
             answers_at=f"http://{HOST}:{ports.ui}/server_info",
         ),
     ]
 
 
-def _own(ports: Ports, databases: tuple[str, ...], *, follows: bool) -> list[Program]:
-    follow = (_script("pypi-assets"), "follow")
+def _followers(other_indexes: Sequence[str], databases: tuple[str, ...], *, follows: bool) -> list[Program]:
+    """One program for each index, in its name but for the selected one: it follows, or makes the first crawl alone."""
+    name, option = ("follower", "--begin") if follows else ("first", "--once")
+    programs = []
+    for index in ("", *other_indexes):
+        command = (_script("pypi-assets"), *(("--index", index) if index else ()), "follow", option)
+        programs.append(Program(f"{name}-{index}" if index else name, command, awaits=databases, ends=not follows))
+    return programs
+
+
+def _own(ports: Ports, databases: tuple[str, ...]) -> list[Program]:
     return [
-        Program("follower", (*follow, "--begin"), awaits=databases)
-        if follows
-        else Program("first", (*follow, "--once"), awaits=databases, ends=True),
         Program(
             "service",
             (_script("pypi-assets"), "serve", "--host", HOST, "--port", str(ports.service)),

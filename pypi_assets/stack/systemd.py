@@ -5,10 +5,15 @@ from pathlib import Path
 
 UNIT = "pypi-assets.service"
 STOPPED_WITHIN_S = 180
+WRONG_USAGE = 2
+"""The exit code for wrong options and settings, which no restart mends."""
 
 
 def unit_text(command: Sequence[str], folder: Path) -> str:
-    """The unit that runs `command`, which is `pypi-assets up` with its options, in `folder`."""
+    """Return the unit that runs `command`, which is `pypi-assets up` with its options, in `folder`.
+
+    It is restarted if it fails or is killed, and stays stopped after `pypi-assets up --stop`.
+    """
     return f"""\
 [Unit]
 Description=pypi-assets: the whole pipeline on one machine
@@ -18,7 +23,8 @@ StartLimitIntervalSec=0
 Type=exec
 WorkingDirectory={_escaped(str(folder))}
 ExecStart={" ".join(map(_quoted, command))}
-Restart=always
+Restart=on-failure
+RestartPreventExitStatus={WRONG_USAGE}
 RestartSec=5
 KillMode=mixed
 TimeoutStopSec={STOPPED_WITHIN_S}

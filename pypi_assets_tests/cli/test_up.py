@@ -1,5 +1,7 @@
 """The command `up`: what it rejects, and the files that it writes. `stack/` and `deploy/test_up.py` start processes."""
 
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -55,9 +57,33 @@ def test_up_systemd_writes_a_unit_with_the_same_options(
     lines = dict(line.split("=", 1) for line in path.read_text().splitlines() if "=" in line)
     assert lines["ExecStart"].endswith("/pypi-assets up --port 8700 --with celery")
     assert lines["WorkingDirectory"] == str(tmp_path)
-    assert lines["Restart"] == "always"
+    assert (lines["Restart"], lines["RestartPreventExitStatus"]) == ("on-failure", "2")
     assert unnamed(done.stdout, str(path)) == []
     assert unnamed(done.stderr, "AWS_ACCESS_KEY_ID") == []
+
+
+@pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="systemd-analyze comes with systemd")
+def test_up_systemd_writes_a_unit_that_systemd_accepts(
+    commands: Commands, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    folder = tmp_path / "50% of $HOME"
+    folder.mkdir()
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(folder))
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    monkeypatch.setattr("sys.argv", ["pypi-assets", "up", "--folder", str(folder), "--systemd"])
+    monkeypatch.chdir(folder)
+    commands.done("up", "--systemd")
+    path = folder / "systemd" / "user" / "pypi-assets.service"
+
+    def complaints() -> list[str]:
+        """About our unit: units of the system are checked as well."""
+        command = ["systemd-analyze", "--user", "verify", path]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        return [line for line in done.stderr.splitlines() if path.name in line]
+
+    assert complaints() == []
+    path.write_text(path.read_text().replace("Restart=on-failure", "Restart=perhaps"))
+    assert len(complaints()) == 1
 
 
 def test_choose_postgres_a_home_keeps_its_database(commands: Commands, monkeypatch: pytest.MonkeyPatch):

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -9,16 +10,20 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
+from dotenv import dotenv_values
 
 from pypi_assets.devindex.history import History
 from pypi_assets.devindex.server import running
 from pypi_assets_tests.builders import make_wheel
 from pypi_assets_tests.deploy.services import VARIABLE_PREFIXES, free_ports
+from pypi_assets_tests.s3_server import BUCKET, s3_server
+from pypi_assets_tests.served_index import served_index
 
 pytestmark = pytest.mark.deploy
 
@@ -36,13 +41,14 @@ class Up:
     history: History
     ports: list[int]
     options: tuple[str, ...] = ()
+    environment: dict[str, str] = field(default_factory=dict)
     process: "subprocess.Popen[bytes] | None" = None
     seen: list[tuple[str, float]] = field(default_factory=list)
 
     @property
     def variables(self) -> dict[str, str]:
         kept = {name: value for name, value in os.environ.items() if not name.startswith(VARIABLE_PREFIXES)}
-        return kept | {"PYTHONPATH": str(Path(__file__).parent.parent.parent)}
+        return kept | {"PYTHONPATH": str(Path(__file__).parent.parent.parent)} | self.environment
 
     def run(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
         return subprocess.run(
@@ -98,21 +104,27 @@ class Up:
         found = self.answer("project", f"{project}=={version}")
         return bool(found)
 
+    def set(self, **settings: str) -> None:
+        """Add settings to `.env`."""
+        with (self.folder / ".env").open("a") as file:
+            file.writelines(f"PYPI_ASSETS_{name.upper()}={value}\n" for name, value in settings.items())
 
-@pytest.fixture
-def up(tmp_path: Path) -> Iterator[Up]:
-    history = History(tmp_path / "index")
-    for number in range(PROJECTS):
-        requires = [f"project{number + 1}"] if number + 1 < PROJECTS else []
+
+@contextmanager
+def operated(folder: Path, projects: int) -> Iterator[Up]:
+    """Serve an index of that many projects, each of which requires the next one, and stop the stack at the end."""
+    history = History(folder / "index")
+    for number in range(projects):
+        requires = [f"project{number + 1}"] if number + 1 < projects else []
         history.add(
             make_wheel(
-                tmp_path, f"project{number}", "1.0", requires_dist=requires, files={f"module{number}/__init__.py": ""}
+                folder, f"project{number}", "1.0", requires_dist=requires, files={f"module{number}/__init__.py": ""}
             )
         )
-    folder = tmp_path / "operator"
-    folder.mkdir()
-    with running(tmp_path / "index") as url:
-        stack = Up(folder, history, free_ports(3))
+    home = folder / "operator"
+    home.mkdir()
+    with running(folder / "index") as url:
+        stack = Up(home, history, free_ports(3))
         assert stack.run("init", "--index", url, "--yes").returncode == 0
         try:
             yield stack
@@ -121,6 +133,12 @@ def up(tmp_path: Path) -> Iterator[Up]:
                 stack.process.kill()
                 stack.process.wait()
             stack.run("up", "--stop")
+
+
+@pytest.fixture
+def up(tmp_path: Path) -> Iterator[Up]:
+    with operated(tmp_path, PROJECTS) as stack:
+        yield stack
 
 
 def answers(stack: Up) -> dict[str, Any]:
@@ -181,8 +199,7 @@ def test_up_answers_and_a_kill_of_each_process_loses_nothing(up: Up):
 def test_up_with_celery_on_sqlite_the_sensors_follow(up: Up):
     assert shutil.which("redis-server")
     up.options = ("--with", "celery", "--database", "sqlite", "--no-follower")
-    with (up.folder / ".env").open("a") as settings:
-        settings.write("PYPI_ASSETS_SENSOR_INTERVAL_S=5\n")
+    up.set(sensor_interval_s="5", log_format="json")
     up.start()
     up.until(lambda: up.answer("module", "module7"))
     up.until(up.is_well)
@@ -192,6 +209,57 @@ def test_up_with_celery_on_sqlite_the_sensors_follow(up: Up):
     assert "postgres" not in states
     up.upload("later", "1.0")
     up.until(lambda: up.knows("later", "1.0"))
-    up.until(lambda: "succeeded" in up.run("up", "--logs", "worker").stdout)  # the run ends after the answer
+    path = up.folder / ".pypi-assets" / "stack" / "logs" / "worker.log"
+    succeeded = re.compile(r'^\{.*"logger": "celery\..* succeeded .*\}$', re.MULTILINE)
+    up.until(lambda: succeeded.search(path.read_text()))  # the run ends after the answer
     assert up.signal(signal.SIGTERM) == 0
     assert up.rows() == []
+
+
+@pytest.mark.nightly
+def test_up_with_a_bucket_as_storage_keeps_nothing_of_it_in_the_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    with s3_server(monkeypatch), operated(tmp_path, 3) as up:
+        up.environment = {name: value for name, value in os.environ.items() if name.startswith("AWS_")}
+        up.set(storage_url=f"s3://{BUCKET}/pypi-assets", log_format="json")
+        up.start()
+        up.until(lambda: up.answer("module", "module2"))
+        up.until(up.is_well)
+        up.upload("later", "1.0")
+        up.until(lambda: up.knows("later", "1.0"))
+        assert not (up.folder / ".pypi-assets" / "storage").exists()
+        assert up.signal(signal.SIGTERM) == 0
+        logs = up.folder / ".pypi-assets" / "stack" / "logs"
+        for name in ("code", "daemon", "webserver", "follower", "service", "metrics"):
+            lines = (logs / f"{name}.log").read_text().splitlines()
+            assert [line for line in lines if not is_json(line)] == [], name
+            assert lines, name
+
+
+def is_json(line: str) -> bool:
+    try:
+        return isinstance(json.loads(line), dict)
+    except json.JSONDecodeError:
+        return False
+
+
+@pytest.mark.nightly
+def test_up_with_several_indexes_each_is_followed(tmp_path: Path):
+    with operated(tmp_path, 3) as up, served_index(tmp_path / "company") as company:
+        company.wheel("of-us", "1.0", files={"of_us/__init__.py": ""})
+        url = dotenv_values(up.folder / ".env")["PYPI_ASSETS_INDEX_URL"]
+        (up.folder / "indexes.toml").write_text(
+            f'[public]\nurl = "{url}"\ndefault = true\n[our-company]\nurl = "{company.url}"\nprivate = true\n'
+        )
+        (up.folder / ".env").write_text("PYPI_ASSETS_INDEXES=indexes.toml\n")
+        up.start()
+        up.until(lambda: up.answer("module", "module2"))
+        up.until(lambda: up.answer("module", "of_us", "--index", "our-company"))
+        up.until(up.is_well)
+        codes = ["code", "code-pypi-assets-our-company"]
+        followers = ["follower", "follower-our-company"]
+        expected = ["postgres", *codes, "daemon", "webserver", *followers, "service", "metrics"]
+        assert [row["name"] for row in up.rows()] == expected
+        company.wheel("of-us", "2.0", files={"of_us/__init__.py": ""})
+        up.until(lambda: up.answer("project", "of-us==2.0", "--index", "our-company"))
+        assert not up.answer("module", "of_us")
+        assert up.signal(signal.SIGTERM) == 0

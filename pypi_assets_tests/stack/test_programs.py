@@ -63,6 +63,20 @@ def test_programs_of_several_indexes_each_has_a_code_server(tmp_path: Path):
     assert set(found["webserver"].awaits) == {code.answers_at, company.answers_at}
 
 
+def test_programs_of_several_indexes_each_has_a_follower(tmp_path: Path):
+    for follows, name, option in ((True, "follower", "--begin"), (False, "first", "--once")):
+        found = by_name(plan(tmp_path, other_indexes=["company"], follows=follows).programs())
+        assert found[name].command[1:] == ("follow", option)
+        assert found[f"{name}-company"].command[1:] == ("--index", "company", "follow", option)
+        assert [one.name for one in found.values() if one.ends] == ([] if follows else ["first", "first-company"])
+
+
+def test_programs_of_dagster_log_in_the_format_of_the_plan(tmp_path: Path):
+    found = by_name(plan(tmp_path, log_format="json").programs())
+    for name in ("code", "daemon", "webserver"):
+        assert found[name].command[-2:] == ("--log-format", "json")
+
+
 def test_programs_with_celery_redis_is_required(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(StackError, match="redis-server"):
