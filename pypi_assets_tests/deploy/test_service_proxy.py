@@ -172,6 +172,17 @@ def test_answers_pass_with_all_that_the_service_gives_them(proxy: Proxy):
     assert [json.loads(line)["normalized"] for line in lines] == ["demo", "other-app"]
 
 
+def test_requests_have_ids_also_if_the_answer_is_kept(proxy: Proxy):
+    for path in (PATH, f"at/{proxy.serial}.{proxy.serial}/{PATH}", "nowhere"):
+        taken = proxy.get(path, **{"X-Request-ID": "4f7a-1"})
+        assert taken.headers["x-request-id"] == "4f7a-1"
+        made = [proxy.get(path, **{"X-Request-ID": '"><script>'}) for _ in range(2)]
+        ids = {answer.headers["x-request-id"] for answer in made}
+        assert len(ids) == 2
+        assert all(re.fullmatch("[0-9a-f]{32}", one) for one in ids)
+    assert made[0].json()["request_id"] == made[0].headers["x-request-id"]
+
+
 def test_plain_http_leads_to_tls_and_metrics_are_for_the_inside(proxy: Proxy):
     plain = requests.get(f"http://localhost:{proxy.plain_port}/{PATH}?limit=1", timeout=30, allow_redirects=False)
     assert plain.status_code == 308

