@@ -7,6 +7,7 @@ processes call it: a program that uses this package as a library keeps its logs 
 import io
 import json
 import logging
+import re
 import sys
 import threading
 import time
@@ -27,6 +28,12 @@ _OF_DAGSTER = ("dagster", "dagster-webserver")
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"asctime", "message", "taskName"}
 """The attributes of each record. All others are fields."""
 _ERRORS = ("Error", "Usage:", "Traceback")
+_OF_A_RUN = re.compile(
+    r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d [+-]\d{4} - (?P<logger>[a-z]{1,20})"
+    r" - (?P<level>DEBUG|INFO|WARNING|ERROR|CRITICAL) - (?P<message>.*)",
+    re.DOTALL,
+)
+"""A line of Dagster about a run, whose handler no setting replaces."""
 
 
 class JsonFormatter(logging.Formatter):
@@ -58,10 +65,14 @@ class JsonLines(io.TextIOBase):
             if self._started.endswith("\n"):
                 message, self._started = self._started.rstrip("\n"), ""
                 if message:
-                    level = "ERROR" if message.startswith(_ERRORS) else "INFO"
-                    self._stream.write(f"{json.dumps(_line(time.time(), level, self._logger, message))}\n")
+                    self._stream.write(f"{json.dumps(self._printed_line(message))}\n")
                     self._stream.flush()
         return len(text)
+
+    def _printed_line(self, message: str) -> dict[str, object]:
+        if found := _OF_A_RUN.fullmatch(message):
+            return _line(time.time(), found["level"], found["logger"], found["message"])
+        return _line(time.time(), "ERROR" if message.startswith(_ERRORS) else "INFO", self._logger, message)
 
     def writable(self) -> bool:
         return True

@@ -36,6 +36,7 @@ dagster.info("of dagster")
 warnings.warn(text)
 print("printed", text, file=sys.stderr)
 sys.stderr.write("Error: one\\nof two lines\\n")
+sys.stderr.write("2026-11-27 10:00:00 +0000 - dagster - ERROR - full_dump - STEP_FAILURE - {{}}\\nand why\\n")
 threads = [threading.Thread(target=lambda: 1 / 0)]
 threads[0].start()
 threads[0].join()
@@ -93,7 +94,8 @@ def test_json_lines_of_a_guest_are_those_of_its_host_too():
     [of_dagster] = lines(done.stdout)
     assert (of_dagster["logger"], of_dagster["message"]) == ("dagster", "of dagster")
     found = lines(done.stderr)
-    assert "dagster" not in {line["logger"] for line in found}
+    [of_run] = [line for line in found if line["logger"] == "dagster"]
+    assert (of_run["level"], of_run["message"]) == ("ERROR", "full_dump - STEP_FAILURE - {}\nand why")
     assert [line["level"] for line in found if line["logger"] == "stderr"] == ["INFO", "ERROR"]
 
 
