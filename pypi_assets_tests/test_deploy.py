@@ -531,7 +531,12 @@ def test_make_secrets_writes_an_environment_that_needs_no_other_edit(tmp_path: P
         with subtests.test("an empty contact is filled in, and all else is kept", contact=contact):
             (folder / ".env").write_text("PYPI_ASSETS_PROJECTS=demo\nPYPI_ASSETS_CONTACT=\n")
             assert make_secrets(folder, contact).returncode == 0
-            assert dotenv_values(folder / ".env") == {"PYPI_ASSETS_PROJECTS": "demo", "PYPI_ASSETS_CONTACT": contact}
+            found = read_environment(folder / ".env")
+            assert (found["PYPI_ASSETS_PROJECTS"], found["PYPI_ASSETS_CONTACT"]) == ("demo", contact)
+            required = {name for file in COMPOSE for name in re.findall(r"\$\{(\w+):\?", (DEPLOY / file).read_text())}
+            assert len(required) >= 10
+            assert found.keys() - required == {"PYPI_ASSETS_PROJECTS", "PYPI_ASSETS_CONTACT"}
+            assert {name: found[name] for name in required} == {name: EXAMPLE[name] for name in required}
 
 
 def test_make_secrets_without_a_contact_or_with_a_wrong_one_writes_no_environment(tmp_path: Path):
