@@ -7,6 +7,7 @@ other programs. Only what is shown on a terminal imports rich, whose import take
 import csv
 import io
 import json
+import logging
 import os
 import shutil
 import sys
@@ -15,7 +16,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from itertools import groupby
 from typing import Any
@@ -371,4 +372,10 @@ class PlainProgress:
             return
         self._printed_at, self._printed = now, progress
         total = f"of {progress.total}" if progress.total else "so far"
-        print_message(f"{progress.stage}: {progress.done} {total}{progress.remarks}")
+        message = f"{progress.stage}: {progress.done} {total}{progress.remarks}"
+        from pypi_assets.logs import OURS, are_json  # only commands that take long have progress
+
+        if are_json():
+            logging.getLogger(OURS).info(message, extra=asdict(progress))
+        else:
+            print_message(message)

@@ -37,7 +37,7 @@ MAY_IMPORT = {
     "logs": {"inert_logs", "setting_variables"},
     "notices": {"inert"},
     "progress": set(),
-    "terminal": {"progress", "inert"},
+    "terminal": {"progress", "inert", "logs"},
     "catalog": {"index", "distributions", "scopes", "interrupts"},
     "extracts": {"catalog", "distributions", "storage", "progress"},
     "crawl": {"extracts", "catalog", "index", "distributions", "scopes", "storage", "progress"},

@@ -5,13 +5,16 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pypi_assets_tests.cli.commands import PROCESS
 from pypi_assets_tests.hostile_index import HOSTILE, live_in_line
+from pypi_assets_tests.served_index import ServedIndex, followed_index
 
 CODE = """
 import logging, sys, threading, warnings
@@ -43,6 +46,12 @@ threads[0].join()
 raise KeyError(text)
 """
 OF_ALL = {"time", "level", "logger", "message"}
+
+
+@pytest.fixture
+def index(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[ServedIndex]:
+    with followed_index(tmp_path, monkeypatch) as served:
+        yield served
 
 
 def run(log_format: str, level: str = "", *, is_guest: bool = False) -> "subprocess.CompletedProcess[str]":
@@ -130,6 +139,20 @@ def test_a_guest_that_logs_text_leaves_the_handlers_of_its_host():
     done = run("", is_guest=True)
     assert done.stdout == "of dagster\n"
     assert "own info" not in done.stderr
+
+
+def test_progress_has_its_numbers(index: ServedIndex):
+    index.wheel("demo", "1.0")
+    done = subprocess.run(
+        [*PROCESS, "crawl", "full"],
+        env=os.environ | {"PYPI_ASSETS_LOG_FORMAT": "json"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    stages = {line["stage"]: line for line in lines(done.stderr) if "stage" in line}
+    assert len(stages) >= 2
+    assert {(line["done"], line["total"], line["level"]) for line in stages.values()} == {(1, 1, "INFO")}
 
 
 def test_errors_of_commands_are_lines_too(tmp_path, subtests: pytest.Subtests):

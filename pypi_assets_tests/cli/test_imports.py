@@ -24,6 +24,7 @@ PARTS_OF_LOOKUP = {
     "inert_logs",
     "leveldbs",
     "locations",
+    "logs",
     "lookup",
     "progress",
     "questions",
