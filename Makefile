@@ -55,7 +55,7 @@ nginx:
 		{ [ "$$(id -u)" = 0 ] && $(APT) update && $(APT) install --yes nginx; } || \
 		{ echo "nginx is needed: install it from your system's packages" >&2; exit 1; }
 
-# `docker-compose config` and `kubectl kustomize`, which need no engine and no cluster; without them, their tests are skipped
+# `docker-compose config` and `kubectl kustomize`, which need no engine and no cluster; without them, their tests in deploy/ are skipped
 compose:
 	@command -v docker-compose > /dev/null || \
 		{ [ "$$(id -u)" = 0 ] && $(APT) update && $(APT) install --yes --no-install-recommends docker-compose; } || \

@@ -73,6 +73,7 @@ def test_one_service_builds_the_image_and_none_pulls_it():
     assert [name for name, service in services if "build" in service] == ["code"]
 
 
+@pytest.mark.deploy
 @needs_compose
 def test_compose_resolves_all_variables_and_finds_all_files(folder: Path, subtests: pytest.Subtests):
     for files in COMBINATIONS:
@@ -105,6 +106,7 @@ def source(mount: "str | dict[str, Any]") -> str:
     return mount.partition(":")[0] if isinstance(mount, str) else str(mount["source"])
 
 
+@pytest.mark.deploy
 @needs_compose
 def test_compose_adds_the_secrets_of_celery_to_those_of_each_service(folder: Path):
     merged = yaml.safe_load(config(folder, *COMPOSE[:2]).stdout)["services"]
@@ -113,6 +115,7 @@ def test_compose_adds_the_secrets_of_celery_to_those_of_each_service(folder: Pat
         assert merged[name]["environment"]["DAGSTER_HOME"] == "/var/lib/pypi-assets/celery"
 
 
+@pytest.mark.deploy
 @needs_compose
 def test_without_an_environment_compose_names_the_command_that_makes_it(folder: Path):
     (folder / ".env").unlink()

@@ -49,6 +49,7 @@ def test_each_file_belongs_to_one_kustomization():
     assert sorted(listed) == sorted(files)
 
 
+@pytest.mark.deploy
 @needs_kubectl
 def test_each_pod_has_the_image_that_the_chart_has():
     image = yaml.safe_load((DEPLOY / "values.yaml").read_text())["dagsterWebserver"]["image"]
@@ -56,6 +57,7 @@ def test_each_pod_has_the_image_that_the_chart_has():
         assert images(built(KUBERNETES / folder)) == [f"{image['repository']}:{image['tag']}"] * count
 
 
+@pytest.mark.deploy
 @needs_kubectl
 def test_one_file_sets_the_image_of_all_pods(tmp_path: Path):
     copy = tmp_path / "kubernetes"
@@ -68,6 +70,7 @@ def test_one_file_sets_the_image_of_all_pods(tmp_path: Path):
     assert found == [f"registry.example.org/pypi-assets@{digest}"] * 3
 
 
+@pytest.mark.deploy
 @needs_kubectl
 def test_objects_follow_the_schemas_of_kubernetes():
     validate = pytest.importorskip(
