@@ -89,7 +89,7 @@ def _metrics(settings: Settings) -> Iterator[Metric]:
         reachable["catalog"] = True
     reachable["storage"] = not status.storage_error
     yield _gauge("reachable", _REACHABLE, "part", reachable)
-    yield from _of_status(status)
+    yield from _of_status(status, is_mirror=is_mirror)
     if storage is not None:
         yield from _of_journal(storage)
     yield _gauge("failures", "Reads and visits that failed or were abandoned, by kind.", "kind", failures)
@@ -163,7 +163,7 @@ def _of_journal(storage: Storage) -> Iterator[Metric]:
     yield _gauge("journal_serial", "How far whole segments go, and their signature.", ("stream", "state"), serials)
 
 
-def _of_status(status: Status) -> Iterator[Metric]:
+def _of_status(status: Status, *, is_mirror: bool) -> Iterator[Metric]:
     catalog, lag, newest = status.catalog, status.lag, status.leveldbs
     serials = {"index": lag.index_serial, "catalog": lag.complete_serial, "dumps": status.cover.serial or None}
     serials |= {"journal": status.due.journal.serial} | {dataset: one.serial for dataset, one in newest.items()}
@@ -192,9 +192,8 @@ def _of_status(status: Status) -> Iterator[Metric]:
     yield _gauge("dumps", "Committed dumps by kind.", "kind", status.dump_counts)
     yield _gauge("leveldb_version", "The newest published version.", "dataset", versions)
     yield _gauge("due", "Units of work that a run would do now, by kind.", "work", status.due.counts)
-    yield _gauge(
-        "to_do", "Lines of `pypi-assets status` with something to do; 0: all is well.", value=len(status.to_do())
-    )
+    to_do = None if is_mirror else len(status.to_do())  # its lines are about an index and a catalog of this instance
+    yield _gauge("to_do", "Lines of `pypi-assets status` with something to do; 0: all is well.", value=to_do)
 
 
 def _of_consumers(status: Status) -> Iterator[Metric]:

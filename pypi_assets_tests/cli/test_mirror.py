@@ -59,6 +59,7 @@ def test_a_mirror_answers_look_ups_pages_and_the_simple_index_without_a_catalog(
     assert commands.json("lookup", "dependents", "pyyaml")
     commands.refused("lookup", "module", "yaml", "--at", "5")
     assert reachable(commands) == {"storage": 1}
+    assert ("to_do",) not in samples(commands.done("metrics").stdout)
 
     with origin.published.client() as first:
         service = open_service(load_settings(service_refresh_s=3600))
