@@ -20,13 +20,14 @@ from pypi_assets.errors import SettingsError
 from pypi_assets.inert_logs import make_logs_inert
 from pypi_assets.setting_variables import read_variables
 
-TEXT, JSON = "text", "json"
-LEVELS = ("debug", "info", "warning", "error")
+JSON = "json"
 OURS = "pypi_assets"
 _OF_DAGSTER = ("dagster", "dagster-webserver")
 """Loggers to which Dagster's commands give handlers, at the start of the process."""
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"asctime", "message", "taskName"}
 """The attributes of each record. All others are fields."""
+_LONGEST_PRINTED = 64 * 1024
+"""After as many characters a line counts as ended: a progress bar never ends its line."""
 _ERRORS = ("Error", "Usage:", "Traceback")
 _OF_A_RUN = re.compile(
     r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d [+-]\d{4} - (?P<logger>[a-z]{1,20})"
@@ -47,6 +48,12 @@ class JsonFormatter(logging.Formatter):
         return json.dumps(line, default=str)
 
 
+class _Started(threading.local):
+    """The line that a thread has begun. There is no lock that another thread could hold during a fork."""
+
+    text = ""
+
+
 class JsonLines(io.TextIOBase):
     """A standard error whose lines become JSON too: messages for people, and what libraries print."""
 
@@ -55,18 +62,18 @@ class JsonLines(io.TextIOBase):
 
     def __init__(self, stream: TextIO, logger: str) -> None:
         self._stream, self._logger = stream, logger
-        self._started = ""
-        self._lock = threading.RLock()
+        self._started = _Started()
 
     def write(self, text: str) -> int:
         """Write the text once its line ends. A text of several lines, such as a traceback, becomes one line of JSON."""
-        with self._lock:
-            self._started += text
-            if self._started.endswith("\n"):
-                message, self._started = self._started.rstrip("\n"), ""
-                if message:
-                    self._stream.write(f"{json.dumps(self._printed_line(message))}\n")
-                    self._stream.flush()
+        started = self._started.text + text
+        if not started.endswith("\n") and len(started) <= _LONGEST_PRINTED:
+            self._started.text = started
+            return len(text)
+        self._started.text = ""
+        if message := started.rstrip("\n"):
+            self._stream.write(f"{json.dumps(self._printed_line(message))}\n")
+            self._stream.flush()
         return len(text)
 
     def _printed_line(self, message: str) -> dict[str, object]:
@@ -102,8 +109,8 @@ def set_up_logs(*, is_guest: bool = False) -> None:
     texts: dict[str, str] = {}
     with suppress(SettingsError):
         texts = dict(read_variables().texts)
-    level = texts.get("log_level", "").lower()
-    logging.getLogger(OURS).setLevel(level.upper() if level in LEVELS else logging.INFO)
+    levels = logging.getLevelNamesMapping()
+    logging.getLogger(OURS).setLevel(levels.get(texts.get("log_level", "").upper(), logging.INFO))
     if texts.get("log_format", "").lower() == JSON:
         _log_json(sys.stderr, "stderr" if is_guest else OURS)
     elif not is_guest and not logging.root.handlers:

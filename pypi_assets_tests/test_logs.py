@@ -1,5 +1,6 @@
 """Logs of our own processes: text, or lines of JSON with fields, whoever logs."""
 
+import io
 import json
 import os
 import re
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from pypi_assets.logs import JsonLines
 from pypi_assets_tests.cli.commands import PROCESS
 from pypi_assets_tests.hostile_index import HOSTILE, live_in_line
 from pypi_assets_tests.served_index import ServedIndex, followed_index
@@ -153,6 +155,16 @@ def test_progress_has_its_numbers(index: ServedIndex):
     stages = {line["stage"]: line for line in lines(done.stderr) if "stage" in line}
     assert len(stages) >= 2
     assert {(line["done"], line["total"], line["level"]) for line in stages.values()} == {(1, 1, "INFO")}
+
+
+def test_a_line_that_never_ends_is_logged_in_parts():
+    stream = io.StringIO()
+    printed = JsonLines(stream, "bar")
+    for _ in range(20_000):
+        printed.write("\r50 %")
+    found = lines(stream.getvalue())
+    assert len(found) == 1
+    assert {line["logger"] for line in found} == {"bar"}
 
 
 def test_errors_of_commands_are_lines_too(tmp_path, subtests: pytest.Subtests):
