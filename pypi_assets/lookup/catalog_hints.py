@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 from packaging.utils import canonicalize_name
 
-from pypi_assets.lookup.hints import best_providers, did_you_mean, module_sentence
+from pypi_assets.lookup.hints import Hint, best_providers, did_you_mean, module_sentence
 from pypi_assets.lookup.near_names import near_names
 from pypi_assets.lookup.providers import providers_of_releases
+from pypi_assets.lookup.search_terms import Kind
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 _MOST_READ = 500
 
 
-def unknown_project_hints(connection: "Connection", name: str) -> Iterator[str]:
+def unknown_project_hints(connection: "Connection", name: str) -> Iterator[Hint]:
     """What the project `name` may be; none for a project that the catalog knows."""
     from pypi_assets.catalog.database import storable  # the database takes long to load
     from pypi_assets.catalog.observed.projects import find_project
@@ -29,16 +30,16 @@ def unknown_project_hints(connection: "Connection", name: str) -> Iterator[str]:
         return
     if found := providers_of_root(connection, name, _MOST_READ):
         yield module_sentence(name, best_providers(name, providers_of_releases(name, found)))
-    yield from did_you_mean(near_names(partial(next_project, connection), canonicalize_name(name)))
+    yield from did_you_mean(Kind.PROJECT, near_names(partial(next_project, connection), canonicalize_name(name)))
 
 
-def past_project_hints(catalog: "Catalog", name: str) -> Iterator[str]:
+def past_project_hints(catalog: "Catalog", name: str) -> Iterator[Hint]:
     """The same for a lookup of a project at an earlier serial."""
     with catalog.read() as connection:
         yield from unknown_project_hints(connection, name)
 
 
-def past_module_hints(catalog: "Catalog", name: str) -> Iterator[str]:
+def past_module_hints(catalog: "Catalog", name: str) -> Iterator[Hint]:
     """What the top-level name of the module `name` may be; none where the catalog knows that."""
     from pypi_assets.catalog.database import storable
     from pypi_assets.catalog.reports.known_names import next_module_root
@@ -47,4 +48,4 @@ def past_module_hints(catalog: "Catalog", name: str) -> Iterator[str]:
     with catalog.read() as connection:
         seek = partial(next_module_root, connection)
         if seek(root) != root:
-            yield from did_you_mean(near_names(seek, root))
+            yield from did_you_mean(Kind.IMPORT, near_names(seek, root))

@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from functools import lru_cache, partial
 from heapq import heappush, heappushpop
-from itertools import groupby
+from itertools import groupby, islice
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, TypedDict, cast
 
@@ -188,17 +188,18 @@ class DepgraphReader(Reader):
         record_key = dependents.dependents_count_key(canonicalize_name(require_text("count_dependents", name)))
         return int(self._read(lambda db: db.get(record_key, verify_checksums=True))[1] or 0)
 
-    def most_required(self, most: int) -> list[tuple[str, int]]:
-        """The `most` projects with files that the most projects require, and how many do; of equal ones by name.
+    def most_required(self, most: int, prefix: str = "", most_scanned: int | None = None) -> list[tuple[str, int]]:
+        """Return the `most` projects with files that the most projects require, and how many do; of equal ones by name.
+        With `prefix`, only projects whose name begins with it.
 
-        It takes a scan over what is required at all, and memory by `most`.
+        It takes a scan over what is required at all, or over the first `most_scanned` names, and memory by `most`.
         """
-        start = key("t", "")
+        start, kind = key("t", canonicalize_name(prefix)), len(key("t", ""))
 
         def found(db: Database) -> list[tuple[str, int]]:
             best: list[tuple[int, int, str]] = []
-            for place, (record_key, value) in enumerate(scan(db, start)):
-                name, count = record_key[len(start) :].decode(), int(value)
+            for place, (record_key, value) in enumerate(islice(scan(db, start), most_scanned)):
+                name, count = record_key[kind:].decode(), int(value)
                 one = count, -place, name
                 if len(best) == most and one <= best[0]:
                     continue

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from pypi_assets.lookup.depgraph_reader import Distribution, parse_requirement
 from pypi_assets.lookup.errors import LookupNameError
+from pypi_assets.lookup.hints import newest_version_hint
 from pypi_assets.lookup.newest import newest_distributions
 from pypi_assets.questions.names import Prefix, Requirement
 from pypi_assets.questions.question import Accepts, ParameterError, Parameters, question
@@ -44,7 +45,7 @@ def _hints(snapshot: Snapshot, given: DistributionsParameters) -> Iterator[str]:
     if not known:
         yield from snapshot.project_hints(name)
     elif version is not None:
-        yield f"the newest version of {name} is {known[-1]['version']}"
+        yield newest_version_hint(name, known[-1]["version"])
 
 
 @question(

@@ -72,7 +72,9 @@ def _read(catalog: Catalog, name: str) -> tuple[list[Entry], int]:
         if project is not None:
             return read_history(connection, project), complete_serial(connection)
     raise not_found(
-        f"the catalog knows no project {name}", hints=list(past_project_hints(catalog, name)), parameter="project"
+        f"there is no project {name}, and none is known to have been",
+        hints=list(past_project_hints(catalog, name)),
+        parameter="project",
     )
 
 

@@ -33,7 +33,7 @@ from pypi_assets.service.lookups import Results, past_answer, published_answer, 
 from pypi_assets.service.names import VERSION, Flag, ParsedVersion, ProjectName
 from pypi_assets.service.operations import Call, Operation, operation_routes
 from pypi_assets.service.pins import Pinned
-from pypi_assets.service.problems import ProblemError, conflict
+from pypi_assets.service.problems import ProblemError, conflict, suggestions_in
 from pypi_assets.service.resolutions import (
     DEFAULT_PLATFORM,
     DEFAULT_PYTHON,
@@ -221,7 +221,8 @@ def _page(service: Service, given: Any, kind: type[Any], walk: _Walk, of_questio
         serial=datasets.serial,
         set=datasets.id,
         followed_projects=stream.followed_projects,
-        hints=hints,
+        hints=tuple(map(str, hints)),
+        suggestions=suggestions_in(hints),
         results=results,
         next=following,
     )
@@ -244,6 +245,7 @@ def _past_page(pinned: Pinned, service: Service, given: Any, _kind: type[Any], w
         epoch=page.epoch,
         followed_projects=page.followed_projects,
         hints=page.hints,
+        suggestions=page.suggestions,
         results=page.results,
         next=following,
     )

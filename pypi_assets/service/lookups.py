@@ -10,12 +10,14 @@ from pypi_assets.catalog.reports.project_following import require_answered
 from pypi_assets.lookup.published_sets import OpenSet
 from pypi_assets.service.answers import Answer, to_json
 from pypi_assets.service.pins import Pinned
+from pypi_assets.service.problems import Suggestion, suggestions_in
 
 Result = TypeVar("Result")
 
 
 class Results(msgspec.Struct, Generic[Result], frozen=True, kw_only=True, omit_defaults=True):
-    """What was found, as the index was at `serial`. Where nothing was, `results` is empty and `hints` may help.
+    """What was found, as the index was at `serial`. If nothing was, `results` is empty and `hints` may help, with the
+    names in them as `suggestions`.
 
     `set` names the published datasets that the answer is from, `epoch` is that of the serial for answers of the
     catalog. `followed_projects` is how many projects are followed, where that is not all of the index. `next` is the
@@ -27,6 +29,7 @@ class Results(msgspec.Struct, Generic[Result], frozen=True, kw_only=True, omit_d
     epoch: int | None = None
     followed_projects: int | None = None
     hints: Sequence[str] = ()
+    suggestions: Sequence[Suggestion] = ()
     results: Sequence[Result]
     next: str | None = None
 
@@ -54,13 +57,15 @@ def past_answer(pinned: Pinned, content: Any) -> Answer:
 
 def results_at(pinned: Pinned, results: Sequence[Any], hints: Iterable[str] = ()) -> Results[Any]:
     """These results of the catalog at a serial."""
+    hints = tuple(hints)
     with pinned.catalog.read() as connection:
         followed = count_answered(connection, pinned.serial)
     return Results(
         serial=pinned.serial,
         epoch=pinned.epoch,
         followed_projects=followed,
-        hints=tuple(hints),
+        hints=tuple(map(str, hints)),
+        suggestions=suggestions_in(hints),
         results=results,
     )
 

@@ -17,9 +17,9 @@ from pypi_assets.service.service import Service
 
 _REF = "#/components/schemas/{name}"
 _PROBLEMS = {
-    400: "A parameter is wrong, or the request cannot be read",
-    409: "Parameters do not go together, or the catalog is not exact there",
-    404: "There is no such thing",
+    400: "A value is not accepted, or the request cannot be read",
+    409: "Parameters do not go together, or there is no exact answer for the moment",
+    404: "Nothing was found",
     410: "The epoch or the set of datasets is over",
     413: "The body is too large",
     415: "The body is in another form",

@@ -4,7 +4,7 @@ Handlers raise a ProblemError, or the errors of the parts that they call, which 
 stack trace, or anything of an error that was not meant for people.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from http import HTTPStatus
 
 import msgspec
@@ -14,6 +14,7 @@ from pypi_assets.catalog.database import CatalogError
 from pypi_assets.errors import ExpectedError, NotAnsweredError
 from pypi_assets.leveldbs.format.errors import LeveldbError, NotBuiltYetError
 from pypi_assets.lookup.errors import LookupNameError
+from pypi_assets.lookup.hints import Hint
 from pypi_assets.service.answers import Answer, Lasting, to_json
 from pypi_assets.storage.store import StorageError
 
@@ -22,10 +23,18 @@ _LONGEST_DETAIL = 2_000
 _RETRY_AFTER_S = 5
 
 
+class Suggestion(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A name that may have been meant: its `kind` is `project`, `import`, `command`, or `release`, with the version."""
+
+    kind: str
+    name: str
+    version: str | None = None
+
+
 class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A problem document. `parameter` is the one that is wrong, and `accepts` what it takes; `hints` are what may have
-    been meant, in sentences. `first_serial` and `first_time` (in UTC) are the first moment that has answers.
-    `request_id` is also in the log of the service.
+    been meant, in sentences, and `suggestions` the names in them. `first_serial` and `first_time` (in UTC) are the
+    first moment that has answers. `request_id` is also in the log of the service.
     """
 
     type: str
@@ -35,20 +44,21 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     parameter: str | None = None
     accepts: str | None = None
     hints: Sequence[str] = ()
+    suggestions: Sequence[Suggestion] = ()
     first_serial: int | None = None
     first_time: str | None = None
     request_id: str | None = None
 
 
 TITLES = {
-    "bad-parameter": "A parameter is wrong",
+    "bad-parameter": "A value is not accepted",
     "bad-request": "The request cannot be read",
     "conflict": "Parameters do not go together",
-    "not-found": "There is no such thing",
-    "not-exact": "The catalog is not exact there",
+    "not-found": "Nothing was found",
+    "not-exact": "There is no exact answer for this moment",
     "no-method": "The method is not offered here",
     "not-acceptable": "No form of the answer is accepted",
-    "gone": "This answer is over",
+    "gone": "This address has expired",
     "too-large": "The request is too large",
     "http-version": "The answer needs HTTP/1.1",
     "busy": "Too many requests at once",
@@ -87,11 +97,18 @@ class ProblemError(Exception):
             detail=detail[:_LONGEST_DETAIL],
             parameter=parameter,
             accepts=accepts,
-            hints=hints,
+            hints=tuple(map(str, hints)),
+            suggestions=suggestions_in(hints),
             first_serial=first_serial,
             first_time=first_time,
         )
         self.headers = tuple(headers)
+
+
+def suggestions_in(hints: Iterable[str]) -> tuple[Suggestion, ...]:
+    """Return the names that hints suggest, each once."""
+    found = [meaning for hint in hints if isinstance(hint, Hint) for meaning in hint.meanings]
+    return tuple(Suggestion(kind.value, name, version) for kind, name, version in dict.fromkeys(found))
 
 
 def bad_parameter(parameter: str, detail: str, accepts: str | None = None) -> ProblemError:

@@ -9,7 +9,7 @@ from pypi_assets.catalog.ledger.range_ledger import complete_serial
 from pypi_assets.leveldbs.format.errors import NoVersionError
 from pypi_assets.lookup.catalog_hints import past_project_hints
 from pypi_assets.lookup.depgraph_reader import DepgraphReader
-from pypi_assets.lookup.hints import project_hints
+from pypi_assets.lookup.hints import newest_version_hint, project_hints
 from pypi_assets.lookup.project_answers import (
     ProjectFacts,
     ProjectResult,
@@ -106,23 +106,24 @@ def no_project(datasets: OpenSet, name: str, version: str | None = None) -> Prob
     reader = datasets.reader(DepgraphReader)
     known = reader.project(name).results if version is not None else ()
     if known:
-        hints = [f"the newest version of {name} is {known[-1]['version']}"]
-        return not_found(f"{name} has no version {version} as of serial {datasets.serial}", hints=hints)
+        hints = [newest_version_hint(known[-1]["project"], known[-1]["version"])]
+        detail = f"{known[-1]['project']} has no version {version} as of serial {datasets.serial}"
+        return not_found(detail, hints=hints, parameter="version")
     try:
         hints = list(project_hints(reader, name, datasets.opened))
     except NoVersionError:
         hints = []
-    return not_found(
-        f"no project {canonicalize_name(name)} has live files as of serial {datasets.serial}",
-        hints=hints,
-        parameter="project",
-    )
+    detail = f"there is no project {canonicalize_name(name)} as of serial {datasets.serial}"
+    return not_found(detail, hints=hints, parameter="project")
 
 
 def _no_project_at(pinned: Pinned, name: str, version: str | None = None) -> ProblemError:
-    what = canonicalize_name(name) if version is None else f"version {version} of {canonicalize_name(name)}"
-    hints = [] if version is not None else list(past_project_hints(pinned.catalog, name))
-    return not_found(f"{what} has no live files as of serial {pinned.serial}", hints=hints, parameter="project")
+    project = canonicalize_name(name)
+    if version is not None:
+        detail = f"{project} had no version {version} at serial {pinned.serial}"
+        return not_found(detail, parameter="version")
+    hints = list(past_project_hints(pinned.catalog, name))
+    return not_found(f"there was no project {project} at serial {pinned.serial}", hints=hints, parameter="project")
 
 
 PROJECT = Operation(

@@ -22,7 +22,7 @@ from pypi_assets.service.lines import PAGE_LIMIT, PagedParameters, lines_of, wan
 from pypi_assets.service.lookups import Results, past_answer, published_answer
 from pypi_assets.service.operations import Call, Operation, operation_routes
 from pypi_assets.service.pins import Pinned
-from pypi_assets.service.problems import ProblemError, conflict
+from pypi_assets.service.problems import ProblemError, conflict, suggestions_in
 from pypi_assets.service.service import Service
 
 
@@ -96,12 +96,13 @@ class _Asked:
             return StreamedAnswer(lines_of(found.results), serial=found.serial, modified=modified, varies=("Accept",))
         content, is_empty = self._page(found, given, after, wanted, named)
         hints = tuple(question.hints(snapshot, asked)) if is_empty else ()
+        content |= {"hints": tuple(map(str, hints)), "suggestions": suggestions_in(hints)}
         if isinstance(source, Pinned):
-            answer = past_answer(source, Results(epoch=source.epoch, hints=hints, **content))
+            answer = past_answer(source, Results(epoch=source.epoch, **content))
             if hints:
                 answer.lasting = Lasting.REDIRECT  # hints are of the names that are known today
         else:
-            answer = published_answer(source, Results(set=source.id, hints=hints, **content))
+            answer = published_answer(source, Results(set=source.id, **content))
         answer.varies = ("Accept",)
         return answer
 

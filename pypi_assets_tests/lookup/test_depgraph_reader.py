@@ -219,6 +219,9 @@ def test_the_most_required_projects_are_those_with_files_and_the_most_dependents
         assert max(depgraph.count_dependents(name) for name in names[30:]) > expected[5][1]
         for most in (0, 1, 2, 5, 29, 30, 99):
             assert depgraph.most_required(most) == expected[:most]
+            twos = [one for one in expected if one[0].startswith("p2")]
+            assert depgraph.most_required(most, "P2") == twos[:most]
+        assert depgraph.most_required(9, "p2", most_scanned=2) == [one for one in twos if one[0] in ("p2", "p20")]
 
 
 def test_releases_of_the_catalog_answer_as_a_version_does() -> None:

@@ -25,6 +25,7 @@ from pypi_assets.lookup.latest import open_latest
 from pypi_assets.lookup.modules_reader import ModulesReader
 from pypi_assets.lookup.providers import Provider
 from pypi_assets.lookup.reader import Reader
+from pypi_assets.lookup.search_terms import Kind, Meaning
 from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets_tests.named import unnamed
 from pypi_assets_tests.small_catalog import small_catalog
@@ -111,8 +112,26 @@ def test_a_project_of_that_name_is_the_best_provider_and_then_one_with_many_vers
 
 
 def test_sentences() -> None:
-    assert list(did_you_mean([])) == []
-    [hint] = did_you_mean(["a1", "b1", "c1"])
+    assert list(did_you_mean(Kind.PROJECT, [])) == []
+    [hint] = did_you_mean(Kind.PROJECT, ["a1", "b1", "c1"])
     assert unnamed(hint, "a1", "b1", "c1") == []
+    assert hint.meanings == tuple(Meaning(Kind.PROJECT, name) for name in ("a1", "b1", "c1"))
     assert listed(["a"], "and") == "a"
     assert top_level(["_a.b", "_a", "c.d", "c", "e", "f"]) == ["c", "e", "f"]
+
+
+def test_each_hint_has_what_it_names_as_meanings(storage: Storage, open_other: OpenOther) -> None:
+    with open_latest(ModulesReader, storage) as modules, open_latest(DepgraphReader, storage) as depgraph:
+        found = [
+            *module_hints(modules, "pyyaml", open_other),
+            *module_hints(modules, "yaml.no.such", open_other),
+            *project_hints(depgraph, "yaml", open_other),
+            *project_hints(depgraph, "request", open_other),
+        ]
+    assert {meaning for hint in found for meaning in hint.meanings} >= {
+        Meaning(Kind.PROJECT, "pyyaml"),
+        Meaning(Kind.IMPORT, "yaml"),
+        Meaning(Kind.PROJECT, "PyYAML"),
+        Meaning(Kind.PROJECT, "requests"),
+    }
+    assert all(meaning.name in hint for hint in found for meaning in hint.meanings)

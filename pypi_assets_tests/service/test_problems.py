@@ -44,7 +44,7 @@ def test_a_document_has_the_members_of_the_standard_and_ours():
     assert (answer.status, answer.media_type, answer.serial) == (400, "application/problem+json", 7)
     assert json.loads(answer.body) == {
         "type": "/docs#bad-parameter",
-        "title": "A parameter is wrong",
+        "title": "A value is not accepted",
         "status": 400,
         "detail": "limit: too large",
         "parameter": "limit",

@@ -118,7 +118,9 @@ def proof_as_json(
         releases=None,
         remarks=[],
         steps=0,
-        proof=ProofResult(steps=list(error.proof.steps), projects=list(error.proof.projects), hints=list(hints)),
+        proof=ProofResult(
+            steps=list(error.proof.steps), projects=list(error.proof.projects), hints=list(map(str, hints))
+        ),
     )
 
 
