@@ -53,6 +53,25 @@ def near_names(seek: Seek, wanted: str, most: int = MOST_NAMES) -> tuple[str, ..
     return tuple(sorted(found, key=lambda name: _rank(name, wanted))[:most])
 
 
+def first_names(seek: Seek, beginning: str, most: int, separator: str | None = None) -> list[str]:
+    """Return the first `most` names that begin with `beginning`, in order. With `separator`, each name is cut at the
+    first one after the beginning, so that all names below one of them count once.
+
+    >>> names = ["yaml", "yaml.nodes", "yaml.reader", "yarl"]
+    >>> first_names(lambda least: next((name for name in names if name >= least), None), "ya", 5, ".")
+    ['yaml', 'yarl']
+    """
+    found: list[str] = []
+    name = seek(beginning)
+    while name is not None and name.startswith(beginning) and len(found) < most:
+        end = -1 if separator is None else name.find(separator, len(beginning))
+        cut = name if end < 0 else name[:end]
+        if not found or found[-1] != cut:
+            found.append(cut)
+        name = seek(f"{cut}{_LEAST}" if end < 0 else f"{cut}{chr(ord(name[end]) + 1)}")
+    return found
+
+
 def _most_edits(wanted: str) -> int:
     """Names of two characters are all near to each other."""
     return (len(wanted) >= _LENGTH_FOR_ONE_EDIT) + (len(wanted) >= _LENGTH_FOR_TWO_EDITS)

@@ -14,7 +14,7 @@ from pypi_assets.leveldbs.format.keys import SEPARATOR
 from pypi_assets.leveldbs.format.leveldb_binding import Database, binding_errors
 from pypi_assets.leveldbs.format.open_leveldb import leveldb_errors_as_damage
 from pypi_assets.lookup.answers import Answer, Result, Stream
-from pypi_assets.lookup.near_names import MOST_NAMES, near_names
+from pypi_assets.lookup.near_names import MOST_NAMES, Seek, first_names, near_names
 from pypi_assets.storage.store import StorageError
 
 Found = TypeVar("Found")
@@ -178,7 +178,21 @@ class Reader:
         if start is None:
             return ()
         wanted = self._spelled(require_text("suggest", name))
-        return self._read(lambda db: _near_names_in(db, start, wanted, most))[1]
+        return self._read(lambda db: _with_seek(db, start, lambda seek: near_names(seek, wanted, most)))[1]
+
+    def names_from(self, beginning: str, most: int, separator: str | None = None) -> list[str]:
+        """Return the first `most` names of the dataset that begin with `beginning`, in order, by one or two seeks each.
+        With `separator`, each is cut at the first one after the beginning.
+
+        >>> modules.names_from("google.cl", 5, ".")
+        ['google.cloud']
+        """
+        start = self.names_start
+        if start is None or SEPARATOR.decode() in require_text("names_from", beginning):
+            return []
+        return self._read(lambda db: _with_seek(db, start, lambda seek: first_names(seek, beginning, most, separator)))[
+            1
+        ]
 
     def _spelled(self, name: str) -> str:
         """`name` as it is in keys."""
@@ -259,13 +273,14 @@ def require_text(query: str, name: str) -> str:
     raise TypeError(f"{query}() takes a name as str, not {type(name).__name__}{hint}")
 
 
-def _near_names_in(db: Database, start: bytes, wanted: str, most: int) -> tuple[str, ...]:
+def _with_seek(db: Database, start: bytes, search: Callable[[Seek], Found]) -> Found:
+    """Return what `search` finds by seeking among the names whose keys begin with `start`."""
     with closing(db.raw_iterator(verify_checksums=True)) as records:
 
         def seek(least: str) -> str | None:
-            records.seek(start + least.encode())
+            records.seek(start + least.encode(errors="replace"))
             if not records.valid() or not records.key().startswith(start):
                 return None
             return records.key()[len(start) :].split(SEPARATOR, 1)[0].decode()
 
-        return near_names(seek, wanted, most)
+        return search(seek)

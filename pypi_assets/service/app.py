@@ -17,6 +17,7 @@ from pypi_assets.logs import set_up_logs
 from pypi_assets.service import (
     change_feeds,
     changes,
+    completions,
     dependents,
     hashes,
     history,
@@ -43,6 +44,8 @@ from pypi_assets.service.service import Service, open_service
 from pypi_assets.settings import load_settings
 
 _log = logging.getLogger(__name__)
+ADDRESS_VARIABLE = "SERVICE_LISTENS_AT"
+"""Names the URL at which `serve` listens, for the processes that answer."""
 _OBJECTS_BETWEEN_COLLECTIONS = 10_000
 """What requests of one moment need is more than Python's own 700, and hardly any of it is garbage in a cycle."""
 ROUTES = (
@@ -54,6 +57,7 @@ ROUTES = (
     history.routes,
     change_feeds.routes,  # before the versions of a project
     projects.routes,
+    completions.routes,
     hashes.routes,
     purls.routes,
     resolutions.routes,
@@ -77,6 +81,7 @@ def create_app(service: Service | None = None) -> Front:
         set_up_logs()
         _end_with_parent()
         service, log = open_service(load_settings()), AccessLog(sys.stdout)
+        service.address = os.environ.get(ADDRESS_VARIABLE, service.address)
     ServiceConnection.most = service.settings.service_max_connections
     found: list[BaseRoute] = [route for routes in ROUTES for route in routes(service)]
     found += openapi.routes(service, lambda: found)

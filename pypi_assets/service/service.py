@@ -40,11 +40,12 @@ class Service:
     """Opened by `open_service`. `datasets` and `catalog` are for handlers, which run in threads.
 
     `problems` are why the storage or the catalog could not be followed last, by their names. `threads` and `remembered`
-    belong to the event loop.
+    belong to the event loop. `address` is the URL at which it listens, as a client on this machine reaches it.
     """
 
     settings: Settings
     problems: dict[str, str] = field(default_factory=dict)
+    address: str = "http://127.0.0.1:8642/"
     threads: Threads = field(default_factory=Threads)
     remembered: Remembered = field(default_factory=Remembered)
     pinned_answers: PinnedAnswers = field(default_factory=PinnedAnswers)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pypi_assets.lookup import near_names as module
-from pypi_assets.lookup.near_names import MOST_NAMES, Seek, near_names
+from pypi_assets.lookup.near_names import MOST_NAMES, Seek, first_names, near_names
 
 _CHARACTERS = "abcAB12-_.é"
 _NAMES = st.lists(st.text(_CHARACTERS, min_size=1, max_size=8), max_size=40)
@@ -123,3 +123,25 @@ def test_most_of_a_large_set_is_never_looked_at() -> None:
 
     assert near_names(seek, "pakage-name") == ("package-name",)
     assert len(read) < len(names) / 50
+
+
+@given(names=_NAMES, beginning=st.text(_CHARACTERS, max_size=2), most=st.integers(0, 5))
+def test_first_names_are_the_first_that_begin_so(names: list[str], beginning: str, most: int) -> None:
+    expected = [name for name in sorted(set(names)) if name.startswith(beginning)]
+    assert first_names(seek_in(names), beginning, most) == expected[:most]
+
+
+@given(names=_NAMES, beginning=st.text(_CHARACTERS, max_size=2), most=st.integers(1, 5))
+def test_first_names_are_cut_at_the_separator(names: list[str], beginning: str, most: int) -> None:
+    seeks: list[str] = []
+    seek = seek_in(names)
+
+    def counted(least: str) -> str | None:
+        seeks.append(least)
+        return seek(least)
+
+    found = first_names(counted, beginning, most, ".")
+    cut = {beginning + name.removeprefix(beginning).partition(".")[0] for name in names if name.startswith(beginning)}
+    assert set(found) <= cut
+    assert len(found) == len(set(found)) == min(most, len(cut)) or len(cut) > len(found) == most
+    assert len(seeks) <= 2 * most + 1

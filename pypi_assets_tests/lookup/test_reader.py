@@ -209,7 +209,7 @@ def test_a_forked_process_must_open_its_own_reader(publisher: Publisher) -> None
         assert len(reader.module("demo").results) == 1
 
 
-_MORE = {"module_of_few": (1,)}
+_MORE = {"module_of_few": (1,), "names_from": (1,)}
 """What queries take in addition to a name."""
 
 
@@ -222,7 +222,7 @@ def test_what_is_no_text_is_refused_by_name(publisher: Publisher, wrong: object)
             queries = {name for name, value in vars(type(reader)).items() if callable(value) and name[0] != "_"}
             queries -= {"most_required", "over_newest", "listed"}  # which take no name
             assert queries
-            for query in queries | ({"suggest"} if reader.names_start else set()):
+            for query in queries | ({"suggest", "names_from"} if reader.names_start else set()):
                 with pytest.raises(TypeError, match=rf"\b{query}\b.*\b{type(wrong).__name__}\b"):
                     getattr(reader, query)(wrong, *_MORE.get(query, ()))
     with pytest.raises(TypeError, match=r"module\b.*bytes"):

@@ -21,6 +21,8 @@ PATHS = [
     "/v1/owners/yaml",
     "/v1/owners/none",
     "/v1/commands/demo",
+    "/v1/completions?q=de",
+    "/v1/completions",
     "/v1/solvability",
     "/v1/solvability/newest",
     "/v1/hashes/" + SHA256,
