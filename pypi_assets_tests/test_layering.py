@@ -45,7 +45,7 @@ MAY_IMPORT = {
     "leveldbs": {"dumps", "storage", "catalog", "distributions"},
     "parquet": {"dumps", "storage", "catalog"},
     "journal": {"dumps", "storage", "catalog", "distributions", "index"},
-    "lookup": {"leveldbs", "dumps", "catalog", "distributions", "storage", "locations", "locks"},
+    "lookup": {"leveldbs", "dumps", "catalog", "distributions", "index", "inert", "storage", "locations", "locks"},
     "questions": {"lookup", "catalog"},
     "export": {"lookup", "locks", "distributions"},
     "mirror": {"journal", "leveldbs", "dumps", "catalog", "storage", "index"},

@@ -14,6 +14,7 @@ from pypi_assets.leveldbs.format.version_order import canonical_version, version
 from pypi_assets.lookup.commands_reader import CommandsReader
 from pypi_assets.lookup.depgraph_reader import DepgraphReader
 from pypi_assets.lookup.modules_reader import ModulesReader
+from pypi_assets.lookup.project_links import ProjectLink, project_links
 from pypi_assets.lookup.providers import NamesReader
 from pypi_assets.lookup.published_sets import OpenSet
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from pypi_assets.catalog.database import Catalog
 
 _MOST_NAMES = 100_000
+_LONGEST_LICENSE = 100
+"""Characters of a name of a licence. Many projects put the whole text of their licence into the field."""
 
 
 class FileResult(TypedDict):
@@ -48,8 +51,9 @@ class ReleaseResult(TypedDict):
 class ProjectResult(TypedDict):
     """A project with live files, and its releases in PEP 440's order. `newest` is what an installer would choose.
 
-    Null is what is not known without a catalog: `summary` and `license` of the newest release, and the serials of the
-    first and the last change.
+    Null is what is not known without a catalog: `summary`, `license` and `links` of the newest release, the `status` of
+    the project (PEP 792), and the serials of the first and the last change. `license` is an SPDX expression, else the
+    metadata's `License` if it is short, else the names of its classifiers.
     """
 
     project: str
@@ -57,6 +61,8 @@ class ProjectResult(TypedDict):
     newest: str
     summary: str | None
     license: str | None
+    links: list[ProjectLink] | None
+    status: str | None
     commands: list[str]
     first_serial: int | None
     last_serial: int | None
@@ -88,11 +94,13 @@ class ProjectFacts(TypedDict):
 
     summary: str | None
     license: str | None
+    links: list[ProjectLink] | None
+    status: str | None
     first_serial: int | None
     last_serial: int | None
 
 
-_NO_FACTS = ProjectFacts(summary=None, license=None, first_serial=None, last_serial=None)
+_NO_FACTS = ProjectFacts(summary=None, license=None, links=None, status=None, first_serial=None, last_serial=None)
 
 
 def published_project(datasets: OpenSet, name: str, facts: ProjectFacts | None = None) -> ProjectResult | None:
@@ -144,13 +152,28 @@ def facts_at(
         first, last = first_and_last_serial(connection, canonicalize_name(name), serial)
     newest = [row for row in found if canonical_version(row["version"]) == _newest(found)] if found else []
     summaries = (row["summary"] for row in newest if row["summary"])
-    licenses = (row["license_expression"] or row["license"] for row in newest)
+    urls = [url for row in newest for url in row["project_urls"] or ()]
     return ProjectFacts(
         summary=next(summaries, None),
-        license=next((one for one in licenses if one), None),
+        license=next(filter(None, map(license_of, newest)), None),
+        links=project_links(urls),
+        status=next((row["project_status"] for row in newest if row["project_status"]), None),
         first_serial=first,
         last_serial=last,
     )
+
+
+def license_of(row: Mapping[str, Any]) -> str | None:
+    """Return the licence of a file in a few words; None if its metadata state none.
+
+    >>> license_of({"license_expression": None, "license": None, "license_classifiers": ["License :: OSI Approved"]})
+    'OSI Approved'
+    """
+    text = row["license"] or ""
+    if row["license_expression"] or 0 < len(text) <= _LONGEST_LICENSE:
+        return cast("str", row["license_expression"] or text)
+    names = dict.fromkeys(one.rpartition("::")[2].strip() for one in row["license_classifiers"] or ())
+    return ", ".join(names) or text or None
 
 
 def files_at(catalog: "Catalog", serial: int, name: str, version: str | None = None) -> list[Mapping[str, Any]]:
