@@ -5,6 +5,7 @@ from the segments when it goes on, and is held in memory nowhere.
 """
 
 import asyncio
+import re
 from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Annotated, Any
@@ -25,6 +26,7 @@ from pypi_assets.service.operations import Call, Endpoint, Operation, Parameters
 from pypi_assets.service.problems import ProblemError, bad_parameter, not_found, unavailable
 from pypi_assets.service.responses import ClientTooSlowError, respond
 from pypi_assets.service.service import Service
+from pypi_assets.service.times import utc_text
 
 NO_JOURNAL = "there is no journal yet: write it with `pypi-assets journal write`"
 EVENT_STREAM = "text/event-stream"
@@ -33,6 +35,7 @@ HEARTBEAT_S = 15.0
 _STREAM_RECORDS, _STREAM_BYTES = 500, 256 * 1024
 """What is held for one client of a stream at most: the next batch, and the record that goes beyond it."""
 _KINDS = tuple(dict.fromkeys(kind for kinds in KINDS.values() for kind in kinds))
+_AT = re.compile(rb'"at":([0-9]+|null)')
 _LIST = r"^[^,\s][^,]{0,999}(,[^,\s][^,]{0,999})*$"
 _MOST_CHARACTERS = 1_900
 """Of the values of a parameter: so there are fewer than a filter may have."""
@@ -129,7 +132,9 @@ class StreamParameters(FilterParameters, frozen=True):
 
 
 class Change(msgspec.Struct, frozen=True):
-    """A record of the journal: these fields, and others by its kind. It happened at `of_serial`."""
+    """A record of the journal: these fields, and others by its kind. It happened at `of_serial`. `at` is in unix
+    seconds, as journals have it, and `time` the same in ISO 8601.
+    """
 
     serial: int
     of_serial: int
@@ -137,6 +142,7 @@ class Change(msgspec.Struct, frozen=True):
     stream: str
     kind: str
     at: int | None
+    time: str | None
     project: str | None
     normalized: str | None
     version: str | None = None
@@ -202,8 +208,21 @@ def _changes(service: Service, call: Call[ChangesParameters]) -> Answer:
     return _answer(next_batch(service, begin(service, given.since, wanted), wanted, given.limit))
 
 
+def with_time(line: bytes) -> bytes:
+    """Return a record of the journal with its `at` also in ISO 8601, as `time`.
+
+    >>> with_time(b'{"serial":7,"at":1772539200,"project":"six"}')
+    b'{"serial":7,"at":1772539200,"time":"2026-03-03T12:00:00Z","project":"six"}'
+    """
+    match = _AT.search(line)  # the first one: what precedes it in a record holds no text of an index
+    if match is None:
+        return line
+    text = "null" if match[1] == b"null" else f'"{utc_text(int(match[1]))}"'
+    return b'%s,"time":%s%s' % (line[: match.end()], text.encode(), line[match.end() :])
+
+
 def _answer(batch: Batch) -> Answer:
-    lines = b",".join(line for _, line in batch.lines)
+    lines = b",".join(with_time(line) for _, line in batch.lines)
     body = b'{"changes":[%s],"cursor":"%s","through":%d}' % (lines, str(batch.cursor).encode(), batch.through)
     return Answer(body, serial=batch.through, lasting=Lasting.NO_STORE)
 
@@ -345,7 +364,7 @@ class StreamEndpoint(Endpoint):
         await self._send(send, b"retry: 2000\n" + _heartbeat(batch.cursor if not batch.lines else None))
         while not presence.ended.done():
             if batch.lines:
-                await self._send(send, b"".join(_event(cursor, line) for cursor, line in batch.lines))
+                await self._send(send, b"".join(_event(cursor, with_time(line)) for cursor, line in batch.lines))
             if batch.is_last and not await self.service.changes.wait_beyond(
                 self.service.threads,
                 batch.through,

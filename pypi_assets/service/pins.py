@@ -18,6 +18,7 @@ from pypi_assets.service.answers import Answer, Lasting, StreamedAnswer, redirec
 from pypi_assets.service.problems import ProblemError, bad_parameter, unavailable
 from pypi_assets.service.remembered import Target
 from pypi_assets.service.service import Service
+from pypi_assets.service.times import utc_text
 
 PIN_ACCEPTS = (
     "a serial (1350), a serial with its epoch (1350.1350), or a time in UTC (2026-03-03, 2026-03-03T12:00:00Z)"
@@ -51,6 +52,11 @@ class Pinned:
     epoch: int
     at: datetime | None
     options: tuple[str, ...] = ()
+
+    @property
+    def time(self) -> str | None:
+        """The time of the serial in ISO 8601; None if none is known."""
+        return None if self.at is None else utc_text(self.at.timestamp())
 
 
 def parse_pin(text: str) -> Pin:

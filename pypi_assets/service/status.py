@@ -47,7 +47,8 @@ class DatasetsState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ServiceStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """How far answers go. `lag_serials` and `lag_seconds` are what they lack of the index, as far as the catalog knows.
+    """How far answers go. `lag_serials` and `lag_seconds` are what they lack of the index, as far as the catalog knows;
+    `lacks_since` is when the first event happened that they lack.
 
     `problems` are the parts that do not answer now, and why. Null is what is not there.
     """
@@ -57,6 +58,7 @@ class ServiceStatus(msgspec.Struct, frozen=True, kw_only=True):
     catalog: CatalogState | None
     lag_serials: int | None
     lag_seconds: float | None
+    lacks_since: str | None
     problems: Mapping[str, str]
 
 
@@ -74,9 +76,9 @@ def routes(service: Service) -> list[Route]:
 def _status(service: Service, _call: Call[NoParameters]) -> Answer:
     present = service.present
     problems = dict(service.problems)
-    catalog, lag_seconds = None, None
+    catalog, lacked = None, None
     try:
-        catalog, lag_seconds = _catalog_state(service, None if present is None else present.serial)
+        catalog, lacked = _catalog_state(service, None if present is None else present.serial)
     except (CatalogError, SQLAlchemyError):
         problems["catalog"] = "the catalog does not answer"
     serial = present.serial if present else None
@@ -86,7 +88,8 @@ def _status(service: Service, _call: Call[NoParameters]) -> Answer:
         datasets=None if present is None else _datasets_state(present),
         catalog=catalog,
         lag_serials=None if serial is None or index_serial is None else max(index_serial - serial, 0),
-        lag_seconds=lag_seconds,
+        lag_seconds=None if catalog is None else 0.0 if lacked is None else max(time.time() - lacked, 0.0),
+        lacks_since=utc_text(lacked),
         problems=problems,
     )
     return Answer(to_json(content), serial=serial, lasting=Lasting.NO_STORE)
@@ -102,7 +105,7 @@ def _datasets_state(present: OpenSet) -> DatasetsState:
 
 
 def _catalog_state(service: Service, serial: int | None) -> tuple[CatalogState | None, float | None]:
-    """How far the catalog has come, and for how many seconds answers of `serial` have lagged."""
+    """How far the catalog has come, and the time of the first event that answers of `serial` lack, in unix seconds."""
     catalog = service.catalog
     if catalog is None:
         return None, None
@@ -119,7 +122,7 @@ def _catalog_state(service: Service, serial: int | None) -> tuple[CatalogState |
         index_serial=max((one for one in known if one is not None), default=None),
         followed_projects=count,
     )
-    return state, 0.0 if lacked is None else max(time.time() - lacked, 0.0)
+    return state, lacked
 
 
 def _healthy(_service: Service, _call: Call[NoParameters]) -> Answer:
