@@ -99,6 +99,7 @@ SETTING_NAMES = frozenset(
         "service_resolve_timeout_s",
         "service_max_connections",
         "service_max_requests",
+        "service_public_url",
         "service_refresh_s",
         "service_timeout_s",
         "solvability_kept_days",

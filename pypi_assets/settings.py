@@ -33,6 +33,7 @@ AUTO_HOSTS = "auto"
 CATALOG_URL_FILE = "catalog_url"
 """A file of the home that names the catalog's database, if `pypi-assets up` has made one there."""
 _OWNER = re.compile(r"team:.+|[A-Za-z0-9._%+-]+@[A-Za-z0-9.-]+\.[A-Za-z]{2,7}")  # what Dagster accepts
+_PLAIN_URL = re.compile(r"https?://[A-Za-z0-9._:/%\[\]-]+")
 _HOST = re.compile(r"([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?")
 
 
@@ -360,6 +361,13 @@ class Settings(BaseSettings):
     service_allow_quarantined: Annotated[
         bool, Field(description="whether the service leads to the bytes of files that are quarantined on the index now")
     ] = False
+    service_public_url: Annotated[
+        str | None,
+        Field(
+            description="the address at which clients reach the service, such as https://packages.example.org/, for the"
+            " commands on its pages; default: the address of the page in a browser"
+        ),
+    ] = None
 
     log_format: Annotated[
         Literal["text", "json"], BeforeValidator(_in_lower_case), Field(description="text or json: lines of the log")
@@ -500,6 +508,16 @@ class Settings(BaseSettings):
         if value is not None and _http_path(value) not in {"", "/"}:
             raise ValueError("has a path")
         return value
+
+    @field_validator("service_public_url")
+    @classmethod
+    def _check_service_public_url(cls, value: str | None) -> str | None:
+        if value is None:
+            return value
+        _http_path(value)
+        if not _PLAIN_URL.fullmatch(value):
+            raise ValueError("has a user, or characters that a shell does not take as they are")
+        return value.rstrip("/") + "/"
 
     @field_validator("ca_file", "client_cert", "kafka_properties")
     @classmethod

@@ -229,10 +229,9 @@ def _shared_headers(
         (b"content-type", media_type.encode()),
         (b"cache-control", lasting.encode()),
         (b"vary", ", ".join((*varies, "Accept-Encoding")).encode()),
+        (b"x-content-type-options", b"nosniff"),  # pages run scripts of this service: no answer may pass for one
         *CROSS_ORIGIN,
     ]
-    if media_type != JSON:
-        headers.append((b"x-content-type-options", b"nosniff"))
     if serial is not None:
         headers.append(serial_header(serial))
     if encoding != "identity":

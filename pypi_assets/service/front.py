@@ -79,7 +79,7 @@ class Front:
             problem = _problem(error, request.id)
             if request.status:  # the connection ends, and so the client sees that the answer is not whole
                 return
-            answer = answer_problem(problem, headers, request.id)
+            answer = answer_problem(problem, headers, scope["raw_path"], request.id)
             await respond(self.service, scope, receive, request.send, answer, headers)
 
 
@@ -149,7 +149,7 @@ def _problem(error: Exception, of_request: str) -> ProblemError:
 def _of_routing(error: HTTPException) -> ProblemError:
     headers = [(name.title(), value) for name, value in (error.headers or {}).items()]
     if error.status_code == HTTPStatus.NOT_FOUND:
-        return ProblemError(404, "not-found", "there is no such route: /docs lists them")
+        return ProblemError(404, "not-found", "there is no page at this address; /docs lists those of the API")
     if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
         return ProblemError(405, "no-method", "this route has other methods: see the header Allow", headers=headers)
     return ProblemError(error.status_code, "bad-request", error.detail, headers=headers)

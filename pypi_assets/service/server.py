@@ -6,13 +6,14 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from ipaddress import ip_address
 from typing import Any
 
 import uvicorn
 from uvicorn.supervisors import Multiprocess
 
 from pypi_assets.service import connections
-from pypi_assets.service.app import create_app
+from pypi_assets.service.app import ADDRESS_VARIABLE, create_app
 from pypi_assets.service.connections import ServiceConnection
 from pypi_assets.service.measures import FOLDER_VARIABLE
 from pypi_assets.service.service import Service
@@ -35,6 +36,7 @@ def serve(host: str, port: int, workers: int, *, ready: Callable[[str], None]) -
     """
     with _listener(host, port) as listener, tempfile.TemporaryDirectory(prefix="pypi-assets-service-") as folder:
         config = _config(_APP, factory=True, workers=workers, lifespan="on")
+        os.environ[ADDRESS_VARIABLE] = _local_url(host, listener)
         ready(_url(host, listener))
         if workers > 1:
             os.environ[FOLDER_VARIABLE] = folder
@@ -48,6 +50,7 @@ def running(service: Service, host: str = "127.0.0.1", port: int = 0) -> Iterato
     """Serves from a thread of this process while the context lasts; yields the URL, which ends in a slash."""
     server = uvicorn.Server(_config(create_app(service), lifespan="off"))
     with _listener(host, port) as listener:
+        service.address = _local_url(host, listener)
         thread = threading.Thread(target=server.run, args=([listener],), name="service")
         thread.start()
         try:
@@ -79,6 +82,18 @@ def _listener(host: str, port: int) -> socket.socket:
         return socket.create_server((host, port), family=family, backlog=_BACKLOG)
     except (TypeError, UnicodeError):
         raise OSError("this is no name of a host") from None
+
+
+def _local_url(host: str, listener: socket.socket) -> str:
+    """Return the URL for clients on this machine: loopback if the service listens at all addresses."""
+    if not host:
+        return _url("127.0.0.1", listener)
+    try:
+        address = ip_address(host)
+    except ValueError:
+        return _url(host, listener)
+    loopback = "127.0.0.1" if address.version == 4 else "::1"
+    return _url(loopback if address.is_unspecified else host, listener)
 
 
 def _url(host: str, listener: socket.socket) -> str:

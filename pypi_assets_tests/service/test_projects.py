@@ -8,6 +8,7 @@ from sqlalchemy.exc import OperationalError
 
 from pypi_assets.service import projects
 from pypi_assets_tests.named import unnamed
+from pypi_assets_tests.service.pages.documents import page
 from pypi_assets_tests.service.published import Client, Published, client_of
 
 
@@ -20,8 +21,30 @@ def test_a_project_has_its_releases_and_what_is_known_of_it(client: Client, publ
         ("2.1", False, 1),
     ]
     assert found["releases"][1]["files"][0]["yanked_reason"] == "broken"
-    assert (found["summary"], found["license"]) == (None, None)
+    assert (found["summary"], found["license"], found["links"], found["status"]) == (None, None, [], "active")
     assert found["first_serial"] < found["last_serial"] == published.index.serial
+
+
+def test_a_project_has_the_licence_and_the_links_of_its_newest_release(changing: Published):
+    headers = [
+        ("License-Expression", "MIT"),
+        ("Home-page", "https://home.example/"),
+        ("Project-URL", "Source, https://code.example/a?b=1&c=2"),
+        ("Project-URL", "Bad, javascript:alert(1)"),
+    ]
+    changing.add("wheel", "demo", "3.0", extra_headers=headers)
+    serial = changing.publish()
+    with changing.client() as client:
+        for prefix in ("", f"/at/{serial}.{serial}"):
+            found = client.get(f"{prefix}/v1/projects/demo").json()["result"]
+            assert found["license"] == "MIT"
+            assert [(one["label"], one["url"]) for one in found["links"]] == [
+                ("Homepage", "https://home.example/"),
+                ("Source", "https://code.example/a?b=1&c=2"),
+            ]
+            document = page(client, f"{prefix}/project/demo/")
+            assert document.external == [one["url"] for one in found["links"]]
+            assert unnamed(document.text, "MIT", "code.example") == []
 
 
 def test_a_version_has_what_its_files_require_and_provide(client: Client):

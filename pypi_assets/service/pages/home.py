@@ -1,5 +1,6 @@
 """The first page, and the form that pins a page to a serial or a date."""
 
+from collections.abc import Iterable
 from typing import Annotated, Any
 
 from msgspec import Meta
@@ -11,6 +12,7 @@ from pypi_assets.catalog.reports.recent_events import recent_events
 from pypi_assets.service.answers import Answer, Lasting, redirect
 from pypi_assets.service.operations import PAGES, Call, Operation, Parameters, operation_routes
 from pypi_assets.service.pages.addresses import is_local_page
+from pypi_assets.service.pages.install import shell_requirement
 from pypi_assets.service.pages.page import Content, Page, View, page_routes
 from pypi_assets.service.pages.releases import releases_of
 from pypi_assets.service.pins import PIN_ACCEPTS, parse_pin
@@ -45,8 +47,19 @@ def routes(service: Service) -> list[Route]:
 
 
 def _home(view: View, _parameters: HomeParameters) -> Content:
-    parts = {"status": view.part(STATUS), "recent": _recent(view)}
-    return Content("Search", parts, {"examples": _examples(view)})
+    recent = _recent(view)
+    parts = {"status": view.part(STATUS), "recent": recent}
+    examples = _examples(view)
+    names = [examples.get("changes"), *(one["project"] for one in recent or ())]
+    return Content("Search", parts, {"examples": examples, "requirement": _installable(view, names)})
+
+
+def _installable(view: View, names: Iterable[str | None]) -> str | None:
+    """Return the first of these projects that has a release; None if none has."""
+    if view.serial is None:
+        return None
+    releases = releases_of(view)
+    return next((shell_requirement(name) for name in names if name and releases.versions(name)), None)
 
 
 def _recent(view: View) -> list[dict[str, Any]] | None:

@@ -5,6 +5,7 @@ from starlette.routing import Route
 from pypi_assets.service.names import CommandName, Sha256
 from pypi_assets.service.operations import Parameters
 from pypi_assets.service.owners import IMPORT, ImportName
+from pypi_assets.service.pages.install import shell_requirement
 from pypi_assets.service.pages.page import Content, Page, View, page_routes
 from pypi_assets.service.questions import operation
 from pypi_assets.service.service import Service
@@ -42,10 +43,18 @@ def _import(view: View, parameters: ImportPageParameters) -> Content:
     candidates = found["candidates"]
     most = max((one["score"] for one in candidates), default=0.0)
     widths = [max(0, round(100 * one["score"] / most)) if most > 0 else 0 for one in candidates[:_MOST_CANDIDATES]]
+    module = None if candidates else view.optional_part(operation("module"), module=found["import"])
     return Content(
         f"import {name}",
-        {"owners": owners},
-        {"text": name, "found": found, "candidates": candidates[:_MOST_CANDIDATES], "widths": widths},
+        {"owners": owners, **({"module": module} if module else {})},
+        {
+            "text": name,
+            "found": found,
+            "candidates": candidates[:_MOST_CANDIDATES],
+            "widths": widths,
+            "requirement": shell_requirement(candidates[0]["normalized"]) if candidates else None,
+            "near_names": module or {},
+        },
     )
 
 

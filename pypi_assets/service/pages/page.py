@@ -13,6 +13,7 @@ from pypi_assets.lookup.published_sets import OpenSet
 from pypi_assets.service.answers import JSON, Answer, Lasting, redirect, to_json
 from pypi_assets.service.operations import PAGES, Call, Operation, Parameters, convert_parameters, operation_routes
 from pypi_assets.service.pages.addresses import data_address, page_address
+from pypi_assets.service.pages.install import index_address
 from pypi_assets.service.pages.rendering import HEADERS, HTML, render
 from pypi_assets.service.pins import Pinned
 from pypi_assets.service.problems import ProblemError, not_found
@@ -163,6 +164,7 @@ def frame(view: View, title: str) -> dict[str, Any]:
         "title": title,
         "prefix": view.prefix,
         "pinned": view.pinned,
+        "index": index_address(view.service, view.pinned.serial if view.pinned else None),
         "here": escape(page_address("", *view.address, **view.query) or "/"),
         "data": data and escape(data),
         "status": status,

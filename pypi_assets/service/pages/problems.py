@@ -1,29 +1,55 @@
-"""Problems as pages: the same facts as the problem document, for clients that prefer HTML, which are browsers."""
+"""Problems as pages: the same facts as the problem document, for clients that prefer HTML, which are browsers.
 
-from collections.abc import Mapping
+A page also has what to do next: the latest state in place of a past one, the first moment with an answer, a search.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+from urllib.parse import unquote
 
 import msgspec
+from markupsafe import Markup, escape
 
 from pypi_assets.service.answers import Answer, Lasting, quality
+from pypi_assets.service.pages.addresses import is_local_page, page_address
 from pypi_assets.service.pages.rendering import HEADERS, HTML, render
-from pypi_assets.service.problems import ProblemError, problem_answer, status_phrase
+from pypi_assets.service.pins import GONE
+from pypi_assets.service.problems import Problem, ProblemError, problem_answer, status_phrase
 
 _LEAST_WEIGHT = 0.5
 """Clients of packages accept HTML too, as the last of all."""
 _LONGEST_HEADER = 1_000
+_PINNED = re.compile(r"(/at/([^/]+))(/.*)")
+_NAMED = re.compile(r"/(?:project|releases|history|dependents|changes|import|command|release|simple)/([^/]+)/?.*")
+_MISSING = 404
 
 
-def answer_problem(error: ProblemError, headers: Mapping[str, str], request_id: str | None = None) -> Answer:
+class Way(NamedTuple):
+    """Where to go on from a problem: the address is escaped."""
+
+    text: str
+    address: Markup
+
+
+def answer_problem(
+    error: ProblemError, headers: Mapping[str, str], raw_path: bytes = b"/", request_id: str | None = None
+) -> Answer:
     """The answer to a request with these headers (by lower-case name) that ended with `error`: a page for browsers,
-    the problem document for all others."""
+    the problem document for all others. `raw_path` is the path that was requested, as it came."""
     if not prefers_html(headers.get("accept", "")):
         return problem_answer(error, request_id=request_id)
+    path = raw_path.decode("latin-1")
+    pinned = _PINNED.fullmatch(path)
     problem = msgspec.to_builtins(error.problem)
     content = {
         "title": error.problem.title,
-        "problem": {"parameter": None, "accepts": None, "hints": (), **problem},
+        "problem": {"parameter": None, "accepts": None, **problem},
         "request_id": request_id,
         "phrase": status_phrase(error.problem.status),
+        "is_missing": error.problem.status == _MISSING,
+        "prefix": pinned[1] if pinned and is_local_page(path) else "",
+        "ways": list(_ways(error.problem, path)),
     }
     return Answer(
         render("problem.html", content),
@@ -33,6 +59,27 @@ def answer_problem(error: ProblemError, headers: Mapping[str, str], request_id: 
         headers=(*error.headers, *HEADERS),
         varies=("Accept",),
     )
+
+
+def _ways(problem: Problem, path: str) -> Iterator[Way]:
+    """Yield what may help, the likeliest first."""
+    pinned = _PINNED.fullmatch(path)
+    page = pinned[3] if pinned else path
+    if pinned and is_local_page(page):
+        if (first := problem.first_serial) is not None:
+            yield Way(f"See it at serial {first}, the first one with an answer", escape(f"/at/{first}{page}"))
+        elif problem.status == GONE:
+            serial = pinned[2].partition(".")[0]
+            yield Way(f"See what is known of serial {serial} now", escape(f"/at/{serial}{page}"))
+        yield Way("See the latest", escape(page))
+    elif problem.status >= 500 and is_local_page(page):
+        yield Way("Try again", escape(page))
+    if named := _NAMED.fullmatch(page):
+        name = unquote(named[1], errors="replace")
+        if (address := page_address("", "search", q=name)) is not None:
+            yield Way(f"Search for {name}", escape(address))
+    yield Way("Go to the first page", escape("/"))
+    yield Way("Read about such problems", escape(problem.type))
 
 
 def prefers_html(accept: str) -> bool:

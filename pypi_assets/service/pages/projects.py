@@ -13,6 +13,7 @@ from pypi_assets.service.dependents import DEPENDENTS
 from pypi_assets.service.history import HISTORY
 from pypi_assets.service.names import CursorText, ProjectName
 from pypi_assets.service.operations import Parameters
+from pypi_assets.service.pages.install import shell_requirement
 from pypi_assets.service.pages.page import Content, Page, View, page_routes
 from pypi_assets.service.pages.releases import named_versions, tree_of, version_before
 from pypi_assets.service.pages.timeline import moments, timelines
@@ -77,6 +78,7 @@ def _project(view: View, parameters: ProjectPageParameters) -> Content:
             "text": project["result"]["project"],
             "found": project["result"],
             "newest": release and release["result"],
+            "requirement": shell_requirement(project["result"]["normalized"]),
             "releases": releases[::-1][:_FEW],
             "entries": entries[::-1][:_FEW],
             "entry_count": len(entries),

@@ -12,6 +12,7 @@ from pypi_assets.lookup.release_comparison import compare_releases, is_same
 from pypi_assets.lookup.requirement_tree import PastReleases, PublishedReleases, Releases, Tree, requirement_tree
 from pypi_assets.service.names import ProjectName, VersionText
 from pypi_assets.service.operations import Parameters
+from pypi_assets.service.pages.install import shell_requirement
 from pypi_assets.service.pages.page import Content, Page, View, page_routes
 from pypi_assets.service.problems import not_found
 from pypi_assets.service.projects import PROJECT, VERSION
@@ -57,9 +58,12 @@ def _release(view: View, parameters: ReleaseParameters) -> Content:
     found = release["result"]
     tree = tree_of(view, found["normalized"], found["version"])
     title = f"{found['project']} {found['version']}"
-    return Content(
-        title, {"release": release, "requirements": tree}, {"text": title.replace(" ", "=="), "found": found}
-    )
+    shown = {
+        "text": title.replace(" ", "=="),
+        "found": found,
+        "requirement": shell_requirement(found["normalized"], found["version"]),
+    }
+    return Content(title, {"release": release, "requirements": tree}, shown)
 
 
 def _changes(view: View, parameters: ChangesParameters) -> Content:

@@ -1,4 +1,4 @@
-"""Renders templates: all text is escaped and made inert, and a page may load nothing but the style of this service."""
+"""Renders templates: all text is escaped and made inert, and a page loads the style and the script of this service."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,11 +10,12 @@ from markupsafe import Markup, escape
 from pypi_assets.inert import inert_line
 from pypi_assets.lookup.owner_ranking import in_words
 from pypi_assets.service.pages.addresses import download_address, page_address
-from pypi_assets.service.pages.words import counted, day, duration, minute, size_in_words, version_span
+from pypi_assets.service.pages.words import counted, day, sentence, size_in_words, version_span
 
 HTML = "text/html; charset=utf-8"
 _POLICY = (
-    "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; form-action 'self';"
+    " base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 )
 HEADERS = (
     ("Content-Security-Policy", _POLICY),
@@ -22,7 +23,7 @@ HEADERS = (
     ("Cross-Origin-Opener-Policy", "same-origin"),
     ("X-Frame-Options", "DENY"),
 )
-"""Of each page. No script runs, whatever a name holds."""
+"""Of each page. No script runs but the file `pages.js`, whatever a name holds."""
 _LONGEST_TEXT = 500
 
 
@@ -67,9 +68,8 @@ def _environment() -> Environment:
     environment.filters |= {
         "counted": counted,
         "day": day,
-        "duration": duration,
-        "minute": minute,
         "reasons": in_words,
+        "sentence": sentence,
         "size": size_in_words,
         "span": version_span,
     }

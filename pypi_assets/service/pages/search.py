@@ -1,8 +1,10 @@
 """The page of the search box: leads to the one page that is meant, or lists what may be meant."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Annotated, Any
 
+import msgspec
 from msgspec import Meta
 from starlette.routing import Route
 
@@ -37,9 +39,11 @@ def routes(service: Service) -> list[Route]:
 
 def _search(view: View, parameters: SearchParameters) -> Content:
     text = parameters.q.strip()
-    hints: dict[str, None] = {}
-    results = [found for one in meanings(text) for found in _found(view, one, hints)]
-    parts = {"query": text, "results": results, "hints": [] if results else list(hints)}
+    near = _Near()
+    results = [found for one in meanings(text) for found in _found(view, one, near)]
+    if results:
+        near = _Near()
+    parts = {"query": text, "results": results, "hints": near.hints, "suggestions": near.suggestions}
     addresses = [_address(view, one) for one in results]
     return Content(
         f"Search for {text}" if text else "Search",
@@ -49,21 +53,34 @@ def _search(view: View, parameters: SearchParameters) -> Content:
     )
 
 
-def _found(view: View, meaning: Meaning, hints: dict[str, None]) -> Iterator[dict[str, Any]]:
-    """What there is of one meaning; where there is none, the hints that the API gives are added."""
+@dataclass
+class _Near:
+    """What may have been meant: the hints and suggestions of several answers, each once."""
+
+    hints: list[str] = field(default_factory=list)
+    suggestions: list[Mapping[str, Any]] = field(default_factory=list)
+
+    def add(self, answer: Mapping[str, Any]) -> None:
+        """Add those of an answer of the API, or of a problem document."""
+        for kept, name in ((self.hints, "hints"), (self.suggestions, "suggestions")):
+            kept += [one for one in answer.get(name, ()) if one not in kept]
+
+
+def _found(view: View, meaning: Meaning, near: _Near) -> Iterator[dict[str, Any]]:
+    """Yield what there is of one meaning; if there is nothing, add what the API suggests to `near`."""
     kind, name, version = meaning
     try:
         match kind:
             case Kind.IMPORT:
                 [found] = view.part(IMPORT, **{"import": name, "limit": 3})["results"]
                 if not found["candidates"]:
-                    hints.update(dict.fromkeys(view.part(operation("module"), module=name).get("hints", ())))
+                    near.add(view.part(operation("module"), module=name))
                 else:
                     yield _result(kind, name, module=found["module"], candidates=found["candidates"])
             case Kind.COMMAND:
                 if not view.pinned:
                     found = view.part(operation("command"), name=name)
-                    hints.update(dict.fromkeys(found.get("hints", ())))
+                    near.add(found)
                     if found["results"]:
                         yield _result(kind, name, projects=[one["project"] for one in found["results"][:3]])
             case Kind.FILE:
@@ -87,9 +104,9 @@ def _found(view: View, meaning: Meaning, hints: dict[str, None]) -> Iterator[dic
     except ProblemError as error:
         if error.problem.status not in {400, 404}:
             raise
-        hints.update(dict.fromkeys(error.problem.hints))
+        near.add(msgspec.to_builtins(error.problem))
         if kind == Kind.RELEASE:
-            yield from _found(view, Meaning(Kind.PROJECT, name), hints)
+            yield from _found(view, Meaning(Kind.PROJECT, name), near)
 
 
 def _result(kind: Kind, name: str, **facts: Any) -> dict[str, Any]:

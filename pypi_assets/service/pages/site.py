@@ -12,7 +12,12 @@ from pypi_assets.service.pages import changes, home, lookups, projects, releases
 from pypi_assets.service.service import Service
 
 _FOLDER = Path(__file__).parent / "static"
-_MEDIA_TYPES = {".css": "text/css; charset=utf-8", ".svg": "image/svg+xml", ".txt": "text/plain; charset=utf-8"}
+_MEDIA_TYPES = {
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml",
+    ".txt": "text/plain; charset=utf-8",
+}
 _ADDRESSES = {"robots.txt": "/robots.txt"}
 
 

@@ -5,6 +5,8 @@ from datetime import UTC, datetime
 
 _UNITS = ("bytes", "kB", "MB", "GB", "TB")
 _DAY_LETTERS = 10
+_OWN_WORDS = frozenset({"a", "did", "it", "no", "not", "nothing", "the", "there", "this", "too", "who"})
+"""What sentences of the service begin with that do not begin with a name."""
 
 
 def counted(count: int, noun: str, nouns: str | None = None) -> str:
@@ -36,14 +38,6 @@ def day(time: str | None) -> str:
     return shown if unix_seconds(shown) is not None else ""
 
 
-def minute(time: datetime) -> str:
-    """
-    >>> minute(datetime(2026, 3, 3, 12, tzinfo=UTC))
-    '2026-03-03 12:00 UTC'
-    """
-    return time.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")
-
-
 def unix_seconds(time: str | None) -> float | None:
     """The seconds of a time in ISO 8601, which is in UTC where it names no zone; None for what is none."""
     try:
@@ -53,15 +47,13 @@ def unix_seconds(time: str | None) -> float | None:
         return None
 
 
-def duration(seconds: float) -> str:
+def sentence(text: str) -> str:
+    """Return a sentence of the service with a capital letter, unless it begins with a name.
+
+    >>> sentence("there is no project six"), sentence("six has no version 9")
+    ('There is no project six', 'six has no version 9')
     """
-    >>> duration(30), duration(7200)
-    ('under a minute', '2 hours')
-    """
-    for unit, in_seconds in (("day", 86_400), ("hour", 3_600), ("minute", 60)):
-        if seconds >= in_seconds:
-            return counted(int(seconds // in_seconds), unit)
-    return "under a minute"
+    return text[:1].upper() + text[1:] if text.partition(" ")[0] in _OWN_WORDS else text
 
 
 def version_span(versions: Sequence[str]) -> str:

@@ -9,16 +9,23 @@ BROWSER = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;
 _VOID = frozenset({"meta", "link", "img", "input", "br", "hr"})
 _INLINE = frozenset({"a", "bdi", "code", "span", "strong"})
 _FETCHING = frozenset({"src", "srcset", "action", "formaction", "poster", "background", "data", "xlink:href"})
-_FORBIDDEN = frozenset({"script", "iframe", "object", "embed", "base", "style", "template"})
+_FORBIDDEN = frozenset({"iframe", "object", "embed", "base", "style", "template"})
+SCRIPT = "/static/pages.js"
+EXTERNAL = {"external", "nofollow", "noopener", "noreferrer"}
+"""What a link to another host has to be."""
 
 
 @dataclass
 class Document(HTMLParser):
-    """A page. `faults` are in words; a page without any is well-formed, labelled, and loads nothing from elsewhere."""
+    """A page. `faults` are in words; a page without any is well-formed, labelled, and loads nothing from elsewhere.
+
+    `external` are the addresses of other hosts that it links to.
+    """
 
     faults: list[str] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
     links: dict[str, str] = field(default_factory=dict)
+    external: list[str] = field(default_factory=list)
     _open: list[str] = field(default_factory=list)
     _ids: set[str] = field(default_factory=set)
     _labelled: set[str] = field(default_factory=set)
@@ -39,9 +46,9 @@ class Document(HTMLParser):
         self._seen.add(tag)
         if tag not in _INLINE:
             self.texts.append(" ")
-        self._check_attributes(tag, given)
         if len(given) != len(attrs):
             self.faults.append(f"<{tag}> has an attribute twice")
+        self._check_attributes(tag, given)
         if tag == "a":
             self._href = given.get("href")
         if tag == "label" and given.get("for"):
@@ -60,6 +67,8 @@ class Document(HTMLParser):
         self._open.pop()
 
     def handle_data(self, data: str) -> None:
+        if self._open and self._open[-1] == "script" and data.strip():
+            self.faults.append("a script has a text")
         self.texts.append(data)
         if self._href and self._open and "a" in self._open and data.strip():
             self.links[data.strip()] = self._href
@@ -67,6 +76,13 @@ class Document(HTMLParser):
     def _check_attributes(self, tag: str, given: dict[str, str | None]) -> None:
         if tag in _FORBIDDEN:
             self.faults.append(f"there is a <{tag}>")
+        if tag == "script" and given != {"src": SCRIPT, "defer": None}:
+            self.faults.append(f"a script is not {SCRIPT}: {given}")
+        if tag == "a" and set((given.get("rel") or "").split()) >= EXTERNAL:
+            address = given.pop("href") or ""
+            self.external.append(address)
+            if not address.startswith(("https://", "http://")):
+                self.faults.append(f"<a> leads to {address}")
         for name, value in given.items():
             if name.startswith("on") or name == "style":
                 self.faults.append(f"<{tag}> has {name}")
@@ -107,7 +123,7 @@ def page(client: Client, path: str, status: int = 200) -> Document:
     assert answer.status_code == status, answer.text
     assert answer.headers["content-type"] == "text/html; charset=utf-8"
     assert "default-src 'none'" in answer.headers["content-security-policy"]
-    assert "script" not in answer.headers["content-security-policy"]
+    assert "script-src 'self';" in answer.headers["content-security-policy"]
     document = parsed(answer.text)
     assert document.faults == []
     return document

@@ -2,6 +2,7 @@
 
 import pytest
 
+from pypi_assets.crawl.incremental_crawl import crawl_incremental
 from pypi_assets_tests.named import unnamed
 from pypi_assets_tests.service.pages.documents import BROWSER, page
 from pypi_assets_tests.service.published import Client, Published
@@ -80,7 +81,24 @@ def test_pages_are_looked_at_again_and_their_data_at_a_serial_is_kept(client: Cl
 def test_a_page_shows_how_far_the_answers_go_and_since_when(client: Client, published: Published):
     document = page(client, "/import/yaml/")
     published_at = client.get("/v1/status").json()["datasets"]["published_at"]
-    assert unnamed(document.text, published.index.serial, published_at[:16].replace("T", " ")) == []
+    assert unnamed(document.text, published.index.serial, published_at) == []
+    serial = published.index.serial
+    for path in ("/import/yaml/", f"/at/{serial}.{serial}/import/yaml/"):
+        assert ('data-age="ago"' in client.get(path).text) == (path == "/import/yaml/")
+
+
+def test_a_page_names_the_time_since_which_changes_are_not_here(changing: Published):
+    serial = changing.index.serial
+    changing.add("wheel", "late", "1.0")
+    crawl_incremental(changing.index.crawler(changing.catalog))
+    with changing.client() as client:
+        status = client.get("/v1/status").json()
+        assert (status["lag_serials"] > 0, status["lag_seconds"] > 0) == (True, True)
+        assert status["lacks_since"].startswith("2026-03-")
+        document = page(client, "/project/demo/")
+        assert unnamed(document.text, status["lacks_since"], serial) == []
+        first, second = (client.get("/project/demo/") for _ in range(2))
+        assert first.headers["etag"] == second.headers["etag"]
 
 
 def test_without_a_catalog_pages_show_the_latest_alone(published: Published, tmp_path):

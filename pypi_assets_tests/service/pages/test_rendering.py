@@ -4,11 +4,19 @@ from pypi_assets.service.pages.rendering import HEADERS, render, shown
 from pypi_assets_tests.hostile_index import HOSTILE
 from pypi_assets_tests.service.pages.documents import parsed
 
-NO_HINTS = {"phrase": "Not Found", "title": "None"}
+FRAME = {"phrase": "Not Found", "title": "None", "prefix": "", "ways": (), "is_missing": True}
 
 
 def problem(detail: str) -> dict[str, object]:
-    return {"status": 404, "title": "None", "detail": detail, "parameter": detail, "accepts": detail, "hints": [detail]}
+    return {
+        "status": 404,
+        "title": "None",
+        "detail": detail,
+        "parameter": detail,
+        "accepts": detail,
+        "hints": [detail],
+        "suggestions": [{"kind": "project", "name": detail}],
+    }
 
 
 def test_text_is_on_one_line_without_control_characters_and_bounded():
@@ -21,7 +29,7 @@ def test_text_is_on_one_line_without_control_characters_and_bounded():
 def test_hostile_text_is_inert_wherever_it_stands():
     html = render(
         "problem.html",
-        {"problem": {"type": "/docs#x", **problem(HOSTILE)}, **NO_HINTS, "text": HOSTILE, "request_id": HOSTILE},
+        {"problem": {"type": "/docs#x", **problem(HOSTILE)}, **FRAME, "text": HOSTILE, "request_id": HOSTILE},
     )
     document = parsed(html.decode())
     assert document.faults == []

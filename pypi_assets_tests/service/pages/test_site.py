@@ -53,12 +53,20 @@ def test_files_that_pages_load_are_there(client: Client):
     for path, kind in (
         ("/static/style.css", "text/css"),
         ("/static/icon.svg", "image/svg+xml"),
+        ("/static/pages.js", "text/javascript"),
         ("/robots.txt", "text/plain"),
     ):
         answer = client.get(path)
         assert (answer.status_code, answer.headers["content-type"].partition(";")[0]) == (200, kind)
     assert "url(" not in client.get("/static/style.css").text
     assert "@import" not in client.get("/static/style.css").text
+
+
+def test_the_script_makes_no_html_of_texts_and_names_no_other_host(client: Client):
+    answer = client.get("/static/pages.js")
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    risky = ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "Function(", "://", "import(")
+    assert [word for word in risky if word in answer.text] == []
 
 
 def test_pages_are_no_part_of_the_api(client: Client):

@@ -1,5 +1,3 @@
-from datetime import UTC, datetime
-
 import pytest
 
 from pypi_assets.service.pages import words
@@ -35,16 +33,13 @@ def test_the_day_of_a_time(time: str | None, day: str):
 
 
 def test_times():
-    assert words.minute(datetime(2026, 3, 3, 12, 30, tzinfo=UTC)) == "2026-03-03 12:30 UTC"
     assert words.unix_seconds("1970-01-02") == 86_400
     assert words.unix_seconds("1970-01-01T01:00:00+01:00") == 0
-    assert [words.duration(seconds) for seconds in (0, 60, 7_200, 200_000)] == [
-        "under a minute",
-        "1 minute",
-        "2 hours",
-        "2 days",
-    ]
 
 
 def test_versions_are_shortened():
     assert [words.version_span(some) for some in ([], ["1"], ["1", "2"])] == ["", "1", "1 to 2 (2 versions)"]
+
+
+def test_sentences_begin_with_a_capital_unless_a_name_does():
+    assert [words.sentence(text) for text in ("no project a", "a.b is new", "")] == ["No project a", "a.b is new", ""]
