@@ -16,7 +16,8 @@ def test_both_sources_agree_but_for_what_only_the_catalog_knows(publisher: Publi
     assert published is not None
     assert past is not None
     assert past["first_serial"] == past["last_serial"] == 1
-    assert published == {**past, "first_serial": None, "last_serial": None}
+    only_catalog = ("first_serial", "last_serial", "links", "status")
+    assert published == past | dict.fromkeys(only_catalog)
     assert published_version(datasets, "demo", "1") == version_at(catalog, 100, "demo", "1.0")
     assert [file["filename"] for file in files_at(catalog, 100, "demo", "1")] == ["demo-1.0.tar.gz"]
     for name, version in (("none", "1"), ("demo", "2")):

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import requests
 
+from pypi_assets.service.server import running
 from pypi_assets_tests.cli.commands import PROCESS
 from pypi_assets_tests.following.followers import until
 from pypi_assets_tests.service.published import Published
@@ -43,7 +44,9 @@ def served(published: Published, workers: int) -> Iterator[tuple[str, subprocess
 @pytest.mark.nightly
 @pytest.mark.parametrize("workers", [1, 2])
 def test_the_command_answers_until_it_is_stopped(published: Published, workers: int):
-    with served(published, workers) as (_, process):
+    with served(published, workers) as (url, process):
+        shown = requests.get(f"{url}project/demo/", timeout=60).text
+        assert f"{url.rstrip('/')}</span>/simple/" in shown  # each worker knows where the service listens
         process.send_signal(signal.SIGTERM)
         rest = process.communicate(timeout=60)[1]
     assert process.returncode in {0, -signal.SIGTERM}, rest
@@ -63,6 +66,13 @@ def test_workers_end_with_a_parent_that_is_killed(published: Published):
                 os.kill(pid, signal.SIGKILL)
         with pytest.raises(requests.ConnectionError):
             requests.get(url + PATH, timeout=60)
+
+
+def test_the_address_for_clients_of_this_machine_is_loopback_if_it_listens_at_all_addresses(published: Published):
+    for host, expected in (("0.0.0.0", "127.0.0.1"), ("localhost", "localhost")):
+        with published.service() as service, running(service, host) as url:
+            assert service.address == url.replace(host, expected)
+            assert requests.get(service.address + PATH, timeout=60).status_code == 200
 
 
 def is_running(pid: int) -> bool:
