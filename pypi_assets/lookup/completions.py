@@ -1,4 +1,4 @@
-"""Completes what is typed into the search box: names of projects, imports and commands that begin with it.
+"""Completes a text of the search box: by the projects, imports and commands that begin with it.
 
 Names that many projects require come first. Each list costs a bounded number of reads, however large the datasets are.
 """
@@ -57,7 +57,7 @@ def _projects(depgraph: DepgraphReader, beginning: str, most: int) -> list[str]:
 def _names(
     reader: NamesReader, beginning: str, likely: Iterable[str], most: int, separator: str | None = None
 ) -> list[str]:
-    """Return the name itself first, then those of the `likely` ones that are provided, then the first ones."""
+    """Return the name itself first, then the `likely` ones that a project provides, then the first ones."""
     first = reader.names_from(beginning, most, separator) or reader.names_from(beginning.lower(), most, separator)
     provided = [
         name for name in likely if name in first or (name.startswith(beginning) and reader.some_providers(name, 1))

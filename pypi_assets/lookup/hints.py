@@ -22,7 +22,7 @@ _MOST_READ = 500
 
 
 class Hint(str):
-    """A sentence, with what it suggests in `meanings`, so that programs need not parse the sentence."""
+    """A sentence with the names that it suggests as `meanings`, so that programs need not parse it."""
 
     meanings: tuple[Meaning, ...]
 
@@ -54,7 +54,7 @@ def listed(names: Sequence[str], conjunction: str) -> str:
 
 
 def module_hints(reader: NamesReader, name: str, _: OpenOther) -> Iterator[Hint]:
-    """Yield what the module `name` may be, which no project provides."""
+    """Yield guesses at the module `name`, which no project provides."""
     if roots := top_level(reader.names_of(name, _MOST_READ)):
         sentence = f"{name} is a project, which provides the module{_s(roots)} {listed(roots, 'and')}"
         yield Hint(sentence, Meaning(Kind.PROJECT, name), *named(Kind.IMPORT, roots))
@@ -66,7 +66,7 @@ def module_hints(reader: NamesReader, name: str, _: OpenOther) -> Iterator[Hint]
 
 
 def command_hints(reader: NamesReader, name: str, _: OpenOther) -> Iterator[Hint]:
-    """Yield what the command `name` may be, which no project installs."""
+    """Yield guesses at the command `name`, which no project installs."""
     if commands := reader.names_of(name, MOST_NAMES):
         sentence = f"{name} is a project, which installs the command{_s(commands)} {listed(commands, 'and')}"
         yield Hint(sentence, Meaning(Kind.PROJECT, name), *named(Kind.COMMAND, commands))
@@ -74,7 +74,7 @@ def command_hints(reader: NamesReader, name: str, _: OpenOther) -> Iterator[Hint
 
 
 def project_hints(reader: Reader, name: str, open_other: OpenOther) -> Iterator[Hint]:
-    """Yield what the project `name` may be, of which nothing is known."""
+    """Yield guesses at the project `name`, of which nothing is known."""
     for dataset, sentence in (("modules", module_sentence), ("commands", command_sentence)):
         with open_other(dataset) as other:
             found = other.some_providers(name, _MOST_READ) if isinstance(other, NamesReader) else []

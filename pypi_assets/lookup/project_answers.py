@@ -51,8 +51,8 @@ class ReleaseResult(TypedDict):
 class ProjectResult(TypedDict):
     """A project with live files, and its releases in PEP 440's order. `newest` is what an installer would choose.
 
-    Null is what is not known without a catalog: `summary`, `license` and `links` of the newest release, the `status` of
-    the project (PEP 792), and the serials of the first and the last change. `license` is an SPDX expression, else the
+    Without a catalog, some fields are null: `summary`, `license` and `links` of the newest release, the `status` of the
+    project (PEP 792), and the serials of the first and the last change. `license` is an SPDX expression, else the
     metadata's `License` if it is short, else the names of its classifiers.
     """
 

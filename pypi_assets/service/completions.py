@@ -1,4 +1,4 @@
-"""The route that completes what is typed into the search box."""
+"""The route that completes a text of the search box."""
 
 from typing import Annotated, TypedDict
 
@@ -24,7 +24,7 @@ class CompletionResult(TypedDict):
 
 
 class CompletionParameters(Parameters, frozen=True):
-    """What was typed so far."""
+    """The text so far."""
 
     q: Annotated[
         str,

@@ -149,7 +149,7 @@ def _problem(error: Exception, of_request: str) -> ProblemError:
 def _of_routing(error: HTTPException) -> ProblemError:
     headers = [(name.title(), value) for name, value in (error.headers or {}).items()]
     if error.status_code == HTTPStatus.NOT_FOUND:
-        return ProblemError(404, "not-found", "there is no page at this address; /docs lists those of the API")
+        return ProblemError(404, "not-found", "nothing is at this address; /docs lists the routes of the API")
     if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
         return ProblemError(405, "no-method", "this route has other methods: see the header Allow", headers=headers)
     return ProblemError(error.status_code, "bad-request", error.detail, headers=headers)

@@ -16,8 +16,8 @@ Result = TypeVar("Result")
 
 
 class Results(msgspec.Struct, Generic[Result], frozen=True, kw_only=True, omit_defaults=True):
-    """What was found, as the index was at `serial`. If nothing was, `results` is empty and `hints` may help, with the
-    names in them as `suggestions`.
+    """Results, as the index was at `serial`. If there are none, `hints` may help, with the names in them as
+    `suggestions`.
 
     `set` names the published datasets that the answer is from, `epoch` is that of the serial for answers of the
     catalog. `followed_projects` is how many projects are followed, where that is not all of the index. `next` is the

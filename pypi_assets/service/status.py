@@ -47,8 +47,8 @@ class DatasetsState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ServiceStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """How far answers go. `lag_serials` and `lag_seconds` are what they lack of the index, as far as the catalog knows;
-    `lacks_since` is when the first event happened that they lack.
+    """How far answers go. `lag_serials` and `lag_seconds` are their distance from the index, as far as the catalog
+    knows; `lacks_since` is the time of the first event that they lack.
 
     `problems` are the parts that do not answer now, and why. Null is what is not there.
     """

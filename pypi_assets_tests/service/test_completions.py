@@ -1,4 +1,4 @@
-"""What is typed into the search box is completed, quickly, and by what many require first."""
+"""A text of the search box is completed, by the projects that many require first."""
 
 import pytest
 

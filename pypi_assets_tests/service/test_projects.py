@@ -31,6 +31,7 @@ def test_a_project_has_the_licence_and_the_links_of_its_newest_release(changing:
         ("Home-page", "https://home.example/"),
         ("Project-URL", "Source, https://code.example/a?b=1&c=2"),
         ("Project-URL", "Bad, javascript:alert(1)"),
+        ("Project-URL", "<script>alert(1)</script>, https://hostile.example/?a='\"><script>"),
     ]
     changing.add("wheel", "demo", "3.0", extra_headers=headers)
     serial = changing.publish()
@@ -41,6 +42,7 @@ def test_a_project_has_the_licence_and_the_links_of_its_newest_release(changing:
             assert [(one["label"], one["url"]) for one in found["links"]] == [
                 ("Homepage", "https://home.example/"),
                 ("Source", "https://code.example/a?b=1&c=2"),
+                ("<script>alert(1)</script>", "https://hostile.example/?a='\"><script>"),
             ]
             document = page(client, f"{prefix}/project/demo/")
             assert document.external == [one["url"] for one in found["links"]]

@@ -1,8 +1,8 @@
 """The commands that install from this service, as pages show them: pip and uv with the address of its Simple API.
 
-The address is that of the setting, else the one at which the service listens, which the script of the pages replaces by
-the address that the browser has. It is never taken from the header Host: a request could name any host in it, and a
-cache would keep the page for others.
+The setting names the address. Without it, pages have the address at which the service listens, and their script
+replaces it by the one that the browser has. It is never taken from the header Host: a request could name any host in
+it, and a cache would keep the page for others.
 """
 
 import re
@@ -22,8 +22,8 @@ _PLAIN_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
 class IndexAddress:
     """The address of an index for installers: `base`, without the slash at its end, and `path` below it.
 
-    `is_certain`: the setting names it. `trusted_host` is the host that pip has to be told to trust, since it takes
-    nothing from other machines without TLS; empty if it needs no such option.
+    `is_certain`: the setting names it. `trusted_host` is the value of pip's option of this name, without which pip
+    takes nothing from another machine that has no TLS; empty if pip needs no such option.
     """
 
     base: str

@@ -26,7 +26,7 @@ _MISSING = 404
 
 
 class Way(NamedTuple):
-    """Where to go on from a problem: the address is escaped."""
+    """A link that leads on from a problem: its address is escaped."""
 
     text: str
     address: Markup
@@ -70,7 +70,7 @@ def _ways(problem: Problem, path: str) -> Iterator[Way]:
             yield Way(f"See it at serial {first}, the first one with an answer", escape(f"/at/{first}{page}"))
         elif problem.status == GONE:
             serial = pinned[2].partition(".")[0]
-            yield Way(f"See what is known of serial {serial} now", escape(f"/at/{serial}{page}"))
+            yield Way(f"See serial {serial} as it is known now", escape(f"/at/{serial}{page}"))
         yield Way("See the latest", escape(page))
     elif problem.status >= 500 and is_local_page(page):
         yield Way("Try again", escape(page))

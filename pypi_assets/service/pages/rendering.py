@@ -23,7 +23,7 @@ HEADERS = (
     ("Cross-Origin-Opener-Policy", "same-origin"),
     ("X-Frame-Options", "DENY"),
 )
-"""Of each page. No script runs but the file `pages.js`, whatever a name holds."""
+"""Of each page. No script runs but the file `pages.js`, also if a name has one."""
 _LONGEST_TEXT = 500
 
 

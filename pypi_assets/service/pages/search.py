@@ -61,13 +61,13 @@ class _Near:
     suggestions: list[Mapping[str, Any]] = field(default_factory=list)
 
     def add(self, answer: Mapping[str, Any]) -> None:
-        """Add those of an answer of the API, or of a problem document."""
+        """Add the hints of an answer of the API, or of a problem document."""
         for kept, name in ((self.hints, "hints"), (self.suggestions, "suggestions")):
             kept += [one for one in answer.get(name, ()) if one not in kept]
 
 
 def _found(view: View, meaning: Meaning, near: _Near) -> Iterator[dict[str, Any]]:
-    """Yield what there is of one meaning; if there is nothing, add what the API suggests to `near`."""
+    """Yield the results of one meaning; if there are none, add the suggestions of the API to `near`."""
     kind, name, version = meaning
     try:
         match kind:

@@ -12,7 +12,7 @@ _FETCHING = frozenset({"src", "srcset", "action", "formaction", "poster", "backg
 _FORBIDDEN = frozenset({"iframe", "object", "embed", "base", "style", "template"})
 SCRIPT = "/static/pages.js"
 EXTERNAL = {"external", "nofollow", "noopener", "noreferrer"}
-"""What a link to another host has to be."""
+"""The relations that a link to another host has to have."""
 
 
 @dataclass

@@ -145,18 +145,16 @@
   }
 
   // Ages are no part of what the service sends: its pages stay the same as long as nothing happens.
-  function showAge(time) {
-    const age = element("span", { class: "age" });
-    function update() {
+  function showAges() {
+    for (const time of document.querySelectorAll("time[data-age]")) {
+      if (!time.nextElementSibling?.matches(".age")) time.after(element("span", { class: "age" }));
       const seconds = Math.max(0, (Date.now() - Date.parse(time.dateTime)) / 1000);
-      age.textContent = ` (${duration(seconds)} ${time.dataset.age})`;
+      time.nextElementSibling.textContent = ` (${duration(seconds)} ${time.dataset.age})`;
     }
-    time.after(age);
-    update();
-    setInterval(update, 10000);
   }
 
-  document.querySelectorAll("time[data-age]").forEach(showAge);
+  showAges();
+  setInterval(showAges, 10000);
   if (PLAIN_HOST.test(location.host)) document.querySelectorAll("[data-own-address]").forEach(showAddress);
   document.querySelectorAll("code.command").forEach(offerCopy);
   document.querySelectorAll("form.search").forEach(complete);
