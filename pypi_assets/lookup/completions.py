@@ -18,7 +18,7 @@ MOST_OF_A_KIND = 4
 MOST_OF_ONE_KIND = 8
 """If the text can be of one kind alone, such as `import ya`."""
 _MOST_SCANNED = 20_000
-"""How many required projects are compared. In an index of 700,000 projects fewer begin with the same letter."""
+"""How many required projects are compared, which takes about 20 ms. A longer text is about fewer projects."""
 _SEPARATOR = "."
 
 
