@@ -12,7 +12,14 @@ from pypi_assets.catalog.database import Catalog, CatalogError
 from pypi_assets.catalog.ledger.epochs import epoch_of
 from pypi_assets.catalog.ledger.range_ledger import complete_serial
 from pypi_assets.catalog.reports.answerable_serials import NotExactError, first_exact_serial
-from pypi_assets.catalog.reports.moments import TIME_PATTERN, Moment, NoMomentError, parse_moment, serial_of
+from pypi_assets.catalog.reports.moments import (
+    TIME_PATTERN,
+    Moment,
+    NoMomentError,
+    moment_text,
+    parse_moment,
+    serial_of,
+)
 from pypi_assets.catalog.reports.serials_of_times import first_answered_time, time_of
 from pypi_assets.service.answers import Answer, Lasting, StreamedAnswer, redirect
 from pypi_assets.service.problems import ProblemError, bad_parameter, unavailable
@@ -165,7 +172,7 @@ def exact_serial(service: Service, catalog: Catalog, moment: Moment, parameter: 
             raise _not_replayed(str(moment), reached, end) from None
         raise
     if not isinstance(moment, int) and serial == reached < end:  # what is not replayed yet can be of that time
-        raise _not_replayed(moment.isoformat(), reached, end)
+        raise _not_replayed(moment_text(moment), reached, end)
     return serial
 
 
@@ -174,7 +181,7 @@ def _not_exact(catalog: Catalog, detail: str, parameter: str) -> ProblemError:
     with catalog.read() as connection:
         serial = first_exact_serial(connection)
         at = None if serial is None else first_answered_time(connection, serial)
-    first_time = None if at is None else at.strftime("%Y-%m-%dT%H:%M:%SZ")
+    first_time = None if at is None else utc_text(at.timestamp())
     if serial is not None:
         detail += f". The first moment with an answer is /at/{serial}/" + (
             f", or /at/{first_time}/" if first_time else ""

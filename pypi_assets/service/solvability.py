@@ -15,7 +15,7 @@ from pypi_assets.service.problems import not_found, unavailable
 from pypi_assets.service.service import Service
 
 MOST_DAYS, DEFAULT_DAYS = 400, 90
-NO_DAYS = "solvability of no day was published yet: the asset `solvability` in Dagster makes a day"
+NO_DAYS = "no day of solvability is published yet: materialize the asset `solvability` in Dagster"
 
 
 NEWEST = "newest"

@@ -39,6 +39,15 @@ def parse_moment(text: str) -> Moment:
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
+def moment_text(moment: datetime) -> str:
+    """Return an aware time in ISO 8601, as `parse_moment` reads it.
+
+    >>> moment_text(datetime(2026, 3, 3, tzinfo=UTC))
+    '2026-03-03T00:00:00Z'
+    """
+    return moment.isoformat().replace("+00:00", "Z")
+
+
 def serial_of(catalog: Catalog, moment: Moment | None) -> int:
     """The serial at which a question about `moment` is answered; None: the complete serial.
 
@@ -49,9 +58,9 @@ def serial_of(catalog: Catalog, moment: Moment | None) -> int:
         return answerable_serial(catalog, moment)
     complete = answerable_serial(catalog)
     if moment.timestamp() > catalog.clock():
-        raise NotExactError(f"{moment.isoformat()} is in the future")
+        raise NotExactError(f"{moment_text(moment)} is in the future")
     with catalog.read() as connection:
         serial = serial_at(connection, moment, complete)
     if serial is None:
-        raise NotExactError(f"{moment.isoformat()} is before the first known event of the index")
+        raise NotExactError(f"{moment_text(moment)} is before the first known event of the index")
     return answerable_serial(catalog, serial)
