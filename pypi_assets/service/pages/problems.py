@@ -41,6 +41,8 @@ def answer_problem(
         return problem_answer(error, request_id=request_id)
     path = raw_path.decode("latin-1")
     pinned = _PINNED.fullmatch(path)
+    page = pinned[3] if pinned else path
+    name = unquote(named[1], errors="replace") if (named := _NAMED.fullmatch(page)) else ""
     problem = msgspec.to_builtins(error.problem)
     content = {
         "title": error.problem.title,
@@ -49,7 +51,8 @@ def answer_problem(
         "phrase": status_phrase(error.problem.status),
         "is_missing": error.problem.status == _MISSING,
         "prefix": pinned[1] if pinned and is_local_page(path) else "",
-        "ways": list(_ways(error.problem, path)),
+        "ways": list(_ways(error.problem, pinned, page, name)),
+        "text": name,
     }
     return Answer(
         render("problem.html", content),
@@ -61,10 +64,8 @@ def answer_problem(
     )
 
 
-def _ways(problem: Problem, path: str) -> Iterator[Way]:
-    """Yield what may help, the likeliest first."""
-    pinned = _PINNED.fullmatch(path)
-    page = pinned[3] if pinned else path
+def _ways(problem: Problem, pinned: re.Match[str] | None, page: str, name: str) -> Iterator[Way]:
+    """Yield what may help, the likeliest first: `page` is the path without its moment, `name` the name in it."""
     if pinned and is_local_page(page):
         if (first := problem.first_serial) is not None:
             yield Way(f"See it at serial {first}, the first one with an answer", escape(f"/at/{first}{page}"))
@@ -74,10 +75,8 @@ def _ways(problem: Problem, path: str) -> Iterator[Way]:
         yield Way("See the latest", escape(page))
     elif problem.status >= 500 and is_local_page(page):
         yield Way("Try again", escape(page))
-    if named := _NAMED.fullmatch(page):
-        name = unquote(named[1], errors="replace")
-        if (address := page_address("", "search", q=name)) is not None:
-            yield Way(f"Search for {name}", escape(address))
+    if name and (address := page_address("", "search", q=name)) is not None:
+        yield Way(f"Search for {name}", escape(address))
     yield Way("Go to the first page", escape("/"))
     yield Way("Read about such problems", escape(problem.type))
 

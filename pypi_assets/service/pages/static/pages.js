@@ -4,6 +4,7 @@
 
 (() => {
   const WAIT_MS = 120;
+  const SHOWN_MS = 3000;
   const PLAIN_HOST = /^[a-z0-9.-]+(:[0-9]+)?$/;
 
   function element(name, attributes, text) {
@@ -78,6 +79,11 @@
       }
     }
 
+    function open(option) {
+      close(); // else the list is still open when the browser comes back to this page
+      location.assign(option.dataset.page);
+    }
+
     function move(step) {
       const count = list.children.length + 1; // the input itself is one of the places
       activate(((active + 1 + step + count) % count) - 1);
@@ -94,14 +100,14 @@
       else if (event.key === "ArrowDown") move(1);
       else if (event.key === "ArrowUp") move(-1);
       else if (event.key === "Escape") close();
-      else if (event.key === "Enter" && active >= 0) location.assign(list.children[active].dataset.page);
+      else if (event.key === "Enter" && active >= 0) open(list.children[active]);
       else return;
       event.preventDefault();
     });
     list.addEventListener("pointerdown", (event) => event.preventDefault()); // the input keeps the focus
     list.addEventListener("click", (event) => {
       const option = event.target.closest("[role=option]");
-      if (option) location.assign(option.dataset.page);
+      if (option) open(option);
     });
     input.setAttribute("aria-expanded", "false");
   }
@@ -116,12 +122,9 @@
     const button = element("button", { type: "button", class: "copy" }, "Copy");
     button.append(element("span", { class: "hidden" }, ` ${code.textContent}`));
     button.addEventListener("click", async () => {
-      try {
-        await copy(code);
-        status.textContent = button.firstChild.data = "Copied";
-      } catch {
-        status.textContent = button.firstChild.data = "Not copied";
-      }
+      const outcome = await copy(code).then(() => "Copied", () => "Not copied");
+      status.textContent = button.firstChild.data = outcome;
+      setTimeout(() => (button.firstChild.data = "Copy"), SHOWN_MS);
     });
     code.after(button);
   }
