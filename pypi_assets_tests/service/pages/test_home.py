@@ -1,3 +1,5 @@
+import re
+
 import pytest
 
 from pypi_assets_tests.named import unnamed
@@ -22,6 +24,12 @@ def test_it_shows_what_happened_last_with_what_was_true_before(client: Client):
     found = client.get("/index.json").json()["recent"]
     assert [one["serial"] for one in found] == sorted((one["serial"] for one in found), reverse=True)
     assert found[0]["project"] == "demo"
+
+
+def test_the_past_index_that_it_names_is_there(client: Client):
+    [path] = re.findall(r"<code>(/at/[0-9]+/simple/)</code>", client.get("/").text)
+    answer = client.get(f"{path}pyyaml/", allow_redirects=True)
+    assert answer.status_code == 200
 
 
 def test_without_a_catalog_it_shows_no_events(published: Published, tmp_path):
