@@ -145,11 +145,17 @@ def facts_at(
     catalog: "Catalog", serial: int, name: str, rows: Sequence[Mapping[str, Any]] | None = None
 ) -> ProjectFacts:
     """What the catalog knows of a project at `serial`; `rows` are those of its files, if they were read already."""
-    from pypi_assets.catalog.reports.project_serials import first_and_last_serial  # the database takes long to load
+    from pypi_assets.catalog.observed.projects import find_project  # the database takes long to load
+    from pypi_assets.catalog.reports.past_statuses import page_status_at
+    from pypi_assets.catalog.reports.project_serials import first_and_last_serial
 
     found = _rows_at(catalog, serial, name) if rows is None else rows
     with catalog.read() as connection:
         first, last = first_and_last_serial(connection, canonicalize_name(name), serial)
+        project = find_project(connection, name)
+        # the status in `rows` is the one of now, also if they are of an earlier serial
+        has_files = bool(found)
+        status = None if project is None else page_status_at(connection, project, serial, has_live_files=has_files)
     newest = [row for row in found if canonical_version(row["version"]) == _newest(found)] if found else []
     summaries = (row["summary"] for row in newest if row["summary"])
     urls = [url for row in newest for url in row["project_urls"] or ()]
@@ -157,7 +163,7 @@ def facts_at(
         summary=next(summaries, None),
         license=next(filter(None, map(license_of, newest)), None),
         links=project_links(urls),
-        status=next((row["project_status"] for row in newest if row["project_status"]), None),
+        status=status,
         first_serial=first,
         last_serial=last,
     )

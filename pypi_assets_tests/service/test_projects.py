@@ -49,6 +49,19 @@ def test_a_project_has_the_licence_and_the_links_of_its_newest_release(changing:
             assert unnamed(document.text, "MIT", "code.example") == []
 
 
+def test_a_project_has_the_status_that_its_page_showed_at_the_serial(changing: Published):
+    before = changing.index.serial
+    changing.index.history.archive("PyYAML", at=changing.at())
+    changing.index.history.yank("PyYAML", "6.0", "old", at=changing.at())
+    last = changing.publish()
+    with changing.client() as client:
+        for prefix, status in ((f"/at/{before}", "active"), (f"/at/{last}", "archived"), ("", "archived")):
+            found = client.get(f"{prefix}/v1/projects/pyyaml", allow_redirects=True).json()["result"]
+            assert (prefix, found["status"]) == (prefix, status)
+            text = page(client, f"{prefix}/project/pyyaml/").text
+            assert ("archived" in text) == (status == "archived")
+
+
 def test_a_version_has_what_its_files_require_and_provide(client: Client):
     found = client.get("/v1/projects/demo/2.0.0").json()["result"]
     assert (found["version"], found["requires_dist"]) == ("2.0", ["PyYAML>=6.1"])

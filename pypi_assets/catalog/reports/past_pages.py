@@ -22,7 +22,7 @@ from pypi_assets.catalog.reads.name_lists import StoredLists
 from pypi_assets.catalog.reads.past_generations import PastGeneration, contents_at, counts_later, has_past_generations
 from pypi_assets.catalog.reads.stored_contents import StoredContents
 from pypi_assets.catalog.reads.stored_json import from_json
-from pypi_assets.catalog.reports.past_statuses import last_event_at, status_at
+from pypi_assets.catalog.reports.past_statuses import last_event_at, page_status_at
 from pypi_assets.catalog.reports.simple_page import SimpleFile, SimplePage
 from pypi_assets.catalog.reports.yank_reasons import YankedFile, yank_reasons
 from pypi_assets.catalog.tables import (
@@ -229,11 +229,9 @@ def page_at(
         if is_safe:
             safe = _safe_now(connection, project.id, serial)
             live = [id_ for id_ in live if id_ in safe]
-        status = status_at(connection, project, serial)
-        if not live and status is None:
+        status = page_status_at(connection, project, serial, has_live_files=bool(live))
+        if status is None:
             return None
-        if status is None or (live and status == QUARANTINED):
-            status = "active"
         files = kept.files(connection, live)
         past = _past_contents(connection, serial, live)
         files |= _simple_files(_replaced(connection, past))

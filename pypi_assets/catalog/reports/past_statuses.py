@@ -79,6 +79,14 @@ class _Shown(NamedTuple):
     status: str | None
 
 
+def page_status_at(connection: Connection, project: Project, serial: int, *, has_live_files: bool) -> str | None:
+    """Return the status that the project's page showed at `serial`; None: it had no page. A project with live files was
+    not quarantined.
+    """
+    status = status_at(connection, project, serial)
+    return ACTIVE if has_live_files and status in {None, QUARANTINED} else status
+
+
 def status_at(connection: Connection, project: Project, serial: int) -> str | None:
     """The status of the project at `serial`; None where it had no page, or where no page and no event shows that it
     had one. Of a project with live files that means that its status is not known to differ from `active`."""
