@@ -8,6 +8,7 @@ from starlette.routing import Route
 
 from pypi_assets.catalog.observed.project_names import CORRECTED
 from pypi_assets.catalog.reports.project_history import VISIT
+from pypi_assets.index.actions import Action
 from pypi_assets.lookup.requirement_tree import Tree
 from pypi_assets.service.dependents import DEPENDENTS
 from pypi_assets.service.history import HISTORY
@@ -24,6 +25,8 @@ from pypi_assets.service.service import Service
 _FEW = 10
 _A_PAGE = 100
 _MOST_VERSIONS = 200
+_ENDS = frozenset({Action.QUARANTINE_PROJECT, Action.UNQUARANTINE_PROJECT, Action.REMOVE_PROJECT})
+"""The kinds of events of which the last one says why a project has no files."""
 
 
 class ProjectPageParameters(Parameters, frozen=True):
@@ -92,9 +95,11 @@ def _project(view: View, parameters: ProjectPageParameters) -> Content:
 def _removed(name: str, history: dict[str, Any]) -> Content:
     """The page of a project that has no live files, and had some."""
     entries = _entries(history)
+    ends = [one["kind"] for one in entries if one["kind"] in _ENDS]
     shown = {
         "text": name,
         "found": None,
+        "is_quarantined": ends[-1:] == [Action.QUARANTINE_PROJECT],
         "entries": entries[::-1][:_FEW],
         "entry_count": len(entries),
         "drawn": timelines(moments((), entries)),

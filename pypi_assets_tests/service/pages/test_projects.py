@@ -56,6 +56,14 @@ def test_a_project_that_was_removed_shows_its_history(client: Client):
     assert client.get("/project/gone.json").json()["project"] is None
 
 
+def test_a_project_without_files_says_whether_it_is_quarantined(changing: Published):
+    changing.index.history.quarantine("Other.App", at=changing.at())
+    changing.publish()
+    with changing.client() as client:
+        for project, is_quarantined in (("other-app", True), ("gone", False)):
+            assert ("quarantined this project" in page(client, f"/project/{project}/").text) == is_quarantined
+
+
 def test_a_project_that_never_was_is_a_problem_with_hints(client: Client):
     document = page(client, "/project/dmeo/", status=404)
     assert unnamed(document.text, "demo") == []
