@@ -54,8 +54,9 @@ def previous(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Previo
             catalog.execute("UPDATE catalog_state SET index_url = ?", (url,))  # it was served at another port then
         for name, value in {"HOME": tmp_path / "home", "INDEX_URL": url, "REQUEST_ATTEMPTS": 1}.items():
             monkeypatch.setenv(f"PYPI_ASSETS_{name}", str(value))
-        answers = json.loads((tmp_path / "answers.json").read_text())
-        yield Previous(Commands(tmp_path / "home"), History(tmp_path / "index"), answers, tmp_path)
+        stored_answers = json.loads((tmp_path / "answers.json").read_text())
+        renamed = {question.replace("--at-serial", "--at"): answer for question, answer in stored_answers.items()}
+        yield Previous(Commands(tmp_path / "home"), History(tmp_path / "index"), renamed, tmp_path)
 
 
 def test_a_catalog_of_the_previous_version_is_refused_until_it_is_migrated(previous: Previous) -> None:
