@@ -1,8 +1,8 @@
 """`pypi-assets lookup ...`: a command for each question.
 
-What a question takes and answers is declared in `questions/`; here it becomes options, rows and messages. Files of a
-LevelDB version are not compared with their hashes first: reading them through takes longer than an answer. Only answers
-from the catalog import it: it takes five times as long to load as all the rest.
+Questions are declared in `questions/`; this module renders them as options, rows and messages. The hashes of LevelDB
+files are not checked first: reading the files takes longer than an answer. The catalog is imported only for answers
+about an earlier serial, since the import takes five times as long as all others.
 """
 
 import sys
@@ -57,7 +57,7 @@ class _Lookups(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Resolve as click does; an unknown command without a similar name is rather what was to be looked up."""
+        """Resolve as click does. An unknown command without a similar name is probably a module to look up."""
         try:
             return super().resolve_command(ctx, args)
         except click.NoSuchCommand as error:
@@ -80,9 +80,9 @@ def lookup_group() -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Asking:
-    """A snapshot, and what the command line adds to its answers.
+    """An open snapshot.
 
-    `ask` returns what was found. `notes` yields why projects that are not followed may be missing.
+    `ask` returns an answer with its epoch. `notes` yields the reasons why an unfollowed project may be missing.
     """
 
     snapshot: Snapshot
@@ -92,7 +92,7 @@ class _Asking:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """One name of the command line, with the local file that it is of, if it is of one."""
+    """The parameters for one subject; `file` is the local file that it stands for."""
 
     parameters: Parameters
     file: Path | None = None
@@ -167,13 +167,13 @@ def _parse(question: Question[Any], text: str, given: Mapping[str, Any]) -> Para
         found: Parameters = question.given(**{name: text}, **given)
     except ParameterError as error:
         if error.name != name:
-            raise click.UsageError(f"--{error.name.replace('_', '-')} is {error.accepts}") from error
+            raise click.UsageError(f"--{error}") from error
         raise click.BadParameter(str(error), param_hint=question.argument) from error
     return found
 
 
 def _check_standard_input(output: Output, given: Mapping[str, Any]) -> None:
-    """Raise UsageError for what does not go with names from standard input."""
+    """Raise UsageError for options that exclude names from standard input."""
     if sys.stdin is None:
         raise click.UsageError("standard input is closed, so it has no names")
     if output.as_csv or output.header:
@@ -185,7 +185,7 @@ def _check_standard_input(output: Output, given: Mapping[str, Any]) -> None:
 
 @contextmanager
 def _opened_versions(refresh_every_s: float | None) -> Iterator[_Asking]:
-    """Yield what asks the newest LevelDB versions; a dataset is opened when a question needs it."""
+    """Open the newest LevelDB versions. Each dataset is opened when a question needs it."""
     with ExitStack() as stack:
         readers: dict[type[Any], Reader] = {}
 
@@ -207,7 +207,7 @@ def _opened_versions(refresh_every_s: float | None) -> Iterator[_Asking]:
 
 @contextmanager
 def _opened_catalog(at: "Moment | None") -> Iterator[_Asking]:
-    """Yield what asks the catalog, as of a moment, or as of its complete serial."""
+    """Open the catalog as of a moment, or as of its complete serial."""
     from pypi_assets.catalog.reports.answerable_serials import pinned_answer
     from pypi_assets.questions.catalog_snapshot import CatalogSnapshot
 
@@ -228,7 +228,7 @@ def _opened_catalog(at: "Moment | None") -> Iterator[_Asking]:
 def _print_answers(
     question: Question[Any], asked: Sequence[_Asked], asking: _Asking, limit: int | None, output: Output
 ) -> None:
-    """Print the rows, and afterwards what they are of, or why there are none."""
+    """Print the rows, then their serial, or the reason why there are none."""
     began, depths = time.monotonic(), Counter[int]()
     answers = [asking.ask(question, one.parameters) for one in asked]
     counts = [0] * len(answers)

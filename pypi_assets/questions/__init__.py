@@ -1,5 +1,5 @@
-"""What can be asked about an index: one file for each question, and the snapshots that answer it.
+"""Questions about an index: one file for each, and the snapshots that answer them.
 
-`question.py` declares a question, `snapshot.py` what it is asked of. The command line and the service make commands and
-routes of the declarations. Nothing here knows of options, requests or pages.
+`question.py` declares a question, `snapshot.py` the protocol that answers it. The command line and the service derive
+commands and routes from the declarations, so nothing here knows of options, requests or pages.
 """

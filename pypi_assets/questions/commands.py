@@ -1,4 +1,4 @@
-"""The question which projects install a command."""
+"""Command lookup: from a command to the projects that install it."""
 
 from dataclasses import dataclass
 from typing import Annotated

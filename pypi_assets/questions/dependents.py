@@ -1,4 +1,4 @@
-"""The question which projects require a project."""
+"""Dependents lookup: from a project to the projects that require it."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -26,9 +26,9 @@ class DependentsParameters(Parameters):
 
 def _check(given: DependentsParameters) -> None:
     if given.depth is not None and not given.transitive:
-        raise ParameterError("depth", given.depth, "for transitive alone")
+        raise ParameterError("depth", given.depth, "empty without transitive")
     if given.transitive and given.prefix:
-        raise ParameterError("transitive", True, "for a whole name alone, without prefix")
+        raise ParameterError("transitive", True, "false with prefix")
 
 
 def _columns(given: DependentsParameters) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""The question which files have a hash."""
+"""Hash lookup: from a sha256 to files."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,9 +23,9 @@ class HashParameters(Parameters):
 
 def _check(given: HashParameters) -> None:
     if given.all and given.prefix:
-        raise ParameterError("all", True, "for a whole sha256 alone, without prefix")
+        raise ParameterError("all", True, "false with prefix")
     if not given.prefix and len(given.sha256) != _DIGITS:
-        raise ParameterError("sha256", given.sha256, "a sha256, which has 64 hex digits")
+        raise ParameterError("sha256", given.sha256, f"a sha256 of {_DIGITS} hex digits")
 
 
 def _nothing_found(given: HashParameters) -> str:

@@ -1,4 +1,4 @@
-"""The question which projects provide a module."""
+"""Module lookup: from a module to the projects that provide it."""
 
 from dataclasses import dataclass
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""The types of what questions take, with what they accept."""
+"""Parameter types that several questions share, with their limits."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""The question what the page of a project in the Simple API shows."""
+"""Page lookup: from a project to the files on its page of the Simple API."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""The question what the distributions of a project require."""
+"""Project lookup: from a project to its distributions and their requirements."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The newest answers: a snapshot that reads the LevelDB versions. Readers are imported when a question needs them."""
+"""The newest answers: a snapshot of the LevelDB versions. A reader is imported for the first question that needs it."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager

@@ -1,4 +1,4 @@
-"""Declares a question once: what it takes, what it answers, and how it is called.
+"""Declares questions: parameters, results and presentation, once for all faces.
 
 A question is a function of a snapshot and of parameters:
 
@@ -6,8 +6,8 @@ A question is a function of a snapshot and of parameters:
     def module(snapshot: Snapshot, given: ModuleParameters, after: After = None) -> Found[ModuleResult]:
         '''List the projects that provide a module, and in which versions.'''
 
-From it follow `pypi-assets lookup module`, the route with its form below `/at/`, pages and lines of JSON, the OpenAPI
-operation, and the test that all snapshots of a serial answer it equally. This module imports no library of the skins.
+The command `pypi-assets lookup module`, the route with its form below `/at/`, pages and lines of JSON, the OpenAPI
+operation and the equality test of all snapshots are derived from it. This module imports no web or command library.
 """
 
 import re
@@ -24,7 +24,10 @@ from pypi_assets.questions.snapshot import After, Found, Snapshot
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accepts:
-    """What a parameter accepts, in words (`text`) and as limits: of lengths in characters, of numbers inclusive."""
+    """The accepted values of a parameter, in words (`text`) and as limits.
+
+    Lengths are in characters; limits of numbers are inclusive.
+    """
 
     text: str
     min_length: int | None = None
@@ -36,14 +39,14 @@ class Accepts:
 
 @dataclass(frozen=True)
 class Parameters:
-    """Base of the parameters of a question, whose fields are annotated with what they accept."""
+    """Base class of parameters. Each field is annotated with an `Accepts`."""
 
 
 class ParameterError(ExpectedError):
     """A value of a parameter is not accepted."""
 
     def __init__(self, name: str, value: object, accepts: str) -> None:
-        super().__init__(f"{name} is {accepts}, not {value!r:.100}")
+        super().__init__(f"{name} must be {accepts}, not {value!r:.100}")
         self.name, self.value, self.accepts = name, value, accepts
 
 
@@ -52,7 +55,7 @@ AnyParameters = TypeVar("AnyParameters", bound=Parameters)
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One parameter: its name, its type, what it accepts, and its default (MISSING: it is required)."""
+    """One parameter. `default` is MISSING if a value is required."""
 
     name: str
     type: Any
@@ -61,11 +64,11 @@ class Parameter:
 
     @property
     def is_required(self) -> bool:
-        """Whether a question needs a value for it."""
+        """Return whether the question needs a value for this parameter."""
         return self.default is MISSING
 
     def check(self, value: Any) -> None:
-        """Raise ParameterError if the value is beyond what is accepted."""
+        """Raise ParameterError if the value exceeds a limit."""
         if value is None and not self.is_required:
             return
         limits = self.accepts
@@ -80,20 +83,21 @@ class Parameter:
 class Question(Generic[AnyParameters]):
     """One question.
 
-    `name` is that of its command and in the documents. The first parameter is what is asked about; `argument` is what
-    help calls it. `path` is that of its route, in which this parameter is; None: it has no route of its own.
-    `answer(snapshot, parameters, after)` returns what was found, from `after` on: the `sort_key` of a result before.
-    `check` raises ParameterError for parameters that do not go together. `nothing_found` is the sentence for an empty
-    answer, and `hints` yields more of them. `project_of` returns the project that the answer is about, if it is about
-    one alone.
+    `name` is the name of its command. Its first parameter is the subject of the question; help calls it `argument`.
+    `path` is the route, which contains the subject. None: the question has no route.
 
-    `columns(parameters)` are those of a table; JSON has all fields. The column `name_column` repeats what is asked
-    about, and is shown if names can differ. `row` makes the row of a table from a result that does not show its fields
-    as they are. A terminal shows the column `beneath` below the rows. `name_of_file` returns the name that a local file
-    has; then several names and files can be given at once.
+    `answer(snapshot, parameters, after)` returns the results from `after` on, which is the `sort_key` of an earlier
+    result. `check` raises ParameterError for parameters that exclude each other. `nothing_found` is the sentence for an
+    empty answer, and `hints` yields further sentences. `project_of` returns the project of an answer about a single
+    project.
 
-    `needs_catalog` tells whether only a catalog can answer. `few(snapshot, name)` answers like `answer` with few reads
-    of LevelDBs, or returns None: the service then does not need a thread.
+    `columns(parameters)` are the columns of a table; JSON has all fields. The column `name_column` repeats the subject,
+    and is shown only if several subjects are possible. `row` makes a table row from a result, if columns differ from
+    fields. A terminal prints the column `beneath` below the rows. `name_of_file` returns the subject that a local file
+    stands for; several subjects and files can then be given at once.
+
+    `needs_catalog` returns whether only a catalog can answer. `few(snapshot, subject)` gives the answer with few reads
+    of LevelDBs, or None; the service then needs no thread.
     """
 
     name: str
@@ -120,14 +124,14 @@ class Question(Generic[AnyParameters]):
 
     @cached_property
     def takes(self) -> tuple[Parameter, ...]:
-        """The parameters in order; the first is what is asked about."""
+        """The parameters in order, the subject first."""
         hints = get_type_hints(self.parameters, include_extras=True)
         return tuple(
             Parameter(field.name, *_unwrapped(hints[field.name]), field.default) for field in fields(self.parameters)
         )
 
     def given(self, **values: Any) -> AnyParameters:
-        """Return parameters of these values. Raises ParameterError."""
+        """Return parameters with these values. Raises ParameterError."""
         for parameter in self.takes:
             if parameter.name in values:
                 parameter.check(values[parameter.name])
@@ -137,17 +141,17 @@ class Question(Generic[AnyParameters]):
 
 
 def _unwrapped(annotated: Any) -> tuple[Any, Accepts]:
-    """Return the type and what it accepts, of `Annotated[type, Accepts(...)]`."""
+    """Return the type and the limits of `Annotated[type, Accepts(...)]`."""
     if get_origin(annotated) is Annotated:
         kind, *extras = get_args(annotated)
         for one in extras:
             if isinstance(one, Accepts):
                 return kind, one
-    raise TypeError(f"{annotated} does not say what it accepts")
+    raise TypeError(f"{annotated} has no Accepts")
 
 
 QUESTIONS: dict[str, Question[Any]] = {}
-"""Those that were imported, by name."""
+"""The imported questions, by name."""
 MODULES = {
     "module": "pypi_assets.questions.modules",
     "project": "pypi_assets.questions.projects",
@@ -156,7 +160,7 @@ MODULES = {
     "hash": "pypi_assets.questions.hashes",
     "page": "pypi_assets.questions.pages",
 }
-"""The module of each question, in the order in which help and documents show them."""
+"""The module of each question, in the order of help and documents."""
 
 
 def find_question(name: str) -> Question[Any]:
@@ -173,9 +177,9 @@ def all_questions() -> Iterator[Question[Any]]:
 def question(
     name: str, **declared: Any
 ) -> Callable[[Callable[[Snapshot, AnyParameters, After], Found[Any]]], Question[AnyParameters]]:
-    """Declare the question that the decorated function answers; see `Question` for what to declare.
+    """Return a decorator that declares the question of a function; `declared` are fields of `Question`.
 
-    The parameters are those of the function's annotation. Its docstring describes the question: the first line is the
+    The annotation of the argument `given` is the type of the parameters. The first line of the docstring is the
     summary.
     """
 

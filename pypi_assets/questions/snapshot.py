@@ -1,7 +1,7 @@
-"""What was true of the index at one serial: one protocol, and what its implementations share.
+"""The protocol of a snapshot: the state of an index at one serial.
 
-`PublishedSnapshot` reads the LevelDB versions, `CatalogSnapshot` the catalog as of a serial. Asked the same question at
-the same serial, both answer the same. A question that one of them cannot answer raises OtherSnapshotError.
+`PublishedSnapshot` reads the LevelDB versions, `CatalogSnapshot` the catalog as of a serial. Both give the same answer
+at the same serial. A snapshot that cannot answer a question raises OtherSnapshotError.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -19,20 +19,20 @@ if TYPE_CHECKING:
     from pypi_assets.lookup.simple_reader import PageFileResult
 
 Found = Answer[Result] | Stream[Result]
-"""What was found, with the serial that it is of: all of it, or as it is read."""
+"""Results with their serial: whole in memory, or read during iteration."""
 After = tuple[str, ...] | None
-"""Where a page begins: after the result with this sort key. None: at the first one."""
+"""A page begins after the result with this sort key. None: at the first result."""
 
 
 def reduced(found: Found[Result], keep: Callable[[Iterable[Result]], Iterator[Result]]) -> Found[Result]:
-    """Return what was found with other results, which `keep` makes of them."""
+    """Return the answer with its results replaced by those that `keep` selects."""
     if isinstance(found, Stream):
         return replace(found, results=keep(found.results))
     return replace(found, results=tuple(keep(found.results)))
 
 
 class OtherSnapshotError(ExpectedError):
-    """This kind of snapshot cannot answer; the message says what it lacks and which one can."""
+    """This snapshot cannot answer; the message names the missing index and the snapshot that can."""
 
 
 class Snapshot(Protocol):
@@ -48,7 +48,7 @@ class Snapshot(Protocol):
         """Return the providers of all modules that begin with a text, by module and normalized name of the project."""
 
     def module_hints(self, module: str, /) -> Iterator[str]:
-        """Yield sentences about a module that no project provides: what it may be, and names like it."""
+        """Yield sentences about a module that no project provides, with similar names."""
 
     def installers(self, command: str, /) -> "Found[CommandResult]":
         """Return the projects that install a command, by normalized name."""
@@ -91,4 +91,4 @@ class Snapshot(Protocol):
         """Return the dependents of a project, of these and so on, breadth first, to `depth` steps (None: all)."""
 
     def project_hints(self, project: str, /) -> Iterator[str]:
-        """Yield sentences about a project of which nothing is known: what it may be, and names like it."""
+        """Yield sentences about an unknown project, with similar names."""
