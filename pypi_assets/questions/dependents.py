@@ -49,9 +49,7 @@ def _nothing_found(given: DependentsParameters) -> str:
     columns=_columns,
     check=_check,
     nothing_found=_nothing_found,
-    hints=lambda snapshot, given: (
-        () if list(snapshot.distributions(given.project, None).results) else snapshot.project_hints(given.project)
-    ),
+    hints=lambda snapshot, given: snapshot.project_hints(given.project),
 )
 def dependents(
     snapshot: Snapshot, given: DependentsParameters, _after: After = None

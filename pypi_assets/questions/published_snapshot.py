@@ -99,6 +99,8 @@ class PublishedSnapshot:
 
     def project_hints(self, project: str, /) -> Iterator[str]:
         """See `Snapshot.project_hints`."""
+        if self._depgraph.project(project).results:
+            return iter(())
         return project_hints(self._depgraph, project, self.open_other)
 
     @property

@@ -91,4 +91,4 @@ class Snapshot(Protocol):
         """Return the dependents of a project, of these and so on, breadth first, to `depth` steps (None: all)."""
 
     def project_hints(self, project: str, /) -> Iterator[str]:
-        """Yield sentences about an unknown project, with similar names."""
+        """Yield sentences about a project, with similar names; none for a known one."""

@@ -96,6 +96,8 @@ def test_a_project_has_answers_from_when_it_is_known_until_it_leaves(commands: C
     known_since = ("outside", removed - 1, removed)
     for command in (("files", "--project"), ("lookup", "project")):
         assert unnamed(commands.refused(*command, "outside", "--at", removed - 1), *known_since) == []
+    nobody = commands.done("lookup", "dependents", "outside", "--at", removed - 1)  # projects that are followed answer
+    assert (nobody.stdout, unnamed(nobody.stderr, "outside", removed - 1)) == ("", [])
     names = CliRunner().invoke(cli, ["lookup", "project", "-", "--at", str(removed - 1)], input=b"outside\napp\n")
     early, other = map(json.loads, names.stdout.splitlines())
     assert (unnamed(early["error"], *known_since), len(other["results"])) == ([], 1)
