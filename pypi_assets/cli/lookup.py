@@ -100,8 +100,6 @@ class _Asked:
 
 def _question_command(question: Question[Any]) -> click.Command:
     """Return the command of a question."""
-    others = question.takes[1:]
-    metavar = question.argument
 
     def run(
         names: str | tuple[str, ...],
@@ -132,9 +130,9 @@ def _question_command(question: Question[Any]) -> click.Command:
             _print_answers(question, asked, asking, limit, output)
 
     options: list[Callable[..., Any] | None] = [
-        click.argument("names", metavar=metavar, nargs=1 if question.name_of_file is None else -1),
+        click.argument("names", metavar=question.argument, nargs=1 if question.name_of_file is None else -1),
         None if question.name_of_file is None else _FILE,
-        *(_option(parameter) for parameter in others),
+        *(_option(parameter) for parameter in question.takes[1:]),
         _LIMIT,
         AT,
         row_output,
@@ -232,6 +230,7 @@ def _print_answers(
     began, depths = time.monotonic(), Counter[int]()
     answers = [asking.ask(question, one.parameters) for one in asked]
     counts = [0] * len(answers)
+    as_row = question.row if question.row and not output.as_json else dict
 
     def rows() -> Iterator[Mapping[str, Any]]:
         for number, answer in enumerate(answers):
@@ -239,7 +238,6 @@ def _print_answers(
             for result in answer.results:
                 counts[number] += 1
                 depths[result.get("depth", 0)] += 1
-                as_row = question.row if question.row and not output.as_json else dict
                 yield {**as_row(result), **context}
 
     first = asked[0].parameters

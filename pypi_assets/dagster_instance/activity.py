@@ -6,14 +6,8 @@ from dataclasses import dataclass, field
 
 import dagster as dg
 
-_UNENDED = [
-    dg.DagsterRunStatus.QUEUED,
-    dg.DagsterRunStatus.NOT_STARTED,
-    dg.DagsterRunStatus.STARTING,
-    dg.DagsterRunStatus.STARTED,
-    dg.DagsterRunStatus.CANCELING,
-]
-_STOPPED, _RUNNING = "STOPPED", "RUNNING"
+from pypi_assets.dagster_instance.run_counts import QUEUED, RUNNING
+
 _SEPARATOR = "__"
 
 
@@ -37,13 +31,10 @@ def read_activity(prefix: str, sensors: Sequence[str], *, are_on_by_default: boo
     whatever the classes raise that `dagster.yaml` names.
     """
     with dg.DagsterInstance.get() as instance:
-        runs = instance.get_runs(dg.RunsFilter(statuses=_UNENDED))
+        runs = instance.get_runs(dg.RunsFilter(statuses=[*QUEUED, *RUNNING]))
         switched = {one.instigator_name: one.status.name for one in instance.all_instigator_state()}
-    default = _RUNNING if are_on_by_default else _STOPPED
-    states = {sensor: switched.get(prefix + sensor, default) for sensor in sensors}
-    off = [
-        sensor for sensor, state in states.items() if (state if state in {_STOPPED, _RUNNING} else default) == _STOPPED
-    ]
+    is_on = {"RUNNING": True, "STOPPED": False}  # any other state leaves it to the default
+    off = [sensor for sensor in sensors if not is_on.get(switched.get(prefix + sensor, ""), are_on_by_default)]
     counts = Counter(name for run in runs for name in _names(run, prefix))
     return Activity(dict(counts), off)
 

@@ -8,7 +8,8 @@ import dagster as dg
 FAILED_WITHIN = timedelta(hours=1)
 _IS_RETRIED = {"dagster/will_retry": "true"}
 """A tag of failed runs that Dagster itself launches again (`run_retries` of the instance)."""
-_RUNNING = (dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING)
+QUEUED = (dg.DagsterRunStatus.QUEUED, dg.DagsterRunStatus.NOT_STARTED)
+RUNNING = (dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +49,8 @@ def count_runs() -> RunCounts:
         begun = datetime.now(UTC) - FAILED_WITHIN
         retried = count(dg.DagsterRunStatus.FAILURE, since=begun, tags=_IS_RETRIED)
         return RunCounts(
-            queued=count(dg.DagsterRunStatus.QUEUED, dg.DagsterRunStatus.NOT_STARTED),
-            running=count(*_RUNNING),
+            queued=count(*QUEUED),
+            running=count(*RUNNING),
             failed=max(count(dg.DagsterRunStatus.FAILURE, since=begun) - retried, 0),
             pools=_count_pools(instance),
         )

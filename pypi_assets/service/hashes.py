@@ -6,13 +6,12 @@ import msgspec
 from msgspec import Meta
 from starlette.routing import Route
 
-from pypi_assets.lookup.hashes_reader import HashResult, parse_sha256
+from pypi_assets.lookup.hashes_reader import HashesReader, HashResult, parse_sha256
 from pypi_assets.questions.catalog_snapshot import CatalogSnapshot
 from pypi_assets.service.answers import Answer
 from pypi_assets.service.lookups import Results, past_answer, published_answer, results_at
 from pypi_assets.service.names import Sha256
 from pypi_assets.service.operations import Call, Operation, Parameters, operation_routes
-from pypi_assets.service.questions import published_snapshot
 from pypi_assets.service.service import Service
 
 MOST_HASHES = 1_000
@@ -39,12 +38,12 @@ def _hashes(service: Service, call: Call[NoParameters]) -> Answer:
         past = CatalogSnapshot(pinned.catalog, pinned.serial)
         return past_answer(pinned, results_at(pinned, [result for one in wanted for result in past.files(one).results]))
     datasets = service.datasets()
-    answers = [published_snapshot(datasets).files(one) for one in wanted]
+    reader = datasets.reader(HashesReader)
     content = Results[HashResult](
         serial=datasets.serial,
         set=datasets.id,
-        followed_projects=answers[0].followed_projects if answers else None,
-        results=[result for one in answers for result in one.results],
+        followed_projects=reader.followed_projects,
+        results=[result for one in wanted for result in reader.file(one).results],
     )
     return published_answer(datasets, content)
 
