@@ -54,10 +54,14 @@ def catalog(mirrors: Mirrors) -> Iterator[Catalog]:
 
 
 def answer(client: Client, serial: int, path: str) -> tuple[int, Any]:
-    """The status and the content of an answer at a serial, without its epoch: each catalog has its own."""
+    """Return the status and the content of an answer at a serial.
+
+    They come without the epoch and the ID of the request: each catalog and each request has its own.
+    """
     found = client.get(f"at/{serial}/{path}", headers=JSON, allow_redirects=True)
     content = found.json()
     content.pop("epoch", None)
+    content.pop("request_id", None)
     return found.status_code, content
 
 
