@@ -1,27 +1,18 @@
 """The command that shows what depends on a project, or on one of its versions."""
 
-from collections import Counter
 from functools import partial
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from pypi_assets.cli.followed_notes import among
 from pypi_assets.cli.moments import AT
-from pypi_assets.cli.newest_answers import (
-    COLUMNS,
-    DEPTH,
-    TRANSITIVE,
-    NewestAnswers,
-    check_depth,
-    counting,
-    named_version,
-    print_summary,
-    with_context,
-)
 from pypi_assets.cli.options import command, row_output
+from pypi_assets.cli.questions import LIMIT, ask, context_of, opened_catalog, opened_versions, parameter_options
 from pypi_assets.cli.solver_options import Solver, solver_options
+from pypi_assets.questions.question import find_question
 from pypi_assets.terminal import Output, counted, print_message, print_rows
 
 if TYPE_CHECKING:
@@ -31,32 +22,32 @@ if TYPE_CHECKING:
     from pypi_assets.lookup.exposure import ExposedSolution
     from pypi_assets.lookup.newest_requirements import NewestRequirements
 
-
+_QUESTION = find_question("impact")
 _SOLVED_COLUMNS = ("normalized", "chosen", "required", "version", "advisories", "undecided")
 _EXPOSED_COLUMNS = ("required", "allowed", "advisories", "normalized", "version", "condition", "requirements")
 
 
-@command("impact", "urllib3==2.0 --transitive")
-@click.argument("requirement", metavar="[PROJECT[==VERSION]]", required=False)
+@command("impact", _QUESTION.example)
+@click.argument("requirement", metavar=f"[{_QUESTION.argument}]", required=False)
 @click.option(
     "--osv",
     "osv",
     type=click.Path(exists=True, path_type=Path),
     help="Instead of PROJECT: whose newest release allows what these advisories affect; OSV's all.zip, or a folder.",
 )
-@TRANSITIVE
-@DEPTH
+@parameter_options(_QUESTION)
+@LIMIT
 @AT
 @solver_options
 @row_output
 def impact_command(
     requirement: str | None,
     osv: Path | None,
-    transitive: bool,
-    depth: int | None,
+    limit: int | None,
     at: "Moment | None",
     solver: Solver | None,
     output: Output,
+    **given: Any,
 ) -> None:
     """Show what depends on PROJECT, or on one of its versions.
 
@@ -69,53 +60,41 @@ def impact_command(
     """
     if (requirement is None) == (osv is None):
         raise click.UsageError("give either PROJECT[==VERSION] or --osv")
-    check_depth(depth, transitive=transitive)
     if osv is not None:
-        if transitive:
-            raise click.UsageError("--osv looks at direct requirements: without --transitive")
-        _print_exposed(osv, at, solver, output)
+        if any(given.values()):
+            raise click.UsageError("--osv looks at direct requirements: without --transitive and --depth")
+        _print_exposed(osv, limit, at, solver, output)
     elif solver is not None:
         raise click.UsageError("--solve goes with --osv")
     elif requirement is not None:
-        _print_impact(requirement, depth if transitive else 1, at, output)
+        ask(_QUESTION, [requirement], output=output, limit=limit, at=at, **given)
 
 
-def _print_impact(requirement: str, depth: int | None, at: "Moment | None", output: Output) -> None:
-    from pypi_assets.lookup.impact import Impact, impact
-
-    name, version = named_version(requirement)
-    query = partial(impact, project=name, version=version, transitive=depth != 1, depth=depth)
-    wanted = f"requires {name}" if version is None else f"accepts {name} {version}"
-    depths: Counter[int] = Counter()
-    with NewestAnswers(at) as answers:
-        found = answers.answer(Impact, query, name)
-        columns = (*COLUMNS, *(() if depth == 1 else ("chain",)))
-        print_rows(columns, counting(with_context(found), depths), output)
-        print_summary(found, depths, f"the newest release of no project {wanted}")
-        answers.print_notes(name, version, found)
-
-
-def _print_exposed(path: Path, at: "Moment | None", solver: Solver | None, output: Output) -> None:
+def _print_exposed(path: Path, limit: int | None, at: "Moment | None", solver: Solver | None, output: Output) -> None:
     from pypi_assets.lookup import exposure
     from pypi_assets.lookup.advisories import read_advisories
 
     advisories = read_advisories(path)
     for name, reason in advisories.problems:
         print_message(f"not used: {name}: {reason}")
-    with NewestAnswers(at) as answers:
+    with opened_versions() if at is None else opened_catalog(at) as asking:
+        columns: tuple[str, ...]
+        over_newest = partial(asking.snapshot.over_newest, None)
         if solver is None:
-            found = answers.answer(exposure.Exposure, partial(exposure.exposed, advisories=advisories))
-            count = print_rows(_EXPOSED_COLUMNS, with_context(found), output)
-            what = "newest releases that allow an affected version as the newest one"
+            walk = partial(exposure.exposed, advisories=advisories)
+            found = asking.answered(lambda: over_newest(exposure.Exposure, walk))
+            columns, what = _EXPOSED_COLUMNS, "newest releases that allow an affected version as the newest one"
         else:
-            solution = solver.solution(answers.release_index())
 
-            def query(graph: "NewestRequirements") -> "Iterator[ExposedSolution]":
+            def solved(graph: "NewestRequirements") -> "Iterator[ExposedSolution]":
+                solution = solver.solution(asking.snapshot.release_index())
                 return exposure.exposed_solutions(exposure.possibly_exposed(graph, advisories), advisories, solution)
 
-            found = answers.answer(exposure.ExposedSolution, solver.counting(query))
-            count = print_rows(_SOLVED_COLUMNS, with_context(found), output) - solver.kinds["undecided"]
-            what = "affected versions in newest solutions"
+            found = asking.answered(lambda: over_newest(exposure.ExposedSolution, solved))
+            columns, what = _SOLVED_COLUMNS, "affected versions in newest solutions"
+        context = context_of(found)
+        count = print_rows(columns, islice(({**one, **context} for one in found.results), limit), output)
+        count -= 0 if solver is None else solver.kinds["undecided"]
         source = ", from the catalog" if found.version is None else ""
         about = counted(len(advisories.projects), "project")
         read = "1 advisory" if advisories.records == 1 else f"{advisories.records} advisories"

@@ -1,7 +1,7 @@
 """The options of commands that can resolve projects one by one, and what these resolutions are made with."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import wraps
 from typing import TYPE_CHECKING, Any
@@ -15,10 +15,10 @@ from pypi_assets.terminal import counted, print_message
 if TYPE_CHECKING:
     from packaging.version import Version
 
-    from pypi_assets.cli.newest_answers import Query
     from pypi_assets.lookup.exposure import Solution
     from pypi_assets.lookup.impact import Solvable
-    from pypi_assets.lookup.newest_requirements import NewestRequirements
+    from pypi_assets.questions.breaks import BreaksParameters
+    from pypi_assets.questions.snapshot import Snapshot
     from pypi_assets.resolve.questions import Question
     from pypi_assets.resolve.releases import ReleaseIndex
     from pypi_assets.resolve.solutions import Allowance
@@ -57,13 +57,14 @@ class Solver:
     def question(self) -> "Question":
         return self.given.question(self.target)
 
-    def solvable(self, index: "ReleaseIndex", project: str, version: "Version") -> "Solvable":
-        """The verdicts on projects with this version."""
+    def __call__(self, snapshot: "Snapshot", given: "BreaksParameters", version: "Version") -> "Solvable":
+        """Return the verdicts on projects with this version of a project. Counting begins again."""
         from pypi_assets.lookup.impact import Verdict
         from pypi_assets.resolve.solutions import verdict_on, with_version
 
-        without = self.question
-        question = with_version(without, project, version)
+        self._begin()
+        index, without = snapshot.release_index(), self.question
+        question = with_version(without, given.project, version)
 
         def solvable(name: str, newest: str) -> Verdict | None:
             def solve() -> Verdict | None:
@@ -76,10 +77,11 @@ class Solver:
         return solvable
 
     def solution(self, index: "ReleaseIndex") -> "Solution":
-        """The newest solutions of projects."""
+        """Return the newest solutions of projects. Counting begins again."""
         from pypi_assets.lookup.exposure import Undecided
         from pypi_assets.resolve.solutions import solution_of
 
+        self._begin()
         question = self.question
 
         def solution(name: str) -> Any:
@@ -93,15 +95,10 @@ class Solver:
 
         return solution
 
-    def counting(self, query: "Query") -> "Query":
-        """The query, which counts from the start where it is run again."""
-
-        def counted_query(graph: "NewestRequirements") -> Iterator[Any]:
-            self.kinds.clear()
-            self.allowance.left_out = 0
-            return query(graph)
-
-        return counted_query
+    def _begin(self) -> None:
+        """Count from the start: a search is run again if its snapshot changes."""
+        self.kinds.clear()
+        self.allowance.left_out = 0
 
     def print_summary(self) -> None:
         """Prints what came of the resolutions, so that what is not known is not taken for solvable."""

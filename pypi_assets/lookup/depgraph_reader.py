@@ -156,8 +156,7 @@ class DepgraphReader(Reader):
 
         The newest version is the one that `lookup project NAME --latest` prints. Each dependent costs one read.
         """
-        required = canonicalize_name(require_text("latest_dependents", name))
-        return self._stream(Dependent, lambda db: _newest_alone(db)(_dependents_of(db, required)))
+        return self.streamed_dependents(name, latest=True)
 
     def streamed_dependents(
         self,
@@ -166,20 +165,24 @@ class DepgraphReader(Reader):
         *,
         version: Version | None = None,
         which: Which = "accepts",
+        latest: bool = False,
     ) -> Stream[Dependent]:
         """What `dependents` answers, read as it is iterated over; with `after`, those that come after this project.
 
-        With `version`, those whose requirements accept it, or exclude it, with the releases that do.
+        With `version`, those whose requirements accept it, or exclude it, with the releases that do. With `latest`,
+        only what newest versions require counts, as for `latest_dependents`.
         """
         required = canonicalize_name(require_text("streamed_dependents", name))
         start = dependents.dependents_prefix(required)
 
         def results(db: Database) -> Iterator[Dependent]:
             records = scan(db, start) if after is None else scan_after(db, start, start + as_part(after).encode())
-            found = (_dependent(required, one[len(start) :].decode(), value) for one, value in records)
-            if version is None:
-                return found
-            return kept_by_version(found, required, version, which, partial(_files_of, db))
+            found: Iterator[Dependent] = (
+                _dependent(required, one[len(start) :].decode(), value) for one, value in records
+            )
+            if version is not None:
+                found = kept_by_version(found, required, version, which, partial(_files_of, db))
+            return _newest_alone(db)(found) if latest else found
 
         return self._stream(Dependent, results)
 
@@ -233,15 +236,19 @@ class DepgraphReader(Reader):
         """What `query` finds in what newest releases require, read as it is iterated over."""
         return self._stream(kind, lambda db: query(PublishedRequirements(db)))
 
-    def all_dependents(self, prefix: str = "", *, latest: bool = False) -> Stream[Dependent]:
-        """All that require a project whose name begins with `prefix`, by its name and by theirs. With `latest`, only
-        what newest versions require counts, as for `latest_dependents`.
+    def all_dependents(
+        self, prefix: str = "", after: tuple[str, str] | None = None, *, latest: bool = False
+    ) -> Stream[Dependent]:
+        """All that require a project whose name begins with `prefix`, by its name and by theirs. With `after`, those
+        that come after this pair of names (normalized). With `latest`, only what newest versions require counts, as for
+        `latest_dependents`.
         """
 
         start = key("r", canonicalize_name(require_text("all_dependents", prefix)))
 
         def found(db: Database) -> Iterator[Dependent]:
-            for record_key, value in scan(db, start):
+            records = scan(db, start) if after is None else scan_after(db, start, key("r", *after))
+            for record_key, value in records:
                 _, required, project = record_key.decode().split("\0")
                 yield _dependent(required, project, value)
 

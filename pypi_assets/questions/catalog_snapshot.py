@@ -1,6 +1,6 @@
 """Answers of any exact serial: a snapshot that reads the catalog. The database is imported with the first answer."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -8,7 +8,7 @@ from packaging.utils import canonicalize_name
 
 from pypi_assets.lookup.answers import Answer, Result
 from pypi_assets.lookup.catalog_hints import past_module_hints, past_project_hints
-from pypi_assets.questions.snapshot import After, Found, OtherSnapshotError
+from pypi_assets.questions.snapshot import After, DependentsFilter, Found, OtherSnapshotError
 
 if TYPE_CHECKING:
     from pypi_assets.catalog.database import Catalog
@@ -16,7 +16,10 @@ if TYPE_CHECKING:
     from pypi_assets.lookup.depgraph_reader import Dependent, Distribution, TransitiveDependent
     from pypi_assets.lookup.hashes_reader import HashResult, KnownHashResult
     from pypi_assets.lookup.modules_reader import ModuleResult
+    from pypi_assets.lookup.newest_requirements import NewestRequirements
     from pypi_assets.lookup.simple_reader import PageFileResult
+    from pypi_assets.questions.snapshot import Walk
+    from pypi_assets.resolve.releases import ReleaseIndex
 
 _NEWEST = "ask for the newest answer, which the LevelDB versions have: leave the moment out"
 _NO_COMMANDS = (
@@ -29,11 +32,13 @@ _NO_COMMANDS = (
 class CatalogSnapshot:
     """The index as it was at `serial`, at which the catalog is exact.
 
-    An answer about one project raises NotAnsweredError if answers about it begin at a later serial.
+    An answer about one project raises NotAnsweredError if answers about it begin at a later serial. `limited` wraps the
+    requirements that a search follows, such as to end a search that takes too long.
     """
 
     catalog: "Catalog"
     serial: int
+    limited: "Callable[[NewestRequirements], NewestRequirements] | None" = None
 
     def providers(self, module: str, /) -> "Found[ModuleResult]":
         """See `Snapshot.providers`."""
@@ -106,36 +111,61 @@ class CatalogSnapshot:
         """Raise OtherSnapshotError: the catalog finds whole names."""
         raise _whole_names("projects")
 
-    def dependents(self, project: str, is_latest: bool, /) -> "Found[Dependent]":
+    def dependents(self, project: str, wanted: DependentsFilter, _after: After, /) -> "Found[Dependent]":
         """See `Snapshot.dependents`."""
-        from pypi_assets.lookup.depgraph_reader import dependents_at, latest_dependents_at
+        return self._answer(self._dependents(project, wanted))
 
-        find = latest_dependents_at if is_latest else dependents_at
-        return self._answer(find(self.catalog, self.serial, project))
-
-    def all_dependents(self, _beginning: str, _is_latest: bool, /) -> "Found[Dependent]":
+    def all_dependents(self, _beginning: str, _wanted: DependentsFilter, _after: After, /) -> "Found[Dependent]":
         """Raise OtherSnapshotError: the catalog finds whole names."""
         raise _whole_names("projects")
+
+    def count_dependents(self, _project: str, /) -> None:
+        """See `Snapshot.count_dependents`."""
 
     def transitive_dependents(
         self, project: str, depth: int | None, is_latest: bool, /
     ) -> "Found[TransitiveDependent]":
         """See `Snapshot.transitive_dependents`. Each project that is found costs a query."""
-        from pypi_assets.lookup.depgraph_reader import (
-            TransitiveDependent,
-            dependents_at,
-            latest_dependents_at,
-            transitive_dependents,
-        )
+        from pypi_assets.lookup.depgraph_reader import TransitiveDependent, transitive_dependents
 
-        find = latest_dependents_at if is_latest else dependents_at
+        wanted = DependentsFilter(is_latest=is_latest)
         name = canonicalize_name(project)
-        found = transitive_dependents(lambda one: find(self.catalog, self.serial, one).results, name, depth)
+        found = transitive_dependents(lambda one: self._dependents(one, wanted).results, name, depth)
         return self._answer(Answer(None, self.serial, tuple(found), TransitiveDependent))
+
+    def over_newest(self, project: str | None, kind: type[Result], walk: "Walk[Result]", /) -> Found[Result]:
+        """See `Snapshot.over_newest`."""
+        if project is not None:
+            self._require(project)
+        return self._answer(Answer(None, self.serial, tuple(walk(self._newest_requirements)), kind))
+
+    def versions(self, project: str, /) -> list[str]:
+        """See `Snapshot.versions`."""
+        return [version for version, _ in self._newest_requirements.versions(project)]
+
+    def release_index(self) -> "ReleaseIndex":
+        """See `Snapshot.release_index`."""
+        from pypi_assets.resolve.releases import PastIndex
+
+        return PastIndex(self.catalog, self.serial)
 
     def project_hints(self, project: str, /) -> Iterator[str]:
         """See `Snapshot.project_hints`."""
         return past_project_hints(self.catalog, project)
+
+    @property
+    def _newest_requirements(self) -> "NewestRequirements":
+        from pypi_assets.lookup.newest_requirements import PastRequirements
+
+        graph = PastRequirements(self.catalog, self.serial)
+        return graph if self.limited is None else self.limited(graph)
+
+    def _dependents(self, project: str, wanted: DependentsFilter) -> "Answer[Dependent]":
+        from pypi_assets.lookup.depgraph_reader import filtered_dependents_at, latest_dependents_at
+
+        if wanted.is_latest:
+            return latest_dependents_at(self.catalog, self.serial, project)
+        return filtered_dependents_at(self.catalog, self.serial, project, wanted.version, wanted.which)
 
     def _require(self, project: str) -> None:
         """Raise NotAnsweredError if answers about the project begin at a later serial."""

@@ -4,9 +4,10 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from pypi_assets.lookup.depgraph_reader import Dependent, TransitiveDependent
-from pypi_assets.questions.names import Prefix, ProjectName
+from pypi_assets.lookup.requirement_filters import parse_version
+from pypi_assets.questions.names import Depth, Prefix, ProjectNameOrPrefix, version_that
 from pypi_assets.questions.question import Accepts, ParameterError, Parameters, question
-from pypi_assets.questions.snapshot import After, Found, Snapshot
+from pypi_assets.questions.snapshot import After, DependentsFilter, Found, Snapshot
 
 _COLUMNS = ("normalized", "always", "marker", "extra")
 
@@ -15,20 +16,37 @@ _COLUMNS = ("normalized", "always", "marker", "extra")
 class DependentsParameters(Parameters):
     """Whose dependents, and which of them."""
 
-    project: ProjectName
+    project: ProjectNameOrPrefix
     prefix: Prefix = False
     latest: Annotated[bool, Accepts(text="only projects whose own newest version requires it, with that version")] = (
         False
     )
+    version: Annotated[str | None, version_that("those that accept")] = None
+    excludes: Annotated[str | None, version_that("those that exclude")] = None
     transitive: Annotated[bool, Accepts(text="also the dependents of dependents, and so on")] = False
-    depth: Annotated[int | None, Accepts(text="with transitive: no more steps than this", ge=1)] = None
+    depth: Depth = None
+
+
+_TOGETHER = (
+    ("version", "prefix"),
+    ("version", "transitive"),
+    ("excludes", "version"),
+    ("excludes", "prefix"),
+    ("excludes", "transitive"),
+    ("transitive", "prefix"),
+    ("version", "latest"),
+    ("excludes", "latest"),
+)
+"""Pairs of parameters that exclude each other."""
 
 
 def _check(given: DependentsParameters) -> None:
     if given.depth is not None and not given.transitive:
         raise ParameterError("depth", given.depth, "empty without transitive")
-    if given.transitive and given.prefix:
-        raise ParameterError("transitive", True, "false with prefix")
+    for one, other in _TOGETHER:
+        value = getattr(given, one)
+        if value and getattr(given, other):
+            raise ParameterError(one, value, f"empty with {other}")
 
 
 def _columns(given: DependentsParameters) -> tuple[str, ...]:
@@ -38,21 +56,40 @@ def _columns(given: DependentsParameters) -> tuple[str, ...]:
 
 
 def _nothing_found(given: DependentsParameters) -> str:
-    whom = f"one that begins with {given.project}" if given.prefix else given.project
-    return f"no project requires {whom}{' in its newest version' if given.latest else ''}"
+    project = f"a project that begins with {given.project}" if given.prefix else given.project
+    if given.excludes:
+        return f"no project excludes {project} {given.excludes}"
+    verb = "accepts" if given.version else "requires"
+    ending = " in its newest version" if given.latest else f" {given.version}" if given.version else ""
+    return f"no project {verb} {project}{ending}"
+
+
+def _wanted(given: DependentsParameters) -> DependentsFilter:
+    return DependentsFilter(
+        accepts=None if given.version is None else parse_version(given.version),
+        excludes=None if given.excludes is None else parse_version(given.excludes),
+        is_latest=given.latest,
+    )
 
 
 @question(
     "dependents",
+    path="/v1/projects/{project}/dependents",
     example="requests",
     result=Dependent,
     columns=_columns,
+    sort_key=lambda result: (result["required"], result["normalized"]),
     check=_check,
     nothing_found=_nothing_found,
     hints=lambda snapshot, given: snapshot.project_hints(given.project),
+    long_by=lambda given: "transitive" if given.transitive else None,
+    is_paged=True,
+    count=lambda snapshot, given: (
+        None if _wanted(given) != DependentsFilter() else snapshot.count_dependents(given.project)
+    ),
 )
 def dependents(
-    snapshot: Snapshot, given: DependentsParameters, _after: After = None
+    snapshot: Snapshot, given: DependentsParameters, after: After = None
 ) -> Found[Dependent] | Found[TransitiveDependent]:
     """List the projects that require a project.
 
@@ -60,6 +97,5 @@ def dependents(
     """
     if given.transitive:
         return snapshot.transitive_dependents(given.project, given.depth, given.latest)
-    if given.prefix:
-        return snapshot.all_dependents(given.project, given.latest)
-    return snapshot.dependents(given.project, given.latest)
+    find = snapshot.all_dependents if given.prefix else snapshot.dependents
+    return find(given.project, _wanted(given), after)

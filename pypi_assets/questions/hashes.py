@@ -1,6 +1,6 @@
 """Hash lookup: from a sha256 to files."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -35,11 +35,11 @@ def _nothing_found(given: HashParameters) -> str:
     return f"no live file has {'a sha256 that begins with' if given.prefix else 'the sha256'} {sha256}"
 
 
-def _with_times(result: Mapping[str, Any]) -> Mapping[str, Any]:
-    if "live" not in result:
-        return result
-    times = (f"since {since}" if until is None else f"{since} to {until}" for since, until in result["live"])
-    return {**result, "live": ", ".join(times)}
+def _with_times(result: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    if "live" in result:
+        times = (f"since {since}" if until is None else f"{since} to {until}" for since, until in result["live"])
+        result = {**result, "live": ", ".join(times)}
+    yield result
 
 
 @question(
@@ -50,7 +50,7 @@ def _with_times(result: Mapping[str, Any]) -> Mapping[str, Any]:
     result=HashResult,
     columns=lambda given: ("sha256", "project", "version", "filename", "live" if given.all else "live_since"),
     name_column="sha256",
-    row=_with_times,
+    rows=_with_times,
     sort_key=lambda result: (result["sha256"], result["normalized"], result["filename"]),
     check=_check,
     nothing_found=_nothing_found,

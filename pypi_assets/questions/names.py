@@ -9,8 +9,37 @@ ModuleName = Annotated[
 ]
 CommandName = Annotated[str, Accepts(text="the name of a command, such as http", min_length=1, max_length=300)]
 ProjectName = Annotated[str, Accepts(text="the name of a project, in any spelling", max_length=300)]
+ProjectNameOrPrefix = Annotated[
+    str,
+    Accepts(
+        text="the name of a project, in any spelling: ASCII letters, digits, and . _ - between them",
+        min_length=1,
+        max_length=300,
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$",
+    ),
+]
+ExactProjectName = Annotated[
+    str,
+    Accepts(
+        text="the name of a project, in any spelling: ASCII letters, digits, and . _ - between them",
+        min_length=1,
+        max_length=300,
+        pattern=r"^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$",
+    ),
+]
+VERSION = "a version of PEP 440 in lower case, such as 2.32.3 or 1.0rc1"
+VERSION_PATTERN = (
+    r"^([0-9]{1,18}!)?[0-9]{1,18}(\.[0-9]{1,18})*((a|b|rc)[0-9]{1,18})?(\.post[0-9]{1,18})?(\.dev[0-9]{1,18})?"
+    r"(\+[a-z0-9]+([-_.][a-z0-9]+)*)?$"
+)
 Requirement = Annotated[str, Accepts(text="a project's NAME, or NAME==VERSION for one version of it", max_length=600)]
 Sha256 = Annotated[
     str, Accepts(text="a sha256: 64 hex digits, in upper or lower case", max_length=64, pattern="^[0-9A-Fa-f]*$")
 ]
 Prefix = Annotated[bool, Accepts(text="all names that begin with it")]
+Depth = Annotated[int | None, Accepts(text="with transitive: no more steps than this", ge=1, le=1_000)]
+
+
+def version_that(is_what: str) -> Accepts:
+    """Return the limits of a version that selects projects."""
+    return Accepts(text=f"{is_what} {VERSION}", max_length=100, pattern=VERSION_PATTERN)

@@ -5,9 +5,12 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from packaging.utils import canonicalize_name
+
+from pypi_assets.lookup.answers import Result
 from pypi_assets.lookup.hints import command_hints, module_hints, project_hints
 from pypi_assets.lookup.reader import Reader
-from pypi_assets.questions.snapshot import After, Found, OtherSnapshotError
+from pypi_assets.questions.snapshot import After, DependentsFilter, Found, OtherSnapshotError
 
 if TYPE_CHECKING:
     from pypi_assets.lookup.commands_reader import CommandResult, CommandsReader
@@ -15,6 +18,8 @@ if TYPE_CHECKING:
     from pypi_assets.lookup.hashes_reader import HashesReader, HashResult, KnownHashResult
     from pypi_assets.lookup.modules_reader import ModuleResult, ModulesReader
     from pypi_assets.lookup.simple_reader import PageFileResult, SimpleReader
+    from pypi_assets.questions.snapshot import Walk
+    from pypi_assets.resolve.releases import ReleaseIndex
 
 OpenReader = Callable[[type[Any]], Any]
 """Returns the open reader of a class, such as ModulesReader. Raises NoVersionError."""
@@ -83,19 +88,47 @@ class PublishedSnapshot:
         """See `Snapshot.projects`."""
         return self._depgraph.projects(beginning)
 
-    def dependents(self, project: str, is_latest: bool, /) -> "Found[Dependent]":
+    def dependents(self, project: str, wanted: DependentsFilter, after: After, /) -> "Found[Dependent]":
         """See `Snapshot.dependents`."""
-        return self._depgraph.latest_dependents(project) if is_latest else self._depgraph.dependents(project)
+        return self._depgraph.streamed_dependents(
+            project,
+            None if after is None else after[1],
+            version=wanted.version,
+            which=wanted.which,
+            latest=wanted.is_latest,
+        )
 
-    def all_dependents(self, beginning: str, is_latest: bool, /) -> "Found[Dependent]":
+    def all_dependents(self, beginning: str, wanted: DependentsFilter, after: After, /) -> "Found[Dependent]":
         """See `Snapshot.all_dependents`."""
-        return self._depgraph.all_dependents(beginning, latest=is_latest)
+        return self._depgraph.all_dependents(beginning, _pair(after), latest=wanted.is_latest)
+
+    def count_dependents(self, project: str, /) -> int:
+        """See `Snapshot.count_dependents`."""
+        return self._depgraph.count_dependents(project)
 
     def transitive_dependents(
         self, project: str, depth: int | None, is_latest: bool, /
     ) -> "Found[TransitiveDependent]":
         """See `Snapshot.transitive_dependents`."""
         return self._depgraph.transitive_dependents(project, depth, latest=is_latest)
+
+    def over_newest(self, _project: str | None, kind: type[Result], walk: "Walk[Result]", /) -> Found[Result]:
+        """See `Snapshot.over_newest`."""
+        return self._depgraph.over_newest(kind, walk)
+
+    def versions(self, project: str, /) -> list[str]:
+        """See `Snapshot.versions`."""
+        from pypi_assets.lookup.newest_requirements import PublishedRequirements
+
+        name = canonicalize_name(project)
+        _, found = self._depgraph.query(lambda db: PublishedRequirements(db).versions(name))
+        return [version for version, _ in found]
+
+    def release_index(self) -> "ReleaseIndex":
+        """See `Snapshot.release_index`."""
+        from pypi_assets.resolve.releases import PublishedIndex
+
+        return PublishedIndex(self._depgraph)
 
     def project_hints(self, project: str, /) -> Iterator[str]:
         """See `Snapshot.project_hints`."""

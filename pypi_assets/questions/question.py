@@ -11,12 +11,12 @@ operation and the equality test of all snapshots are derived from it. This modul
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any, Generic, TypeVar, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Generic, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from pypi_assets.errors import ExpectedError
 from pypi_assets.questions.snapshot import After, Found, Snapshot
@@ -68,10 +68,14 @@ class Parameter:
         return self.default is MISSING
 
     def check(self, value: Any) -> None:
-        """Raise ParameterError if the value exceeds a limit."""
-        if value is None and not self.is_required:
-            return
+        """Raise ParameterError if the value is missing, unknown or beyond a limit."""
         limits = self.accepts
+        if value is None:
+            if self.is_required:
+                raise ParameterError(self.name, value, limits.text)
+            return
+        if get_origin(self.type) is Literal and value not in get_args(self.type):
+            raise ParameterError(self.name, value, f"one of {', '.join(get_args(self.type))}")
         size = len(value) if isinstance(value, str) else value
         least, most = (limits.min_length, limits.max_length) if isinstance(value, str) else (limits.ge, limits.le)
         is_beyond = (least is not None and size < least) or (most is not None and size > most)
@@ -79,29 +83,56 @@ class Parameter:
             raise ParameterError(self.name, value, limits.text)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """One request for the answers about several subjects: a POST to `path`, whose body has them as `field`.
+
+    A body has up to `most` subjects. `item` is the annotated type of one, if it differs from that of the subject, and
+    `parameters` are those of the query, if they differ from those behind the subject. `answer(snapshot, subjects,
+    parameters)` returns the results of all subjects, in their order.
+    """
+
+    path: str
+    field: str
+    most: int
+    summary: str
+    answer: Callable[[Snapshot, Sequence[str], Any], Found[Any]]
+    description: str = ""
+    item: Any = None
+    parameters: type[Parameters] = Parameters
+
+
 @dataclass(frozen=True, kw_only=True)
 class Question(Generic[AnyParameters]):
     """One question.
 
-    `name` is the name of its command. Its first parameter is the subject of the question; help calls it `argument`.
-    `path` is the route, which contains the subject. None: the question has no route.
+    `name` is the name of its command. Its first parameter is the subject of the question; help calls it `argument`. If
+    the argument also holds other parameters, such as the version in NAME==VERSION, `split` returns the values of those
+    in `in_argument`; it raises LookupNameError. `path` is the route, which contains the subject. None: the question has
+    no route. `batch` is the route of several subjects.
 
     `answer(snapshot, parameters, after)` returns the results from `after` on, which is the `sort_key` of an earlier
     result. `check` raises ParameterError for parameters that exclude each other. `nothing_found` is the sentence for an
-    empty answer, and `hints` yields further sentences. `project_of` returns the project of an answer about a single
-    project.
+    empty answer, and `hints` yields further sentences; `remarks` yields those that a command prints with any answer.
+    `project_of` returns the project of an answer about a single project. An answer that `is_single` is one result or
+    none, which is a 404 of the route.
 
     `columns(parameters)` are the columns of a table; JSON has all fields. The column `name_column` repeats the subject,
-    and is shown only if several subjects are possible. `row` makes a table row from a result, if columns differ from
+    and is shown only if several subjects are possible. `rows` makes table rows from a result, if columns differ from
     fields. A terminal prints the column `beneath` below the rows. `name_of_file` returns the subject that a local file
     stands for; several subjects and files can then be given at once.
 
     `needs_catalog` returns whether only a catalog can answer. `few(snapshot, subject)` gives the answer with few reads
-    of LevelDBs, or None; the service then needs no thread.
+    of LevelDBs, or None; the service then needs no thread. `answer_with(solver, snapshot, parameters, after)` is the
+    answer with the resolutions of another solver. `long_by` returns the parameter that makes an answer a search of the
+    whole index, if any: the service answers it in lines alone, and few at once. `is_timed` returns whether an answer
+    depends on the time that it took. A page that `is_paged` has 1,000 results unless a limit is given. `count` returns
+    the number of all results, or None: they are counted.
     """
 
     name: str
     path: str | None = None
+    batch: Batch | None = None
     parameters: type[AnyParameters]
     result: type[Mapping[str, Any]]
     answer: Callable[[Snapshot, AnyParameters, After], Found[Any]]
@@ -109,26 +140,37 @@ class Question(Generic[AnyParameters]):
     description: str
     example: str
     argument: str = "NAME"
+    split: Callable[[str], Mapping[str, Any]] | None = None
+    in_argument: frozenset[str] = frozenset()
     columns: Callable[[AnyParameters], tuple[str, ...]]
     nothing_found: Callable[[AnyParameters], str]
     hints: Callable[[Snapshot, AnyParameters], Iterable[str]] = lambda _snapshot, _given: ()
+    remarks: Callable[[Snapshot, AnyParameters], Iterable[str]] = lambda _snapshot, _given: ()
+    is_single: bool = False
     sort_key: Callable[[Mapping[str, Any]], tuple[str, ...]] | None = None
     check: Callable[[AnyParameters], None] = lambda _given: None
     project_of: Callable[[AnyParameters], str] | None = None
     name_column: str | None = None
-    row: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None
+    rows: Callable[[Mapping[str, Any]], Iterable[Mapping[str, Any]]] | None = None
     beneath: str | None = None
     name_of_file: Callable[[Path], str] | None = None
     needs_catalog: Callable[[AnyParameters], bool] = lambda _given: False
     few: Callable[[Snapshot, str], Found[Any] | None] | None = None
+    answer_with: Callable[[Any, Snapshot, AnyParameters, After], Found[Any]] | None = None
+    long_by: Callable[[AnyParameters], str | None] = lambda _given: None
+    is_timed: Callable[[AnyParameters], bool] = lambda _given: False
+    is_paged: bool = False
+    count: Callable[[Snapshot, AnyParameters], int | None] | None = None
 
     @cached_property
     def takes(self) -> tuple[Parameter, ...]:
         """The parameters in order, the subject first."""
-        hints = get_type_hints(self.parameters, include_extras=True)
-        return tuple(
-            Parameter(field.name, *_unwrapped(hints[field.name]), field.default) for field in fields(self.parameters)
-        )
+        return parameters_of(self.parameters)
+
+    @property
+    def command(self) -> str:
+        """The words of its command behind `pypi-assets`."""
+        return self.name if self.name in TOP_LEVEL else f"lookup {self.name}"
 
     def given(self, **values: Any) -> AnyParameters:
         """Return parameters with these values. Raises ParameterError."""
@@ -138,6 +180,12 @@ class Question(Generic[AnyParameters]):
         made = self.parameters(**values)
         self.check(made)
         return made
+
+
+def parameters_of(kind: type[Parameters]) -> tuple[Parameter, ...]:
+    """Return the parameters that the fields of a class declare."""
+    hints = get_type_hints(kind, include_extras=True)
+    return tuple(Parameter(field.name, *_unwrapped(hints[field.name]), field.default) for field in fields(kind))
 
 
 def _unwrapped(annotated: Any) -> tuple[Any, Accepts]:
@@ -156,11 +204,15 @@ MODULES = {
     "module": "pypi_assets.questions.modules",
     "project": "pypi_assets.questions.projects",
     "dependents": "pypi_assets.questions.dependents",
+    "impact": "pypi_assets.questions.impact",
+    "breaks": "pypi_assets.questions.breaks",
     "command": "pypi_assets.questions.commands",
     "hash": "pypi_assets.questions.hashes",
     "page": "pypi_assets.questions.pages",
 }
 """The module of each question, in the order of help and documents."""
+TOP_LEVEL = frozenset(("impact", "breaks"))
+"""The questions whose commands are not in the group `lookup`."""
 
 
 def find_question(name: str) -> Question[Any]:

@@ -4,9 +4,11 @@
 at the same serial. A snapshot that cannot answer a question raises OtherSnapshotError.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from packaging.version import Version
 
 from pypi_assets.errors import ExpectedError
 from pypi_assets.lookup.answers import Answer, Result, Stream
@@ -16,7 +18,12 @@ if TYPE_CHECKING:
     from pypi_assets.lookup.depgraph_reader import Dependent, Distribution, TransitiveDependent
     from pypi_assets.lookup.hashes_reader import HashResult, KnownHashResult
     from pypi_assets.lookup.modules_reader import ModuleResult
+    from pypi_assets.lookup.newest_requirements import NewestRequirements
+    from pypi_assets.lookup.requirement_filters import Which
     from pypi_assets.lookup.simple_reader import PageFileResult
+    from pypi_assets.resolve.releases import ReleaseIndex
+
+    Walk = Callable[[NewestRequirements], Iterator[Result]]
 
 Found = Answer[Result] | Stream[Result]
 """Results with their serial: whole in memory, or read during iteration."""
@@ -29,6 +36,26 @@ def reduced(found: Found[Result], keep: Callable[[Iterable[Result]], Iterator[Re
     if isinstance(found, Stream):
         return replace(found, results=keep(found.results))
     return replace(found, results=tuple(keep(found.results)))
+
+
+class DependentsFilter(NamedTuple):
+    """Which dependents count: those whose requirements accept a version, those whose requirements exclude one, or those
+    whose own newest version requires the project. All of them without any.
+    """
+
+    accepts: Version | None = None
+    excludes: Version | None = None
+    is_latest: bool = False
+
+    @property
+    def version(self) -> Version | None:
+        """The version that is accepted or excluded."""
+        return self.accepts or self.excludes
+
+    @property
+    def which(self) -> "Which":
+        """Whether the version is accepted or excluded."""
+        return "accepts" if self.excludes is None else "excludes"
 
 
 class OtherSnapshotError(ExpectedError):
@@ -77,18 +104,28 @@ class Snapshot(Protocol):
     def projects(self, beginning: str, /) -> "Found[Distribution]":
         """Return the distributions of all projects whose names begin with a text, by project."""
 
-    def dependents(self, project: str, is_latest: bool, /) -> "Found[Dependent]":
-        """Return the projects that require a project, by normalized name; if `is_latest`, those whose newest version
-        requires it.
-        """
+    def dependents(self, project: str, wanted: "DependentsFilter", after: After, /) -> "Found[Dependent]":
+        """Return the projects that require a project, by normalized name."""
 
-    def all_dependents(self, beginning: str, is_latest: bool, /) -> "Found[Dependent]":
+    def all_dependents(self, beginning: str, wanted: "DependentsFilter", after: After, /) -> "Found[Dependent]":
         """Return the dependents of all projects whose names begin with a text, by these projects and by theirs."""
+
+    def count_dependents(self, project: str, /) -> int | None:
+        """Return the number of projects that require a project; None if it is as cheap to count the results."""
 
     def transitive_dependents(
         self, project: str, depth: int | None, is_latest: bool, /
     ) -> "Found[TransitiveDependent]":
         """Return the dependents of a project, of these and so on, breadth first, to `depth` steps (None: all)."""
+
+    def over_newest(self, project: str | None, kind: type[Result], walk: "Walk[Result]", /) -> Found[Result]:
+        """Return what a search finds in the requirements of newest releases; it may start at a project."""
+
+    def versions(self, project: str, /) -> Sequence[str]:
+        """Return the versions of a project that have live files."""
+
+    def release_index(self) -> "ReleaseIndex":
+        """Return the releases that a resolution chooses from."""
 
     def project_hints(self, project: str, /) -> Iterator[str]:
         """Yield sentences about a project, with similar names; none for a known one."""

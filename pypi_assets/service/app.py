@@ -18,10 +18,8 @@ from pypi_assets.service import (
     change_feeds,
     changes,
     completions,
-    dependents,
     hashes,
     history,
-    impact,
     openapi,
     owners,
     projects,
@@ -52,8 +50,6 @@ ROUTES = (
     questions.routes,  # of which modules are requested most
     status.routes,
     owners.routes,
-    dependents.routes,  # before the versions of a project
-    impact.routes,
     history.routes,
     change_feeds.routes,  # before the versions of a project
     projects.routes,

@@ -21,7 +21,7 @@ class Results(msgspec.Struct, Generic[Result], frozen=True, kw_only=True, omit_d
 
     `set` names the published datasets that the answer is from, `epoch` is that of the serial for answers of the
     catalog. `followed_projects` is how many projects are followed, where that is not all of the index. `next` is the
-    cursor of the next page, where there is one.
+    cursor of the next page, where there is one. `count` is the number of results of all pages, if it is known.
     """
 
     serial: int
@@ -32,6 +32,7 @@ class Results(msgspec.Struct, Generic[Result], frozen=True, kw_only=True, omit_d
     suggestions: Sequence[Suggestion] = ()
     results: Sequence[Result]
     next: str | None = None
+    count: int | None = None
 
 
 class One(msgspec.Struct, Generic[Result], frozen=True, kw_only=True, omit_defaults=True):

@@ -17,18 +17,6 @@ ProjectName = Annotated[
     ),
 ]
 VersionText = Annotated[str, Meta(min_length=1, max_length=300, description="a version, such as 2.32.3")]
-VERSION = "a version of PEP 440 in lower case, such as 2.32.3 or 1.0rc1"
-ParsedVersion = Annotated[
-    str,
-    Meta(
-        max_length=100,
-        pattern=(
-            r"^([0-9]{1,18}!)?[0-9]{1,18}(\.[0-9]{1,18})*((a|b|rc)[0-9]{1,18})?(\.post[0-9]{1,18})?(\.dev[0-9]{1,18})?"
-            r"(\+[a-z0-9]+([-_.][a-z0-9]+)*)?$"
-        ),
-        description=VERSION,
-    ),
-]
 CommandName = Annotated[str, Meta(min_length=1, max_length=300, description="the name of a command, such as http")]
 Sha256 = Annotated[
     str, Meta(pattern="^[0-9A-Fa-f]{64}$", description="a sha256: 64 hex digits, in upper or lower case")

@@ -1,20 +1,33 @@
-"""Makes an operation of each question: its route, its form at a serial, pages, lines, and its place in OpenAPI."""
+"""Makes operations of each question: its routes, their forms at a serial, pages, lines, and their place in OpenAPI."""
 
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict
-from functools import cache
+from functools import cache, partial
 from itertools import islice
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, cast, get_args
 
 import msgspec
 from msgspec import Meta
 from starlette.routing import Route
 
 from pypi_assets.lookup.answers import Stream
+from pypi_assets.lookup.newest_requirements import NewestRequirements
 from pypi_assets.lookup.published_sets import OpenSet
 from pypi_assets.questions.catalog_snapshot import CatalogSnapshot
 from pypi_assets.questions.published_snapshot import PublishedSnapshot
-from pypi_assets.questions.question import Parameter, ParameterError, Question, all_questions, find_question
-from pypi_assets.questions.snapshot import After, OtherSnapshotError, Snapshot
+from pypi_assets.questions.question import (
+    Batch,
+    Parameter,
+    ParameterError,
+    Parameters,
+    Question,
+    all_questions,
+    find_question,
+    parameters_of,
+)
+from pypi_assets.questions.snapshot import Found, OtherSnapshotError, Snapshot
+from pypi_assets.service import operations
 from pypi_assets.service.answers import Answer, Lasting, StreamedAnswer
 from pypi_assets.service.cursors import Cursor, read_cursor, set_of
 from pypi_assets.service.cursors import question as digest_of
@@ -24,11 +37,23 @@ from pypi_assets.service.operations import Call, Operation, operation_routes
 from pypi_assets.service.pins import Pinned
 from pypi_assets.service.problems import ProblemError, conflict, suggestions_in
 from pypi_assets.service.service import Service
+from pypi_assets.service.solving import solvable_by_jobs
+from pypi_assets.service.walks import TimedRequirements, counted_chunks, counted_walk
+
+Source = OpenSet | Pinned
 
 
 def routes(service: Service) -> list[Route]:
-    """Return the routes of all questions."""
-    return list(operation_routes(service, [operation(one.name) for one in all_questions() if one.path is not None]))
+    """Return the routes of all questions, those with fewer parameters first: the first that fits a request answers."""
+    return list(operation_routes(service, sorted(_operations(), key=lambda one: one.path.count("{"))))
+
+
+def _operations() -> Iterator[Operation]:
+    for question in all_questions():
+        if question.path is not None:
+            yield operation(question.name)
+        if question.batch is not None:
+            yield batch_operation(question.name)
 
 
 @cache
@@ -37,33 +62,34 @@ def operation(name: str) -> Operation:
     return _Asked(find_question(name)).operation()
 
 
+@cache
+def batch_operation(name: str) -> Operation:
+    """Return the operation that answers the question of this name about several subjects."""
+    question = find_question(name)
+    if question.batch is None:
+        raise TypeError(f"the question {name} has no batch")
+    return _AskedTogether(question, question.batch).operation()
+
+
 class _Asked:
     """A question as the service answers it."""
 
     def __init__(self, question: Question[Any]) -> None:
         self._question = question
-        self._name = question.takes[0].name
+        self._names = [parameter.name for parameter in question.takes]
 
     def operation(self) -> Operation:
         """Return the operation."""
         question = self._question
         if question.path is None:
             raise TypeError(f"the question {question.name} has no route")
-        kind = question.parameters
-        parameters = msgspec.defstruct(
-            kind.__name__,
-            [_field(parameter) for parameter in question.takes],
-            bases=(PagedParameters,),
-            namespace={"__doc__": kind.__doc__},
-            frozen=True,
-            kw_only=True,
-        )
+        base: type[operations.Parameters] = operations.Parameters if question.is_single else PagedParameters
         return Operation(
             path=question.path,
             handler=self._answer,
             summary=question.summary,
             description=question.description,
-            parameters=cast("type[PagedParameters]", parameters),
+            parameters=_parameters(question.parameters, question.takes, base),
             answer=Results[question.result],  # type: ignore[name-defined]
             line=question.result,
             problems=(404, 409, 410),
@@ -74,59 +100,82 @@ class _Asked:
         given: PagedParameters = call.parameters
         question = self._question
         is_streamed = wants_lines(given, call.headers)
-        values = {one.name: getattr(given, one.name) for one in question.takes}
-        try:
-            asked = question.given(**values)
-        except ParameterError as error:
-            raise conflict(error.name, str(error), error.accepts) from None  # limits were checked before
+        values = {name: getattr(given, name) for name in self._names}
+        asked = _checked(lambda: question.given(**values))
+        long_by = question.long_by(asked)
+        if long_by and not is_streamed:
+            detail = "a search of the whole index comes as lines alone"
+            raise conflict(long_by, detail, f"{long_by}=1&format=ndjson")
         wanted = digest_of(question.name, *values.values())
         cursor = read_cursor(given.cursor, wanted) if given.cursor else None
         after = tuple(cursor.after) if cursor else None
         source = set_of(service, cursor) if call.pinned is None else call.pinned
-        snapshot, named = _snapshot(source)
+        snapshot, named = _snapshot(service, source)
         if cursor is not None and cursor.set != named:
             raise conflict("cursor", "the cursor is of another serial or epoch")
-        try:
-            found = question.answer(snapshot, asked, after)
-        except OtherSnapshotError as error:
-            accepts = "the path without /at/" if call.pinned else "the path below /at/SERIAL"
-            raise ProblemError(409, "conflict", str(error), parameter="at", accepts=accepts) from None
+        answer = question.answer
+        if question.answer_with is not None:
+            answer = partial(question.answer_with, partial(solvable_by_jobs, service.of_one_set(), call))
+        with counted_walk() if long_by and isinstance(source, Pinned) else nullcontext():
+            found = _of_snapshot(source, lambda: _checked(lambda: answer(snapshot, asked, after)))
         if is_streamed:
-            modified = source.at if isinstance(source, Pinned) else source.published.published_at
-            return StreamedAnswer(lines_of(found.results), serial=found.serial, modified=modified, varies=("Accept",))
-        content, is_empty = self._page(found, given, after, wanted, named)
-        hints = tuple(question.hints(snapshot, asked)) if is_empty else ()
+            return self._lines(source, found, asked)
+        content = self._page(found, given, cursor, wanted, named, lambda: self._count(snapshot, asked))
+        hints = tuple(question.hints(snapshot, asked)) if not content["results"] and after is None else ()
         content |= {"hints": tuple(map(str, hints)), "suggestions": suggestions_in(hints)}
-        if isinstance(source, Pinned):
-            answer = past_answer(source, Results(epoch=source.epoch, **content))
-            if hints:
-                answer.lasting = Lasting.REDIRECT  # hints are of the names that are known today
-        else:
-            answer = published_answer(source, Results(set=source.id, **content))
-        answer.varies = ("Accept",)
+        return _results(source, content)
+
+    def _lines(self, source: Source, found: Found[Any], asked: Any) -> StreamedAnswer:
+        """Return the results as lines. Those of a set are read while they are sent, and those of a serial before."""
+        chunks = lines_of(found.results)
+        if self._question.long_by(asked) and not isinstance(source, Pinned):
+            chunks = counted_chunks(chunks)
+        modified = source.at if isinstance(source, Pinned) else source.published.published_at
+        answer = StreamedAnswer(chunks, serial=found.serial, modified=modified, varies=("Accept",))
+        if self._question.is_timed(asked):
+            answer.lasting = Lasting.NO_STORE  # what is not decided within the time can be the next time
         return answer
 
     def _page(
-        self, found: Any, given: PagedParameters, after: After, wanted: str, named: str
-    ) -> tuple[dict[str, Any], bool]:
-        """Return the fields of a page of what was found, and whether nothing was found at all."""
+        self,
+        found: Any,
+        given: PagedParameters,
+        cursor: Cursor | None,
+        wanted: str,
+        named: str,
+        count_all: Callable[[], int | None],
+    ) -> dict[str, Any]:
+        """Return the fields of a page of what was found."""
         key, limit = self._question.sort_key, given.limit
         if key is None:
             raise TypeError(f"{self._question.name} has a route, so it needs a sort_key")
-        if limit is None and isinstance(found, Stream):
+        if limit is None and (self._question.is_paged or isinstance(found, Stream)):
             limit = PAGE_LIMIT
+        after = tuple(cursor.after) if cursor else None
         rest = (one for one in found.results if after is None or key(one) > after)
         results = list(rest if limit is None else islice(rest, limit + 1))
+        count = None
+        if self._question.count is not None:
+            if cursor is not None:
+                count = cursor.count
+            elif isinstance(found, Stream):
+                count = count_all()
+                count = len(results) + sum(1 for _ in rest) if count is None else count
+            else:
+                count = len(found.results)
         following = None
         if limit is not None and len(results) > limit:
-            following = Cursor(named, wanted, list(key(results[limit - 1])), 0).text()
-        content = {
+            following = Cursor(named, wanted, list(key(results[limit - 1])), count or 0).text()
+        return {
             "serial": found.serial,
             "followed_projects": found.followed_projects,
             "results": results[:limit],
             "next": following,
+            "count": count,
         }
-        return content, not results and after is None
+
+    def _count(self, snapshot: Snapshot, asked: Any) -> int | None:
+        return None if self._question.count is None else self._question.count(snapshot, asked)
 
     def _few(self, service: Service, name: str) -> Answer | None:
         datasets = service.datasets()
@@ -145,10 +194,91 @@ class _Asked:
         return answer
 
 
-def _snapshot(source: OpenSet | Pinned) -> tuple[Snapshot, str]:
+class _AskedTogether:
+    """A question about several subjects, as the service answers it."""
+
+    def __init__(self, question: Question[Any], batch: Batch) -> None:
+        self._question, self._batch = question, batch
+        self._takes = parameters_of(batch.parameters)
+
+    def operation(self) -> Operation:
+        """Return the operation."""
+        question, batch = self._question, self._batch
+        item = batch.item or _annotated(question.takes[0])
+        subjects = Annotated[
+            tuple[item, ...],  # type: ignore[valid-type]
+            Meta(max_length=batch.most, description=f"up to {batch.most}"),
+        ]
+        body = msgspec.defstruct(
+            f"{question.parameters.__name__.removesuffix('Parameters')}Batch",
+            [(batch.field, subjects)],
+            namespace={"__doc__": batch.summary},
+            frozen=True,
+            forbid_unknown_fields=True,
+        )
+        return Operation(
+            path=batch.path,
+            method="POST",
+            handler=self._answer,
+            summary=batch.summary,
+            description=batch.description,
+            parameters=_parameters(batch.parameters, self._takes, operations.Parameters),
+            body=body,
+            answer=Results[question.result],  # type: ignore[name-defined]
+        )
+
+    def _answer(self, service: Service, call: Call[Any]) -> Answer:
+        batch = self._batch
+        subjects: Sequence[str] = getattr(call.body, batch.field)
+        given = batch.parameters(**{one.name: getattr(call.parameters, one.name) for one in self._takes})
+        source = service.datasets() if call.pinned is None else call.pinned
+        snapshot, _ = _snapshot(service, source)
+        found = _of_snapshot(source, lambda: _checked(lambda: batch.answer(snapshot, subjects, given)))
+        answer = _results(
+            source,
+            {"serial": found.serial, "followed_projects": found.followed_projects, "results": list(found.results)},
+        )
+        answer.varies = ()
+        return answer
+
+
+def _checked(make: Callable[[], Any]) -> Any:
+    """Return what `make` returns. Raises a ProblemError for parameters that do not go together."""
+    try:
+        return make()
+    except ParameterError as error:
+        raise conflict(error.name, str(error), error.accepts) from None  # limits were checked before
+
+
+def _of_snapshot(source: Source, make: Callable[[], Found[Any]]) -> Found[Any]:
+    """Return what `make` returns. Raises a ProblemError if another snapshot can answer."""
+    try:
+        return make()
+    except OtherSnapshotError as error:
+        accepts = "the path without /at/" if isinstance(source, Pinned) else "the path below /at/SERIAL"
+        raise ProblemError(409, "conflict", str(error), parameter="at", accepts=accepts) from None
+
+
+def _results(source: Source, content: dict[str, Any]) -> Answer:
+    """Return the answer with these fields, as of a set or a serial."""
+    if isinstance(source, Pinned):
+        answer = past_answer(source, Results(epoch=source.epoch, **content))
+        if content.get("hints"):
+            answer.lasting = Lasting.REDIRECT  # hints are of the names that are known today
+    else:
+        answer = published_answer(source, Results(set=source.id, **content))
+    answer.varies = ("Accept",)
+    return answer
+
+
+def _snapshot(service: Service, source: Source) -> tuple[Snapshot, str]:
     """Return the snapshot of a source, and the name that cursors have for it."""
     if isinstance(source, Pinned):
-        return CatalogSnapshot(source.catalog, source.serial), f"{source.serial}.{source.epoch}"
+
+        def limited(graph: NewestRequirements) -> NewestRequirements:
+            return TimedRequirements(graph, service.settings.service_timeout_s)
+
+        return CatalogSnapshot(source.catalog, source.serial, limited), f"{source.serial}.{source.epoch}"
     return published_snapshot(source), source.id
 
 
@@ -157,8 +287,31 @@ def published_snapshot(datasets: OpenSet) -> PublishedSnapshot:
     return PublishedSnapshot(datasets.reader, datasets.opened)
 
 
-def _field(parameter: Parameter) -> tuple[str, Any] | tuple[str, Any, Any]:
-    """Return the field of a parameter, as msgspec takes it."""
+def _parameters(
+    kind: type[Parameters], takes: Iterable[Parameter], base: type[operations.Parameters]
+) -> type[operations.Parameters]:
+    """Return the parameters of an operation."""
+    return cast(
+        "type[operations.Parameters]",
+        msgspec.defstruct(
+            kind.__name__,
+            [
+                (one.name, _annotated(one)) if one.is_required else (one.name, _annotated(one), one.default)
+                for one in takes
+            ],
+            bases=(base,),
+            namespace={"__doc__": kind.__doc__},
+            frozen=True,
+            kw_only=True,
+        ),
+    )
+
+
+def _annotated(parameter: Parameter) -> Any:
+    """Return the type of a parameter with its limits, as msgspec takes it."""
     accepts = {name: value for name, value in asdict(parameter.accepts).items() if value is not None}
-    kind = Annotated[parameter.type, Meta(description=accepts.pop("text"), **accepts)]  # type: ignore[name-defined]
-    return (parameter.name, kind) if parameter.is_required else (parameter.name, kind, parameter.default)
+    kinds = get_args(parameter.type)
+    if type(None) in kinds:  # limits are of the other type
+        [kind] = [one for one in kinds if one is not type(None)]
+        return Annotated[kind, Meta(description=accepts.pop("text"), **accepts)] | None
+    return Annotated[parameter.type, Meta(description=accepts.pop("text"), **accepts)]

@@ -10,6 +10,7 @@ from msgspec import Meta
 from starlette.routing import Route
 
 from pypi_assets.locks.environments import EnvironmentNameError
+from pypi_assets.questions.breaks import DEFAULT_PLATFORM, DEFAULT_PYTHON, PLATFORM_PATTERN, PYTHON_PATTERN
 from pypi_assets.resolve.formats.json_answer import ResolutionResult
 from pypi_assets.resolve.questions import Control, Question, Semantics, Unknown
 from pypi_assets.resolve.releases import ReleaseIndex
@@ -23,7 +24,6 @@ from pypi_assets.service.resolver import AskedTexts, Job, resolution
 from pypi_assets.service.service import Service
 
 MOST_REQUIREMENTS = 5_000
-DEFAULT_PYTHON, DEFAULT_PLATFORM = "3.13", "linux-x86_64"
 RequirementText = Annotated[
     str, Meta(min_length=1, max_length=4_000, description="a requirement as pip has it, such as requests>=2.30")
 ]
@@ -31,17 +31,11 @@ Requirements = Annotated[
     tuple[RequirementText, ...],
     Meta(max_length=MOST_REQUIREMENTS, description=f"up to {MOST_REQUIREMENTS} requirements as pip has them"),
 ]
-PythonText = Annotated[
-    str, Meta(pattern=r"^3\.[0-9]{1,2}(\.[0-9]{1,2})?$", description="a version of CPython, 3.12 or 3.12.4")
-]
+PythonText = Annotated[str, Meta(pattern=PYTHON_PATTERN, description="a version of CPython, 3.12 or 3.12.4")]
 PlatformText = Annotated[
     str,
     Meta(
-        pattern=(
-            r"^(linux|macos|windows|(linux|musllinux)-(x86_64|aarch64)|macos-(arm64|x86_64)|windows-(x86_64|arm64)|win32"
-            r"|win_amd64|win_arm64|(manylinux|musllinux)_[0-9]{1,3}_[0-9]{1,3}_[a-z0-9_]{1,40}"
-            r"|macosx_1[0-9]_[0-9]{1,2}_(arm64|x86_64))$"
-        ),
+        pattern=PLATFORM_PATTERN,
         description="linux-x86_64, macos-arm64, windows-x86_64 and others, or a platform as wheels name it",
     ),
 ]

@@ -102,7 +102,7 @@ def test_nothing_is_solved_with_a_version_that_is_not_there(led: Commands) -> No
         (["base==1", "--solve", "--python", "2.7"], ["'2.7'"]),
         (["base"], ["'base'", "PROJECT==VERSION"]),
         (["base==x"], ["'x'"]),
-        (["base==1", "--depth", "1"], ["--depth", "--transitive"]),
+        (["base==1", "--depth", "1"], ["--depth", "transitive"]),
     ],
 )
 def test_wrong_usage_is_named(commands: Commands, arguments: list[str], named: list[str]) -> None:

@@ -64,7 +64,7 @@ def test_what_is_not_there_has_one_answer(published: Commands) -> None:
     [
         (["base>=1"], ["'base>=1'", "NAME==VERSION"]),
         (["base==latest"], ["'latest'"]),
-        (["base", "--depth", "2"], ["--depth", "--transitive"]),
+        (["base", "--depth", "2"], ["--depth", "transitive"]),
         (["base", "--at", "soon"], ["'soon'"]),
     ],
 )

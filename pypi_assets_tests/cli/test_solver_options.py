@@ -1,5 +1,8 @@
 """The options of commands that resolve projects one by one."""
 
+from types import SimpleNamespace
+from typing import cast
+
 import click
 import pytest
 from click.testing import CliRunner
@@ -7,7 +10,9 @@ from packaging.version import Version
 
 from pypi_assets.cli.solver_options import Solver, solver_options
 from pypi_assets.lookup.exposure import Undecided
-from pypi_assets.lookup.impact import Verdict
+from pypi_assets.lookup.impact import Solvable, Verdict
+from pypi_assets.questions.breaks import BreaksParameters
+from pypi_assets.questions.snapshot import Snapshot
 from pypi_assets_tests.named import unnamed
 from pypi_assets_tests.resolve.made_index import MadeIndex
 
@@ -28,6 +33,12 @@ def solver(*arguments: str) -> Solver | None:
     result = CliRunner().invoke(command, list(arguments))
     assert result.exit_code == 0, result.output
     return found[0]
+
+
+def verdicts(solver: Solver) -> Solvable:
+    """Return the verdicts on the projects of `INDEX` with base 2."""
+    snapshot = cast("Snapshot", SimpleNamespace(release_index=lambda: INDEX))
+    return solver(snapshot, BreaksParameters("base", "2"), Version("2"))
 
 
 def given_solver(*arguments: str) -> Solver:
@@ -53,7 +64,7 @@ def test_the_options_are_the_question_and_its_limits():
 
 def test_what_came_of_resolutions_is_counted_and_printed(capsys: pytest.CaptureFixture[str]):
     found = given_solver()
-    verdict = found.solvable(INDEX, "base", Version("2"))
+    verdict = verdicts(found)
     assert verdict("fine", "1") is None
     assert isinstance(verdict("app", "1"), Verdict)
     found.print_summary()
@@ -67,10 +78,13 @@ def test_what_came_of_resolutions_is_counted_and_printed(capsys: pytest.CaptureF
     assert unnamed(capsys.readouterr().err, "1") == []
 
 
-def test_a_query_that_is_run_again_is_counted_once():
+def test_a_search_that_is_run_again_is_counted_once():
     found = given_solver()
-    solution = found.solution(INDEX)
-    query = found.counting(lambda _: (one for one in [solution("app"), solution("source")]))
     for _ in range(2):
-        list(query(None))  # type: ignore[arg-type]
-    assert found.kinds == {"solvable": 1, "undecided": 1}
+        solution = found.solution(INDEX)
+        assert [isinstance(solution(name), Undecided) for name in ("app", "source")] == [False, True]
+        assert found.kinds == {"solvable": 1, "undecided": 1}
+    for _ in range(2):
+        verdict = verdicts(found)
+        assert verdict("fine", "1") is None
+        assert found.kinds == {"solvable": 1}

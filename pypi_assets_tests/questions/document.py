@@ -21,7 +21,7 @@ def _lines() -> Iterator[str]:
     for one in all_questions():
         fields = ", ".join(f"`{name}`" for name in one.result.__annotations__)
         route = "" if one.path is None else f"`GET {one.path.replace(':path', '')}`"
-        yield f"| {one.summary}. | `lookup {one.name} {one.example}` | {route} | {fields} |"
+        yield f"| {one.summary}. | `{one.command} {one.example}` | {route} | {fields} |"
     for one in all_questions():
         yield ""
         yield f"`{one.name}` takes:"
@@ -32,9 +32,9 @@ def _lines() -> Iterator[str]:
 def _parameter(question: Question[Any], name: str) -> str:
     [parameter] = [one for one in question.takes if one.name == name]
     limits = parameter.accepts
-    sizes = f", {limits.min_length} to {limits.max_length} characters" if limits.max_length is not None else ""
-    is_first = name == question.takes[0].name
-    shown = f"`{name}`" if is_first else f"`--{name}`, `?{name}=`"
+    sizes = f", {limits.min_length or 'up'} to {limits.max_length} characters" if limits.max_length is not None else ""
+    option = "" if name in question.in_argument else f"`--{name}`, "
+    shown = f"`{name}`" if name == question.takes[0].name else f"{option}`?{name}=`"
     return f"- {shown}: {limits.text}{sizes}"
 
 

@@ -11,5 +11,5 @@ def test_the_page_has_the_table_of_now() -> None:
 
 def test_the_table_has_each_question_with_its_parameters() -> None:
     for question in all_questions():
-        assert f"`lookup {question.name} {question.example}`" in table()
+        assert f"`{question.command} {question.example}`" in table()
         assert all(parameter.accepts.text in table() for parameter in question.takes)

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import MISSING
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -27,14 +28,26 @@ def beyond(parameter: Parameter) -> list[str | int]:
     return values
 
 
+def sample(question: Question[Any]) -> Any:
+    """Return parameters of a question, all as they are by default."""
+    return question.parameters(**{one.name: "" for one in question.takes if one.is_required})
+
+
+def path_of(question: Question[Any], subject: str) -> str:
+    """Return the path of a question about a subject, with all that it needs."""
+    needed = [one.name for one in question.takes[1:] if one.is_required]
+    return re.sub(r"{.*?}", subject, question.path or "") + "".join(f"?{name}=1" for name in needed)
+
+
 def test_each_question_is_whole(subtests: pytest.Subtests) -> None:
     for question in QUESTIONS.values():
         with subtests.test(question=question.name):
             first, *others = question.takes
             assert question.path is None or re.findall(r"{(\w+)", question.path) == [first.name]
             assert first.is_required
-            assert not any(one.is_required for one in others)
-            columns = question.columns(question.parameters(**{first.name: ""}))
+            assert {one.name for one in others if one.is_required} <= question.in_argument
+            assert bool(question.in_argument) == (question.split is not None)
+            columns = question.columns(sample(question))
             assert question.name_column is None or question.name_column in columns
             assert set(columns) <= set(question.result.__annotations__)
             assert question.parameters.__doc__
@@ -48,15 +61,17 @@ def test_what_is_beyond_the_limits_is_refused_alike_by_all_faces(client: Client,
         for value in beyond(first):
             tried += 1
             with subtests.test(question=question.name, value=value):
+                needed = {one.name: "1" for one in question.takes[1:] if one.is_required}
                 with pytest.raises(ParameterError) as caught:
-                    question.given(**{first.name: value})
+                    question.given(**{first.name: value}, **needed)
                 assert (caught.value.name, caught.value.value) == (first.name, value)
-                result = CliRunner().invoke(cli, ["lookup", question.name, str(value)])
+                text = f"{value}==1" if needed and value else str(value)
+                result = CliRunner().invoke(cli, [*question.command.split(), text])
                 assert result.exit_code == 2
                 assert first.accepts.text in result.output.replace("\n", " ")
                 if question.path is None:
                     continue
-                path = re.sub(r"{.*?}", str(value), question.path)
+                path = path_of(question, str(value))
                 answer = client.get(path)
                 assert answer.status_code in {400, 404}, path  # an empty name is none of the route's
                 if value:
@@ -66,9 +81,9 @@ def test_what_is_beyond_the_limits_is_refused_alike_by_all_faces(client: Client,
 
 def test_a_flag_is_an_option_and_a_parameter_of_the_query(subtests: pytest.Subtests) -> None:
     for question in QUESTIONS.values():
-        flags = {one.name for one in question.takes if one.type is bool}
+        flags = {one.name.replace("_", "-") for one in question.takes if one.type is bool}
         with subtests.test(question=question.name):
-            help_text = CliRunner().invoke(cli, ["lookup", question.name, "--help"]).output
+            help_text = CliRunner().invoke(cli, [*question.command.split(), "--help"]).output
             assert flags <= set(re.findall(r"--([a-z-]+)", help_text))
             if question.path is not None:
                 assert flags <= set(operation(question.name).parameters.__struct_fields__)

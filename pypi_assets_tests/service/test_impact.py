@@ -8,7 +8,7 @@ import pytest
 from packaging.version import Version
 
 from pypi_assets.resolve.solutions import Allowance, with_version
-from pypi_assets.service import impact
+from pypi_assets.service import solving
 from pypi_assets.service.walks import MOST_WALKS, counted_walk
 from pypi_assets_tests.named import unnamed
 from pypi_assets_tests.service.published import Client, Published
@@ -119,17 +119,17 @@ def test_what_has_no_solution_with_a_version_is_streamed(
     for prefix in prefixes:
         assert reasons(client, prefix + SOLVED) == {"other-app": ("excludes", None)}
     with monkeypatch.context() as patch:  # as if it had no other version but one that demo cannot have
-        patch.setattr(impact, "with_version", lambda *given: with_version(*given[:2], Version("77")))
+        patch.setattr(solving, "with_version", lambda *given: with_version(*given[:2], Version("77")))
         for prefix in prefixes:
             reason, proof = reasons(client, prefix + SOLVED)["demo"]
             assert reason == "unsolvable"
             assert unnamed(proof or "", "demo==2.1", "pyyaml") == []
     with monkeypatch.context() as patch:
-        patch.setattr(impact, "_PROJECT_S", -1.0)
+        patch.setattr(solving, "_PROJECT_S", -1.0)
         reason, proof = reasons(client, SOLVED)["demo"]
         assert (reason, unnamed(proof or "", "-1")) == ("undecided", [])
     with monkeypatch.context() as patch:
-        patch.setattr(impact, "Allowance", lambda _: Allowance(0.0))
+        patch.setattr(solving, "Allowance", lambda _: Allowance(0.0))
         reason, proof = reasons(client, SOLVED)["demo"]
         assert (reason, unnamed(proof or "", 0)) == ("undecided", [])
     with monkeypatch.context() as patch:

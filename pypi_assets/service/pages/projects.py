@@ -10,7 +10,6 @@ from pypi_assets.catalog.observed.project_names import CORRECTED
 from pypi_assets.catalog.reports.project_history import VISIT
 from pypi_assets.index.actions import Action
 from pypi_assets.lookup.requirement_tree import Tree
-from pypi_assets.service.dependents import DEPENDENTS
 from pypi_assets.service.history import HISTORY
 from pypi_assets.service.names import CursorText, ProjectName
 from pypi_assets.service.operations import Parameters
@@ -20,6 +19,7 @@ from pypi_assets.service.pages.releases import named_versions, tree_of, version_
 from pypi_assets.service.pages.timeline import moments, timelines
 from pypi_assets.service.problems import ProblemError
 from pypi_assets.service.projects import PROJECT, VERSION
+from pypi_assets.service.questions import operation
 from pypi_assets.service.service import Service
 
 _FEW = 10
@@ -68,7 +68,7 @@ def _project(view: View, parameters: ProjectPageParameters) -> Content:
         "project": project,
         "release": release,
         "requirements": tree,
-        "dependents": view.part(DEPENDENTS, project=name, limit=_FEW),
+        "dependents": view.part(operation("dependents"), project=name, limit=_FEW),
         "history": history,
     }
     releases = project["result"]["releases"]
@@ -117,7 +117,7 @@ def _releases(view: View, parameters: PageNumberParameters) -> Content:
 
 def _dependents(view: View, parameters: CursorParameters) -> Content:
     name = parameters.project
-    found = view.part(DEPENDENTS, project=name, limit=_A_PAGE, cursor=parameters.cursor)
+    found = view.part(operation("dependents"), project=name, limit=_A_PAGE, cursor=parameters.cursor)
     return Content(f"What requires {name}", {"dependents": found}, {"text": name, "name": name})
 
 

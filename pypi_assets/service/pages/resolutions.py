@@ -11,6 +11,7 @@ from starlette.routing import Route
 from pypi_assets.catalog.ledger.epochs import epoch_of
 from pypi_assets.catalog.reports.serials_of_times import time_of
 from pypi_assets.locks.environments import PLATFORMS
+from pypi_assets.questions.breaks import DEFAULT_PLATFORM, DEFAULT_PYTHON
 from pypi_assets.resolve.blame import changed_pins
 from pypi_assets.resolve.formats.json_answer import ChosenReleaseResult, ResolutionResult
 from pypi_assets.resolve.targets import PYTHONS
@@ -19,8 +20,6 @@ from pypi_assets.service.pages.page import Content, Page, View, page_routes
 from pypi_assets.service.pins import PIN_ACCEPTS, Pinned, exact_serial, parse_pin
 from pypi_assets.service.problems import ProblemError, bad_parameter
 from pypi_assets.service.resolutions import (
-    DEFAULT_PLATFORM,
-    DEFAULT_PYTHON,
     PlatformText,
     PythonText,
     ResolveBody,

@@ -9,7 +9,6 @@ from msgspec import Meta
 from starlette.routing import Route
 
 from pypi_assets.lookup.search_terms import LONGEST_TEXT, Kind, Meaning, meanings
-from pypi_assets.service.dependents import DEPENDENTS
 from pypi_assets.service.operations import Parameters
 from pypi_assets.service.owners import IMPORT
 from pypi_assets.service.pages.addresses import page_address
@@ -92,7 +91,7 @@ def _found(view: View, meaning: Meaning, near: _Near) -> Iterator[dict[str, Any]
                 yield _result(kind, found["project"], version=found["version"])
             case Kind.PROJECT:
                 found = view.part(PROJECT, project=name)["result"]
-                dependents = view.part(DEPENDENTS, project=name, limit=1)
+                dependents = view.part(operation("dependents"), project=name, limit=1)
                 yield _result(
                     kind,
                     found["project"],

@@ -1,0 +1,325 @@
+"""Makes a command of each question: its options, rows and messages.
+
+Questions are declared in `questions/`. The hashes of LevelDB files are not checked first: reading the files takes
+longer than an answer. The catalog is imported only for answers about an earlier serial, since the import takes five
+times as long as all others.
+"""
+
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args
+
+import click
+
+from pypi_assets.cli.followed_notes import VersionNotes, among, catalog_notes
+from pypi_assets.cli.moments import AT, catalog_at
+from pypi_assets.cli.options import row_output
+from pypi_assets.errors import ExpectedError
+from pypi_assets.lookup.answers import Stream
+from pypi_assets.lookup.errors import LookupNameError
+from pypi_assets.lookup.latest import open_if_local, open_latest
+from pypi_assets.questions.published_snapshot import PublishedSnapshot
+from pypi_assets.questions.question import Parameter, ParameterError, Parameters, Question
+from pypi_assets.questions.snapshot import Found, Snapshot
+from pypi_assets.terminal import Output, counted, lines_of_input, print_json_line, print_message, print_rows
+
+if TYPE_CHECKING:
+    from pypi_assets.catalog.reports.moments import Moment
+    from pypi_assets.lookup.reader import Reader
+
+_STANDARD_INPUT = "-"
+_REFRESH_EVERY_S = 60.0
+LIMIT = click.option("--limit", type=click.IntRange(1), help="Print no more results than this.")
+_FILE = click.option(
+    "--file",
+    "files",
+    multiple=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="This local file; can be repeated.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """An open snapshot.
+
+    `answered` returns what a function makes of it, with its epoch. `notes` yields the reasons why an unfollowed project
+    may be missing.
+    """
+
+    snapshot: Snapshot
+    answered: Callable[[Callable[[], Found[Any]]], Found[Any]]
+    notes: Callable[[str | None, Found[Any]], Iterator[str]]
+
+    def ask(self, question: Question[Any], parameters: Parameters, solver: Any = None) -> Found[Any]:
+        """Return the answer to a question."""
+        if solver is not None and question.answer_with is not None:
+            return self.answered(partial(question.answer_with, solver, self.snapshot, parameters))
+        return self.answered(partial(question.answer, self.snapshot, parameters))
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """The parameters for one subject; `file` is the local file that it stands for."""
+
+    parameters: Parameters
+    file: Path | None = None
+
+
+def question_command(question: Question[Any]) -> click.Command:
+    """Return the command of a question."""
+
+    def run(names: str | tuple[str, ...], **options: Any) -> None:
+        ask(question, names if isinstance(names, tuple) else (names,), **options)
+
+    options: list[Callable[..., Any]] = [
+        click.argument("names", metavar=question.argument, nargs=1 if question.name_of_file is None else -1),
+        *(() if question.name_of_file is None else (_FILE,)),
+        parameter_options(question),
+        LIMIT,
+        AT,
+        row_output,
+    ]
+    for option in reversed(options):
+        run = option(run)
+    help_text = f"{question.summary}.\n\n{question.description}".strip()
+    example = f"Example: pypi-assets {question.command} {question.example}"
+    return click.command(question.name, help=help_text, short_help=f"{question.summary}.", epilog=example)(run)
+
+
+def parameter_options(question: Question[Any], without: Collection[str] = ()) -> Callable[..., Any]:
+    """Return a decorator with the options of all parameters that the argument does not hold, and not of these."""
+    names = {question.takes[0].name, *question.in_argument, *without}
+    options = [_option(parameter) for parameter in question.takes if parameter.name not in names]
+
+    def decorate(run: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed(options):
+            run = option(run)
+        return run
+
+    return decorate
+
+
+def ask(
+    question: Question[Any],
+    texts: Sequence[str],
+    *,
+    output: Output,
+    limit: int | None,
+    at: "Moment | None",
+    files: Sequence[Path] = (),
+    solver: Any = None,
+    **given: Any,
+) -> None:
+    """Print the answers about the subjects in `texts`, and about those that local files stand for.
+
+    `given` are the parameters behind the subject, and `solver` resolves for questions with an `answer_with`.
+    """
+    if not texts and not files:
+        raise click.UsageError(
+            f"nothing is named: give {question.argument.strip('[].')}, --file, or - for names from standard input"
+        )
+    if tuple(texts) == (_STANDARD_INPUT,) and not files:
+        _check_standard_input(question, output, given)
+        _answer_lines(question, limit, at, given)
+        return
+    if _STANDARD_INPUT in texts:
+        raise click.UsageError("- for names from standard input goes with no other name")
+    if len(texts) + len(files) > 1 and given.get("prefix"):
+        raise click.UsageError("--prefix goes with one name")
+    asked = [_Asked(_parse(question, text, given)) for text in texts]
+    if question.name_of_file is not None:
+        asked += [_Asked(_parse(question, question.name_of_file(file), given), file) for file in files]
+    is_of_catalog = at is not None or any(question.needs_catalog(one.parameters) for one in asked)
+    with opened_catalog(at) if is_of_catalog else opened_versions() as asking:
+        answers = [asking.ask(question, one.parameters, solver) for one in asked]
+        _print_answers(question, asked, answers, asking, limit, output)
+        if solver is not None:
+            solver.print_summary()
+
+
+def _option(parameter: Parameter) -> Callable[..., Any]:
+    text = f"{parameter.accepts.text[0].upper()}{parameter.accepts.text[1:]}."
+    option = f"--{parameter.name.replace('_', '-')}"
+    if parameter.type is bool:
+        return click.option(option, parameter.name, is_flag=True, help=text)
+    kinds = (parameter.type, *get_args(parameter.type))
+    kind = click.IntRange(parameter.accepts.ge, parameter.accepts.le) if int in kinds else click.STRING
+    return click.option(option, parameter.name, type=kind, default=parameter.default, help=text)
+
+
+def _parse(question: Question[Any], text: str, given: Mapping[str, Any]) -> Parameters:
+    """Return the parameters for a name. Raises BadParameter and UsageError, before anything is opened."""
+    [asked_about, *_] = question.takes
+    if not text.strip():
+        raise click.BadParameter(f"{question.argument} is empty: give {asked_about.accepts.text}")
+    try:
+        return _parameters(question, text, given)
+    except LookupNameError as error:
+        raise click.BadParameter(str(error), param_hint=question.argument) from error
+    except ParameterError as error:
+        if error.name != asked_about.name and error.name not in question.in_argument:
+            raise click.UsageError(f"--{error}") from error
+        missing = f"{text!r:.100} has no {error.name}: give {question.argument}"
+        raise click.BadParameter(
+            missing if error.value is None else str(error), param_hint=question.argument
+        ) from error
+
+
+def _parameters(question: Question[Any], text: str, given: Mapping[str, Any]) -> Parameters:
+    """Return the parameters for a name. Raises LookupNameError and ParameterError."""
+    named = {question.takes[0].name: text} if question.split is None else question.split(text)
+    found: Parameters = question.given(**named, **given)
+    return found
+
+
+def _check_standard_input(question: Question[Any], output: Output, given: Mapping[str, Any]) -> None:
+    """Raise UsageError for options that exclude names from standard input."""
+    if sys.stdin is None:
+        raise click.UsageError("standard input is closed, so it has no names")
+    if output.as_csv or output.header:
+        raise click.UsageError("names from standard input are answered by lines of JSON: without --csv and --header")
+    sample = question.parameters(**dict.fromkeys((question.takes[0].name, *question.in_argument), ""), **given)
+    for flag in ("prefix", question.long_by(sample)):
+        if flag and given.get(flag, True):
+            raise click.UsageError(f"--{flag} does not go with names from standard input")
+
+
+@contextmanager
+def opened_versions(refresh_every_s: float | None = None) -> Iterator[Asking]:
+    """Open the newest LevelDB versions. Each dataset is opened when a question needs it."""
+    with ExitStack() as stack:
+        readers: dict[type[Any], Reader] = {}
+
+        def reader(kind: type[Any]) -> Any:
+            if kind not in readers:
+                opened = open_latest(kind, check_hashes=False, refresh_every_s=refresh_every_s)
+                readers[kind] = stack.enter_context(opened)
+                for skipped in readers[kind].skipped:
+                    print_message(f"not used: {skipped}")
+            return readers[kind]
+
+        snapshot, notes = PublishedSnapshot(reader, open_if_local), VersionNotes(stack)
+        yield Asking(
+            snapshot,
+            lambda make: make(),
+            lambda project, found: notes(project, found.serial, found.followed_projects),
+        )
+
+
+@contextmanager
+def opened_catalog(at: "Moment | None") -> Iterator[Asking]:
+    """Open the catalog as of a moment, or as of its complete serial."""
+    from pypi_assets.catalog.reports.answerable_serials import pinned_answer
+    from pypi_assets.questions.catalog_snapshot import CatalogSnapshot
+
+    with catalog_at(at) as (catalog, serial):
+        snapshot = CatalogSnapshot(catalog, serial)
+
+        def answered(make: Callable[[], Found[Any]]) -> Found[Any]:
+            found, epoch = pinned_answer(catalog, serial, make)
+            return found if isinstance(found, Stream) else replace(found, epoch=epoch)
+
+        def notes(project: str | None, found: Found[Any]) -> Iterator[str]:
+            with catalog.read() as connection:
+                yield from catalog_notes(connection, project, found.serial, found.followed_projects)
+
+        yield Asking(snapshot, answered, notes)
+
+
+def _print_answers(
+    question: Question[Any],
+    asked: Sequence[_Asked],
+    answers: Sequence[Found[Any]],
+    asking: Asking,
+    limit: int | None,
+    output: Output,
+) -> None:
+    """Print the rows, then their serial, or the reason why there are none."""
+    began, depths = time.monotonic(), Counter[int]()
+    counts = [0] * len(answers)
+
+    def rows() -> Iterator[Mapping[str, Any]]:
+        for number, answer in enumerate(answers):
+            context = context_of(answer)
+            for result in answer.results:
+                counts[number] += 1
+                depths[result.get("depth", 0)] += 1
+                shown = [result] if output.as_json or question.rows is None else question.rows(result)
+                yield from ({**row, **context} for row in shown)
+
+    first = asked[0].parameters
+    has_names = len(answers) > 1 or getattr(first, "prefix", False)
+    columns = [one for one in question.columns(first) if has_names or one != question.name_column]
+    found = print_rows(columns, islice(rows(), limit), output, beneath=question.beneath)
+    for one, answer, count in zip(asked, answers, counts, strict=True):
+        said: list[str] = []
+        if not count and not (limit and found >= limit):
+            said += _nothing(question, one, answer, asking)
+        said += question.remarks(asking.snapshot, one.parameters)
+        for sentence in dict.fromkeys(said):
+            print_message(sentence)
+    if found:
+        last = answers[-1]
+        source = ", from the catalog" if last.version is None else ""
+        steps = ""
+        if 0 not in depths:
+            by_depth = ", ".join(f"{count} at depth {depth}" for depth, count in depths.items())
+            steps = f"{counted(depths.total(), 'project')}: {by_depth}; in {time.monotonic() - began:.1f} s, "
+        print_message(f"{steps}as of serial {last.serial}{source}{among(last.followed_projects)}")
+
+
+def _nothing(question: Question[Any], asked: _Asked, answer: Found[Any], asking: Asking) -> Iterator[str]:
+    """Yield the sentences about an empty answer."""
+    parameters = asked.parameters
+    source = "" if asked.file is None else f"{asked.file}: "
+    nothing = question.nothing_found(parameters)
+    from_catalog = ", from the catalog" if answer.version is None else ""
+    yield f"{source}{nothing} as of serial {answer.serial}{from_catalog}{among(answer.followed_projects)}"
+    project = None if question.project_of is None else question.project_of(parameters)
+    yield from asking.notes(project, answer)
+    yield from question.hints(asking.snapshot, parameters)
+
+
+def context_of(found: Found[Any]) -> dict[str, int]:
+    """Return what JSON has of an answer next to its results: the epoch of the serial, for answers of the catalog, and
+    how many projects are followed, unless all are."""
+    epoch = None if isinstance(found, Stream) else found.epoch
+    context = {"epoch": epoch, "followed_projects": found.followed_projects}
+    return {name: value for name, value in context.items() if value is not None}
+
+
+def _answer_lines(question: Question[Any], limit: int | None, at: "Moment | None", given: Mapping[str, Any]) -> None:
+    """Answer each line of standard input by a line of JSON, with an `error` if it cannot be answered.
+
+    If there is no answer since the project is not followed, it has that as a `note`. A program that sends names may run
+    for days, so newer versions are looked for.
+    """
+    sample = question.parameters(**dict.fromkeys((question.takes[0].name, *question.in_argument), ""), **given)
+    is_of_catalog = at is not None or question.needs_catalog(sample)
+    with opened_catalog(at) if is_of_catalog else opened_versions(_REFRESH_EVERY_S) as asking:
+        for line in _names(lines_of_input()):
+            try:
+                parameters = _parameters(question, line, given)
+                found = asking.ask(question, parameters)
+            except ExpectedError as error:
+                print_json_line({"name": line, "error": str(error)})
+                continue
+            results = list(islice(found.results, limit))
+            project = None if question.project_of is None else question.project_of(parameters)
+            note = [] if results or project is None else list(asking.notes(project, found))
+            of_answer = {"name": line, "version": found.version, "serial": found.serial, **context_of(found)}
+            print_json_line({**of_answer, **({"note": note[0]} if note else {}), "results": results})
+
+
+def _names(lines: Iterable[bytes]) -> Iterator[str]:
+    for line in lines:
+        if name := line.decode(errors="replace").strip():
+            yield name

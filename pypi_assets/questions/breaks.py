@@ -1,0 +1,149 @@
+"""Breaks: from a version to the projects whose newest releases it breaks."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Annotated, Literal
+
+from packaging.version import Version
+
+from pypi_assets.lookup.impact import Break, Solvable
+from pypi_assets.lookup.impact import breaks as search
+from pypi_assets.lookup.newest_requirements import NewestRequirements, is_release
+from pypi_assets.lookup.requirement_filters import parse_version
+from pypi_assets.questions.impact import (
+    COLUMNS,
+    Transitive,
+    check_depth,
+    project_and_version,
+    unknown_project,
+    unknown_version,
+)
+from pypi_assets.questions.names import Depth, ExactProjectName, version_that
+from pypi_assets.questions.question import Accepts, ParameterError, Parameters, question
+from pypi_assets.questions.snapshot import After, Found, Snapshot
+
+MOST_SOLVING_S = 600
+"""For how long an answer may resolve projects."""
+DEFAULT_PYTHON, DEFAULT_PLATFORM = "3.13", "linux-x86_64"
+PYTHON_PATTERN = r"^3\.[0-9]{1,2}(\.[0-9]{1,2})?$"
+PLATFORM_PATTERN = (
+    r"^(linux|macos|windows|(linux|musllinux)-(x86_64|aarch64)|macos-(arm64|x86_64)|windows-(x86_64|arm64)|win32"
+    r"|win_amd64|win_arm64|(manylinux|musllinux)_[0-9]{1,3}_[0-9]{1,3}_[a-z0-9_]{1,40}"
+    r"|macosx_1[0-9]_[0-9]{1,2}_(arm64|x86_64))$"
+)
+
+
+@dataclass(frozen=True)
+class BreaksParameters(Parameters):
+    """Which version of which project."""
+
+    project: ExactProjectName
+    version: Annotated[str, version_that("those that exclude a version, which must be live with solve alone:")]
+    transitive: Transitive = False
+    depth: Depth = None
+    solve: Annotated[bool, Accepts(text="also those that have no solution with the version")] = False
+    seconds: Annotated[int, Accepts(text="with solve: for how long projects are resolved", ge=1, le=MOST_SOLVING_S)] = (
+        30
+    )
+    python: Annotated[str, Accepts(text="a version of CPython, 3.12 or 3.12.4", pattern=PYTHON_PATTERN)] = (
+        DEFAULT_PYTHON
+    )
+    platform: Annotated[
+        str,
+        Accepts(
+            text="linux-x86_64, macos-arm64, windows-x86_64 and others, or a platform as wheels name it",
+            pattern=PLATFORM_PATTERN,
+        ),
+    ] = DEFAULT_PLATFORM
+    semantics: Annotated[
+        Literal["pip", "uv"], Accepts(text="with solve: the installer whose resolution rules to follow")
+    ] = "pip"
+    unknown: Annotated[
+        Literal["fail", "assume-none"],
+        Accepts(text="with solve: if the requirements of a file are unknown, leave a project undecided or go on"),
+    ] = "fail"
+
+
+SOLVING = ("solve", "seconds", "python", "platform", "semantics", "unknown")
+"""The parameters of resolutions."""
+Solver = Callable[[Snapshot, BreaksParameters, Version], Solvable]
+
+
+def solvable_here(snapshot: Snapshot, given: BreaksParameters, version: Version) -> Solvable:
+    """Return the verdicts on projects with this version, by resolutions in this process."""
+    from pypi_assets.lookup.impact import Verdict
+    from pypi_assets.resolve.questions import Question, Semantics, Unknown
+    from pypi_assets.resolve.solutions import Allowance, verdict_on, with_version
+    from pypi_assets.resolve.targets import target
+
+    environment = target(given.python, given.platform).environment
+    without = Question((), environment, semantics=Semantics(given.semantics), unknown=Unknown(given.unknown))
+    with_it = with_version(without, given.project, version)
+    index, allowance = snapshot.release_index(), Allowance(given.seconds)
+
+    def solvable(project: str, newest: str) -> Verdict | None:
+        verdict = partial(verdict_on, index, with_it, without, project, newest)
+        return allowance.spend(verdict, partial(Verdict, "undecided"))
+
+    return solvable
+
+
+def breaks_by(solver: Solver, snapshot: Snapshot, given: BreaksParameters, after: After = None) -> Found[Break]:
+    """Return the answer of `breaks`, whose resolutions this solver makes. Raises ParameterError."""
+    version = parse_version(given.version)
+    if given.solve and not is_release(version, snapshot.versions(given.project)):
+        raise ParameterError("version", given.version, f"a live release of {given.project} with solve")
+
+    def walk(graph: NewestRequirements) -> Iterator[Break]:
+        return search(
+            graph,
+            given.project,
+            version,
+            transitive=given.transitive,
+            depth=given.depth,
+            after=None if after is None else after[0],
+            solvable=solver(snapshot, given, version) if given.solve else None,
+        )
+
+    return snapshot.over_newest(given.project, Break, walk)
+
+
+def _nothing_found(given: BreaksParameters) -> str:
+    excluded = f"the newest release of no project excludes {given.project} {given.version}"
+    return f"{excluded}, and none lacks a solution with it" if given.solve else excluded
+
+
+@question(
+    "breaks",
+    path="/v1/projects/{project}/breaks",
+    example="urllib3==2.0 --transitive",
+    argument="PROJECT==VERSION",
+    split=project_and_version,
+    in_argument=frozenset(("project", "version")),
+    result=Break,
+    columns=lambda given: (
+        *("reason", *COLUMNS),
+        *(("chain",) if given.transitive else ()),
+        *(("older", "proof") if given.solve else ()),
+    ),
+    sort_key=lambda result: (result["normalized"],),
+    check=check_depth,
+    nothing_found=_nothing_found,
+    hints=unknown_project,
+    remarks=unknown_version,
+    project_of=lambda given: given.project,
+    long_by=lambda given: "transitive" if given.transitive else "solve" if given.solve else None,
+    is_timed=lambda given: given.solve,
+    is_paged=True,
+    answer_with=breaks_by,
+)
+def breaks(snapshot: Snapshot, given: BreaksParameters, after: After = None) -> Found[Break]:
+    """Show projects whose newest release excludes VERSION of PROJECT.
+
+    If the answer is transitive, it also has the projects whose newest release requires the newest release of one of
+    these, and so on. With solve it also has those whose newest release has no solution with the version, with the
+    proof: of all projects that can lead to PROJECT, by any of their releases. What is not decided within the limits is
+    an answer as well.
+    """
+    return breaks_by(solvable_here, snapshot, given, after)

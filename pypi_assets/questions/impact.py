@@ -1,0 +1,110 @@
+"""Impact: from a project, or one of its versions, to the projects whose newest releases depend on it."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Annotated, Any, Protocol
+
+from pypi_assets.lookup.depgraph_reader import parse_requirement
+from pypi_assets.lookup.impact import Impact
+from pypi_assets.lookup.impact import impact as search
+from pypi_assets.lookup.newest_requirements import is_release
+from pypi_assets.lookup.requirement_filters import parse_version
+from pypi_assets.questions.names import Depth, ExactProjectName, version_that
+from pypi_assets.questions.question import Accepts, ParameterError, Parameters, question
+from pypi_assets.questions.snapshot import After, Found, Snapshot
+
+COLUMNS = ("depth", "required", "normalized", "version", "condition", "requirements")
+Transitive = Annotated[bool, Accepts(text="also what requires these projects, and so on")]
+
+
+@dataclass(frozen=True)
+class ImpactParameters(Parameters):
+    """Which project, or which version of it."""
+
+    project: ExactProjectName
+    version: Annotated[str | None, version_that("those that accept a version, which need not be live:")] = None
+    transitive: Transitive = False
+    depth: Depth = None
+
+
+class ProjectVersion(Protocol):
+    """Parameters of a question about a project, or about one of its versions."""
+
+    @property
+    def project(self) -> str: ...
+    @property
+    def version(self) -> str | None: ...
+    @property
+    def transitive(self) -> bool: ...
+    @property
+    def depth(self) -> int | None: ...
+
+
+def project_and_version(text: str) -> Mapping[str, Any]:
+    """Return the parameters that `NAME` or `NAME==VERSION` stands for. Raises LookupNameError."""
+    name, version = parse_requirement(text)
+    return {"project": name, "version": None if version is None else str(parse_version(version))}
+
+
+def check_depth(given: ProjectVersion) -> None:
+    """Raise ParameterError for a depth without `transitive`."""
+    if given.depth is not None and not given.transitive:
+        raise ParameterError("depth", given.depth, "empty without transitive")
+
+
+def unknown_project(snapshot: Snapshot, given: ProjectVersion) -> Iterator[str]:
+    """Yield sentences about a project without live files, with similar names."""
+    if not snapshot.versions(given.project):
+        yield f"no distribution of {given.project} is known"
+        yield from snapshot.project_hints(given.project)
+
+
+def unknown_version(snapshot: Snapshot, given: ProjectVersion) -> Iterator[str]:
+    """Yield sentences about a project or a version without live files."""
+    versions = snapshot.versions(given.project)
+    if not versions:
+        yield from unknown_project(snapshot, given)
+    elif given.version is not None and not is_release(parse_version(given.version), versions):
+        yield f"{given.project} has no live release {given.version}: the answer is what requirements make of it"
+
+
+def _nothing_found(given: ImpactParameters) -> str:
+    wanted = f"requires {given.project}" if given.version is None else f"accepts {given.project} {given.version}"
+    return f"the newest release of no project {wanted}"
+
+
+@question(
+    "impact",
+    path="/v1/projects/{project}/impact",
+    example="urllib3==2.0 --transitive",
+    argument="PROJECT[==VERSION]",
+    split=project_and_version,
+    in_argument=frozenset(("project", "version")),
+    result=Impact,
+    columns=lambda given: (*COLUMNS, *(("chain",) if given.transitive and given.depth != 1 else ())),
+    sort_key=lambda result: (result["normalized"],),
+    check=check_depth,
+    nothing_found=_nothing_found,
+    hints=unknown_project,
+    remarks=unknown_version,
+    project_of=lambda given: given.project,
+    long_by=lambda given: "transitive" if given.transitive else None,
+    is_paged=True,
+)
+def impact(snapshot: Snapshot, given: ImpactParameters, after: After = None) -> Found[Impact]:
+    """Show what depends on PROJECT, or on one of its versions.
+
+    These are the projects whose newest release requires it, and with a version those that accept this version. It need
+    not be there any more, so it can be a removed release. If the answer is transitive, it also has the projects whose
+    newest release requires the newest release of one of these, and so on.
+    """
+    walk = partial(
+        search,
+        project=given.project,
+        version=None if given.version is None else parse_version(given.version),
+        transitive=given.transitive,
+        depth=given.depth,
+        after=None if after is None else after[0],
+    )
+    return snapshot.over_newest(given.project, Impact, walk)
