@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from itertools import groupby
 from typing import Any
 
@@ -37,11 +37,6 @@ _SHOW_CURSOR = b"\x1b[?25h"
 def local_time(unix_seconds: float | None) -> str | None:
     """Returns ISO 8601 in the local time zone, to the second."""
     return None if unix_seconds is None else datetime.fromtimestamp(unix_seconds).astimezone().isoformat("T", "seconds")
-
-
-def utc_time(unix_seconds: float | None) -> str | None:
-    """Returns ISO 8601 in UTC, to the second."""
-    return None if unix_seconds is None else datetime.fromtimestamp(unix_seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 @dataclass

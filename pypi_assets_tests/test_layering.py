@@ -131,7 +131,7 @@ MAY_IMPORT = {
 }
 """What each part may import from the others: only what stands above it. The skins, below, import all of them."""
 
-EVERYWHERE = {"errors", "extras", "short_texts"}
+EVERYWHERE = {"errors", "extras", "short_texts", "times"}
 """What every part may import, and what imports nothing."""
 
 CATALOG_ROOMS = {

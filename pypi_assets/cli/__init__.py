@@ -34,6 +34,8 @@ _QUERY = "Query"
 _COMPARING = "confusion"
 """The query that is of all indexes anyway."""
 _STOPPED = "Stopped. What was done is kept; run the same command again to continue."
+_QUESTION = "a question"
+"""The place of a command that follows from its question alone."""
 _COMMANDS = {
     "Start": {
         "init": ("cli.init:init_command", "Write a commented file of settings, .env, into this folder."),
@@ -51,7 +53,7 @@ _COMMANDS = {
         "files": ("cli.files:files_command", "List the live distributions."),
         "impact": ("cli.impact:impact_command", "Show what depends on PROJECT, or on one of its versions."),
         "breaks": ("cli.breaks:breaks_command", "Show projects whose newest release excludes VERSION of PROJECT."),
-        "history": ("cli.history:history_command", "Show what happened to PROJECT, by serial."),
+        "history": (_QUESTION, "Show what happened to a project, by serial."),
         "confusion": ("cli.confusion:confusion_command", "Show names that several indexes have, or that look alike."),
         "visits": ("cli.visits:visits_command", "List or compare the visits of PROJECT's page."),
         "where": ("cli.where:where_command", "Show the partitions and the dump's file that PROJECT is in."),
@@ -119,6 +121,11 @@ class _Commands(click.Group):
     def get_command(self, _: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self._places:
             return None
+        if self._places[cmd_name] == _QUESTION:
+            from pypi_assets.cli.questions import question_command
+            from pypi_assets.questions.question import find_question
+
+            return question_command(find_question(cmd_name))
         module, attribute = self._places[cmd_name].split(":")
         found: click.Command = getattr(import_module(f"pypi_assets.{module}"), attribute)
         return found

@@ -11,7 +11,8 @@ from pypi_assets.cli.moments import MomentType
 from pypi_assets.cli.opening import existing_catalog
 from pypi_assets.cli.options import JSON, command
 from pypi_assets.cli.resolve_options import Given, question_options
-from pypi_assets.terminal import counted, plain, print_json, print_message, utc_time
+from pypi_assets.terminal import counted, plain, print_json, print_message
+from pypi_assets.times import utc_text
 
 if TYPE_CHECKING:
     from pypi_assets.catalog.database import Catalog
@@ -114,7 +115,7 @@ class _Blaming:
                     "text": entry.text,
                     "version": entry.version,
                     "serial": entry.serial,
-                    "at": utc_time(entry.at),
+                    "at": utc_text(entry.at),
                     "filenames": list(entry.filenames),
                 }
                 for project, entry in self._history.entries(change)
@@ -146,7 +147,7 @@ class _Blaming:
         """The lines about a change, each with its depth."""
         entries = self._history.entries(change)
         for project, entry in entries:
-            at = utc_time(entry.at)
+            at = utc_text(entry.at)
             yield 0, f"{project}: {entry.text}, at serial {entry.serial}{f', {at}' if at else ''}"
         if not entries:
             yield 0, f"{', '.join(change.projects)} changed at serial {change.serial}"

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pypi_assets.cli.options import command, row_output
-from pypi_assets.terminal import Output, counted, print_json_rows, print_message, print_table, utc_time
+from pypi_assets.terminal import Output, counted, print_json_rows, print_message, print_table
+from pypi_assets.times import utc_text
 
 if TYPE_CHECKING:
     from pypi_assets.confusion import Confusion, OpenIndexes
@@ -64,7 +65,7 @@ def _as_json(found: "Confusion") -> dict[str, Any]:
                 "normalized": offer.project.normalized,
                 "newest": offer.newest,
                 "since_serial": offer.project.since_serial,
-                "since": utc_time(offer.project.since),
+                "since": utc_text(offer.project.since),
                 "first": first.value,
             }
             for offer, first in zip(found.offers, found.had_first, strict=True)
@@ -93,7 +94,7 @@ def _rows(all_found: Iterable["Confusion"]) -> Iterator[tuple[object, ...]]:
                 offer.project.name,
                 offer.index,
                 offer.newest,
-                utc_time(offer.project.since),
+                utc_text(offer.project.since),
                 offer.project.since_serial,
                 first.value,
                 taken_by,

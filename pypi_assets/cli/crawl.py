@@ -7,7 +7,8 @@ import click
 from pypi_assets.cli.opening import opened_crawler
 from pypi_assets.cli.options import JSON, command
 from pypi_assets.cli.read_counts import describe_reads, reads_to_json, report_failed
-from pypi_assets.terminal import counted, local_time, plain, print_json, print_message, utc_time
+from pypi_assets.terminal import counted, local_time, plain, print_json, print_message
+from pypi_assets.times import utc_text
 
 if TYPE_CHECKING:
     from pypi_assets.catalog.reports.observed_state import ObservedState
@@ -127,9 +128,9 @@ def _observed_to_json(state: "ObservedState", looked_at: int) -> dict[str, Any]:
         "looked_at": looked_at,
         "projects": state.projects,
         "due": state.due,
-        "next_due_at": utc_time(state.next_due_at),
+        "next_due_at": utc_text(state.next_due_at),
         "unconfirmed": state.unconfirmed,
-        "confirmed_from": utc_time(state.confirmed_from),
+        "confirmed_from": utc_text(state.confirmed_from),
     }
 
 

@@ -14,7 +14,8 @@ import click
 from pypi_assets.cli.opening import opened_crawler, private_folder
 from pypi_assets.cli.options import command
 from pypi_assets.logs import are_json
-from pypi_assets.terminal import print_json_line, utc_time
+from pypi_assets.terminal import print_json_line
+from pypi_assets.times import utc_text
 
 _log = logging.getLogger(__name__)
 
@@ -61,7 +62,7 @@ def follow_command(once: bool, begin: bool, now: bool) -> None:
 def print_step(step: Mapping[str, object]) -> None:
     """Prints a step with its time as a line of JSON, or logs it if logs are JSON."""
     if not are_json():
-        print_json_line({"at": utc_time(time.time()), **step})
+        print_json_line({"at": utc_text(time.time()), **step})
         return
     level = logging.WARNING if step.get("step") == "error" else logging.INFO
     _log.log(level, " ".join(str(step[name]) for name in ("step", "range", "error") if name in step), extra=dict(step))

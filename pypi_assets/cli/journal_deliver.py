@@ -8,7 +8,8 @@ import click
 
 from pypi_assets.cli.opening import existing_catalog
 from pypi_assets.cli.options import JSON
-from pypi_assets.terminal import counted, local_time, print_json_rows, print_message, print_table, utc_time
+from pypi_assets.terminal import counted, local_time, print_json_rows, print_message, print_table
+from pypi_assets.times import utc_text
 
 if TYPE_CHECKING:
     from pypi_assets.catalog.database import Catalog
@@ -164,7 +165,7 @@ def _json_row(letter: "Letter") -> dict[str, object]:
         "cursor": letter.cursor,
         "attempts": letter.attempts,
         "is_dead": letter.is_dead,
-        "due": utc_time(letter.due_at),
+        "due": utc_text(letter.due_at),
         "error": letter.error_text,
         "changes": orjson.loads(letter.content),
     }

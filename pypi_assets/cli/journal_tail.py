@@ -13,7 +13,8 @@ import click
 
 from pypi_assets.cli.opening import existing_catalog
 from pypi_assets.cli.options import JSON
-from pypi_assets.terminal import local_time, plain, print_json_rows, print_message, print_table, utc_time
+from pypi_assets.terminal import local_time, plain, print_json_rows, print_message, print_table
+from pypi_assets.times import utc_text
 
 if TYPE_CHECKING:
     from pypi_assets.catalog.database import Catalog
@@ -220,7 +221,7 @@ def _plain_lines(records: Sequence["Placed"]) -> bytes:
         record = orjson.loads(line)
         cells = (
             record["serial"],
-            utc_time(record["at"]),
+            utc_text(record["at"]),
             record["kind"],
             record["project"],
             record.get("version"),
@@ -262,8 +263,8 @@ def journal_consumers_command(*, forget: str | None, as_json: bool) -> None:
                 "waiting": one.waiting,
                 "dead": one.dead,
                 "is_living": one.is_living(now),
-                "created": utc_time(one.created_at),
-                "seen": utc_time(one.seen_at),
+                "created": utc_text(one.created_at),
+                "seen": utc_text(one.seen_at),
             }
             for one in found
         )

@@ -6,7 +6,8 @@ from pypi_assets import terminal
 from pypi_assets.cli.opening import existing_catalog
 from pypi_assets.cli.options import JSON
 from pypi_assets.progress import Progress
-from pypi_assets.terminal import counted, local_time, print_json, print_json_rows, print_message, print_table, utc_time
+from pypi_assets.terminal import counted, local_time, print_json, print_json_rows, print_message, print_table
+from pypi_assets.times import utc_text
 
 _WAIT_S = 600.0
 _COLUMNS = ("takedown", "added", "state", "project", "version", "file", "record", "reason")
@@ -83,8 +84,8 @@ def journal_takedowns_command(*, lift: int | None, as_json: bool) -> None:
         print_json_rows(
             {
                 "id": one.id,
-                "added": utc_time(one.added_at),
-                "done": None if one.done_at is None else utc_time(one.done_at),
+                "added": utc_text(one.added_at),
+                "done": None if one.done_at is None else utc_text(one.done_at),
                 "project": one.project,
                 "version": one.version,
                 "filename": one.filename,

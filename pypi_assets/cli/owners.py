@@ -1,15 +1,17 @@
 """The command that ranks the projects that imports can be of."""
 
-from collections.abc import Iterator, Sequence
-from functools import partial
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from pypi_assets.cli.followed_notes import among, not_searched
-from pypi_assets.cli.moments import AT, catalog_at
+from pypi_assets.cli.moments import AT
 from pypi_assets.cli.options import command, row_output
+from pypi_assets.cli.questions import context_of, opened_catalog, opened_versions, parsed
+from pypi_assets.questions.owners import OwnersParameters, owners_of, rows
+from pypi_assets.questions.question import find_question
 from pypi_assets.terminal import Output, counted, lines_of_input, print_json_rows, print_message, print_rows
 
 if TYPE_CHECKING:
@@ -19,11 +21,11 @@ if TYPE_CHECKING:
 
 _STANDARD_INPUT = "-"
 _SHOWN = 5
-_COLUMNS = ("import", "module", "rank", "project", "score", "reasons")
+_QUESTION = find_question("owners")
 
 
-@command("owners", "yaml google.cloud.storage.blob")
-@click.argument("names", metavar="NAME...", nargs=-1)
+@command("owners", _QUESTION.example)
+@click.argument("names", metavar=_QUESTION.argument, nargs=-1)
 @click.option(
     "--file",
     "files",
@@ -52,23 +54,26 @@ def owners_command(
     wanted = [*given, *(name for one in imported for name in one.names())]
     shown = _SHOWN if limit is None else limit
     most = limit if output.as_json else shown + 1
-    answers, context = _at_serial(wanted, at, most) if at is not None else _latest(wanted, most)
+    with opened_versions() if at is None else opened_catalog(at) as asking:
+        answer = asking.answered(lambda: owners_of(asking.snapshot, wanted, most))
+    answers = list(answer.results)
     found, of_files = answers[: len(given)], answers[len(given) :]
     for one in imported:
         found += owners_of_modules(one, of_files)
     found = list({one["import"]: one for one in found}.values()) if files else found
     if output.as_json:
-        print_json_rows({**one, **context} for one in found)
+        print_json_rows({**one, **context_of(answer)} for one in found)
     else:
-        print_rows(_COLUMNS, (row for one in found for row in _rows(one, shown)), output)
+        first = [{**one, "candidates": one["candidates"][:shown]} for one in found]
+        print_rows(_QUESTION.columns(OwnersParameters("")), (row for one in first for row in rows(one)), output)
         _print_notes(found, shown)
-    source = ", from the catalog" if at is not None else ""
-    followed = context.get("followed_projects")
+    source = ", from the catalog" if answer.version is None else ""
+    followed = answer.followed_projects
     if any(one["module"] is None for one in found):
         for note in not_searched(followed):
             print_message(note)
     if found:
-        print_message(f"as of serial {found[0]['serial']}{source}{among(followed)}")
+        print_message(f"as of serial {answer.serial}{source}{among(followed)}")
 
 
 def _imports(file: Path) -> "SourceImports":
@@ -93,57 +98,9 @@ def _names(names: Sequence[str], files: Sequence[Path]) -> list[str]:
             raise click.UsageError("- for names from standard input goes with no other name")
         lines = (line.decode(errors="replace").strip() for line in lines_of_input())
         return [line for line in lines if line]
-    if not all(name.strip() for name in names):
-        raise click.BadParameter("NAME is empty")
+    for name in names:
+        parsed(_QUESTION, name, {})
     return list(names)
-
-
-def _latest(names: list[str], most: int | None) -> "tuple[list[ImportOwners], dict[str, int]]":
-    from pypi_assets.lookup.depgraph_reader import DepgraphReader
-    from pypi_assets.lookup.latest import open_latest
-    from pypi_assets.lookup.modules_reader import ModulesReader
-    from pypi_assets.lookup.owners import owners
-
-    with (
-        open_latest(ModulesReader, check_hashes=False) as modules,
-        open_latest(DepgraphReader, check_hashes=False) as depgraph,
-    ):
-        for skipped in (*modules.skipped, *depgraph.skipped):
-            print_message(f"not used: {skipped}")
-        found = owners(modules, depgraph, names, most)
-        return found, _context(modules.followed_projects, None)
-
-
-def _at_serial(names: list[str], at: "Moment", most: int | None) -> "tuple[list[ImportOwners], dict[str, int]]":
-    from pypi_assets.catalog.observed.followed import count_answered
-    from pypi_assets.catalog.reports.answerable_serials import pinned_answer
-    from pypi_assets.lookup.past_owners import owners_at
-
-    with catalog_at(at) as (catalog, serial):
-        with catalog.read() as connection:
-            followed = count_answered(connection, serial)
-        found, epoch = pinned_answer(catalog, serial, partial(owners_at, catalog, serial, names, most))
-        return found, _context(followed, epoch)
-
-
-def _context(followed_projects: int | None, epoch: int | None) -> dict[str, int]:
-    """What JSON has of an answer in addition: as that of a lookup."""
-    context = {"epoch": epoch, "followed_projects": followed_projects}
-    return {name: value for name, value in context.items() if value is not None}
-
-
-def _rows(one: "ImportOwners", most: int) -> Iterator[dict[str, Any]]:
-    from pypi_assets.lookup.owner_ranking import in_words
-
-    for candidate in one["candidates"][:most]:
-        yield {
-            "import": one["import"],
-            "module": one["module"],
-            "rank": candidate["rank"],
-            "project": candidate["project"],
-            "score": candidate["score"],
-            "reasons": "; ".join(in_words(candidate["reasons"])),
-        }
 
 
 def _print_notes(found: "Sequence[ImportOwners]", most: int) -> None:

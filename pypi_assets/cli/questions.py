@@ -134,9 +134,9 @@ def ask(
         raise click.UsageError("- for names from standard input goes with no other name")
     if len(texts) + len(files) > 1 and given.get("prefix"):
         raise click.UsageError("--prefix goes with one name")
-    asked = [_Asked(_parse(question, text, given)) for text in texts]
+    asked = [_Asked(parsed(question, text, given)) for text in texts]
     if question.name_of_file is not None:
-        asked += [_Asked(_parse(question, question.name_of_file(file), given), file) for file in files]
+        asked += [_Asked(parsed(question, question.name_of_file(file), given), file) for file in files]
     is_of_catalog = at is not None or any(question.needs_catalog(one.parameters) for one in asked)
     with opened_catalog(at) if is_of_catalog else opened_versions() as asking:
         answers = [asking.ask(question, one.parameters, solver) for one in asked]
@@ -155,7 +155,7 @@ def _option(parameter: Parameter) -> Callable[..., Any]:
     return click.option(option, parameter.name, type=kind, default=parameter.default, help=text)
 
 
-def _parse(question: Question[Any], text: str, given: Mapping[str, Any]) -> Parameters:
+def parsed(question: Question[Any], text: str, given: Mapping[str, Any]) -> Parameters:
     """Return the parameters for a name. Raises BadParameter and UsageError, before anything is opened."""
     [asked_about, *_] = question.takes
     if not text.strip():
@@ -221,7 +221,7 @@ def opened_catalog(at: "Moment | None") -> Iterator[Asking]:
     from pypi_assets.questions.catalog_snapshot import CatalogSnapshot
 
     with catalog_at(at) as (catalog, serial):
-        snapshot = CatalogSnapshot(catalog, serial)
+        snapshot = CatalogSnapshot(catalog, serial, is_newest=at is None)
 
         def answered(make: Callable[[], Found[Any]]) -> Found[Any]:
             found, epoch = pinned_answer(catalog, serial, make)
@@ -253,7 +253,7 @@ def _print_answers(
                 counts[number] += 1
                 depths[result.get("depth", 0)] += 1
                 shown = [result] if output.as_json or question.rows is None else question.rows(result)
-                yield from ({**row, **context} for row in shown)
+                yield from (dict(row) | {name: context[name] for name in context if name not in row} for row in shown)
 
     first = asked[0].parameters
     has_names = len(answers) > 1 or getattr(first, "prefix", False)

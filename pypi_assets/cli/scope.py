@@ -8,7 +8,8 @@ import click
 from pypi_assets.cli.opening import existing_catalog, opened_crawler
 from pypi_assets.cli.options import JSON, command, row_output
 from pypi_assets.cli.read_counts import describe_reads, reads_to_json, report_failed
-from pypi_assets.terminal import Output, counted, plain, print_facts, print_json, print_message, print_table, utc_time
+from pypi_assets.terminal import Output, counted, plain, print_facts, print_json, print_message, print_table
+from pypi_assets.times import utc_text
 
 if TYPE_CHECKING:
     from pypi_assets.catalog.reports.scope_status import ScopeStatus
@@ -200,7 +201,7 @@ def scope_show_command(name: str, as_json: bool) -> None:
         [
             ("scope", scope.name),
             ("state", f"{state.state}, {counted(state.workers, 'worker')} at work"),
-            ("created", f"at serial {scope.created_serial}, {utc_time(scope.created_at)}"),
+            ("created", f"at serial {scope.created_serial}, {utc_text(scope.created_at)}"),
             ("roots", ", ".join(scope.roots)),
             ("depth", "all" if scope.most_depth is None else scope.most_depth),
             ("projects", ", ".join(f"{count} at depth {depth}" for depth, count in state.depths.items()) or "none yet"),
@@ -214,7 +215,7 @@ def scope_show_command(name: str, as_json: bool) -> None:
             ("nice", scope.nice),
             ("concurrency", "as in the settings" if scope.concurrency is None else scope.concurrency),
             ("tag", scope.tag or "none"),
-            ("pruned", utc_time(scope.pruned_at) or "never"),
+            ("pruned", utc_text(scope.pruned_at) or "never"),
         ]
     )
 
@@ -225,9 +226,9 @@ def _to_json(state: "ScopeStatus") -> dict[str, Any]:
         "scope": scope.name,
         "state": state.state.value,
         "created_serial": scope.created_serial,
-        "created_at": utc_time(scope.created_at),
-        "completed_at": utc_time(scope.completed_at),
-        "pruned_at": utc_time(scope.pruned_at),
+        "created_at": utc_text(scope.created_at),
+        "completed_at": utc_text(scope.completed_at),
+        "pruned_at": utc_text(scope.pruned_at),
         "roots": {name: sorted(extras) for name, extras in scope.roots.items()},
         "depth": scope.most_depth,
         "projects": state.projects,

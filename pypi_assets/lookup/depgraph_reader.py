@@ -156,7 +156,7 @@ class DepgraphReader(Reader):
 
         The newest version is the one that `lookup project NAME --latest` prints. Each dependent costs one read.
         """
-        return self.streamed_dependents(name, latest=True)
+        return self.streamed_dependents(require_text("latest_dependents", name), latest=True)
 
     def streamed_dependents(
         self,

@@ -16,7 +16,7 @@ from pypi_assets.lookup.depgraph_reader import DepgraphReader
 from pypi_assets.lookup.modules_reader import ModulesReader
 from pypi_assets.lookup.project_links import ProjectLink, project_links
 from pypi_assets.lookup.providers import NamesReader
-from pypi_assets.lookup.published_sets import OpenSet
+from pypi_assets.lookup.reader import OpenReader
 
 if TYPE_CHECKING:
     from pypi_assets.catalog.database import Catalog
@@ -103,21 +103,21 @@ class ProjectFacts(TypedDict):
 _NO_FACTS = ProjectFacts(summary=None, license=None, links=None, status=None, first_serial=None, last_serial=None)
 
 
-def published_project(datasets: OpenSet, name: str, facts: ProjectFacts | None = None) -> ProjectResult | None:
+def published_project(reader: OpenReader, name: str, facts: ProjectFacts | None = None) -> ProjectResult | None:
     """What is published of a project; None where it has no live files. `facts` are added where they are known."""
-    rows = datasets.reader(DepgraphReader).project(name).results
+    rows = reader(DepgraphReader).project(name).results
     if not rows:
         return None
-    commands = sorted(datasets.reader(CommandsReader).names_of(name, _MOST_NAMES))
+    commands = sorted(reader(CommandsReader).names_of(name, _MOST_NAMES))
     return _project(rows, commands, facts or _NO_FACTS)
 
 
-def published_version(datasets: OpenSet, name: str, version: str) -> VersionResult | None:
+def published_version(reader: OpenReader, name: str, version: str) -> VersionResult | None:
     """What is published of a version of a project; None where it has no live files."""
-    rows = datasets.reader(DepgraphReader).project(name, version).results
+    rows = reader(DepgraphReader).project(name, version).results
     if not rows:
         return None
-    names = (_names_of(datasets.reader(kind), name, version) for kind in (ModulesReader, CommandsReader))
+    names = (_names_of(reader(kind), name, version) for kind in (ModulesReader, CommandsReader))
     modules, commands = names
     return _version(rows, modules, commands)
 

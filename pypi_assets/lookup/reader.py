@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
-from typing import ClassVar, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Protocol, Self, TypeVar
 
 from pypi_assets.leveldbs.format.errors import LeveldbError
 from pypi_assets.leveldbs.format.keys import SEPARATOR
@@ -89,6 +89,10 @@ class OpenVersion:
 
     def __del__(self) -> None:  # not a weak reference: its callback would come before those of plyvel's iterators
         self.closing.let_go()
+
+
+OpenReader = Callable[[type[Any]], Any]
+"""Returns the open reader of a class, such as ModulesReader. Raises NoVersionError."""
 
 
 class Versions(Protocol):

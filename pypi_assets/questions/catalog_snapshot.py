@@ -1,8 +1,8 @@
 """Answers of any exact serial: a snapshot that reads the catalog. The database is imported with the first answer."""
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, cast
 
 from packaging.utils import canonicalize_name
 
@@ -12,12 +12,16 @@ from pypi_assets.questions.snapshot import After, DependentsFilter, Found, Other
 
 if TYPE_CHECKING:
     from pypi_assets.catalog.database import Catalog
+    from pypi_assets.catalog.reports.project_history import Entry
     from pypi_assets.lookup.commands_reader import CommandResult
     from pypi_assets.lookup.depgraph_reader import Dependent, Distribution, TransitiveDependent
     from pypi_assets.lookup.hashes_reader import HashResult, KnownHashResult
     from pypi_assets.lookup.modules_reader import ModuleResult
     from pypi_assets.lookup.newest_requirements import NewestRequirements
+    from pypi_assets.lookup.owners import ImportOwners
+    from pypi_assets.lookup.project_answers import ProjectResult, VersionResult
     from pypi_assets.lookup.simple_reader import PageFileResult
+    from pypi_assets.questions.history import HistoryEntry
     from pypi_assets.questions.snapshot import Walk
     from pypi_assets.resolve.releases import ReleaseIndex
 
@@ -32,12 +36,14 @@ _NO_COMMANDS = (
 class CatalogSnapshot:
     """The index as it was at `serial`, at which the catalog is exact.
 
-    An answer about one project raises NotAnsweredError if answers about it begin at a later serial. `limited` wraps the
-    requirements that a search follows, such as to end a search that takes too long.
+    An answer about one project raises NotAnsweredError if answers about it begin at a later serial. A snapshot
+    that `is_newest` also shows what changes without a serial. `limited` wraps the requirements that a search follows,
+    such as to end a search that takes too long.
     """
 
     catalog: "Catalog"
     serial: int
+    is_newest: bool = False
     limited: "Callable[[NewestRequirements], NewestRequirements] | None" = None
 
     def providers(self, module: str, /) -> "Found[ModuleResult]":
@@ -99,6 +105,80 @@ class CatalogSnapshot:
         page = page_at(self.catalog, self.serial, project)
         results = () if page is None else tuple(page_results(page))
         return self._answer(Answer(None, self.serial, results, PageFileResult))
+
+    def collected(self, _dataset: str, kind: type[Result], results: Iterable[Result], /) -> Found[Result]:
+        """See `Snapshot.collected`."""
+        return self._answer(Answer(None, self.serial, tuple(results), kind))
+
+    def owners(self, names: Sequence[str], most: int | None, /) -> "list[ImportOwners]":
+        """See `Snapshot.owners`."""
+        from pypi_assets.lookup.past_owners import owners_at
+
+        return owners_at(self.catalog, self.serial, names, most)
+
+    def project(self, name: str, /) -> "ProjectResult | None":
+        """See `Snapshot.project`."""
+        from pypi_assets.lookup.project_answers import project_at
+
+        self._require(name)
+        return project_at(self.catalog, self.serial, name)
+
+    def version(self, project: str, version: str, /) -> "VersionResult | None":
+        """See `Snapshot.version`."""
+        from pypi_assets.lookup.project_answers import version_at
+
+        self._require(project)
+        return version_at(self.catalog, self.serial, project, version)
+
+    def is_known(self, project: str, /) -> bool:
+        """See `Snapshot.is_known`."""
+        from pypi_assets.catalog.observed.projects import find_project
+
+        with self.catalog.read() as connection:
+            return find_project(connection, project) is not None
+
+    def history(self, project: str, *, every_event: bool) -> "Found[HistoryEntry]":
+        """See `Snapshot.history`.
+
+        A visit changes nothing and can come at any time, so visits are shown if the snapshot `is_newest`.
+        """
+        from pypi_assets.index.actions import Action
+        from pypi_assets.questions.history import HistoryEntry
+        from pypi_assets.times import utc_text
+
+        if not self.is_newest:
+            self._require(project)
+        found = [
+            cast("HistoryEntry", asdict(entry) | {"at": utc_text(entry.at), "not_before": utc_text(entry.not_before)})
+            for entry in self._entries(project)
+            if every_event or entry.kind != Action.IGNORED
+        ]
+        return self._answer(Answer(None, self.serial, tuple(found), HistoryEntry))
+
+    def history_remarks(self, project: str, /) -> Iterator[str]:
+        """See `Snapshot.history_remarks`."""
+        from pypi_assets.catalog.reports.past_visits import deleted_visits_sentence
+        from pypi_assets.catalog.reports.project_following import following_at
+
+        if not self.is_newest:
+            return
+        if sentence := deleted_visits_sentence([entry.visit for entry in self._entries(project) if entry.visit]):
+            yield sentence
+        with self.catalog.read() as connection:
+            following = following_at(connection, project)
+        if following is not None and (sentence := following.sentence()):
+            yield sentence
+
+    def _entries(self, project: str) -> "list[Entry]":
+        from pypi_assets.catalog.observed.projects import find_project
+        from pypi_assets.catalog.reports.project_history import VISIT, read_history
+
+        with self.catalog.read() as connection:
+            known = find_project(connection, project)
+            entries = [] if known is None else read_history(connection, known)
+        if self.is_newest:
+            return entries
+        return [entry for entry in entries if entry.serial <= self.serial and entry.kind != VISIT]
 
     def distributions(self, project: str, version: str | None, /) -> "Found[Distribution]":
         """See `Snapshot.distributions`."""

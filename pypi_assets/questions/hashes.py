@@ -1,15 +1,18 @@
 """Hash lookup: from a sha256 to files."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
 from pypi_assets.lookup.hashes_reader import HashResult, KnownHashResult, hash_of_file, parse_sha256_prefix
 from pypi_assets.questions.names import Prefix, Sha256
-from pypi_assets.questions.question import Accepts, ParameterError, Parameters, question
+from pypi_assets.questions.question import Accepts, Batch, ParameterError, Parameters, question
 from pypi_assets.questions.snapshot import After, Found, Snapshot
 
 _DIGITS = 64
+WholeSha256 = Annotated[
+    str, Accepts(text="a sha256: 64 hex digits, in upper or lower case", pattern=f"^[0-9A-Fa-f]{{{_DIGITS}}}$")
+]
 
 
 @dataclass(frozen=True)
@@ -42,9 +45,23 @@ def _with_times(result: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     yield result
 
 
+def _several(snapshot: Snapshot, hashes: Sequence[str], _given: Parameters) -> Found[HashResult]:
+    wanted = dict.fromkeys(one.lower() for one in hashes)
+    return snapshot.collected("hashes", HashResult, [found for one in wanted for found in snapshot.files(one).results])
+
+
 @question(
     "hash",
     path="/v1/hashes/{sha256}",
+    batch=Batch(
+        path="/v1/hashes",
+        field="hashes",
+        most=1_000,
+        summary="Which live files have one of several sha256",
+        description="Results come in the order of the hashes; a hash that no live file has is skipped.",
+        item=WholeSha256,
+        answer=_several,
+    ),
     example="--file requests-2.32.3-py3-none-any.whl",
     argument="[SHA256]...",
     result=HashResult,

@@ -1,15 +1,15 @@
 """The newest answers: a snapshot of the LevelDB versions. A reader is imported for the first question that needs it."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from packaging.utils import canonicalize_name
 
-from pypi_assets.lookup.answers import Result
+from pypi_assets.lookup.answers import Answer, Result
 from pypi_assets.lookup.hints import command_hints, module_hints, project_hints
-from pypi_assets.lookup.reader import Reader
+from pypi_assets.lookup.reader import OpenReader, Reader
 from pypi_assets.questions.snapshot import After, DependentsFilter, Found, OtherSnapshotError
 
 if TYPE_CHECKING:
@@ -17,22 +17,27 @@ if TYPE_CHECKING:
     from pypi_assets.lookup.depgraph_reader import Dependent, DepgraphReader, Distribution, TransitiveDependent
     from pypi_assets.lookup.hashes_reader import HashesReader, HashResult, KnownHashResult
     from pypi_assets.lookup.modules_reader import ModuleResult, ModulesReader
+    from pypi_assets.lookup.owners import ImportOwners
+    from pypi_assets.lookup.project_answers import ProjectFacts, ProjectResult, VersionResult
     from pypi_assets.lookup.simple_reader import PageFileResult, SimpleReader
+    from pypi_assets.questions.history import HistoryEntry
     from pypi_assets.questions.snapshot import Walk
     from pypi_assets.resolve.releases import ReleaseIndex
 
-OpenReader = Callable[[type[Any]], Any]
-"""Returns the open reader of a class, such as ModulesReader. Raises NoVersionError."""
 OpenOther = Callable[[str], AbstractContextManager[Reader | None]]
 """Opens another dataset for a hint, or gives None if that costs more than a hint is worth."""
 
 
 @dataclass(frozen=True, slots=True)
 class PublishedSnapshot:
-    """The index as of the versions that the readers have open. Answers name their serial."""
+    """The index as of the versions that the readers have open. Answers name their serial.
+
+    `facts` returns what only a catalog knows of a project, or None.
+    """
 
     reader: OpenReader
     open_other: OpenOther
+    facts: "Callable[[str], ProjectFacts | None] | None" = None
 
     def providers(self, module: str, /) -> "Found[ModuleResult]":
         """See `Snapshot.providers`."""
@@ -79,6 +84,44 @@ class PublishedSnapshot:
     def page_files(self, project: str, /) -> "Found[PageFileResult]":
         """See `Snapshot.page_files`."""
         return self._simple.files(project)
+
+    def collected(self, dataset: str, kind: type[Result], results: Iterable[Result], /) -> Found[Result]:
+        """See `Snapshot.collected`."""
+        from pypi_assets.leveldbs.datasets.registry import require_dataset
+        from pypi_assets.lookup.dataset_readers import reader_class
+
+        reader = self.reader(reader_class(require_dataset(dataset)))
+        return Answer(reader.version, reader.serial, tuple(results), kind, followed_projects=reader.followed_projects)
+
+    def owners(self, names: Sequence[str], most: int | None, /) -> "list[ImportOwners]":
+        """See `Snapshot.owners`."""
+        from pypi_assets.lookup.owners import owners
+
+        return owners(self._modules, self._depgraph, names, most)
+
+    def project(self, name: str, /) -> "ProjectResult | None":
+        """See `Snapshot.project`."""
+        from pypi_assets.lookup.project_answers import published_project
+
+        return published_project(self.reader, name, None if self.facts is None else self.facts(name))
+
+    def version(self, project: str, version: str, /) -> "VersionResult | None":
+        """See `Snapshot.version`."""
+        from pypi_assets.lookup.project_answers import published_version
+
+        return published_version(self.reader, project, version)
+
+    def is_known(self, project: str, /) -> bool:
+        """Return whether the project has live files."""
+        return bool(self.versions(project))
+
+    def history(self, _project: str, *, every_event: bool) -> "Found[HistoryEntry]":  # noqa: ARG002
+        """Raise OtherSnapshotError: LevelDBs have what is live."""
+        raise OtherSnapshotError("the LevelDB versions have no history; the catalog has it: name a moment")
+
+    def history_remarks(self, _project: str, /) -> Iterator[str]:
+        """See `Snapshot.history_remarks`: there are none."""
+        return iter(())
 
     def distributions(self, project: str, version: str | None, /) -> "Found[Distribution]":
         """See `Snapshot.distributions`."""

@@ -112,10 +112,11 @@ class Question(Generic[AnyParameters]):
     no route. `batch` is the route of several subjects.
 
     `answer(snapshot, parameters, after)` returns the results from `after` on, which is the `sort_key` of an earlier
-    result. `check` raises ParameterError for parameters that exclude each other. `nothing_found` is the sentence for an
-    empty answer, and `hints` yields further sentences; `remarks` yields those that a command prints with any answer.
-    `project_of` returns the project of an answer about a single project. An answer that `is_single` is one result or
-    none, which is a 404 of the route.
+    result. Without a `sort_key`, an answer has no pages. `check` raises ParameterError for parameters that exclude each
+    other. `nothing_found` is the sentence for an empty answer, and `hints` yields further sentences; `remarks` yields
+    those that a command prints with any answer. `project_of` returns the project of an answer about a single project.
+    `unknown` returns the parameter that names nothing known, of an empty answer: its route answers 404. None: the
+    answer is empty. An answer that `is_single` has one result at most.
 
     `columns(parameters)` are the columns of a table; JSON has all fields. The column `name_column` repeats the subject,
     and is shown only if several subjects are possible. `rows` makes table rows from a result, if columns differ from
@@ -146,6 +147,7 @@ class Question(Generic[AnyParameters]):
     nothing_found: Callable[[AnyParameters], str]
     hints: Callable[[Snapshot, AnyParameters], Iterable[str]] = lambda _snapshot, _given: ()
     remarks: Callable[[Snapshot, AnyParameters], Iterable[str]] = lambda _snapshot, _given: ()
+    unknown: Callable[[Snapshot, AnyParameters], str | None] = lambda _snapshot, _given: None
     is_single: bool = False
     sort_key: Callable[[Mapping[str, Any]], tuple[str, ...]] | None = None
     check: Callable[[AnyParameters], None] = lambda _given: None
@@ -185,10 +187,10 @@ class Question(Generic[AnyParameters]):
 def parameters_of(kind: type[Parameters]) -> tuple[Parameter, ...]:
     """Return the parameters that the fields of a class declare."""
     hints = get_type_hints(kind, include_extras=True)
-    return tuple(Parameter(field.name, *_unwrapped(hints[field.name]), field.default) for field in fields(kind))
+    return tuple(Parameter(field.name, *unwrapped(hints[field.name]), field.default) for field in fields(kind))
 
 
-def _unwrapped(annotated: Any) -> tuple[Any, Accepts]:
+def unwrapped(annotated: Any) -> tuple[Any, Accepts]:
     """Return the type and the limits of `Annotated[type, Accepts(...)]`."""
     if get_origin(annotated) is Annotated:
         kind, *extras = get_args(annotated)
@@ -202,16 +204,21 @@ QUESTIONS: dict[str, Question[Any]] = {}
 """The imported questions, by name."""
 MODULES = {
     "module": "pypi_assets.questions.modules",
+    "owners": "pypi_assets.questions.owners",
+    "releases": "pypi_assets.questions.releases",
+    "release": "pypi_assets.questions.releases",
     "project": "pypi_assets.questions.projects",
     "dependents": "pypi_assets.questions.dependents",
     "impact": "pypi_assets.questions.impact",
     "breaks": "pypi_assets.questions.breaks",
+    "history": "pypi_assets.questions.history",
     "command": "pypi_assets.questions.commands",
     "hash": "pypi_assets.questions.hashes",
     "page": "pypi_assets.questions.pages",
+    "purl": "pypi_assets.questions.purls",
 }
 """The module of each question, in the order of help and documents."""
-TOP_LEVEL = frozenset(("impact", "breaks"))
+TOP_LEVEL = frozenset(("owners", "impact", "breaks", "history"))
 """The questions whose commands are not in the group `lookup`."""
 
 

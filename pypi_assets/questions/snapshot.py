@@ -19,8 +19,11 @@ if TYPE_CHECKING:
     from pypi_assets.lookup.hashes_reader import HashResult, KnownHashResult
     from pypi_assets.lookup.modules_reader import ModuleResult
     from pypi_assets.lookup.newest_requirements import NewestRequirements
+    from pypi_assets.lookup.owners import ImportOwners
+    from pypi_assets.lookup.project_answers import ProjectResult, VersionResult
     from pypi_assets.lookup.requirement_filters import Which
     from pypi_assets.lookup.simple_reader import PageFileResult
+    from pypi_assets.questions.history import HistoryEntry
     from pypi_assets.resolve.releases import ReleaseIndex
 
     Walk = Callable[[NewestRequirements], Iterator[Result]]
@@ -97,6 +100,27 @@ class Snapshot(Protocol):
 
     def page_files(self, project: str, /) -> "Found[PageFileResult]":
         """Return the files on the page of a project, in its order."""
+
+    def collected(self, dataset: str, kind: type[Result], results: Iterable[Result], /) -> Found[Result]:
+        """Return results that were made of answers from a dataset, as one answer."""
+
+    def owners(self, names: Sequence[str], most: int | None, /) -> "Sequence[ImportOwners]":
+        """Return the ranked owners of imports, in the order of `names`, with at most `most` candidates each."""
+
+    def project(self, name: str, /) -> "ProjectResult | None":
+        """Return what is known of a project; None if it has no live files."""
+
+    def version(self, project: str, version: str, /) -> "VersionResult | None":
+        """Return what is known of a version of a project; None if it has no live files."""
+
+    def is_known(self, project: str, /) -> bool:
+        """Return whether a project has or had files or events."""
+
+    def history(self, project: str, *, every_event: bool) -> "Found[HistoryEntry]":
+        """Return what happened to a project, by serial; if not `every_event`, without events that change no files."""
+
+    def history_remarks(self, project: str, /) -> Iterator[str]:
+        """Yield sentences about what the history of a project lacks."""
 
     def distributions(self, project: str, version: str | None, /) -> "Found[Distribution]":
         """Return the distributions of a project, or of one version of it, by version (PEP 440) and filename."""

@@ -11,7 +11,7 @@ from typing import TextIO
 
 from starlette.types import Scope
 
-from pypi_assets.service.times import utc_text
+from pypi_assets.times import utc_text
 
 _EVERY_S = 0.2
 _MOST_WAITING = 10_000

@@ -18,12 +18,7 @@ from pypi_assets.service import (
     change_feeds,
     changes,
     completions,
-    hashes,
-    history,
     openapi,
-    owners,
-    projects,
-    purls,
     questions,
     resolutions,
     simple,
@@ -47,15 +42,10 @@ ADDRESS_VARIABLE = "SERVICE_LISTENS_AT"
 _OBJECTS_BETWEEN_COLLECTIONS = 10_000
 """What requests of one moment need is more than Python's own 700, and hardly any of it is garbage in a cycle."""
 ROUTES = (
-    questions.routes,  # of which modules are requested most
     status.routes,
-    owners.routes,
-    history.routes,
     change_feeds.routes,  # before the versions of a project
-    projects.routes,
+    questions.routes,
     completions.routes,
-    hashes.routes,
-    purls.routes,
     resolutions.routes,
     solvability.routes,
     simple.routes,

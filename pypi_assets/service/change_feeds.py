@@ -28,7 +28,7 @@ from pypi_assets.service.names import ModuleName, ProjectName
 from pypi_assets.service.operations import Call, Operation, Parameters, operation_routes
 from pypi_assets.service.pages.addresses import page_address
 from pypi_assets.service.service import Service
-from pypi_assets.service.times import utc_text
+from pypi_assets.times import utc_text
 
 ATOM = "application/atom+xml"
 MOST_ENTRIES = 50

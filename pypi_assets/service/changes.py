@@ -26,7 +26,7 @@ from pypi_assets.service.operations import Call, Endpoint, Operation, Parameters
 from pypi_assets.service.problems import ProblemError, bad_parameter, not_found, unavailable
 from pypi_assets.service.responses import ClientTooSlowError, respond
 from pypi_assets.service.service import Service
-from pypi_assets.service.times import utc_text
+from pypi_assets.times import utc_text
 
 NO_JOURNAL = "there is no journal yet: write it with `pypi-assets journal write`"
 EVENT_STREAM = "text/event-stream"

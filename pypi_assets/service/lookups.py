@@ -1,16 +1,14 @@
 """What the routes that look something up share: the form of their answers, from readers and from the catalog."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from pypi_assets.catalog.observed.followed import count_answered
-from pypi_assets.catalog.reports.project_following import require_answered
 from pypi_assets.lookup.published_sets import OpenSet
 from pypi_assets.service.answers import Answer, to_json
 from pypi_assets.service.pins import Pinned
-from pypi_assets.service.problems import Suggestion, suggestions_in
+from pypi_assets.service.problems import Suggestion
 
 Result = TypeVar("Result")
 
@@ -54,24 +52,3 @@ def published_answer(datasets: OpenSet, content: Any) -> Answer:
 def past_answer(pinned: Pinned, content: Any) -> Answer:
     """The answer with `content` as JSON, which is from the catalog at a serial."""
     return Answer(to_json(content), serial=pinned.serial, modified=pinned.at)
-
-
-def results_at(pinned: Pinned, results: Sequence[Any], hints: Iterable[str] = ()) -> Results[Any]:
-    """These results of the catalog at a serial."""
-    hints = tuple(hints)
-    with pinned.catalog.read() as connection:
-        followed = count_answered(connection, pinned.serial)
-    return Results(
-        serial=pinned.serial,
-        epoch=pinned.epoch,
-        followed_projects=followed,
-        hints=tuple(map(str, hints)),
-        suggestions=suggestions_in(hints),
-        results=results,
-    )
-
-
-def require_known(pinned: Pinned, project: str) -> None:
-    """Raises NotAnsweredError where answers about the project begin at a later serial."""
-    with pinned.catalog.read() as connection:
-        require_answered(connection, project, pinned.serial)

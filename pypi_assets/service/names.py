@@ -17,6 +17,9 @@ ProjectName = Annotated[
     ),
 ]
 VersionText = Annotated[str, Meta(min_length=1, max_length=300, description="a version, such as 2.32.3")]
+ImportName = Annotated[
+    str, Meta(min_length=1, max_length=1_000, description="a name that is imported, such as google.cloud.storage")
+]
 CommandName = Annotated[str, Meta(min_length=1, max_length=300, description="the name of a command, such as http")]
 Sha256 = Annotated[
     str, Meta(pattern="^[0-9A-Fa-f]{64}$", description="a sha256: 64 hex digits, in upper or lower case")

@@ -9,8 +9,7 @@ import msgspec
 from starlette.routing import BaseRoute, Route
 
 from pypi_assets.service.answers import JSON, NDJSON, Answer, to_json
-from pypi_assets.service.hashes import NoParameters
-from pypi_assets.service.operations import PAGES, Call, Endpoint, Operation, operation_routes
+from pypi_assets.service.operations import PAGES, Call, Endpoint, NoParameters, Operation, operation_routes
 from pypi_assets.service.pins import PIN_ACCEPTS, PIN_PATTERN
 from pypi_assets.service.problems import MEDIA_TYPE, TITLES, Problem
 from pypi_assets.service.service import Service

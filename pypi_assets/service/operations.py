@@ -45,6 +45,10 @@ class Parameters(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_onl
     """
 
 
+class NoParameters(Parameters, frozen=True):
+    """An operation without parameters."""
+
+
 AnyParameters = TypeVar("AnyParameters", bound=Parameters)
 
 

@@ -25,7 +25,7 @@ from pypi_assets.service.answers import Answer, Lasting, StreamedAnswer, redirec
 from pypi_assets.service.problems import ProblemError, bad_parameter, unavailable
 from pypi_assets.service.remembered import Target
 from pypi_assets.service.service import Service
-from pypi_assets.service.times import utc_text
+from pypi_assets.times import utc_text
 
 PIN_ACCEPTS = (
     "a serial (1350), a serial with its epoch (1350.1350), or a time in UTC (2026-03-03, 2026-03-03T12:00:00Z)"

@@ -5,18 +5,21 @@ from contextlib import nullcontext
 from dataclasses import asdict
 from functools import cache, partial
 from itertools import islice
-from typing import Annotated, Any, cast, get_args
+from typing import Annotated, Any, NamedTuple, cast, get_args
 
 import msgspec
 from msgspec import Meta
 from starlette.routing import Route
 
+from pypi_assets.catalog.database import Catalog
+from pypi_assets.catalog.ledger.range_ledger import complete_serial
 from pypi_assets.lookup.answers import Stream
 from pypi_assets.lookup.newest_requirements import NewestRequirements
 from pypi_assets.lookup.published_sets import OpenSet
 from pypi_assets.questions.catalog_snapshot import CatalogSnapshot
 from pypi_assets.questions.published_snapshot import PublishedSnapshot
 from pypi_assets.questions.question import (
+    Accepts,
     Batch,
     Parameter,
     ParameterError,
@@ -25,22 +28,32 @@ from pypi_assets.questions.question import (
     all_questions,
     find_question,
     parameters_of,
+    unwrapped,
 )
 from pypi_assets.questions.snapshot import Found, OtherSnapshotError, Snapshot
 from pypi_assets.service import operations
-from pypi_assets.service.answers import Answer, Lasting, StreamedAnswer
+from pypi_assets.service.answers import Answer, Lasting, StreamedAnswer, to_json
 from pypi_assets.service.cursors import Cursor, read_cursor, set_of
 from pypi_assets.service.cursors import question as digest_of
+from pypi_assets.service.facts import CatalogFacts
 from pypi_assets.service.lines import PAGE_LIMIT, PagedParameters, lines_of, wants_lines
-from pypi_assets.service.lookups import Results, past_answer, published_answer
+from pypi_assets.service.lookups import One, Results, past_answer, published_answer
 from pypi_assets.service.operations import Call, Operation, operation_routes
 from pypi_assets.service.pins import Pinned
-from pypi_assets.service.problems import ProblemError, conflict, suggestions_in
+from pypi_assets.service.problems import ProblemError, conflict, not_found, suggestions_in
 from pypi_assets.service.service import Service
 from pypi_assets.service.solving import solvable_by_jobs
 from pypi_assets.service.walks import TimedRequirements, counted_chunks, counted_walk
 
-Source = OpenSet | Pinned
+
+class NewestCatalog(NamedTuple):
+    """The catalog at its complete serial, for questions that datasets do not answer."""
+
+    catalog: Catalog
+    serial: int
+
+
+Source = OpenSet | Pinned | NewestCatalog
 
 
 def routes(service: Service) -> list[Route]:
@@ -77,29 +90,31 @@ class _Asked:
     def __init__(self, question: Question[Any]) -> None:
         self._question = question
         self._names = [parameter.name for parameter in question.takes]
+        self._has_pages = question.sort_key is not None
 
     def operation(self) -> Operation:
         """Return the operation."""
         question = self._question
         if question.path is None:
             raise TypeError(f"the question {question.name} has no route")
-        base: type[operations.Parameters] = operations.Parameters if question.is_single else PagedParameters
+        answer = (One if question.is_single else Results)[question.result]
         return Operation(
             path=question.path,
             handler=self._answer,
             summary=question.summary,
             description=question.description,
-            parameters=_parameters(question.parameters, question.takes, base),
-            answer=Results[question.result],  # type: ignore[name-defined]
-            line=question.result,
-            problems=(404, 409, 410),
+            parameters=_parameters(
+                question.parameters, question.takes, PagedParameters if self._has_pages else operations.Parameters
+            ),
+            answer=answer,
+            line=question.result if self._has_pages else None,
+            problems=(404, 409, 410) if self._has_pages else (404, 409),
             latest=None if question.few is None else self._few,
         )
 
     def _answer(self, service: Service, call: Call[Any]) -> Answer | StreamedAnswer:
-        given: PagedParameters = call.parameters
-        question = self._question
-        is_streamed = wants_lines(given, call.headers)
+        question, given = self._question, call.parameters
+        is_streamed = self._has_pages and wants_lines(given, call.headers)
         values = {name: getattr(given, name) for name in self._names}
         asked = _checked(lambda: question.given(**values))
         long_by = question.long_by(asked)
@@ -107,30 +122,53 @@ class _Asked:
             detail = "a search of the whole index comes as lines alone"
             raise conflict(long_by, detail, f"{long_by}=1&format=ndjson")
         wanted = digest_of(question.name, *values.values())
-        cursor = read_cursor(given.cursor, wanted) if given.cursor else None
-        after = tuple(cursor.after) if cursor else None
-        source = set_of(service, cursor) if call.pinned is None else call.pinned
-        snapshot, named = _snapshot(service, source)
+        cursor = read_cursor(given.cursor, wanted) if self._has_pages and given.cursor else None
+        source = self._source(service, call, asked, cursor)
+        facts = CatalogFacts(service, source.serial)
+        snapshot, named = _snapshot(service, source, facts)
         if cursor is not None and cursor.set != named:
             raise conflict("cursor", "the cursor is of another serial or epoch")
         answer = question.answer
         if question.answer_with is not None:
             answer = partial(question.answer_with, partial(solvable_by_jobs, service.of_one_set(), call))
-        with counted_walk() if long_by and isinstance(source, Pinned) else nullcontext():
-            found = _of_snapshot(source, lambda: _checked(lambda: answer(snapshot, asked, after)))
+        after = tuple(cursor.after) if cursor else None
+        with counted_walk() if long_by and call.pinned is not None else nullcontext():
+            found = _of_snapshot(call, lambda: _checked(lambda: answer(snapshot, asked, after)))
         if is_streamed:
             return self._lines(source, found, asked)
-        content = self._page(found, given, cursor, wanted, named, lambda: self._count(snapshot, asked))
-        hints = tuple(question.hints(snapshot, asked)) if not content["results"] and after is None else ()
+        content = self._page(found, given, cursor, wanted, named, snapshot, asked)
+        hints: Sequence[str] = ()
+        if not content["results"] and after is None:
+            hints = tuple(question.hints(snapshot, asked))
+            if (unknown := question.unknown(snapshot, asked)) is not None:
+                detail = f"{question.nothing_found(asked)} as of serial {found.serial}"
+                raise not_found(detail, hints=hints, parameter=unknown)
+        if question.is_single:
+            [result] = content["results"]
+            return facts.marked(_answer_of(source, One, {"serial": found.serial, "result": result}))
         content |= {"hints": tuple(map(str, hints)), "suggestions": suggestions_in(hints)}
-        return _results(source, content)
+        made = _answer_of(source, Results, content)
+        if hints and call.pinned is not None:
+            made.lasting = Lasting.REDIRECT  # hints are of the names that are known today
+        if self._has_pages:
+            made.varies = ("Accept",)
+        return made
+
+    def _source(self, service: Service, call: Call[Any], asked: Any, cursor: Cursor | None) -> Source:
+        if call.pinned is not None:
+            return call.pinned
+        if self._question.needs_catalog(asked):
+            catalog = service.require_catalog()
+            with catalog.read() as connection:
+                return NewestCatalog(catalog, complete_serial(connection))
+        return set_of(service, cursor)
 
     def _lines(self, source: Source, found: Found[Any], asked: Any) -> StreamedAnswer:
         """Return the results as lines. Those of a set are read while they are sent, and those of a serial before."""
         chunks = lines_of(found.results)
-        if self._question.long_by(asked) and not isinstance(source, Pinned):
+        if self._question.long_by(asked) and isinstance(source, OpenSet):
             chunks = counted_chunks(chunks)
-        modified = source.at if isinstance(source, Pinned) else source.published.published_at
+        modified = source.published.published_at if isinstance(source, OpenSet) else getattr(source, "at", None)
         answer = StreamedAnswer(chunks, serial=found.serial, modified=modified, varies=("Accept",))
         if self._question.is_timed(asked):
             answer.lasting = Lasting.NO_STORE  # what is not decided within the time can be the next time
@@ -139,43 +177,36 @@ class _Asked:
     def _page(
         self,
         found: Any,
-        given: PagedParameters,
+        given: Any,
         cursor: Cursor | None,
         wanted: str,
         named: str,
-        count_all: Callable[[], int | None],
+        snapshot: Snapshot,
+        asked: Any,
     ) -> dict[str, Any]:
         """Return the fields of a page of what was found."""
-        key, limit = self._question.sort_key, given.limit
+        question, content = self._question, {"serial": found.serial, "followed_projects": found.followed_projects}
+        key = question.sort_key
         if key is None:
-            raise TypeError(f"{self._question.name} has a route, so it needs a sort_key")
-        if limit is None and (self._question.is_paged or isinstance(found, Stream)):
+            return content | {"results": list(found.results)}
+        limit = given.limit
+        if limit is None and (question.is_paged or isinstance(found, Stream)):
             limit = PAGE_LIMIT
         after = tuple(cursor.after) if cursor else None
         rest = (one for one in found.results if after is None or key(one) > after)
         results = list(rest if limit is None else islice(rest, limit + 1))
-        count = None
-        if self._question.count is not None:
+        count: int | None = None
+        if question.count is not None:
             if cursor is not None:
                 count = cursor.count
-            elif isinstance(found, Stream):
-                count = count_all()
-                count = len(results) + sum(1 for _ in rest) if count is None else count
-            else:
+            elif not isinstance(found, Stream):
                 count = len(found.results)
+            elif (count := question.count(snapshot, asked)) is None:
+                count = len(results) + sum(1 for _ in rest)
         following = None
         if limit is not None and len(results) > limit:
             following = Cursor(named, wanted, list(key(results[limit - 1])), count or 0).text()
-        return {
-            "serial": found.serial,
-            "followed_projects": found.followed_projects,
-            "results": results[:limit],
-            "next": following,
-            "count": count,
-        }
-
-    def _count(self, snapshot: Snapshot, asked: Any) -> int | None:
-        return None if self._question.count is None else self._question.count(snapshot, asked)
+        return content | {"results": results[:limit], "next": following, "count": count}
 
     def _few(self, service: Service, name: str) -> Answer | None:
         datasets = service.datasets()
@@ -204,7 +235,7 @@ class _AskedTogether:
     def operation(self) -> Operation:
         """Return the operation."""
         question, batch = self._question, self._batch
-        item = batch.item or _annotated(question.takes[0])
+        item = _annotated(question.takes[0]) if batch.item is None else _limited(*unwrapped(batch.item))
         subjects = Annotated[
             tuple[item, ...],  # type: ignore[valid-type]
             Meta(max_length=batch.most, description=f"up to {batch.most}"),
@@ -231,15 +262,15 @@ class _AskedTogether:
         batch = self._batch
         subjects: Sequence[str] = getattr(call.body, batch.field)
         given = batch.parameters(**{one.name: getattr(call.parameters, one.name) for one in self._takes})
-        source = service.datasets() if call.pinned is None else call.pinned
-        snapshot, _ = _snapshot(service, source)
-        found = _of_snapshot(source, lambda: _checked(lambda: batch.answer(snapshot, subjects, given)))
-        answer = _results(
-            source,
-            {"serial": found.serial, "followed_projects": found.followed_projects, "results": list(found.results)},
-        )
-        answer.varies = ()
-        return answer
+        source: Source = service.datasets() if call.pinned is None else call.pinned
+        snapshot, _ = _snapshot(service, source, CatalogFacts(service, source.serial))
+        found = _of_snapshot(call, lambda: _checked(lambda: batch.answer(snapshot, subjects, given)))
+        content = {
+            "serial": found.serial,
+            "followed_projects": found.followed_projects,
+            "results": list(found.results),
+        }
+        return _answer_of(source, Results, content)
 
 
 def _checked(make: Callable[[], Any]) -> Any:
@@ -250,47 +281,49 @@ def _checked(make: Callable[[], Any]) -> Any:
         raise conflict(error.name, str(error), error.accepts) from None  # limits were checked before
 
 
-def _of_snapshot(source: Source, make: Callable[[], Found[Any]]) -> Found[Any]:
+def _of_snapshot(call: Call[Any], make: Callable[[], Found[Any]]) -> Found[Any]:
     """Return what `make` returns. Raises a ProblemError if another snapshot can answer."""
     try:
         return make()
     except OtherSnapshotError as error:
-        accepts = "the path without /at/" if isinstance(source, Pinned) else "the path below /at/SERIAL"
+        accepts = "the path below /at/SERIAL" if call.pinned is None else "the path without /at/"
         raise ProblemError(409, "conflict", str(error), parameter="at", accepts=accepts) from None
 
 
-def _results(source: Source, content: dict[str, Any]) -> Answer:
+def _answer_of(source: Source, kind: Any, content: dict[str, Any]) -> Answer:
     """Return the answer with these fields, as of a set or a serial."""
     if isinstance(source, Pinned):
-        answer = past_answer(source, Results(epoch=source.epoch, **content))
-        if content.get("hints"):
-            answer.lasting = Lasting.REDIRECT  # hints are of the names that are known today
-    else:
-        answer = published_answer(source, Results(set=source.id, **content))
-    answer.varies = ("Accept",)
-    return answer
+        return past_answer(source, kind(epoch=source.epoch, **content))
+    if isinstance(source, NewestCatalog):
+        return Answer(to_json(kind(**content)), serial=source.serial)
+    return published_answer(source, kind(set=source.id, **content))
 
 
-def _snapshot(service: Service, source: Source) -> tuple[Snapshot, str]:
+def _snapshot(service: Service, source: Source, facts: CatalogFacts) -> tuple[Snapshot, str]:
     """Return the snapshot of a source, and the name that cursors have for it."""
-    if isinstance(source, Pinned):
+    if isinstance(source, OpenSet):
+        return published_snapshot(source, facts), source.id
 
-        def limited(graph: NewestRequirements) -> NewestRequirements:
-            return TimedRequirements(graph, service.settings.service_timeout_s)
+    def limited(graph: NewestRequirements) -> NewestRequirements:
+        return TimedRequirements(graph, service.settings.service_timeout_s)
 
-        return CatalogSnapshot(source.catalog, source.serial, limited), f"{source.serial}.{source.epoch}"
-    return published_snapshot(source), source.id
+    if isinstance(source, NewestCatalog):
+        return CatalogSnapshot(source.catalog, source.serial, is_newest=True, limited=limited), f"{source.serial}"
+    return CatalogSnapshot(source.catalog, source.serial, limited=limited), f"{source.serial}.{source.epoch}"
 
 
-def published_snapshot(datasets: OpenSet) -> PublishedSnapshot:
+def published_snapshot(datasets: OpenSet, facts: CatalogFacts | None = None) -> PublishedSnapshot:
     """Return the snapshot of a set of datasets."""
-    return PublishedSnapshot(datasets.reader, datasets.opened)
+    return PublishedSnapshot(datasets.reader, datasets.opened, facts)
 
 
 def _parameters(
     kind: type[Parameters], takes: Iterable[Parameter], base: type[operations.Parameters]
 ) -> type[operations.Parameters]:
     """Return the parameters of an operation."""
+    takes = tuple(takes)
+    if not takes and base is operations.Parameters:
+        return operations.NoParameters
     return cast(
         "type[operations.Parameters]",
         msgspec.defstruct(
@@ -309,9 +342,14 @@ def _parameters(
 
 def _annotated(parameter: Parameter) -> Any:
     """Return the type of a parameter with its limits, as msgspec takes it."""
-    accepts = {name: value for name, value in asdict(parameter.accepts).items() if value is not None}
-    kinds = get_args(parameter.type)
-    if type(None) in kinds:  # limits are of the other type
-        [kind] = [one for one in kinds if one is not type(None)]
-        return Annotated[kind, Meta(description=accepts.pop("text"), **accepts)] | None
-    return Annotated[parameter.type, Meta(description=accepts.pop("text"), **accepts)]
+    return _limited(parameter.type, parameter.accepts)
+
+
+def _limited(kind: Any, accepts: Accepts) -> Any:
+    """Return a type with limits, as msgspec takes it. Limits of an optional value are those of the value."""
+    limits = {name: value for name, value in asdict(accepts).items() if value is not None}
+    meta = Meta(description=limits.pop("text"), **limits)
+    if type(None) in get_args(kind):
+        [other] = [one for one in get_args(kind) if one is not type(None)]
+        return Annotated[other, meta] | None
+    return Annotated[kind, meta]

@@ -15,12 +15,11 @@ from pypi_assets.catalog.reports.followed_index import read_followed
 from pypi_assets.index.urls import redact
 from pypi_assets.lookup.published_sets import OpenSet
 from pypi_assets.service.answers import Answer, Lasting, to_json
-from pypi_assets.service.hashes import NoParameters
 from pypi_assets.service.measures import metrics_text
-from pypi_assets.service.operations import Call, Operation, operation_routes
+from pypi_assets.service.operations import Call, NoParameters, Operation, operation_routes
 from pypi_assets.service.problems import unavailable
 from pypi_assets.service.service import Service
-from pypi_assets.service.times import utc_text
+from pypi_assets.times import utc_text
 
 
 class CatalogState(msgspec.Struct, frozen=True, kw_only=True):

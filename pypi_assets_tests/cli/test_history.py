@@ -12,11 +12,11 @@ def test_the_history_of_a_project_has_its_events_and_visits(commands: Commands, 
     baseline, serial = two_visits.baseline, two_visits.serial
     rows = [line.split("\t") for line in commands.done("history", "demo").stdout.splitlines()]
     assert [(serial, live, away) for serial, _, _, live, away in rows] == [
-        (str(baseline), "+1", ""),
-        (str(baseline), "", ""),
-        (str(serial - 1), "+1", ""),
-        (str(serial), "", ""),
-        (str(serial), "", ""),
+        (str(baseline), "1", "0"),
+        (str(baseline), "0", "0"),
+        (str(serial - 1), "1", "0"),
+        (str(serial), "0", "0"),
+        (str(serial), "0", "0"),
     ]
     named = [
         (first,),

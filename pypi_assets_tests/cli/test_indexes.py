@@ -77,7 +77,7 @@ def test_a_command_is_for_one_index_wherever_the_option_is(two: Two) -> None:
 
 
 def test_what_follows_two_hyphens_is_an_argument(two: Two) -> None:
-    assert "--index" in two.commands.done("history", "--", "--index").stderr
+    assert "--index" in two.commands.done("visits", "--", "--index").stderr
 
 
 def test_a_look_up_in_all_is_one_answer_whose_rows_name_their_index(two: Two) -> None:

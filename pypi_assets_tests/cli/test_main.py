@@ -140,13 +140,19 @@ def test_a_second_run_reports_that_nothing_is_new(commands: Commands, index: Ser
     assert commands.json("dump", "incremental") == []
 
 
+DERIVED = {"history"}
+"""The commands that follow from a question alone."""
+
+
 def test_a_command_is_in_the_module_of_its_name(subtests: pytest.Subtests) -> None:
     for name in cli.commands:
         with subtests.test(name=name):
             command = cli.get_command(click.Context(cli), name)
             assert command is not None
             assert command.callback is not None
-            module = "devindex.commands" if name == "devindex" else f"cli.{name}"
+            module = {"devindex": "devindex.commands", **dict.fromkeys(DERIVED, "cli.questions")}.get(
+                name, f"cli.{name}"
+            )
             assert command.callback.__module__ == f"pypi_assets.{module}"
 
 
@@ -167,7 +173,7 @@ def test_each_module_of_a_command_is_in_the_list() -> None:
     folder = Path(pypi_assets.cli.__file__).parent
     texts = {path.stem: path.read_text(encoding="utf-8") for path in folder.glob("*.py")}
     defined = {name for name, text in texts.items() if f'@command("{name}"' in text or f'@click.group("{name}"' in text}
-    assert defined | {"devindex"} == set(cli.commands)
+    assert defined | {"devindex"} | DERIVED == set(cli.commands)
 
 
 def test_the_commands_are_these() -> None:
@@ -187,6 +193,9 @@ def test_the_commands_are_these() -> None:
         "leveldb list",
         "leveldb verify",
         "lookup module",
+        "lookup releases",
+        "lookup release",
+        "lookup purl",
         "lookup project",
         "lookup dependents",
         "lookup command",
@@ -532,7 +541,7 @@ def test_each_command_needs_a_catalog_or_makes_one_or_has_none() -> None:
         ("indexes",),
         ("confusion",),
         ("collisions",),
-        ("lookup", "page"),
+        *(("lookup", name) for name in ("page", "releases", "release", "purl")),
         ("owners",),
         ("serve",),
         ("up",),

@@ -1,6 +1,6 @@
 """Imports lead to their longest known module, and to all that provide it.
 
-`test_at_serial.py` compares with the catalog.
+`questions/test_snapshots.py` compares with the catalog.
 """
 
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Owners at an earlier serial are those of then; `test_at_serial.py` compares with what was published then."""
+"""Owners at an earlier serial are those of then; `questions/test_snapshots.py` compares with what was published."""
 
 from pathlib import Path
 

@@ -35,21 +35,24 @@ def sample(question: Question[Any]) -> Any:
 
 def path_of(question: Question[Any], subject: str) -> str:
     """Return the path of a question about a subject, with all that it needs."""
-    needed = [one.name for one in question.takes[1:] if one.is_required]
-    return re.sub(r"{.*?}", subject, question.path or "") + "".join(f"?{name}=1" for name in needed)
+    path = re.sub(r"{.*?}", subject, question.path or "", count=1)
+    needed = [one.name for one in question.takes[1:] if one.is_required and f"{{{one.name}}}" not in path]
+    return re.sub(r"{.*?}", "1", path) + "".join(f"?{name}=1" for name in needed)
 
 
 def test_each_question_is_whole(subtests: pytest.Subtests) -> None:
     for question in QUESTIONS.values():
         with subtests.test(question=question.name):
             first, *others = question.takes
-            assert question.path is None or re.findall(r"{(\w+)", question.path) == [first.name]
+            in_path = re.findall(r"{(\w+)", question.path or "")
+            assert in_path[:1] == ([] if question.path is None else [first.name])
+            assert set(in_path[1:]) <= question.in_argument
             assert first.is_required
             assert {one.name for one in others if one.is_required} <= question.in_argument
             assert bool(question.in_argument) == (question.split is not None)
             columns = question.columns(sample(question))
             assert question.name_column is None or question.name_column in columns
-            assert set(columns) <= set(question.result.__annotations__)
+            assert question.rows is not None or set(columns) <= set(question.result.__annotations__)
             assert question.parameters.__doc__
             assert question.summary
 

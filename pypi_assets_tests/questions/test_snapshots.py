@@ -5,6 +5,7 @@ import re
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
+from functools import partial
 from itertools import product
 from pathlib import Path
 from random import Random
@@ -17,6 +18,7 @@ from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.leveldbs.versions.publish import build_version
 from pypi_assets.lookup.answers import Answer, Stream
+from pypi_assets.lookup.project_answers import facts_at
 from pypi_assets.lookup.published_sets import OpenSet, PublishedSets
 from pypi_assets.questions.catalog_snapshot import CatalogSnapshot
 from pypi_assets.questions.published_snapshot import PublishedSnapshot
@@ -24,12 +26,17 @@ from pypi_assets.questions.question import ParameterError, Question, all_questio
 from pypi_assets.questions.snapshot import OtherSnapshotError, Snapshot
 from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets_tests.examples import examples
-from pypi_assets_tests.lookup.test_at_serial import QUESTIONS as MODULES
-from pypi_assets_tests.lookup.test_at_serial import REQUIRED, batches, made_of
+from pypi_assets_tests.lookup.drawn_catalogs import QUESTIONS as MODULES
+from pypi_assets_tests.lookup.drawn_catalogs import REQUIRED, batches, made_of
 from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
 
 NAMES = {
     "module": [name for name in MODULES if name],
+    "owners": [*(name for name in MODULES if name), "demo.a.b.c"],
+    "releases": ["demo.pkg", "Other", "third", "unknown"],
+    "release": ["demo-pkg==1", "other==2", "third==10", "unknown==1"],
+    "history": ["demo.pkg", "unknown"],
+    "purl": ["pkg:pypi/demo-pkg", "pkg:pypi/other@2", "pkg:pypi/third@10?file_name=x", "pkg:npm/demo"],
     "command": ["demo", "demo.a", "other", "unknown", "größe"],
     "project": ["demo", "Demo_Pkg", "demo-pkg==1", "other==2", "third==10", "unknown"],
     "dependents": [name for name in REQUIRED if re.fullmatch("[A-Za-z0-9._-]+", name)],
@@ -39,8 +46,8 @@ NAMES = {
     "page": ["demo.pkg", "other", "third", "unknown"],
 }
 """What each question is asked about."""
-ONE_SIDED = {"command"}
-"""Questions that the catalog does not answer at all."""
+ONE_SIDED = {"command", "history"}
+"""Questions that one of the snapshots does not answer at all."""
 _FEW = 3
 BEGINNINGS = {name: "0" if name == "hash" else "d" for name in NAMES}
 
@@ -111,7 +118,8 @@ def test_every_question_has_one_answer_at_a_serial(batches: Any, seed: int) -> N
         for serial in made_of(small, batches):
             publish(small, storage)
             with published(storage) as opened:
-                expected[serial] = all_answers(PublishedSnapshot(opened.reader, nullcontext), Random(seed))
+                facts = partial(facts_at, small.catalog, serial)
+                expected[serial] = all_answers(PublishedSnapshot(opened.reader, nullcontext, facts), Random(seed))
         for serial, newest in expected.items():
             past = all_answers(CatalogSnapshot(small.catalog, serial), Random(seed))
             assert past.keys() == newest.keys()
@@ -139,8 +147,9 @@ def test_each_question_is_answered_by_one_of_them_and_the_other_says_so(tmp_path
         newest, earlier = all_answers(now), all_answers(past)
     assert newest.keys() == earlier.keys()
     assert all(newest[key] is not None or earlier[key] is not None for key in newest)
-    assert {key.split()[0] for key in earlier if earlier[key] is None and "'prefix': True" not in key} == ONE_SIDED
-    assert {key for key in newest if newest[key] is None} == {"hash {'prefix': False, 'all': True}"}
+    assert {key.split()[0] for key in earlier if earlier[key] is None and "'prefix': True" not in key} == {"command"}
+    of_catalog = {"hash {'prefix': False, 'all': True}", "history {'all': False}", "history {'all': True}"}
+    assert {key for key in newest if newest[key] is None} == of_catalog
     small.catalog.close()
 
 

@@ -35,7 +35,7 @@ def test_what_is_too_much_is_a_problem(client: Client):
     assert client.post("/v1/owners?limit=21", {"imports": ["a"]}).json()["parameter"] == "limit"
     assert client.post("/v1/owners", {"imports": ["a" * 1_001]}).json()["parameter"] == "body"
     assert client.get("/v1/owners/yaml?limit=0").json()["parameter"] == "limit"
-    assert client.get("/v1/owners/" + "a" * 1_001).json()["parameter"] == "import"
+    assert client.get("/v1/owners/" + "a" * 1_001).json()["parameter"] == "name"
 
 
 def test_five_thousand_imports_are_answered(client: Client):

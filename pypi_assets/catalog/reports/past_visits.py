@@ -55,6 +55,14 @@ def deleted_visits(numbers: Sequence[int]) -> int:
     return max(numbers, default=0) - len(numbers)
 
 
+def deleted_visits_sentence(numbers: Sequence[int]) -> str | None:
+    """Return a sentence about the visits of a project that are no longer in the log; None if all are."""
+    deleted = deleted_visits(numbers)
+    return (
+        f"{deleted} earlier visits are not in the log, which PYPI_ASSETS_VISITS_KEPT_DAYS limits" if deleted else None
+    )
+
+
 def past_visits(connection: Connection, project: Project) -> list[PastVisit]:
     """The visits of `project` that are in the log, in the order in which they began. The newest always is."""
     rows = connection.execute(

@@ -20,7 +20,7 @@ from pypi_assets.service.operations import Parameters
 from pypi_assets.service.pages.page import Content, Page, View, page_routes
 from pypi_assets.service.problems import bad_parameter
 from pypi_assets.service.service import Service
-from pypi_assets.service.times import utc_text
+from pypi_assets.times import utc_text
 
 MOST_OF_A_KIND = 25
 MOST_OF_ONE_KIND = 500

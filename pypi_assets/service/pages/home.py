@@ -19,7 +19,7 @@ from pypi_assets.service.pins import PIN_ACCEPTS, parse_pin
 from pypi_assets.service.problems import ProblemError, bad_parameter
 from pypi_assets.service.service import Service
 from pypi_assets.service.status import STATUS
-from pypi_assets.service.times import utc_text
+from pypi_assets.times import utc_text
 
 _FEW = 8
 _EXAMPLES = {

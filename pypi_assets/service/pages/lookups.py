@@ -2,9 +2,8 @@
 
 from starlette.routing import Route
 
-from pypi_assets.service.names import CommandName, Sha256
+from pypi_assets.service.names import CommandName, ImportName, Sha256
 from pypi_assets.service.operations import Parameters
-from pypi_assets.service.owners import IMPORT, ImportName
 from pypi_assets.service.pages.install import shell_requirement
 from pypi_assets.service.pages.page import Content, Page, View, page_routes
 from pypi_assets.service.questions import operation
@@ -38,7 +37,7 @@ def routes(service: Service) -> list[Route]:
 
 def _import(view: View, parameters: ImportPageParameters) -> Content:
     name = parameters.name
-    owners = view.part(IMPORT, **{"import": name})
+    owners = view.part(operation("owners"), name=name)
     [found] = owners["results"]
     candidates = found["candidates"]
     most = max((one["score"] for one in candidates), default=0.0)

@@ -10,7 +10,6 @@ from pypi_assets.catalog.observed.project_names import CORRECTED
 from pypi_assets.catalog.reports.project_history import VISIT
 from pypi_assets.index.actions import Action
 from pypi_assets.lookup.requirement_tree import Tree
-from pypi_assets.service.history import HISTORY
 from pypi_assets.service.names import CursorText, ProjectName
 from pypi_assets.service.operations import Parameters
 from pypi_assets.service.pages.install import shell_requirement
@@ -18,7 +17,6 @@ from pypi_assets.service.pages.page import Content, Page, View, page_routes
 from pypi_assets.service.pages.releases import named_versions, tree_of, version_before
 from pypi_assets.service.pages.timeline import moments, timelines
 from pypi_assets.service.problems import ProblemError
-from pypi_assets.service.projects import PROJECT, VERSION
 from pypi_assets.service.questions import operation
 from pypi_assets.service.service import Service
 
@@ -54,16 +52,16 @@ def routes(service: Service) -> list[Route]:
 
 def _project(view: View, parameters: ProjectPageParameters) -> Content:
     name = parameters.project
-    history = view.optional_part(HISTORY, project=name)
+    history = view.optional_part(operation("history"), project=name)
     try:
-        project = view.part(PROJECT, project=name)
+        project = view.part(operation("releases"), project=name)
     except ProblemError as error:
         if error.problem.status != 404 or not (history and history["results"]):
             raise
         return _removed(name, history)
     newest = project["result"]["newest"]
     tree: Tree | None = tree_of(view, name, newest) if newest else None
-    release = view.part(VERSION, project=name, version=newest) if newest else None
+    release = view.part(operation("release"), project=name, version=newest) if newest else None
     parts = {
         "project": project,
         "release": release,
@@ -108,7 +106,7 @@ def _removed(name: str, history: dict[str, Any]) -> Content:
 
 
 def _releases(view: View, parameters: PageNumberParameters) -> Content:
-    project = view.part(PROJECT, project=parameters.project)
+    project = view.part(operation("releases"), project=parameters.project)
     found = project["result"]
     some, pages = _page_of(found["releases"][::-1], parameters.page)
     shown = {"text": found["project"], "found": found, "releases": some, "number": parameters.page, "pages": pages}
@@ -123,7 +121,7 @@ def _dependents(view: View, parameters: CursorParameters) -> Content:
 
 def _history(view: View, parameters: PageNumberParameters) -> Content:
     name = parameters.project
-    history = view.part(HISTORY, project=name)
+    history = view.part(operation("history"), project=name)
     entries = _entries(history)
     some, pages = _page_of(entries[::-1], parameters.page)
     shown = {

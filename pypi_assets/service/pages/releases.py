@@ -15,7 +15,7 @@ from pypi_assets.service.operations import Parameters
 from pypi_assets.service.pages.install import shell_requirement
 from pypi_assets.service.pages.page import Content, Page, View, page_routes
 from pypi_assets.service.problems import not_found
-from pypi_assets.service.projects import PROJECT, VERSION
+from pypi_assets.service.questions import operation
 from pypi_assets.service.service import Service
 
 _MOST_VERSIONS = 200
@@ -54,7 +54,7 @@ def tree_of(view: View, project: str, version: str) -> Tree:
 
 
 def _release(view: View, parameters: ReleaseParameters) -> Content:
-    release = view.part(VERSION, project=parameters.project, version=parameters.version)
+    release = view.part(operation("release"), project=parameters.project, version=parameters.version)
     found = release["result"]
     tree = tree_of(view, found["normalized"], found["version"])
     title = f"{found['project']} {found['version']}"
@@ -68,13 +68,13 @@ def _release(view: View, parameters: ReleaseParameters) -> Content:
 
 def _changes(view: View, parameters: ChangesParameters) -> Content:
     name = parameters.project
-    project = view.part(PROJECT, project=name)["result"]
+    project = view.part(operation("releases"), project=name)["result"]
     versions = named_versions(project["releases"])
     if not versions:
         raise not_found(f"no version of {name} has a name", parameter="project")
     after = parameters.after or project["newest"] or versions[-1]
     before = parameters.before or version_before(versions, after)
-    old, new = (view.part(VERSION, project=name, version=one)["result"] for one in (before, after))
+    old, new = (view.part(operation("release"), project=name, version=one)["result"] for one in (before, after))
     found = compare_releases(old, new)
     shown = {
         "text": project["project"],

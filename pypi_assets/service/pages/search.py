@@ -10,11 +10,9 @@ from starlette.routing import Route
 
 from pypi_assets.lookup.search_terms import LONGEST_TEXT, Kind, Meaning, meanings
 from pypi_assets.service.operations import Parameters
-from pypi_assets.service.owners import IMPORT
 from pypi_assets.service.pages.addresses import page_address
 from pypi_assets.service.pages.page import Content, Page, View, page_routes
 from pypi_assets.service.problems import ProblemError
-from pypi_assets.service.projects import PROJECT, VERSION
 from pypi_assets.service.questions import operation
 from pypi_assets.service.service import Service
 
@@ -71,7 +69,7 @@ def _found(view: View, meaning: Meaning, near: _Near) -> Iterator[dict[str, Any]
     try:
         match kind:
             case Kind.IMPORT:
-                [found] = view.part(IMPORT, **{"import": name, "limit": 3})["results"]
+                [found] = view.part(operation("owners"), name=name, limit=3)["results"]
                 if not found["candidates"]:
                     near.add(view.part(operation("module"), module=name))
                 else:
@@ -87,10 +85,10 @@ def _found(view: View, meaning: Meaning, near: _Near) -> Iterator[dict[str, Any]
                 if found["results"]:
                     yield _result(kind, name, files=found["results"][:3])
             case Kind.RELEASE:
-                found = view.part(VERSION, project=name, version=version)["result"]
+                found = view.part(operation("release"), project=name, version=version)["result"]
                 yield _result(kind, found["project"], version=found["version"])
             case Kind.PROJECT:
-                found = view.part(PROJECT, project=name)["result"]
+                found = view.part(operation("releases"), project=name)["result"]
                 dependents = view.part(operation("dependents"), project=name, limit=1)
                 yield _result(
                     kind,

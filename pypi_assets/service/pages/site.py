@@ -6,8 +6,7 @@ from pathlib import Path
 from starlette.routing import Route
 
 from pypi_assets.service.answers import Answer
-from pypi_assets.service.hashes import NoParameters
-from pypi_assets.service.operations import PAGES, Call, Operation, operation_routes
+from pypi_assets.service.operations import PAGES, Call, NoParameters, Operation, operation_routes
 from pypi_assets.service.pages import changes, home, lookups, projects, releases, resolutions, search, solvability
 from pypi_assets.service.service import Service
 

@@ -1,4 +1,4 @@
-from pypi_assets.service.times import utc_text
+from pypi_assets.times import utc_text
 
 
 def test_times_are_in_utc_to_the_second():

@@ -1,25 +1,11 @@
-"""At any serial, the catalog ranks owners as the LevelDB versions of that serial did when they were the newest.
+"""Draws what happens to the files of a small catalog, and names to ask about."""
 
-For what is declared as a question, see `questions/test_snapshots.py`.
-"""
-
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pypi_assets.dumps.full_dump import full_dump
-from pypi_assets.leveldbs.datasets.registry import DATASETS
-from pypi_assets.leveldbs.versions.publish import build_version
-from pypi_assets.lookup.latest import open_latest
-from pypi_assets.lookup.owners import owners
-from pypi_assets.lookup.past_owners import owners_at
-from pypi_assets.storage.store import Storage, open_storage
-from pypi_assets_tests.examples import examples
-from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
+from pypi_assets_tests.small_catalog import SmallCatalog
 
 PROJECTS = ("Demo.Pkg", "other", "third", "types-demo", "other-stubs")
 VERSIONS = ("1.0", "1.0.0", "2", "10", "no version")
@@ -56,12 +42,6 @@ batches = st.lists(
 )
 
 
-def owners_published(storage: Storage) -> object:
-    """Return the owners of all names by the newest versions."""
-    with open_latest("modules", storage) as modules, open_latest("depgraph", storage) as depgraph:
-        return owners(modules, depgraph, [*QUESTIONS, "demo.a.b.c", "demo"])
-
-
 def made_of(small: SmallCatalog, batches: Any) -> Iterator[int]:
     """Add what was drawn to a catalog, and yield the serial after each batch."""
     serial, state = 0, dict[str, str]()
@@ -80,20 +60,3 @@ def made_of(small: SmallCatalog, batches: Any) -> Iterator[int]:
                 state[filename] = "yanked"
         small.complete(serial)
         yield serial
-
-
-@settings(max_examples=examples(15), suppress_health_check=[HealthCheck.too_slow])
-@given(batches=batches)
-def test_owners_equal_those_of_the_leveldbs_of_that_serial(batches):
-    with tempfile.TemporaryDirectory() as folder:
-        small = small_catalog(Path(folder))
-        storage = open_storage((Path(folder) / "storage").as_uri())
-        published = {}
-        for serial in made_of(small, batches):
-            full_dump(small.catalog, storage, 1)
-            for dataset in DATASETS:
-                build_version(dataset, storage=storage, catalog=small.catalog)
-            published[serial] = owners_published(storage)
-        for at, expected in published.items():
-            assert owners_at(small.catalog, at, [*QUESTIONS, "demo.a.b.c", "demo"]) == expected
-        small.catalog.close()

@@ -1,0 +1,80 @@
+"""History: from a project to what happened to it, by serial."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, TypedDict
+
+from pypi_assets.questions.names import ExactProjectName
+from pypi_assets.questions.question import Accepts, Parameters, question
+from pypi_assets.questions.snapshot import After, Found, Snapshot
+
+
+class HistoryEntry(TypedDict):
+    """One thing that happened at `serial`. Times are ISO 8601 in UTC.
+
+    `kind` is the action of an event, the cause of a change without one, or `visit`. `live` and `away` are the files
+    that became live or ceased to be, `yanked` and `unyanked` those that were live before and after. `epoch` is that of
+    the serial; null: it is not complete. An observed event happened between `not_before` and `at`.
+    """
+
+    serial: int
+    at: str | None
+    kind: str
+    text: str
+    version: str | None
+    filenames: list[str]
+    visit: int | None
+    outcome: str | None
+    error: str | None
+    live: list[str]
+    away: list[str]
+    yanked: list[str]
+    unyanked: list[str]
+    epoch: int | None
+    not_before: str | None
+
+
+@dataclass(frozen=True)
+class HistoryParameters(Parameters):
+    """Of which project."""
+
+    project: ExactProjectName
+    all: Annotated[bool, Accepts(text="also events that change no files, such as roles and renames")] = False
+
+
+def _rows(entry: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    outcome = "" if entry["visit"] else entry["outcome"]
+    what = ": ".join(part for part in (entry["text"], outcome, entry["error"]) if part)
+    if entry["not_before"]:
+        what += f", after {entry['not_before']}"
+    flags = [f"{len(entry[flag])} files {flag}" for flag in ("yanked", "unyanked") if entry[flag]]
+    yield {
+        "serial": entry["serial"],
+        "time": entry["at"],
+        "what": "; ".join([what, *flags]),
+        "live": len(entry["live"]),
+        "away": len(entry["away"]),
+    }
+
+
+@question(
+    "history",
+    path="/v1/projects/{project}/history",
+    example="requests --all",
+    argument="PROJECT",
+    result=HistoryEntry,
+    columns=lambda _given: ("serial", "time", "what", "live", "away"),
+    rows=_rows,
+    nothing_found=lambda given: f"nothing is known to have happened to {given.project}",
+    hints=lambda snapshot, given: () if snapshot.is_known(given.project) else snapshot.project_hints(given.project),
+    unknown=lambda snapshot, given: None if snapshot.is_known(given.project) else "project",
+    remarks=lambda snapshot, given: snapshot.history_remarks(given.project),
+    project_of=lambda given: given.project,
+    needs_catalog=lambda _given: True,
+)
+def history(snapshot: Snapshot, given: HistoryParameters, _after: After = None) -> Found[HistoryEntry]:
+    """Show what happened to a project, by serial.
+
+    It needs a catalog. At an earlier serial it is what had happened by then, without the visits of the project's page.
+    """
+    return snapshot.history(given.project, every_event=given.all)

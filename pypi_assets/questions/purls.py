@@ -1,0 +1,55 @@
+"""Package URLs: from a purl to the files of the project or version that it names."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+from pypi_assets.lookup.errors import LookupNameError
+from pypi_assets.lookup.package_urls import PurlResult, parse_purl, purl_result, wrong_purl
+from pypi_assets.questions.question import Accepts, Batch, Parameters, question
+from pypi_assets.questions.snapshot import After, Found, Snapshot
+
+Purl = Annotated[str, Accepts(text="a package URL, such as pkg:pypi/requests@2.32.3", min_length=1, max_length=1_000)]
+
+
+@dataclass(frozen=True)
+class PurlParameters(Parameters):
+    """Which package URL."""
+
+    purl: Purl
+
+
+def _known(snapshot: Snapshot, purl: str) -> PurlResult:
+    try:
+        parsed = parse_purl(purl)
+    except LookupNameError as error:
+        return wrong_purl(purl, error)
+    return purl_result(purl, parsed, snapshot.distributions(parsed.normalized, parsed.version).results)
+
+
+def _several(snapshot: Snapshot, purls: Sequence[str], _given: Parameters) -> Found[PurlResult]:
+    return snapshot.collected("depgraph", PurlResult, [_known(snapshot, purl) for purl in purls])
+
+
+@question(
+    "purl",
+    batch=Batch(
+        path="/v1/purls",
+        field="purls",
+        most=1_000,
+        summary="What is known of package URLs",
+        description="One result for each, in their order; `error` is what is wrong with one.",
+        answer=_several,
+    ),
+    example="pkg:pypi/requests@2.32.3",
+    argument="PURL",
+    result=PurlResult,
+    columns=lambda _given: ("purl", "error", "project", "version", "exists", "yanked", "files"),
+    nothing_found=lambda given: f"nothing is known of {given.purl}",
+)
+def purl(snapshot: Snapshot, given: PurlParameters, _after: After = None) -> Found[PurlResult]:
+    """Show whether what a package URL names has live files, and which.
+
+    It can name a project, a version (@), and a file (?file_name=).
+    """
+    return _several(snapshot, [given.purl], given)
