@@ -34,8 +34,8 @@ _QUERY = "Query"
 _COMPARING = "confusion"
 """The query that is of all indexes anyway."""
 _STOPPED = "Stopped. What was done is kept; run the same command again to continue."
-_QUESTION = "a question"
-"""The place of a command that follows from its question alone."""
+_QUESTION = "cli.questions:command_of"
+"""The function that makes a command that follows from its question alone."""
 _COMMANDS = {
     "Start": {
         "init": ("cli.init:init_command", "Write a commented file of settings, .env, into this folder."),
@@ -121,14 +121,11 @@ class _Commands(click.Group):
     def get_command(self, _: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self._places:
             return None
-        if self._places[cmd_name] == _QUESTION:
-            from pypi_assets.cli.questions import question_command
-            from pypi_assets.questions.question import find_question
-
-            return question_command(find_question(cmd_name))
-        module, attribute = self._places[cmd_name].split(":")
-        found: click.Command = getattr(import_module(f"pypi_assets.{module}"), attribute)
-        return found
+        place = self._places[cmd_name]
+        module, attribute = place.split(":")
+        found: Any = getattr(import_module(f"pypi_assets.{module}"), attribute)
+        command: click.Command = found(cmd_name) if place == _QUESTION else found
+        return command
 
     def format_commands(self, _: click.Context, formatter: click.HelpFormatter) -> None:
         width = max(map(len, self.commands))

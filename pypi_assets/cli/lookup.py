@@ -2,8 +2,8 @@
 
 import click
 
-from pypi_assets.cli.questions import question_command
-from pypi_assets.questions.question import MODULES, TOP_LEVEL, find_question
+from pypi_assets.cli.questions import command_of
+from pypi_assets.questions.question import MODULES, TOP_LEVEL
 
 
 class _Lookups(click.Group):
@@ -13,7 +13,7 @@ class _Lookups(click.Group):
         return [name for name in MODULES if name not in TOP_LEVEL]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        return question_command(find_question(cmd_name)) if cmd_name in self.list_commands(ctx) else None
+        return command_of(cmd_name) if cmd_name in self.list_commands(ctx) else None
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

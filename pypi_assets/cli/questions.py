@@ -26,7 +26,7 @@ from pypi_assets.lookup.answers import Stream
 from pypi_assets.lookup.errors import LookupNameError
 from pypi_assets.lookup.latest import open_if_local, open_latest
 from pypi_assets.questions.published_snapshot import PublishedSnapshot
-from pypi_assets.questions.question import Parameter, ParameterError, Parameters, Question
+from pypi_assets.questions.question import Parameter, ParameterError, Parameters, Question, find_question
 from pypi_assets.questions.snapshot import Found, Snapshot
 from pypi_assets.terminal import Output, counted, lines_of_input, print_json_line, print_message, print_rows
 
@@ -71,6 +71,11 @@ class _Asked:
 
     parameters: Parameters
     file: Path | None = None
+
+
+def command_of(name: str) -> click.Command:
+    """Return the command of the question of this name."""
+    return question_command(find_question(name))
 
 
 def question_command(question: Question[Any]) -> click.Command:
@@ -245,15 +250,19 @@ def _print_answers(
     """Print the rows, then their serial, or the reason why there are none."""
     began, depths = time.monotonic(), Counter[int]()
     counts = [0] * len(answers)
+    as_rows = None if output.as_json else question.rows
+    fields = question.result.__annotations__
 
     def rows() -> Iterator[Mapping[str, Any]]:
         for number, answer in enumerate(answers):
-            context = context_of(answer)
+            context = {name: value for name, value in context_of(answer).items() if name not in fields}
             for result in answer.results:
                 counts[number] += 1
                 depths[result.get("depth", 0)] += 1
-                shown = [result] if output.as_json or question.rows is None else question.rows(result)
-                yield from (dict(row) | {name: context[name] for name in context if name not in row} for row in shown)
+                if as_rows is not None:
+                    yield from as_rows(result)
+                else:
+                    yield {**result, **context} if context else result
 
     first = asked[0].parameters
     has_names = len(answers) > 1 or getattr(first, "prefix", False)

@@ -237,6 +237,11 @@ class Reader:
         finally:
             self._opening.release()
 
+    def collected(self, kind: type[Result], results: Iterable[Result]) -> Answer[Result]:
+        """Return results that were made of several answers of the version that is read now, as one answer."""
+        opened = self._current()
+        return Answer(opened.version, opened.serial, tuple(results), kind, followed_projects=opened.followed_projects)
+
     def _answer(self, kind: type[Result], query: Callable[[Database], Iterable[Result]]) -> Answer[Result]:
         """All that `query` finds in the version that is read now."""
         opened, found = self._read(lambda db: tuple(query(db)))

@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from pypi_assets.lookup.commands_reader import CommandResult
     from pypi_assets.lookup.depgraph_reader import Dependent, Distribution, TransitiveDependent
     from pypi_assets.lookup.hashes_reader import HashResult, KnownHashResult
+    from pypi_assets.lookup.history_entries import HistoryEntry
     from pypi_assets.lookup.modules_reader import ModuleResult
     from pypi_assets.lookup.newest_requirements import NewestRequirements
     from pypi_assets.lookup.owners import ImportOwners
     from pypi_assets.lookup.project_answers import ProjectResult, VersionResult
     from pypi_assets.lookup.simple_reader import PageFileResult
-    from pypi_assets.questions.history import HistoryEntry
     from pypi_assets.questions.snapshot import Walk
     from pypi_assets.resolve.releases import ReleaseIndex
 
@@ -142,8 +142,8 @@ class CatalogSnapshot:
 
         A visit changes nothing and can come at any time, so visits are shown if the snapshot `is_newest`.
         """
-        from pypi_assets.index.actions import Action
-        from pypi_assets.questions.history import HistoryEntry
+        from pypi_assets.catalog.reports.project_history import IGNORED
+        from pypi_assets.lookup.history_entries import HistoryEntry
         from pypi_assets.times import utc_text
 
         if not self.is_newest:
@@ -151,7 +151,7 @@ class CatalogSnapshot:
         found = [
             cast("HistoryEntry", asdict(entry) | {"at": utc_text(entry.at), "not_before": utc_text(entry.not_before)})
             for entry in self._entries(project)
-            if every_event or entry.kind != Action.IGNORED
+            if every_event or entry.kind != IGNORED
         ]
         return self._answer(Answer(None, self.serial, tuple(found), HistoryEntry))
 

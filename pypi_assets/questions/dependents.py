@@ -85,7 +85,7 @@ def _wanted(given: DependentsParameters) -> DependentsFilter:
     long_by=lambda given: "transitive" if given.transitive else None,
     is_paged=True,
     count=lambda snapshot, given: (
-        None if _wanted(given) != DependentsFilter() else snapshot.count_dependents(given.project)
+        None if given.version or given.excludes or given.latest else snapshot.count_dependents(given.project)
     ),
 )
 def dependents(

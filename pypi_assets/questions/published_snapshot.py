@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from packaging.utils import canonicalize_name
 
-from pypi_assets.lookup.answers import Answer, Result
-from pypi_assets.lookup.hints import command_hints, module_hints, project_hints
+from pypi_assets.lookup.answers import Result
 from pypi_assets.lookup.reader import OpenReader, Reader
 from pypi_assets.questions.snapshot import After, DependentsFilter, Found, OtherSnapshotError
 
@@ -16,11 +15,11 @@ if TYPE_CHECKING:
     from pypi_assets.lookup.commands_reader import CommandResult, CommandsReader
     from pypi_assets.lookup.depgraph_reader import Dependent, DepgraphReader, Distribution, TransitiveDependent
     from pypi_assets.lookup.hashes_reader import HashesReader, HashResult, KnownHashResult
+    from pypi_assets.lookup.history_entries import HistoryEntry
     from pypi_assets.lookup.modules_reader import ModuleResult, ModulesReader
     from pypi_assets.lookup.owners import ImportOwners
     from pypi_assets.lookup.project_answers import ProjectFacts, ProjectResult, VersionResult
     from pypi_assets.lookup.simple_reader import PageFileResult, SimpleReader
-    from pypi_assets.questions.history import HistoryEntry
     from pypi_assets.questions.snapshot import Walk
     from pypi_assets.resolve.releases import ReleaseIndex
 
@@ -53,6 +52,8 @@ class PublishedSnapshot:
 
     def module_hints(self, module: str, /) -> Iterator[str]:
         """See `Snapshot.module_hints`."""
+        from pypi_assets.lookup.hints import module_hints
+
         return module_hints(self._modules, module, self.open_other)
 
     def installers(self, command: str, /) -> "Found[CommandResult]":
@@ -65,6 +66,8 @@ class PublishedSnapshot:
 
     def command_hints(self, command: str, /) -> Iterator[str]:
         """See `Snapshot.command_hints`."""
+        from pypi_assets.lookup.hints import command_hints
+
         return command_hints(self._commands, command, self.open_other)
 
     def files(self, sha256: str, /) -> "Found[HashResult]":
@@ -87,11 +90,9 @@ class PublishedSnapshot:
 
     def collected(self, dataset: str, kind: type[Result], results: Iterable[Result], /) -> Found[Result]:
         """See `Snapshot.collected`."""
-        from pypi_assets.leveldbs.datasets.registry import require_dataset
-        from pypi_assets.lookup.dataset_readers import reader_class
+        from pypi_assets.lookup.dataset_readers import reader_of
 
-        reader = self.reader(reader_class(require_dataset(dataset)))
-        return Answer(reader.version, reader.serial, tuple(results), kind, followed_projects=reader.followed_projects)
+        return self.reader(reader_of(dataset)).collected(kind, results)  # type: ignore[no-any-return]
 
     def owners(self, names: Sequence[str], most: int | None, /) -> "list[ImportOwners]":
         """See `Snapshot.owners`."""
@@ -175,6 +176,8 @@ class PublishedSnapshot:
 
     def project_hints(self, project: str, /) -> Iterator[str]:
         """See `Snapshot.project_hints`."""
+        from pypi_assets.lookup.hints import project_hints
+
         if self._depgraph.project(project).results:
             return iter(())
         return project_hints(self._depgraph, project, self.open_other)

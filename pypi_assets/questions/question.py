@@ -83,7 +83,7 @@ class Parameter:
             raise ParameterError(self.name, value, limits.text)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Batch:
     """One request for the answers about several subjects: a POST to `path`, whose body has them as `field`.
 
@@ -102,7 +102,7 @@ class Batch:
     parameters: type[Parameters] = Parameters
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)  # methods that nothing calls cost each command its time
 class Question(Generic[AnyParameters]):
     """One question.
 

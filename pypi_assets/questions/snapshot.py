@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from pypi_assets.lookup.commands_reader import CommandResult
     from pypi_assets.lookup.depgraph_reader import Dependent, Distribution, TransitiveDependent
     from pypi_assets.lookup.hashes_reader import HashResult, KnownHashResult
+    from pypi_assets.lookup.history_entries import HistoryEntry
     from pypi_assets.lookup.modules_reader import ModuleResult
     from pypi_assets.lookup.newest_requirements import NewestRequirements
     from pypi_assets.lookup.owners import ImportOwners
     from pypi_assets.lookup.project_answers import ProjectResult, VersionResult
     from pypi_assets.lookup.requirement_filters import Which
     from pypi_assets.lookup.simple_reader import PageFileResult
-    from pypi_assets.questions.history import HistoryEntry
     from pypi_assets.resolve.releases import ReleaseIndex
 
     Walk = Callable[[NewestRequirements], Iterator[Result]]

@@ -1,6 +1,6 @@
 """Makes operations of each question: its routes, their forms at a serial, pages, lines, and their place in OpenAPI."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict
 from functools import cache, partial
@@ -115,16 +115,21 @@ class _Asked:
     def _answer(self, service: Service, call: Call[Any]) -> Answer | StreamedAnswer:
         question, given = self._question, call.parameters
         is_streamed = self._has_pages and wants_lines(given, call.headers)
-        values = {name: getattr(given, name) for name in self._names}
-        asked = _checked(lambda: question.given(**values))
+        values = [getattr(given, name) for name in self._names]
+        try:
+            asked = question.parameters(*values)  # whose limits were checked with the request
+            question.check(asked)
+        except ParameterError as error:
+            raise _conflicting(error) from None
         long_by = question.long_by(asked)
         if long_by and not is_streamed:
             detail = "a search of the whole index comes as lines alone"
             raise conflict(long_by, detail, f"{long_by}=1&format=ndjson")
-        wanted = digest_of(question.name, *values.values())
-        cursor = read_cursor(given.cursor, wanted) if self._has_pages and given.cursor else None
+        cursor = None
+        if self._has_pages and given.cursor:
+            cursor = read_cursor(given.cursor, digest_of(question.name, *values))
         source = self._source(service, call, asked, cursor)
-        facts = CatalogFacts(service, source.serial)
+        facts = CatalogFacts(service, source.serial) if question.is_single else None
         snapshot, named = _snapshot(service, source, facts)
         if cursor is not None and cursor.set != named:
             raise conflict("cursor", "the cursor is of another serial or epoch")
@@ -132,21 +137,27 @@ class _Asked:
         if question.answer_with is not None:
             answer = partial(question.answer_with, partial(solvable_by_jobs, service.of_one_set(), call))
         after = tuple(cursor.after) if cursor else None
-        with counted_walk() if long_by and call.pinned is not None else nullcontext():
-            found = _of_snapshot(call, lambda: _checked(lambda: answer(snapshot, asked, after)))
+        try:
+            with counted_walk() if long_by and call.pinned is not None else nullcontext():
+                found = answer(snapshot, asked, after)
+        except ParameterError as error:
+            raise _conflicting(error) from None
+        except OtherSnapshotError as error:
+            raise _elsewhere(error, call) from None
         if is_streamed:
             return self._lines(source, found, asked)
-        content = self._page(found, given, cursor, wanted, named, snapshot, asked)
+        content = self._page(found, given, cursor, named, snapshot, asked)
         hints: Sequence[str] = ()
         if not content["results"] and after is None:
             hints = tuple(question.hints(snapshot, asked))
             if (unknown := question.unknown(snapshot, asked)) is not None:
                 detail = f"{question.nothing_found(asked)} as of serial {found.serial}"
                 raise not_found(detail, hints=hints, parameter=unknown)
-        if question.is_single:
+        if facts is not None:
             [result] = content["results"]
             return facts.marked(_answer_of(source, One, {"serial": found.serial, "result": result}))
-        content |= {"hints": tuple(map(str, hints)), "suggestions": suggestions_in(hints)}
+        if hints:
+            content |= {"hints": tuple(map(str, hints)), "suggestions": suggestions_in(hints)}
         made = _answer_of(source, Results, content)
         if hints and call.pinned is not None:
             made.lasting = Lasting.REDIRECT  # hints are of the names that are known today
@@ -179,7 +190,6 @@ class _Asked:
         found: Any,
         given: Any,
         cursor: Cursor | None,
-        wanted: str,
         named: str,
         snapshot: Snapshot,
         asked: Any,
@@ -205,6 +215,7 @@ class _Asked:
                 count = len(results) + sum(1 for _ in rest)
         following = None
         if limit is not None and len(results) > limit:
+            wanted = digest_of(question.name, *(getattr(given, name) for name in self._names))
             following = Cursor(named, wanted, list(key(results[limit - 1])), count or 0).text()
         return content | {"results": results[:limit], "next": following, "count": count}
 
@@ -263,8 +274,11 @@ class _AskedTogether:
         subjects: Sequence[str] = getattr(call.body, batch.field)
         given = batch.parameters(**{one.name: getattr(call.parameters, one.name) for one in self._takes})
         source: Source = service.datasets() if call.pinned is None else call.pinned
-        snapshot, _ = _snapshot(service, source, CatalogFacts(service, source.serial))
-        found = _of_snapshot(call, lambda: _checked(lambda: batch.answer(snapshot, subjects, given)))
+        snapshot, _ = _snapshot(service, source)
+        try:
+            found = batch.answer(snapshot, subjects, given)
+        except OtherSnapshotError as error:
+            raise _elsewhere(error, call) from None
         content = {
             "serial": found.serial,
             "followed_projects": found.followed_projects,
@@ -273,21 +287,15 @@ class _AskedTogether:
         return _answer_of(source, Results, content)
 
 
-def _checked(make: Callable[[], Any]) -> Any:
-    """Return what `make` returns. Raises a ProblemError for parameters that do not go together."""
-    try:
-        return make()
-    except ParameterError as error:
-        raise conflict(error.name, str(error), error.accepts) from None  # limits were checked before
+def _conflicting(error: ParameterError) -> ProblemError:
+    """Return the problem of parameters that do not go together."""
+    return conflict(error.name, str(error), error.accepts)
 
 
-def _of_snapshot(call: Call[Any], make: Callable[[], Found[Any]]) -> Found[Any]:
-    """Return what `make` returns. Raises a ProblemError if another snapshot can answer."""
-    try:
-        return make()
-    except OtherSnapshotError as error:
-        accepts = "the path below /at/SERIAL" if call.pinned is None else "the path without /at/"
-        raise ProblemError(409, "conflict", str(error), parameter="at", accepts=accepts) from None
+def _elsewhere(error: OtherSnapshotError, call: Call[Any]) -> ProblemError:
+    """Return the problem of a question that another snapshot can answer."""
+    accepts = "the path below /at/SERIAL" if call.pinned is None else "the path without /at/"
+    return ProblemError(409, "conflict", str(error), parameter="at", accepts=accepts)
 
 
 def _answer_of(source: Source, kind: Any, content: dict[str, Any]) -> Answer:
@@ -299,7 +307,7 @@ def _answer_of(source: Source, kind: Any, content: dict[str, Any]) -> Answer:
     return published_answer(source, kind(set=source.id, **content))
 
 
-def _snapshot(service: Service, source: Source, facts: CatalogFacts) -> tuple[Snapshot, str]:
+def _snapshot(service: Service, source: Source, facts: CatalogFacts | None = None) -> tuple[Snapshot, str]:
     """Return the snapshot of a source, and the name that cursors have for it."""
     if isinstance(source, OpenSet):
         return published_snapshot(source, facts), source.id

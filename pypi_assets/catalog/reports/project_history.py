@@ -28,6 +28,8 @@ from pypi_assets.index.actions import NO_FILE_CHANGE, Action, FileChange, file_c
 from pypi_assets.index.models import ChangelogEvent
 
 VISIT = "visit"
+IGNORED = Action.IGNORED
+"""The kind of events that change no files."""
 _Touched = defaultdict[tuple[int, str], defaultdict[str, list[str]]]  # by serial and cause: what, of which files
 _NAMED = 5
 _CAUSES = {
