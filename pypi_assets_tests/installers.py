@@ -32,10 +32,12 @@ class Answer:
         return self.pins is None and any(text in self.printed for text in _NO_SOLUTION[self.installer])
 
 
-def resolve_by_uv(index_url: str, requirements: Sequence[str], folder: Path, options: Sequence[str] = ()) -> Answer:
-    """What `uv pip compile` resolves, wheels only; with no further options for the running Python."""
+def resolve_by_uv(
+    index_url: str, requirements: Sequence[str], folder: Path, options: Sequence[str] = (), *, builds: bool = False
+) -> Answer:
+    """Return what `uv pip compile` resolves for the running Python or that of `options`: sdists only if it `builds`."""
     command = [str(UV), "pip", "compile", "-", f"--index-url={index_url}", "--no-config", "--no-header"]
-    command += ["--no-annotate", "--no-build", f"--python={sys.executable}", *options]
+    command += ["--no-annotate", f"--python={sys.executable}", *options, *([] if builds else ["--no-build"])]
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("UV_", "PIP_"))}
     found = subprocess.run(
         command,

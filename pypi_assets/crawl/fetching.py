@@ -138,7 +138,7 @@ class _Attempt:
     def _conclude(self, reading: FinishedReading) -> None:
         if reading.died:  # maybe not by this file: a kernel out of memory kills whichever process is largest
             reading = self._read(extract_first=True)
-        if reading.extract is not None and self._has_other_metadata(reading):
+        if reading.extract is not None and self._may_have_other_metadata(reading):
             served = self._served_metadata()
             digest = hashlib.sha256(served.content or b"").hexdigest()
             if not (served.is_as_stated and digest == reading.metadata_sha256):
@@ -200,17 +200,20 @@ class _Attempt:
                 reading = have_read(file.whole())
         return reading
 
-    def _has_other_metadata(self, reading: FinishedReading) -> bool:
-        """Whether the metadata that the index serves next to a wheel are not the wheel's METADATA.
+    def _may_have_other_metadata(self, reading: FinishedReading) -> bool:
+        """Whether to fetch the metadata that the index serves next to a file, to compare them with the file's own.
 
-        The hash that the page states shows it, so no request is made for a wheel whose METADATA has that hash.
+        Of a wheel, the hash that the page states shows whether they are its METADATA, so no request is made for a wheel
+        whose METADATA has that hash. Of an sdist, pip resolves by them even if they are its PKG-INFO.
         """
+        if self._pending.kind == DistributionKind.SDIST:
+            return self._pending.core_metadata and reading.record.error is None
         own, stated = reading.metadata_sha256, self._pending.core_metadata_sha256
         is_other = self._is_other_served if stated is None else own != stated
         return own is not None and is_other and self._pending.kind == DistributionKind.WHEEL
 
     def _served_metadata(self) -> ServedMetadata:
-        """Fetch what the index serves next to the wheel, also if it does not have the hash that the page states."""
+        """Fetch what the index serves next to the file, also if it does not have the hash that the page states."""
         stated = self._pending.core_metadata_sha256
         try:
             return ServedMetadata(_twice(lambda: self._fetch_sidecar(stated)), is_as_stated=True)

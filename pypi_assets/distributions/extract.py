@@ -34,7 +34,7 @@ class ExtractError(ExpectedError):
 
 @dataclass(frozen=True, slots=True)
 class ServedMetadata:
-    """The metadata file that an index serves next to a wheel, and which is not the wheel's METADATA (PEP 658).
+    """The metadata file that an index serves next to an sdist, or that is not the METADATA of the wheel (PEP 658).
 
     `content` is None if the page states such a file and the index does not have it. `is_as_stated` is False if the file
     has another sha256 than the page states.
@@ -49,8 +49,8 @@ class Extract:
     """What was read from one archive. `members` are its files by their folders, without a leading `./`;
     `setup_arguments` the arguments found in an sdist's setup.py then, as kept_arguments writes them.
 
-    `served` is None if the index serves the wheel's own METADATA, or if that was not compared. `metadata_sha256` is of
-    a wheel's whole METADATA. It is known while the wheel is read, and not stored.
+    `served` is None if the index serves the wheel's own METADATA or nothing, or if that was not compared.
+    `metadata_sha256` is of a wheel's whole METADATA. It is known while the wheel is read, and not stored.
     """
 
     members: dict[str, Folder] = field(default_factory=dict)

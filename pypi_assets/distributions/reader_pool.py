@@ -202,7 +202,7 @@ class ReaderPool:
         ]
 
     def amend(self, extract: StoredExtract, served: ServedMetadata) -> FinishedReading:
-        """Return the record and the extract of a wheel that was read, with the metadata that the index serves for it.
+        """Return the record and the extract of a file that was read, with the metadata that the index serves for it.
 
         A second reader tries what the first one died of. Raises ReaderStartError.
         """

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-EXTRACTOR_VERSION = 9
+EXTRACTOR_VERSION = 10
 """Raised whenever the same bytes would lead to another record; stored with each result."""
 SKIPS, FAILS, FAILS_LATE = "skips", "fails", "fails to install"
 AMBIGUOUS = "ambiguous archive:"
@@ -107,9 +107,11 @@ class DistributionRecord:
     `refusals` are what pip and uv do if they do not take the file, each as `INSTALLER ACTION: REASON`. The installer
     `skips` the file and takes the next one, `fails`, or `fails to install` what it has resolved.
 
-    Installers resolve by the metadata that the index serves next to a wheel (PEP 658). If these are not the wheel's
-    METADATA, `requires_python`, `requires_dist` and `provides_extra` are from there. Then `installed_metadata` has the
-    lines of METADATA with these fields, the name and the version; it is None if both have the same lines.
+    Installers resolve by the metadata that the index serves next to a wheel (PEP 658), and pip does so for an sdist. If
+    these are not the file's own, `requires_python`, `requires_dist` and `provides_extra` are from there. Then
+    `installed_metadata` has the lines of METADATA with these fields, the name and the version, as the file's own have
+    them; it is None if both have the same lines. Of an sdist, `Dynamic: Requires-Dist` is a line if its own
+    requirements are unknown.
     """
 
     filename: str

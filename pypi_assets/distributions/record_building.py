@@ -1,30 +1,27 @@
 """Puts a record together from its parts, and writes it as JSON values."""
 
 import hashlib
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 
 import msgspec
 
-from pypi_assets.characters import is_digits, normalized_name
+from pypi_assets.characters import normalized_name
 from pypi_assets.distributions.extract import Extract, printable
-from pypi_assets.distributions.filenames import wheel_problems
 from pypi_assets.distributions.members import Folder
 from pypi_assets.distributions.metadata import CoreMetadata, requirement_notes, unique
 from pypi_assets.distributions.project_facts import bounded
 from pypi_assets.distributions.record import (
     AMBIGUOUS,
-    FAILS,
-    SKIPS,
     START_UP_CODE,
     START_UP_ENDS,
-    DistributionKind,
     DistributionRecord,
     ErrorKind,
     FilenameParts,
     ModulesGrade,
 )
-from pypi_assets.distributions.requirements import comparable_version, is_version
-from pypi_assets.distributions.served_metadata import Refusal, Resolved
+from pypi_assets.distributions.refusals import written_refusals
+from pypi_assets.distributions.requirements import same_version
+from pypi_assets.distributions.served_metadata import Resolved
 
 MAX_NOTES = 50
 _OF_METADATA = frozenset({ErrorKind.NO_METADATA, ErrorKind.BAD_METADATA})
@@ -86,7 +83,7 @@ def build_record(
         import_names=metadata.import_names,
         start_up_paths=start_up_paths,
         variant=parts.variant,
-        refusals=refusals(parts, resolved) if has_parts else (),
+        refusals=written_refusals(resolved.refusals) if has_parts else (),
         installed_metadata=resolved.installed,
         notes=_limited_notes((*all_notes, *_metadata_notes(parts, metadata, requires_dist or ()))),
         error=extract.error,
@@ -128,64 +125,6 @@ def _name_notes(parts: FilenameParts, metadata: CoreMetadata) -> list[str]:
     elif parts.version is not None and not same_version(metadata.version, parts.version):
         notes.append(f"the metadata are of another version than the filename: {metadata.version}")
     return notes
-
-
-def refusals(parts: FilenameParts, resolved: Resolved) -> tuple[str, ...]:
-    """Return what pip and uv do with a wheel or an sdist whose name or metadata they do not take, as records have it.
-
-    pip 26.3 and uv 0.13 do so. The metadata of an sdist count if a build cannot change them (metadata 2.2).
-    """
-    if parts.kind == DistributionKind.WHEEL:
-        found = sorted(_refused_wheel(parts, resolved), key=lambda refusal: refusal.is_late)
-    elif parts.kind == DistributionKind.SDIST and _is_static(resolved.metadata):
-        found = [Refusal(SKIPS, SKIPS, reason) for reason in _contradictions(parts, resolved.metadata)]
-    else:
-        return ()
-    by_installer: dict[str, str] = {}
-    for refusal in found:
-        for installer, action in (("pip", refusal.pip), ("uv", refusal.uv)):
-            if action:
-                by_installer.setdefault(installer, f"{installer} {action}: {refusal.reason}")
-    return tuple(by_installer.values())
-
-
-def _refused_wheel(parts: FilenameParts, resolved: Resolved) -> Iterator[Refusal]:
-    """Yield why installers do not take a wheel."""
-    metadata = resolved.metadata
-    for problem in wheel_problems(parts.filename):
-        yield Refusal(SKIPS, SKIPS, problem)
-    yield from resolved.refusals
-    if metadata.name is None:
-        yield Refusal(FAILS, SKIPS, "the metadata have no Name")
-    if metadata.version is None or not is_version(metadata.version):
-        yield Refusal(FAILS, SKIPS, f"the metadata have no valid Version: {metadata.version}")
-    for reason in _contradictions(parts, metadata):
-        yield Refusal(SKIPS, "" if reason.startswith(_OTHER_VERSION) else FAILS, reason)
-
-
-_OTHER_VERSION = "the metadata have the Version"
-
-
-def _contradictions(parts: FilenameParts, metadata: CoreMetadata) -> Iterator[str]:
-    """Yield what the metadata say about name and version and the filename does not."""
-    if metadata.name and parts.project and normalized_name(metadata.name) != normalized_name(parts.project):
-        yield f"the metadata have the Name {metadata.name}"
-    if metadata.version and parts.version and not same_version(metadata.version, parts.version):
-        yield f"{_OTHER_VERSION} {metadata.version}"
-
-
-def _is_static(metadata: CoreMetadata) -> bool:
-    major, _, minor = (metadata.metadata_version or "").partition(".")
-    return is_digits(major) and is_digits(minor) and (int(major[:9]), int(minor[:9])) >= (2, 2)
-
-
-def same_version(one: str, other: str) -> bool:
-    """Whether both write the same version; filenames may have `_` for what a version has as `-` or `+`."""
-    return one == other or _comparable_version(one) == _comparable_version(other)
-
-
-def _comparable_version(version: str) -> str:
-    return comparable_version(version.replace("_", "-") if "+" not in version else version)
 
 
 def record_digest(record: DistributionRecord) -> str:

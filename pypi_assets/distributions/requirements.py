@@ -53,6 +53,15 @@ def comparable_version(text: str) -> str:
         return text
 
 
+def same_version(one: str, other: str) -> bool:
+    """Check whether both write the same version; filenames may have `_` for what a version has as `-` or `+`."""
+    return one == other or _comparable_version(one) == _comparable_version(other)
+
+
+def _comparable_version(version: str) -> str:
+    return comparable_version(version.replace("_", "-") if "+" not in version else version)
+
+
 def is_requirement(text: str) -> bool:
     """Whether `text` is a requirement of PEP 508, or of a form that `packaging` still accepts."""
     if text.count("(") > MAX_PARENTHESES:

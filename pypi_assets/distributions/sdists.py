@@ -24,6 +24,7 @@ from pypi_assets.distributions.sdist_entry_points import find_entry_points
 from pypi_assets.distributions.sdist_metadata import read_metadata
 from pypi_assets.distributions.sdist_modules import SdistModules, backend_note, find_sdist_modules, plugin_note
 from pypi_assets.distributions.sdist_requirements import find_requirements
+from pypi_assets.distributions.served_metadata import SERVED_METADATA, resolved_sdist
 from pypi_assets.distributions.setup_script import SetupArguments, read_setup_script
 from pypi_assets.distributions.source_tree import SourceTree
 
@@ -138,15 +139,24 @@ def sdist_record(parts: FilenameParts, project: str | None, extract: Extract) ->
         read_setup_script=script.read,
     )
     requirements = find_requirements(tree, metadata)
+    requires_dist, provides_extra, requires_by = (
+        (requirements.requires_dist, requirements.extras, requirements.by)
+        if requirements
+        else (None, metadata.provides_extra, None)
+    )
+    resolved = resolved_sdist(parts, metadata, extract.served, requires_dist, provides_extra)
+    if resolved.installed is not None:
+        requires_dist, provides_extra = unique(resolved.metadata.requires_dist), resolved.metadata.provides_extra
+        requires_by = SERVED_METADATA
     modules = find_sdist_modules(tree) if members else SdistModules()
     return build_record(
         parts,
         project,
         extract,
         metadata,
-        requires_dist=requirements.requires_dist if requirements else None,
-        requires_by=requirements.by if requirements else None,
-        provides_extra=requirements.extras if requirements else metadata.provides_extra,
+        requires_dist=requires_dist,
+        requires_by=requires_by,
+        provides_extra=provides_extra,
         entry_points=find_entry_points(tree),
         modules=modules.names,
         modules_by=modules.by,
@@ -159,6 +169,7 @@ def sdist_record(parts: FilenameParts, project: str | None, extract: Extract) ->
             *filter(None, [backend_note(tree), plugin_note(tree), requirements.note if requirements else None]),
             *modules.notes,
         ),
+        resolved=resolved,
     )
 
 

@@ -1,41 +1,38 @@
-"""Compares the metadata that an index serves next to a wheel with the wheel's own METADATA (PEP 658).
+"""Compares the metadata that an index serves next to a file with the file's own (PEP 658).
 
-Installers resolve by the former and install the latter. How the served ones are fetched does not belong here.
+pip and uv resolve a wheel by the served metadata and install its own. pip does so with an sdist too. uv never requests
+the served metadata of an sdist. How they are fetched does not belong here.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 
 from pypi_assets.characters import normalized_name
 from pypi_assets.distributions.extract import ServedMetadata
 from pypi_assets.distributions.metadata import CoreMetadata, parse_metadata
-from pypi_assets.distributions.record import AMBIGUOUS, FAILS, FAILS_LATE
+from pypi_assets.distributions.record import AMBIGUOUS, FAILS, FAILS_LATE, SKIPS, FilenameParts
+from pypi_assets.distributions.refusals import (
+    Refusal,
+    contradictions,
+    has_other_name,
+    is_static,
+    refused_metadata,
+    refused_name,
+)
+from pypi_assets.distributions.requirement_differences import differ
 from pypi_assets.distributions.requirements import comparable_requirement, comparable_version
 
 SERVED_METADATA = "served metadata"
-"""The rule by which requirements are known that an index serves next to a wheel."""
+"""The rule by which requirements are known that an index serves next to a file."""
 _WHICH = "the metadata that the index serves next to it"
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """What pip and uv do with a file, each empty if it takes the file, and why."""
-
-    pip: str
-    uv: str
-    reason: str
-
-    @property
-    def is_late(self) -> bool:
-        """Whether the file is resolved before it fails."""
-        return FAILS_LATE in {self.pip, self.uv}
+_REQUIREMENTS = "requires-dist"
 
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
     """The `metadata` that installers resolve by.
 
-    `installed` are the lines of the wheel's METADATA if that states other fields than what is served, else None.
+    `installed` are the lines of the file's own metadata if the served metadata state other fields, else None.
     """
 
     metadata: CoreMetadata
@@ -44,21 +41,82 @@ class Resolved:
     refusals: tuple[Refusal, ...] = ()
 
 
-def resolved_by(own: CoreMetadata, served: ServedMetadata | None) -> Resolved:
-    """Return what installers resolve a wheel with this METADATA by, if the index serves something else next to it."""
+def resolved_wheel(parts: FilenameParts, own: CoreMetadata, served: ServedMetadata | None) -> Resolved:
+    """Return the metadata by which installers resolve a wheel whose METADATA are `own`."""
+    resolved = Resolved(own) if served is None else _served_wheel(own, served)
+    refusals = (*refused_name(parts), *resolved.refusals, *refused_metadata(parts, resolved.metadata))
+    return replace(resolved, refusals=refusals)
+
+
+def resolved_sdist(
+    parts: FilenameParts,
+    own: CoreMetadata,
+    served: ServedMetadata | None,
+    requires_dist: tuple[str, ...] | None,
+    provides_extra: tuple[str, ...],
+) -> Resolved:
+    """Return the metadata by which pip resolves an sdist, or uv if pip rejects them.
+
+    `requires_dist` is None if the sdist's own requirements are unknown. pip reads the served metadata alone, and builds
+    the sdist later. Name and version of the sdist's own metadata count if they are static.
+    """
+    reasons = list(contradictions(parts, own)) if is_static(own) else []
     if served is None:
-        return Resolved(own)
+        return Resolved(own, refusals=tuple(Refusal(SKIPS, SKIPS, reason) for reason in reasons))
+    of_uv = tuple(Refusal("", SKIPS, reason) for reason in reasons)
+    own = replace(
+        own,
+        requires_dist=requires_dist or (),
+        provides_extra=provides_extra,
+        dynamic=own.dynamic | {_REQUIREMENTS} if requires_dist is None else own.dynamic - {_REQUIREMENTS},
+    )
+    found, problems = _parsed(served)
+    notes = [f"{AMBIGUOUS} {problem}" for problem in problems]
+    differing = [] if found is None else list(_differing_sdist(own, found))
+    if differing:
+        which = f"{_WHICH} are not those of its files: they differ in {', '.join(differing)}"
+        notes.append(f"{AMBIGUOUS} {which}")
+    of_pip = [Refusal(FAILS, "", problem) for problem in problems]
+    if found is not None:
+        of_pip += [replace(refusal, uv="") for refusal in refused_metadata(parts, found)]
+    if found is None or of_pip:
+        return Resolved(own, None, tuple(notes), (*of_pip, *of_uv))
+    if reasons and has_other_name(parts, own):
+        of_uv = (*of_uv, Refusal(FAILS_LATE, "", reasons[0]))
+    if _lines(own) == _lines(found):
+        return Resolved(own, None, tuple(notes), of_uv)
+    return Resolved(found, _lines(own), (*notes, *found.notes), of_uv)
+
+
+def own_requirements(installed: Iterable[str]) -> tuple[str | None, list[str] | None]:
+    """Return Requires-Python and Requires-Dist of the lines that a record has as `installed_metadata`.
+
+    Each is None if the lines do not state it. Requirements are an empty list if there are none.
+
+    >>> own_requirements(["Name: demo", "Requires-Dist: attrs"])
+    (None, ['attrs'])
+    """
+    found = parse_metadata("\n".join(installed).encode(), "installed metadata")
+    return found.requires_python, None if _REQUIREMENTS in found.dynamic else list(found.requires_dist)
+
+
+def _parsed(served: ServedMetadata) -> tuple[CoreMetadata | None, list[str]]:
+    """Return the served metadata and the reasons why pip fails at them; None if the index does not have the file."""
     if served.content is None:
-        problem = f"{_WHICH}, as its page states, are missing"
-        return Resolved(own, None, (f"{AMBIGUOUS} {problem}",), (Refusal(FAILS, FAILS, problem),))
+        return None, [f"{_WHICH}, as its page states, are missing"]
     found = parse_metadata(served.content, "served METADATA")
+    return found, [] if served.is_as_stated else [f"{_WHICH} have another sha256 than its page states"]
+
+
+def _served_wheel(own: CoreMetadata, served: ServedMetadata) -> Resolved:
+    found, problems = _parsed(served)
+    notes = [f"{AMBIGUOUS} {problem}" for problem in problems]
+    refusals = [Refusal(FAILS, FAILS, problem) for problem in problems]
+    if found is None:
+        return Resolved(own, None, tuple(notes), tuple(refusals))
     differing = ", ".join(_differing(own, found))
-    notes = [f"{AMBIGUOUS} {_WHICH} are not its METADATA: they differ in {differing or 'nothing that is resolved by'}"]
-    refusals = []
-    if not served.is_as_stated:
-        reason = f"{_WHICH} have another sha256 than its page states"
-        notes.append(f"{AMBIGUOUS} {reason}")
-        refusals.append(Refusal(FAILS, FAILS, reason))
+    what = f"{_WHICH} are not its METADATA: they differ in {differing or 'nothing that is resolved by'}"
+    notes.insert(0, f"{AMBIGUOUS} {what}")
     if differing:
         refusals.append(Refusal(FAILS_LATE, "", f"{_WHICH} differ from its METADATA in {differing}"))
     has_same_lines = _lines(own) == _lines(found)
@@ -72,16 +130,30 @@ def resolved_by(own: CoreMetadata, served: ServedMetadata | None) -> Resolved:
 
 def _differing(own: CoreMetadata, served: CoreMetadata) -> Iterator[str]:
     """Yield the fields that pip compares before it installs a wheel, and finds to be different."""
-    if normalized_name(own.name or "") != normalized_name(served.name or ""):
-        yield "Name"
-    if comparable_version(own.version or "") != comparable_version(served.version or ""):
-        yield "Version"
+    yield from _differing_names(own, served)
     if set(map(comparable_requirement, own.requires_dist)) != set(map(comparable_requirement, served.requires_dist)):
         yield "Requires-Dist"
     if own.requires_python != served.requires_python:
         yield "Requires-Python"
     if set(map(normalized_name, own.provides_extra)) != set(map(normalized_name, served.provides_extra)):
         yield "Provides-Extra"
+
+
+def _differing_sdist(own: CoreMetadata, served: CoreMetadata) -> Iterator[str]:
+    """Yield the known fields of an sdist's own metadata from which the served ones differ."""
+    yield from _differing_names(own, served)
+    if _REQUIREMENTS not in own.dynamic and differ(own.requires_dist, served.requires_dist):
+        yield "Requires-Dist"
+    is_known = own.requires_python or (is_static(own) and "requires-python" not in own.dynamic)
+    if is_known and own.requires_python != served.requires_python:
+        yield "Requires-Python"
+
+
+def _differing_names(own: CoreMetadata, served: CoreMetadata) -> Iterator[str]:
+    if normalized_name(own.name or "") != normalized_name(served.name or ""):
+        yield "Name"
+    if comparable_version(own.version or "") != comparable_version(served.version or ""):
+        yield "Version"
 
 
 def _lines(metadata: CoreMetadata) -> tuple[str, ...]:
@@ -91,4 +163,5 @@ def _lines(metadata: CoreMetadata) -> tuple[str, ...]:
         *(f"{field}: {value}" for field, value in one.items() if value is not None),
         *(f"Requires-Dist: {requirement}" for requirement in metadata.requires_dist),
         *(f"Provides-Extra: {extra}" for extra in metadata.provides_extra),
+        *(["Dynamic: Requires-Dist"] if _REQUIREMENTS in metadata.dynamic else ()),
     )

@@ -17,8 +17,9 @@ from pypi_assets.distributions.metadata import (
 )
 from pypi_assets.distributions.module_names import find_modules
 from pypi_assets.distributions.record import AMBIGUOUS, START_UP_ENDS, DistributionRecord, ErrorKind, FilenameParts
-from pypi_assets.distributions.record_building import build_record, same_version
-from pypi_assets.distributions.served_metadata import SERVED_METADATA, resolved_by
+from pypi_assets.distributions.record_building import build_record
+from pypi_assets.distributions.requirements import same_version
+from pypi_assets.distributions.served_metadata import SERVED_METADATA, resolved_wheel
 from pypi_assets.distributions.wheel_files import RECORD, has_bom, metadata_problems, wheel_problem
 from pypi_assets.distributions.wheel_names import site_folder
 from pypi_assets.distributions.wheel_tree import installed_tree, tree_notes, tree_problems
@@ -56,7 +57,7 @@ def wheel_record(parts: FilenameParts, project: str | None, extract: Extract) ->
     own = None if metadata.name is None else normalized_name(metadata.name)
     entry_points, problems, doubts = installed_entry_points(files.get(f"{dist_info}/entry_points.txt", b""), own)
     notes += [f"{AMBIGUOUS} {doubt}" for doubt in doubts]
-    resolved = resolved_by(metadata, extract.served)
+    resolved = resolved_wheel(parts, metadata, extract.served)
     if resolved.installed is None:
         requires_txt = files.get(f"{dist_info}/requires.txt")
         requires_dist, provides_extra, requires_by = _requirements(metadata, requires_txt, notes)

@@ -56,7 +56,7 @@ class PromisedFile:
 
 
 def sidecar_url(url: str) -> str:
-    """Return the address of the metadata that an index serves next to the wheel at `url` (PEP 658)."""
+    """Return the address of the metadata that an index serves next to the file at `url` (PEP 658)."""
     return f"{urldefrag(url).url}.metadata"
 
 

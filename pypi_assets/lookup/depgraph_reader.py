@@ -38,7 +38,8 @@ _REQUIREMENT = re.compile(r"\s*([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)\s*(?
 class Distribution(TypedDict):
     """One file of a project, as in the dumps. `requires_dist` None: unknown. A wheel tag that it lacks is empty.
 
-    `refusals` are what installers do that do not take the file; None: none are known.
+    `refusals` are what installers do that do not take the file; None: none are known. `installed_metadata` are lines of
+    an sdist's own metadata, by which uv resolves it, if pip resolves it by others that the index serves.
     """
 
     filename: str
@@ -60,6 +61,7 @@ class Distribution(TypedDict):
     abi: str
     build: str
     first_seen_at: str | None
+    installed_metadata: list[str] | None
 
 
 class Dependent(TypedDict):

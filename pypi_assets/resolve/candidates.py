@@ -13,6 +13,7 @@ from packaging.version import InvalidVersion, Version
 
 from pypi_assets.distributions.installability import action_of
 from pypi_assets.distributions.record import SKIPS, DistributionKind
+from pypi_assets.distributions.served_metadata import own_requirements
 from pypi_assets.locks.environments import Environment
 from pypi_assets.resolve.version_sets import Notes, VersionSet
 from pypi_assets.short_texts import cached_if_short
@@ -246,6 +247,8 @@ def _notes(specifier: SpecifierSet) -> Notes:
 
 
 def _candidate(version: Version, files: list[Row], conditions: Conditions) -> Candidate:
+    if conditions.as_uv:
+        files = [_as_uv_reads(file) for file in files]
     candidate = Candidate(version, files[0]["version"] if files else str(version), files)
     if conditions.only_final and version.is_prerelease:
         candidate.reason = "not final" if files else ""
@@ -258,6 +261,15 @@ def _candidate(version: Version, files: list[Row], conditions: Conditions) -> Ca
     candidate.is_yanked = not unyanked
     candidate.file = (unyanked or choice)[0]
     return candidate
+
+
+def _as_uv_reads(file: Row) -> Row:
+    """Return a file with the metadata by which uv resolves it: an sdist's own, also if the index serves others."""
+    if file["kind"] != DistributionKind.SDIST or not file.get("installed_metadata"):
+        return file
+    requires_python, requires_dist = own_requirements(file["installed_metadata"])
+    pythons = dict.fromkeys(filter(None, [file["requires_python"], requires_python]))
+    return {**file, "requires_python": ",".join(pythons) or None, "requires_dist": requires_dist}
 
 
 def installable_files(files: Iterable[Row], conditions: Conditions) -> list[Row]:

@@ -50,14 +50,14 @@ def serve(
     names: Iterable[str] = ("demo",),
     unsized: Iterable[str] = (),
 ) -> list[str]:
-    """Serves `content` next to the wheels 1.0 of these projects, whose pages state the hash of it, or of `stated`.
+    """Serves `content` next to the files 1.0 of these projects, whose pages state the hash of it, or of `stated`.
 
     None: it is missing. Returns the list that gets the paths of all requests for metadata.
     """
     pages: dict[str, bytes] = {}
     for name in names:
         page = json.loads(index.page(name))
-        for file in (one for one in page["files"] if "-1.0-" in one["filename"]):
+        for file in (one for one in page["files"] if "-1.0" in one["filename"]):
             digest = hashlib.sha256((stated or content or "").format(name.replace("-", "_")).encode()).hexdigest()
             file["core-metadata"] = file["data-dist-info-metadata"] = {"sha256": digest}
             file["requires-python"] = None
@@ -65,7 +65,7 @@ def serve(
                 del file["size"]
         pages[f"/simple/{name}/"] = json.dumps(page).encode()
     requested: list[str] = []
-    starts = tuple(f"{name.replace('-', '_')}-1.0-" for name in names)
+    starts = tuple(f"{name.replace('-', '_')}-1.0" for name in names)
 
     def answer(request: Request) -> Response | None:
         filename = request.url.path.rpartition("/")[2]

@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from pypi_assets.distributions.extract import decode_extract, encode_extract
+from pypi_assets.distributions.extract import ServedMetadata, decode_extract, encode_extract
 from pypi_assets.distributions.reader import make_record, read_distribution, read_path
 from pypi_assets.distributions.record import EXTRACTOR_VERSION, DistributionRecord
 from pypi_assets.distributions.record_building import record_to_json
@@ -20,6 +20,7 @@ DIGESTS = {
     7: "cad7bac62e913c010b036fc10a436227e3f48a2d8c5108dc007bfd1c2a72b1a4",
     8: "bca3ccabe7734ead060671846a986620d207007eb9cb4f86d009ac9c15e65ff5",
     9: "d3415203873c693a02e280b8d4541e6beff31983c1008217c3955dfa9e442421",
+    10: "1dcb887dd97761760268455580eeb2c6d2d524edbd5dc2995b8c32b6be25fc52",
 }
 """By version, of all the records. Those of older versions are kept, so that no version is used twice."""
 
@@ -258,6 +259,15 @@ def built(folder: Path) -> Iterator[Path]:
         yield path
 
 
+def read_with_served_metadata(path: Path) -> DistributionRecord:
+    """Return the record of a file if the index serves other metadata next to it."""
+    with path.open("rb") as file:
+        extract = read_distribution(file, path.name, hash_content=False).extract
+    served = b"Metadata-Version: 2.2\nName: demo\nVersion: 1.0\nRequires-Python: >=3.9\nRequires-Dist: served\n"
+    extract.served = ServedMetadata(served, is_as_stated=True)
+    return make_record(extract, path.name)
+
+
 def content(record: DistributionRecord) -> dict[str, object]:
     """All values of a record but those that the compression of the file decides."""
     return record_to_json(record) | {"sha256": None, "size": None, "metadata_version": record.metadata_version}
@@ -265,6 +275,8 @@ def content(record: DistributionRecord) -> dict[str, object]:
 
 def test_records_change_only_with_the_version(tmp_path: Path) -> None:
     records = [content(read_path(path)) for path in built(tmp_path)]
+    both = make_wheel(tmp_path, "demo", "1.0"), make_sdist(tmp_path, "demo", "1.0", requires_dist=["own"])
+    records += [content(read_with_served_metadata(path)) for path in both]
     digest = hashlib.sha256(json.dumps(records, sort_keys=True).encode()).hexdigest()
     assert digest == DIGESTS.get(EXTRACTOR_VERSION), (
         "The records of the same bytes are others than before: raise EXTRACTOR_VERSION in distributions/record.py, so"

@@ -75,6 +75,7 @@ def rows_of(draw: st.DrawFn, file: tuple[str, str, str], serial: int) -> Row:
         notes=draw(st.sampled_from([None, [], ["ambiguous archive: x"], ["fine"]])),
         url=draw(st.none() | st.just(f"https://files.example.org/{filename}")),
         core_metadata_sha256=draw(st.none() | st.just("ef" * 32)),
+        installed_metadata=draw(st.none() | st.just([f"Name: {project}", "Requires-Dist: b"])),
         yanked=draw(st.booleans()),
         yanked_reason=draw(st.none() | st.just("because\0")),
         live_since=draw(st.integers(0, serial)),

@@ -295,6 +295,26 @@ def test_a_file_that_the_installer_does_not_take_is_skipped_or_ends_the_resoluti
     assert pins({"demo": {"1": [], "2": demo("pip fails to install: x")}}, "demo") == {"demo": "2"}
 
 
+def test_an_sdist_is_resolved_by_what_its_installer_reads():
+    """pip reads what the index serves next to it, uv the sdist's own metadata."""
+
+    def demo(*installed: str) -> dict[str, Any]:
+        served = {"requires_dist": ["served"], "requires_python": ">=3.9", "filenames": ["demo-2.tar.gz"]}
+        return served | {"installed_metadata": list(installed)}
+
+    def answers(*installed: str) -> list[dict[str, str] | None]:
+        projects = {"demo": {"1": [], "2": demo(*installed)}, "served": {"1": []}, "own": {"1": []}}
+        return [pins(projects, "demo", semantics=semantics) for semantics in (Semantics.PIP, Semantics.UV)]
+
+    by_pip = {"demo": "2", "served": "1"}
+    assert answers("Name: demo", "Requires-Dist: own") == [by_pip, {"demo": "2", "own": "1"}]
+    assert answers("Name: demo") == [by_pip, {"demo": "2"}]
+    assert answers("Requires-Python: >=99") == [by_pip, {"demo": "1"}]
+    assert answers() == [by_pip, by_pip]
+    with pytest.raises(UnknownRequirementsError):
+        answers("Name: demo", "Dynamic: Requires-Dist")
+
+
 def test_formats_and_hashes_leave_out_files():
     both = ["app-1-py3-none-any.whl", "app-1.tar.gz"]
     index = MadeIndex(

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from isal import isal_zlib
 from packaging.utils import canonicalize_name
-from sqlalchemy import ColumnElement, Connection, Select, Table, and_, bindparam, case, select
+from sqlalchemy import ColumnElement, Connection, Select, Table, and_, bindparam, case, or_, select
 
 from pypi_assets.catalog.database import Catalog, read_by_index, storable
 from pypi_assets.catalog.observed.followed import answered_at
@@ -25,6 +25,9 @@ from pypi_assets.catalog.tables import (
     releases,
     yanked_intervals,
 )
+
+_RARE = ("refusals", "installed_metadata")
+"""What few records have in their details."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +131,7 @@ class PastReleases:
                 data.c.requires_dist_id,
                 name_lists.c.content,
                 data.c.extractor_version,
-                case((data.c.details.contains('"refusals"'), data.c.details)),  # few have any
+                case((or_(*(data.c.details.contains(f'"{name}"') for name in _RARE)), data.c.details)),
             )
             .select_from(distributions)
             .join(releases, releases.c.id == distributions.c.release_id)
@@ -167,9 +170,14 @@ def _file(project: KnownProject, found: _Found) -> dict[str, Any]:
         "yanked": bool(found.is_yanked),
         "outcome": found.outcome,
         "requires_dist": None if found.list_id is None else _list(project.lists, found.list_id, found.list_content),
-        "refusals": from_json(found.details)["refusals"]
-        if found.details
-        else without_refusals(found.outcome, found.extractor_version),
+        **_rare(from_json(found.details) if found.details else {}, found.outcome, found.extractor_version),
+    }
+
+
+def _rare(details: Mapping[str, Any], outcome: str, extractor_version: int | None) -> dict[str, Any]:
+    return {
+        "refusals": details.get("refusals", without_refusals(outcome, extractor_version)),
+        "installed_metadata": details.get("installed_metadata"),
     }
 
 
@@ -192,5 +200,5 @@ def _as_it_was(sha256: str | None, facts: Mapping[str, Any]) -> dict[str, Any]:
         "requires_python": facts["requires_python"],
         "outcome": Outcome.VANISHED if is_unread else facts["outcome"],
         "requires_dist": facts["requires_dist"],
-        "refusals": facts["details"].get("refusals", without_refusals(facts["outcome"], facts["extractor_version"])),
+        **_rare(facts["details"], facts["outcome"], facts["extractor_version"]),
     }

@@ -27,6 +27,7 @@ import orjson
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
 from pypi_assets.distributions.installability import installable_or_all
+from pypi_assets.distributions.record import DistributionKind
 from pypi_assets.leveldbs.datasets.depgraph.dependents import (
     change_dependents,
     dependent_values,
@@ -47,12 +48,13 @@ COLUMNS = (
     *("yanked", "yanked_reason", "outcome", "requires_dist", "provides_extra"),
 )
 """Those of the dumps that `change` looks at."""
-FURTHER_COLUMNS = ("refusals", "first_seen_at")
+FURTHER_COLUMNS = ("refusals", "first_seen_at", "installed_metadata")
 """Those that dumps of before do not have."""
 OWN_FIELDS = ("filename", "kind", "sha256", "size", "uploaded_at", "platform", "abi", "build", "first_seen_at")
 """What a file has of its own."""
 SHARED_FIELDS = ("project", "requires_python", "requires_dist", "provides_extra", "yanked", "yanked_reason", "outcome")
-"""What many files of a project have in common. Files that an installer does not take have `refusals` too."""
+"""What many files of a project have in common. Files that an installer does not take have `refusals` too, and sdists
+that pip and uv resolve by different metadata have `installed_metadata`."""
 FEW_FILES = 20
 """At most this many files are one record."""
 _HASH_DIGITS = 32
@@ -60,7 +62,7 @@ _TEMPLATE: dict[str, Any] = dict.fromkeys(
     (
         *("filename", "version", "normalized", "kind", "project", "sha256", "size", "uploaded_at", "requires_python"),
         *("requires_dist", "provides_extra", "yanked", "yanked_reason", "outcome", "refusals", "platform", "abi"),
-        *("build", "first_seen_at"),
+        *("build", "first_seen_at", "installed_metadata"),
     )
 )
 """What is answered of a distribution, with places for all of it."""
@@ -294,16 +296,24 @@ def _updates(rows: Iterable[Row]) -> dict[str, File | None]:
             continue
         lists = id(row["requires_dist"]), id(row["provides_extra"])  # rows that have the same mostly have one object
         of_file = row["requires_python"], row["yanked"], row["yanked_reason"], row["outcome"]
-        same = (*lists, row["project"], *of_file, tuple(row.get("refusals") or ()))
+        rare = _rare_fields(row)
+        same = (*lists, row["project"], *of_file, *((field, tuple(value)) for field, value in rare.items()))
         shared = known.get(same)
         if shared is None:
-            refusals = {"refusals": row["refusals"]} if row.get("refusals") else {}
-            shared = known[same] = orjson.dumps({field: row[field] for field in SHARED_FIELDS} | refusals)
+            shared = known[same] = orjson.dumps({field: row[field] for field in SHARED_FIELDS} | rare)
         platform, abi, build = _wheel_tags(filename)
         stated = row["kind"], row["sha256"], row["size"], row["uploaded_at"]
         own = (filename, *stated, platform, abi, build, row.get("first_seen_at"))
         updates[filename] = File(as_part(row["version"]), shared, own)
     return updates
+
+
+def _rare_fields(row: Row) -> dict[str, Any]:
+    """Return what few files have."""
+    rare = {"refusals": row["refusals"]} if row.get("refusals") else {}
+    if row.get("installed_metadata") and row["kind"] == DistributionKind.SDIST:  # all installers resolve wheels alike
+        rare["installed_metadata"] = row["installed_metadata"]
+    return rare
 
 
 def _changed(files: Files, updates: Mapping[str, File | None]) -> Files:

@@ -87,6 +87,7 @@ def test_distributions_are_ordered_by_version_and_filename(
         ("abi", ""),
         ("build", ""),
         ("first_seen_at", None),
+        ("installed_metadata", None),
     ]
 
 
@@ -192,7 +193,8 @@ def answered(row: Row) -> dict[str, object]:
     tags = {"platform": "any", "abi": "none"} if row["kind"] == "wheel" else {"platform": "", "abi": ""}
     fields = {name: row[name] for name in depgraph.COLUMNS if name != "tombstone"} | {"normalized": row["normalized"]}
     version = str(row["version"]).replace("\0", "\ufffd")
-    return fields | tags | {"refusals": None, "build": "", "first_seen_at": None, "version": version}
+    rare = {"installed_metadata": row["installed_metadata"] if row["kind"] == "sdist" else None}
+    return fields | tags | {"refusals": None, "build": "", "first_seen_at": None, "version": version} | rare
 
 
 def test_damage_that_no_checksum_shows_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
