@@ -6,6 +6,7 @@ import socket
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
@@ -246,30 +247,36 @@ def test_a_comment_shows_that_a_stream_lives_and_carries_its_cursor(
 
 def test_clients_that_take_nothing_hold_up_no_other(drawn: DrawnJournal, waits: queue.Queue[int]):
     drawn.add(400, blob="x" * 60_000)
-    with drawn.client(service_timeout_s=300) as client:
-        stalled = [raw_request(client.url, "/v1/changes/stream?since=0", receive_buffer=4_096) for _ in range(30)]
+    with drawn.client(service_timeout_s=300) as client, ExitStack() as open_sockets:
+        left_before = slow_clients(client)
+        stalled = stalled_clients(client, 30, open_sockets)
         assert len(select.select(stalled, [], [], 60)[0]) > 0
         with requests.get(f"{client.url}v1/changes/stream?since=now", stream=True, timeout=60) as answer:
             assert waits.get(timeout=60) == 400
             drawn.add()
             assert next(events_of(answer)).data["serial"] == 401
-        assert slow_clients(client) == 0
-        for one in stalled:
-            one.close()
+        assert slow_clients(client) == left_before
 
 
 def test_a_client_that_takes_nothing_is_left(drawn: DrawnJournal, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(StreamEndpoint, "take_s", 0.3)
     drawn.add(400, blob="x" * 60_000)
-    with drawn.client(service_timeout_s=300) as client:
-        stalled = [raw_request(client.url, "/v1/changes/stream?since=0", receive_buffer=4_096) for _ in range(5)]
-        until(lambda: slow_clients(client) == len(stalled))
+    with drawn.client(service_timeout_s=300) as client, ExitStack() as open_sockets:
+        left_before = slow_clients(client)
+        stalled = stalled_clients(client, 5, open_sockets)
+        until(lambda: slow_clients(client) == left_before + len(stalled))
         taken = [len(read_some(one)) for one in stalled]
         assert max(taken) < 24_000_000  # of 24 MB; what was sent is what the sockets hold
 
 
+def stalled_clients(client: Client, count: int, open_sockets: ExitStack) -> list[socket.socket]:
+    """Request the whole stream `count` times, and read nothing of it."""
+    connections = (raw_request(client.url, "/v1/changes/stream?since=0", receive_buffer=4_096) for _ in range(count))
+    return [open_sockets.enter_context(connection) for connection in connections]
+
+
 def slow_clients(client: Client) -> int:
-    """Return how many clients were left, as the metrics have it."""
+    """Return how many clients this process has left, in earlier tests too, as the metrics have it."""
     lines = client.get("/metrics").text.splitlines()
     return int(sum(float(line.split()[1]) for line in lines if line.startswith("pypi_assets_service_slow_clients_to")))
 
