@@ -12,7 +12,7 @@ from pypi_assets.characters import is_identifier, lower
 from pypi_assets.distributions.backends.cmake import cmake_modules
 from pypi_assets.distributions.backends.manifest_in import MODULE_SUFFIXES, manifest_files
 from pypi_assets.distributions.backends.numpy_distutils import configured_extensions
-from pypi_assets.distributions.backends.setuptools_commands import build_folders, left_over
+from pypi_assets.distributions.backends.setuptools_commands import build_folders, built_modules, left_over
 from pypi_assets.distributions.backends.setuptools_extensions import (
     cythonized,
     has_generated_source,
@@ -124,9 +124,14 @@ def _as_commands_install(tree: SourceTree, found: Installed) -> Installed:
     is_unread = "setup.py" in tree.files and script.ext_modules is None
     is_unread = is_unread and ("ext_modules" in script.given or not script.is_complete)
     is_pure = not found.extensions and not is_unread
+    if folders.modules is not None:
+        files, are_certain = built_modules(found.files, folders, is_pure=is_pure)
+        is_sure = are_certain and is_pure == (not found.extensions)
+        found = replace(found, files=files, grade=found.grade if is_sure else ModulesGrade.GUESSED)
     if folders.installed is not None and folders.installed != (folders.pure if is_pure else folders.platform):
         files = moved(tree.below(folders.installed), folders.installed)
-        return replace(found, files=files, extensions=(), compiles_all=False)
+        built = found.files if folders.modules is not None else []
+        return replace(found, files=[*built, *files], extensions=(), compiles_all=False)
     more, are_certain = left_over(tree, folders, is_pure=is_pure, may_be_pure=not found.extensions)
     grade = found.grade if are_certain else least_sure(found.grade, ModulesGrade.DERIVED)
     return replace(found, files=[*found.files, *more], grade=grade) if more else found

@@ -1,5 +1,5 @@
-"""What the commands of setuptools install next to what a project declares: the folders of an earlier build that an
-sdist holds, and what options in setup.cfg or [tool.distutils] make of them."""
+"""Follows the folders of a build by setuptools: those that an earlier build has left in an sdist are installed too, and
+options in setup.cfg or [tool.distutils] name others."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from pypi_assets.distributions.members import Files
 from pypi_assets.distributions.metadata import decode_text
 from pypi_assets.distributions.pyproject import items
 from pypi_assets.distributions.setup_cfg import parse_setup_cfg
-from pypi_assets.distributions.source_tree import SourceTree, clean_path, moved
+from pypi_assets.distributions.source_tree import SourceTree, clean_path, joined, moved
 
 _HARMLESS_TEXT = (
     "byte_compile compile optimize force debug verbose quiet dry_run record parallel plat_name python_tag universal"
@@ -20,7 +20,7 @@ _HARMLESS_TEXT = (
 _HARMLESS = frozenset(_HARMLESS_TEXT.split())
 """Options that decide nothing about which modules are installed."""
 _COMMANDS = frozenset(
-    {"build", "build_py", "build_ext", "install", "install_lib", "bdist_wheel", "dist_info", "egg_info"}
+    {"build", "build_py", "build_ext", "install", "install_lib", "bdist", "bdist_wheel", "dist_info", "egg_info"}
 )
 """Commands that run in a build of a wheel and whose options matter."""
 _FOLLOWED = frozenset(
@@ -29,7 +29,9 @@ _FOLLOWED = frozenset(
         ("build", "build_lib"),
         ("build", "build_purelib"),
         ("build", "build_platlib"),
+        ("build_py", "build_lib"),
         ("install_lib", "build_dir"),
+        ("bdist", "bdist_base"),
         ("bdist_wheel", "bdist_dir"),
     }
 )
@@ -37,13 +39,15 @@ _FOLLOWED = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class BuildFolders:
-    """The folders of a build. `pure` is what is installed from if nothing is compiled, else `platform`, or a folder
-    whose path begins with it. `installed` is set if another folder is installed instead. `wheels` are the folders in
-    the sdist that may become the wheel. `are_followed`: no option has an effect that is not followed."""
+    """The folders of a build. A wheel has the content of `pure` if nothing is compiled, else of `platform`, or a folder
+    whose path begins with it. `installed` is set if another folder is installed instead. `modules` is set if packages
+    and modules are built into a folder of their own. `wheels` are the folders in the sdist that may become the wheel.
+    `are_followed`: no option has an effect that is not followed."""
 
     pure: str
     platform: str
     installed: str | None
+    modules: str | None
     wheels: tuple[str, ...]
     are_followed: bool
 
@@ -56,15 +60,24 @@ def build_folders(tree: SourceTree) -> BuildFolders:
     base = build.get("build_base", "build")
     pure = build.get("build_lib") or build.get("build_purelib") or f"{base}/lib"
     platform = build.get("build_lib") or build.get("build_platlib") or f"{base}/lib."
-    installed = options.get("install_lib", {}).get("build_dir")
-    wheel = options.get("bdist_wheel", {}).get("bdist_dir")
+    bdist_base = _folder(options, "bdist", "bdist_base")
+    wheel = _folder(options, "bdist_wheel", "bdist_dir")
+    if wheel is None and bdist_base is not None:
+        wheel = joined(bdist_base, "wheel")
     return BuildFolders(
         pure,
         platform,
-        None if installed is None else clean_path(installed),
-        _folders_of_wheels(tree, f"{base}/bdist.") if wheel is None else (clean_path(wheel),),
-        are_followed,
+        installed=_folder(options, "install_lib", "build_dir"),
+        modules=_folder(options, "build_py", "build_lib"),
+        wheels=_folders_of_wheels(tree, f"{base}/bdist.") if wheel is None else (wheel,),
+        are_followed=are_followed,
     )
+
+
+def _folder(options: Mapping[str, Mapping[str, str]], command: str, option: str) -> str | None:
+    """Return the folder that an option of a command names; None if it is not given."""
+    value = options.get(command, {}).get(option)
+    return None if value is None else clean_path(value)
 
 
 def _folders_of_wheels(tree: SourceTree, start: str) -> tuple[str, ...]:
@@ -72,6 +85,24 @@ def _folders_of_wheels(tree: SourceTree, start: str) -> tuple[str, ...]:
     depth = start.count("/") + 1
     found = [each for each in tree.folders if each.startswith(start) and each.endswith("/wheel")]
     return tuple(sorted(each for each in found if each.count("/") == depth))
+
+
+def built_modules(files: Files, folders: BuildFolders, *, is_pure: bool) -> tuple[Files, bool]:
+    """Return those of the declared packages and modules that a wheel has, and whether all machines build the same.
+
+    `build_py` can build them into another folder than the one that is installed, or into a folder in it.
+    """
+    if folders.modules is None:
+        return files, True
+    installed = folders.installed
+    if installed is None:
+        installed = folders.pure if is_pure else folders.platform
+        if not is_pure and installed.endswith("."):  # the machine's name follows
+            return [], not folders.modules.startswith(installed)
+    if folders.modules == installed:
+        return files, True
+    start = f"{installed}/" if installed else ""
+    return (moved(files, "", folders.modules[len(start) :]) if folders.modules.startswith(start) else []), True
 
 
 def left_over(tree: SourceTree, folders: BuildFolders, *, is_pure: bool, may_be_pure: bool) -> tuple[Files, bool]:
@@ -89,7 +120,7 @@ def left_over(tree: SourceTree, folders: BuildFolders, *, is_pure: bool, may_be_
 
 
 def _is_unfollowed(section: str, options: Mapping[str, str]) -> bool:
-    """Whether options of a command have an effect on what is installed that is not followed."""
+    """Check whether options of a command can change the installed modules in a way that is not followed."""
     if section == "aliases":
         return not _COMMANDS.isdisjoint(options)
     if section == "global":
@@ -103,7 +134,7 @@ def _is_unfollowed(section: str, options: Mapping[str, str]) -> bool:
 
 
 def _is_plain(value: str) -> bool:
-    """Whether `value` is a path below the project as it is written."""
+    """Check whether `value` is a path below the project without variables."""
     return not value.startswith("/") and not set("~$%") & set(value) and ".." not in value.split("/")
 
 

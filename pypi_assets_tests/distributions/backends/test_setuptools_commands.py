@@ -1,8 +1,15 @@
-"""What an earlier build has left in an sdist, and options of commands, change what setuptools installs."""
+"""Folders of an earlier build in an sdist, and options of commands, change the modules that setuptools installs."""
+
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pypi_assets.distributions.backends import setuptools
+from pypi_assets.distributions.reader import read_path
 from pypi_assets_tests.distributions.backends.projects import NAME, files, grade_of, modules_by
 
 PACKAGE = f'{NAME}[tool.setuptools]\npackages = ["demo"]\n'
@@ -37,7 +44,18 @@ def test_options_of_commands_are_followed_or_leave_a_doubt(subtests: pytest.Subt
         ("[bdist_wheel]\nbdist-dir = bb/lib\n", ["demo", "old"], "derived"),
         ("[bdist_wheel]\nuniversal = 1\n[aliases]\ntest = pytest\n[install]\noptimize = 1\n", ["demo"], "exact"),
         ("[egg_info]\ntag_build = dev\ntag_date = 0\n", ["demo"], "exact"),
-        ("[build_py]\nbuild-lib = bb/lib\n", ["demo"], "guessed"),
+        ("[build_py]\nbuild-lib = bb/lib\n", [], "exact"),
+        ("[build_py]\nbuild-lib = ./build//lib/\n", ["demo"], "exact"),
+        ("[build_py]\nbuild-lib = build/lib/sub\n", ["sub", "sub.demo"], "exact"),
+        ("[build]\nbuild-lib = bb/lib\n[build_py]\nbuild-lib = bb/lib\n", ["demo", "old"], "exact"),
+        ("[build_py]\nbuild-lib = bb/lib\n[install_lib]\nbuild-dir = bb/lib\n", ["demo", "old"], "exact"),
+        ("[build_py]\nbuild-lib = x\n[install_lib]\nbuild-dir = bb/lib\n", ["old"], "exact"),
+        ("[build]\nbuild-lib = bb/lib\n[build_py]\nbuild-lib = x\n", ["old"], "exact"),
+        ("[bdist]\nbdist-base = bb\n", ["demo", "inner", "inner.old"], "derived"),
+        ("[build_py]\nbuild-lib = ../x\n", [], "guessed"),
+        ("[install_lib]\ninstall-dir = bb\n", ["demo"], "guessed"),
+        ("[egg_info]\negg-base = bb\n[sdist]\nformats = zip\n", ["demo"], "exact"),
+        ("[BUILD_PY]\nbuild-lib = x\n[build-py]\nbuild-lib = x\n", ["demo"], "exact"),
         ("[install]\ninstall-lib = bb\n", ["demo"], "guessed"),
         ("[bdist_wheel]\nskip-build = 1\n", ["demo"], "guessed"),
         ("[build]\nbuild-base = ../bb\n", ["demo"], "guessed"),
@@ -46,9 +64,68 @@ def test_options_of_commands_are_followed_or_leave_a_doubt(subtests: pytest.Subt
     ]
     for setup_cfg, expected, grade in cases:
         with subtests.test(setup_cfg=setup_cfg):
-            contents = files("demo/__init__.py", "bb/lib/old.py", pyproject=PACKAGE, setup_cfg=setup_cfg)
+            paths = ("demo/__init__.py", "bb/lib/old.py", "bb/wheel/inner/old.py")
+            contents = files(*paths, pyproject=PACKAGE, setup_cfg=setup_cfg)
             assert modules_by(setuptools.installed, contents)[1] == expected
             assert grade_of(setuptools.installed, contents) == grade
+
+
+def test_build_py_into_another_folder_leaves_extension_modules_alone(subtests: pytest.Subtests):
+    compiled = "from setuptools import setup, Extension\nsetup(ext_modules=[Extension('fast', ['f.c'])])\n"
+    cases = [
+        ("[build_py]\nbuild-lib = build/lib\n", compiled, ["fast"], "exact"),
+        ("[build_py]\nbuild-lib = build/lib.linux-x86_64-cpython-312\n", compiled, ["fast"], "guessed"),
+        ("[build]\nbuild-lib = x\n[build_py]\nbuild-lib = x\n", compiled, ["demo", "fast"], "exact"),
+        ("[build]\nbuild-platlib = x\n[build_py]\nbuild-lib = x/y\n", compiled, ["fast", "y", "y.demo"], "exact"),
+        ("[build_py]\nbuild-lib = x\n", "import mine\nmine.setup(ext_modules=mine.more())\n", [], "guessed"),
+    ]
+    for setup_cfg, setup_py, expected, grade in cases:
+        with subtests.test(setup_cfg=setup_cfg, setup_py=setup_py):
+            contents = files("demo/__init__.py", pyproject=PACKAGE, setup_cfg=setup_cfg, setup_py=setup_py)
+            assert modules_by(setuptools.installed, contents)[1] == expected
+            assert grade_of(setuptools.installed, contents) == grade
+
+
+@pytest.mark.nightly
+def test_setuptools_installs_the_same(tmp_path: Path, subtests: pytest.Subtests):
+    """Real setuptools builds a wheel with each option. The record has its modules."""
+    left = ["build/lib/old.py", "bb/lib/left.py", "x/inner.py", "x/demo/more.py", "bb/wheel/made.py"]
+    sections = [
+        "",
+        "[build]\nbuild-base = bb\n",
+        "[build]\nbuild-lib = x\n",
+        "[build_py]\nbuild-lib = x\n",
+        "[build_py]\nBUILD_LIB = x\n",
+        "[build_py]\nbuild-lib = ./build//lib/\n",
+        "[build_py]\nbuild-lib = build/lib/sub\n",
+        "[build]\nbuild-lib = x\n[build_py]\nbuild-lib = x\n",
+        "[build_py]\nbuild-lib = x\n[install_lib]\nbuild-dir = x\n",
+        "[build_py]\nbuild-lib = x\n[install_lib]\nbuild-dir = bb/lib\n",
+        "[bdist]\nbdist-base = bb\n",
+        "[bdist_wheel]\nbdist-dir = bb/wheel\n",
+        "[egg_info]\negg-base = x\n[build_ext]\ndebug = 1\n",
+        "[build-py]\nbuild-lib = x\n",
+    ]
+    versioned = PACKAGE.replace(NAME, f'{NAME}version = "1.0"\n')
+    for number, setup_cfg in enumerate(sections):
+        with subtests.test(setup_cfg=setup_cfg):
+            contents = files("demo/__init__.py", *left, pyproject=versioned, setup_cfg=setup_cfg)
+            folder = tmp_path / str(number)
+            wheel = built_wheel(folder, contents)
+            assert modules_by(setuptools.installed, contents)[1] == list(read_path(wheel).modules or ())
+            assert grade_of(setuptools.installed, contents) in {"exact", "derived"}
+
+
+def built_wheel(folder: Path, contents: Mapping[str, str]) -> Path:
+    """Write a project into `folder`, and build its wheel."""
+    for name, content in contents.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(content)
+    build = "import sys; from setuptools import build_meta; build_meta.build_wheel(sys.argv[1])"
+    options: Any = {"check": True, "capture_output": True, "cwd": folder}
+    subprocess.run([sys.executable, "-c", build, str(folder / "dist")], **options)
+    [wheel] = (folder / "dist").glob("*.whl")
+    return wheel
 
 
 def test_options_in_pyproject_toml_come_after_setup_cfg():
