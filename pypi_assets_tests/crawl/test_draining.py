@@ -31,6 +31,7 @@ from pypi_assets.catalog.work import visit_queue as visit_queue_module
 from pypi_assets.catalog.work.read_queue import ABANDONED
 from pypi_assets.catalog.work.visit_queue import VisitTask
 from pypi_assets.crawl import visiting
+from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.draining import claiming, drain
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import crawl_incremental
@@ -183,33 +184,45 @@ def test_where_one_is_killed_the_others_finish_its_work(index: ServedIndex, cata
     assert_nothing_is_left(catalog)
 
 
+def passing_while_asleep(index: ServedIndex, catalog: Catalog) -> Crawler:
+    """Return a crawler whose time passes only while it sleeps, so that no claim ends during its work."""
+    now = [time.time()]
+
+    def sleep(seconds: float) -> None:
+        now[0] += seconds
+
+    return index.crawler(replace(catalog, clock=lambda: now[0]), sleep=sleep)
+
+
 def test_a_worker_waits_for_what_others_do_and_takes_over_what_they_leave(index: ServedIndex, catalog: Catalog):
     index.wheel("one", "1.0")
+    crawler = passing_while_asleep(index, catalog)
     index.faults = lambda request: claim_for_another() if "/simple/one" in request.url.path else None
 
     def claim_for_another() -> None:
         """Another worker takes over the visit that is under way, and dies soon."""
         index.faults = None
         with catalog.write() as connection:
-            soon = catalog.clock() + 0.3
+            soon = crawler.catalog.clock() + 30.0
             connection.execute(update(visit_queue).values(claimed_by="another", claimed_until=soon))
 
-    result = crawl_full(index.crawler(catalog))
+    result = crawl_full(crawler)
     assert (result.visits.done, result.visits.lost) == (1, 1)
     assert live(catalog) == index.shown()
 
 
 def test_what_is_lost_while_it_is_read_is_dropped_and_counted(index: ServedIndex, catalog: Catalog):
     wheel = index.wheel("one", "1.0")
+    crawler = passing_while_asleep(index, catalog)
 
     def claim_for_another() -> None:
         index.faults = None
         with catalog.write() as connection:
-            soon = catalog.clock() + 3.0  # the read ends before, also on a busy machine
+            soon = crawler.catalog.clock() + 30.0
             connection.execute(update(read_queue).values(claimed_by="another", claimed_until=soon))
 
     index.faults = lambda request: claim_for_another() if wheel in request.url.path else None
-    result = crawl_full(index.crawler(catalog))
+    result = crawl_full(crawler)
     assert (result.reads.data, result.reads.lost) == (1, 1)
     assert attempts_of(catalog)[wheel] == Counter([Outcome.DATA, ABANDONED])
 

@@ -10,7 +10,7 @@ import time
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 PAUSE_S = 0.02
 """Between two drips: far below any timeout of a socket."""
@@ -101,11 +101,12 @@ HOLDS: dict[str, Hold] = {
 
 @dataclass
 class Holding:
-    """A running server; `open_now` counts the connections that it holds."""
+    """A running server; `open_now` counts the connections that it holds. `changed` is notified of each that ends."""
 
     port: int = 0
     connections: int = 0
     open_now: int = 0
+    changed: threading.Condition = field(default_factory=threading.Condition)
 
     @property
     def url(self) -> str:
@@ -116,10 +117,9 @@ class Holding:
 def holding(hold: Hold, *, reads_request: bool = True, tls: ssl.SSLContext | None = None) -> Iterator[Holding]:
     """Serves each connection with `hold`, once for each request, or right away where it does not read requests."""
     running = Holding()
-    counter = threading.Lock()
 
     def serve(connection: socket.socket) -> None:
-        with counter:
+        with running.changed:
             running.connections += 1
             running.open_now += 1
         try:
@@ -129,8 +129,9 @@ def holding(hold: Hold, *, reads_request: bool = True, tls: ssl.SSLContext | Non
                     while not reads_request or _receive_request(served):
                         hold(served)
         finally:
-            with counter:
+            with running.changed:
                 running.open_now -= 1
+                running.changed.notify_all()
 
     with socket.create_server(("127.0.0.1", 0), backlog=64) as server:
         running.port = server.getsockname()[1]

@@ -57,10 +57,8 @@ def quickest(end: Callable[[], Ended], limit_s: float = LATE_S) -> Ended:
 
 def wait_until_left(server: Holding) -> None:
     """The server notices that nobody listens, by its next drip at the latest."""
-    until = time.monotonic() + 60
-    while server.open_now and time.monotonic() < until:
-        time.sleep(PAUSE_S)
-    assert server.open_now == 0
+    with server.changed:
+        assert server.changed.wait_for(lambda: server.open_now == 0, 60)
 
 
 def requests_of(client: IndexClient, url: str) -> list[Callable[[], object]]:

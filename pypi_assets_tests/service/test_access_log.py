@@ -16,14 +16,25 @@ SCOPE = {
 }
 
 
+class Written(io.StringIO):
+    """A stream that knows when it has been written to. Its users share one event loop."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.has_lines = asyncio.Event()
+
+    def flush(self) -> None:
+        self.has_lines.set()
+
+
 def test_a_line_is_inert_and_has_no_credentials():
     async def run() -> None:
         log.add(SCOPE, 200, 17, 0.0123)
         log.add(SCOPE | {"client": None}, 0, 0, 1.0)
         assert not stream.getvalue()
-        await asyncio.sleep(0.3)
+        await asyncio.wait_for(stream.has_lines.wait(), 60)
 
-    stream = io.StringIO()
+    stream = Written()
     log = AccessLog(stream)
     asyncio.run(run())
     first, second = stream.getvalue().splitlines()
