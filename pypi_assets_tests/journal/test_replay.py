@@ -112,27 +112,33 @@ def test_each_history_is_replayed(catalog: Catalog, replayed: Catalog) -> None:
     """
     first = 0 if "CI" in os.environ else random.SystemRandom().randrange(2**32)
     for seed in range(first, first + (HISTORIES if catalog.is_sqlite else 1)):
-        following = follow_with_journal(catalog, draw_history(seed))
-        if following.index.serial == 0:
-            continue
-        storage = journaled(following.catalog)
-        empty_catalog(replayed)
-        middle = (complete(catalog) + 1) // 2
-        replay(storage, replayed, middle)
-        before = {serial: (epoch(replayed, serial), shown_at(replayed, serial)) for serial in range(middle + 1)}
-        done = replay(storage, replayed)
-        for serial, (was, found) in before.items():
-            assert epoch(replayed, serial) != was or shown_at(replayed, serial) == found, f"seed {seed}: {serial}"
-        with catalog.read() as connection:
-            exact_from = read_state(connection)["exact_from"]
-        assert (done.through, done.exact_from) == (complete(catalog), exact_from), f"seed {seed}"
         try:
-            require_equal(catalog, replayed, 0, done.through)
-            assert histories(catalog) == histories(replayed)
-        except AssertionError as error:
-            raise AssertionError(f"seed {seed}: {error}") from error
-        with replayed.read() as connection:
-            assert count_differences(connection) == {}
+            require_replayed(catalog, replayed, seed)
+        except Exception as error:
+            error.add_note(f"seed {seed}")
+            raise
+
+
+def require_replayed(catalog: Catalog, replayed: Catalog, seed: int) -> None:
+    """Follow the history of a seed, replay its journal in two parts, and compare the catalogs."""
+    following = follow_with_journal(catalog, draw_history(seed))
+    if following.index.serial == 0:
+        return
+    storage = journaled(following.catalog)
+    empty_catalog(replayed)
+    middle = (complete(catalog) + 1) // 2
+    replay(storage, replayed, middle)
+    before = {serial: (epoch(replayed, serial), shown_at(replayed, serial)) for serial in range(middle + 1)}
+    done = replay(storage, replayed)
+    for serial, (was, found) in before.items():
+        assert epoch(replayed, serial) != was or shown_at(replayed, serial) == found, serial
+    with catalog.read() as connection:
+        exact_from = read_state(connection)["exact_from"]
+    assert (done.through, done.exact_from) == (complete(catalog), exact_from)
+    require_equal(catalog, replayed, 0, done.through)
+    assert histories(catalog) == histories(replayed)
+    with replayed.read() as connection:
+        assert count_differences(connection) == {}
 
 
 def test_from_a_dump_all_is_equal_from_its_serial_on(follower: Follower, replayed: Catalog) -> None:
