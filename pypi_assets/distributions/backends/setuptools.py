@@ -361,7 +361,8 @@ def _script_grade(tree: SourceTree, script: SetupArguments) -> ModulesGrade:
     is_followed = script.is_complete and script.problem is None and not (script.uncertain or script.partial)
     has_unread = any(name in script.given and getattr(script, name) is None for name in _READ)
     own = script.commands is None or not _PLAIN_COMMANDS.issuperset(script.commands)
-    if is_followed and not has_unread and not own and not script.given & _OWN_CODE:
+    own_code = script.given & _OWN_CODE - ({"options"} if script.options is not None else set())
+    if is_followed and not has_unread and not own and not own_code:
         return ModulesGrade.EXACT
     return ModulesGrade.DERIVED
 

@@ -1,5 +1,5 @@
 """Follows the folders of a build by setuptools: those that an earlier build has left in an sdist are installed too, and
-options in setup.cfg or [tool.distutils] name others."""
+options in setup.py, setup.cfg or [tool.distutils] name others."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -53,7 +53,7 @@ class BuildFolders:
 
 
 def build_folders(tree: SourceTree) -> BuildFolders:
-    """Return the folders that the options in setup.cfg and pyproject.toml name, or the usual ones."""
+    """Return the folders that the options in setup.py, setup.cfg and pyproject.toml name, or the usual ones."""
     options = _command_options(tree)
     are_followed = not any(_is_unfollowed(section, values) for section, values in options.items())
     build = {name: clean_path(value) for name, value in options.get("build", {}).items()}
@@ -139,9 +139,12 @@ def _is_plain(value: str) -> bool:
 
 
 def _command_options(tree: SourceTree) -> dict[str, dict[str, str]]:
-    """The options by command; setuptools reads setup.cfg first, then [tool.distutils]."""
+    """Return the options by command: those of setup.py, then those of setup.cfg, then those of [tool.distutils]."""
+    script = tree.read_setup_script()
+    options = {command: {**values} for command, values in ((script and script.options) or {}).items()}
     content = tree.files.get("setup.cfg", b"")
-    options = {section: {**values} for section, values in parse_setup_cfg(decode_text(content, "setup.cfg")[0]).items()}
+    for command, values in parse_setup_cfg(decode_text(content, "setup.cfg")[0]).items():
+        options[command] = options.get(command, {}) | values
     for command, values in tree.table("tool", "distutils").items():
         section = options.setdefault(command.replace("-", "_"), {})
         section |= {name.replace("-", "_"): str(value) for name, value in items(values)}

@@ -106,10 +106,17 @@ def test_setuptools_installs_the_same(tmp_path: Path, subtests: pytest.Subtests)
         "[egg_info]\negg-base = x\n[build_ext]\ndebug = 1\n",
         "[build-py]\nbuild-lib = x\n",
     ]
+    built = "from setuptools import setup\nsetup(options={'build_py': {'build_lib': 'x'}})\n"
+    projects = [{"setup_cfg": setup_cfg} for setup_cfg in sections]
+    projects += [
+        {"setup_py": built},
+        {"setup_py": built, "setup_cfg": "[build_py]\nbuild-lib = build/lib\n"},
+        {"setup_py": built, "setup_cfg": "[build_py]\nforce = 1\n[build]\nbuild-lib = x\n"},
+    ]
     versioned = PACKAGE.replace(NAME, f'{NAME}version = "1.0"\n')
-    for number, setup_cfg in enumerate(sections):
-        with subtests.test(setup_cfg=setup_cfg):
-            contents = files("demo/__init__.py", *left, pyproject=versioned, setup_cfg=setup_cfg)
+    for number, project in enumerate(projects):
+        with subtests.test(project=project):
+            contents = files("demo/__init__.py", *left, pyproject=versioned, **project)
             folder = tmp_path / str(number)
             wheel = built_wheel(folder, contents)
             assert modules_by(setuptools.installed, contents)[1] == list(read_path(wheel).modules or ())
@@ -128,6 +135,24 @@ def built_wheel(folder: Path, contents: Mapping[str, str]) -> Path:
     return wheel
 
 
+def test_options_in_setup_py_come_before_those_of_files(subtests: pytest.Subtests):
+    cases = [
+        ("{}", "", ["demo"], "exact"),
+        ("{'bdist_wheel': {'universal': True}, 'py2app': {'argv': None}}", "", ["demo"], "exact"),
+        ("{'build': {'build_lib': 'bb/lib'}}", "", ["demo", "old"], "exact"),
+        ("dict(build_py=dict(build_lib='x'))", "", [], "exact"),
+        ("{'build_py': {'build_lib': 'x'}}", "[build_py]\nbuild-lib = build/lib\n", ["demo"], "exact"),
+        ("{'build_py': {'build_lib': 'x'}}", "[build_py]\nforce = 1\n", [], "exact"),
+        ("{'install_lib': {'install_dir': 'x'}}", "", ["demo"], "guessed"),
+    ]
+    for options, setup_cfg, expected, grade in cases:
+        with subtests.test(options=options, setup_cfg=setup_cfg):
+            setup_py = f"from setuptools import setup\nsetup(packages=['demo'], options={options})\n"
+            contents = files("demo/__init__.py", "bb/lib/old.py", setup_py=setup_py, setup_cfg=setup_cfg)
+            assert modules_by(setuptools.installed, contents)[1] == expected
+            assert grade_of(setuptools.installed, contents) == grade
+
+
 def test_options_in_pyproject_toml_come_after_setup_cfg():
     pyproject = f'{PACKAGE}[tool.distutils.install-lib]\nbuild-dir = "bb/lib"\n'
     contents = files("demo/__init__.py", "bb/lib/old.py", pyproject=pyproject, setup_cfg="[install_lib]\nbuild_dir=x\n")
@@ -135,7 +160,13 @@ def test_options_in_pyproject_toml_come_after_setup_cfg():
 
 
 def test_arguments_that_change_commands_leave_a_doubt(subtests: pytest.Subtests):
-    for argument in ("options={}", "command_options={}", "script_args=[]", "cmdclass={'install_lib': x}"):
+    for argument in (
+        "options={'build_py': where()}",
+        "options={'build_py': {'build_lib': x}}",
+        "command_options={}",
+        "script_args=[]",
+        "cmdclass={'install_lib': x}",
+    ):
         with subtests.test(argument=argument):
             script = f"from setuptools import setup\nsetup(packages=['demo'], {argument})\n"
             assert grade_of(setuptools.installed, files("demo/__init__.py", setup_py=script)) == "derived"
