@@ -80,6 +80,23 @@ def serve(
     return requested
 
 
+def serve_each(index: ServedIndex, cases: Mapping[str, tuple[str | None, str | None]]) -> None:
+    """Serve the content of each project next to its files 1.0. Its page states the hash of the second text, if any."""
+    answers = []
+    for name, (content, stated) in cases.items():
+        serve(index, content, stated, names=[name])
+        answers.append(index.faults)
+    index.faults = lambda request: next((found for one in answers if one and (found := one(request))), None)
+
+
+def resolved(past: PastIndex, name: str, semantics: Semantics) -> Mapping[str, str] | None:
+    """Return the versions that are chosen for a project; None if there is no answer."""
+    try:
+        return resolve(past, Question((parse_wanted(name),), LINUX, semantics=semantics)).pins
+    except (UnsolvableError, UnknownRequirementsError):
+        return None
+
+
 def content_of(catalog: Catalog, filename: str) -> dict[str, Any]:
     """What dumps have of the file's content."""
     with catalog.read() as connection:
@@ -199,25 +216,17 @@ def test_resolutions_are_those_of_pip_and_uv(
     }
     for name in ("evil", "other", "benign"):
         index.wheel(name, "2.0")
-    answers = []
-    for name, (content, stated) in cases.items():
+    for name in cases:
         index.wheel(name, "0.9")
         add(index, name)
-        serve(index, content, stated, names=[name])
-        answers.append(index.faults)
-    index.faults = lambda request: next((found for one in answers if one and (found := one(request))), None)
+    serve_each(index, cases)
     crawl_full(index.crawler(catalog))
     past = PastIndex(catalog, index.serial)
-
-    def ours(name: str, semantics: Semantics) -> Mapping[str, str] | None:
-        try:
-            return resolve(past, Question((parse_wanted(name),), LINUX, semantics=semantics)).pins
-        except (UnsolvableError, UnknownRequirementsError):
-            return None
-
     with forked_pip() as pip:
-        assert ours("requires", Semantics.PIP) == {"requires": "1.0", "benign": "2.0"}
+        assert resolved(past, "requires", Semantics.PIP) == {"requires": "1.0", "benign": "2.0"}
         for name in cases:
             with subtests.test(name=name):
-                assert ours(name, Semantics.PIP) == resolve_by_pip(pip, index.url, [name], tmp_path, []).pins
-                assert ours(name, Semantics.UV) == resolve_by_uv(index.url, [name], tmp_path, ["--no-cache"]).pins
+                by_pip = resolve_by_pip(pip, index.url, [name], tmp_path, [])
+                by_uv = resolve_by_uv(index.url, [name], tmp_path, ["--no-cache"])
+                assert resolved(past, name, Semantics.PIP) == by_pip.pins
+                assert resolved(past, name, Semantics.UV) == by_uv.pins

@@ -17,14 +17,19 @@ from pypi_assets.distributions.served_metadata import SERVED_METADATA
 from pypi_assets.dumps.dump_reader import iter_dump
 from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.extracts.reprocess import reprocess
-from pypi_assets.resolve.provider import UnknownRequirementsError
-from pypi_assets.resolve.questions import Question, Semantics, parse_wanted
+from pypi_assets.resolve.questions import Semantics
 from pypi_assets.resolve.releases import PastIndex
-from pypi_assets.resolve.resolving import UnsolvableError, resolve
 from pypi_assets_tests.builders import make_sdist
-from pypi_assets_tests.crawl.test_served_metadata import SERVED, actions, content_of, read, serve
+from pypi_assets_tests.crawl.test_served_metadata import (
+    SERVED,
+    actions,
+    content_of,
+    read,
+    resolved,
+    serve,
+    serve_each,
+)
 from pypi_assets_tests.installers import resolve_by_pip, resolve_by_uv
-from pypi_assets_tests.resolve.made_index import LINUX
 from pypi_assets_tests.served_index import ServedIndex
 from pypi_assets_tests.service.forked_pip import forked_pip
 
@@ -108,11 +113,7 @@ def test_an_sdist_that_pip_does_not_take_has_its_own_metadata(
     ]
     names = [f"demo{number}" for number in range(len(cases))]
     filenames = [add(index, name) for name in names]
-    answers = []
-    for name, (content, stated, _) in zip(names, cases, strict=True):
-        serve(index, content, stated, names=[name])
-        answers.append(index.faults)
-    index.faults = lambda request: next((found for one in answers if one and (found := one(request))), None)
+    serve_each(index, {name: (content, stated) for name, (content, stated, _) in zip(names, cases, strict=True)})
     crawl_full(index.crawler(catalog))
     for filename, (content, stated, expected) in zip(filenames, cases, strict=True):
         with subtests.test(content=content, stated=stated):
@@ -159,21 +160,12 @@ def test_resolutions_are_those_of_pip_and_uv(
     """An older version is there for an installer that skips the sdist. Both build as they need to."""
     for name in ("evil", "benign"):
         index.wheel(name, "2.0")
-    answers = []
-    for name, (own, content, stated) in CASES.items():
+    for name, (own, *_) in CASES.items():
         index.wheel(name, "0.9")
         add(index, name, own=own)
-        serve(index, content, stated, names=[name])
-        answers.append(index.faults)
-    index.faults = lambda request: next((found for one in answers if one and (found := one(request))), None)
+    serve_each(index, {name: (content, stated) for name, (_, content, stated) in CASES.items()})
     crawl_full(index.crawler(catalog))
     past = PastIndex(catalog, index.serial)
-
-    def ours(name: str, semantics: Semantics) -> Mapping[str, str] | None:
-        try:
-            return resolve(past, Question((parse_wanted(name),), LINUX, semantics=semantics)).pins
-        except (UnsolvableError, UnknownRequirementsError):
-            return None
 
     def theirs(pip: Any, name: str, semantics: Semantics) -> Mapping[str, str] | None:
         if semantics is Semantics.UV:
@@ -182,10 +174,10 @@ def test_resolutions_are_those_of_pip_and_uv(
 
     unknown = {("unknown", Semantics.UV)}
     with forked_pip() as pip:
-        assert ours("requires", Semantics.PIP) == {"requires": "1.0", "benign": "2.0"}
-        assert ours("requires", Semantics.UV) == {"requires": "1.0", "evil": "2.0"}
+        assert resolved(past, "requires", Semantics.PIP) == {"requires": "1.0", "benign": "2.0"}
+        assert resolved(past, "requires", Semantics.UV) == {"requires": "1.0", "evil": "2.0"}
         for name in CASES:
             for semantics in (Semantics.PIP, Semantics.UV):
                 with subtests.test(name=name, semantics=semantics):
                     expected = None if (name, semantics) in unknown else theirs(pip, name, semantics)
-                    assert ours(name, semantics) == expected
+                    assert resolved(past, name, semantics) == expected
