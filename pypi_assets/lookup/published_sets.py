@@ -117,8 +117,12 @@ class PublishedSets:
 
     def open_named(self, set_id: str) -> OpenSet | None:
         """Opens the set of this name, also where it is not the newest; None where it cannot be read any more."""
-        published = next((one for one in self._all() if one.id == set_id), None)
+        published = self.named(set_id)
         return None if published is None else self.open(published)
+
+    def named(self, set_id: str) -> PublishedSet | None:
+        """Return the set of this name, without opening it; None if it is not published. Raises StorageError."""
+        return next((one for one in self._all() if one.id == set_id), None)
 
     def open(self, published: PublishedSet) -> OpenSet | None:
         """Opens a set; None where a version of it cannot be read, which is skipped from now on."""

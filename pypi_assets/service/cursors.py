@@ -1,52 +1,30 @@
-"""Cursors: where the next page of a list begins, in which set of datasets, and for which question."""
-
-import binascii
-import hashlib
-from base64 import urlsafe_b64decode, urlsafe_b64encode
-
-import msgspec
+"""Reads cursors of requests: a wrong one is a problem, and each leads to the datasets that its list began with."""
 
 from pypi_assets.lookup.published_sets import OpenSet
+from pypi_assets.questions.paging import Cursor as Cursor
+from pypi_assets.questions.paging import CursorError, parse_cursor
+from pypi_assets.questions.paging import list_digest as question
 from pypi_assets.service.problems import ProblemError, conflict, not_found
 from pypi_assets.service.service import Service
 
 _ACCEPTS = "`next` of the page before"
-
-
-class Cursor(msgspec.Struct, array_like=True, frozen=True):
-    """`set` is the id of a set of datasets, or a serial with its epoch; `question` is a digest of what is listed. The
-    page begins after the names `after`; `count` is that of all results.
-    """
-
-    set: str
-    question: str
-    after: list[str]
-    count: int
-
-    def text(self) -> str:
-        """The cursor as it is sent."""
-        return urlsafe_b64encode(msgspec.json.encode(self)).decode().rstrip("=")
-
-
-def question(*parts: object) -> str:
-    """The digest of what is listed, so that a cursor of one list is not taken for another."""
-    return hashlib.sha256(msgspec.json.encode(list(map(str, parts)))).hexdigest()[:12]
+__all__ = ["Cursor", "question", "read_cursor", "set_of"]
 
 
 def read_cursor(text: str, of_question: str) -> Cursor:
-    """The cursor that was sent. Raises a ProblemError where it is none (404), or one of another list (409)."""
+    """Return the cursor that was sent. Raises a ProblemError: 404 for no cursor, 409 for one of another list."""
     try:
-        cursor = msgspec.json.decode(urlsafe_b64decode(text + "=" * (-len(text) % 4)), type=Cursor)
-    except (msgspec.DecodeError, binascii.Error, ValueError):
-        raise not_found("the cursor is none of this service: begin again", parameter="cursor") from None
-    if cursor.question != of_question:
-        raise conflict("cursor", "the cursor is of another list: parameters differ from the page before", _ACCEPTS)
-    return cursor
+        return parse_cursor(text, of_question)
+    except CursorError as error:
+        if error.is_of_another_list:
+            raise conflict("cursor", str(error), _ACCEPTS) from None
+        raise not_found(str(error), parameter="cursor") from None
 
 
 def set_of(service: Service, cursor: Cursor | None) -> OpenSet:
-    """The datasets that a page is read from: those of its cursor, or the present ones. Raises a ProblemError with 410
-    where they are not published any more.
+    """Return the datasets that a page is read from: those of its cursor, or the present ones.
+
+    Raises a ProblemError with 410 if they are not published any more.
     """
     if cursor is None:
         return service.datasets()

@@ -6,13 +6,12 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
+from pypi_assets.questions.paging import PAGE_LIMIT as PAGE_LIMIT
 from pypi_assets.service.answers import JSON, NDJSON, quality, to_json
 from pypi_assets.service.names import CursorText, Limit
 from pypi_assets.service.operations import Parameters
 from pypi_assets.service.problems import conflict
 
-PAGE_LIMIT = 1_000
-"""How many results a page has where no limit is given."""
 _FIRST_LINES, _LINES = 100, 2_000
 """How many results a chunk of a stream has: few at first, so that it begins at once."""
 _CHUNK_S = 1.0

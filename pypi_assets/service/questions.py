@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict
 from functools import cache, partial
-from itertools import islice
 from typing import Annotated, Any, NamedTuple, cast, get_args
 
 import msgspec
@@ -17,6 +16,7 @@ from pypi_assets.lookup.answers import Stream
 from pypi_assets.lookup.newest_requirements import NewestRequirements
 from pypi_assets.lookup.published_sets import OpenSet
 from pypi_assets.questions.catalog_snapshot import CatalogSnapshot
+from pypi_assets.questions.paging import page_of
 from pypi_assets.questions.published_snapshot import PublishedSnapshot
 from pypi_assets.questions.question import (
     Accepts,
@@ -36,7 +36,7 @@ from pypi_assets.service.answers import Answer, Lasting, StreamedAnswer, to_json
 from pypi_assets.service.cursors import Cursor, read_cursor, set_of
 from pypi_assets.service.cursors import question as digest_of
 from pypi_assets.service.facts import CatalogFacts
-from pypi_assets.service.lines import PAGE_LIMIT, PagedParameters, lines_of, wants_lines
+from pypi_assets.service.lines import PagedParameters, lines_of, wants_lines
 from pypi_assets.service.lookups import One, Results, past_answer, published_answer
 from pypi_assets.service.operations import Call, Operation, operation_routes
 from pypi_assets.service.pins import Pinned
@@ -196,15 +196,9 @@ class _Asked:
     ) -> dict[str, Any]:
         """Return the fields of a page of what was found."""
         question, content = self._question, {"serial": found.serial, "followed_projects": found.followed_projects}
-        key = question.sort_key
-        if key is None:
+        if not self._has_pages:
             return content | {"results": list(found.results)}
-        limit = given.limit
-        if limit is None and (question.is_paged or isinstance(found, Stream)):
-            limit = PAGE_LIMIT
-        after = tuple(cursor.after) if cursor else None
-        rest = (one for one in found.results if after is None or key(one) > after)
-        results = list(rest if limit is None else islice(rest, limit + 1))
+        results, end = page_of(question, found, tuple(cursor.after) if cursor else None, given.limit)
         count: int | None = None
         if question.count is not None:
             if cursor is not None:
@@ -212,12 +206,12 @@ class _Asked:
             elif not isinstance(found, Stream):
                 count = len(found.results)
             elif (count := question.count(snapshot, asked)) is None:
-                count = len(results) + sum(1 for _ in rest)
+                count = len(results) + (end is not None) + sum(1 for _ in found.results)
         following = None
-        if limit is not None and len(results) > limit:
-            wanted = digest_of(question.name, *(getattr(given, name) for name in self._names))
-            following = Cursor(named, wanted, list(key(results[limit - 1])), count or 0).text()
-        return content | {"results": results[:limit], "next": following, "count": count}
+        if end is not None:
+            digest = digest_of(question.name, *(getattr(given, name) for name in self._names))
+            following = Cursor(named, digest, list(end), count or 0).text()
+        return content | {"results": results, "next": following, "count": count}
 
     def _few(self, service: Service, name: str) -> Answer | None:
         datasets = service.datasets()

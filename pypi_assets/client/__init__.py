@@ -1,0 +1,41 @@
+"""Answers in Python, from a service or from files: `connect` returns a client with a method for each question.
+
+`methods.py` has these methods, made from the registry of questions. `http_source.py` and `local_sources.py` answer.
+"""
+
+from pypi_assets.client.connecting import Client, connect
+from pypi_assets.client.errors import (
+    BadParameterError,
+    ConflictError,
+    GoneError,
+    LocationError,
+    NotExactError,
+    NotFoundError,
+    OtherMomentError,
+    ServiceError,
+    UnavailableError,
+    UnreachableError,
+)
+from pypi_assets.client.results import Results
+from pypi_assets.questions.paging import CursorError
+from pypi_assets.questions.question import ParameterError
+from pypi_assets.questions.snapshot import OtherSnapshotError
+
+__all__ = [
+    "BadParameterError",
+    "Client",
+    "ConflictError",
+    "CursorError",
+    "GoneError",
+    "LocationError",
+    "NotExactError",
+    "NotFoundError",
+    "OtherMomentError",
+    "OtherSnapshotError",
+    "ParameterError",
+    "Results",
+    "ServiceError",
+    "UnavailableError",
+    "UnreachableError",
+    "connect",
+]

@@ -1,0 +1,169 @@
+"""Opens clients: `connect` finds out whether a location is a service, a home or a storage."""
+
+import os
+from datetime import UTC, date, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Protocol
+from urllib.parse import unquote, urlsplit
+
+from pypi_assets.client.errors import LocationError
+from pypi_assets.client.methods import Questions
+from pypi_assets.client.results import Page, Results
+from pypi_assets.errors import FIRST_COMMANDS
+from pypi_assets.questions.question import Parameters, Question, find_question
+
+if TYPE_CHECKING:
+    import requests
+
+_HTTP = ("http", "https")
+_TIMEOUT_S = 30.0
+
+
+class Source(Protocol):
+    """Answers questions page by page, as of one moment."""
+
+    def page(self, question: Question[Any], asked: Parameters, page_size: int | None, cursor: str | None) -> Page[Any]:
+        """Return the page at a cursor; None: the first one."""
+
+    def at(self, moment: str) -> "Source":
+        """Return the same source at a serial or a time."""
+
+    def close(self) -> None:
+        """Close the connections and the files."""
+
+
+class Client(Questions):
+    """Answers questions about an index; `connect` opens it. It closes at the end of a `with` block."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+
+    def at(self, moment: int | str | date) -> "Client":
+        """Return the same client at a serial, or at a time in UTC, such as "2026-03-03". Both close together.
+
+        A home finds the exact serial now, and a service with each question. Raises OtherSnapshotError for a storage,
+        which has the newest answers alone, ParameterError, and CatalogError if the catalog is not exact there.
+        """
+        return Client(self._source.at(_moment_text(moment)))
+
+    def close(self) -> None:
+        """Close the connections and the files."""
+        self._source.close()
+
+    def __enter__(self) -> "Client":
+        return self
+
+    def __exit__(
+        self, _type: type[BaseException] | None, _error: BaseException | None, _traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Client({self._source!r})"
+
+    def _ask(
+        self, name: str, values: dict[str, Any], page_size: int | None = None, cursor: str | None = None
+    ) -> Results[Any]:
+        question = find_question(name)
+        asked = question.given(**values)
+        return Results(lambda at: self._source.page(question, asked, page_size, at), cursor)
+
+
+def connect(
+    location: str | os.PathLike[str] | None = None,
+    *,
+    cache_dir: str | os.PathLike[str] | None = None,
+    timeout_s: float = _TIMEOUT_S,
+    session: "requests.Session | None" = None,
+) -> Client:
+    """Return a client of a service, a home or a storage.
+
+    >>> with pypi_assets.connect("http://127.0.0.1:8642") as client:
+    ...     [one["project"] for one in client.module("yaml")]
+    ['PyYAML']
+
+    `location` is the URL of a service, the folder of a home, or a storage: a folder or an URL such as
+    s3://BUCKET/PREFIX. None: the home and the storage of the settings (PYPI_ASSETS_...). A home answers earlier serials
+    from its catalog. Files of a remote storage are cached in `cache_dir`. `timeout_s` and `session` belong to a
+    service: the seconds until it must send something, and a session with proxies, certificates or credentials.
+
+    Raises LocationError, StorageError and SettingsError. A service is not asked before the first question.
+    """
+    cache = None if cache_dir is None else Path(cache_dir)
+    if location is None:
+        return Client(_source_of_settings(cache))
+    text = os.fspath(location)
+    scheme = urlsplit(text).scheme if "://" in text else ""
+    if scheme in _HTTP:
+        return Client(_service(text, timeout_s, session))
+    if scheme in ("", "file"):
+        folder = Path(unquote(urlsplit(text).path)) if scheme else Path(text).expanduser()
+        return Client(_folder(folder.absolute(), cache))
+    return Client(_storage(text, cache))
+
+
+def _service(url: str, timeout_s: float, session: "requests.Session | None") -> Source:
+    import requests
+
+    from pypi_assets.client.http_source import HttpSource
+
+    parts = urlsplit(url)
+    if not parts.hostname or parts.query or parts.fragment:
+        raise LocationError(f"{url} is not the URL of a service: it reads https://HOST/ or https://HOST/PATH/")
+    return HttpSource(url.rstrip("/") + "/", session or requests.Session(), timeout_s)
+
+
+def _folder(folder: Path, cache_dir: Path | None) -> Source:
+    """Return the source of a folder, which is a home if it has a catalog or the folder of a storage."""
+    from pypi_assets.settings import CATALOG_URL_FILE, load_settings
+
+    if not folder.is_dir():
+        raise LocationError(f"there is no folder {folder}: {FIRST_COMMANDS}; or name another folder")
+    if any((folder / name).exists() for name in ("catalog.sqlite", CATALOG_URL_FILE, "storage")):
+        settings = load_settings()
+        if settings.resolved_home != folder.resolve():
+            settings = load_settings(home=folder, storage_url="", database_url="")
+        return _home(settings, cache_dir)
+    return _storage(folder.as_uri(), cache_dir)
+
+
+def _source_of_settings(cache_dir: Path | None) -> Source:
+    from pypi_assets.settings import load_settings
+
+    return _home(load_settings(), cache_dir)
+
+
+def _home(settings: Any, cache_dir: Path | None) -> Source:
+    from pypi_assets.client.local_sources import PublishedSource
+    from pypi_assets.storage.store import open_storage
+
+    def open_catalog() -> Any:
+        from pypi_assets.assembly import catalog_to_read
+
+        return catalog_to_read(settings)
+
+    storage = open_storage(settings.resolved_storage_url, read_only=True)
+    return PublishedSource(storage, cache_dir or settings.leveldbs_dir, open_catalog)
+
+
+def _storage(url: str, cache_dir: Path | None) -> Source:
+    from pypi_assets.client.local_sources import PublishedSource
+    from pypi_assets.locations import STORAGE_URL_ACCEPTS, checked_storage_url
+    from pypi_assets.storage.store import open_storage
+
+    try:
+        checked = checked_storage_url(url)
+    except ValueError as error:
+        raise LocationError(
+            f"{url}: {error}; connect takes https://HOST/, a folder, or {STORAGE_URL_ACCEPTS}"
+        ) from None
+    return PublishedSource(open_storage(checked, read_only=True), cache_dir)
+
+
+def _moment_text(moment: int | str | date) -> str:
+    """Return a moment as a path or an option has it. A time without a zone is in UTC."""
+    if isinstance(moment, datetime):
+        in_utc = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
+        return in_utc.strftime("%Y-%m-%dT%H:%M:%SZ")  # events have whole seconds
+    return moment.isoformat() if isinstance(moment, date) else str(moment)

@@ -1,0 +1,106 @@
+"""Answers of a service, over HTTP."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+import requests
+
+from pypi_assets.client.errors import ServiceError, UnreachableError, service_error
+from pypi_assets.client.results import Page
+from pypi_assets.questions.paging import Cursor, list_digest
+from pypi_assets.questions.question import ParameterError, Parameters, Question
+from pypi_assets.questions.snapshot import OtherSnapshotError
+
+_PATH_PARAMETER = re.compile(r"{(\w+)(?::\w+)?}")
+_STEPS = (".", "..")
+"""Names that no path can have: they are steps to the same or the upper folder."""
+_LONGEST_EXCERPT = 200
+
+
+@dataclass(frozen=True, slots=True)
+class HttpSource:
+    """A service at `url`, which ends in a slash. `moment` is the part of a path behind `/at/`; empty: the newest."""
+
+    url: str
+    session: requests.Session
+    timeout_s: float
+    moment: str = ""
+
+    def page(
+        self, question: Question[Any], asked: Parameters, page_size: int | None, cursor: str | None
+    ) -> Page[Mapping[str, Any]]:
+        """Return one page. Raises ServiceError, UnreachableError, and OtherSnapshotError if there is no route."""
+        values = {one.name: getattr(asked, one.name) for one in question.takes}
+        query = {
+            one.name: _text(values[one.name])
+            for one in question.takes
+            if not one.is_required and values[one.name] != one.default
+        }
+        query |= {} if page_size is None else {"limit": str(page_size)}
+        query |= {} if cursor is None else {"cursor": cursor}
+        content = self._get(self._path(question, values), query)
+        try:
+            serial, results = content["serial"], content["results"]
+        except (KeyError, TypeError):
+            raise ServiceError(self.url, 200, {"detail": "the answer is none of this service"}) from None
+        epoch, digest, key = content.get("epoch"), list_digest(question.name, *values.values()), question.sort_key
+        named = content["set"] if epoch is None else f"{serial}.{epoch}"
+        return Page(
+            serial,
+            epoch,
+            content.get("followed_projects"),
+            results,
+            content.get("next"),
+            tuple(question.result.__annotations__),
+            hints=lambda: tuple(content.get("hints", ())),
+            cursor_after=None if key is None else lambda result: Cursor(named, digest, list(key(result)), 0).text(),
+        )
+
+    def at(self, moment: str) -> "HttpSource":
+        """Return the same service at a moment."""
+        return HttpSource(self.url, self.session, self.timeout_s, moment)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self.session.close()
+
+    def _path(self, question: Question[Any], values: Mapping[str, Any]) -> str:
+        if question.path is None:
+            raise OtherSnapshotError(
+                f"the service has no route for the question {question.name}: connect to a home or a storage"
+            )
+        for one in question.takes:
+            if one.is_required and values[one.name] in _STEPS:
+                raise ParameterError(one.name, values[one.name], one.accepts.text)
+        filled = _PATH_PARAMETER.sub(lambda match: quote(str(values[match[1]]), safe=""), question.path)
+        return f"at/{quote(self.moment, safe=':')}{filled}" if self.moment else filled.removeprefix("/")
+
+    def _get(self, path: str, query: Mapping[str, str]) -> Any:
+        url = self.url + path
+        try:
+            with self.session.get(url, params=query, timeout=self.timeout_s) as response:
+                content = _json(response)
+        except requests.RequestException as error:
+            raise UnreachableError(url, str(error)) from error
+        if response.status_code == requests.codes.ok and content is not None:
+            return content
+        document = content if isinstance(content, dict) else {"detail": response.text[:_LONGEST_EXCERPT]}
+        raise service_error(url, response.status_code, document, _seconds(response.headers.get("Retry-After")))
+
+
+def _text(value: object) -> str:
+    return str(int(value)) if isinstance(value, bool) else str(value)
+
+
+def _json(response: requests.Response) -> Any:
+    try:
+        return response.json()
+    except requests.JSONDecodeError:
+        return None
+
+
+def _seconds(text: str | None) -> float | None:
+    return float(text) if text is not None and text.isdigit() else None

@@ -1,0 +1,252 @@
+"""Answers from files, without a service: the newest from published LevelDB versions, earlier ones from a catalog.
+
+A dataset is opened, and downloaded from a remote storage, by the first question that needs it.
+"""
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pypi_assets.client.results import Page
+from pypi_assets.errors import FIRST_COMMANDS
+from pypi_assets.leveldbs.datasets.registry import require_dataset
+from pypi_assets.leveldbs.format.errors import LeveldbDamagedError, NoVersionError, UnknownFormatError
+from pypi_assets.lookup.answers import Stream
+from pypi_assets.lookup.latest import open_version
+from pypi_assets.lookup.published_sets import OpenSet, PublishedSet, PublishedSets
+from pypi_assets.lookup.reader import Reader
+from pypi_assets.questions.paging import Cursor, CursorError, list_digest, page_of, parse_cursor
+from pypi_assets.questions.published_snapshot import PublishedSnapshot
+from pypi_assets.questions.question import ParameterError, Parameters, Question
+from pypi_assets.questions.snapshot import After, Found, OtherSnapshotError, Snapshot
+from pypi_assets.storage.store import Storage
+
+if TYPE_CHECKING:
+    from pypi_assets.catalog.database import Catalog
+
+
+class _DamagedError(Exception):
+    """A version of the set cannot be read, so another set is needed."""
+
+
+class _Readers(Mapping[str, Reader]):
+    """The readers of a set, each opened when it is needed first."""
+
+    def __init__(self, sets: PublishedSets, published: PublishedSet) -> None:
+        self.storage, self._sets, self._published = sets.storage, sets, published
+        self._open: dict[str, Reader] = {}
+        self._opening = threading.RLock()
+
+    def __getitem__(self, dataset: str) -> Reader:
+        version, sets = self._published.versions[dataset], self._sets
+        with self._opening:
+            if dataset not in self._open:
+                try:
+                    self._open[dataset] = open_version(require_dataset(dataset), version, sets.storage, sets.cache_dir)
+                except (LeveldbDamagedError, UnknownFormatError) as error:
+                    sets.skipped[dataset, version] = str(error)
+                    raise _DamagedError from error
+            return self._open[dataset]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._published.versions)
+
+    def __len__(self) -> int:
+        return len(self._published.versions)
+
+    def close(self) -> None:
+        """Close the readers that are open."""
+        with self._opening:
+            while self._open:
+                self._open.popitem()[1].close()
+
+    def is_open(self, dataset: str) -> bool:
+        """Return whether a question has needed the dataset."""
+        return dataset in self._open
+
+
+class _LazySet(OpenSet):
+    """A set whose datasets are opened one by one."""
+
+    readers: _Readers
+
+    def opened(self, dataset: str) -> AbstractContextManager[Reader | None]:
+        """Return the reader for a hint; None if that downloads the dataset."""
+        return nullcontext(self.readers.get(dataset) if self.is_local or self.readers.is_open(dataset) else None)
+
+    @property
+    def is_local(self) -> bool:
+        """Return whether opening a dataset downloads nothing."""
+        return self.readers.storage.root is not None
+
+
+@dataclass(slots=True)
+class PublishedSource:
+    """The newest published set of a storage, at which it stays. `open_catalog` opens the catalog of a home."""
+
+    storage: Storage
+    cache_dir: Path | None = None
+    open_catalog: "Callable[[], Catalog] | None" = None
+    _sets: PublishedSets = field(init=False, repr=False)
+    _present: _LazySet | None = field(default=None, repr=False)
+    _named: dict[str, _LazySet] = field(default_factory=dict, repr=False)
+    _catalog: "Catalog | None" = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        self._sets = PublishedSets(self.storage, self.cache_dir)
+
+    def page(
+        self, question: Question[Any], asked: Parameters, page_size: int | None, cursor: str | None
+    ) -> Page[Mapping[str, Any]]:
+        """Return one page. Raises CursorError, OtherSnapshotError, NoVersionError and StorageError."""
+        if self.open_catalog is not None and question.needs_catalog(asked):
+            return self._at(None).page(question, asked, page_size, cursor)
+        given = _parsed(question, asked, cursor)
+        while True:
+            datasets = self._newest() if given is None else self._set_of(given)
+            try:
+                snapshot = PublishedSnapshot(datasets.reader, datasets.opened)
+                found = question.answer(snapshot, asked, _after(given))
+                return _page(question, asked, snapshot, found, page_size, given, datasets.id)
+            except _DamagedError as error:
+                if given is not None:
+                    raise error.__cause__ or error from None
+                self._present = None
+
+    def at(self, moment: str) -> "CatalogSource":
+        """Return the catalog at a moment. Raises OtherSnapshotError for a storage alone, and CatalogError."""
+        from pypi_assets.catalog.reports.moments import MOMENT_ACCEPTS, NoMomentError, parse_moment
+
+        try:
+            return self._at(parse_moment(moment))
+        except NoMomentError:
+            raise ParameterError("at", moment, MOMENT_ACCEPTS) from None
+
+    def close(self) -> None:
+        """Close the readers and the catalog."""
+        for opened in (self._present, *self._named.values()):
+            if opened is not None:
+                opened.readers.close()
+        self._present = None
+        self._named.clear()
+        if self._catalog is not None:
+            self._catalog.close()
+            self._catalog = None
+
+    def _at(self, moment: Any) -> "CatalogSource":
+        from pypi_assets.catalog.reports.moments import serial_of
+
+        if self.open_catalog is None:
+            raise OtherSnapshotError(
+                f"{self.storage.url} has the newest answers alone: connect to a service or to a home, which has a"
+                " catalog, for earlier serials"
+            )
+        if self._catalog is None:
+            self._catalog = self.open_catalog()
+        return CatalogSource(self, self._catalog, serial_of(self._catalog, moment))
+
+    def _newest(self) -> _LazySet:
+        if self._present is None:
+            published = self._sets.newest()
+            if published is None:
+                skipped = "".join(f"; {reason}" for reason in self._sets.skipped.values())
+                raise NoVersionError(
+                    f"nothing that can be read is published in {self.storage.url}: {FIRST_COMMANDS}{skipped}"
+                )
+            self._present = self._opened(published)
+        return self._present
+
+    def _set_of(self, cursor: Cursor) -> _LazySet:
+        """Return the set that a list began with."""
+        if self._present is not None and self._present.id == cursor.set:
+            return self._present
+        if cursor.set not in self._named:
+            published = self._sets.named(cursor.set)
+            if published is None:
+                raise CursorError("the datasets of this cursor are not published any more: begin again")
+            self._named[cursor.set] = self._opened(published)
+        return self._named[cursor.set]
+
+    def _opened(self, published: PublishedSet) -> _LazySet:
+        return _LazySet(published, _Readers(self._sets, published))
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogSource:
+    """The catalog of a home at an exact serial. The home closes it."""
+
+    home: PublishedSource
+    catalog: "Catalog"
+    serial: int
+
+    def page(
+        self, question: Question[Any], asked: Parameters, page_size: int | None, cursor: str | None
+    ) -> Page[Mapping[str, Any]]:
+        """Return one page. Raises CursorError, OtherSnapshotError and CatalogError."""
+        from pypi_assets.catalog.reports.answerable_serials import pinned_answer
+        from pypi_assets.questions.catalog_snapshot import CatalogSnapshot
+
+        given, snapshot = _parsed(question, asked, cursor), CatalogSnapshot(self.catalog, self.serial)
+        found, epoch = pinned_answer(
+            self.catalog, self.serial, partial(question.answer, snapshot, asked, _after(given))
+        )
+        named = f"{self.serial}.{epoch}"
+        if given is not None and given.set != named:
+            raise CursorError("the cursor is of another serial or epoch: begin again")
+        return _page(question, asked, snapshot, found, page_size, given, named, epoch)
+
+    def at(self, moment: str) -> "CatalogSource":
+        """Return the catalog at another moment."""
+        return self.home.at(moment)
+
+    def close(self) -> None:
+        """Close the home."""
+        self.home.close()
+
+
+def _parsed(question: Question[Any], asked: Parameters, cursor: str | None) -> Cursor | None:
+    return None if cursor is None else parse_cursor(cursor, _digest(question, asked))
+
+
+def _digest(question: Question[Any], asked: Parameters) -> str:
+    return list_digest(question.name, *(getattr(asked, one.name) for one in question.takes))
+
+
+def _after(cursor: Cursor | None) -> After:
+    return None if cursor is None else tuple(cursor.after)
+
+
+def _page(
+    question: Question[Any],
+    asked: Parameters,
+    snapshot: Snapshot,
+    found: Found[Any],
+    page_size: int | None,
+    cursor: Cursor | None,
+    named: str,
+    epoch: int | None = None,
+) -> Page[Mapping[str, Any]]:
+    """Return the page of an answer. A question without pages is answered whole."""
+    key, digest, end = question.sort_key, _digest(question, asked), None
+    results: Iterable[Mapping[str, Any]] = found.results
+    if key is not None:
+        results, end = page_of(question, found, _after(cursor), page_size)
+    is_empty = not isinstance(found, Stream) and not found.results
+
+    def cursor_after(result: Mapping[str, Any]) -> str:
+        return Cursor(named, digest, list(key(result)) if key else [], 0).text()
+
+    return Page(
+        found.serial,
+        epoch,
+        found.followed_projects,
+        results,
+        None if end is None else Cursor(named, digest, list(end), 0).text(),
+        tuple(found.kind.__annotations__),
+        hints=lambda: tuple(map(str, question.hints(snapshot, asked))) if is_empty else (),
+        cursor_after=None if key is None else cursor_after,
+    )

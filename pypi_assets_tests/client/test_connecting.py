@@ -1,0 +1,283 @@
+"""A client answers as the commands do, whatever it is connected to, at the newest serial and at earlier ones."""
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, date, datetime
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+import pypi_assets
+from pypi_assets.catalog.database import NoCatalogError
+from pypi_assets.catalog.reports.answerable_serials import NotExactError as CatalogNotExactError
+from pypi_assets.client import (
+    BadParameterError,
+    Client,
+    CursorError,
+    LocationError,
+    NotExactError,
+    NotFoundError,
+    OtherMomentError,
+    OtherSnapshotError,
+    ParameterError,
+    ServiceError,
+    UnreachableError,
+)
+from pypi_assets.errors import ExpectedError
+from pypi_assets.questions.question import Question, all_questions
+from pypi_assets.service.problems import TITLES
+from pypi_assets.storage.store import StorageError
+from pypi_assets_tests.cli.commands import Commands
+from pypi_assets_tests.environment import clear_settings
+from pypi_assets_tests.examples import examples
+from pypi_assets_tests.questions.test_snapshots import BEGINNINGS, NAMES, variants
+from pypi_assets_tests.service.published import Published
+
+FURTHER_NAMES = {
+    "module": ["yaml", "yaml.nodes", "yamll"],
+    "project": ["PyYAML", "demo==2.0", "other.app", "gone"],
+    "dependents": ["pyyaml", "demo"],
+    "page": ["demo", "gone"],
+}
+"""Names of the published index, next to those of `NAMES`."""
+EARLIER = 12
+Told = tuple[list[dict[str, Any]], int, int | None, int | None]
+
+
+@pytest.fixture
+def commands(published: Published, monkeypatch: pytest.MonkeyPatch) -> Commands:
+    """The commands, over the published index."""
+    clear_settings(monkeypatch)
+    monkeypatch.setenv("PYPI_ASSETS_HOME", str(published.home))
+    return Commands(published.home)
+
+
+def drawn(question: Question[Any], published: Published, at: int | None) -> list[tuple[str, dict[str, object]]]:
+    """Return a sample of what can be asked, the same in each run of the tests."""
+    found = list(asked(question, published))
+    return Random(f"{question.name} {at}").sample(found, min(len(found), examples(30)))
+
+
+def asked(question: Question[Any], published: Published) -> Iterator[tuple[str, dict[str, object]]]:
+    """Yield names to ask about, each with values of the other parameters."""
+    names = [*NAMES[question.name], *FURTHER_NAMES.get(question.name, ())]
+    if question.name == "hash":
+        names += [stored["sha256"] for stored in pypi_assets.connect(published.home).page("demo")]
+    for values in variants(question):
+        for name in [BEGINNINGS[question.name], "y"] if values.get("prefix") else names:
+            yield name.encode(errors="replace").decode(), values
+
+
+def told(client: Client, name: str, subject: str, values: dict[str, object]) -> Told | type[ExpectedError]:
+    """Return what a client answers, or the error."""
+    try:
+        results = getattr(client, name)(subject, **values)
+        rows = json.loads(json.dumps(list(results)))
+    except ExpectedError as error:
+        return type(error)
+    return rows, results.serial, results.epoch, results.followed_projects
+
+
+def printed(commands: Commands, name: str, subject: str, values: dict[str, object], at: int | None) -> Any:
+    """Return the results that the command prints; None if it fails."""
+    flags = [f"--{flag}" for flag, value in values.items() if value is True]
+    depth = ["--depth", values["depth"]] if "depth" in values else []
+    moment = [] if at is None else ["--at", at]
+    result = commands.run("lookup", name, *flags, *depth, *moment, "--json", "--", subject)
+    return json.loads(result.stdout) if result.exit_code == 0 else None
+
+
+@pytest.mark.nightly
+def test_every_client_answers_as_the_commands_do(
+    clients: dict[str, Client], commands: Commands, published: Published, subtests: pytest.Subtests
+) -> None:
+    counted = 0
+    for question in all_questions():
+        for at in (None, EARLIER):
+            of_moment = {
+                kind: client if at is None else client.at(at)
+                for kind, client in clients.items()
+                if at is None or kind in {"http", "home"}
+            }
+            with subtests.test(question=question.name, at=at):
+                for subject, values in drawn(question, published, at):
+                    found = {kind: told(one, question.name, subject, values) for kind, one in of_moment.items()}
+                    expected, home = printed(commands, question.name, subject, values, at), found.pop("home")
+                    if isinstance(home, type):
+                        assert expected is None, (subject, values)
+                    else:
+                        context = {} if home[2] is None else {"epoch": home[2]}
+                        assert [{**row, **context} for row in home[0]] == expected, (subject, values)
+                        counted += bool(expected)
+                    for kind, other in found.items():
+                        if not says_that_another_can(other, question, kind, subject, values):
+                            are_errors = isinstance(other, type) and isinstance(home, type)
+                            assert other == home or (are_errors and issubclass(other, home)), (kind, subject, values)
+    assert counted > 20
+
+
+def says_that_another_can(
+    found: Told | type[ExpectedError], question: Question[Any], kind: str, subject: str, values: dict[str, object]
+) -> bool:
+    """Return whether the answer is an error that this client must have, since only a home can answer."""
+    if kind == "http" and "\0" in subject and question.path is not None:
+        return found is ServiceError
+    if kind == "http" and question.path is None:
+        return found is OtherSnapshotError
+    return bool(values.get("all")) and isinstance(found, type) and issubclass(found, OtherSnapshotError)
+
+
+def test_a_list_goes_on_where_it_was_left_in_any_client(clients: dict[str, Client], subtests: pytest.Subtests) -> None:
+    whole = list(clients["home"].module("y", prefix=True))
+    assert len(whole) == 3
+    for first, second in (("http", "storage"), ("storage", "http"), ("s3", "home"), ("home", "s3")):
+        for count in range(1, len(whole) + 1):
+            for page_size in (None, 1, 2):
+                with subtests.test(first=first, second=second, count=count, page_size=page_size):
+                    results = clients[first].module("y", prefix=True, page_size=page_size)
+                    assert results.cursor is None
+                    begun = [next(results) for _ in range(count)]
+                    rest = clients[second].module("y", prefix=True, page_size=page_size, cursor=results.cursor)
+                    assert begun + list(rest) == whole
+
+
+def test_a_list_at_a_serial_goes_on_in_another_client(clients: dict[str, Client]) -> None:
+    for first, second in (("http", "home"), ("home", "http")):
+        results = clients[first].at(EARLIER).module("yaml", page_size=1)
+        begun = [next(results)]
+        rest = list(clients[second].at(EARLIER).module("yaml", page_size=1, cursor=results.cursor))
+        assert [one["project"] for one in begun + rest] == ["PyYAML", "yaml-copy"]
+
+
+def test_a_wrong_cursor_is_an_error(clients: dict[str, Client], subtests: pytest.Subtests) -> None:
+    of_other = clients["home"].module("yaml")
+    next(of_other)
+    gone = clients["home"].at(EARLIER).module("yaml")
+    next(gone)
+    for kind, client in clients.items():
+        error = ServiceError if kind == "http" else CursorError
+        for cursor in ("none", of_other.cursor, gone.cursor):
+            with subtests.test(kind=kind, cursor=cursor), pytest.raises(error):
+                client.module("demo", cursor=cursor)
+        with subtests.test(kind=kind), pytest.raises(error):
+            client.module("yaml", cursor=gone.cursor)
+
+
+def test_a_moment_is_a_serial_a_date_or_a_time(clients: dict[str, Client]) -> None:
+    for kind in ("http", "home"):
+        client = clients[kind]
+        serial = client.at("2026-03-03").project("demo").serial if kind == "home" else None
+        moments = (
+            date(2026, 3, 3),
+            datetime(2026, 3, 3, tzinfo=UTC),
+            datetime(2026, 3, 3).astimezone(UTC),
+            "2026-03-03T00:00:00Z",
+        )
+        serials = {client.at(moment).module("yaml").serial for moment in ("2026-03-03", *moments)}
+        assert len(serials) == 1
+        assert serial in {None, *serials}
+        assert client.at(str(EARLIER)).module("yaml").serial == EARLIER
+        assert client.at(EARLIER).at(EARLIER + 1).module("yaml").serial == EARLIER + 1
+
+
+def test_what_cannot_be_answered_is_an_error_that_says_so(clients: dict[str, Client]) -> None:
+    http, home = clients["http"], clients["home"]
+    for kind in ("storage", "s3"):
+        with pytest.raises(OtherSnapshotError):
+            clients[kind].at(EARLIER)
+        with pytest.raises(OtherSnapshotError):
+            clients[kind].hash("0" * 64, all=True)
+    with pytest.raises(OtherMomentError) as other:
+        http.at(EARLIER).command("demo")
+    assert (other.value.status, other.value.parameter, other.value.kind) == (409, "at", "conflict")
+    with pytest.raises(NotExactError) as exact:
+        http.at(10**9).module("yaml")
+    assert exact.value.first_serial is not None
+    assert exact.value.request_id
+    with pytest.raises(CatalogNotExactError):
+        home.at(10**9)
+    with pytest.raises(BadParameterError) as wrong:
+        http.at("yesterday").module("yaml")
+    assert wrong.value.parameter == "at"
+    assert wrong.value.accepts
+    with pytest.raises(ParameterError):
+        home.at("yesterday")
+    for client in clients.values():
+        with pytest.raises(ParameterError) as beyond:
+            client.module("")
+        assert (beyond.value.name, beyond.value.value) == ("module", "")
+
+
+def test_names_of_any_characters_are_looked_up(clients: dict[str, Client], subtests: pytest.Subtests) -> None:
+    for name in ("größe", "a/b", "a%2Fb", "?x=1", "#", "a b", "...", "//"):
+        with subtests.test(name=name):
+            assert list(clients["http"].command(name)) == list(clients["storage"].command(name)) == []
+
+
+def test_a_name_that_is_a_step_in_a_path_is_rejected(clients: dict[str, Client]) -> None:
+    for name in (".", ".."):
+        with pytest.raises(ParameterError) as wrong:
+            clients["http"].module(name)
+        assert wrong.value.value == name
+
+
+def test_an_answer_without_results_has_hints(clients: dict[str, Client]) -> None:
+    hints = {kind: client.module("yamll").hints for kind, client in clients.items()}
+    assert len(hints["home"]) == 1
+    assert hints["http"] == hints["home"] == hints["storage"]
+    assert all(client.module("yaml").hints == () for client in clients.values())
+
+
+def test_results_become_a_table(clients: dict[str, Client], published: Published) -> None:
+    for client in clients.values():
+        frame = client.module("y", prefix=True, page_size=2).frame()
+        assert list(frame.columns) == ["module", "project", "versions"]
+        assert frame["project"].tolist() == ["PyYAML", "yaml-copy", "PyYAML"]
+        assert frame.attrs == {"serial": published.index.serial, "epoch": None}
+        empty = client.module("none").frame()
+        assert list(empty.columns) == list(frame.columns)
+        assert empty.empty
+
+
+def test_a_location_that_is_nothing_is_an_error(tmp_path: Path, published: Published) -> None:
+    for location in (tmp_path / "none", "ftp://host/", "https://", "http://host/?q=1"):
+        with pytest.raises((LocationError, StorageError)):
+            pypi_assets.connect(location)
+    with pypi_assets.connect("http://127.0.0.1:9/") as client, pytest.raises(UnreachableError) as unreachable:
+        client.module("yaml")
+    assert unreachable.value.url.startswith("http://127.0.0.1:9/")
+    with pypi_assets.connect(published.index.url) as client, pytest.raises(ServiceError) as of_other:
+        client.module("yaml")
+    assert of_other.value.kind == ""
+    with pypi_assets.connect(tmp_path) as client, pytest.raises(ExpectedError):
+        client.module("yaml")
+
+
+def test_a_home_without_a_catalog_answers_the_newest_alone(
+    tmp_path: Path, published: Published, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clear_settings(monkeypatch)
+    (tmp_path / "storage").symlink_to(published.home / "storage")
+    with pypi_assets.connect(tmp_path) as client:
+        assert client.module("yaml").serial == published.index.serial
+        with pytest.raises(NoCatalogError):
+            client.at(EARLIER)
+
+
+def test_without_a_location_it_is_the_home_of_the_settings(commands: Commands, published: Published) -> None:
+    with pypi_assets.connect() as client:
+        assert client.module("yaml").serial == published.index.serial
+        assert client.at(EARLIER).module("yaml").serial == EARLIER
+
+
+def test_each_kind_of_problem_is_an_error() -> None:
+    from pypi_assets.client.errors import KINDS, service_error
+
+    assert KINDS.keys() <= TITLES.keys()
+    for kind in TITLES:
+        error = service_error("http://host/", 400, {"type": f"/docs#{kind}", "detail": "text"}, 5.0)
+        assert type(error) is KINDS.get(kind, ServiceError)
+        assert (error.kind, error.status, error.detail, error.retry_after_s) == (kind, 400, "text", 5.0)
+    assert issubclass(NotFoundError, ServiceError)
