@@ -23,7 +23,7 @@ class ServiceError(ExpectedError):
     """The service answered with a problem; the attributes are the fields of its document.
 
     `kind` is the last part of `type`, such as `not-found`; it is empty if the answer was not a problem document, for
-    example from a proxy. `parameter` is the wrong parameter, and `accepts` says in words what it takes. `suggestions`
+    example from a proxy. `parameter` is the wrong parameter, and `accepts` describes its values. `suggestions`
     are names that may have been meant. `first_serial` and `first_time` name the first moment that has answers.
     `retry_after_s` is the wait that the service asks for.
     """
@@ -61,7 +61,7 @@ class NotFoundError(ServiceError):
 
 
 class NotExactError(ServiceError):
-    """There is no exact answer at this moment."""
+    """This moment has no exact answer."""
 
 
 class GoneError(ServiceError):

@@ -32,7 +32,7 @@ class HttpSource:
     def page(
         self, question: Question[Any], asked: Parameters, page_size: int | None, cursor: str | None
     ) -> Page[Mapping[str, Any]]:
-        """Return one page. Raises ServiceError, UnreachableError, and OtherSnapshotError if there is no route."""
+        """Return one page. Raises ServiceError, UnreachableError, and OtherSnapshotError without a route."""
         values = {one.name: getattr(asked, one.name) for one in question.takes}
         query = {
             one.name: _text(values[one.name])

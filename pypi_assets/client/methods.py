@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Questions:
-    """The methods, whose parameters, limits and results are those of the command and the route of the question.
+    """A method for each question. Its parameters, limits and results equal the command and the route of the question.
 
     Each raises ParameterError for a value beyond its limits, and OtherSnapshotError if the source cannot answer.
     """
@@ -41,7 +41,7 @@ class Questions:
         `module`: the dotted name of a module, such as yaml.nodes, up to 1000 characters.
         `prefix`: all names that begin with it.
         `latest`: of each project only the newest version that provides it; its own newest may not.
-        `page_size`: the results of one request; `cursor`: that of results to be continued.
+        `page_size`: the number of results in a request. `cursor`: the position to continue at.
         """
         return self._ask("module", {"module": module, "prefix": prefix, "latest": latest}, page_size, cursor)
 
@@ -96,7 +96,7 @@ class Questions:
         `name`: the name of a command, such as http, up to 300 characters.
         `prefix`: all names that begin with it.
         `latest`: of each project only the newest version that installs it; its own newest may not.
-        `page_size`: the results of one request; `cursor`: that of results to be continued.
+        `page_size`: the number of results in a request. `cursor`: the position to continue at.
         """
         return self._ask("command", {"name": name, "prefix": prefix, "latest": latest}, page_size, cursor)
 
@@ -116,7 +116,7 @@ class Questions:
         `sha256`: a sha256: 64 hex digits, in upper or lower case, up to 64 characters.
         `prefix`: all names that begin with it.
         `all`: also what was removed, with its times, from the catalog.
-        `page_size`: the results of one request; `cursor`: that of results to be continued.
+        `page_size`: the number of results in a request. `cursor`: the position to continue at.
         """
         return self._ask("hash", {"sha256": sha256, "prefix": prefix, "all": all}, page_size, cursor)
 

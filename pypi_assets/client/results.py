@@ -14,7 +14,7 @@ Result = TypeVar("Result", bound=Mapping[str, Any])
 class Page(Generic[Result]):
     """One page as a source gives it. `next` is the cursor of the following page; None: this one is the last.
 
-    `columns` are those of a table without rows. `hints` returns sentences about an empty answer. `cursor_after` returns
+    A table without rows has `columns`. `hints` returns sentences about an empty answer. `cursor_after` returns
     the cursor of the position after a result; None: the list has no pages.
     """
 

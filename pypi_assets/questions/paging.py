@@ -40,7 +40,7 @@ class Cursor(msgspec.Struct, array_like=True, frozen=True):
     count: int
 
     def text(self) -> str:
-        """Return the cursor as it is sent."""
+        """Return the text of the cursor for a client."""
         return urlsafe_b64encode(msgspec.json.encode(self)).decode().rstrip("=")
 
 

@@ -1,4 +1,4 @@
-"""A client answers as the commands do, whatever it is connected to, at the newest serial and at earlier ones."""
+"""All clients answer as the commands do, at the newest serial and at earlier ones."""
 
 import json
 from collections.abc import Iterator
@@ -71,7 +71,7 @@ def asked(question: Question[Any], published: Published) -> Iterator[tuple[str, 
 
 
 def told(client: Client, name: str, subject: str, values: dict[str, object]) -> Told | type[ExpectedError]:
-    """Return what a client answers, or the error."""
+    """Return the answer of a client, or the error."""
     try:
         results = getattr(client, name)(subject, **values)
         rows = json.loads(json.dumps(list(results)))
@@ -182,7 +182,7 @@ def test_a_moment_is_a_serial_a_date_or_a_time(clients: dict[str, Client]) -> No
         assert client.at(EARLIER).at(EARLIER + 1).module("yaml").serial == EARLIER + 1
 
 
-def test_what_cannot_be_answered_is_an_error_that_says_so(clients: dict[str, Client]) -> None:
+def test_each_client_raises_a_typed_error_if_it_cannot_answer(clients: dict[str, Client]) -> None:
     http, home = clients["http"], clients["home"]
     for kind in ("storage", "s3"):
         with pytest.raises(OtherSnapshotError):

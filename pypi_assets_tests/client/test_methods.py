@@ -54,7 +54,7 @@ def test_a_program_that_uses_them_is_checked(tmp_path: Path) -> None:
 
 
 def imported(program: str) -> set[str]:
-    """Return the modules that a program imports, beyond those of an empty one."""
+    """Return the modules that a program imports, in addition to an empty one."""
     shown = "import sys; known = set(sys.modules)\n{}\nprint(*set(sys.modules) - known)"
     command = [sys.executable, "-c", shown.format(program)]
     return set(subprocess.run(command, capture_output=True, text=True, check=True).stdout.split())

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _CLASS = '''
 
 class Questions:
-    """The methods, whose parameters, limits and results are those of the command and the route of the question.
+    """A method for each question. Its parameters, limits and results equal the command and the route of the question.
 
     Each raises ParameterError for a value beyond its limits, and OtherSnapshotError if the source cannot answer.
     """
@@ -75,7 +75,7 @@ def _method(question: Question[Any]) -> Iterator[str]:
     for one in question.takes:
         yield from _wrapped(f"`{one.name}`: {one.accepts.text}{_limits(one)}.")
     if paged:
-        yield from _wrapped("`page_size`: the results of one request; `cursor`: that of results to be continued.")
+        yield from _wrapped("`page_size`: the number of results in a request. `cursor`: the position to continue at.")
     yield '        """'
     values = "{" + ", ".join(f'"{one.name}": {one.name}' for one in question.takes) + "}"
     pages = ", page_size, cursor" if paged else ""
