@@ -128,6 +128,7 @@ MAY_IMPORT = {
         "inert",
         "logs",
     },
+    "mcp_server": {"questions", "service", "settings"},
     "stack": {"distributions", "logs", "settings", "workspace"},
 }
 """What each part may import from the others: only what stands above it. The skins, below, import all of them."""

@@ -58,6 +58,7 @@ _COMMANDS = {
         "visits": ("cli.visits:visits_command", "List or compare the visits of PROJECT's page."),
         "where": ("cli.where:where_command", "Show the partitions and the dump's file that PROJECT is in."),
         "serve": ("cli.serve:serve_command", "Answer over HTTP, until stopped."),
+        "mcp": ("cli.mcp:mcp_command", "Offer questions to agents as tools (MCP), until stopped."),
     },
     "Resolve": {
         "blame": ("cli.blame:blame_command", "Find the event that changed what an installer would choose."),

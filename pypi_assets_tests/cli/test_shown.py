@@ -127,6 +127,7 @@ LEFT_OUT = {
     "init": "writes a file of settings from its own options",
     "devindex": "serves an index of one's own, for development",
     "serve": "answers over HTTP: the tests of service/",
+    "mcp": "answers a client of the protocol: test_mcp_server.py",
     "export": "prints data in the formats of other tools",
     "follow": "goes on until it is stopped: the tests of following/",
     "up": "starts processes that go on until they are stopped: the tests of stack/ and deploy/test_up.py",

@@ -1,0 +1,187 @@
+"""Offers questions as tools of the Model Context Protocol: one read-only tool for each question with a route.
+
+A tool call is a request to the service's own application in this process, and its text is the body of that answer. So
+nothing is rendered here, and a problem document comes back as a tool error.
+"""
+
+import json
+import socket
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from importlib.metadata import version
+from typing import Any
+from urllib.parse import quote, urlencode, urljoin
+
+import anyio
+import msgspec
+import uvicorn
+from mcp import types
+from mcp.server import Server, ServerRequestContext
+from mcp.server.stdio import stdio_server
+from starlette.types import ASGIApp
+
+from pypi_assets.questions.question import all_questions
+from pypi_assets.service.app import create_app
+from pypi_assets.service.in_process import Received, answer
+from pypi_assets.service.lines import PagedParameters
+from pypi_assets.service.operations import Operation, accepted
+from pypi_assets.service.pins import PIN_ACCEPTS, PIN_PATTERN
+from pypi_assets.service.problems import bad_parameter, problem_answer
+from pypi_assets.service.questions import operation
+from pypi_assets.service.service import Service, open_service
+from pypi_assets.settings import Settings
+
+PATH = "/mcp"
+_AT = "at"
+_FORMAT = "format"
+"""A tool answers with one JSON document, so it does not take this parameter of routes."""
+_INSTRUCTIONS = (
+    "Answers about the packages of a Python package index. Every answer names the serial of the index as of which it is"
+    " exact. `at` asks the same as of an earlier serial or time. Long lists come in pages: pass `next` of one page as"
+    " `cursor` of the next call. An error is a problem document that names the wrong parameter and what it accepts."
+)
+_ERRORS = "surrogatepass"
+"""A lone surrogate reaches the service, which rejects it: nothing else is looked up in its place."""
+_MOST_REDIRECTS = 2
+"""From a time to its serial, and from a serial to its epoch."""
+_READS = types.ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
+
+
+def run_on_stdio(settings: Settings) -> None:
+    """Serve the client that started this process, until it closes standard input."""
+
+    async def run() -> None:
+        async with _opened(settings) as server, stdio_server() as (requests, responses):
+            await server.run(requests, responses, server.create_initialization_options())
+
+    anyio.run(run)
+
+
+def run_on_http(settings: Settings, host: str, port: int, *, ready: Callable[[str], None]) -> None:
+    """Serve streamable HTTP at a loopback address until SIGINT or SIGTERM; `ready` is called with the URL.
+
+    Requests that name another host or origin are rejected, so no web page can reach it. Port 0 takes a free one.
+    Raises OSError if the address cannot be bound.
+    """
+
+    async def run(listener: socket.socket) -> None:
+        async with _opened(settings) as server:
+            app = server.streamable_http_app(
+                streamable_http_path=PATH, json_response=True, stateless_http=True, host=host
+            )
+            config = uvicorn.Config(app, access_log=False, log_config=None, server_header=False, ws="none")
+            await uvicorn.Server(config).serve(sockets=[listener])
+
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.create_server((host, port), family=family) as listener:
+        shown = f"[{host}]" if ":" in host else host
+        ready(f"http://{shown}:{listener.getsockname()[1]}{PATH}")
+        anyio.run(run, listener)
+
+
+@asynccontextmanager
+async def _opened(settings: Settings) -> AsyncIterator["Server[Any]"]:
+    """Open the service, which follows new versions, and yield the server of its tools."""
+    service = open_service(settings)
+    service.follow_in_background(lambda _: None)
+    try:
+        yield tool_server(service)
+    finally:
+        service.close()
+
+
+def tool_server(service: Service) -> "Server[Any]":
+    """Return a server with the tools of a service."""
+    app = create_app(service)
+    operations = {one.name: operation(one.name) for one in all_questions() if one.path is not None}
+    tools = [_tool(name, found) for name, found in operations.items()]
+
+    async def list_tools(
+        _context: ServerRequestContext[Any], _parameters: types.PaginatedRequestParams | None
+    ) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=tools)
+
+    async def call_tool(
+        _context: ServerRequestContext[Any], called: types.CallToolRequestParams
+    ) -> types.CallToolResult:
+        found = operations.get(called.name)
+        if found is None:
+            known = f"one of: {', '.join(operations)}"
+            received = _problem("name", f"there is no tool {called.name!r:.100}", known)
+        else:
+            received = await _call(app, found, called.arguments or {})
+        text = types.TextContent(type="text", text=received.body.decode())
+        return types.CallToolResult(content=[text], is_error=received.status != 200)
+
+    return Server(
+        "pypi-assets",
+        version=version("pypi-assets"),
+        instructions=_INSTRUCTIONS,
+        on_list_tools=list_tools,
+        on_call_tool=call_tool,
+    )
+
+
+def _tool(name: str, found: Operation) -> types.Tool:
+    """Return the tool of an operation, whose input schema has its parameters and `at`."""
+    schema = msgspec.json.schema(found.parameters)["$defs"][found.parameters.__name__]
+    described = {field: _flat(one) for field, one in schema["properties"].items() if field != _FORMAT}
+    of_pages = {field: described.pop(field) for field in PagedParameters.__struct_fields__ if field in described}
+    moment = {"description": f"as of {PIN_ACCEPTS}; default: the newest", "type": "string", "pattern": PIN_PATTERN}
+    return types.Tool(
+        name=name,
+        title=found.summary,
+        description=f"{found.summary}. {found.description}".strip(),
+        input_schema={
+            "type": "object",
+            "properties": {**described, _AT: moment, **of_pages},
+            "required": schema["required"],
+            "additionalProperties": False,
+        },
+        annotations=_READS,
+    )
+
+
+def _flat(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the schema of a parameter that can be left out without null, which many clients cannot show."""
+    [first, *others] = [one for one in schema.get("anyOf", (schema,)) if one.get("type") != "null"]
+    if others:
+        return dict(schema)
+    return {name: value for name, value in first.items() if name != "default" or value is not None}
+
+
+async def _call(app: ASGIApp, found: Operation, given: Mapping[str, Any]) -> Received:
+    """Return the answer of the route to these arguments."""
+    path = found.path
+    for name in found.path_parameters:
+        if name not in given:
+            return _problem(name, f"{name} is missing", accepted(found.parameters, name))
+        for placeholder in (f"{{{name}}}", f"{{{name}:path}}"):
+            path = path.replace(placeholder, _quoted(given[name]))
+    if given.get(_AT) is not None:
+        path = f"/at/{_quoted(given[_AT])}{path}"
+    others = {name: value for name, value in given.items() if name not in {*found.path_parameters, _AT}}
+    query = {name: _text(value) for name, value in others.items() if value is not None}
+    if _FORMAT in query:
+        return _problem(_FORMAT, "a tool has no parameter format", "nothing: an answer is one JSON document")
+    target = path + (f"?{urlencode(query, errors=_ERRORS)}" if query else "")
+    for _ in range(_MOST_REDIRECTS + 1):
+        received = await answer(app, target)
+        if received.status != 307:
+            break
+        target = urljoin(target, received.headers["location"])
+    return received
+
+
+def _problem(name: str, detail: str, accepts: str) -> Received:
+    made = problem_answer(bad_parameter(name, detail, accepts or None))
+    return Received(made.status, {}, made.body)
+
+
+def _quoted(value: Any) -> str:
+    return quote(_text(value), safe="", errors=_ERRORS)
+
+
+def _text(value: Any) -> str:
+    """Return a value of JSON as a path and a query have it."""
+    return value if isinstance(value, str) else json.dumps(value)
