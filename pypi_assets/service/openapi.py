@@ -1,7 +1,6 @@
 """The OpenAPI document, made of the types of the operations, and a page for people that shows it."""
 
 from collections.abc import Callable, Iterable
-from html import escape
 from importlib.metadata import version
 from typing import Any
 
@@ -10,8 +9,9 @@ from starlette.routing import BaseRoute, Route
 
 from pypi_assets.service.answers import JSON, NDJSON, Answer, to_json
 from pypi_assets.service.operations import PAGES, Call, Endpoint, NoParameters, Operation, operation_routes
+from pypi_assets.service.pages.docs import docs_answer
 from pypi_assets.service.pins import PIN_ACCEPTS, PIN_PATTERN
-from pypi_assets.service.problems import MEDIA_TYPE, TITLES, Problem
+from pypi_assets.service.problems import MEDIA_TYPE, Problem
 from pypi_assets.service.service import Service
 
 _REF = "#/components/schemas/{name}"
@@ -49,7 +49,7 @@ def routes(service: Service, others: Callable[[], Iterable[BaseRoute]]) -> list[
         return Answer(to_json(openapi_document(others())))
 
     def page(_service: Service, _call: Call[NoParameters]) -> Answer:
-        return Answer(docs_page(openapi_document(others())).encode(), "text/html; charset=utf-8")
+        return docs_answer(openapi_document(others()))
 
     operations = [
         Operation(
@@ -116,7 +116,7 @@ class _Schemas:
         return self._found[self._types.index(kind)]
 
     def parameters(self, operation: Operation) -> list[dict[str, Any]]:
-        """The parameters of an operation, in the path and in the query."""
+        """Return the parameters of an operation: first those in the path, then those in the query."""
         name = self.of(operation.parameters)["$ref"].rpartition("/")[2]
         schema = self.components[name]
         found = []
@@ -130,7 +130,7 @@ class _Schemas:
             if description is not None:
                 parameter["description"] = description
             found.append(parameter)
-        return found
+        return sorted(found, key=lambda one: one["in"] != "path")
 
 
 def _operation(path: str, operation: Operation, schemas: _Schemas) -> dict[str, Any]:
@@ -177,49 +177,3 @@ def _responses(operation: Operation, schemas: _Schemas, *, is_pinned: bool) -> d
     for status in sorted(statuses - {*_REDIRECTS}):
         responses[str(status)] = {"description": _PROBLEMS[status], "headers": _HEADERS, "content": problem}
     return responses
-
-
-def docs_page(document: dict[str, Any]) -> str:
-    """A page of the routes and the kinds of problems. It loads nothing from anywhere."""
-    rows = [
-        f"<tr><td><code>{method.upper()}</code></td><td><code>{escape(path)}</code></td>"
-        f"<td>{escape(found['summary'])}. {escape(found.get('description', ''))}{_shown_parameters(found)}</td></tr>"
-        for path, methods in document["paths"].items()
-        for method, found in methods.items()
-        if not path.startswith("/at/{at}/")
-    ]
-    problems = [f'<dt id="{kind}"><code>{kind}</code></dt><dd>{escape(title)}.</dd>' for kind, title in TITLES.items()]
-    return _PAGE.format(rows="\n".join(rows), problems="\n".join(problems))
-
-
-def _shown_parameters(operation: dict[str, Any]) -> str:
-    shown = [
-        f"<li><code>{escape(one['name'])}</code>: {escape(one.get('description', ''))}</li>"
-        for one in operation.get("parameters", ())
-    ]
-    return f"<ul>{''.join(shown)}</ul>" if shown else ""
-
-
-_PAGE = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>pypi-assets: the API</title>
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<style>
-:root {{ color-scheme: light dark; }}
-body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }}
-table {{ border-collapse: collapse; width: 100%; }}
-td {{ border-top: 1px solid #8888; padding: .5rem; vertical-align: top; }}
-ul {{ margin: .25rem 0; padding-left: 1.25rem; }}
-</style></head><body>
-<h1>pypi-assets: the API</h1>
-<p>Answers are JSON, as of the serial in <code>X-PyPI-Last-Serial</code>. The types are in
-<a href="/openapi.json">/openapi.json</a>. Most routes are also below <code>/at/SERIAL</code>, which leads to what was
-then and never changes; a time in UTC, such as <code>/at/2026-03-03</code>, stands for its serial.</p>
-<table>
-{rows}
-</table>
-<h2>Problems</h2>
-<dl>
-{problems}
-</dl>
-</body></html>
-"""

@@ -23,13 +23,13 @@ _ADDRESSES = {"robots.txt": "/robots.txt"}
 def routes(service: Service) -> list[Route]:
     """The routes of all pages."""
     modules = (home, search, lookups, projects, releases, resolutions, solvability, changes)
-    files = [_file(path) for path in sorted(_FOLDER.iterdir())]
+    files = [_file(path) for path in sorted(_FOLDER.rglob("*")) if path.is_file()]
     return [*(route for module in modules for route in module.routes(service)), *operation_routes(service, files)]
 
 
 def _file(path: Path) -> Operation:
     return Operation(
-        path=_ADDRESSES.get(path.name, f"/static/{path.name}"),
+        path=_ADDRESSES.get(path.name, f"/static/{path.relative_to(_FOLDER).as_posix()}"),
         handler=partial(_answer, path.read_bytes(), _MEDIA_TYPES[path.suffix]),
         summary="A file that pages load",
         parameters=NoParameters,

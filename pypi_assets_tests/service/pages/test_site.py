@@ -1,9 +1,11 @@
 """All pages over an index whose texts are hostile, and the files that pages load."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from pypi_assets.service.pages import site
 from pypi_assets_tests.environment import clear_settings
 from pypi_assets_tests.hostile_index import FIELDS, PROJECT, HostileAnswers, upload
 from pypi_assets_tests.service.pages.documents import BROWSER, page
@@ -54,12 +56,25 @@ def test_files_that_pages_load_are_there(client: Client):
         ("/static/style.css", "text/css"),
         ("/static/icon.svg", "image/svg+xml"),
         ("/static/pages.js", "text/javascript"),
+        ("/static/docs.js", "text/javascript"),
+        ("/static/vendor/swagger-ui.css", "text/css"),
         ("/robots.txt", "text/plain"),
     ):
         answer = client.get(path)
         assert (answer.status_code, answer.headers["content-type"].partition(";")[0]) == (200, kind)
     assert "url(" not in client.get("/static/style.css").text
     assert "@import" not in client.get("/static/style.css").text
+
+
+def test_vendored_files_have_their_licences_and_name_no_map(client: Client):
+    folder = Path(site.__file__).parent / "static" / "vendor"
+    named = {path.name for path in folder.iterdir()}
+    scripts = {"swagger-ui-bundle.js", "swagger-ui.css"}
+    assert named == scripts | {"swagger-ui-bundle.js.LICENSE.txt", "swagger-ui.LICENSE.txt"}
+    for name in scripts:
+        answer = client.get(f"/static/vendor/{name}")
+        assert answer.content == (folder / name).read_bytes()
+        assert b"sourceMappingURL" not in answer.content
 
 
 def test_the_script_makes_no_html_of_texts_and_names_no_other_host(client: Client):

@@ -1,0 +1,92 @@
+"""The page of the API in a real browser: an operation is tried, and nothing is loaded from elsewhere.
+
+Needs the same programs as `test_pages_browser.py`.
+"""
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from pypi_assets_tests.deploy.test_browser import CHROMIUM, DRIVER
+from pypi_assets_tests.deploy.test_pages_browser import DESKTOP, PHONE, find, waiting
+from pypi_assets_tests.deploy.test_pages_browser import client as client
+from pypi_assets_tests.deploy.test_pages_browser import driver as driver
+from pypi_assets_tests.service.published import Client
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(not (CHROMIUM and DRIVER), reason="there is no chromium, or no chromedriver"),
+]
+VIOLATIONS = """
+const done = arguments[0];
+axe.run({exclude: ["#api"]}).then(found => done(found.violations.map(one => one.id)));
+"""
+"""Of the page around Swagger UI, whose own elements are not ours to change."""
+
+
+def open_page(client: Client, driver: Any, anchor: str = "") -> None:
+    """Open the page, and wait for its operations."""
+    driver.get(f"{client.url}docs{anchor}")
+    waiting(driver).until(lambda _: find(driver, ".opblock"))
+
+
+def logged(driver: Any) -> list[str]:
+    """Return what the browser has reported: errors, and breaches of the page's policy."""
+    return [one["message"] for one in driver.get_log("browser")]
+
+
+def test_an_operation_is_tried_and_shows_its_answer(client: Client, driver: Any) -> None:
+    open_page(client, driver)
+    expected = client.get("/v1/modules/yaml").json()
+    block = "[id^=operations-lookup][id*='modules'] "
+    find(driver, f"{block}.opblock-summary-control").click()
+    waiting(driver).until(lambda _: find(driver, f"{block}.try-out__btn")).click()
+    waiting(driver).until(lambda _: find(driver, f"{block}tr[data-param-name=module] input")).send_keys("yaml")
+    find(driver, f"{block}.execute").click()
+    answer = waiting(driver).until(lambda _: find(driver, f"{block}.live-responses-table .highlight-code code"))
+    assert json.loads(answer.get_attribute("textContent")) == expected
+    assert find(driver, f"{block}.live-responses-table tbody .response-col_status").text.split()[0] == "200"
+    assert logged(driver) == []
+
+
+def test_all_that_is_loaded_is_of_this_service(client: Client, driver: Any) -> None:
+    driver.get_log("performance")
+    open_page(client, driver)
+    messages = [json.loads(one["message"])["message"] for one in driver.get_log("performance")]
+    urls = [one["params"]["request"]["url"] for one in messages if one["method"] == "Network.requestWillBeSent"]
+    own = urlsplit(client.url).netloc
+    assert f"{client.url}openapi.json" in urls
+    assert {urlsplit(one).netloc for one in urls if not one.startswith("data:")} == {own}
+    assert logged(driver) == []
+
+
+def test_a_problem_has_its_anchor_also_without_scripts(client: Client, driver: Any) -> None:
+    open_page(client, driver, "#not-exact")
+    assert find(driver, "#not-exact").is_displayed()
+    driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+    try:
+        driver.get(f"{client.url}docs")
+        assert "/v1/modules/{module}" in find(driver, "#api table").text
+        assert find(driver, "#not-exact").is_displayed()
+    finally:
+        driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+
+
+def test_it_fits_a_phone_and_axe_finds_nothing_around_it(client: Client, driver: Any, tmp_path: Path) -> None:
+    subprocess.run(["npm", "install", "--silent", "--prefix", str(tmp_path), "axe-core@4"], check=True)
+    axe = (tmp_path / "node_modules" / "axe-core" / "axe.min.js").read_text()
+    for scheme, screen in (("light", DESKTOP), ("dark", DESKTOP), ("light", PHONE)):
+        media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+        driver.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
+        driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
+        open_page(client, driver)
+        find(driver, ".opblock-summary-control").click()
+        waiting(driver).until(lambda _: find(driver, ".opblock-body table"))
+        assert driver.execute_script("return document.documentElement.scrollWidth") <= screen["width"]
+        driver.execute_script(axe)
+        assert driver.execute_async_script(VIOLATIONS) == [], (scheme, screen["width"])
+    driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
