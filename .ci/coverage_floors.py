@@ -13,6 +13,7 @@ FLOORS = {
     ".": 96,
     "catalog": 96,
     "cli": 91,
+    "client": 94,
     "crawl": 94,
     "dagster_instance": 93,
     "defs": 92,

@@ -75,8 +75,12 @@ class _LazySet(OpenSet):
     readers: _Readers
 
     def opened(self, dataset: str) -> AbstractContextManager[Reader | None]:
-        """Return the reader for a hint; None if that downloads the dataset."""
-        return nullcontext(self.readers.get(dataset) if self.is_local or self.readers.is_open(dataset) else None)
+        """Return the reader for a hint; None if that downloads the dataset, or if it cannot be read."""
+        is_free = self.is_local or self.readers.is_open(dataset)
+        try:
+            return nullcontext(self.readers.get(dataset) if is_free else None)
+        except _DamagedError:
+            return nullcontext(None)
 
     @property
     def is_local(self) -> bool:
