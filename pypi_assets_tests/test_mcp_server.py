@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from random import Random
-from typing import Any
+from typing import Any, get_args
 from urllib.parse import quote
 
 import pytest
@@ -23,7 +23,7 @@ from pypi_assets.questions.question import Question, all_questions
 from pypi_assets.service.service import Service
 from pypi_assets_tests.cli.commands import PROCESS, Commands
 from pypi_assets_tests.cli.conftest import commands as commands
-from pypi_assets_tests.client.test_connecting import EARLIER, asked
+from pypi_assets_tests.client.test_connecting import EARLIER, asked, named
 from pypi_assets_tests.examples import examples
 from pypi_assets_tests.service.conftest import client as client
 from pypi_assets_tests.service.conftest import published as published
@@ -42,13 +42,12 @@ def environment(published: Published) -> dict[str, str]:
 def drawn(published: Published) -> Iterator[tuple[str, Arguments]]:
     """Yield calls of all tools: each with values of its parameters, now and at an earlier serial."""
     for question in ROUTED:
-        subject = question.takes[0].name
         found = [
-            {subject: name, **values, **moment}
+            {**named(question, name), **values, **moment}
             for name, values in asked(question, published)
             for moment in ({}, {"at": str(EARLIER)}, {"limit": 1})
         ]
-        yield from ((question.name, one) for one in Random(question.name).sample(found, examples(30)))
+        yield from ((question.name, one) for one in Random(question.name).sample(found, min(len(found), examples(30))))
     yield "module", {"module": "yaml", "at": "2026-03-03"}
     yield "module", {"module": "yaml", "at": "yesterday"}
     yield "module", {"module": "yaml", "at": 10**9}
@@ -63,8 +62,8 @@ def target(question: Question[Any], given: Arguments) -> str:
     """Return the path of the same question to the service."""
     assert question.path is not None
     path = re.sub(r"{(\w+)(:path)?}", lambda match: quote(str(given[match[1]]), safe=""), question.path)
-    subject = question.takes[0].name
-    query = {name: value for name, value in given.items() if name not in {subject, "at"} and value is not None}
+    others = {name for name in given if f"{{{name}" not in question.path} - {"at"}
+    query = {name: value for name, value in given.items() if name in others and value is not None}
     texts = [f"{name}={quote(value if isinstance(value, str) else json.dumps(value))}" for name, value in query.items()]
     return f"{'at/' + str(given['at']) if 'at' in given else ''}{path}?{'&'.join(texts)}"
 
@@ -153,15 +152,16 @@ def test_each_question_with_a_route_is_a_read_only_tool(published: Published) ->
         assert tool.annotations is not None
         assert (tool.annotations.read_only_hint, tool.annotations.destructive_hint) == (True, False)
         assert question.summary in (tool.description or "")
-        schema = tool.input_schema
+        schema, paging = tool.input_schema, {"limit", "cursor"} if question.sort_key else set()
         assert schema["required"] == [one.name for one in question.takes if one.is_required]
-        assert set(schema["properties"]) == {*(one.name for one in question.takes), "limit", "cursor", "at"}
+        assert set(schema["properties"]) == {*(one.name for one in question.takes), *paging, "at"}
         assert schema["additionalProperties"] is False
         kinds = {str: "string", bool: "boolean", int: "integer"}
         for one in question.takes:
             described = schema["properties"][one.name]
             assert described["description"] == one.accepts.text
-            assert described["type"] == kinds.get(one.type, "integer")
+            optional = [kind for kind in get_args(one.type) if kind is not type(None)]
+            assert described.get("type", "string") == kinds.get(optional[0] if optional else one.type, "string")
             limits = {"minLength": one.accepts.min_length, "maxLength": one.accepts.max_length}
             assert all(described.get(name) == value for name, value in limits.items())
 

@@ -51,7 +51,7 @@ class VersionNotes:
             return
         from pypi_assets.catalog.reports.project_following import unpublished_sentence
 
-        catalog = self._opened()
+        catalog = self.catalog()
         if catalog is None:
             yield f"{project} may be none of the projects that are followed; nothing is known of others"
             return
@@ -60,7 +60,8 @@ class VersionNotes:
         if sentence:
             yield sentence
 
-    def _opened(self) -> "Catalog | None":
+    def catalog(self) -> "Catalog | None":
+        """Return the catalog of the home, which is opened now if it was not; None if there is none."""
         from pypi_assets.assembly import existing_catalog_from
         from pypi_assets.catalog.database import CatalogError
         from pypi_assets.settings import SettingsError, load_settings

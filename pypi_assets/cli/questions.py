@@ -32,6 +32,7 @@ from pypi_assets.terminal import Output, counted, lines_of_input, print_json_lin
 
 if TYPE_CHECKING:
     from pypi_assets.catalog.reports.moments import Moment
+    from pypi_assets.lookup.project_answers import ProjectFacts
     from pypi_assets.lookup.reader import Reader
 
 _STANDARD_INPUT = "-"
@@ -211,7 +212,16 @@ def opened_versions(refresh_every_s: float | None = None) -> Iterator[Asking]:
                     print_message(f"not used: {skipped}")
             return readers[kind]
 
-        snapshot, notes = PublishedSnapshot(reader, open_if_local), VersionNotes(stack)
+        notes = VersionNotes(stack)
+
+        def facts(project: str) -> "ProjectFacts | None":
+            from pypi_assets.lookup.depgraph_reader import DepgraphReader
+            from pypi_assets.lookup.project_answers import facts_at
+
+            catalog = notes.catalog()
+            return None if catalog is None else facts_at(catalog, reader(DepgraphReader).serial, project)
+
+        snapshot = PublishedSnapshot(reader, open_if_local, facts)
         yield Asking(
             snapshot,
             lambda make: make(),

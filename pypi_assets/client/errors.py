@@ -25,8 +25,12 @@ class ServiceError(ExpectedError):
     `kind` is the last part of `type`, such as `not-found`; it is empty if the answer was not a problem document, for
     example from a proxy. `parameter` is the wrong parameter, and `accepts` describes its values. `suggestions`
     are names that may have been meant. `first_serial` and `first_time` name the first moment that has answers.
-    `retry_after_s` is the wait that the service asks for.
+    `retry_after_s` is the wait that the service asks for. `serial` and `epoch` are those of the answer, if it names
+    them.
     """
+
+    serial: int | None = None
+    epoch: int | None = None
 
     def __init__(self, url: str, status: int, document: Mapping[str, Any], retry_after_s: float | None = None) -> None:
         self.url, self.status, self.retry_after_s = url, status, retry_after_s

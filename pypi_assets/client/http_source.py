@@ -1,20 +1,22 @@
 """Answers of a service, over HTTP."""
 
+import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
 import requests
 
-from pypi_assets.client.errors import ServiceError, UnreachableError, service_error
+from pypi_assets.client.errors import NotFoundError, ServiceError, UnreachableError, service_error
 from pypi_assets.client.results import Page
 from pypi_assets.questions.paging import Cursor, list_digest
 from pypi_assets.questions.question import ParameterError, Parameters, Question
 from pypi_assets.questions.snapshot import OtherSnapshotError
 
 _PATH_PARAMETER = re.compile(r"{(\w+)(?::\w+)?}")
+_PINNED = re.compile(r"/at/(\d+)\.(\d+)/")
 _STEPS = (".", "..")
 """Names that no path can have: they are steps to the same or the upper folder."""
 _LONGEST_EXCERPT = 200
@@ -37,17 +39,27 @@ class HttpSource:
         query = {
             one.name: _text(values[one.name])
             for one in question.takes
-            if not one.is_required and values[one.name] != one.default
+            if f"{{{one.name}" not in (question.path or "") and values[one.name] != one.default
         }
         query |= {} if page_size is None else {"limit": str(page_size)}
         query |= {} if cursor is None else {"cursor": cursor}
-        content = self._get(self._path(question, values), query)
+        path = self._path(question, values)
+        if question.long_by(asked):
+            return self._lines(question, path, query)
         try:
-            serial, results = content["serial"], content["results"]
+            content = self._get(path, query)
+        except NotFoundError as error:
+            if error.serial is None or error.parameter not in values:
+                raise
+            hints, columns = error.hints, tuple(question.result.__annotations__)
+            return Page(error.serial, error.epoch, None, (), None, columns, lambda: hints)
+        try:
+            serial = content["serial"]
+            results = [content["result"]] if question.is_single else content["results"]
         except (KeyError, TypeError):
             raise ServiceError(self.url, 200, {"detail": "the answer is none of this service"}) from None
         epoch, digest, key = content.get("epoch"), list_digest(question.name, *values.values()), question.sort_key
-        named = content["set"] if epoch is None else f"{serial}.{epoch}"
+        named = content.get("set") if epoch is None else f"{serial}.{epoch}"
         return Page(
             serial,
             epoch,
@@ -78,6 +90,26 @@ class HttpSource:
         filled = _PATH_PARAMETER.sub(lambda match: quote(str(values[match[1]]), safe=""), question.path)
         return f"at/{quote(self.moment, safe=':')}{filled}" if self.moment else filled.removeprefix("/")
 
+    def _lines(self, question: Question[Any], path: str, query: Mapping[str, str]) -> Page[Mapping[str, Any]]:
+        """Return all results of a search of the whole index, read from the service as they are iterated over."""
+        url = self.url + path
+        try:
+            response = self.session.get(url, params={**query, "format": "ndjson"}, timeout=self.timeout_s, stream=True)
+            if response.status_code != requests.codes.ok:
+                raise _error_of(url, response)
+        except requests.RequestException as error:
+            raise UnreachableError(url, str(error)) from error
+
+        def results() -> Iterator[Mapping[str, Any]]:
+            try:
+                with response:
+                    yield from map(json.loads, response.iter_lines())
+            except requests.RequestException as error:
+                raise UnreachableError(url, str(error)) from error
+
+        serial, epoch = _as_of(response)
+        return Page(serial or 0, epoch, None, results(), None, tuple(question.result.__annotations__))
+
     def _get(self, path: str, query: Mapping[str, str]) -> Any:
         url = self.url + path
         try:
@@ -87,8 +119,23 @@ class HttpSource:
             raise UnreachableError(url, str(error)) from error
         if response.status_code == requests.codes.ok and content is not None:
             return content
-        document = content if isinstance(content, dict) else {"detail": response.text[:_LONGEST_EXCERPT]}
-        raise service_error(url, response.status_code, document, _seconds(response.headers.get("Retry-After")))
+        raise _error_of(url, response)
+
+
+def _error_of(url: str, response: requests.Response) -> ServiceError:
+    content = _json(response)
+    document = content if isinstance(content, dict) else {"detail": response.text[:_LONGEST_EXCERPT]}
+    found = service_error(url, response.status_code, document, _seconds(response.headers.get("Retry-After")))
+    found.serial, found.epoch = _as_of(response)
+    return found
+
+
+def _as_of(response: requests.Response) -> tuple[int | None, int | None]:
+    """Return the serial of a response and its epoch, as far as the response names them."""
+    if pinned := _PINNED.search(response.url):
+        return int(pinned[1]), int(pinned[2])
+    serial = response.headers.get("X-PyPI-Last-Serial", "")
+    return int(serial) if serial.isdigit() else None, None
 
 
 def _text(value: object) -> str:

@@ -27,6 +27,7 @@ from pypi_assets.storage.store import Storage
 
 if TYPE_CHECKING:
     from pypi_assets.catalog.database import Catalog
+    from pypi_assets.lookup.project_answers import ProjectFacts
 
 
 class _DamagedError(Exception):
@@ -113,7 +114,7 @@ class PublishedSource:
         while True:
             datasets = self._newest() if given is None else self._set_of(given)
             try:
-                snapshot = PublishedSnapshot(datasets.reader, datasets.opened)
+                snapshot = PublishedSnapshot(datasets.reader, datasets.opened, partial(self._facts, datasets.serial))
                 found = question.answer(snapshot, asked, _after(given))
                 return _page(question, asked, snapshot, found, page_size, given, datasets.id)
             except _DamagedError as error:
@@ -151,7 +152,17 @@ class PublishedSource:
             )
         if self._catalog is None:
             self._catalog = self.open_catalog()
-        return CatalogSource(self, self._catalog, serial_of(self._catalog, moment))
+        return CatalogSource(self, self._catalog, serial_of(self._catalog, moment), is_newest=moment is None)
+
+    def _facts(self, serial: int, project: str) -> "ProjectFacts | None":
+        """Return what only the catalog knows of a project; None without a catalog."""
+        if self.open_catalog is None:
+            return None
+        from pypi_assets.lookup.project_answers import facts_at
+
+        if self._catalog is None:
+            self._catalog = self.open_catalog()
+        return facts_at(self._catalog, serial, project)
 
     def _newest(self) -> _LazySet:
         if self._present is None:
@@ -186,6 +197,7 @@ class CatalogSource:
     home: PublishedSource
     catalog: "Catalog"
     serial: int
+    is_newest: bool = False
 
     def page(
         self, question: Question[Any], asked: Parameters, page_size: int | None, cursor: str | None
@@ -194,7 +206,8 @@ class CatalogSource:
         from pypi_assets.catalog.reports.answerable_serials import pinned_answer
         from pypi_assets.questions.catalog_snapshot import CatalogSnapshot
 
-        given, snapshot = _parsed(question, asked, cursor), CatalogSnapshot(self.catalog, self.serial)
+        snapshot = CatalogSnapshot(self.catalog, self.serial, is_newest=self.is_newest)
+        given = _parsed(question, asked, cursor)
         found, epoch = pinned_answer(
             self.catalog, self.serial, partial(question.answer, snapshot, asked, _after(given))
         )

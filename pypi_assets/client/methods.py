@@ -4,7 +4,7 @@
 """
 # ruff: noqa: A002 - parameters have the names that commands and routes have
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from pypi_assets.client.results import Results
 
@@ -12,7 +12,12 @@ if TYPE_CHECKING:
     from pypi_assets.lookup.commands_reader import CommandResult
     from pypi_assets.lookup.depgraph_reader import Dependent, Distribution, TransitiveDependent
     from pypi_assets.lookup.hashes_reader import HashResult, KnownHashResult
+    from pypi_assets.lookup.history_entries import HistoryEntry
+    from pypi_assets.lookup.impact import Break, Impact
     from pypi_assets.lookup.modules_reader import ModuleResult
+    from pypi_assets.lookup.owners import ImportOwners
+    from pypi_assets.lookup.package_urls import PurlResult
+    from pypi_assets.lookup.project_answers import ProjectResult, VersionResult
     from pypi_assets.lookup.simple_reader import PageFileResult
 
 
@@ -45,6 +50,35 @@ class Questions:
         """
         return self._ask("module", {"module": module, "prefix": prefix, "latest": latest}, page_size, cursor)
 
+    def owners(self, name: str, *, limit: int | None = None) -> "Results[ImportOwners]":
+        """Rank the projects that provide imports, with the reasons.
+
+        The longest known module of an import counts, and all projects that provide it.
+
+        `name`: a name that is imported, such as google.cloud.storage, up to 1000 characters.
+        `limit`: the most candidates of an import: 1 to 1000; default: all, from 1 to 1000.
+        """
+        return self._ask("owners", {"name": name, "limit": limit})
+
+    def releases(self, project: str) -> "Results[ProjectResult]":
+        """List the releases of a project with their files, and show what is known of the project.
+
+        Without a catalog, summary, licence, links, status and the serials of the first and last change are null.
+
+        `project`: the name of a project, in any spelling: ASCII letters, digits, and . _ - between them, up to 300
+        characters.
+        """
+        return self._ask("releases", {"project": project})
+
+    def release(self, project: str, version: str) -> "Results[VersionResult]":
+        """Show a version of a project: its files, requirements, extras, modules and commands.
+
+        `project`: the name of a project, in any spelling: ASCII letters, digits, and . _ - between them, up to 300
+        characters.
+        `version`: a version, such as 2.32.3, up to 300 characters.
+        """
+        return self._ask("release", {"project": project, "version": version})
+
     def project(self, requirement: str, *, prefix: bool = False, latest: bool = False) -> "Results[Distribution]":
         """List the distributions of a project, with what they require.
 
@@ -62,23 +96,140 @@ class Questions:
         *,
         prefix: bool = False,
         latest: bool = False,
+        version: str | None = None,
+        excludes: str | None = None,
         transitive: bool = False,
         depth: int | None = None,
+        page_size: int | None = None,
+        cursor: str | None = None,
     ) -> "Results[Dependent | TransitiveDependent]":
         """List the projects that require a project.
 
         Each comes with the versions that require it always, only by a marker, and only with an extra.
 
-        `project`: the name of a project, in any spelling, up to 300 characters.
+        `project`: the name of a project, in any spelling: ASCII letters, digits, and . _ - between them, up to 300
+        characters.
         `prefix`: all names that begin with it.
         `latest`: only projects whose own newest version requires it, with that version.
+        `version`: those that accept a version of PEP 440 in lower case, such as 2.32.3 or 1.0rc1, up to 100 characters.
+        `excludes`: those that exclude a version of PEP 440 in lower case, such as 2.32.3 or 1.0rc1, up to 100
+        characters.
         `transitive`: also the dependents of dependents, and so on.
-        `depth`: with transitive: no more steps than this, from 1.
+        `depth`: with transitive: no more steps than this, from 1 to 1000.
+        `page_size`: the number of results in a request. `cursor`: the position to continue at.
         """
         return self._ask(
             "dependents",
-            {"project": project, "prefix": prefix, "latest": latest, "transitive": transitive, "depth": depth},
+            {
+                "project": project,
+                "prefix": prefix,
+                "latest": latest,
+                "version": version,
+                "excludes": excludes,
+                "transitive": transitive,
+                "depth": depth,
+            },
+            page_size,
+            cursor,
         )
+
+    def impact(
+        self,
+        project: str,
+        *,
+        version: str | None = None,
+        transitive: bool = False,
+        depth: int | None = None,
+        page_size: int | None = None,
+        cursor: str | None = None,
+    ) -> "Results[Impact]":
+        """Show what depends on PROJECT, or on one of its versions.
+
+        These are the projects whose newest release requires it, and with a version those that accept this version. It
+        need not be there any more, so it can be a removed release. If the answer is transitive, it also has the
+        projects whose newest release requires the newest release of one of these, and so on.
+
+        `project`: the name of a project, in any spelling: ASCII letters, digits, and . _ - between them, up to 300
+        characters.
+        `version`: those that accept a version, which need not be live: a version of PEP 440 in lower case, such as
+        2.32.3 or 1.0rc1, up to 100 characters.
+        `transitive`: also what requires these projects, and so on.
+        `depth`: with transitive: no more steps than this, from 1 to 1000.
+        `page_size`: the number of results in a request. `cursor`: the position to continue at.
+        """
+        return self._ask(
+            "impact",
+            {"project": project, "version": version, "transitive": transitive, "depth": depth},
+            page_size,
+            cursor,
+        )
+
+    def breaks(
+        self,
+        project: str,
+        version: str,
+        *,
+        transitive: bool = False,
+        depth: int | None = None,
+        solve: bool = False,
+        seconds: int = 30,
+        python: str = "3.13",
+        platform: str = "linux-x86_64",
+        semantics: Literal["pip", "uv"] = "pip",
+        unknown: Literal["fail", "assume-none"] = "fail",
+        page_size: int | None = None,
+        cursor: str | None = None,
+    ) -> "Results[Break]":
+        """Show projects whose newest release excludes VERSION of PROJECT.
+
+        If the answer is transitive, it also has the projects whose newest release requires the newest release of one of
+        these, and so on. With solve it also has those whose newest release has no solution with the version, with the
+        proof: of all projects that can lead to PROJECT, by any of their releases. What is not decided within the limits
+        is an answer as well.
+
+        `project`: the name of a project, in any spelling: ASCII letters, digits, and . _ - between them, up to 300
+        characters.
+        `version`: those that exclude a version, which must be live with solve alone: a version of PEP 440 in lower
+        case, such as 2.32.3 or 1.0rc1, up to 100 characters.
+        `transitive`: also what requires these projects, and so on.
+        `depth`: with transitive: no more steps than this, from 1 to 1000.
+        `solve`: also those that have no solution with the version.
+        `seconds`: with solve: for how long projects are resolved, from 1 to 600.
+        `python`: a version of CPython, 3.12 or 3.12.4.
+        `platform`: linux-x86_64, macos-arm64, windows-x86_64 and others, or a platform as wheels name it.
+        `semantics`: with solve: the installer whose resolution rules to follow.
+        `unknown`: with solve: if the requirements of a file are unknown, leave a project undecided or go on.
+        `page_size`: the number of results in a request. `cursor`: the position to continue at.
+        """
+        return self._ask(
+            "breaks",
+            {
+                "project": project,
+                "version": version,
+                "transitive": transitive,
+                "depth": depth,
+                "solve": solve,
+                "seconds": seconds,
+                "python": python,
+                "platform": platform,
+                "semantics": semantics,
+                "unknown": unknown,
+            },
+            page_size,
+            cursor,
+        )
+
+    def history(self, project: str, *, all: bool = False) -> "Results[HistoryEntry]":
+        """Show what happened to a project, by serial.
+
+        It needs a catalog. At an earlier serial it is what had happened by then, without the visits of the project's
+        page.
+
+        `project`: the name of a project, in any spelling: ASCII letters, digits, and . _ - between them, up to 300
+        characters.
+        `all`: also events that change no files, such as roles and renames.
+        """
+        return self._ask("history", {"project": project, "all": all})
 
     def command(
         self,
@@ -126,3 +277,12 @@ class Questions:
         `project`: the name of a project, in any spelling, up to 300 characters.
         """
         return self._ask("page", {"project": project})
+
+    def purl(self, purl: str) -> "Results[PurlResult]":
+        """Show whether what a package URL names has live files, and which.
+
+        It can name a project, a version (@), and a file (?file_name=).
+
+        `purl`: a package URL, such as pkg:pypi/requests@2.32.3, up to 1000 characters.
+        """
+        return self._ask("purl", {"purl": purl})

@@ -12,6 +12,7 @@ from starlette.routing import Route
 
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.ledger.range_ledger import complete_serial
+from pypi_assets.catalog.reports.answerable_serials import pinned_answer
 from pypi_assets.lookup.answers import Stream
 from pypi_assets.lookup.newest_requirements import NewestRequirements
 from pypi_assets.lookup.published_sets import OpenSet
@@ -51,6 +52,7 @@ class NewestCatalog(NamedTuple):
 
     catalog: Catalog
     serial: int
+    epoch: int | None = None
 
 
 Source = OpenSet | Pinned | NewestCatalog
@@ -139,7 +141,11 @@ class _Asked:
         after = tuple(cursor.after) if cursor else None
         try:
             with counted_walk() if long_by and call.pinned is not None else nullcontext():
-                found = answer(snapshot, asked, after)
+                if isinstance(source, NewestCatalog):
+                    found, epoch = pinned_answer(source.catalog, source.serial, partial(answer, snapshot, asked, after))
+                    source = source._replace(epoch=epoch)
+                else:
+                    found = answer(snapshot, asked, after)
         except ParameterError as error:
             raise _conflicting(error) from None
         except OtherSnapshotError as error:
@@ -297,7 +303,7 @@ def _answer_of(source: Source, kind: Any, content: dict[str, Any]) -> Answer:
     if isinstance(source, Pinned):
         return past_answer(source, kind(epoch=source.epoch, **content))
     if isinstance(source, NewestCatalog):
-        return Answer(to_json(kind(**content)), serial=source.serial)
+        return Answer(to_json(kind(epoch=source.epoch, **content)), serial=source.serial)
     return published_answer(source, kind(set=source.id, **content))
 
 

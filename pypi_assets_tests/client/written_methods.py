@@ -18,7 +18,7 @@ _HEAD = '''"""The methods of a client, one for each question.
 """
 # ruff: noqa: A002 - parameters have the names that commands and routes have
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from pypi_assets.client.results import Results
 
@@ -88,7 +88,7 @@ def _wrapped(text: str) -> list[str]:
 
 def _type(parameter: Parameter) -> str:
     kind = parameter.type
-    text = kind.__name__ if isinstance(kind, type) else str(kind)
+    text = kind.__name__ if isinstance(kind, type) else str(kind).removeprefix("typing.")
     if "." in text.replace("...", ""):
         raise TypeError(f"{parameter.name} is a {text}, which the module would have to import")
     return text
