@@ -30,6 +30,7 @@ FLOORS = {
     "lookup": 96,
     "mirror": 96,
     "parquet": 98,
+    "questions": 90,
     "resolve": 96,
     "scopes": 98,
     "service": 94,
