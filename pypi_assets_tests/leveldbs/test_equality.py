@@ -211,7 +211,7 @@ class Published(RuleBasedStateMachine):
 
     @rule(choose=st.randoms(use_true_random=False))
     def dump_a_range_again(self, choose: Random) -> None:
-        if ranges := [dump for dump in cover(self.catalog).dumps[1:] if not dump.inputs]:
+        if ranges := [dump for dump in cover(self.catalog).dumps[1:] if not dump.inputs and not dump.is_late]:
             write_range(self.catalog, self.storage, choose.choice(ranges).serials, again=True)
 
     @rule(growth=st.integers(1, 2), is_held=st.booleans())
