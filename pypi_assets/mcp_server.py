@@ -1,4 +1,4 @@
-"""Offers questions as tools of the Model Context Protocol: one read-only tool for each question with a route.
+"""Offers questions as read-only tools of the Model Context Protocol: each question with a route, and resolutions.
 
 A tool call is a request to the service's own application in this process, and its text is the body of that answer. So
 nothing is rendered here, and a problem document comes back as a tool error.
@@ -20,7 +20,8 @@ from mcp.server import Server, ServerRequestContext
 from mcp.server.stdio import stdio_server
 from starlette.types import ASGIApp
 
-from pypi_assets.questions.question import all_questions
+from pypi_assets.questions.question import Question, all_questions
+from pypi_assets.service.answers import JSON
 from pypi_assets.service.app import create_app
 from pypi_assets.service.in_process import Received, answer
 from pypi_assets.service.lines import PagedParameters
@@ -28,13 +29,14 @@ from pypi_assets.service.operations import Operation, accepted
 from pypi_assets.service.pins import PIN_ACCEPTS, PIN_PATTERN
 from pypi_assets.service.problems import bad_parameter, problem_answer
 from pypi_assets.service.questions import operation
+from pypi_assets.service.resolutions import RESOLVE
 from pypi_assets.service.service import Service, open_service
 from pypi_assets.settings import Settings
 
 PATH = "/mcp"
 _AT = "at"
 _FORMAT = "format"
-"""A tool answers with one JSON document, so it does not take this parameter of routes."""
+"""Not a parameter of a tool, which chooses the form: JSON, or lines of JSON for a search of the whole index."""
 _INSTRUCTIONS = (
     "Answers about the packages of a Python package index. Every answer names the serial of the index as of which it is"
     " exact. `at` asks the same as of an earlier serial or time. Long lists come in pages: pass `next` of one page as"
@@ -44,6 +46,7 @@ _ERRORS = "surrogatepass"
 """A lone surrogate reaches the service, which rejects it: nothing else is looked up in its place."""
 _MOST_REDIRECTS = 2
 """From a time to its serial, and from a serial to its epoch."""
+_TRUE = (True, "1", "true")
 _READS = types.ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
 
 
@@ -93,7 +96,8 @@ async def _opened(settings: Settings) -> AsyncIterator["Server[Any]"]:
 def tool_server(service: Service) -> "Server[Any]":
     """Return a server with the tools of a service."""
     app = create_app(service)
-    operations = {one.name: operation(one.name) for one in all_questions() if one.path is not None}
+    questions = {one.name: one for one in all_questions() if one.path is not None}
+    operations = {name: operation(name) for name in questions} | {"resolve": RESOLVE}
     tools = [_tool(name, found) for name, found in operations.items()]
 
     async def list_tools(
@@ -108,8 +112,10 @@ def tool_server(service: Service) -> "Server[Any]":
         if found is None:
             known = f"one of: {', '.join(operations)}"
             received = _problem("name", f"there is no tool {called.name!r:.100}", known)
+        elif found.body is None:
+            received = await _ask(app, questions[called.name], found, called.arguments or {})
         else:
-            received = await _call(app, found, called.arguments or {})
+            received = await _send(app, found, called.arguments or {})
         text = types.TextContent(type="text", text=received.body.decode())
         return types.CallToolResult(content=[text], is_error=received.status != 200)
 
@@ -123,8 +129,9 @@ def tool_server(service: Service) -> "Server[Any]":
 
 
 def _tool(name: str, found: Operation) -> types.Tool:
-    """Return the tool of an operation, whose input schema has its parameters and `at`."""
-    schema = msgspec.json.schema(found.parameters)["$defs"][found.parameters.__name__]
+    """Return the tool of an operation, whose input schema has its parameters, or the fields of its body, and `at`."""
+    kind = found.parameters if found.body is None else found.body
+    schema = msgspec.json.schema(kind)["$defs"][kind.__name__]
     described = {field: _flat(one) for field, one in schema["properties"].items() if field != _FORMAT}
     of_pages = {field: described.pop(field) for field in PagedParameters.__struct_fields__ if field in described}
     moment = {"description": f"as of {PIN_ACCEPTS}; default: the newest", "type": "string", "pattern": PIN_PATTERN}
@@ -135,7 +142,7 @@ def _tool(name: str, found: Operation) -> types.Tool:
         input_schema={
             "type": "object",
             "properties": {**described, _AT: moment, **of_pages},
-            "required": schema["required"],
+            "required": schema.get("required", []),
             "additionalProperties": False,
         },
         annotations=_READS,
@@ -150,23 +157,43 @@ def _flat(schema: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in first.items() if name != "default" or value is not None}
 
 
-async def _call(app: ASGIApp, found: Operation, given: Mapping[str, Any]) -> Received:
-    """Return the answer of the route to these arguments."""
+def is_long(question: Question[Any], given: Mapping[str, Any]) -> bool:
+    """Return whether the answer to these arguments is a search of the whole index, which routes answer in lines."""
+    values = {one.name: given.get(one.name) in _TRUE if one.type is bool else None for one in question.takes}
+    return question.long_by(question.parameters(**values)) is not None
+
+
+async def _ask(app: ASGIApp, question: Question[Any], found: Operation, given: Mapping[str, Any]) -> Received:
+    """Return the answer of the route of a question to these arguments."""
     path = found.path
     for name in found.path_parameters:
         if name not in given:
             return _problem(name, f"{name} is missing", accepted(found.parameters, name))
         for placeholder in (f"{{{name}}}", f"{{{name}:path}}"):
             path = path.replace(placeholder, _quoted(given[name]))
-    if given.get(_AT) is not None:
-        path = f"/at/{_quoted(given[_AT])}{path}"
     others = {name: value for name, value in given.items() if name not in {*found.path_parameters, _AT}}
     query = {name: _text(value) for name, value in others.items() if value is not None}
     if _FORMAT in query:
         return _problem(_FORMAT, "a tool has no parameter format", "nothing: an answer is one JSON document")
+    if is_long(question, given):
+        query[_FORMAT] = "ndjson"
     target = path + (f"?{urlencode(query, errors=_ERRORS)}" if query else "")
+    return await _received(app, target, given.get(_AT))
+
+
+async def _send(app: ASGIApp, found: Operation, given: Mapping[str, Any]) -> Received:
+    """Return the answer of a route that takes a body, which these arguments make."""
+    body = json.dumps({name: value for name, value in given.items() if name != _AT}).encode()
+    return await _received(app, found.path, given.get(_AT), found.method, body)
+
+
+async def _received(app: ASGIApp, target: str, at: Any, method: str = "GET", body: bytes = b"") -> Received:
+    """Return the answer as of a moment, behind the redirects to its serial and epoch."""
+    if at is not None:
+        target = f"/at/{_quoted(at)}{target}"
+    headers = [("Content-Type", JSON)] if body else []
     for _ in range(_MOST_REDIRECTS + 1):
-        received = await answer(app, target)
+        received = await answer(app, target, method, headers, body)
         if received.status != 307:
             break
         target = urljoin(target, received.headers["location"])

@@ -18,7 +18,7 @@ from mcp import types
 from mcp.client import Client as McpClient
 from mcp.client.stdio import StdioServerParameters
 
-from pypi_assets.mcp_server import tool_server
+from pypi_assets.mcp_server import is_long, tool_server
 from pypi_assets.questions.question import Question, all_questions
 from pypi_assets.service.service import Service
 from pypi_assets_tests.cli.commands import PROCESS, Commands
@@ -30,6 +30,7 @@ from pypi_assets_tests.service.conftest import published as published
 from pypi_assets_tests.service.published import Client, Published
 
 Arguments = dict[str, Any]
+QUESTIONS = {one.name: one for one in all_questions()}
 ROUTED = [one for one in all_questions() if one.path is not None]
 
 
@@ -48,6 +49,10 @@ def drawn(published: Published) -> Iterator[tuple[str, Arguments]]:
             for moment in ({}, {"at": str(EARLIER)}, {"limit": 1})
         ]
         yield from ((question.name, one) for one in Random(question.name).sample(found, min(len(found), examples(30))))
+    for given in ({"requirements": ["demo"]}, {"requirements": ["demo>9"]}, {"requirements": 1}, {}):
+        yield "resolve", given
+        yield "resolve", given | {"at": "2026-03-03", "python": "3.12"}
+    yield "impact", {"project": "PyYAML", "transitive": True}
     yield "module", {"module": "yaml", "at": "2026-03-03"}
     yield "module", {"module": "yaml", "at": "yesterday"}
     yield "module", {"module": "yaml", "at": 10**9}
@@ -58,12 +63,22 @@ def drawn(published: Published) -> Iterator[tuple[str, Arguments]]:
     yield "module", {"module": "a/b c%2F?#é"}
 
 
+def answered(client: Client, name: str, given: Arguments) -> requests.Response:
+    """Return the answer of the service to the same question."""
+    if name == "resolve":
+        body = {field: value for field, value in given.items() if field != "at"}
+        path = f"{'at/' + given['at'] if 'at' in given else ''}/v1/resolve"
+        return client.post(path, body, allow_redirects=True)
+    return client.get(target(QUESTIONS[name], given), allow_redirects=True)
+
+
 def target(question: Question[Any], given: Arguments) -> str:
     """Return the path of the same question to the service."""
     assert question.path is not None
     path = re.sub(r"{(\w+)(:path)?}", lambda match: quote(str(given[match[1]]), safe=""), question.path)
     others = {name for name in given if f"{{{name}" not in question.path} - {"at"}
     query = {name: value for name, value in given.items() if name in others and value is not None}
+    query |= {"format": "ndjson"} if is_long(question, given) else {}
     texts = [f"{name}={quote(value if isinstance(value, str) else json.dumps(value))}" for name, value in query.items()]
     return f"{'at/' + str(given['at']) if 'at' in given else ''}{path}?{'&'.join(texts)}"
 
@@ -80,10 +95,9 @@ async def call_all(tools: McpClient, calls: list[tuple[str, Arguments]]) -> list
 
 def assert_equal(results: list[types.CallToolResult], calls: list[tuple[str, Arguments]], client: Client) -> None:
     """Assert that each text is the body of the service's answer, and each problem a tool error."""
-    questions = {one.name: one for one in ROUTED}
     statuses = set()
     for result, (name, given) in zip(results, calls, strict=True):
-        answer = client.get(target(questions[name], given), allow_redirects=True)
+        answer = answered(client, name, given)
         statuses.add(answer.status_code)
         assert result.is_error == (answer.status_code != 200), (name, given)
         if result.is_error:
@@ -146,7 +160,8 @@ def test_each_question_with_a_route_is_a_read_only_tool(published: Published) ->
 
     with published.service() as service:
         listed = {one.name: one for one in asyncio.run(run(service)).tools}
-    assert list(listed) == [one.name for one in ROUTED]
+    assert list(listed) == [*(one.name for one in ROUTED), "resolve"]
+    assert listed["resolve"].input_schema["required"] == ["requirements"]
     for question in ROUTED:
         tool = listed[question.name]
         assert tool.annotations is not None
