@@ -7,7 +7,6 @@ together, and at an environment; markers are not evaluated here.
 import re
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict
 
@@ -16,13 +15,12 @@ from packaging.utils import canonicalize_name
 
 from pypi_assets.distributions.installability import installable_or_all
 from pypi_assets.distributions.requirement_names import CONDITIONS, parse_requirement
-from pypi_assets.leveldbs.datasets.depgraph.records import version_yanks
 from pypi_assets.leveldbs.format.newest_release import newest_version
 from pypi_assets.leveldbs.format.version_order import canonical_version
-from pypi_assets.lookup.depgraph_reader import DepgraphReader
 
 if TYPE_CHECKING:
-    from pypi_assets.catalog.database import Catalog
+    from pypi_assets.lookup.answers import Answer, Stream
+    from pypi_assets.lookup.depgraph_reader import Distribution
 
 MOST_OPENED = 60
 """Of how many projects the tree shows what they require. Each costs a read or two."""
@@ -65,56 +63,19 @@ class Tree(TypedDict):
 
 
 class Releases(Protocol):
-    """Where projects and their requirements come from. Projects are normalized names."""
+    """Where projects and their requirements come from, such as a snapshot. Projects are normalized names."""
 
-    def versions(self, project: str) -> Sequence[tuple[str, bool]]:
-        """The versions of a project, and whether each is yanked."""
-        ...
+    def versions(self, project: str, /) -> Sequence[tuple[str, bool]]:
+        """Return the versions of a project, and whether each is yanked."""
 
-    def requirements(self, project: str, version: str) -> list[str] | None:
-        """What a version requires; None where it could not be read."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class PublishedReleases:
-    """Those of published versions."""
-
-    reader: DepgraphReader
-
-    def versions(self, project: str) -> Sequence[tuple[str, bool]]:
-        return self.reader.query(lambda db: list(version_yanks(db, project)))[1]
-
-    def requirements(self, project: str, version: str) -> list[str] | None:
-        return _joined(self.reader.project(project, version).results)
-
-
-@dataclass(frozen=True, slots=True)
-class PastReleases:
-    """Those of the catalog at a serial."""
-
-    catalog: "Catalog"
-    serial: int
-
-    def versions(self, project: str) -> Sequence[tuple[str, bool]]:
-        from pypi_assets.catalog.publications.dump_rows import version_yanks_at  # the database takes long to load
-
-        found = version_yanks_at(self.catalog, self.serial, [project])
-        return [(version, yanked) for _, version, yanked in found]
-
-    def requirements(self, project: str, version: str) -> list[str] | None:
-        from pypi_assets.catalog.publications.dump_rows import project_rows_at
-        from pypi_assets.dumps.dump_format import as_dumped
-
-        wanted = canonical_version(version)
-        rows: Iterable[Mapping[str, Any]] = map(as_dumped, project_rows_at(self.catalog, self.serial, project))
-        return _joined([row for row in rows if canonical_version(row["version"]) == wanted])
+    def distributions(self, project: str, version: str | None, /) -> "Answer[Distribution] | Stream[Distribution]":
+        """Return the distributions of a version."""
 
 
 def requirement_tree(releases: Releases, project: str, version: str, most_opened: int = MOST_OPENED) -> Tree:
     """What a version of a project requires, breadth-first, so that what is cut lies furthest from the root.
 
-    >>> requirement_tree(PublishedReleases(depgraph), "demo", "2.1")["requires"][0]["version"]
+    >>> requirement_tree(snapshot, "demo", "2.1")["requires"][0]["version"]
     '6.0'
     """
     return _Growing(releases, most_opened).grow(canonicalize_name(project), version)
@@ -131,7 +92,7 @@ class _Growing:
 
     def grow(self, project: str, version: str) -> Tree:
         self._opened.add(project)
-        texts = self._releases.requirements(project, version)
+        texts = _joined(self._releases.distributions(project, version).results)
         tree = Tree(project=project, version=version, state="open", is_cut=False, requires=[])
         if texts is None:
             tree["state"] = "not read"
@@ -183,7 +144,7 @@ class _Growing:
             node["state"] = "none fits" if known else "unknown"
             return
         self._opened.add(project)
-        texts = self._releases.requirements(project, node["version"])
+        texts = _joined(self._releases.distributions(project, node["version"]).results)
         node["state"] = "not read" if texts is None else "open"
         node["requires"] = self._children(texts or (), extras)
 
@@ -222,8 +183,8 @@ def _extras_in(text: str) -> set[str]:
     return {canonicalize_name(one or other) for one, other in _EXTRA.findall(text)}
 
 
-def _joined(files: Sequence[Mapping[str, Any]]) -> list[str] | None:
+def _joined(files: Iterable[Mapping[str, Any]]) -> list[str] | None:
     """Return the requirements of the files of a version; None if none of them could be read."""
-    counted = installable_or_all(files, itemgetter("refusals"))
+    counted = installable_or_all(list(files), itemgetter("refusals"))
     known = [file["requires_dist"] for file in counted if file["requires_dist"] is not None]
     return list(dict.fromkeys(text for one in known for text in one)) if known else None

@@ -92,7 +92,7 @@ def solvable_here(snapshot: Snapshot, given: BreaksParameters, version: Version)
 def breaks_by(solver: Solver, snapshot: Snapshot, given: BreaksParameters, after: After = None) -> Found[Break]:
     """Return the answer of `breaks`, whose resolutions this solver makes. Raises ParameterError."""
     version = parse_version(given.version)
-    if given.solve and not is_release(version, snapshot.versions(given.project)):
+    if given.solve and not is_release(version, (one for one, _ in snapshot.versions(given.project))):
         raise ParameterError("version", given.version, f"a live release of {given.project} with solve")
 
     def walk(graph: NewestRequirements) -> Iterator[Break]:

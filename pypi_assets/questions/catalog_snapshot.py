@@ -219,9 +219,9 @@ class CatalogSnapshot:
             self._require(project)
         return self._answer(Answer(None, self.serial, tuple(walk(self._newest_requirements)), kind))
 
-    def versions(self, project: str, /) -> list[str]:
+    def versions(self, project: str, /) -> Sequence[tuple[str, bool]]:
         """See `Snapshot.versions`."""
-        return [version for version, _ in self._newest_requirements.versions(project)]
+        return self._newest_requirements.versions(project)
 
     def release_index(self) -> "ReleaseIndex":
         """See `Snapshot.release_index`."""

@@ -62,7 +62,7 @@ def unknown_project(snapshot: Snapshot, given: ProjectVersion) -> Iterator[str]:
 
 def unknown_version(snapshot: Snapshot, given: ProjectVersion) -> Iterator[str]:
     """Yield sentences about a project or a version without live files."""
-    versions = snapshot.versions(given.project)
+    versions = [version for version, _ in snapshot.versions(given.project)]
     if not versions:
         yield from unknown_project(snapshot, given)
     elif given.version is not None and not is_release(parse_version(given.version), versions):

@@ -160,13 +160,12 @@ class PublishedSnapshot:
         """See `Snapshot.over_newest`."""
         return self._depgraph.over_newest(kind, walk)
 
-    def versions(self, project: str, /) -> list[str]:
+    def versions(self, project: str, /) -> Sequence[tuple[str, bool]]:
         """See `Snapshot.versions`."""
         from pypi_assets.lookup.newest_requirements import PublishedRequirements
 
         name = canonicalize_name(project)
-        _, found = self._depgraph.query(lambda db: PublishedRequirements(db).versions(name))
-        return [version for version, _ in found]
+        return self._depgraph.query(lambda db: PublishedRequirements(db).versions(name))[1]
 
     def release_index(self) -> "ReleaseIndex":
         """See `Snapshot.release_index`."""

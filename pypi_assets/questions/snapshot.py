@@ -145,8 +145,8 @@ class Snapshot(Protocol):
     def over_newest(self, project: str | None, kind: type[Result], walk: "Walk[Result]", /) -> Found[Result]:
         """Return what a search finds in the requirements of newest releases; it may start at a project."""
 
-    def versions(self, project: str, /) -> Sequence[str]:
-        """Return the versions of a project that have live files."""
+    def versions(self, project: str, /) -> Sequence[tuple[str, bool]]:
+        """Return the versions of a project that have live files, and whether each is yanked: all of its files are."""
 
     def release_index(self) -> "ReleaseIndex":
         """Return the releases that a resolution chooses from."""

@@ -320,6 +320,11 @@ def _snapshot(service: Service, source: Source, facts: CatalogFacts | None = Non
     return CatalogSnapshot(source.catalog, source.serial, limited=limited), f"{source.serial}.{source.epoch}"
 
 
+def snapshot_of(service: Service, source: Source) -> Snapshot:
+    """Return the snapshot of a set of datasets, or of the catalog at a serial."""
+    return _snapshot(service, source)[0]
+
+
 def published_snapshot(datasets: OpenSet, facts: CatalogFacts | None = None) -> PublishedSnapshot:
     """Return the snapshot of a set of datasets."""
     return PublishedSnapshot(datasets.reader, datasets.opened, facts)

@@ -1,6 +1,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import cast
 
+from pypi_assets.lookup.answers import Answer
+from pypi_assets.lookup.depgraph_reader import Distribution
 from pypi_assets.lookup.requirement_tree import MOST_NODES, Required, Tree, requirement_tree
 
 
@@ -14,10 +17,12 @@ class Known:
     def versions(self, project: str) -> Sequence[tuple[str, bool]]:
         return [(version.rstrip("!"), version.endswith("!")) for version in self.requires.get(project, {})]
 
-    def requirements(self, project: str, version: str) -> list[str] | None:
+    def distributions(self, project: str, version: str | None) -> Answer[Distribution]:
         self.reads.append(project)
-        found = self.requires.get(project, {})
-        return found.get(version, found.get(f"{version}!"))
+        known = self.requires.get(project, {})
+        requires_dist = known.get(str(version), known.get(f"{version}!"))
+        file = cast("Distribution", {"requires_dist": requires_dist, "refusals": None})
+        return Answer(None, 1, (file,), Distribution)
 
 
 def tree(requires: dict[str, dict[str, list[str] | None]], **options: int) -> Tree:

@@ -14,7 +14,6 @@ from pypi_assets.service.operations import PAGES, Call, Operation, Parameters, o
 from pypi_assets.service.pages.addresses import is_local_page
 from pypi_assets.service.pages.install import shell_requirement
 from pypi_assets.service.pages.page import Content, Page, View, page_routes
-from pypi_assets.service.pages.releases import releases_of
 from pypi_assets.service.pins import PIN_ACCEPTS, parse_pin
 from pypi_assets.service.problems import ProblemError, bad_parameter
 from pypi_assets.service.service import Service
@@ -58,8 +57,8 @@ def _installable(view: View, names: Iterable[str | None]) -> str | None:
     """Return the first of these projects that has a release; None if none has."""
     if view.serial is None:
         return None
-    releases = releases_of(view)
-    return next((shell_requirement(name) for name in names if name and releases.versions(name)), None)
+    snapshot = view.snapshot
+    return next((shell_requirement(name) for name in names if name and snapshot.versions(name)), None)
 
 
 def _recent(view: View) -> list[dict[str, Any]] | None:
@@ -78,9 +77,9 @@ def _recent(view: View) -> list[dict[str, Any]] | None:
 def _examples(view: View) -> dict[str, str]:
     if view.serial is None:
         return {}
-    releases = releases_of(view)
+    snapshot = view.snapshot
     found = {
-        kind: next((text for text, name in some if releases.versions(name)), None) for kind, some in _EXAMPLES.items()
+        kind: next((text for text, name in some if snapshot.versions(name)), None) for kind, some in _EXAMPLES.items()
     }
     return {kind: text for kind, text in found.items() if text is not None}
 

@@ -10,6 +10,7 @@ from markupsafe import escape
 from starlette.routing import Route
 
 from pypi_assets.lookup.published_sets import OpenSet
+from pypi_assets.questions.snapshot import Snapshot
 from pypi_assets.service.answers import JSON, Answer, Lasting, redirect, to_json
 from pypi_assets.service.operations import PAGES, Call, Operation, Parameters, convert_parameters, operation_routes
 from pypi_assets.service.pages.addresses import data_address, page_address
@@ -17,6 +18,7 @@ from pypi_assets.service.pages.install import index_address
 from pypi_assets.service.pages.rendering import HEADERS, HTML, render
 from pypi_assets.service.pins import Pinned
 from pypi_assets.service.problems import ProblemError, not_found
+from pypi_assets.service.questions import snapshot_of
 from pypi_assets.service.service import Service
 from pypi_assets.service.status import STATUS
 
@@ -58,6 +60,11 @@ class View:
     def datasets(self) -> OpenSet:
         """The set of datasets of the page. Raises a ProblemError where nothing is published."""
         return self.service.datasets()
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The index as of the serial of the page. Raises a ProblemError where nothing is published."""
+        return snapshot_of(self.service, self.pinned or self.datasets)
 
     def part(self, operation: Operation, **parameters: object) -> Any:
         """What an operation of the API answers, as plain values. Raises its ProblemError."""

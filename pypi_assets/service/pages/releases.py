@@ -7,9 +7,8 @@ from msgspec import Meta
 from starlette.routing import Route
 
 from pypi_assets.leveldbs.format.version_order import canonical_version
-from pypi_assets.lookup.depgraph_reader import DepgraphReader
 from pypi_assets.lookup.release_comparison import compare_releases, is_same
-from pypi_assets.lookup.requirement_tree import PastReleases, PublishedReleases, Releases, Tree, requirement_tree
+from pypi_assets.lookup.requirement_tree import Tree, requirement_tree
 from pypi_assets.service.names import ProjectName, VersionText
 from pypi_assets.service.operations import Parameters
 from pypi_assets.service.pages.install import shell_requirement
@@ -41,16 +40,9 @@ def routes(service: Service) -> list[Route]:
     return list(page_routes(service, [RELEASE, CHANGES]))
 
 
-def releases_of(view: View) -> Releases:
-    """All projects' releases, as of the serial of the page."""
-    if view.pinned is not None:
-        return PastReleases(view.pinned.catalog, view.pinned.serial)
-    return PublishedReleases(view.datasets.reader(DepgraphReader))
-
-
 def tree_of(view: View, project: str, version: str) -> Tree:
     """What a version requires, as a tree, as of the serial of the page."""
-    return requirement_tree(releases_of(view), project, version)
+    return requirement_tree(view.snapshot, project, version)
 
 
 def _release(view: View, parameters: ReleaseParameters) -> Content:
