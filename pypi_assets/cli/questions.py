@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -52,12 +53,13 @@ class Asking:
     """An open snapshot.
 
     `answered` returns what a function makes of it, with its epoch. `notes` yields the reasons why an unfollowed project
-    may be missing.
+    may be missing. `moment` is the time of the snapshot; None: no time is known of its serial.
     """
 
     snapshot: Snapshot
     answered: Callable[[Callable[[], Found[Any]]], Found[Any]]
     notes: Callable[[str | None, Found[Any]], Iterator[str]]
+    moment: datetime | None
 
     def ask(self, question: Question[Any], parameters: Parameters, solver: Any = None) -> Found[Any]:
         """Return the answer to a question."""
@@ -226,6 +228,7 @@ def opened_versions(refresh_every_s: float | None = None) -> Iterator[Asking]:
             snapshot,
             lambda make: make(),
             lambda project, found: notes(project, found.serial, found.followed_projects),
+            datetime.now(UTC),
         )
 
 
@@ -233,6 +236,7 @@ def opened_versions(refresh_every_s: float | None = None) -> Iterator[Asking]:
 def opened_catalog(at: "Moment | None") -> Iterator[Asking]:
     """Open the catalog as of a moment, or as of its complete serial."""
     from pypi_assets.catalog.reports.answerable_serials import pinned_answer
+    from pypi_assets.catalog.reports.serials_of_times import time_of
     from pypi_assets.questions.catalog_snapshot import CatalogSnapshot
 
     with catalog_at(at) as (catalog, serial):
@@ -246,7 +250,9 @@ def opened_catalog(at: "Moment | None") -> Iterator[Asking]:
             with catalog.read() as connection:
                 yield from catalog_notes(connection, project, found.serial, found.followed_projects)
 
-        yield Asking(snapshot, answered, notes)
+        with catalog.read() as connection:
+            moment = time_of(connection, serial)
+        yield Asking(snapshot, answered, notes, moment)
 
 
 def _print_answers(

@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -10,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pypi_assets.cli.followed_notes import among
-from pypi_assets.cli.moments import AT, catalog_at
+from pypi_assets.cli.moments import AT
 from pypi_assets.cli.options import JSON, command
+from pypi_assets.cli.questions import context_of, opened_catalog, opened_versions
 from pypi_assets.cli.resolve_options import Given, question_options
 from pypi_assets.terminal import counted, plain, print_json, print_message
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from pypi_assets.catalog.reports.moments import Moment
     from pypi_assets.resolve.formats.rendering import Rendered
     from pypi_assets.resolve.formats.tree import Node
-    from pypi_assets.resolve.pages import Pages
     from pypi_assets.resolve.questions import Question
     from pypi_assets.resolve.releases import ReleaseIndex
     from pypi_assets.resolve.targets import Target
@@ -63,83 +62,37 @@ def resolve_command(given: Given, at: "Moment | None", universal: bool, format_:
         raise click.UsageError(f"--json goes not with --format {format_}")
     format_ = "json" if as_json else format_ or "tree"
     targets = given.universal_targets() if universal else (given.target(),)
-    found = _latest(given, targets, format_) if at is None else _at(given, targets, format_, at)
-    _print(found, format_)
+    _print(_found(given, targets, format_, at), format_)
 
 
-def _latest(given: Given, targets: "tuple[Target, ...]", format_: str) -> _Found:
-    from pypi_assets.lookup.depgraph_reader import DepgraphReader
-    from pypi_assets.lookup.hints import project_hints
-    from pypi_assets.lookup.latest import open_if_local, open_latest
-    from pypi_assets.lookup.simple_reader import SimpleReader
-    from pypi_assets.resolve.pages import PublishedPages
-    from pypi_assets.resolve.releases import PublishedIndex
-
-    with ExitStack() as stack:
-        depgraph = stack.enter_context(open_latest(DepgraphReader, check_hashes=False))
-        for skipped in depgraph.skipped:
-            print_message(f"not used: {skipped}")
-
-        def pages() -> "Pages":
-            return PublishedPages(stack.enter_context(open_latest(SimpleReader, check_hashes=False)))
-
-        question = given.question(targets[0], datetime.now(UTC))
-        index = PublishedIndex(depgraph)
-        answer, lock = _resolved(index, question, targets, format_, pages)
-        hints = tuple(_hints(index, answer, lambda name: project_hints(depgraph, name, open_if_local)))
-        followed = depgraph.followed_projects
-        context: dict[str, Any] = {} if followed is None else {"followed_projects": followed}
-        context["ignored_options"] = list(given.ignored_options)
-        return _Found(question, index.serial, answer, lock, hints, context)
-
-
-def _at(given: Given, targets: "tuple[Target, ...]", format_: str, at: "Moment") -> _Found:
-    from pypi_assets.catalog.observed.followed import count_answered
-    from pypi_assets.catalog.reports.answerable_serials import pinned_answer
-    from pypi_assets.catalog.reports.serials_of_times import time_of
-    from pypi_assets.lookup.catalog_hints import past_project_hints
-    from pypi_assets.resolve.pages import PastPages
-    from pypi_assets.resolve.questions import ResolveError
-    from pypi_assets.resolve.releases import PastIndex
-
-    with catalog_at(at) as (catalog, serial):
-        with catalog.read() as connection:
-            moment = time_of(connection, serial)
-            followed = count_answered(connection, serial)
-        if moment is None and given.cooldown is not None:
-            raise ResolveError(f"no time is known of serial {serial}, from which --cooldown could count back")
-        question = given.question(targets[0], moment or datetime.now(UTC))
-
-        def resolved() -> "tuple[JoinedResolution | UnsolvableTargetError, Rendered | None, tuple[str, ...]]":
-            index = PastIndex(catalog, serial)
-            answer, lock = _resolved(index, question, targets, format_, lambda: PastPages(catalog, serial))
-            return answer, lock, tuple(_hints(index, answer, lambda name: past_project_hints(catalog, name)))
-
-        (answer, lock, hints), epoch = pinned_answer(catalog, serial, resolved)
-        context: dict[str, Any] = {"epoch": epoch, "ignored_options": list(given.ignored_options)}
-        context |= {} if followed is None else {"followed_projects": followed}
-        return _Found(question, serial, answer, lock, hints, context)
-
-
-def _resolved(
-    index: "ReleaseIndex",
-    question: "Question",
-    targets: "tuple[Target, ...]",
-    format_: str,
-    pages: "Callable[[], Pages]",
-) -> "tuple[JoinedResolution | UnsolvableTargetError, Rendered | None]":
-    """What is chosen, or the error with the proof; and the lock, where one is to be printed."""
+def _found(given: Given, targets: "tuple[Target, ...]", format_: str, at: "Moment | None") -> _Found:
     from pypi_assets.resolve.formats.pylock import as_pylock
     from pypi_assets.resolve.formats.requirements_txt import as_requirements
+    from pypi_assets.resolve.questions import ResolveError
     from pypi_assets.resolve.universal import UnsolvableTargetError, resolve_for
 
-    try:
-        answer = resolve_for(index, question, targets)
-    except UnsolvableTargetError as error:
-        return error, None
-    if format_ == "pylock":
-        return answer, as_pylock(answer, pages())
-    return answer, as_requirements(answer) if format_ == "requirements" else None
+    with opened_versions() if at is None else opened_catalog(at) as asking:
+        snapshot = asking.snapshot
+        if asking.moment is None and given.cooldown is not None:
+            raise ResolveError("no time is known of this serial, from which --cooldown could count back")
+        question = given.question(targets[0], asking.moment or datetime.now(UTC))
+
+        def resolved() -> Any:
+            index, lock = snapshot.release_index(), None
+            answer: JoinedResolution | UnsolvableTargetError
+            try:
+                answer = resolve_for(index, question, targets)
+            except UnsolvableTargetError as error:
+                answer = error
+            else:
+                lock = as_pylock(answer, snapshot) if format_ == "pylock" else None
+                lock = as_requirements(answer) if format_ == "requirements" else lock
+            hints = tuple(_hints(index, answer, snapshot.project_hints))
+            return snapshot.collected("depgraph", dict, [{"answer": answer, "lock": lock, "hints": hints}])
+
+        found = asking.answered(resolved)
+        context = {**context_of(found), "ignored_options": list(given.ignored_options)}
+        return _Found(question, found.serial, context=context, **next(iter(found.results)))
 
 
 def _hints(

@@ -13,6 +13,7 @@ from pypi_assets.questions.snapshot import After, DependentsFilter, Found, Other
 if TYPE_CHECKING:
     from pypi_assets.catalog.database import Catalog
     from pypi_assets.catalog.reports.project_history import Entry
+    from pypi_assets.catalog.reports.simple_page import SimplePage
     from pypi_assets.lookup.commands_reader import CommandResult
     from pypi_assets.lookup.depgraph_reader import Dependent, Distribution, TransitiveDependent
     from pypi_assets.lookup.hashes_reader import HashResult, KnownHashResult
@@ -96,13 +97,18 @@ class CatalogSnapshot:
         found = files_with_sha256(self.catalog, self.serial, sha256)
         return self._answer(known_hash_answer(self.serial, sha256, found))
 
+    def page(self, project: str, /) -> "SimplePage | None":
+        """See `Snapshot.page`."""
+        from pypi_assets.catalog.reports.past_pages import page_at
+
+        return page_at(self.catalog, self.serial, project)
+
     def page_files(self, project: str, /) -> "Found[PageFileResult]":
         """See `Snapshot.page_files`."""
-        from pypi_assets.catalog.reports.past_pages import page_at
         from pypi_assets.lookup.simple_reader import PageFileResult, page_results
 
         self._require(project)
-        page = page_at(self.catalog, self.serial, project)
+        page = self.page(project)
         results = () if page is None else tuple(page_results(page))
         return self._answer(Answer(None, self.serial, results, PageFileResult))
 

@@ -12,6 +12,7 @@ from pypi_assets.lookup.reader import OpenReader, Reader
 from pypi_assets.questions.snapshot import After, DependentsFilter, Found, OtherSnapshotError
 
 if TYPE_CHECKING:
+    from pypi_assets.catalog.reports.simple_page import SimplePage
     from pypi_assets.lookup.commands_reader import CommandResult, CommandsReader
     from pypi_assets.lookup.depgraph_reader import Dependent, DepgraphReader, Distribution, TransitiveDependent
     from pypi_assets.lookup.hashes_reader import HashesReader, HashResult, KnownHashResult
@@ -83,6 +84,10 @@ class PublishedSnapshot:
         raise OtherSnapshotError(
             "the LevelDB versions have live files alone; the catalog has those that were removed: name a moment"
         )
+
+    def page(self, project: str, /) -> "SimplePage | None":
+        """See `Snapshot.page`."""
+        return self._simple.page(project)
 
     def page_files(self, project: str, /) -> "Found[PageFileResult]":
         """See `Snapshot.page_files`."""

@@ -14,6 +14,7 @@ from pypi_assets.errors import ExpectedError
 from pypi_assets.lookup.answers import Answer, Result, Stream
 
 if TYPE_CHECKING:
+    from pypi_assets.catalog.reports.simple_page import SimplePage
     from pypi_assets.lookup.commands_reader import CommandResult
     from pypi_assets.lookup.depgraph_reader import Dependent, Distribution, TransitiveDependent
     from pypi_assets.lookup.hashes_reader import HashResult, KnownHashResult
@@ -97,6 +98,9 @@ class Snapshot(Protocol):
 
     def known_files(self, sha256: str, /) -> "Found[KnownHashResult]":
         """Return the files with this sha256 that are live or were, each with its times."""
+
+    def page(self, project: str, /) -> "SimplePage | None":
+        """Return the page of a project in the Simple API; None if there is none."""
 
     def page_files(self, project: str, /) -> "Found[PageFileResult]":
         """Return the files on the page of a project, in its order."""

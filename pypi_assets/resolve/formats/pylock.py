@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TYPE_CHECKING, Protocol, TypeGuard
 
 from packaging.specifiers import SpecifierSet
 from packaging.utils import InvalidSdistFilename, InvalidWheelFilename, parse_sdist_filename, parse_wheel_filename
@@ -12,12 +12,18 @@ from pypi_assets.distributions.record import DistributionKind
 from pypi_assets.locks.toml_text import toml_text
 from pypi_assets.resolve.candidates import Row
 from pypi_assets.resolve.formats.rendering import Rendered, described
-from pypi_assets.resolve.pages import Pages
 from pypi_assets.resolve.questions import ResolveError
 from pypi_assets.resolve.universal import JoinedRelease, JoinedResolution
 
 if TYPE_CHECKING:
-    from pypi_assets.catalog.reports.simple_page import SimpleFile
+    from pypi_assets.catalog.reports.simple_page import SimpleFile, SimplePage
+
+
+class Pages(Protocol):
+    """What pages of the Simple API show, such as a snapshot: locks have the URLs of files from there."""
+
+    def page(self, project: str, /) -> "SimplePage | None":
+        """Return the page of a project; None if it shows none."""
 
 
 def as_pylock(answer: JoinedResolution, pages: Pages) -> Rendered:
@@ -78,7 +84,8 @@ def _package(
 def _shown_files(
     release: JoinedRelease, files: Iterable[Row], pages: Pages, remarks: list[str]
 ) -> "list[tuple[Row, SimpleFile]]":
-    on_page = pages.files(release.normalized)
+    page = pages.page(release.normalized)
+    on_page = {} if page is None else {file.filename: file for file in page.files}
     found, left_out = [], []
     for file in files:
         shown = on_page.get(file["filename"])

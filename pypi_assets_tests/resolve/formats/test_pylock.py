@@ -3,7 +3,7 @@ import tomllib
 import pytest
 from packaging.pylock import Pylock
 
-from pypi_assets.catalog.reports.simple_page import SimpleFile
+from pypi_assets.catalog.reports.simple_page import SimpleFile, SimplePage
 from pypi_assets.resolve.formats.pylock import as_pylock
 from pypi_assets.resolve.questions import ResolveError
 from pypi_assets_tests.naming import naming
@@ -18,13 +18,13 @@ class Shown:
     def __init__(self, *hidden: str) -> None:
         self.hidden = hidden
 
-    def files(self, project: str) -> dict[str, SimpleFile]:
+    def page(self, project: str, /) -> SimplePage:
         names = [f"{project.replace('-', '_')}-{one}" for one in ("1.0", "1.5", "2.0", "3")]
-        found = {}
+        files = []
         for name in [f"{one}{end}" for one in names for end in ("-py3-none-any.whl", ".tar.gz")]:
             url = None if name in self.hidden else f"https://files.example.org/{name}"
-            found[name] = SimpleFile(name, "1", "wheel", url, HASH, 10, None, None, False, None, False)
-        return found
+            files.append(SimpleFile(name, "1", "wheel", url, HASH, 10, None, None, False, None, False))
+        return SimplePage(project, None, tuple(files))
 
 
 def test_it_is_a_lock_by_pep_751():
