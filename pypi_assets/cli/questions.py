@@ -195,9 +195,8 @@ def _check_standard_input(question: Question[Any], output: Output, given: Mappin
     if output.as_csv or output.header:
         raise click.UsageError("names from standard input are answered by lines of JSON: without --csv and --header")
     sample = question.parameters(**dict.fromkeys((question.takes[0].name, *question.in_argument), ""), **given)
-    for flag in ("prefix", question.long_by(sample)):
-        if flag and given.get(flag, True):
-            raise click.UsageError(f"--{flag} does not go with names from standard input")
+    if flag := "prefix" if given.get("prefix") else question.long_by(sample):
+        raise click.UsageError(f"--{flag} does not go with names from standard input")
 
 
 @contextmanager

@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from pypi_assets.cli import cli
+from pypi_assets.questions.question import all_questions
 from pypi_assets_tests.cli.commands import Commands
 from pypi_assets_tests.named import unnamed
 from pypi_assets_tests.served_index import ServedIndex
@@ -41,6 +42,23 @@ def test_lookups_go_back_to_a_serial(commands: Commands, index: ServedIndex) -> 
     for serial in (0, index.serial + 1):
         message = commands.refused("lookup", "module", "demo_module", "--at", serial)
         assert unnamed(message, serial, first, index.serial) == []
+
+
+def test_each_question_answers_the_names_of_standard_input(
+    commands: Commands, index: ServedIndex, subtests: pytest.Subtests
+) -> None:
+    index.wheel("demo", "1.0")
+    commands.build_versions()
+    for question in all_questions():
+        if question.name == "owners":  # whose answers are one array
+            continue
+        with subtests.test(question=question.name):
+            result = CliRunner().invoke(cli, [*question.command.split(), "-"], input=b"demo\ndemo==1.0\n\n")
+            assert result.exit_code == 0, result.output
+            lines = [json.loads(line) for line in result.stdout.splitlines()]
+            assert [one["name"] for one in lines] == ["demo", "demo==1.0"]
+            assert all(("results" in one) != ("error" in one) for one in lines)
+            assert any("results" in one for one in lines) == (question.name != "hash")
 
 
 def test_lookups_by_prefix_and_of_many_names(commands: Commands, index: ServedIndex) -> None:
