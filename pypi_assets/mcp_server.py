@@ -46,6 +46,8 @@ _ERRORS = "surrogatepass"
 """A lone surrogate reaches the service, which rejects it: nothing else is looked up in its place."""
 _MOST_REDIRECTS = 2
 """From a time to its serial, and from a serial to its epoch."""
+_STEPS = (".", "..")
+"""Names that no path can have: they are steps to the same or the upper folder."""
 _TRUE = (True, "1", "true")
 _READS = types.ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
 
@@ -167,8 +169,9 @@ async def _ask(app: ASGIApp, question: Question[Any], found: Operation, given: M
     """Return the answer of the route of a question to these arguments."""
     path = found.path
     for name in found.path_parameters:
-        if name not in given:
-            return _problem(name, f"{name} is missing", accepted(found.parameters, name))
+        if not isinstance(given.get(name), str | int) or given[name] in _STEPS:
+            what = "missing" if name not in given else "not accepted"
+            return _problem(name, f"{name} is {what}", accepted(found.parameters, name))
         for placeholder in (f"{{{name}}}", f"{{{name}:path}}"):
             path = path.replace(placeholder, _quoted(given[name]))
     others = {name: value for name, value in given.items() if name not in {*found.path_parameters, _AT}}
@@ -190,6 +193,8 @@ async def _send(app: ASGIApp, found: Operation, given: Mapping[str, Any]) -> Rec
 async def _received(app: ASGIApp, target: str, at: Any, method: str = "GET", body: bytes = b"") -> Received:
     """Return the answer as of a moment, behind the redirects to its serial and epoch."""
     if at is not None:
+        if not isinstance(at, str | int) or at in ("", *_STEPS):
+            return _problem(_AT, f"{at!r:.100} is neither a serial nor a time", PIN_ACCEPTS)
         target = f"/at/{_quoted(at)}{target}"
     headers = [("Content-Type", JSON)] if body else []
     for _ in range(_MOST_REDIRECTS + 1):

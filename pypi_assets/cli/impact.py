@@ -1,7 +1,6 @@
 """The command that shows what depends on a project, or on one of its versions."""
 
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -61,16 +60,16 @@ def impact_command(
     if (requirement is None) == (osv is None):
         raise click.UsageError("give either PROJECT[==VERSION] or --osv")
     if osv is not None:
-        if any(given.values()):
-            raise click.UsageError("--osv looks at direct requirements: without --transitive and --depth")
-        _print_exposed(osv, limit, at, solver, output)
+        if any(given.values()) or limit is not None:
+            raise click.UsageError("--osv lists all direct requirements: without --transitive, --depth and --limit")
+        _print_exposed(osv, at, solver, output)
     elif solver is not None:
         raise click.UsageError("--solve goes with --osv")
     elif requirement is not None:
         ask(_QUESTION, [requirement], output=output, limit=limit, at=at, **given)
 
 
-def _print_exposed(path: Path, limit: int | None, at: "Moment | None", solver: Solver | None, output: Output) -> None:
+def _print_exposed(path: Path, at: "Moment | None", solver: Solver | None, output: Output) -> None:
     from pypi_assets.lookup import exposure
     from pypi_assets.lookup.advisories import read_advisories
 
@@ -93,7 +92,7 @@ def _print_exposed(path: Path, limit: int | None, at: "Moment | None", solver: S
             found = asking.answered(lambda: over_newest(exposure.ExposedSolution, solved))
             columns, what = _SOLVED_COLUMNS, "affected versions in newest solutions"
         context = context_of(found)
-        count = print_rows(columns, islice(({**one, **context} for one in found.results), limit), output)
+        count = print_rows(columns, ({**one, **context} for one in found.results), output)
         count -= 0 if solver is None else solver.kinds["undecided"]
         source = ", from the catalog" if found.version is None else ""
         about = counted(len(advisories.projects), "project")

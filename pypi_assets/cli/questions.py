@@ -217,10 +217,10 @@ def opened_versions(refresh_every_s: float | None = None) -> Iterator[Asking]:
 
         def facts(project: str) -> "ProjectFacts | None":
             from pypi_assets.lookup.depgraph_reader import DepgraphReader
-            from pypi_assets.lookup.project_answers import facts_at
+            from pypi_assets.lookup.project_answers import known_facts
 
             catalog = notes.catalog()
-            return None if catalog is None else facts_at(catalog, reader(DepgraphReader).serial, project)
+            return None if catalog is None else known_facts(catalog, reader(DepgraphReader).serial, project)
 
         snapshot = PublishedSnapshot(reader, open_if_local, facts)
         yield Asking(
@@ -333,7 +333,7 @@ def _answer_lines(question: Question[Any], limit: int | None, at: "Moment | None
             try:
                 parameters = _parameters(question, line, given)
                 found = asking.ask(question, parameters)
-            except ExpectedError as error:
+            except (ExpectedError, LookupNameError) as error:
                 print_json_line({"name": line, "error": str(error)})
                 continue
             results = list(islice(found.results, limit))

@@ -11,7 +11,8 @@ from pypi_assets.client.errors import LocationError
 from pypi_assets.client.methods import Questions
 from pypi_assets.client.results import Page, Results
 from pypi_assets.errors import FIRST_COMMANDS
-from pypi_assets.questions.question import Parameters, Question, find_question
+from pypi_assets.questions.paging import MOST_PER_PAGE
+from pypi_assets.questions.question import ParameterError, Parameters, Question, find_question
 
 if TYPE_CHECKING:
     import requests
@@ -67,6 +68,8 @@ class Client(Questions):
     ) -> Results[Any]:
         question = find_question(name)
         asked = question.given(**values)
+        if page_size is not None and not 1 <= page_size <= MOST_PER_PAGE:
+            raise ParameterError("page_size", page_size, f"a number from 1 to {MOST_PER_PAGE}")
         return Results(lambda at: self._source.page(question, asked, page_size, at), cursor)
 
 

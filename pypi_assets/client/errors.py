@@ -34,18 +34,22 @@ class ServiceError(ExpectedError):
 
     def __init__(self, url: str, status: int, document: Mapping[str, Any], retry_after_s: float | None = None) -> None:
         self.url, self.status, self.retry_after_s = url, status, retry_after_s
-        self.type: str = document.get("type", "")
+        self.type: str = str(document.get("type") or "")
         self.kind = self.type.rpartition("#")[2]
-        self.title: str = document.get("title", "")
+        self.title: str = str(document.get("title") or "")
         self.detail: str = document.get("detail", "") or f"the answer has the status {status}"
         self.parameter: str | None = document.get("parameter")
         self.accepts: str | None = document.get("accepts")
-        self.hints: tuple[str, ...] = tuple(document.get("hints", ()))
-        self.suggestions: tuple[Mapping[str, str], ...] = tuple(document.get("suggestions", ()))
+        self.hints: tuple[str, ...] = _tuple(document.get("hints"))
+        self.suggestions: tuple[Mapping[str, str], ...] = _tuple(document.get("suggestions"))
         self.first_serial: int | None = document.get("first_serial")
         self.first_time: str | None = document.get("first_time")
         self.request_id: str | None = document.get("request_id")
         super().__init__(f"{self.detail} ({url})")
+
+
+def _tuple(value: Any) -> tuple[Any, ...]:
+    return tuple(value) if isinstance(value, list) else ()
 
 
 class BadParameterError(ServiceError):

@@ -11,7 +11,7 @@ import requests
 
 from pypi_assets.client.errors import NotFoundError, ServiceError, UnreachableError, service_error
 from pypi_assets.client.results import Page
-from pypi_assets.questions.paging import Cursor, list_digest
+from pypi_assets.questions.paging import Cursor, digest_of
 from pypi_assets.questions.question import ParameterError, Parameters, Question
 from pypi_assets.questions.snapshot import OtherSnapshotError
 
@@ -20,6 +20,8 @@ _PINNED = re.compile(r"/at/(\d+)\.(\d+)/")
 _STEPS = (".", "..")
 """Names that no path can have: they are steps to the same or the upper folder."""
 _LONGEST_EXCERPT = 200
+_LINES = "application/x-ndjson"
+_FOREIGN = "the answer is none of this service"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +55,10 @@ class HttpSource:
                 raise
             hints, columns = error.hints, tuple(question.result.__annotations__)
             return Page(error.serial, error.epoch, None, (), None, columns, lambda: hints)
-        try:
-            serial = content["serial"]
-            results = [content["result"]] if question.is_single else content["results"]
-        except (KeyError, TypeError):
-            raise ServiceError(self.url, 200, {"detail": "the answer is none of this service"}) from None
-        epoch, digest, key = content.get("epoch"), list_digest(question.name, *values.values()), question.sort_key
+        if not _is_answer(content, question):
+            raise ServiceError(self.url, 200, {"detail": _FOREIGN})
+        serial, results = content["serial"], [content["result"]] if question.is_single else content["results"]
+        epoch, digest, key = content.get("epoch"), digest_of(question, asked), question.sort_key
         named = content.get("set") if epoch is None else f"{serial}.{epoch}"
         return Page(
             serial,
@@ -67,8 +67,8 @@ class HttpSource:
             results,
             content.get("next"),
             tuple(question.result.__annotations__),
-            hints=lambda: tuple(content.get("hints", ())),
-            cursor_after=None if key is None else lambda result: Cursor(named, digest, list(key(result)), 0).text(),
+            hints=lambda: tuple(content.get("hints") or ()),
+            cursor_after=None if key is None else lambda result: Cursor(named, digest, list(key(result))).text(),
         )
 
     def at(self, moment: str) -> "HttpSource":
@@ -97,6 +97,9 @@ class HttpSource:
             response = self.session.get(url, params={**query, "format": "ndjson"}, timeout=self.timeout_s, stream=True)
             if response.status_code != requests.codes.ok:
                 raise _error_of(url, response)
+            if response.headers.get("Content-Type", "").partition(";")[0].strip() != _LINES:
+                response.close()
+                raise ServiceError(url, 200, {"detail": _FOREIGN})
         except requests.RequestException as error:
             raise UnreachableError(url, str(error)) from error
 
@@ -104,7 +107,7 @@ class HttpSource:
             try:
                 with response:
                     yield from map(json.loads, response.iter_lines())
-            except requests.RequestException as error:
+            except (requests.RequestException, ValueError) as error:
                 raise UnreachableError(url, str(error)) from error
 
         serial, epoch = _as_of(response)
@@ -134,8 +137,20 @@ def _as_of(response: requests.Response) -> tuple[int | None, int | None]:
     """Return the serial of a response and its epoch, as far as the response names them."""
     if pinned := _PINNED.search(response.url):
         return int(pinned[1]), int(pinned[2])
-    serial = response.headers.get("X-PyPI-Last-Serial", "")
-    return int(serial) if serial.isdigit() else None, None
+    return _number(response.headers.get("X-PyPI-Last-Serial", "")), None
+
+
+def _number(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdecimal() else None
+
+
+def _is_answer(content: Any, question: Question[Any]) -> bool:
+    """Return whether a document has the form of an answer to the question."""
+    if not isinstance(content, dict) or not isinstance(content.get("serial"), int):
+        return False
+    results = [content.get("result")] if question.is_single else content.get("results")
+    fields = question.result.__annotations__.keys()
+    return isinstance(results, list) and all(isinstance(one, dict) and fields <= one.keys() for one in results)
 
 
 def _text(value: object) -> str:
@@ -145,9 +160,10 @@ def _text(value: object) -> str:
 def _json(response: requests.Response) -> Any:
     try:
         return response.json()
-    except requests.JSONDecodeError:
+    except (requests.JSONDecodeError, RecursionError):
         return None
 
 
 def _seconds(text: str | None) -> float | None:
-    return float(text) if text is not None and text.isdigit() else None
+    seconds = None if text is None else _number(text)
+    return None if seconds is None else float(seconds)

@@ -15,11 +15,10 @@ from pypi_assets.client.results import Page
 from pypi_assets.errors import FIRST_COMMANDS
 from pypi_assets.leveldbs.datasets.registry import require_dataset
 from pypi_assets.leveldbs.format.errors import LeveldbDamagedError, NoVersionError, UnknownFormatError
-from pypi_assets.lookup.answers import Stream
 from pypi_assets.lookup.latest import open_version
 from pypi_assets.lookup.published_sets import OpenSet, PublishedSet, PublishedSets
 from pypi_assets.lookup.reader import Reader
-from pypi_assets.questions.paging import Cursor, CursorError, list_digest, page_of, parse_cursor
+from pypi_assets.questions.paging import Cursor, CursorError, digest_of, page_of, parse_cursor
 from pypi_assets.questions.published_snapshot import PublishedSnapshot
 from pypi_assets.questions.question import ParameterError, Parameters, Question
 from pypi_assets.questions.snapshot import After, Found, OtherSnapshotError, Snapshot
@@ -158,11 +157,15 @@ class PublishedSource:
         """Return what only the catalog knows of a project; None without a catalog."""
         if self.open_catalog is None:
             return None
-        from pypi_assets.lookup.project_answers import facts_at
+        from pypi_assets.catalog.database import CatalogError
+        from pypi_assets.lookup.project_answers import known_facts
 
-        if self._catalog is None:
-            self._catalog = self.open_catalog()
-        return facts_at(self._catalog, serial, project)
+        try:
+            if self._catalog is None:
+                self._catalog = self.open_catalog()
+            return known_facts(self._catalog, serial, project)
+        except CatalogError:
+            return None
 
     def _newest(self) -> _LazySet:
         if self._present is None:
@@ -226,11 +229,7 @@ class CatalogSource:
 
 
 def _parsed(question: Question[Any], asked: Parameters, cursor: str | None) -> Cursor | None:
-    return None if cursor is None else parse_cursor(cursor, _digest(question, asked))
-
-
-def _digest(question: Question[Any], asked: Parameters) -> str:
-    return list_digest(question.name, *(getattr(asked, one.name) for one in question.takes))
+    return None if cursor is None else parse_cursor(cursor, question, asked)
 
 
 def _after(cursor: Cursor | None) -> After:
@@ -247,22 +246,24 @@ def _page(
     named: str,
     epoch: int | None = None,
 ) -> Page[Mapping[str, Any]]:
-    """Return the page of an answer. A question without pages is answered whole."""
-    key, digest, end = question.sort_key, _digest(question, asked), None
+    """Return the page of an answer. A question without pages, or a search of the whole index, is answered whole."""
+    key, digest, end = question.sort_key, digest_of(question, asked), None
     results: Iterable[Mapping[str, Any]] = found.results
+    if question.long_by(asked):
+        key = None  # results come by their distance, which no cursor names
     if key is not None:
         results, end = page_of(question, found, _after(cursor), page_size)
-    is_empty = not isinstance(found, Stream) and not found.results
+    is_empty = not results and cursor is None
 
     def cursor_after(result: Mapping[str, Any]) -> str:
-        return Cursor(named, digest, list(key(result)) if key else [], 0).text()
+        return Cursor(named, digest, list(key(result)) if key else []).text()
 
     return Page(
         found.serial,
         epoch,
         found.followed_projects,
         results,
-        None if end is None else Cursor(named, digest, list(end), 0).text(),
+        None if end is None else Cursor(named, digest, list(end)).text(),
         tuple(found.kind.__annotations__),
         hints=lambda: tuple(map(str, question.hints(snapshot, asked))) if is_empty else (),
         cursor_after=None if key is None else cursor_after,

@@ -111,8 +111,9 @@ class Questions:
         characters.
         `prefix`: all names that begin with it.
         `latest`: only projects whose own newest version requires it, with that version.
-        `version`: those that accept a version of PEP 440 in lower case, such as 2.32.3 or 1.0rc1, up to 100 characters.
-        `excludes`: those that exclude a version of PEP 440 in lower case, such as 2.32.3 or 1.0rc1, up to 100
+        `version`: a version of PEP 440 in lower case, such as 2.32.3 or 1.0rc1: only those that accept it, up to 100
+        characters.
+        `excludes`: a version of PEP 440 in lower case, such as 2.32.3 or 1.0rc1: only those that exclude it, up to 100
         characters.
         `transitive`: also the dependents of dependents, and so on.
         `depth`: with transitive: no more steps than this, from 1 to 1000.
@@ -151,8 +152,8 @@ class Questions:
 
         `project`: the name of a project, in any spelling: ASCII letters, digits, and . _ - between them, up to 300
         characters.
-        `version`: those that accept a version, which need not be live: a version of PEP 440 in lower case, such as
-        2.32.3 or 1.0rc1, up to 100 characters.
+        `version`: a version of PEP 440 in lower case, such as 2.32.3 or 1.0rc1: only those that accept it; it need not
+        be live, up to 100 characters.
         `transitive`: also what requires these projects, and so on.
         `depth`: with transitive: no more steps than this, from 1 to 1000.
         `page_size`: the number of results in a request. `cursor`: the position to continue at.
@@ -189,8 +190,8 @@ class Questions:
 
         `project`: the name of a project, in any spelling: ASCII letters, digits, and . _ - between them, up to 300
         characters.
-        `version`: those that exclude a version, which must be live with solve alone: a version of PEP 440 in lower
-        case, such as 2.32.3 or 1.0rc1, up to 100 characters.
+        `version`: a version of PEP 440 in lower case, such as 2.32.3 or 1.0rc1: those that exclude it; it must be live
+        with solve alone, up to 100 characters.
         `transitive`: also what requires these projects, and so on.
         `depth`: with transitive: no more steps than this, from 1 to 1000.
         `solve`: also those that have no solution with the version.

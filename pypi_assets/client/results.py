@@ -37,7 +37,7 @@ class Results(Iterator[Result], Generic[Result]):
     (['PyYAML'], 131)
 
     `epoch` belongs to answers at a serial. `followed_projects` is the number of followed projects; None: the answer
-    covers the whole index.
+    covers the whole index, or a service does not say.
     """
 
     _read: Callable[[str | None], Page[Result]] = field(repr=False)

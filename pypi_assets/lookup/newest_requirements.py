@@ -50,6 +50,9 @@ class NewestRequirements(Protocol):
         """The versions of a project, and whether each is yanked: all of its files are."""
         ...
 
+    def check(self) -> None:
+        """Raise an error if the search has to end."""
+
 
 class PublishedRequirements:
     """Those of a version of `depgraph`. Nothing is remembered: a search reads most projects once."""
@@ -69,6 +72,9 @@ class PublishedRequirements:
 
     def versions(self, project: str) -> Sequence[tuple[str, bool]]:
         return _by_version(depgraph.version_yanks(self._db, project))
+
+    def check(self) -> None:
+        """Return: the search may go on."""
 
     def _read_newest(self, project: str) -> NewestRelease | None:
         found = depgraph.newest_requirements(self._db, project)
@@ -115,6 +121,9 @@ class PastRequirements:
 
         found = version_yanks_at(self._catalog, self._serial, [canonicalize_name(project)])
         return _by_version((version, is_yanked) for _, version, is_yanked in found)
+
+    def check(self) -> None:
+        """Return: the search may go on."""
 
 
 def newest_of(graph: NewestRequirements, names: Iterable[str]) -> Iterator[tuple[str, NewestRelease | None]]:

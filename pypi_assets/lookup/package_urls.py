@@ -69,6 +69,6 @@ def purl_result(purl: str, parsed: PackageUrl, found: Iterable[Mapping[str, Any]
     )
 
 
-def wrong_purl(purl: str, error: LookupNameError) -> PurlResult:
-    """The result for what is no package URL."""
+def wrong_purl(purl: str, error: Exception) -> PurlResult:
+    """Return the result for a text that is not a package URL, or that cannot be answered."""
     return PurlResult(purl=purl, error=str(error), project=None, version=None, exists=False, yanked=None, files=[])

@@ -169,6 +169,25 @@ def facts_at(
     )
 
 
+def known_facts(catalog: "Catalog", serial: int, name: str) -> ProjectFacts | None:
+    """Return what the catalog knows of a project at `serial`; None if it lags behind, or does not answer.
+
+    A mirror copies datasets first, and replays the journal into its catalog later.
+    """
+    from sqlalchemy.exc import SQLAlchemyError  # the database takes long to load
+
+    from pypi_assets.catalog.database import CatalogError
+    from pypi_assets.catalog.ledger.range_ledger import complete_serial
+
+    try:
+        with catalog.read() as connection:
+            if complete_serial(connection) < serial:
+                return None
+        return facts_at(catalog, serial, name)
+    except (CatalogError, SQLAlchemyError):
+        return None
+
+
 def license_of(row: Mapping[str, Any]) -> str | None:
     """Return the licence of a file in a few words; None if its metadata state none.
 
@@ -193,7 +212,7 @@ def _rows_at(catalog: "Catalog", serial: int, name: str) -> list[Mapping[str, An
     from pypi_assets.dumps.dump_format import as_dumped
 
     rows = map(as_dumped, project_rows_at(catalog, serial, name))
-    return sorted(rows, key=lambda row: (version_key(canonical_version(row["version"])), row["filename"]))
+    return sorted(rows, key=lambda row: (version_key(row["version"]), row["filename"]))
 
 
 def _commands(row: Mapping[str, Any]) -> Iterable[str]:

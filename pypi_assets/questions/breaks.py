@@ -19,7 +19,7 @@ from pypi_assets.questions.impact import (
     unknown_project,
     unknown_version,
 )
-from pypi_assets.questions.names import Depth, ExactProjectName, version_that
+from pypi_assets.questions.names import Depth, ExactProjectName, version_of
 from pypi_assets.questions.question import Accepts, ParameterError, Parameters, question
 from pypi_assets.questions.snapshot import After, Found, Snapshot
 
@@ -39,7 +39,7 @@ class BreaksParameters(Parameters):
     """Which version of which project."""
 
     project: ExactProjectName
-    version: Annotated[str, version_that("those that exclude a version, which must be live with solve alone:")]
+    version: Annotated[str, version_of("those that exclude it; it must be live with solve alone")]
     transitive: Transitive = False
     depth: Depth = None
     solve: Annotated[bool, Accepts(text="also those that have no solution with the version")] = False
@@ -92,6 +92,7 @@ def solvable_here(snapshot: Snapshot, given: BreaksParameters, version: Version)
 def breaks_by(solver: Solver, snapshot: Snapshot, given: BreaksParameters, after: After = None) -> Found[Break]:
     """Return the answer of `breaks`, whose resolutions this solver makes. Raises ParameterError."""
     version = parse_version(given.version)
+    snapshot.require_answered(given.project)
     if given.solve and not is_release(version, (one for one, _ in snapshot.versions(given.project))):
         raise ParameterError("version", given.version, f"a live release of {given.project} with solve")
 

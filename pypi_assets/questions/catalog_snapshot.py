@@ -107,7 +107,7 @@ class CatalogSnapshot:
         """See `Snapshot.page_files`."""
         from pypi_assets.lookup.simple_reader import PageFileResult, page_results
 
-        self._require(project)
+        self.require_answered(project)
         page = self.page(project)
         results = () if page is None else tuple(page_results(page))
         return self._answer(Answer(None, self.serial, results, PageFileResult))
@@ -126,14 +126,14 @@ class CatalogSnapshot:
         """See `Snapshot.project`."""
         from pypi_assets.lookup.project_answers import project_at
 
-        self._require(name)
+        self.require_answered(name)
         return project_at(self.catalog, self.serial, name)
 
     def version(self, project: str, version: str, /) -> "VersionResult | None":
         """See `Snapshot.version`."""
         from pypi_assets.lookup.project_answers import version_at
 
-        self._require(project)
+        self.require_answered(project)
         return version_at(self.catalog, self.serial, project, version)
 
     def is_known(self, project: str, /) -> bool:
@@ -153,7 +153,7 @@ class CatalogSnapshot:
         from pypi_assets.times import utc_text
 
         if not self.is_newest:
-            self._require(project)
+            self.require_answered(project)
         found = [
             cast("HistoryEntry", asdict(entry) | {"at": utc_text(entry.at), "not_before": utc_text(entry.not_before)})
             for entry in self._entries(project)
@@ -190,7 +190,7 @@ class CatalogSnapshot:
         """See `Snapshot.distributions`."""
         from pypi_assets.lookup.depgraph_reader import distributions_at
 
-        self._require(project)
+        self.require_answered(project)
         return self._answer(distributions_at(self.catalog, self.serial, project, version))
 
     def projects(self, _beginning: str, /) -> "Found[Distribution]":
@@ -214,15 +214,19 @@ class CatalogSnapshot:
         """See `Snapshot.transitive_dependents`. Each project that is found costs a query."""
         from pypi_assets.lookup.depgraph_reader import TransitiveDependent, transitive_dependents
 
-        wanted = DependentsFilter(is_latest=is_latest)
-        name = canonicalize_name(project)
-        found = transitive_dependents(lambda one: self._dependents(one, wanted).results, name, depth)
+        wanted, graph = DependentsFilter(is_latest=is_latest), self._newest_requirements
+
+        def direct(required: str) -> "tuple[Dependent, ...]":
+            graph.check()
+            return self._dependents(required, wanted).results
+
+        found = transitive_dependents(direct, canonicalize_name(project), depth)
         return self._answer(Answer(None, self.serial, tuple(found), TransitiveDependent))
 
     def over_newest(self, project: str | None, kind: type[Result], walk: "Walk[Result]", /) -> Found[Result]:
         """See `Snapshot.over_newest`."""
         if project is not None:
-            self._require(project)
+            self.require_answered(project)
         return self._answer(Answer(None, self.serial, tuple(walk(self._newest_requirements)), kind))
 
     def versions(self, project: str, /) -> Sequence[tuple[str, bool]]:
@@ -253,8 +257,8 @@ class CatalogSnapshot:
             return latest_dependents_at(self.catalog, self.serial, project)
         return filtered_dependents_at(self.catalog, self.serial, project, wanted.version, wanted.which)
 
-    def _require(self, project: str) -> None:
-        """Raise NotAnsweredError if answers about the project begin at a later serial."""
+    def require_answered(self, project: str, /) -> None:
+        """See `Snapshot.require_answered`."""
         from pypi_assets.catalog.reports.project_following import require_answered
 
         with self.catalog.read() as connection:

@@ -29,6 +29,7 @@ class CommandParameters(Parameters):
     columns=lambda _given: ("command", "project", "versions"),
     name_column="command",
     sort_key=lambda result: (result["command"], result["normalized"]),
+    key_size=2,
     nothing_found=lambda given: (
         f"no {'command begins with' if given.prefix else 'project installs the command'} {given.name}"
     ),

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pypi_assets.lookup.depgraph_reader import Dependent, TransitiveDependent
 from pypi_assets.lookup.requirement_filters import parse_version
-from pypi_assets.questions.names import Depth, Prefix, ProjectNameOrPrefix, version_that
+from pypi_assets.questions.names import Depth, Prefix, ProjectNameOrPrefix, version_of
 from pypi_assets.questions.question import Accepts, ParameterError, Parameters, question
 from pypi_assets.questions.snapshot import After, DependentsFilter, Found, Snapshot
 
@@ -21,8 +21,8 @@ class DependentsParameters(Parameters):
     latest: Annotated[bool, Accepts(text="only projects whose own newest version requires it, with that version")] = (
         False
     )
-    version: Annotated[str | None, version_that("those that accept")] = None
-    excludes: Annotated[str | None, version_that("those that exclude")] = None
+    version: Annotated[str | None, version_of("only those that accept it")] = None
+    excludes: Annotated[str | None, version_of("only those that exclude it")] = None
     transitive: Annotated[bool, Accepts(text="also the dependents of dependents, and so on")] = False
     depth: Depth = None
 
@@ -46,7 +46,7 @@ def _check(given: DependentsParameters) -> None:
     for one, other in _TOGETHER:
         value = getattr(given, one)
         if value and getattr(given, other):
-            raise ParameterError(one, value, f"empty with {other}")
+            raise ParameterError(one, value, f"{'false' if value is True else 'empty'} with {other}")
 
 
 def _columns(given: DependentsParameters) -> tuple[str, ...]:
@@ -79,13 +79,16 @@ def _wanted(given: DependentsParameters) -> DependentsFilter:
     result=Dependent,
     columns=_columns,
     sort_key=lambda result: (result["required"], result["normalized"]),
+    key_size=2,
     check=_check,
     nothing_found=_nothing_found,
     hints=lambda snapshot, given: snapshot.project_hints(given.project),
     long_by=lambda given: "transitive" if given.transitive else None,
     is_paged=True,
     count=lambda snapshot, given: (
-        None if given.version or given.excludes or given.latest else snapshot.count_dependents(given.project)
+        None
+        if given.version or given.excludes or given.latest or given.prefix
+        else snapshot.count_dependents(given.project)
     ),
 )
 def dependents(

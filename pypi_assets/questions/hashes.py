@@ -69,6 +69,7 @@ def _several(snapshot: Snapshot, hashes: Sequence[str], _given: Parameters) -> F
     name_column="sha256",
     rows=_with_times,
     sort_key=lambda result: (result["sha256"], result["normalized"], result["filename"]),
+    key_size=3,
     check=_check,
     nothing_found=_nothing_found,
     name_of_file=hash_of_file,

@@ -10,7 +10,7 @@ from pypi_assets.lookup.impact import Impact
 from pypi_assets.lookup.impact import impact as search
 from pypi_assets.lookup.newest_requirements import is_release
 from pypi_assets.lookup.requirement_filters import parse_version
-from pypi_assets.questions.names import Depth, ExactProjectName, version_that
+from pypi_assets.questions.names import Depth, ExactProjectName, version_of
 from pypi_assets.questions.question import Accepts, ParameterError, Parameters, question
 from pypi_assets.questions.snapshot import After, Found, Snapshot
 
@@ -23,7 +23,7 @@ class ImpactParameters(Parameters):
     """Which project, or which version of it."""
 
     project: ExactProjectName
-    version: Annotated[str | None, version_that("those that accept a version, which need not be live:")] = None
+    version: Annotated[str | None, version_of("only those that accept it; it need not be live")] = None
     transitive: Transitive = False
     depth: Depth = None
 

@@ -34,6 +34,7 @@ class ModuleParameters(Parameters):
     columns=lambda _given: ("module", "project", "versions"),
     name_column="module",
     sort_key=lambda result: (result["module"], canonicalize_name(result["project"])),
+    key_size=2,
     nothing_found=lambda given: (
         f"no {'module begins with' if given.prefix else 'project provides the module'} {given.module}"
     ),

@@ -2,6 +2,9 @@
 
 from typing import Annotated
 
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
 from pypi_assets.questions.question import Accepts
 
 ModuleName = Annotated[
@@ -16,6 +19,7 @@ ProjectNameOrPrefix = Annotated[
         min_length=1,
         max_length=300,
         pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$",
+        canonical=canonicalize_name,
     ),
 ]
 ExactProjectName = Annotated[
@@ -25,6 +29,7 @@ ExactProjectName = Annotated[
         min_length=1,
         max_length=300,
         pattern=r"^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$",
+        canonical=canonicalize_name,
     ),
 ]
 VERSION = "a version of PEP 440 in lower case, such as 2.32.3 or 1.0rc1"
@@ -40,6 +45,8 @@ Prefix = Annotated[bool, Accepts(text="all names that begin with it")]
 Depth = Annotated[int | None, Accepts(text="with transitive: no more steps than this", ge=1, le=1_000)]
 
 
-def version_that(is_what: str) -> Accepts:
+def version_of(which: str) -> Accepts:
     """Return the limits of a version that selects projects."""
-    return Accepts(text=f"{is_what} {VERSION}", max_length=100, pattern=VERSION_PATTERN)
+    return Accepts(
+        text=f"{VERSION}: {which}", max_length=100, pattern=VERSION_PATTERN, canonical=lambda text: str(Version(text))
+    )

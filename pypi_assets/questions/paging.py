@@ -7,17 +7,22 @@ import binascii
 import hashlib
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from itertools import islice
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
+from msgspec import Meta
 
 from pypi_assets.errors import ExpectedError
 from pypi_assets.lookup.answers import Stream
-from pypi_assets.questions.question import Question
+from pypi_assets.questions.question import Parameters, Question
 from pypi_assets.questions.snapshot import After, Found
 
+MOST_PER_PAGE = 10_000
 PAGE_LIMIT = 1_000
 """The number of results in a page if no limit is given."""
+
+
+_WRONG = "the cursor is none of this service: begin again"
 
 
 class CursorError(ExpectedError):
@@ -31,13 +36,13 @@ class CursorError(ExpectedError):
 class Cursor(msgspec.Struct, array_like=True, frozen=True):
     """`set` is the ID of a set of datasets, or a serial with its epoch. `question` is the digest of the list.
 
-    The page begins after the sort key `after`; `count` is the number of all results, if it is known.
+    The page begins after the sort key `after`; `count` is the number of all results, None: it is not known.
     """
 
     set: str
     question: str
     after: list[str]
-    count: int
+    count: Annotated[int, Meta(ge=0)] | None = None
 
     def text(self) -> str:
         """Return the text of the cursor for a client."""
@@ -49,15 +54,22 @@ def list_digest(*parts: object) -> str:
     return hashlib.sha256(msgspec.json.encode(list(map(str, parts)))).hexdigest()[:12]
 
 
-def parse_cursor(text: str, digest: str) -> Cursor:
+def digest_of(question: Question[Any], asked: Parameters) -> str:
+    """Return the digest of what is asked, in which spellings of one value are the same."""
+    return list_digest(question.name, *(one.canonical(getattr(asked, one.name)) for one in question.takes))
+
+
+def parse_cursor(text: str, question: Question[Any], asked: Parameters) -> Cursor:
     """Return the cursor in a text. Raises CursorError."""
     try:
         cursor = msgspec.json.decode(urlsafe_b64decode(text + "=" * (-len(text) % 4)), type=Cursor)
     except (msgspec.DecodeError, binascii.Error, ValueError):
-        raise CursorError("the cursor is none of this service: begin again") from None
-    if cursor.question != digest:
+        raise CursorError(_WRONG) from None
+    if cursor.question != digest_of(question, asked):
         detail = "the cursor is of another list: parameters differ from the page before"
         raise CursorError(detail, is_of_another_list=True)
+    if len(cursor.after) != question.key_size:
+        raise CursorError(_WRONG)
     return cursor
 
 

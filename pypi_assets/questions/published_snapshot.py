@@ -121,9 +121,12 @@ class PublishedSnapshot:
         """Return whether the project has live files."""
         return bool(self.versions(project))
 
+    def require_answered(self, _project: str, /) -> None:
+        """See `Snapshot.require_answered`: what is published is answered."""
+
     def history(self, _project: str, *, every_event: bool) -> "Found[HistoryEntry]":  # noqa: ARG002
         """Raise OtherSnapshotError: LevelDBs have what is live."""
-        raise OtherSnapshotError("the LevelDB versions have no history; the catalog has it: name a moment")
+        raise OtherSnapshotError("the LevelDB versions have no history; the catalog of a home has it")
 
     def history_remarks(self, _project: str, /) -> Iterator[str]:
         """See `Snapshot.history_remarks`: there are none."""

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
+from pypi_assets.errors import NotAnsweredError
 from pypi_assets.lookup.errors import LookupNameError
 from pypi_assets.lookup.package_urls import PurlResult, parse_purl, purl_result, wrong_purl
 from pypi_assets.questions.question import Accepts, Batch, Parameters, question
@@ -22,9 +23,9 @@ class PurlParameters(Parameters):
 def _known(snapshot: Snapshot, purl: str) -> PurlResult:
     try:
         parsed = parse_purl(purl)
-    except LookupNameError as error:
+        return purl_result(purl, parsed, snapshot.distributions(parsed.normalized, parsed.version).results)
+    except (LookupNameError, NotAnsweredError) as error:
         return wrong_purl(purl, error)
-    return purl_result(purl, parsed, snapshot.distributions(parsed.normalized, parsed.version).results)
 
 
 def _several(snapshot: Snapshot, purls: Sequence[str], _given: Parameters) -> Found[PurlResult]:

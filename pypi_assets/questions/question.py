@@ -26,7 +26,8 @@ from pypi_assets.questions.snapshot import After, Found, Snapshot
 class Accepts:
     """The accepted values of a parameter, in words (`text`) and as limits.
 
-    Lengths are in characters; limits of numbers are inclusive.
+    Lengths are in characters; limits of numbers are inclusive. `canonical` returns the one spelling of a value that has
+    several.
     """
 
     text: str
@@ -35,6 +36,7 @@ class Accepts:
     pattern: str | None = None
     ge: int | None = None
     le: int | None = None
+    canonical: Callable[[str], str] | None = None
 
 
 @dataclass(frozen=True)
@@ -74,13 +76,29 @@ class Parameter:
             if self.is_required:
                 raise ParameterError(self.name, value, limits.text)
             return
+        if not _is_of(self.type, value):
+            raise ParameterError(self.name, value, limits.text)
         if get_origin(self.type) is Literal and value not in get_args(self.type):
             raise ParameterError(self.name, value, f"one of {', '.join(get_args(self.type))}")
         size = len(value) if isinstance(value, str) else value
         least, most = (limits.min_length, limits.max_length) if isinstance(value, str) else (limits.ge, limits.le)
         is_beyond = (least is not None and size < least) or (most is not None and size > most)
-        if is_beyond or (limits.pattern is not None and re.search(limits.pattern, value) is None):
+        if is_beyond or (limits.pattern is not None and re.fullmatch(limits.pattern, value) is None):
             raise ParameterError(self.name, value, limits.text)
+
+    def canonical(self, value: Any) -> Any:
+        """Return the value in its one spelling."""
+        return value if value is None or self.accepts.canonical is None else self.accepts.canonical(value)
+
+
+def _is_of(kind: Any, value: Any) -> bool:
+    """Return whether a value has the type of a parameter. A text is UTF-8, and True is not a number."""
+    if get_origin(kind) is Literal:
+        return True
+    kinds = get_args(kind) or (kind,)
+    if isinstance(value, str):
+        return str in kinds and not any("\ud800" <= character <= "\udfff" for character in value)
+    return bool in kinds if isinstance(value, bool) else isinstance(value, kinds)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -112,11 +130,11 @@ class Question(Generic[AnyParameters]):
     no route. `batch` is the route of several subjects.
 
     `answer(snapshot, parameters, after)` returns the results from `after` on, which is the `sort_key` of an earlier
-    result. Without a `sort_key`, an answer has no pages. `check` raises ParameterError for parameters that exclude each
-    other. `nothing_found` is the sentence for an empty answer, and `hints` yields further sentences; `remarks` yields
-    those that a command prints with any answer. `project_of` returns the project of an answer about a single project.
-    `unknown` returns the parameter that names nothing known, of an empty answer: its route answers 404. None: the
-    answer is empty. An answer that `is_single` has one result at most.
+    result; it has `key_size` parts. Without a `sort_key`, an answer has no pages. `check` raises ParameterError for
+    parameters that exclude each other. `nothing_found` is the sentence for an empty answer, and `hints` yields further
+    sentences; `remarks` yields those that a command prints with any answer. `project_of` returns the project of an
+    answer about a single project. `unknown` returns the parameter that names nothing known, of an empty answer: its
+    route answers 404. None: the answer is empty. An answer that `is_single` has one result at most.
 
     `columns(parameters)` are the columns of a table; JSON has all fields. The column `name_column` repeats the subject,
     and is shown only if several subjects are possible. `rows` makes table rows from a result, if columns differ from
@@ -150,6 +168,7 @@ class Question(Generic[AnyParameters]):
     unknown: Callable[[Snapshot, AnyParameters], str | None] = lambda _snapshot, _given: None
     is_single: bool = False
     sort_key: Callable[[Mapping[str, Any]], tuple[str, ...]] | None = None
+    key_size: int = 1
     check: Callable[[AnyParameters], None] = lambda _given: None
     project_of: Callable[[AnyParameters], str] | None = None
     name_column: str | None = None

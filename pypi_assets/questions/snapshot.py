@@ -120,6 +120,9 @@ class Snapshot(Protocol):
     def is_known(self, project: str, /) -> bool:
         """Return whether a project has or had files or events."""
 
+    def require_answered(self, project: str, /) -> None:
+        """Raise NotAnsweredError if answers about a project begin at a later serial."""
+
     def history(self, project: str, *, every_event: bool) -> "Found[HistoryEntry]":
         """Return what happened to a project, by serial; if not `every_event`, without events that change no files."""
 

@@ -1,20 +1,20 @@
 """Reads cursors of requests: a wrong one is a problem, and each leads to the datasets that its list began with."""
 
+from typing import Any
+
 from pypi_assets.lookup.published_sets import OpenSet
-from pypi_assets.questions.paging import Cursor as Cursor
-from pypi_assets.questions.paging import CursorError, parse_cursor
-from pypi_assets.questions.paging import list_digest as question
+from pypi_assets.questions.paging import Cursor, CursorError, parse_cursor
+from pypi_assets.questions.question import Parameters, Question
 from pypi_assets.service.problems import ProblemError, conflict, not_found
 from pypi_assets.service.service import Service
 
 _ACCEPTS = "`next` of the page before"
-__all__ = ["Cursor", "question", "read_cursor", "set_of"]
 
 
-def read_cursor(text: str, of_question: str) -> Cursor:
+def read_cursor(text: str, question: Question[Any], asked: Parameters) -> Cursor:
     """Return the cursor that was sent. Raises a ProblemError: 404 for no cursor, 409 for one of another list."""
     try:
-        return parse_cursor(text, of_question)
+        return parse_cursor(text, question, asked)
     except CursorError as error:
         if error.is_of_another_list:
             raise conflict("cursor", str(error), _ACCEPTS) from None

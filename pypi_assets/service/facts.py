@@ -2,11 +2,7 @@
 
 from dataclasses import dataclass
 
-from sqlalchemy.exc import SQLAlchemyError
-
-from pypi_assets.catalog.database import CatalogError
-from pypi_assets.catalog.ledger.range_ledger import complete_serial
-from pypi_assets.lookup.project_answers import ProjectFacts, facts_at
+from pypi_assets.lookup.project_answers import ProjectFacts, known_facts
 from pypi_assets.service.answers import Answer, Lasting
 from pypi_assets.service.service import Service
 
@@ -39,16 +35,6 @@ class CatalogFacts:
 
     def _facts(self, name: str) -> ProjectFacts | None:
         catalog = self.service.catalog
-        if catalog is None:
-            self._has_failed = self.service.has_catalog
-            return None
-        try:
-            if self.service.journal_end is not None:
-                with catalog.read() as connection:
-                    self._has_failed = complete_serial(connection) < self.serial
-                if self._has_failed:
-                    return None  # a mirror that still replays what its datasets have
-            return facts_at(catalog, self.serial, name)
-        except (CatalogError, SQLAlchemyError):
-            self._has_failed = True
-            return None
+        found = None if catalog is None else known_facts(catalog, self.serial, name)
+        self._has_failed = found is None and self.service.has_catalog
+        return found

@@ -17,7 +17,7 @@ from pypi_assets.lookup.answers import Stream
 from pypi_assets.lookup.newest_requirements import NewestRequirements
 from pypi_assets.lookup.published_sets import OpenSet
 from pypi_assets.questions.catalog_snapshot import CatalogSnapshot
-from pypi_assets.questions.paging import page_of
+from pypi_assets.questions.paging import Cursor, digest_of, page_of
 from pypi_assets.questions.published_snapshot import PublishedSnapshot
 from pypi_assets.questions.question import (
     Accepts,
@@ -34,8 +34,7 @@ from pypi_assets.questions.question import (
 from pypi_assets.questions.snapshot import Found, OtherSnapshotError, Snapshot
 from pypi_assets.service import operations
 from pypi_assets.service.answers import Answer, Lasting, StreamedAnswer, to_json
-from pypi_assets.service.cursors import Cursor, read_cursor, set_of
-from pypi_assets.service.cursors import question as digest_of
+from pypi_assets.service.cursors import read_cursor, set_of
 from pypi_assets.service.facts import CatalogFacts
 from pypi_assets.service.lines import PagedParameters, lines_of, wants_lines
 from pypi_assets.service.lookups import One, Results, past_answer, published_answer
@@ -127,9 +126,9 @@ class _Asked:
         if long_by and not is_streamed:
             detail = "a search of the whole index comes as lines alone"
             raise conflict(long_by, detail, f"{long_by}=1&format=ndjson")
-        cursor = None
-        if self._has_pages and given.cursor:
-            cursor = read_cursor(given.cursor, digest_of(question.name, *values))
+        if question.answer_with is not None:
+            service = service.of_one_set()  # of which the datasets and the resolutions are
+        cursor = read_cursor(given.cursor, question, asked) if self._has_pages and given.cursor else None
         source = self._source(service, call, asked, cursor)
         facts = CatalogFacts(service, source.serial) if question.is_single else None
         snapshot, named = _snapshot(service, source, facts)
@@ -137,7 +136,7 @@ class _Asked:
             raise conflict("cursor", "the cursor is of another serial or epoch")
         answer = question.answer
         if question.answer_with is not None:
-            answer = partial(question.answer_with, partial(solvable_by_jobs, service.of_one_set(), call))
+            answer = partial(question.answer_with, partial(solvable_by_jobs, service, call))
         after = tuple(cursor.after) if cursor else None
         try:
             with counted_walk() if long_by and call.pinned is not None else nullcontext():
@@ -207,16 +206,15 @@ class _Asked:
         results, end = page_of(question, found, tuple(cursor.after) if cursor else None, given.limit)
         count: int | None = None
         if question.count is not None:
-            if cursor is not None:
+            if cursor is not None and cursor.count is not None:
                 count = cursor.count
             elif not isinstance(found, Stream):
                 count = len(found.results)
-            elif (count := question.count(snapshot, asked)) is None:
+            elif (count := question.count(snapshot, asked)) is None and cursor is None:
                 count = len(results) + (end is not None) + sum(1 for _ in found.results)
         following = None
         if end is not None:
-            digest = digest_of(question.name, *(getattr(given, name) for name in self._names))
-            following = Cursor(named, digest, list(end), count or 0).text()
+            following = Cursor(named, digest_of(question, asked), list(end), count).text()
         return content | {"results": results, "next": following, "count": count}
 
     def _few(self, service: Service, name: str) -> Answer | None:
@@ -360,7 +358,7 @@ def _annotated(parameter: Parameter) -> Any:
 
 def _limited(kind: Any, accepts: Accepts) -> Any:
     """Return a type with limits, as msgspec takes it. Limits of an optional value are those of the value."""
-    limits = {name: value for name, value in asdict(accepts).items() if value is not None}
+    limits = {name: value for name, value in asdict(accepts).items() if value is not None and name != "canonical"}
     meta = Meta(description=limits.pop("text"), **limits)
     if type(None) in get_args(kind):
         [other] = [one for one in get_args(kind) if one is not type(None)]

@@ -43,18 +43,19 @@ class TimedRequirements:
         self._ends = time.monotonic() + seconds
 
     def requiring(self, project: str, after: str | None = None) -> Iterator[str]:
-        self._check()
+        self.check()
         return self._graph.requiring(project, after)
 
     def newest(self, projects: Sequence[str]) -> Iterator[NewestRelease | None]:
-        self._check()
+        self.check()
         return self._graph.newest(projects)
 
     def versions(self, project: str) -> Sequence[tuple[str, bool]]:
-        self._check()
+        self.check()
         return self._graph.versions(project)
 
-    def _check(self) -> None:
+    def check(self) -> None:
+        """Raise a ProblemError if the time is over."""
         if time.monotonic() > self._ends:
             raise unavailable(
                 f"the search took more than {self._seconds:g} s: request fewer steps by depth, or the latest answer",

@@ -176,6 +176,28 @@ def test_a_list_at_a_serial_goes_on_in_another_client(clients: dict[str, Client]
         assert [one["project"] for one in begun + rest] == ["PyYAML", "yaml-copy"]
 
 
+def test_a_search_of_the_whole_index_is_one_list(clients: dict[str, Client], subtests: pytest.Subtests) -> None:
+    for kind, client in clients.items():
+        with subtests.test(kind=kind):
+            whole = [one["normalized"] for one in client.dependents("pyyaml", transitive=True)]
+            assert whole == ["demo", "other-app"]
+            if kind != "http":  # whose lines have no pages
+                cut = client.dependents("pyyaml", transitive=True, page_size=1)
+                assert [one["normalized"] for one in cut] == whole
+                assert cut.cursor is None
+
+
+def test_a_page_has_at_least_one_result_and_a_most(clients: dict[str, Client], subtests: pytest.Subtests) -> None:
+    for kind, client in clients.items():
+        for page_size in (-1, 0, 10_001):
+            with subtests.test(kind=kind, page_size=page_size), pytest.raises(ParameterError):
+                client.module("yaml", page_size=page_size)
+
+
+def test_an_empty_stream_has_hints(clients: dict[str, Client]) -> None:
+    assert all(client.dependents("demoo").hints for kind, client in clients.items() if kind != "s3")
+
+
 def test_a_wrong_cursor_is_an_error(clients: dict[str, Client], subtests: pytest.Subtests) -> None:
     of_other = clients["home"].module("yaml")
     next(of_other)

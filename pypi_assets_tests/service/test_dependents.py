@@ -59,6 +59,21 @@ def test_json_is_preferred_where_both_are_accepted_alike(client: Client):
         assert client.get(PATH, headers={"Accept": accepted}).headers["content-type"] == "application/json"
 
 
+def test_a_beginning_has_the_dependents_of_each_project_and_their_count(client: Client):
+    found = client.get("/v1/projects/py/dependents?prefix=1").json()
+    assert [one["required"] for one in found["results"]] == ["pyyaml", "pyyaml"]
+    assert found["count"] == 2
+    first = client.get("/v1/projects/py/dependents?prefix=1&limit=1").json()
+    second = client.get(f"/v1/projects/py/dependents?prefix=1&limit=1&cursor={first['next']}").json()
+    assert first["results"] + second["results"] == found["results"]
+    assert (first["count"], second["count"]) == (2, 2)
+
+
+def test_a_cursor_is_of_the_project_in_any_spelling(client: Client):
+    first = client.get(f"{PATH}?limit=1").json()
+    assert client.get(f"/v1/projects/pyyaml/dependents?limit=1&cursor={first['next']}").status_code == 200
+
+
 @pytest.mark.parametrize("at", ["", "/at/SERIAL"])
 def test_pages_have_all_results_once(client: Client, published: Published, at: str):
     at = at.replace("SERIAL", f"{published.index.serial}.{published.index.serial}")

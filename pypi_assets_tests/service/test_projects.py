@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy.exc import OperationalError
 
-from pypi_assets.service import facts
+from pypi_assets.lookup import project_answers
 from pypi_assets_tests.named import unnamed
 from pypi_assets_tests.service.pages.documents import page
 from pypi_assets_tests.service.published import Client, Published, client_of
@@ -84,7 +84,7 @@ def test_a_catalog_that_does_not_answer_costs_no_answer(published: Published, mo
 
     with published.service() as service, client_of(service) as client:
         known = client.get("/v1/projects/other-app").json()["result"]
-        monkeypatch.setattr(facts, "facts_at", fail)
+        monkeypatch.setattr(project_answers, "facts_at", fail)
         answer = client.get("/v1/projects/demo")
         assert answer.status_code == 200
         assert answer.json()["result"]["first_serial"] is None
