@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from importlib.metadata import version
 from typing import Any
-from urllib.parse import quote, urlencode, urljoin
+from urllib.parse import urlencode, urljoin
 
 import anyio
 import msgspec
@@ -20,6 +20,7 @@ from mcp.server import Server, ServerRequestContext
 from mcp.server.stdio import stdio_server
 from starlette.types import ASGIApp
 
+from pypi_assets.questions.addresses import STEPS, filled
 from pypi_assets.questions.question import Question, all_questions
 from pypi_assets.service.answers import JSON
 from pypi_assets.service.app import create_app
@@ -46,8 +47,6 @@ _ERRORS = "surrogatepass"
 """A lone surrogate reaches the service, which rejects it: nothing else is looked up in its place."""
 _MOST_REDIRECTS = 2
 """From a time to its serial, and from a serial to its epoch."""
-_STEPS = (".", "..")
-"""Names that no path can have: they are steps to the same or the upper folder."""
 _TRUE = (True, "1", "true")
 _READS = types.ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
 
@@ -167,13 +166,11 @@ def is_long(question: Question[Any], given: Mapping[str, Any]) -> bool:
 
 async def _ask(app: ASGIApp, question: Question[Any], found: Operation, given: Mapping[str, Any]) -> Received:
     """Return the answer of the route of a question to these arguments."""
-    path = found.path
     for name in found.path_parameters:
-        if not isinstance(given.get(name), str | int) or given[name] in _STEPS:
+        if not isinstance(given.get(name), str | int) or given[name] in STEPS:
             what = "missing" if name not in given else "not accepted"
             return _problem(name, f"{name} is {what}", accepted(found.parameters, name))
-        for placeholder in (f"{{{name}}}", f"{{{name}:path}}"):
-            path = path.replace(placeholder, _quoted(given[name]))
+    path = filled(found.path, {name: _text(given[name]) for name in found.path_parameters})
     others = {name: value for name, value in given.items() if name not in {*found.path_parameters, _AT}}
     query = {name: _text(value) for name, value in others.items() if value is not None}
     if _FORMAT in query:
@@ -193,9 +190,9 @@ async def _send(app: ASGIApp, found: Operation, given: Mapping[str, Any]) -> Rec
 async def _received(app: ASGIApp, target: str, at: Any, method: str = "GET", body: bytes = b"") -> Received:
     """Return the answer as of a moment, behind the redirects to its serial and epoch."""
     if at is not None:
-        if not isinstance(at, str | int) or at in ("", *_STEPS):
+        if not isinstance(at, str | int) or at in ("", *STEPS):
             return _problem(_AT, f"{at!r:.100} is neither a serial nor a time", PIN_ACCEPTS)
-        target = f"/at/{_quoted(at)}{target}"
+        target = filled("/at/{at}", {_AT: _text(at)}) + target
     headers = [("Content-Type", JSON)] if body else []
     for _ in range(_MOST_REDIRECTS + 1):
         received = await answer(app, target, method, headers, body)
@@ -208,10 +205,6 @@ async def _received(app: ASGIApp, target: str, at: Any, method: str = "GET", bod
 def _problem(name: str, detail: str, accepts: str) -> Received:
     made = problem_answer(bad_parameter(name, detail, accepts or None))
     return Received(made.status, {}, made.body)
-
-
-def _quoted(value: Any) -> str:
-    return quote(_text(value), safe="", errors=_ERRORS)
 
 
 def _text(value: Any) -> str:

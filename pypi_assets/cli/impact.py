@@ -9,7 +9,7 @@ import click
 from pypi_assets.cli.followed_notes import among
 from pypi_assets.cli.moments import AT
 from pypi_assets.cli.options import command, row_output
-from pypi_assets.cli.questions import LIMIT, ask, context_of, opened_catalog, opened_versions, parameter_options
+from pypi_assets.cli.questions import LIMIT, ask, context_of, opened, parameter_options
 from pypi_assets.cli.solver_options import Solver, solver_options
 from pypi_assets.questions.question import find_question
 from pypi_assets.terminal import Output, counted, print_message, print_rows
@@ -76,7 +76,7 @@ def _print_exposed(path: Path, at: "Moment | None", solver: Solver | None, outpu
     advisories = read_advisories(path)
     for name, reason in advisories.problems:
         print_message(f"not used: {name}: {reason}")
-    with opened_versions() if at is None else opened_catalog(at) as asking:
+    with opened(at) as asking:
         columns: tuple[str, ...]
         over_newest = partial(asking.snapshot.over_newest, None)
         if solver is None:

@@ -9,17 +9,16 @@ import click
 from pypi_assets.cli.followed_notes import among, not_searched
 from pypi_assets.cli.moments import AT
 from pypi_assets.cli.options import command, row_output
-from pypi_assets.cli.questions import context_of, opened_catalog, opened_versions, parsed
+from pypi_assets.cli.questions import context_of, names_of_input, opened, parsed, reads_standard_input
 from pypi_assets.questions.owners import OwnersParameters, owners_of, rows
 from pypi_assets.questions.question import find_question
-from pypi_assets.terminal import Output, counted, lines_of_input, print_json_rows, print_message, print_rows
+from pypi_assets.terminal import Output, counted, print_json_rows, print_message, print_rows
 
 if TYPE_CHECKING:
     from pypi_assets.catalog.reports.moments import Moment
     from pypi_assets.lookup.owners import ImportOwners
     from pypi_assets.lookup.source_imports import SourceImports
 
-_STANDARD_INPUT = "-"
 _SHOWN = 5
 _QUESTION = find_question("owners")
 
@@ -54,7 +53,7 @@ def owners_command(
     wanted = [*given, *(name for one in imported for name in one.names())]
     shown = _SHOWN if limit is None else limit
     most = limit if output.as_json else shown + 1
-    with opened_versions() if at is None else opened_catalog(at) as asking:
+    with opened(at) as asking:
         answer = asking.answered(lambda: owners_of(asking.snapshot, wanted, most))
     answers = list(answer.results)
     found, of_files = answers[: len(given)], answers[len(given) :]
@@ -91,13 +90,8 @@ def _imports(file: Path) -> "SourceImports":
 
 
 def _names(names: Sequence[str], files: Sequence[Path]) -> list[str]:
-    if not names and not files:
-        raise click.UsageError("nothing is named: give NAME, --file, or - for names from standard input")
-    if _STANDARD_INPUT in names:
-        if len(names) > 1:
-            raise click.UsageError("- for names from standard input goes with no other name")
-        lines = (line.decode(errors="replace").strip() for line in lines_of_input())
-        return [line for line in lines if line]
+    if reads_standard_input(_QUESTION, names, files):
+        return list(names_of_input())
     for name in names:
         parsed(_QUESTION, name, {})
     return list(names)

@@ -8,8 +8,8 @@ times as long as all others.
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -130,16 +130,12 @@ def ask(
 
     `given` are the parameters behind the subject, and `solver` resolves for questions with an `answer_with`.
     """
-    if not texts and not files:
-        raise click.UsageError(
-            f"nothing is named: give {question.argument.strip('[].')}, --file, or - for names from standard input"
-        )
-    if tuple(texts) == (_STANDARD_INPUT,) and not files:
+    if reads_standard_input(question, texts, files):
+        if files:
+            raise click.UsageError("- for names from standard input goes without --file")
         _check_standard_input(question, output, given)
         _answer_lines(question, limit, at, given)
         return
-    if _STANDARD_INPUT in texts:
-        raise click.UsageError("- for names from standard input goes with no other name")
     if len(texts) + len(files) > 1 and given.get("prefix"):
         raise click.UsageError("--prefix goes with one name")
     asked = [_Asked(parsed(question, text, given)) for text in texts]
@@ -151,6 +147,17 @@ def ask(
         _print_answers(question, asked, answers, asking, limit, output)
         if solver is not None:
             solver.print_summary()
+
+
+def reads_standard_input(question: Question[Any], texts: Sequence[str], files: Sequence[Path]) -> bool:
+    """Return whether the names come from standard input. Raises UsageError for no names, and for others next to it."""
+    if not texts and not files:
+        raise click.UsageError(
+            f"nothing is named: give {question.argument.strip('[].')}, --file, or - for names from standard input"
+        )
+    if _STANDARD_INPUT in texts and len(texts) > 1:
+        raise click.UsageError("- for names from standard input goes with no other name")
+    return _STANDARD_INPUT in texts
 
 
 def _option(parameter: Parameter) -> Callable[..., Any]:
@@ -194,9 +201,21 @@ def _check_standard_input(question: Question[Any], output: Output, given: Mappin
         raise click.UsageError("standard input is closed, so it has no names")
     if output.as_csv or output.header:
         raise click.UsageError("names from standard input are answered by lines of JSON: without --csv and --header")
-    sample = question.parameters(**dict.fromkeys((question.takes[0].name, *question.in_argument), ""), **given)
-    if flag := "prefix" if given.get("prefix") else question.long_by(sample):
+    if flag := "prefix" if given.get("prefix") else question.long_by(_sample(question, given)):
         raise click.UsageError(f"--{flag} does not go with names from standard input")
+
+
+def _sample(question: Question[Any], given: Mapping[str, Any]) -> Parameters:
+    """Return the parameters about an empty name."""
+    found: Parameters = question.parameters(
+        **dict.fromkeys((question.takes[0].name, *question.in_argument), ""), **given
+    )
+    return found
+
+
+def opened(at: "Moment | None") -> AbstractContextManager[Asking]:
+    """Open the newest LevelDB versions, or the catalog as of a moment."""
+    return opened_versions() if at is None else opened_catalog(at)
 
 
 @contextmanager
@@ -287,7 +306,7 @@ def _print_answers(
         said: list[str] = []
         if not count and not (limit and found >= limit):
             said += _nothing(question, one, answer, asking)
-        said += question.remarks(asking.snapshot, one.parameters)
+        said += question.remarks(asking.snapshot, one.parameters, answer)
         for sentence in dict.fromkeys(said):
             print_message(sentence)
     if found:
@@ -326,10 +345,9 @@ def _answer_lines(question: Question[Any], limit: int | None, at: "Moment | None
     If there is no answer since the project is not followed, it has that as a `note`. A program that sends names may run
     for days, so newer versions are looked for.
     """
-    sample = question.parameters(**dict.fromkeys((question.takes[0].name, *question.in_argument), ""), **given)
-    is_of_catalog = at is not None or question.needs_catalog(sample)
+    is_of_catalog = at is not None or question.needs_catalog(_sample(question, given))
     with opened_catalog(at) if is_of_catalog else opened_versions(_REFRESH_EVERY_S) as asking:
-        for line in _names(lines_of_input()):
+        for line in names_of_input():
             try:
                 parameters = _parameters(question, line, given)
                 found = asking.ask(question, parameters)
@@ -343,7 +361,8 @@ def _answer_lines(question: Question[Any], limit: int | None, at: "Moment | None
             print_json_line({**of_answer, **({"note": note[0]} if note else {}), "results": results})
 
 
-def _names(lines: Iterable[bytes]) -> Iterator[str]:
-    for line in lines:
+def names_of_input() -> Iterator[str]:
+    """Yield the names on the lines of standard input."""
+    for line in lines_of_input():
         if name := line.decode(errors="replace").strip():
             yield name

@@ -11,7 +11,6 @@ import click
 from pypi_assets.cli.followed_notes import among
 from pypi_assets.cli.moments import AT
 from pypi_assets.cli.options import JSON, command
-from pypi_assets.cli.questions import context_of, opened_catalog, opened_versions
 from pypi_assets.cli.resolve_options import Given, question_options
 from pypi_assets.terminal import counted, plain, print_json, print_message
 
@@ -66,12 +65,13 @@ def resolve_command(given: Given, at: "Moment | None", universal: bool, format_:
 
 
 def _found(given: Given, targets: "tuple[Target, ...]", format_: str, at: "Moment | None") -> _Found:
+    from pypi_assets.cli.questions import context_of, opened  # which import what questions are declared with
     from pypi_assets.resolve.formats.pylock import as_pylock
     from pypi_assets.resolve.formats.requirements_txt import as_requirements
     from pypi_assets.resolve.questions import ResolveError
     from pypi_assets.resolve.universal import UnsolvableTargetError, resolve_for
 
-    with opened_versions() if at is None else opened_catalog(at) as asking:
+    with opened(at) as asking:
         snapshot = asking.snapshot
         if asking.moment is None and given.cooldown is not None:
             raise ResolveError("no time is known of this serial, from which --cooldown could count back")

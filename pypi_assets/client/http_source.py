@@ -11,14 +11,12 @@ import requests
 
 from pypi_assets.client.errors import NotFoundError, ServiceError, UnreachableError, service_error
 from pypi_assets.client.results import Page
+from pypi_assets.questions.addresses import STEPS, filled, names_in
 from pypi_assets.questions.paging import Cursor, digest_of
 from pypi_assets.questions.question import ParameterError, Parameters, Question
 from pypi_assets.questions.snapshot import OtherSnapshotError
 
-_PATH_PARAMETER = re.compile(r"{(\w+)(?::\w+)?}")
 _PINNED = re.compile(r"/at/(\d+)\.(\d+)/")
-_STEPS = (".", "..")
-"""Names that no path can have: they are steps to the same or the upper folder."""
 _LONGEST_EXCERPT = 200
 _LINES = "application/x-ndjson"
 _FOREIGN = "the answer is none of this service"
@@ -37,15 +35,19 @@ class HttpSource:
         self, question: Question[Any], asked: Parameters, page_size: int | None, cursor: str | None
     ) -> Page[Mapping[str, Any]]:
         """Return one page. Raises ServiceError, UnreachableError, and OtherSnapshotError without a route."""
+        if question.path is None:
+            raise OtherSnapshotError(
+                f"the service has no route for the question {question.name}: connect to a home or a storage"
+            )
         values = {one.name: getattr(asked, one.name) for one in question.takes}
+        path, in_path = self._path(question, values), names_in(question.path)
         query = {
             one.name: _text(values[one.name])
             for one in question.takes
-            if f"{{{one.name}" not in (question.path or "") and values[one.name] != one.default
+            if one.name not in in_path and values[one.name] != one.default
         }
         query |= {} if page_size is None else {"limit": str(page_size)}
         query |= {} if cursor is None else {"cursor": cursor}
-        path = self._path(question, values)
         if question.long_by(asked):
             return self._lines(question, path, query)
         try:
@@ -80,15 +82,11 @@ class HttpSource:
         self.session.close()
 
     def _path(self, question: Question[Any], values: Mapping[str, Any]) -> str:
-        if question.path is None:
-            raise OtherSnapshotError(
-                f"the service has no route for the question {question.name}: connect to a home or a storage"
-            )
         for one in question.takes:
-            if one.is_required and values[one.name] in _STEPS:
+            if one.is_required and values[one.name] in STEPS:
                 raise ParameterError(one.name, values[one.name], one.accepts.text)
-        filled = _PATH_PARAMETER.sub(lambda match: quote(str(values[match[1]]), safe=""), question.path)
-        return f"at/{quote(self.moment, safe=':')}{filled}" if self.moment else filled.removeprefix("/")
+        path = filled(question.path or "", values)
+        return f"at/{quote(self.moment, safe=':')}{path}" if self.moment else path.removeprefix("/")
 
     def _lines(self, question: Question[Any], path: str, query: Mapping[str, str]) -> Page[Mapping[str, Any]]:
         """Return all results of a search of the whole index, read from the service as they are iterated over."""

@@ -144,28 +144,32 @@ class PublishedSource:
     def _at(self, moment: Any) -> "CatalogSource":
         from pypi_assets.catalog.reports.moments import serial_of
 
-        if self.open_catalog is None:
+        catalog = self._opened_catalog()
+        if catalog is None:
             raise OtherSnapshotError(
                 f"{self.storage.url} has the newest answers alone: connect to a service or to a home, which has a"
                 " catalog, for earlier serials"
             )
-        if self._catalog is None:
+        return CatalogSource(self, catalog, serial_of(catalog, moment), is_newest=moment is None)
+
+    def _opened_catalog(self) -> "Catalog | None":
+        """Return the catalog of the home; None for a storage alone. Raises CatalogError."""
+        if self._catalog is None and self.open_catalog is not None:
             self._catalog = self.open_catalog()
-        return CatalogSource(self, self._catalog, serial_of(self._catalog, moment), is_newest=moment is None)
+        return self._catalog
 
     def _facts(self, serial: int, project: str) -> "ProjectFacts | None":
         """Return what only the catalog knows of a project; None without a catalog."""
-        if self.open_catalog is None:
+        if self.open_catalog is None:  # and the database is not imported
             return None
         from pypi_assets.catalog.database import CatalogError
         from pypi_assets.lookup.project_answers import known_facts
 
         try:
-            if self._catalog is None:
-                self._catalog = self.open_catalog()
-            return known_facts(self._catalog, serial, project)
+            catalog = self._opened_catalog()
         except CatalogError:
             return None
+        return None if catalog is None else known_facts(catalog, serial, project)
 
     def _newest(self) -> _LazySet:
         if self._present is None:

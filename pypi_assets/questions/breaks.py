@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from packaging.version import Version
 
@@ -11,17 +11,14 @@ from pypi_assets.lookup.impact import Break, Solvable
 from pypi_assets.lookup.impact import breaks as search
 from pypi_assets.lookup.newest_requirements import NewestRequirements, is_release
 from pypi_assets.lookup.requirement_filters import parse_version
-from pypi_assets.questions.impact import (
-    COLUMNS,
-    Transitive,
-    check_depth,
-    project_and_version,
-    unknown_project,
-    unknown_version,
-)
+from pypi_assets.questions.impact import ABOUT_A_VERSION, COLUMNS, Transitive
 from pypi_assets.questions.names import Depth, ExactProjectName, version_of
 from pypi_assets.questions.question import Accepts, ParameterError, Parameters, question
 from pypi_assets.questions.snapshot import After, Found, Snapshot
+
+if TYPE_CHECKING:
+    from pypi_assets.resolve.questions import Question as Resolution
+    from pypi_assets.resolve.targets import Target
 
 MOST_SOLVING_S = 600
 """For how long an answer may resolve projects."""
@@ -70,16 +67,22 @@ SOLVING = ("solve", "seconds", "python", "platform", "semantics", "unknown")
 Solver = Callable[[Snapshot, BreaksParameters, Version], Solvable]
 
 
+def resolutions_of(given: BreaksParameters, version: Version, target: "Target") -> "tuple[Resolution, Resolution]":
+    """Return what is resolved for each project: with this version alone, and with any."""
+    from pypi_assets.resolve.questions import Question, Semantics, Unknown
+    from pypi_assets.resolve.solutions import with_version
+
+    without = Question((), target.environment, semantics=Semantics(given.semantics), unknown=Unknown(given.unknown))
+    return with_version(without, given.project, version), without
+
+
 def solvable_here(snapshot: Snapshot, given: BreaksParameters, version: Version) -> Solvable:
     """Return the verdicts on projects with this version, by resolutions in this process."""
     from pypi_assets.lookup.impact import Verdict
-    from pypi_assets.resolve.questions import Question, Semantics, Unknown
-    from pypi_assets.resolve.solutions import Allowance, verdict_on, with_version
+    from pypi_assets.resolve.solutions import Allowance, verdict_on
     from pypi_assets.resolve.targets import target
 
-    environment = target(given.python, given.platform).environment
-    without = Question((), environment, semantics=Semantics(given.semantics), unknown=Unknown(given.unknown))
-    with_it = with_version(without, given.project, version)
+    with_it, without = resolutions_of(given, version, target(given.python, given.platform))
     index, allowance = snapshot.release_index(), Allowance(given.seconds)
 
     def solvable(project: str, newest: str) -> Verdict | None:
@@ -120,24 +123,17 @@ def _nothing_found(given: BreaksParameters) -> str:
     path="/v1/projects/{project}/breaks",
     example="urllib3==2.0 --transitive",
     argument="PROJECT==VERSION",
-    split=project_and_version,
-    in_argument=frozenset(("project", "version")),
     result=Break,
     columns=lambda given: (
         *("reason", *COLUMNS),
         *(("chain",) if given.transitive else ()),
         *(("older", "proof") if given.solve else ()),
     ),
-    sort_key=lambda result: (result["normalized"],),
-    check=check_depth,
     nothing_found=_nothing_found,
-    hints=unknown_project,
-    remarks=unknown_version,
-    project_of=lambda given: given.project,
     long_by=lambda given: "transitive" if given.transitive else "solve" if given.solve else None,
     is_timed=lambda given: given.solve,
-    is_paged=True,
     answer_with=breaks_by,
+    **ABOUT_A_VERSION,
 )
 def breaks(snapshot: Snapshot, given: BreaksParameters, after: After = None) -> Found[Break]:
     """Show projects whose newest release excludes VERSION of PROJECT.

@@ -161,14 +161,14 @@ class CatalogSnapshot:
         ]
         return self._answer(Answer(None, self.serial, tuple(found), HistoryEntry))
 
-    def history_remarks(self, project: str, /) -> Iterator[str]:
+    def history_remarks(self, project: str, found: "Iterable[HistoryEntry]", /) -> Iterator[str]:
         """See `Snapshot.history_remarks`."""
         from pypi_assets.catalog.reports.past_visits import deleted_visits_sentence
         from pypi_assets.catalog.reports.project_following import following_at
 
         if not self.is_newest:
             return
-        if sentence := deleted_visits_sentence([entry.visit for entry in self._entries(project) if entry.visit]):
+        if sentence := deleted_visits_sentence([one["visit"] for one in found if one["visit"]]):
             yield sentence
         with self.catalog.read() as connection:
             following = following_at(connection, project)

@@ -44,7 +44,7 @@ def _rows(entry: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     nothing_found=lambda given: f"nothing is known to have happened to {given.project}",
     hints=lambda snapshot, given: () if snapshot.is_known(given.project) else snapshot.project_hints(given.project),
     unknown=lambda snapshot, given: None if snapshot.is_known(given.project) else "project",
-    remarks=lambda snapshot, given: snapshot.history_remarks(given.project),
+    remarks=lambda snapshot, given, found: snapshot.history_remarks(given.project, found.results),
     project_of=lambda given: given.project,
     needs_catalog=lambda _given: True,
 )

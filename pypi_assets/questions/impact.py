@@ -60,13 +60,26 @@ def unknown_project(snapshot: Snapshot, given: ProjectVersion) -> Iterator[str]:
         yield from snapshot.project_hints(given.project)
 
 
-def unknown_version(snapshot: Snapshot, given: ProjectVersion) -> Iterator[str]:
+def unknown_version(snapshot: Snapshot, given: ProjectVersion, _found: object) -> Iterator[str]:
     """Yield sentences about a project or a version without live files."""
     versions = [version for version, _ in snapshot.versions(given.project)]
     if not versions:
         yield from unknown_project(snapshot, given)
     elif given.version is not None and not is_release(parse_version(given.version), versions):
         yield f"{given.project} has no live release {given.version}: the answer is what requirements make of it"
+
+
+ABOUT_A_VERSION: dict[str, Any] = {
+    "split": project_and_version,
+    "in_argument": frozenset(("project", "version")),
+    "sort_key": lambda result: (result["normalized"],),
+    "check": check_depth,
+    "hints": unknown_project,
+    "remarks": unknown_version,
+    "project_of": lambda given: given.project,
+    "is_paged": True,
+}
+"""The fields that all questions about the dependents of a project or a version have alike."""
 
 
 def _nothing_found(given: ImpactParameters) -> str:
@@ -79,18 +92,11 @@ def _nothing_found(given: ImpactParameters) -> str:
     path="/v1/projects/{project}/impact",
     example="urllib3==2.0 --transitive",
     argument="PROJECT[==VERSION]",
-    split=project_and_version,
-    in_argument=frozenset(("project", "version")),
     result=Impact,
     columns=lambda given: (*COLUMNS, *(("chain",) if given.transitive and given.depth != 1 else ())),
-    sort_key=lambda result: (result["normalized"],),
-    check=check_depth,
     nothing_found=_nothing_found,
-    hints=unknown_project,
-    remarks=unknown_version,
-    project_of=lambda given: given.project,
     long_by=lambda given: "transitive" if given.transitive else None,
-    is_paged=True,
+    **ABOUT_A_VERSION,
 )
 def impact(snapshot: Snapshot, given: ImpactParameters, after: After = None) -> Found[Impact]:
     """Show what depends on PROJECT, or on one of its versions.

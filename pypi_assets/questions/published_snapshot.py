@@ -128,7 +128,7 @@ class PublishedSnapshot:
         """Raise OtherSnapshotError: LevelDBs have what is live."""
         raise OtherSnapshotError("the LevelDB versions have no history; the catalog of a home has it")
 
-    def history_remarks(self, _project: str, /) -> Iterator[str]:
+    def history_remarks(self, _project: str, _found: "Iterable[HistoryEntry]", /) -> Iterator[str]:
         """See `Snapshot.history_remarks`: there are none."""
         return iter(())
 

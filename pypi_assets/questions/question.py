@@ -164,7 +164,7 @@ class Question(Generic[AnyParameters]):
     columns: Callable[[AnyParameters], tuple[str, ...]]
     nothing_found: Callable[[AnyParameters], str]
     hints: Callable[[Snapshot, AnyParameters], Iterable[str]] = lambda _snapshot, _given: ()
-    remarks: Callable[[Snapshot, AnyParameters], Iterable[str]] = lambda _snapshot, _given: ()
+    remarks: Callable[[Snapshot, AnyParameters, Found[Any]], Iterable[str]] = lambda _snapshot, _given, _found: ()
     unknown: Callable[[Snapshot, AnyParameters], str | None] = lambda _snapshot, _given: None
     is_single: bool = False
     sort_key: Callable[[Mapping[str, Any]], tuple[str, ...]] | None = None

@@ -126,8 +126,8 @@ class Snapshot(Protocol):
     def history(self, project: str, *, every_event: bool) -> "Found[HistoryEntry]":
         """Return what happened to a project, by serial; if not `every_event`, without events that change no files."""
 
-    def history_remarks(self, project: str, /) -> Iterator[str]:
-        """Yield sentences about what the history of a project lacks."""
+    def history_remarks(self, project: str, found: "Iterable[HistoryEntry]", /) -> Iterator[str]:
+        """Yield sentences about what the entries that were found of a project's history lack."""
 
     def distributions(self, project: str, version: str | None, /) -> "Found[Distribution]":
         """Return the distributions of a project, or of one version of it, by version (PEP 440) and filename."""

@@ -4,6 +4,8 @@ from typing import Annotated
 
 from msgspec import Meta
 
+from pypi_assets.questions.paging import MOST_PER_PAGE
+
 ModuleName = Annotated[
     str, Meta(min_length=1, max_length=1_000, description="the dotted name of a module, such as yaml.nodes")
 ]
@@ -24,8 +26,7 @@ CommandName = Annotated[str, Meta(min_length=1, max_length=300, description="the
 Sha256 = Annotated[
     str, Meta(pattern="^[0-9A-Fa-f]{64}$", description="a sha256: 64 hex digits, in upper or lower case")
 ]
-Limit = Annotated[int, Meta(ge=1, le=10_000, description="the most results of a page: 1 to 10000")]
+Limit = Annotated[int, Meta(ge=1, le=MOST_PER_PAGE, description=f"the most results of a page: 1 to {MOST_PER_PAGE}")]
 CursorText = Annotated[
     str, Meta(min_length=1, max_length=4_000, description="`next` of the page before, with the same other parameters")
 ]
-Flag = Annotated[bool, Meta(description="1 or true, 0 or false")]

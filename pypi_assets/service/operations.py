@@ -18,6 +18,7 @@ from sqlalchemy.exc import DBAPIError
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
+from pypi_assets.questions.addresses import names_in
 from pypi_assets.service.answers import JSON, Answer, StreamedAnswer
 from pypi_assets.service.bodies import read_body
 from pypi_assets.service.pins import GONE, Pinned, answer_at, parse_pin
@@ -28,7 +29,6 @@ from pypi_assets.service.service import Service
 
 PAGES = "pages"
 """The tag of pages for people, which are no part of the API."""
-_PATH_PARAMETER = re.compile(r"{(\w+)(?::\w+)?}")
 _MOST_QUERY_FIELDS = 20
 _CATALOG_PATIENCE_S, _PAUSE_S = 5.0, 0.25
 _WRONG = re.compile(r"(.*?)(?: - at `\$\.?([^`]*)`)?", re.DOTALL)
@@ -104,7 +104,7 @@ class Operation:
     @cached_property
     def path_parameters(self) -> frozenset[str]:
         """The names of the parameters that are in the path."""
-        return frozenset(_PATH_PARAMETER.findall(self.path))
+        return names_in(self.path)
 
 
 def convert_parameters(

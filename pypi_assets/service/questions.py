@@ -58,8 +58,8 @@ Source = OpenSet | Pinned | NewestCatalog
 
 
 def routes(service: Service) -> list[Route]:
-    """Return the routes of all questions, those with fewer parameters first: the first that fits a request answers."""
-    return list(operation_routes(service, sorted(_operations(), key=lambda one: one.path.count("{"))))
+    """Return the routes of all questions."""
+    return list(operation_routes(service, _operations()))
 
 
 def _operations() -> Iterator[Operation]:
@@ -200,9 +200,9 @@ class _Asked:
         asked: Any,
     ) -> dict[str, Any]:
         """Return the fields of a page of what was found."""
-        question, content = self._question, {"serial": found.serial, "followed_projects": found.followed_projects}
+        question = self._question
         if not self._has_pages:
-            return content | {"results": list(found.results)}
+            return _whole(found)
         results, end = page_of(question, found, tuple(cursor.after) if cursor else None, given.limit)
         count: int | None = None
         if question.count is not None:
@@ -215,7 +215,13 @@ class _Asked:
         following = None
         if end is not None:
             following = Cursor(named, digest_of(question, asked), list(end), count).text()
-        return content | {"results": results, "next": following, "count": count}
+        return {
+            "serial": found.serial,
+            "followed_projects": found.followed_projects,
+            "results": results,
+            "next": following,
+            "count": count,
+        }
 
     def _few(self, service: Service, name: str) -> Answer | None:
         datasets = service.datasets()
@@ -277,12 +283,12 @@ class _AskedTogether:
             found = batch.answer(snapshot, subjects, given)
         except OtherSnapshotError as error:
             raise _elsewhere(error, call) from None
-        content = {
-            "serial": found.serial,
-            "followed_projects": found.followed_projects,
-            "results": list(found.results),
-        }
-        return _answer_of(source, Results, content)
+        return _answer_of(source, Results, _whole(found))
+
+
+def _whole(found: Found[Any]) -> dict[str, Any]:
+    """Return the fields of an answer without pages."""
+    return {"serial": found.serial, "followed_projects": found.followed_projects, "results": list(found.results)}
 
 
 def _conflicting(error: ParameterError) -> ProblemError:

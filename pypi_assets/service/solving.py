@@ -6,10 +6,9 @@ from typing import Any
 from packaging.version import Version
 
 from pypi_assets.lookup.impact import Solvable, Verdict
-from pypi_assets.questions.breaks import BreaksParameters
+from pypi_assets.questions.breaks import BreaksParameters, resolutions_of
 from pypi_assets.questions.snapshot import Snapshot
-from pypi_assets.resolve.questions import Question, Semantics, Unknown
-from pypi_assets.resolve.solutions import Allowance, verdict_on, with_version
+from pypi_assets.resolve.solutions import Allowance, verdict_on
 from pypi_assets.service.operations import Call
 from pypi_assets.service.problems import ProblemError
 from pypi_assets.service.resolutions import environment_of, job_of
@@ -24,11 +23,7 @@ def solvable_by_jobs(
 ) -> Solvable:
     """Return the verdicts on projects with this version. Raises ProblemError for an unknown platform."""
     pinned = call.pinned
-    environment = environment_of(given.python, given.platform, "platform")
-    without = Question(
-        (), environment.environment, semantics=Semantics(given.semantics), unknown=Unknown(given.unknown)
-    )
-    with_it = with_version(without, given.project, version)
+    with_it, without = resolutions_of(given, version, environment_of(given.python, given.platform, "platform"))
     most = service.settings.service_timeout_s / 2  # at a serial, the answer begins when it is whole
     allowance = Allowance(given.seconds if pinned is None else min(given.seconds, most))
 

@@ -4,7 +4,6 @@ Needs the same programs as `test_pages_browser.py`.
 """
 
 import json
-import subprocess
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -12,9 +11,9 @@ from urllib.parse import urlsplit
 import pytest
 
 from pypi_assets_tests.deploy.test_browser import CHROMIUM, DRIVER
-from pypi_assets_tests.deploy.test_pages_browser import DESKTOP, PHONE, find, waiting
 from pypi_assets_tests.deploy.test_pages_browser import client as client
 from pypi_assets_tests.deploy.test_pages_browser import driver as driver
+from pypi_assets_tests.deploy.test_pages_browser import find, installed_axe, screens, waiting
 from pypi_assets_tests.service.published import Client
 
 pytestmark = [
@@ -77,12 +76,8 @@ def test_a_problem_has_its_anchor_also_without_scripts(client: Client, driver: A
 
 
 def test_it_fits_a_phone_and_axe_finds_nothing_around_it(client: Client, driver: Any, tmp_path: Path) -> None:
-    subprocess.run(["npm", "install", "--silent", "--prefix", str(tmp_path), "axe-core@4"], check=True)
-    axe = (tmp_path / "node_modules" / "axe-core" / "axe.min.js").read_text()
-    for scheme, screen in (("light", DESKTOP), ("dark", DESKTOP), ("light", PHONE)):
-        media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
-        driver.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
-        driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
+    axe = installed_axe(tmp_path)
+    for scheme, screen in screens(driver):
         open_page(client, driver)
         find(driver, ".opblock-summary-control").click()
         waiting(driver).until(lambda _: find(driver, ".opblock-body table"))

@@ -212,13 +212,24 @@ def test_pages_work_without_a_script(client: Client, driver: Any) -> None:
         driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
 
 
-def test_axe_finds_nothing(client: Client, driver: Any, tmp_path: Path) -> None:
-    subprocess.run(["npm", "install", "--silent", "--prefix", str(tmp_path), "axe-core@4"], check=True)
-    axe = (tmp_path / "node_modules" / "axe-core" / "axe.min.js").read_text()
+def installed_axe(folder: Path) -> str:
+    """Install axe into a folder, and return its script."""
+    subprocess.run(["npm", "install", "--silent", "--prefix", str(folder), "axe-core@4"], check=True)
+    return (folder / "node_modules" / "axe-core" / "axe.min.js").read_text()
+
+
+def screens(driver: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the colour schemes with the screens that the browser has in turn."""
     for scheme, screen in (("light", DESKTOP), ("dark", DESKTOP), ("light", PHONE)):
         media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
         driver.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
         driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
+        yield scheme, screen
+
+
+def test_axe_finds_nothing(client: Client, driver: Any, tmp_path: Path) -> None:
+    axe = installed_axe(tmp_path)
+    for scheme, screen in screens(driver):
         for path in PAGES:
             driver.get(client.url.rstrip("/") + path)
             driver.execute_script(axe)

@@ -7,6 +7,7 @@ from multiprocessing.connection import Connection
 import pytest
 from packaging.version import Version
 
+from pypi_assets.resolve import solutions
 from pypi_assets.resolve.solutions import Allowance, with_version
 from pypi_assets.service import solving
 from pypi_assets.service.walks import MOST_WALKS, counted_walk
@@ -119,7 +120,7 @@ def test_what_has_no_solution_with_a_version_is_streamed(
     for prefix in prefixes:
         assert reasons(client, prefix + SOLVED) == {"other-app": ("excludes", None)}
     with monkeypatch.context() as patch:  # as if it had no other version but one that demo cannot have
-        patch.setattr(solving, "with_version", lambda *given: with_version(*given[:2], Version("77")))
+        patch.setattr(solutions, "with_version", lambda *given: with_version(*given[:2], Version("77")))
         for prefix in prefixes:
             reason, proof = reasons(client, prefix + SOLVED)["demo"]
             assert reason == "unsolvable"
