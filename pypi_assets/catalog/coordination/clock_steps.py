@@ -10,7 +10,7 @@ Only a catalog on SQLite needs this. A server's clock is used from the moment wh
 import threading
 from dataclasses import dataclass, field
 
-from sqlalchemy import Column, ColumnElement, Connection, Table, and_, case, delete, insert, select, update
+from sqlalchemy import Column, ColumnElement, Connection, Table, and_, case, delete, insert, literal, select, update
 
 from pypi_assets.catalog.coordination.worker_names import machine_hash
 from pypi_assets.catalog.database import Catalog, MachineClock
@@ -38,6 +38,7 @@ _MOVED: tuple[tuple[Table, tuple[Column[float], ...]], ...] = (
     (observed_projects, (observed_projects.c.due_at, observed_projects.c.looked_at)),
     (journal_letters, (journal_letters.c.due_at,)),
 )
+_HAPPENED = {"first_failed_at", "looked_at", "taken_at"}
 
 
 @dataclass
@@ -51,7 +52,8 @@ class ClockSteps:
     def follow(self, catalog: Catalog) -> float:
         """Move the stored times after a step of the clock.
 
-        Returns by how many seconds it was set forward in the last minutes, negative if it was set back.
+        Returns by how many seconds it was set forward in the last minutes. A step back does not make up for one
+        forward: what was read between the two knows of the second one alone.
         """
         clock = catalog.clock
         if not isinstance(clock, MachineClock):
@@ -61,12 +63,12 @@ class ClockSteps:
             if self._offset_s is None or abs(offset_s - self._offset_s) >= LEAST_STEP_S:
                 before = self._offset_s
                 if _is_set(catalog, offset_s):
-                    offset_s = catalog.transact(lambda connection: _move_times(connection, clock))
+                    _, offset_s = catalog.transact(lambda connection: follow_clock(connection, clock))
                 if before is not None:
                     self._noticed.append((steady, offset_s - before))
                 self._offset_s = offset_s
             self._noticed = [(at, step_s) for at, step_s in self._noticed if steady - at < _RECENT_S]
-            return sum(step_s for _, step_s in self._noticed)
+            return sum(max(step_s, 0.0) for _, step_s in self._noticed)
 
     def end_long_pauses(self, catalog: Catalog, longest_s: float) -> None:
         """End pauses of more than `longest_s` if the clock was set in the last minutes.
@@ -90,25 +92,26 @@ def _known_offset(connection: Connection) -> float | None:
     return connection.scalar(select(of.offset_s).where(of.machine == (machine_hash() or "")))
 
 
-def _move_times(connection: Connection, clock: MachineClock) -> float:
+def follow_clock(connection: Connection, clock: MachineClock) -> tuple[float, float]:
     """Move all stored times by the difference to the offset that is known for this boot of the machine.
 
-    Returns the present offset. It is read within the transaction, so that a process that read it before a step moves
-    nothing after another one has followed that step.
+    Return the time and its present offset, both read within this transaction, which has to write. So a process that
+    read them before a step moves nothing after another one has followed that step, and a time that the transaction
+    computes from this one and stores agrees with all others.
     """
-    offset_s, now = clock.offset_s, clock()
+    now = clock()
+    offset_s = now - clock.steady()
     known = _known_offset(connection)
     if known is None:
         connection.execute(delete(clock_offsets))  # of earlier boots
         connection.execute(insert(clock_offsets).values(machine=machine_hash() or "", offset_s=offset_s))
-        return offset_s
+        return now, offset_s
     step_s = offset_s - known
-    if abs(step_s) < LEAST_STEP_S:
-        return offset_s
-    connection.execute(update(clock_offsets).values(offset_s=offset_s))
-    for table, columns in _MOVED:
-        connection.execute(update(table).values({column.name: _moved(column, step_s, now) for column in columns}))
-    return offset_s
+    if abs(step_s) >= LEAST_STEP_S:
+        connection.execute(update(clock_offsets).values(offset_s=offset_s))
+        for table, columns in _MOVED:
+            connection.execute(update(table).values({one.name: _moved(one, step_s, now) for one in columns}))
+    return now, offset_s
 
 
 def _end_pauses(connection: Connection, now: float, longest_s: float) -> None:
@@ -117,9 +120,18 @@ def _end_pauses(connection: Connection, now: float, longest_s: float) -> None:
 
 
 def _moved(column: Column[float], step_s: float, now: float) -> ColumnElement[float]:
-    """A time of before the step lies behind a clock that was set forward, and ahead of one that was set back.
+    """Return the time of `column` by the clock that shows `now`, which was set forward by `step_s`.
 
+    A time of before the step lies behind a clock that was set forward, and ahead of one that was set back.
     Other times stay, since they were stored since the step. So does 0, which is at once, and null, which is never.
+
+    Between a step and this move, a time can be stored by the new clock and look like one of before. So what has
+    happened is never moved ahead of `now`. A first failure that lies ahead counts from now on: two steps back
+    together could make it old enough to end all attempts.
     """
-    is_before_step = and_(column > 0, column <= now) if step_s > 0 else column > now
-    return case((is_before_step, column + step_s), else_=column)
+    moved: ColumnElement[float] = column + step_s
+    if step_s < 0:
+        return case((column > now, literal(now) if column.name == "first_failed_at" else moved), else_=column)
+    if column.name in _HAPPENED:
+        moved = case((moved > now, now), else_=moved)
+    return case((and_(column > 0, column <= now), moved), else_=column)

@@ -11,8 +11,8 @@ from collections.abc import Callable
 
 from sqlalchemy import ColumnElement, Connection, Double, case, cast, extract, func, literal, select, update
 
-from pypi_assets.catalog.coordination.clock_steps import ClockSteps
-from pypi_assets.catalog.database import Catalog, insert_missing
+from pypi_assets.catalog.coordination.clock_steps import follow_clock
+from pypi_assets.catalog.database import Catalog, MachineClock, insert_missing
 from pypi_assets.catalog.tables import rates
 
 _MOST_AT_ONCE = 1_000
@@ -51,11 +51,11 @@ class SharedRate:
         self._next = 0.0
         self._taken_at = -math.inf
         self._lapses_at = -math.inf
-        self._clock_steps = ClockSteps()
         catalog.transact(self._enter)
 
     def _enter(self, connection: Connection) -> None:
-        insert_missing(connection, rates, [{"name": self._name, "due_at": connection.scalar(select(self._now()))}])
+        now = connection.scalar(select(self._now(connection)))
+        insert_missing(connection, rates, [{"name": self._name, "due_at": now}])
 
     def wait(self) -> None:
         """Returns when the caller may send one request."""
@@ -81,7 +81,6 @@ class SharedRate:
 
         A worker with few requests would otherwise block slots of others; one with many would query too often.
         """
-        self._clock_steps.follow(self._catalog)
         lasted = now - self._taken_at
         if lasted < self._block_s:
             self._at_once = min(self._at_once * 2, self._most)
@@ -103,11 +102,18 @@ class SharedRate:
         result: Callable[[ColumnElement[float]], ColumnElement[float]] = lambda now: now,
     ) -> float:
         """Moves the rate on to `due_at`. Returns the value of `result` after that."""
-        now = self._now()
-        moved = update(rates).where(rates.c.name == self._name).values(due_at=due_at(now)).returning(result(now))
-        return self._catalog.transact(lambda connection: float(connection.execute(moved).scalar_one()))
 
-    def _now(self) -> ColumnElement[float]:
+        def moved(connection: Connection) -> float:
+            now = self._now(connection)
+            query = update(rates).where(rates.c.name == self._name).values(due_at=due_at(now)).returning(result(now))
+            return float(connection.execute(query).scalar_one())
+
+        return self._catalog.transact(moved)
+
+    def _now(self, connection: Connection) -> ColumnElement[float]:
+        if isinstance(self._catalog.clock, MachineClock):
+            now, _ = follow_clock(connection, self._catalog.clock)
+            return literal(now, Double)
         if self._catalog.is_sqlite:
             return literal(self._catalog.clock(), Double)
         return cast(extract("epoch", func.clock_timestamp()), Double)

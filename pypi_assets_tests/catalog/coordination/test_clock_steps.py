@@ -1,16 +1,18 @@
 """Stored times move with the machine's clock, once, by what it was set."""
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import pytest
-from sqlalchemy import insert, select
+from sqlalchemy import Connection, insert, select
 
 from pypi_assets.catalog.coordination import clock_steps
 from pypi_assets.catalog.coordination.clock_steps import LEAST_STEP_S, ClockSteps
 from pypi_assets.catalog.coordination.rates import SharedRate
 from pypi_assets.catalog.database import Catalog, MachineClock, open_catalog
-from pypi_assets.catalog.tables import clock_offsets, journal_letters, leases, rates
+from pypi_assets.catalog.tables import clock_offsets, journal_letters, leases, projects, rates, visit_queue
 
 HOUR_S = 3600.0
 
@@ -55,13 +57,30 @@ def test_times_move_once_for_all_processes(hours: float, sqlite_catalog: Catalog
     clocks.now += step_s
     moved = step_s + LEAST_STEP_S / 2
     for steps in (first, second, ClockSteps(), first):
-        assert steps.follow(catalog) == pytest.approx(0 if steps not in (first, second) else moved)
+        assert steps.follow(catalog) == pytest.approx(0 if steps not in (first, second) else max(moved, 0))
         assert times(catalog) == pytest.approx([start + moved, start + 300 + moved, 0, start + 60 + moved])
     clocks.pass_s(HOUR_S)
     assert first.follow(catalog) == 0
     clocks.now -= moved
     assert ClockSteps().follow(catalog) == 0
     assert times(catalog) == pytest.approx([start, start + 300, 0, start + 60])
+
+
+def test_a_failure_between_two_steps_back_is_no_older_than_it_is(sqlite_catalog: Catalog) -> None:
+    clocks = Clocks()
+    catalog = clocks.of(sqlite_catalog)
+    steps = ClockSteps()
+    steps.follow(catalog)
+    clocks.now -= 30 * HOUR_S
+    project = {"id": 1, "normalized": "demo", "name": "demo", "bucket": 0, "shard": 0, "known_since": 0}
+    visit = {"workload": "crawl:1", "project_id": 1, "shard": 0, "min_serial": 0, "state": "todo"}
+    with catalog.write() as connection:
+        connection.execute(insert(projects).values(project))
+        connection.execute(insert(visit_queue).values(visit | {"first_failed_at": clocks.now}))
+    clocks.now -= 5 * HOUR_S
+    steps.follow(catalog)
+    with catalog.read() as connection:
+        assert connection.scalar(select(visit_queue.c.first_failed_at)) == clocks.now
 
 
 def test_another_boot_begins_anew(sqlite_catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,6 +106,29 @@ def test_a_rate_is_not_held_up_by_a_clock_that_is_set_back(sqlite_catalog: Catal
     clocks.pass_s(2)
     for _ in range(20):
         rate.wait()
+    assert max(slept) < 10
+
+
+def test_a_rate_is_not_held_up_if_the_clock_is_set_back_as_slots_are_taken(
+    sqlite_catalog: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clocks, slept, transact = Clocks(), [], Catalog.transact
+    catalog = clocks.of(sqlite_catalog)
+    ClockSteps().follow(catalog)
+    rate = SharedRate(catalog, "requests", 10.0, clock=lambda: clocks.steady, sleep=slept.append)
+
+    def set_back_before(catalog: Catalog, work: Callable[[Connection], Any]) -> Any:
+        monkeypatch.setattr(Catalog, "transact", transact)
+        clocks.now -= 5 * HOUR_S
+        ClockSteps().follow(catalog)
+        return catalog.transact(work)
+
+    rate.wait()
+    clocks.pass_s(60)
+    monkeypatch.setattr(Catalog, "transact", set_back_before)
+    for _ in range(20):
+        rate.wait()
+    assert Catalog.transact is transact
     assert max(slept) < 10
 
 

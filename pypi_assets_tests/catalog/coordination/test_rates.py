@@ -105,7 +105,7 @@ def test_rates_of_other_names_are_others(catalog: Catalog):
 @pytest.mark.parametrize("per_second", [0.5, 20.0])
 def test_slots_follow_each_other_at_the_rate(catalog: Catalog, monkeypatch: pytest.MonkeyPatch, per_second: float):
     now, due = 1_000.0, []
-    monkeypatch.setattr(SharedRate, "_now", lambda _: literal(now))  # the database's clock stands still, too
+    monkeypatch.setattr(SharedRate, "_now", lambda _, __: literal(now))  # the database's clock stands still, too
     rate = SharedRate(
         catalog, "requests", per_second, clock=lambda: now, sleep=lambda seconds: due.append(now + seconds), burst_s=0
     )
