@@ -40,7 +40,7 @@ def journal_publish_command(*, follow: bool, since: str | None, consumer: str, a
     """
     from pypi_assets.assembly import storage_from
     from pypi_assets.cli.follow import stop_by_signals
-    from pypi_assets.journal.kafka import KafkaPublisher, open_producer, read_properties
+    from pypi_assets.journal.kafka import KafkaPublisher, open_producer, patience_of, read_properties
     from pypi_assets.journal.reading import Journal
     from pypi_assets.journal.tailing import SinceError, cursor_since
     from pypi_assets.settings import load_settings
@@ -64,7 +64,14 @@ def journal_publish_command(*, follow: bool, since: str | None, consumer: str, a
 
         open_again = partial(open_producer, settings.kafka_bootstrap_servers, properties)
         publisher = KafkaPublisher(
-            catalog, journal, open_again(), settings.kafka_topic_prefix, consumer, begin_at, note
+            catalog,
+            journal,
+            open_again(),
+            settings.kafka_topic_prefix,
+            consumer,
+            begin_at,
+            note,
+            patience_s=patience_of(properties),
         )
         if follow:
             _follow(publisher, open_again, stopping, as_json=as_json)

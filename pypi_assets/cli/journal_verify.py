@@ -72,11 +72,11 @@ def journal_sign_command(key_file: Path) -> None:
     key, settings = load_private_key(key_file), load_settings()
     with existing_catalog(settings) as catalog:
         storage = storage_from(settings, catalog)
-    heads = {stream: read_head(storage, stream.value) for stream in Stream}
-    signed = [sign_checkpoint(storage, stream, key) for stream, head in heads.items() if head and head.number]
-    if not signed:
-        raise CheckpointError("the journal has no whole segment yet: there is nothing to sign")
-    publish_heads(storage)
+        heads = {stream: read_head(storage, stream.value) for stream in Stream}
+        signed = [sign_checkpoint(storage, stream, key) for stream, head in heads.items() if head and head.number]
+        if not signed:
+            raise CheckpointError("the journal has no whole segment yet: there is nothing to sign")
+        publish_heads(storage)
     for head in signed:
         print_message(f"{head.stream}: signed up to serial {head.end:,}")
 

@@ -19,7 +19,7 @@ from pypi_assets.defs.pods import EXPORTING
 from pypi_assets.defs.policy import ENDS_IN_TIME, ONE_AT_A_TIME_TAG, RETRIES
 from pypi_assets.defs.resources import CatalogResource, SettingsResource, StorageResource
 from pypi_assets.journal.cursors import Cursor
-from pypi_assets.journal.kafka import CONSUMER, KafkaPublisher, open_producer, read_properties, topic_of
+from pypi_assets.journal.kafka import CONSUMER, KafkaPublisher, open_producer, patience_of, read_properties, topic_of
 from pypi_assets.journal.reading import Journal, NoJournalError, first_serial
 from pypi_assets.journal.segment_files import FORMAT
 from pypi_assets.settings import Settings, SettingsError
@@ -54,7 +54,10 @@ def journal_topics(
         journal = Journal(storage.get())
         producer = open_producer(values.kafka_bootstrap_servers or "", properties)
         progress = count_log(context, "messages")
-        count = KafkaPublisher(opened, journal, producer, values.kafka_topic_prefix, progress=progress).publish()
+        patience_s = patience_of(properties)
+        count = KafkaPublisher(
+            opened, journal, producer, values.kafka_topic_prefix, progress=progress, patience_s=patience_s
+        ).publish()
         with opened.read() as connection:
             consumer = find_consumer(connection, CONSUMER)
     topics = ", ".join(topic_of(values.kafka_topic_prefix, head.stream) for head in journal.heads())

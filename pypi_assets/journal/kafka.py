@@ -4,6 +4,7 @@ A consumer of the journal is moved on only once the brokers have acknowledged al
 kill at any moment repeats messages, and loses none.
 """
 
+import math
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -32,19 +33,21 @@ MOST_WAITING = 20_000
 STORE_EVERY_S = 1.0
 _MOST_MESSAGE_BYTES = 16 * 1024**2
 _POLL_S = 0.1
+_PATIENCE_S = 120.0
 _OURS = {
     "acks": "all",
     "enable.idempotence": "true",
     "partitioner": "murmur2_random",  # as Java's clients, so that they find a project's partition
     "compression.type": "lz4",
     "linger.ms": "20",
-    "delivery.timeout.ms": "120000",
+    "message.timeout.ms": "0",  # never by itself: see open_producer
     "message.max.bytes": str(_MOST_MESSAGE_BYTES),
     "queue.buffering.max.messages": str(MOST_WAITING),
     "queue.buffering.max.kbytes": "65536",
 }
 _FIXED = frozenset({"acks", "enable.idempotence", "request.required.acks", "bootstrap.servers", "metadata.broker.list"})
 """What the file of properties may not change: what is promised depends on it, or a setting of its own has it."""
+_TIMEOUTS = ("delivery.timeout.ms", "message.timeout.ms")
 _NO_TOPIC = frozenset({"UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC"})
 """How brokers, and the client, call it that a topic is not there."""
 
@@ -108,8 +111,25 @@ def read_properties(path: Path) -> dict[str, str]:
     return found
 
 
+def patience_of(properties: Mapping[str, str]) -> float:
+    """Return for how many seconds brokers may acknowledge nothing. Raises KafkaError if that is not a number."""
+    for name in _TIMEOUTS:
+        if name in properties:
+            try:
+                return int(properties[name]) / 1000 or math.inf
+            except ValueError:
+                raise KafkaError(f"{name} is {properties[name]!r}: it has to be a number of milliseconds") from None
+    return _PATIENCE_S
+
+
 def open_producer(servers: str, properties: Mapping[str, str]) -> Producer:
-    """An idempotent producer. Raises KafkaError where the client is not installed, or refuses a property."""
+    """Open an idempotent producer.
+
+    No message of it times out by itself: later ones would be delivered before it is repeated, and a consumer that
+    drops what is not after the last record would lose it. KafkaPublisher abandons all that wait together instead.
+
+    Raises KafkaError if the client is not installed, or refuses a property.
+    """
     try:
         from confluent_kafka import KafkaException
         from confluent_kafka import Producer as ConfluentProducer
@@ -118,7 +138,8 @@ def open_producer(servers: str, properties: Mapping[str, str]) -> Producer:
             f"Kafka's client is not installed: install the extra kafka with `{install_command('kafka')}`"
         ) from error
     try:
-        made: Producer = ConfluentProducer({**_OURS, **properties, "bootstrap.servers": servers})
+        theirs = {name: value for name, value in properties.items() if name not in _TIMEOUTS}
+        made: Producer = ConfluentProducer({**_OURS, **theirs, "bootstrap.servers": servers})
     except (KafkaException, TypeError, ValueError) as error:
         raise KafkaError(f"Kafka's client refuses its properties: {error}") from error
     return made
@@ -155,11 +176,14 @@ class KafkaPublisher:
     """Where a consumer begins that is new; None: at the beginning of the journal."""
     progress: Callable[[int], None] = lambda _: None
     clock: Callable[[], float] = time.monotonic
+    patience_s: float = _PATIENCE_S
+    """For how long the brokers may acknowledge nothing: then all that wait are dropped, to be published again."""
     acknowledged: int = 0
     _waiting: "deque[_Sent]" = field(default_factory=deque)
     _stored: Cursor | None = None
     _reached: Cursor | None = None
     _stored_at: float = 0.0
+    _moved_at: float = 0.0
     _fault: KafkaError | None = None
     _refusal: type[Exception] = field(default_factory=_client_error)
 
@@ -203,6 +227,8 @@ class KafkaPublisher:
             ("ordinal", str(record["ordinal"]).encode()),
             ("cursor", str(cursor).encode()),
         ]
+        if not self._waiting:
+            self._moved_at = time.monotonic()
         self._waiting.append(sent)
         while True:
             try:
@@ -225,20 +251,29 @@ class KafkaPublisher:
         if fault is None:
             sent.is_acknowledged = True
         elif self._fault is None and not sent.is_dropped:
-            is_transient = fault.retriable() or fault.name() in {"_MSG_TIMED_OUT", "_TRANSPORT", "_ALL_BROKERS_DOWN"}
-            place = f"{sent.cursor.serial}/{sent.cursor.ordinal}"
+            is_transient = fault.retriable() or fault.name() in {"_TRANSPORT", "_ALL_BROKERS_DOWN"}
             made = KafkaTransientError if is_transient else KafkaError
             hint = f"; create the topic {sent.topic}" if fault.name() in _NO_TOPIC else ""
-            self._fault = made(f"the brokers did not take the record {place} for the topic {sent.topic}: {fault}{hint}")
+            self._fault = made(
+                f"the brokers did not take the record {sent.place} for the topic {sent.topic}: {fault}{hint}"
+            )
 
     def _settle(self, wait_s: float) -> None:
         """Takes acknowledgements, and stores now and then up to where there is no gap in them."""
         self.producer.poll(wait_s)
         if self._fault is not None:
             raise self._fault
+        now = time.monotonic()
         while self._waiting and self._waiting[0].is_acknowledged:
             self._reached = self._waiting.popleft().cursor
             self.acknowledged += 1
+            self._moved_at = now
+        if self._waiting and now - self._moved_at >= self.patience_s:
+            first = self._waiting[0]
+            raise KafkaTransientError(
+                f"the brokers did not take the record {first.place} for the topic {first.topic} within"
+                f" {self.patience_s:g} s"
+            )
         if self.clock() - self._stored_at >= STORE_EVERY_S:
             self._store()
             self.progress(self.acknowledged)
@@ -278,3 +313,8 @@ class _Sent:
     topic: str
     is_acknowledged: bool = False
     is_dropped: bool = False
+
+    @property
+    def place(self) -> str:
+        """The serial and the number of the record, for people."""
+        return f"{self.cursor.serial}/{self.cursor.ordinal}"

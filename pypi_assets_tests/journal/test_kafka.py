@@ -303,7 +303,7 @@ def test_the_place_is_never_after_what_is_not_acknowledged(
     assert again.publish() >= len(lines) - 25
 
 
-@pytest.mark.parametrize("fault", [Fault("_MSG_TIMED_OUT"), Fault("NOT_LEADER", retriable=True)])
+@pytest.mark.parametrize("fault", [Fault("_TRANSPORT"), Fault("NOT_LEADER", retriable=True)])
 def test_brokers_that_are_not_reached_are_a_transient_error(catalog: Catalog, storage: Storage, fault: Fault):
     one = of_fake(catalog, storage, FakeProducer(failing=[3], fault=fault))
     with pytest.raises(KafkaTransientError):

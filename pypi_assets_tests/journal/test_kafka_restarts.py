@@ -22,7 +22,7 @@ def publish_while_brokers_restart(
 ) -> tuple[list[bytes], list[Message]]:
     """Publish a journal while brokers go down and come back. Return its records and all messages."""
     journal, starts, progress = made_journal(storage, 600), 0, threading.Event()
-    properties = {"log_level": "0", "linger.ms": "1", "batch.num.messages": "5", "message.timeout.ms": "2000"}
+    properties = {"log_level": "0", "linger.ms": "1", "batch.num.messages": "5"}
     with MockCluster() as cluster:
         ended = threading.Event()
 
@@ -38,7 +38,7 @@ def publish_while_brokers_restart(
         while True:
             starts += 1
             producer = open_producer(cluster.addresses, properties)
-            running = KafkaPublisher(catalog, journal, producer, prefix)
+            running = KafkaPublisher(catalog, journal, producer, prefix, patience_s=2.0)
             running.clock = lambda running=running: running.acknowledged / 40 * kafka.STORE_EVERY_S
             running.progress = lambda _count: progress.set()
             try:
@@ -51,6 +51,47 @@ def publish_while_brokers_restart(
         progress.set()
         restarting.join()
         return lines_of(journal), received(cluster.addresses, prefix)
+
+
+def test_no_message_is_delivered_after_one_that_is_not() -> None:
+    properties = {"log_level": "0", "linger.ms": "1", "message.timeout.ms": "500", "reconnect.backoff.max.ms": "100"}
+    delivered: list[bytes] = []
+    with MockCluster() as cluster:
+        producer = open_producer(cluster.addresses, properties)
+
+        def publish(value: bytes) -> None:
+            producer.produce(
+                "order.index",
+                value=value,
+                key=b"demo",
+                on_delivery=lambda fault, message: delivered.append(message.value() if fault is None else b"lost"),
+                timestamp=0,
+                headers=[],
+            )
+
+        publish(b"0")
+        assert producer.flush(10) == 0
+        with cluster.down():
+            publish(b"1")
+            assert producer.flush(1.5) == 1  # long after the time that a message has
+            publish(b"2")
+        assert producer.flush(20) == 0
+    assert delivered == [b"0", b"1", b"2"]
+
+
+def test_what_waits_is_dropped_together_once_no_broker_answers(sqlite_catalog: Catalog, storage: Storage) -> None:
+    journal = made_journal(storage, 20)
+    with MockCluster() as cluster:
+        producer = open_producer(cluster.addresses, {"log_level": "0"})
+        publisher = KafkaPublisher(sqlite_catalog, journal, producer, "dropped", patience_s=0.5)
+        with cluster.down(), pytest.raises(KafkaTransientError):
+            publisher.publish()
+        assert producer.flush(5) == 0
+        assert publisher.acknowledged == 0
+        publisher.producer = open_producer(cluster.addresses, {"log_level": "0"})
+        publisher.patience_s = 30.0
+        assert publisher.publish() == len(lines_of(journal))
+        assert [one.value() for one in received(cluster.addresses, "dropped")].count(lines_of(journal)[0]) == 1
 
 
 @pytest.mark.parametrize("restarts", [2, pytest.param(12, marks=pytest.mark.nightly)])

@@ -1,5 +1,6 @@
 """What is pruned is old, replaced by a full dump and read by all; the rest is as it was, and the chain verifies."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -33,7 +34,7 @@ LATER = 4e9
 
 
 @pytest.fixture
-def small(tmp_path: Path, storage: Storage) -> SmallCatalog:
+def small(tmp_path: Path, storage: Storage) -> Iterator[SmallCatalog]:
     """Three ranges, and a full dump at the end of the second."""
     small = small_catalog(tmp_path)
     require_owner(storage, "https://index.example.org/simple/")
@@ -43,7 +44,8 @@ def small(tmp_path: Path, storage: Storage) -> SmallCatalog:
         list(write_missing(small.catalog, storage))
         if serial == 2500:
             full_dump(small.catalog, storage, 1)
-    return small
+    yield small
+    small.catalog.close()
 
 
 def scanned(storage: Storage, after: Cursor) -> list[Cursor]:
@@ -115,6 +117,7 @@ def test_without_a_full_dump_nothing_goes(tmp_path: Path, storage: Storage) -> N
     list(write_missing(small.catalog, storage))
     with pytest.raises(JournalPruneError, match=naming("pypi-assets dump full")):
         prune_journal(small.catalog, storage, 1000, force=True)
+    small.catalog.close()
 
 
 def test_a_living_consumer_holds_back_what_it_has_not_read(small: SmallCatalog, storage: Storage) -> None:

@@ -1,6 +1,6 @@
 """What is taken down is in no file of the journal any more, and the chain holds, whatever is killed."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
@@ -29,14 +29,15 @@ SCHEMA = Draft202012Validator(orjson.loads((files("pypi_assets.journal") / "reco
 
 
 @pytest.fixture
-def small(tmp_path: Path, storage: Storage) -> SmallCatalog:
+def small(tmp_path: Path, storage: Storage) -> Iterator[SmallCatalog]:
     small = small_catalog(tmp_path)
     for serial in (10, 20):
         small.add(serial, "secret", f"{serial}.0", f"secret-{serial}.0.tar.gz")
         small.add(serial, "other", f"{serial}.0", f"other-{serial}.0.tar.gz")
         small.complete(serial)
     list(write_missing(small.catalog, storage))
-    return small
+    yield small
+    small.catalog.close()
 
 
 def records(storage: Storage) -> list[Record]:

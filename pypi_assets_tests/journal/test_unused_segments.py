@@ -1,6 +1,7 @@
 """Files below `journal/` that are no part of a stream are deleted, and nothing else is."""
 
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -23,13 +24,14 @@ def storage(tmp_path: Path) -> Storage:
 
 
 @pytest.fixture
-def small(tmp_path: Path, storage: Storage) -> SmallCatalog:
+def small(tmp_path: Path, storage: Storage) -> Iterator[SmallCatalog]:
     small = small_catalog(tmp_path)
     for serial in (10, 20):
         small.add(serial, "demo", f"{serial}.0", f"demo-{serial}.0.tar.gz")
         small.complete(serial)
         assert len(list(write_missing(small.catalog, storage))) == 1
-    return small
+    yield small
+    small.catalog.close()
 
 
 def test_superseded_open_segments_and_what_stopped_writers_left_go(small: SmallCatalog, storage: Storage) -> None:
@@ -48,7 +50,8 @@ def test_nothing_goes_where_the_catalog_knows_less_than_the_storage(
     small: SmallCatalog, storage: Storage, tmp_path: Path
 ) -> None:
     (tmp_path / "other").mkdir()
-    other = small_catalog(tmp_path / "other")
-    found = [one.path for one in clean_journal(other.catalog, storage, LATER)]
+    other = small_catalog(tmp_path / "other").catalog
+    found = [one.path for one in clean_journal(other, storage, LATER)]
+    other.close()
     assert all(path.startswith("journal/index/0001/open-0-10.") for path in found)  # no chain has it
     assert storage.exists(manifest_path(Stream.OBSERVED.value, 1, 2))

@@ -36,6 +36,7 @@ def test_a_takedown_is_stored_finished_announced_and_lifted(tmp_path) -> None:
     assert (notice.kind, notice.of_serial) == (NoticeKind.TAKEN_DOWN, 7)
     assert lift_takedown(catalog, first.id)
     assert not lift_takedown(catalog, first.id)
+    catalog.close()
 
 
 def test_the_id_of_a_lifted_takedown_is_given_to_no_other(tmp_path) -> None:
@@ -47,3 +48,4 @@ def test_the_id_of_a_lifted_takedown_is_given_to_no_other(tmp_path) -> None:
     assert added.id > lifted.id
     file = SegmentFile("observed", 1, SerialRange(0, 10), "name", 1, 10, 5, "f" * 64)
     assert record_segment(small.catalog, file, lifted.id) is None  # its writer knew the first one alone
+    small.catalog.close()
