@@ -103,13 +103,14 @@ def _ask_index(chosen: "FirstSettings") -> tuple["FirstSettings", str]:
     url = with_credentials_of(chosen.index_url, found.moved_to or found.index_url)
     chosen = replace(chosen, index_url=url, lister="" if found.lister == AUTO else found.lister)
     chosen.check()
+    product = f"Its address has the form that {found.product} uses. " if found.product else ""
     count = "" if found.projects is None else f", and lists {counted(found.projects, 'project')}"
     if found.kind == XMLRPC:
         return chosen, f"It has serials and a changelog, and is at serial {found.serial}{count}."
     if found.kind == SIMPLE:
         text = f"It has serials{count}, but no changelog, so its list of projects is followed, which has no events"
         return chosen, f"{text}: {plain(found.changelog)}."
-    return chosen, f"It has no serials{count}: its pages are observed (docs/observed-indexes.md)."
+    return chosen, f"{product}It has no serials{count}: its pages are observed (docs/observed-indexes.md)."
 
 
 _Answer = Callable[[str, str | None, str, str, Callable[[str], str]], str]

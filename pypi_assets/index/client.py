@@ -159,7 +159,7 @@ class IndexClient:
             last = last_usable_serial(page)
 
     def listing(self) -> ProjectListing:
-        """All projects of the Simple index, in memory; PyPI lists about 800,000."""
+        """All projects of the Simple index, in memory; PyPI lists about 740,000."""
         with self.iter_listing() as (last_serial, projects):
             return ProjectListing(last_serial, tuple(one for one in projects if isinstance(one, ListedProject)))
 

@@ -5,6 +5,7 @@ index of a kind is opened is in `kinds.py`.
 """
 
 import io
+import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -30,6 +31,18 @@ from pypi_assets.index.project_list import read_listed_projects, read_listing_se
 from pypi_assets.index.urls import LIST_FOLDERS, addresses_of, redact
 
 _MOST_PAGES = 3
+_PRODUCTS = {
+    "Artifactory": re.compile(r"/api/pypi/[^/]+/"),
+    "GitLab": re.compile(r"/api/v4/(?:projects/[^/]+|groups/[^/]+/-)/packages/pypi/"),
+    "Nexus": re.compile(r"/repository/[^/]+/"),
+    "devpi": re.compile(r"/\+simple/"),
+}
+"""Products whose addresses have a form of their own."""
+_WHERE = (
+    "Check PYPI_ASSETS_INDEX_URL, which is the address that pip takes as --index-url: in Artifactory"
+    " .../api/pypi/NAME/, in Nexus .../repository/NAME/, in GitLab .../api/v4/projects/ID/packages/pypi/. If it needs a"
+    " login, give that in the URL, in netrc or in the keyring: many servers answer 403 or 404 without one"
+)
 
 
 class UnknownIndexError(RefusedError):
@@ -51,6 +64,12 @@ class Detection:
     projects: int | None = None
     changelog: str = ""
     moved_to: str | None = None
+
+    @property
+    def product(self) -> str:
+        """Return the product that has addresses of this form, empty if none is known."""
+        path = urlsplit(self.moved_to or self.index_url).path
+        return next((name for name, form in _PRODUCTS.items() if form.search(path)), "")
 
     @property
     def lister(self) -> str:
@@ -85,8 +104,7 @@ def detect(client: IndexClient, url: str, projects: Collection[str] = ()) -> Det
     if projects:
         hint = "it has no page of the first projects of PYPI_ASSETS_PROJECTS either"
     raise (TransientError if may_pass else UnknownIndexError)(
-        f"no list of projects was found, as JSON (PEP 691) or HTML (PEP 503): {'; '.join(answers)}. Check"
-        f" PYPI_ASSETS_INDEX_URL, which is the address that pip takes as --index-url; {hint}",
+        f"no list of projects was found, as JSON (PEP 691) or HTML (PEP 503): {'; '.join(answers)}. {_WHERE}; {hint}",
         redact(url),
     )
 

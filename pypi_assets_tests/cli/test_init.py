@@ -7,10 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from pypi_assets.assembly import existing_catalog_from
 from pypi_assets.settings import load_settings
+from pypi_assets_tests.builders import make_wheel
 from pypi_assets_tests.cli.commands import PROCESS, Commands
 from pypi_assets_tests.named import unnamed
-from pypi_assets_tests.served_index import ServedIndex
+from pypi_assets_tests.registry_forms import FORMS, LOGIN, Form, served_registry
+from pypi_assets_tests.served_index import ServedIndex, live
 from pypi_assets_tests.served_pages import served_pages
 
 ALL = ("--index", "https://index.example.org/simple/", "--projects", "flask attrs", "--contact", "me@example.org")
@@ -183,3 +186,44 @@ def test_an_index_that_cannot_be_asked_is_an_error_and_nothing_is_written(
 
 def test_the_index_is_given_once(commands: Commands) -> None:
     assert unnamed(commands.refused("init", "http://127.0.0.1:9/", *ALL, exit_code=2), "--index", "URL") == []
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: f"{form.product}-{form.hash_name}-{form.base}")
+def test_registries_of_several_languages_are_followed(
+    form: Form, commands: Commands, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYPI_ASSETS_POLL_CONFIRM_S", "0")
+    projects = () if form.has_list else ("--projects", "alpha beta-pkg")
+
+    def polled(polls: int) -> set[str]:
+        for _ in range(polls):
+            commands.done("crawl", "incremental", "--now")
+        catalog = existing_catalog_from(load_settings())
+        try:
+            assert not any(yanked for _, yanked in live(catalog))
+            return {filename for filename, _ in live(catalog)}
+        finally:
+            catalog.close()
+
+    with served_registry(form) as registry:
+        registry.upload("alpha", make_wheel(tmp_path, "alpha", "1.0"))
+        registry.upload("Beta.Pkg", make_wheel(tmp_path, "Beta.Pkg", "1.0"))
+        assert unnamed(commands.refused("init", registry.url), 401) == []
+        if not form.has_list:
+            refused = commands.refused("init", registry.url_with_login)
+            assert unnamed(refused, 404, "PYPI_ASSETS_PROJECTS", form.product) == []
+        shown = commands.done("init", registry.url_with_login.rstrip("/"), *projects).stdout
+        assert unnamed(shown, form.product) == []
+        assert LOGIN[1] not in shown
+        assert load_settings().index_url == f"{registry.url_with_login}simple/"
+        assert load_settings().lister == "pages"
+        commands.done("crawl", "full")
+        first = {"alpha-1.0-py3-none-any.whl", "beta_pkg-1.0-py3-none-any.whl"}
+        assert polled(0) == first
+        registry.upload("alpha", make_wheel(tmp_path, "alpha", "2.0"))
+        assert polled(1) == first | {"alpha-2.0-py3-none-any.whl"}
+        del registry.files["alpha"]["alpha-1.0-py3-none-any.whl"]
+        del registry.files["Beta.Pkg"]
+        left = {"alpha-2.0-py3-none-any.whl"}
+        # without a list nothing tells a removed project, which leads to the public index, from an outage
+        assert polled(2) == (left if form.has_list else left | {"beta_pkg-1.0-py3-none-any.whl"})

@@ -57,8 +57,13 @@ FILE_ENDINGS = (
     ".deb",
     ".dmg",
 )
-_TITLES = re.compile(r"\s*+(?:links for|index of|directory listing for|simple index|simple package)\b", re.IGNORECASE)
-"""How the pages of the usual servers begin, also where they list nothing."""
+_TITLES = re.compile(
+    r"\s*+(?:[^\s:]++: )?(?:links for|index of|directory listing for|simple index|simple list|simple package)\b",
+    re.IGNORECASE,
+)
+"""How the pages of the usual servers begin, also where they list nothing. devpi has the name of its index before."""
+_NOT_FILLED_IN = {"submit", "hidden", "button", "image", "reset"}
+"""Types of inputs such as that of devpi's form, which refreshes a mirrored project."""
 _HASH = re.compile(r"(?P<algorithm>md5|sha1|sha224|sha256|sha384|sha512|blake2b(?:_256)?)=(?P<digits>[0-9A-Za-z]++)")
 _DATA_METADATA = ("data-core-metadata", "data-dist-info-metadata")
 
@@ -115,7 +120,7 @@ class _Tokens(HTMLParser):
                 self.page.meta.setdefault(name, attributes.get("content", "")[:LONGEST_NAME])
         elif tag in {"title", "h1"}:
             self._is_in_title = not self.page.title.strip()
-        elif tag == "form" or (tag == "input" and attributes.get("type", "").lower() == "password"):
+        elif tag == "input" and attributes.get("type", "").lower() not in _NOT_FILLED_IN:
             self.page.has_form = True
 
     def handle_endtag(self, tag: str) -> None:

@@ -116,9 +116,22 @@ def test_what_is_no_page_of_an_index_is_refused(body: str, values: list[str]) ->
         page(body)
 
 
-@pytest.mark.parametrize("title", ["Links for demo", "Index of /simple/demo/", "Directory listing for /simple/demo/"])
+@pytest.mark.parametrize(
+    "title",
+    [
+        "Links for demo",
+        "Index of /simple/demo/",
+        "Directory listing for /simple/demo/",
+        "me/dev: links for demo",
+        "me/dev: simple list (including inherited indices)",
+    ],
+)
 def test_an_empty_page_needs_the_mark_of_one(title: str) -> None:
     assert page(f"<title>{title}</title>").files == ()
+    refresh = "<form method='post'><input name='refresh' type='submit' value='Refresh'></form>"
+    assert page(f"<title>{title}</title>{refresh}").files == ()
+    with pytest.raises(RefusedError, match=naming(URL)):
+        page(f"<title>{title}</title><form><input name='user'></form>")
     assert page("", is_certain=True).files == ()
 
 
