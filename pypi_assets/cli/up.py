@@ -90,6 +90,7 @@ def up_command(
         ports = Ports(ui_port, port, metrics_port)
         _run(
             layout,
+            ports,
             partial(_plan, settings, layout, database, ports, follows=not no_follower, parts=frozenset(parts)),
         )
 
@@ -105,7 +106,7 @@ def _require_contacts() -> None:
             load_settings().require_contact()
 
 
-def _run(layout: "Layout", make_plan: Callable[[], "Plan"]) -> None:
+def _run(layout: "Layout", ports: "Ports", make_plan: Callable[[], "Plan"]) -> None:
     """Run the stack of `make_plan`, which also makes the cluster of its database."""
     from pypi_assets.stack.layout import StackError
     from pypi_assets.stack.running import Keeper, is_running, only_one, require_free_ports, write_files
@@ -119,11 +120,13 @@ def _run(layout: "Layout", make_plan: Callable[[], "Plan"]) -> None:
                 )
             keeper = Keeper(layout, print_message, stopping)
             try:
+                runs_already = is_running(keeper.supervisor)
+                if not runs_already:
+                    require_free_ports(layout, ports)
                 plan = make_plan()
-                if is_running(keeper.supervisor):
+                if runs_already:
                     print_message("the stack runs already, without `up`: it is kept unchanged, and watched again")
                 else:
-                    require_free_ports(plan)
                     write_files(plan, os.environ, Path.cwd())
             except StackError:
                 if not stopping.is_set():  # Ctrl-C of a terminal also ends what makes PostgreSQL's cluster

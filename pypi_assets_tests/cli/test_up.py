@@ -1,6 +1,7 @@
 """The command `up`: what it rejects, and the files that it writes. `stack/` and `deploy/test_up.py` start processes."""
 
 import shutil
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -24,6 +25,13 @@ def test_up_options_that_exclude_each_other_are_errors_of_usage(commands: Comman
 def test_up_status_and_stop_without_a_stack(commands: Commands):
     assert unnamed(commands.refused("up", "--status"), str(commands.home)) == []
     assert unnamed(commands.done("up", "--stop").stderr, str(commands.home)) == []
+
+
+def test_up_names_the_option_of_a_port_in_use_before_it_makes_a_database(commands: Commands):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert unnamed(commands.refused("up", "--ui-port", port), port, "--ui-port") == []
+    assert not Layout(load_settings().resolved_home).postgres.exists()
 
 
 def test_up_folder_is_the_home_of_the_stack(commands: Commands, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
