@@ -26,7 +26,6 @@ from pypi_assets.journal.segment_files import JournalDamagedError, read_head
 from pypi_assets.journal.signing import signed_serial
 from pypi_assets.settings import Settings
 from pypi_assets.status import Status, readable_catalog, status_of
-from pypi_assets.storage.root_owner import MIRROR
 from pypi_assets.storage.store import Storage, StorageError
 
 _DAGSTER = "dagster"
@@ -73,7 +72,6 @@ def _metrics(settings: Settings) -> Iterator[Metric]:
     runs = list(_of_runs()) if has_instance() else None
     yield from runs or ()
     reachable = {} if runs is None else {_DAGSTER: bool(runs)}
-    is_mirror = _is_mirror(storage)
     try:
         with readable_catalog(settings) as (catalog, missing):
             status = status_of(catalog, settings, missing, storage)
@@ -83,13 +81,13 @@ def _metrics(settings: Settings) -> Iterator[Metric]:
     except (CatalogError, SQLAlchemyError):
         yield _gauge("reachable", _REACHABLE, "part", reachable | {"catalog": False})
         return
-    if not is_mirror:  # which requests no index, and has a catalog only once it has replayed the journal
+    if not status.is_mirror:  # which requests no index, and has a catalog only once it has replayed the journal
         reachable |= {"catalog": not status.no_catalog, "index": not status.lag.index_error}
     elif not status.no_catalog:
         reachable["catalog"] = True
     reachable["storage"] = not status.storage_error
     yield _gauge("reachable", _REACHABLE, "part", reachable)
-    yield from _of_status(status, is_mirror=is_mirror)
+    yield from _of_status(status)
     if storage is not None:
         yield from _of_journal(storage)
     yield _gauge("failures", "Reads and visits that failed or were abandoned, by kind.", "kind", failures)
@@ -102,13 +100,6 @@ def _opened_storage(settings: Settings) -> Storage | None:
         return storage_from(settings, read_only=True)
     except StorageError:  # counts as not reachable
         return None
-
-
-def _is_mirror(storage: Storage | None) -> bool:
-    try:
-        return storage is not None and storage.exists(MIRROR)
-    except StorageError:  # counts as not reachable
-        return False
 
 
 def _of_disks(settings: Settings, storage: Storage | None) -> Iterator[Metric]:
@@ -163,7 +154,7 @@ def _of_journal(storage: Storage) -> Iterator[Metric]:
     yield _gauge("journal_serial", "How far whole segments go, and their signature.", ("stream", "state"), serials)
 
 
-def _of_status(status: Status, *, is_mirror: bool) -> Iterator[Metric]:
+def _of_status(status: Status) -> Iterator[Metric]:
     catalog, lag, newest = status.catalog, status.lag, status.leveldbs
     serials = {"index": lag.index_serial, "catalog": lag.complete_serial, "dumps": status.cover.serial or None}
     serials |= {"journal": status.due.journal.serial} | {dataset: one.serial for dataset, one in newest.items()}
@@ -192,7 +183,7 @@ def _of_status(status: Status, *, is_mirror: bool) -> Iterator[Metric]:
     yield _gauge("dumps", "Committed dumps by kind.", "kind", status.dump_counts)
     yield _gauge("leveldb_version", "The newest published version.", "dataset", versions)
     yield _gauge("due", "Units of work that a run would do now, by kind.", "work", status.due.counts)
-    to_do = None if is_mirror else len(status.to_do())  # its lines are about an index and a catalog of this instance
+    to_do = None if status.is_mirror else len(status.to_do())  # a mirror has a status of its own
     yield _gauge("to_do", "Lines of `pypi-assets status` with something to do; 0: all is well.", value=to_do)
 
 

@@ -29,6 +29,7 @@ from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.leveldbs.versions.build_need import Need
 from pypi_assets.setting_variables import read_variables
 from pypi_assets.settings import Settings, SettingsError
+from pypi_assets.storage.root_owner import MIRROR
 from pypi_assets.storage.store import Storage, StorageError
 from pypi_assets.upkeep.answers import AnswersLag, answers_lag
 from pypi_assets.upkeep.due import Due, what_is_due
@@ -111,6 +112,8 @@ class Status:
     no_catalog: str | None = None
     dagster: "Activity | None" = None
     dagster_error: str | None = None
+    is_mirror: bool = False
+    """The storage follows another instance: no index is asked, and nothing is crawled or published here."""
 
     @property
     def cover(self) -> Cover:
@@ -179,6 +182,8 @@ class Status:
     def to_do(self) -> list[str]:
         """What is wrong or overdue, a line each with the command that helps; empty where all is well."""
         errors = [error for error in (self.lag.index_error, self.storage_error, self.dagster_error) if error]
+        if self.is_mirror:
+            return errors
         others = *self._of_dumps(), *self._of_journal(), *self._of_leveldbs(), *self._of_consumers()
         return [*errors, *self._of_readers(), *self._of_catalog(), *others]
 
@@ -326,15 +331,20 @@ def status_of(
     With `no_catalog` the catalog only stands for a missing one. A missing storage then has no line.
     """
     status = catalog_status(catalog)
-    lag = measure_lag(settings, status.followed, catalog.clock())
-    storage_error = None
+    storage_error, is_mirror = None, False
     try:
-        due = what_is_due(catalog, storage or storage_from(settings, read_only=True))
+        storage = storage or storage_from(settings, read_only=True)
+        is_mirror = storage.exists(MIRROR)
+        due = what_is_due(catalog, storage)
     except StorageError as error:
         due = what_is_due(catalog, None)
         storage_error = None if no_catalog else f"the LevelDB versions are not known: {error}"
+    if is_mirror:
+        lag = Lag(status.followed.complete_serial, None, None, None, catalog.clock())
+    else:
+        lag = measure_lag(settings, status.followed, catalog.clock())
     dagster, dagster_error = _read_dagster(settings)
-    return Status(settings, status, lag, due, storage_error, no_catalog, dagster, dagster_error)
+    return Status(settings, status, lag, due, storage_error, no_catalog, dagster, dagster_error, is_mirror)
 
 
 def _read_dagster(settings: Settings) -> tuple["Activity | None", str | None]:

@@ -102,7 +102,13 @@ def _facts(status: "Status", settings: "Settings") -> Iterator[tuple[str, object
     from pypi_assets.index.urls import redact
 
     serial = status.lag.index_serial
-    yield "index", f"{redact(settings.index_url)}, {'did not answer' if serial is None else f'last serial {serial}'}"
+    if status.is_mirror:
+        yield "mirror", "asks no index and publishes nothing itself: `pypi-assets mirror status` shows its source"
+    else:
+        yield (
+            "index",
+            f"{redact(settings.index_url)}, {'did not answer' if serial is None else f'last serial {serial}'}",
+        )
     if hosts := _describe_file_hosts(status):
         yield "file hosts", hosts
     yield "catalog", _describe_catalog(status)

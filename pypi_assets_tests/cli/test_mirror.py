@@ -60,6 +60,9 @@ def test_a_mirror_answers_look_ups_pages_and_the_simple_index_without_a_catalog(
     commands.refused("lookup", "module", "yaml", "--at", "5")
     assert reachable(commands) == {"storage": 1}
     assert ("to_do",) not in samples(commands.done("metrics").stdout)
+    status = commands.json("status")
+    assert (status["index_serial"], status["index_error"], status["to_do"]) == (None, None, [])
+    assert unnamed(commands.done("status", "--check").stdout, "pypi-assets mirror status") == []
 
     with origin.published.client() as first:
         service = open_service(load_settings(service_refresh_s=3600))
