@@ -21,8 +21,7 @@ from pypi_assets.catalog.observed.projects import Selection
 from pypi_assets.catalog.reports.answerable_serials import answerable_serial
 from pypi_assets.catalog.tables import catalog_state, full_crawls
 from pypi_assets.catalog.work.full_crawls import open_crawl
-from pypi_assets.resolve.blame import Outcomes, blame
-from pypi_assets.resolve.catalog_history import CatalogHistory
+from pypi_assets.resolve.blame import CatalogHistory, Outcomes, blame
 from pypi_assets.resolve.questions import Semantics
 
 URL = "https://index.example.org/simple/"

@@ -21,12 +21,11 @@ import pkginfo
 from benchmarks.corpora.download import FOLDER
 from pypi_assets.distributions.archives import trimmed
 from pypi_assets.distributions.extract import Extract
-from pypi_assets.distributions.inflating import inflated
 from pypi_assets.distributions.limits import Budget, Limits
 from pypi_assets.distributions.reader import make_record, read_distribution
 from pypi_assets.distributions.sdists import is_wanted
 from pypi_assets.distributions.sources import SequentialSource
-from pypi_assets.distributions.tars import extract_tar
+from pypi_assets.distributions.tars import extract_tar, inflated
 
 ROUNDS = 5
 MIX = (

@@ -61,8 +61,7 @@ class _Blaming:
     """One run of the command."""
 
     def __init__(self, catalog: "Catalog", given: Given, target: "Target", as_json: bool) -> None:
-        from pypi_assets.resolve.blame import Outcomes
-        from pypi_assets.resolve.catalog_history import CatalogHistory
+        from pypi_assets.resolve.blame import CatalogHistory, Outcomes
 
         self._catalog, self._target, self._as_json = catalog, target, as_json
         self._ignored_options = list(given.ignored_options)

@@ -11,7 +11,7 @@ from pypi_assets.terminal import counted, print_json, print_message, print_table
 
 if TYPE_CHECKING:
     from pypi_assets.catalog.reports.moments import Moment
-    from pypi_assets.lookup.locked_answers import LockedAnswer
+    from pypi_assets.questions.locks import LockedAnswer
 
 _COLUMNS = ("modules", "distributions", "pip")
 _SHOWN = 5
@@ -30,7 +30,7 @@ def collisions_command(
     Installed together, one of them overwrites the others: the last column is the distribution that pip installs last.
     LOCK is a requirements.txt with ==, pylock.toml, uv.lock or poetry.lock.
     """
-    from pypi_assets.lookup.collisions import collisions
+    from pypi_assets.questions.collisions import collisions
 
     answer = locked_answer(lock, python, platform, at)
     found = collisions(answer)
@@ -59,7 +59,7 @@ def _rest(count: int) -> list[str]:
 
 
 def _as_json(answer: "LockedAnswer", python: str | None, platform: str | None) -> dict[str, Any]:
-    from pypi_assets.lookup.collisions import collisions, shared_packages
+    from pypi_assets.questions.collisions import collisions, shared_packages
 
     return {
         "lock": answer.lock,

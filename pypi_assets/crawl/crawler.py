@@ -13,12 +13,38 @@ from pypi_assets.catalog.coordination.clock_steps import ClockSteps
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.ledger.range_ledger import XMLRPC
 from pypi_assets.catalog.observed.projects import Selection
-from pypi_assets.crawl.page_failures import PageFailures
 from pypi_assets.distributions.reader_pool import ReaderPool
 from pypi_assets.index.errors import PackageIndexError, TransientError, requested_pause_s
 from pypi_assets.index.protocol import Observation, PackageIndex
 from pypi_assets.progress import Progress
 from pypi_assets.storage.store import Storage
+
+MOST_FAILING = 20
+"""Distinct projects. If as many fail and no other page comes meanwhile, the index is at fault."""
+
+
+@dataclass
+class PageFailures:
+    """What this process has seen of the pages of an index.
+
+    `answered_at` is when a page came last (unix seconds), `failing` are the projects that have failed since.
+    """
+
+    answered_at: float = 0.0
+    failing: set[int] = field(default_factory=set)
+
+    def note(self, project_id: int, now: float, *, is_answered: bool) -> None:
+        """Record that a page came at `now`, or failed. A 404 is an answer."""
+        if is_answered:
+            self.answered_at = now
+            self.failing.clear()
+        else:
+            self.failing.add(project_id)
+
+    def is_of_page(self, first_failed_at: float) -> bool:
+        """Check whether a page that fails since then (unix seconds) is at fault: others came meanwhile, or few fail."""
+        return self.answered_at > first_failed_at or len(self.failing) < MOST_FAILING
+
 
 LONGEST_PAUSE_S = 600.0
 _LONGEST_NAP_S = 30.0
@@ -112,5 +138,4 @@ class Crawler:
 
         A clock that was set forward in the last minutes does not count, so that it ends no attempts.
         """
-        set_forward_s = max(self.clock_steps.follow(self.catalog), 0.0)
-        return min(first_failed_at + set_forward_s, now)
+        return min(first_failed_at + self.clock_steps.follow(self.catalog), now)

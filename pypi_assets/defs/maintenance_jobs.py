@@ -1,6 +1,10 @@
-"""Jobs made of ops: verification, clean-up, retries, audits and reprocessing. What each does is decided elsewhere."""
+"""Jobs made of ops: verification, clean-up, retries, audits and reprocessing. What each does is decided elsewhere.
 
-from collections.abc import Mapping, Sequence
+Clean-up also removes old partitions and runs from Dagster, whose database grows with the events of each run.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from functools import partial
 
 import dagster as dg
@@ -22,9 +26,10 @@ from pypi_assets.defs.health import (
 from pypi_assets.defs.jobs import MANY_RUNS
 from pypi_assets.defs.markdown import markdown_table
 from pypi_assets.defs.marking import count_log, progress_log
+from pypi_assets.defs.naming import BARE, Naming
+from pypi_assets.defs.partitions import leveldb_versions, serial_ranges
 from pypi_assets.defs.pods import BUILDING, CRAWLING
 from pypi_assets.defs.policy import ENDS_IN_TIME, INDEX_POOL, ON_FAILURE, ONE_AT_A_TIME_TAG
-from pypi_assets.defs.pruning import pruning_of
 from pypi_assets.defs.resources import (
     CatalogResource,
     CrawlerResource,
@@ -38,9 +43,59 @@ from pypi_assets.inert import inert_lines
 from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.leveldbs.versions.input_lists import published_versions
 from pypi_assets.leveldbs.versions.verify import verify
-from pypi_assets.upkeep.deletion import DeletionChain, kept_from
+from pypi_assets.upkeep.deletion import DeletionChain, Pruning, kept_from
 from pypi_assets.upkeep.live_totals import recount
+from pypi_assets.upkeep.old_partitions import OldPartitions
 from pypi_assets.upkeep.transient import is_transient
+
+
+def pruning_of(instance: dg.DagsterInstance, jobs: Iterable[str], naming: Naming = BARE) -> Pruning:
+    """How old partitions, and old runs of `jobs`, are removed from the instance. `jobs` are bare names."""
+    return Pruning(
+        partitions=partial(prune_partitions, instance, naming),
+        runs=partial(prune_runs, instance, [naming.name(job) for job in jobs]),
+    )
+
+
+def prune_partitions(instance: dg.DagsterInstance, naming: Naming, old: OldPartitions) -> int:
+    """Removes the partitions that are named, and returns their count. Others stay, whoever added them."""
+    ranges, versions = naming.partitions(serial_ranges), naming.partitions(leveldb_versions)
+    starts, ends = ({key.split("-")[place] for key in old.ranges} for place in (0, -1))
+
+    def is_old(key: str) -> bool:
+        """Also of ranges that were joined, once all of them are old."""
+        start, _, end = key.partition("-")
+        return start in starts and end in ends
+
+    return _prune(instance, ranges, is_old) + _prune(instance, versions, old.versions.__contains__)
+
+
+def prune_runs(instance: dg.DagsterInstance, jobs: Iterable[str], before: float) -> int:
+    """Deletes the runs of `jobs` that succeeded before then (unix seconds), with events and logs; returns their count.
+
+    The newest run of each job stays, so that what it made is not shown as missing. Runs that failed stay too: sensors
+    count the attempts by them.
+    """
+    pruned, until = 0, datetime.fromtimestamp(before, UTC)
+    for job in jobs:
+        succeeded = [dg.DagsterRunStatus.SUCCESS]
+        newest = instance.get_run_ids(dg.RunsFilter(job_name=job, statuses=succeeded), limit=1)
+        old = instance.get_run_ids(dg.RunsFilter(job_name=job, statuses=succeeded, updated_before=until))
+        for run in {*old} - {*newest}:
+            instance.compute_log_manager.delete_logs(prefix=[run])
+            instance.delete_run(run)
+            pruned += 1
+    return pruned
+
+
+def _prune(
+    instance: dg.DagsterInstance, partitions: dg.DynamicPartitionsDefinition, is_old: Callable[[str], bool]
+) -> int:
+    name = str(partitions.name)
+    pruned = [key for key in instance.get_dynamic_partitions(name) if is_old(key)]
+    for key in pruned:
+        instance.delete_dynamic_partition(name, key)
+    return len(pruned)
 
 
 @dg.op

@@ -8,24 +8,16 @@ resolutions.
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from pypi_assets.resolve.provider import UnknownRequirementsError
 from pypi_assets.resolve.questions import Question
-from pypi_assets.resolve.releases import ReleaseIndex
+from pypi_assets.resolve.releases import PastIndex
 from pypi_assets.resolve.resolving import MOST_SECONDS, MOST_STEPS, UnsolvableError, resolve
 
-
-class History(Protocol):
-    """The past of an index."""
-
-    def index_at(self, serial: int) -> ReleaseIndex:
-        """The index as of a serial that can be answered for."""
-        ...
-
-    def changed_serials(self, project: str, after: int, through: int) -> Sequence[int]:
-        """The serials in (after, through] at which a project (normalized) changed, ascending."""
-        ...
+if TYPE_CHECKING:
+    from pypi_assets.catalog.database import Catalog
+    from pypi_assets.catalog.reports.project_history import Entry
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +86,7 @@ class Outcomes:
 
     def __init__(
         self,
-        history: History,
+        history: "CatalogHistory",
         question: Question,
         resolved: Callable[[int], None] = lambda _: None,
         *,
@@ -190,3 +182,43 @@ def all_changes(outcomes: Outcomes, good: int, bad: int) -> Iterator[Change]:
 def _change(outcomes: Outcomes, before: Outcome, after: Outcome) -> Change:
     touched = before.touched | after.touched
     return Change(before, after, outcomes.changed_at(after.serial, touched))
+
+
+class CatalogHistory:
+    """The index at each serial that the catalog can answer for."""
+
+    def __init__(self, catalog: "Catalog") -> None:
+        self._catalog = catalog
+
+    def index_at(self, serial: int) -> PastIndex:
+        """Raises NotExactError where the catalog is not exact at `serial`."""
+        from pypi_assets.catalog.reports.answerable_serials import answerable_serial
+
+        return PastIndex(self._catalog, answerable_serial(self._catalog, serial))
+
+    def changed_serials(self, project: str, after: int, through: int) -> Sequence[int]:
+        """Each as the first serial from there on that can be answered for."""
+        from pypi_assets.catalog.reports.visible_changes import answerable_changes
+
+        with self._catalog.read() as connection:
+            return answerable_changes(connection, project, after, through)
+
+    def entries(self, change: Change) -> list[tuple[str, "Entry"]]:
+        """What happened to the projects of a change at its serial, each with the project's name: mostly one event.
+
+        Where single events are not known, it is what happened since the serial before it that can be answered for.
+        """
+        from pypi_assets.catalog.observed.projects import find_project
+        from pypi_assets.catalog.reports.project_history import read_history
+        from pypi_assets.catalog.reports.visible_changes import answerable_before
+
+        found = []
+        with self._catalog.read() as connection:
+            before = answerable_before(connection, change.serial)
+            for normalized in change.projects:
+                project = find_project(connection, normalized)
+                for entry in [] if project is None else read_history(connection, project):
+                    is_visible = entry.live or entry.away or entry.yanked or entry.unyanked
+                    if project is not None and before < entry.serial <= change.serial and is_visible:
+                        found.append((project.name, entry))
+        return found

@@ -16,7 +16,7 @@ from pypi_assets.catalog.reports.project_history import Entry
 from pypi_assets.catalog.reports.serials_of_times import time_of
 from pypi_assets.locks.environments import named_environment
 from pypi_assets.resolve import blame
-from pypi_assets.resolve.catalog_history import CatalogHistory
+from pypi_assets.resolve.blame import CatalogHistory
 from pypi_assets.resolve.provider import UnknownRequirementsError
 from pypi_assets.resolve.questions import Question, ResolveError, parse_wanted
 from pypi_assets.resolve.releases import PastIndex, ReleaseIndex

@@ -14,7 +14,7 @@ from enum import StrEnum
 import msgspec
 
 from pypi_assets.errors import ExpectedError
-from pypi_assets.storage.store import NotFoundError, Storage
+from pypi_assets.storage.store import NotFoundError, Storage, StoredObject
 
 FORMAT = 1
 SOLVABILITY = "solvability"
@@ -221,3 +221,16 @@ def _absence(storage: Storage, day: date) -> str:
         return _NO_DAY
     known = f"there are {len(days)} of {days[0]} to {days[-1]}" if len(days) > 1 else f"there is {days[0]} alone"
     return f"solvability of {day} was not published, or is too old; {known}"
+
+
+def clean_days(storage: Storage, before: float, *, dry_run: bool = False) -> list[StoredObject]:
+    """Deletes the days that were written before `before` (unix seconds), and returns their files, by day. In a
+    `dry_run` nothing is deleted.
+
+    Whoever makes a day reads the one before it, and resolves again where that has gone.
+    """
+    found = [one for one in storage.list(SOLVABILITY) if day_of(one.path) and one.last_modified.timestamp() < before]
+    if not dry_run:
+        for stored in found:
+            storage.delete(stored.path)
+    return sorted(found, key=lambda one: one.path)

@@ -1,11 +1,18 @@
-"""Reads the root projects of a scope from a file, whatever kind it is of."""
+"""Reads the root projects of a scope from a file: requirements.txt, pyproject.toml, or a lock."""
 
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
-from pypi_assets.scopes.lock_files import lock_reader
-from pypi_assets.scopes.project_files import read_project_file
-from pypi_assets.scopes.requirement_files import read_requirements
-from pypi_assets.scopes.roots import Roots, RootsError
+from dependency_groups import DependencyGroupResolver
+from packaging.requirements import InvalidRequirement
+from packaging.utils import canonicalize_name
+
+from pypi_assets.distributions.pyproject import items, strings, table
+from pypi_assets.locks.lock_content import LockError
+from pypi_assets.locks.reading import entries_reader
+from pypi_assets.locks.requirement_lines import LineKind, RequirementLine, requirement_lines
+from pypi_assets.scopes.roots import Roots, RootsError, joined_roots, parsed_requirement, read_toml
 
 
 def read_roots(path: Path) -> Roots:
@@ -23,3 +30,110 @@ def read_roots(path: Path) -> Roots:
             " files in the format of requirements.txt"
         )
     return (read or read_requirements)(path)
+
+
+def read_requirements(path: Path) -> Roots:
+    """The projects that the file and those behind its `-r` require. Raises RootsError.
+
+    Versions and markers make no difference: a root is followed whatever environment it is for. The files behind `-c`
+    are checked and require nothing.
+    """
+    try:
+        read = list(requirement_lines(path))
+    except LockError as error:
+        raise RootsError(str(error)) from error
+    skipped = [
+        f"{line.where}: {option} is not an option of the format" for line in read for option in line.options.unknown
+    ]
+    lines = [line for line in read if isinstance(line, RequirementLine) and line.kind is LineKind.REQUIREMENT]
+    skipped += [
+        f"{line.where}: {line.text!r} is a URL or a path, and no project of an index"
+        for line in lines
+        if line.requirement is None
+    ]
+    required = ((one.name, one.extras) for line in lines if (one := line.requirement) is not None)
+    return joined_roots(required, skipped)
+
+
+def read_project_file(path: Path) -> Roots:
+    """The projects that any part of a project requires, all extras and groups included. Raises RootsError.
+
+    That is `dependencies` and `optional-dependencies` of [project], the groups of PEP 735, and what Poetry states in
+    [tool.poetry]. What the project requires of itself is left out.
+    """
+    content = read_toml(path)
+    project, poetry = table(content, "project"), table(content, "tool", "poetry")
+    own = canonicalize_name(str(project.get("name") or poetry.get("name") or ""))
+    skipped = [
+        f"{path}: project.{key} is dynamic: no file states it, so pass a lock or a requirements.txt too"
+        for key in ("dependencies", "optional-dependencies")
+        if key in strings(project.get("dynamic"))
+    ]
+    required: list[tuple[str, Iterable[str]]] = []
+    for key, requirements in _stated(path, project, table(content, "dependency-groups")):
+        for text in requirements:
+            requirement = parsed_requirement(text, f"{path}: {key}")
+            if requirement.url:
+                skipped.append(f"{path}: {key}: {text!r} is a URL, and no project of an index")
+            else:
+                required.append((requirement.name, requirement.extras))
+    for key, name, stated in _poetry_stated(poetry):
+        if {"git", "url", "path", "file"}.isdisjoint(dict(items(stated))):
+            required.append((name, strings(dict(items(stated)).get("extras"))))
+        else:
+            skipped.append(f"{path}: {key}.{name} is a URL or a path, and no project of an index")
+    return joined_roots(((name, extras) for name, extras in required if canonicalize_name(name) != own), skipped)
+
+
+def _stated(
+    path: Path, project: Mapping[str, Any], groups: Mapping[str, Any]
+) -> Iterator[tuple[str, Iterable[object]]]:
+    """The key of each list of requirements, and its items."""
+    lists = {"project.dependencies": project.get("dependencies", [])}
+    for extra, requirements in table(project, "optional-dependencies").items():
+        lists[f"project.optional-dependencies.{extra}"] = requirements
+    for key, requirements in lists.items():
+        if not isinstance(requirements, list):
+            raise RootsError(f"{path}: {key}: expected a list of requirements, not {requirements!r}")
+        yield key, requirements
+    try:
+        resolved = DependencyGroupResolver(groups).resolve_all()
+    except (ValueError, TypeError, LookupError, InvalidRequirement, RecursionError) as error:
+        raise RootsError(f"{path}: dependency-groups: {str(error).splitlines()[0]}") from None
+    for group, found in resolved.items():
+        yield f"dependency-groups.{group}", [str(requirement) for requirement in found]
+
+
+def _poetry_stated(poetry: Mapping[str, Any]) -> Iterator[tuple[str, str, object]]:
+    """The key of each of Poetry's tables, the name of each project in it, and what is stated of it."""
+    tables = {"tool.poetry.dependencies": table(poetry, "dependencies")}
+    tables["tool.poetry.dev-dependencies"] = table(poetry, "dev-dependencies")
+    for group, content in items(poetry.get("group")):
+        tables[f"tool.poetry.group.{group}.dependencies"] = table(dict(items(content)), "dependencies")
+    for key, stated in tables.items():
+        for name, constraint in stated.items():
+            if name.lower() != "python":
+                for each in constraint if isinstance(constraint, list) else [constraint]:
+                    yield key, name, each
+
+
+def lock_reader(filename: str) -> Callable[[Path], Roots] | None:
+    """What reads a lock of that name; None where it is the name of no known lock."""
+    entries = entries_reader(filename)
+    if entries is None:
+        return None
+
+    def read(path: Path) -> Roots:
+        content = read_toml(path)
+        try:
+            found = list(entries(content))
+        except LockError as error:
+            raise RootsError(f"{path}: {error}") from None
+        skipped = [
+            f"{path}: {entry.name} comes from {entry.elsewhere}, and not from an index"
+            for entry in found
+            if entry.elsewhere is not None
+        ]
+        return joined_roots(((entry.name, ()) for entry in found if entry.elsewhere is None), skipped)
+
+    return read

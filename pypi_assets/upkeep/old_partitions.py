@@ -1,7 +1,7 @@
 """Which serial ranges and LevelDB versions Dagster shows, and which are old and go.
 
 Dagster's pages stay quick up to some 100,000 partitions, and a range every ten minutes makes 52,560 a year. What is
-left out is still in the catalog. Removing it from Dagster does not belong here, but to `defs/pruning.py`.
+left out is still in the catalog. Removing it from Dagster does not belong here, but to `defs/maintenance_jobs.py`.
 """
 
 from dataclasses import dataclass

@@ -12,10 +12,9 @@ from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.reads.read_outcomes import Outcome
 from pypi_assets.catalog.reports.failures import list_failures
 from pypi_assets.catalog.tables import distribution_data, distributions
-from pypi_assets.crawl.crawler import Crawler
+from pypi_assets.crawl.crawler import MOST_FAILING, Crawler, PageFailures
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import crawl_incremental
-from pypi_assets.crawl.page_failures import MOST_FAILING, PageFailures
 from pypi_assets_tests.served_index import JSON, ServedIndex, live
 
 HOURS = 3600.0

@@ -9,8 +9,7 @@ from pypi_assets.catalog.reports.failures import BROKEN, Failure, count_failures
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import crawl_incremental
 from pypi_assets.crawl.index_audit import audit_index
-from pypi_assets.crawl.retry_failures import retry
-from pypi_assets.crawl.rows_read_again import store_readable_rows
+from pypi_assets.crawl.retry_failures import retry, store_readable_rows
 from pypi_assets.index.actions import Action, FileChange
 from pypi_assets.index.models import BrokenEntry
 from pypi_assets_tests.crawl.followers import Follower, add, wheel

@@ -28,21 +28,26 @@ PATIENCE_S = 60.0
 
 
 class Jumps:
-    """Sets the clock at drawn requests, and fails some of all requests at first."""
+    """Sets the clock at drawn requests, and fails some of all requests at first.
 
-    def __init__(self, seed: int, clock: SetClock, hours: tuple[float, ...]) -> None:
-        self._draw, self._clock, self._hours = random.Random(seed), clock, hours
+    A crawl looks at the clock several times a second, so the step before is noticed by then.
+    """
+
+    def __init__(self, seed: int, clock: SetClock, hours: tuple[float, ...], crawler: Crawler) -> None:
+        self._draw, self._clock, self._hours, self._crawler = random.Random(seed), clock, hours, crawler
         self._failed: Counter[str] = Counter()
         self.set = 0
 
     def __call__(self, request: Request) -> Response | None:
         path = request.url.path
         if self._draw.random() < 0.15:
+            self._crawler.clock_steps.follow(self._crawler.catalog)
             self._clock.ahead_s += self._draw.choice(self._hours) * HOUR_S
             self.set += 1
         if path != "/pypi" and self._failed[path] < 3 and self._draw.random() < 0.3:
             self._failed[path] += 1
-            return PlainTextResponse("", self._draw.choice((404, 503)) if path.startswith("/simple/") else 503)
+            is_page = path.startswith("/simple/") and path != "/simple/"
+            return PlainTextResponse("", self._draw.choice((404, 503)) if is_page else 503)
         return None
 
 
@@ -62,8 +67,8 @@ def test_a_crawl_whose_clock_is_set_is_exact(hours: tuple[float, ...], index: Se
         upload(index)
         crawl(undisturbed)
         for seed, (home, clock) in enumerate(zip(homes, clocks, strict=True)):
-            jumps = index.faults = Jumps(seed, clock, hours)
             disturbed, began = follower(index, clock.of(home)), time.monotonic()
+            jumps = index.faults = Jumps(seed, clock, hours, disturbed)
             crawl(disturbed)
             assert time.monotonic() - began < PATIENCE_S
             index.faults = None

@@ -4,8 +4,8 @@ import dagster as dg
 import pytest
 
 from pypi_assets.crawl.incremental_crawl import crawl_incremental
+from pypi_assets.defs.maintenance_jobs import prune_partitions
 from pypi_assets.defs.naming import BARE
-from pypi_assets.defs.pruning import prune_partitions
 from pypi_assets.upkeep.old_partitions import OldPartitions
 from pypi_assets_tests.defs.conftest import Pipeline
 from pypi_assets_tests.served_index import ServedIndex

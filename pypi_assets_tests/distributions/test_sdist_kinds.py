@@ -8,7 +8,7 @@ import zipfile
 
 import pytest
 
-from pypi_assets.distributions.sdist_kinds import ends_in_zip, is_read_as_tar, is_tar, kind_notes, unread_compression
+from pypi_assets.distributions.reader import ends_in_zip, is_read_as_tar, is_tar, kind_notes, unread_compression
 from pypi_assets_tests.builders import tar_bytes, zip_bytes
 
 TAR = tar_bytes({"demo-1.0/setup.py": ""}, format="tar")

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pypi_assets.locks.environments import Environment, named_environment
-from pypi_assets.lookup.depgraph_reader import project_answer
+from pypi_assets.lookup.depgraph_reader import distributions_of
 from pypi_assets.resolve.candidates import Releases
 from pypi_assets.resolve.questions import Question, parse_wanted
 from pypi_assets.resolve.releases import ReadReleases, ReleaseIndex
@@ -31,7 +31,7 @@ class MadeIndex(ReleaseIndex):
             columns = dict(release) if isinstance(release, Mapping) else {"requires_dist": release}
             filenames = columns.pop("filenames", [f"{project.replace('-', '_')}-{version}-py3-none-any.whl"])
             rows += [dump_row(project, version, filename, **columns) for filename in filenames]
-        return ReadReleases(project_answer(self.serial, rows).results)
+        return ReadReleases(distributions_of(rows))
 
     def absence(self, project: str) -> str | None:
         return self.absences.get(project)

@@ -4,8 +4,7 @@ from pathlib import Path
 import pytest
 
 from pypi_assets.catalog.reports.answerable_serials import NotExactError
-from pypi_assets.resolve.blame import Outcomes, all_changes, blame
-from pypi_assets.resolve.catalog_history import CatalogHistory
+from pypi_assets.resolve.blame import CatalogHistory, Outcomes, all_changes, blame
 from pypi_assets_tests.naming import naming
 from pypi_assets_tests.resolve.made_index import question
 from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog

@@ -1,8 +1,7 @@
 from datetime import date
 from pathlib import Path
 
-from pypi_assets.resolve.old_solvability import clean_days
-from pypi_assets.resolve.solvability_files import SOLVABILITY, solvability_path, stored_days
+from pypi_assets.resolve.solvability_files import SOLVABILITY, clean_days, solvability_path, stored_days
 from pypi_assets.storage.store import open_storage
 
 

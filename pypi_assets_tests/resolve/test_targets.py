@@ -78,7 +78,10 @@ def test_the_pythons_are_those_that_the_project_is_for():
     ("pythons", "platforms"),
     [(["3.12", "3.12.4"], []), ([], ["linux", "linux-x86_64"]), (["3.12"], ["musllinux-x86_64", "linux"])],
 )
-def test_environments_that_no_marker_divides_are_refused(pythons: list[str], platforms: list[str]):
+def test_environments_that_no_marker_divides_are_refused(
+    pythons: list[str], platforms: list[str], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("pypi_assets.resolve.targets.sys.version_info", (3, 12, 1))
     with pytest.raises(ResolveError, match=naming("CPython 3.12", "linux")):
         universal_targets(pythons, platforms)
 

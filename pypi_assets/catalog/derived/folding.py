@@ -3,7 +3,7 @@
 What follows for the rows is in file_updates.py and recompute.py.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, ItemsView, Iterable, Iterator, KeysView, Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import Connection
@@ -14,10 +14,11 @@ from pypi_assets.catalog.derived.file_history import Fold
 from pypi_assets.catalog.derived.file_updates import UNSEEN, NewestPage, ParsedNames, ProjectInputs, fold_inputs
 from pypi_assets.catalog.derived.seen_pages import Sighting
 from pypi_assets.catalog.derived.stored_files import facts_digest, load_files, load_named_files, shown_at
-from pypi_assets.catalog.derived.stored_sightings import load_sightings, sightings_beyond_checkpoints
 from pypi_assets.catalog.observed.events import events_beyond_checkpoints, events_by_project, events_through
 from pypi_assets.catalog.observed.projects import Project, load_projects
-from pypi_assets.catalog.observed.sightings import StoredSighting, has_page_of
+from pypi_assets.catalog.observed.sightings import StoredSighting, has_page_of, sightings_of
+from pypi_assets.catalog.observed.snapshots import SnapshotWalk, walk_snapshots
+from pypi_assets.catalog.tables import checkpoints, sightings
 from pypi_assets.index.models import ChangelogEvent, ProjectPage
 
 
@@ -161,3 +162,83 @@ def _names_of_newest(sightings: Iterable[Sighting]) -> Collection[str]:
         if one.is_page and (newest is None or (one.page_serial or 0) >= (newest.page_serial or 0)):
             newest = one
     return frozenset() if newest is None else frozenset(newest.shown)
+
+
+_Known = Mapping[int, Mapping[str, bool]]
+
+
+def load_sightings(
+    connection: Connection, project_ids: Collection[int], shown: _Known | None = None
+) -> dict[int, list[Sighting]]:
+    """All sightings of each project, in the order in which they were stored.
+
+    `shown` is what some snapshots show, by id, where the caller knows it already.
+    """
+    return _loaded(connection, project_ids, sightings_of(connection, project_ids), shown or {})
+
+
+def sightings_beyond_checkpoints(
+    connection: Connection, project_ids: Collection[int], shown: _Known | None = None
+) -> dict[int, list[Sighting]]:
+    """The same, without those from before the checkpoint of each project. All of them have one."""
+    has_checkpoint = checkpoints.c.project_id == sightings.c.project_id
+    rows = sightings_of(connection, project_ids, has_checkpoint, sightings.c.seen_through >= checkpoints.c.serial)
+    return _loaded(connection, project_ids, rows, shown or {})
+
+
+class _Shown(Mapping[str, bool]):
+    """What one snapshot shows. It is decoded when it is used, so only one of a project is in memory."""
+
+    __slots__ = ("_snapshot_id", "_walk")
+
+    def __init__(self, walk: SnapshotWalk, snapshot_id: int) -> None:
+        self._walk = walk
+        self._snapshot_id = snapshot_id
+
+    def _now(self) -> Mapping[str, bool]:
+        return self._walk.shown(self._snapshot_id)
+
+    def __getitem__(self, filename: str) -> bool:
+        return self._now()[filename]
+
+    def __contains__(self, filename: object) -> bool:
+        return filename in self._now()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._now())
+
+    def __len__(self) -> int:
+        return len(self._now())
+
+    def keys(self) -> KeysView[str]:
+        return self._now().keys()
+
+    def items(self) -> ItemsView[str, bool]:
+        return self._now().items()
+
+    def __eq__(self, other: object) -> bool:
+        return self._now() == other
+
+
+def _loaded(
+    connection: Connection, project_ids: Collection[int], rows: Sequence[StoredSighting], known: _Known
+) -> dict[int, list[Sighting]]:
+    unknown: dict[int, set[int]] = {}
+    for row in rows:
+        if row.snapshot_id not in known:
+            unknown.setdefault(row.project_id, set()).add(row.snapshot_id)
+    walks = walk_snapshots(connection, unknown)
+    found: dict[int, list[Sighting]] = {project_id: [] for project_id in project_ids}
+    for row in rows:
+        id_ = row.snapshot_id
+        found[row.project_id].append(
+            Sighting(
+                row.page_serial,
+                row.seen_through,
+                known[id_] if id_ in known else _Shown(walks[row.project_id], id_),
+                is_page=row.page_status is not None,
+                shows_through=row.shows_through,
+                seen_at=row.at,
+            )
+        )
+    return found

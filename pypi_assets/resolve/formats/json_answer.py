@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TypedDict
 
-from pypi_assets.resolve.formats.rendering import remarks_on
+from pypi_assets.resolve.formats.text import remarks_on
 from pypi_assets.resolve.questions import ALL, Question
 from pypi_assets.resolve.targets import Target
 from pypi_assets.resolve.universal import JoinedRelease, JoinedResolution, UnsolvableTargetError

@@ -11,7 +11,7 @@ from packaging.version import Version
 from pypi_assets.distributions.record import DistributionKind
 from pypi_assets.locks.toml_text import toml_text
 from pypi_assets.resolve.candidates import Row
-from pypi_assets.resolve.formats.rendering import Rendered, described
+from pypi_assets.resolve.formats.text import Rendered, described
 from pypi_assets.resolve.questions import ResolveError
 from pypi_assets.resolve.universal import JoinedRelease, JoinedResolution
 

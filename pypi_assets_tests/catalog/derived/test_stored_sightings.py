@@ -1,8 +1,8 @@
 """What was seen is loaded in the order in which it was stored."""
 
 from pypi_assets.catalog.database import Catalog
+from pypi_assets.catalog.derived.folding import load_sightings
 from pypi_assets.catalog.derived.seen_pages import Sighting
-from pypi_assets.catalog.derived.stored_sightings import load_sightings
 from pypi_assets.catalog.derived.visits import begin_visits
 from pypi_assets.catalog.observed.sightings import SeenNow, store_sightings
 from pypi_assets.catalog.observed.snapshots import snapshot_content

@@ -1,4 +1,4 @@
-from pypi_assets.resolve.formats.rendering import described, for_targets, remarks_on
+from pypi_assets.resolve.formats.text import described, for_targets, remarks_on
 from pypi_assets_tests.naming import mentions
 from pypi_assets_tests.resolve.formats.answers import answer
 

@@ -1,6 +1,6 @@
 import pytest
 
-from pypi_assets.resolve.formats.requirements_txt import as_requirements
+from pypi_assets.resolve.formats.text import as_requirements
 from pypi_assets.resolve.questions import ResolveError
 from pypi_assets_tests.naming import mentions, naming
 from pypi_assets_tests.resolve.formats.answers import PROJECTS, answer

@@ -1,4 +1,4 @@
-from pypi_assets.resolve.formats.tree import tree_nodes
+from pypi_assets.resolve.formats.text import tree_nodes
 from pypi_assets_tests.resolve.formats.answers import answer
 
 
