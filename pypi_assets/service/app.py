@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from functools import partial
 
@@ -32,6 +32,7 @@ from pypi_assets.service.at_once import AtOnce
 from pypi_assets.service.connections import ServiceConnection
 from pypi_assets.service.front import Front
 from pypi_assets.service.measures import note_state
+from pypi_assets.service.operations import Operation, operation_routes
 from pypi_assets.service.pages import site
 from pypi_assets.service.service import Service, open_service
 from pypi_assets.settings import load_settings
@@ -41,20 +42,15 @@ ADDRESS_VARIABLE = "SERVICE_LISTENS_AT"
 """Names the URL at which `serve` listens, for the processes that answer."""
 _OBJECTS_BETWEEN_COLLECTIONS = 10_000
 """What requests of one moment need is more than Python's own 700, and hardly any of it is garbage in a cycle."""
-ROUTES = (
-    questions.routes,  # of which modules are requested most
-    status.routes,
-    change_feeds.routes,
-    completions.routes,
-    resolutions.routes,
-    solvability.routes,
-    simple.routes,
-    simple_files.routes,
-    simple_list.routes,
-    changes.routes,
-    site.routes,
-)
-"""Of each module of routes, the function that returns them."""
+
+
+def _operations() -> Iterator[Operation]:
+    """Yield all operations but those that describe the others."""
+    yield from questions.all_operations()  # of which modules are requested most
+    for module in (status, change_feeds, completions, resolutions, solvability, simple, simple_files, simple_list):
+        yield from module.OPERATIONS
+    yield from changes.OPERATIONS
+    yield from site.operations()
 
 
 def create_app(service: Service | None = None) -> Front:
@@ -69,7 +65,7 @@ def create_app(service: Service | None = None) -> Front:
         service, log = open_service(load_settings()), AccessLog(sys.stdout)
         service.address = os.environ.get(ADDRESS_VARIABLE, service.address)
     ServiceConnection.most = service.settings.service_max_connections
-    ordered: list[Route] = sorted((route for routes in ROUTES for route in routes(service)), key=_parameters)
+    ordered: list[Route] = sorted(operation_routes(service, _operations()), key=_parameters)
     found: list[BaseRoute] = [*ordered]
     found += openapi.routes(service, lambda: found)
     router = Router(found, redirect_slashes=False, lifespan=partial(_following, service))

@@ -13,7 +13,6 @@ from xml.etree import ElementTree
 
 import orjson
 from packaging.utils import canonicalize_name
-from starlette.routing import Route
 
 from pypi_assets.catalog.reports.journal_contents import NEW_PROVIDER, RELEASE_COMPARED
 from pypi_assets.catalog.reports.journal_format import Record, Stream
@@ -25,7 +24,7 @@ from pypi_assets.journal.segment_files import JournalDamagedError
 from pypi_assets.service.answers import Answer
 from pypi_assets.service.changes import damaged, no_journal
 from pypi_assets.service.names import ModuleName, ProjectName
-from pypi_assets.service.operations import Call, Operation, Parameters, operation_routes
+from pypi_assets.service.operations import Call, Operation, Parameters
 from pypi_assets.service.pages.addresses import page_address
 from pypi_assets.service.service import Service
 from pypi_assets.times import utc_text
@@ -48,11 +47,6 @@ class ModuleFeedParameters(Parameters, frozen=True):
     """Of which module."""
 
     module: ModuleName
-
-
-def routes(service: Service) -> list[Route]:
-    """The routes of the feeds."""
-    return list(operation_routes(service, [PROJECT_FEED, MODULE_FEED]))
 
 
 def _of_project(service: Service, call: Call[ProjectFeedParameters]) -> Answer:
@@ -200,3 +194,4 @@ MODULE_FEED = _operation(
     "Which files have a module, or lost it, as they are read, as Atom",
     ModuleFeedParameters,
 )
+OPERATIONS = (PROJECT_FEED, MODULE_FEED)

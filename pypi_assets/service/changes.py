@@ -12,7 +12,6 @@ from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
-from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from pypi_assets.catalog.reports.moments import TIME_PATTERN
@@ -159,14 +158,6 @@ class Changes(msgspec.Struct, frozen=True):
     through: int
 
 
-def routes(service: Service) -> list[Route]:
-    """The routes of changes."""
-    return [
-        Route(CHANGES.path, WaitingEndpoint(service, CHANGES, CHANGES.path), methods=["GET"], name=CHANGES.path),
-        Route(STREAM.path, StreamEndpoint(service, STREAM, STREAM.path), methods=["GET"], name=STREAM.path),
-    ]
-
-
 def begin(service: Service, since: str | None, wanted: RecordFilter) -> Cursor:
     """The place that a request names. Raises a ProblemError."""
     try:
@@ -229,35 +220,6 @@ def _answer(batch: Batch) -> Answer:
 
 def _no_stream(_service: Service, _call: Call[Any]) -> Answer | StreamedAnswer:
     raise NotImplementedError  # the endpoint streams
-
-
-CHANGES = Operation(
-    path="/v1/changes",
-    handler=_changes,
-    summary="What has changed after a cursor, in order",
-    description=(
-        "Each change at least once, for a client that sends the cursor of the answer before. Without `since` it begins"
-        " with the first change of the journal. An answer can have no changes although more come: it has looked at many"
-        " that are not wanted, and its cursor is after them."
-    ),
-    parameters=ChangesParameters,
-    answer=Changes,
-    problems=(404, 410),
-    at_serial=False,
-)
-STREAM = Operation(
-    path="/v1/changes/stream",
-    handler=_no_stream,
-    summary="What changes, as it is published: Server-Sent Events",
-    description=(
-        "The id of an event is the cursor after it, and its data the record. A client that comes back sends the last id"
-        " as Last-Event-ID, as browsers do by themselves. A comment every 15 seconds shows that the stream lives."
-    ),
-    parameters=StreamParameters,
-    media_types=(EVENT_STREAM,),
-    problems=(404, 410),
-    at_serial=False,
-)
 
 
 class _Presence:
@@ -394,3 +356,35 @@ def _event(cursor: Cursor, line: bytes) -> bytes:
 def _heartbeat(cursor: Cursor | None) -> bytes:
     """A comment; with the cursor, from which a client goes on that has received nothing since."""
     return b": \n\n" if cursor is None else b": \nid: %s\n\n" % str(cursor).encode()
+
+
+CHANGES = Operation(
+    path="/v1/changes",
+    handler=_changes,
+    summary="What has changed after a cursor, in order",
+    description=(
+        "Each change at least once, for a client that sends the cursor of the answer before. Without `since` it begins"
+        " with the first change of the journal. An answer can have no changes although more come: it has looked at many"
+        " that are not wanted, and its cursor is after them."
+    ),
+    parameters=ChangesParameters,
+    answer=Changes,
+    problems=(404, 410),
+    at_serial=False,
+    endpoint=WaitingEndpoint,
+)
+STREAM = Operation(
+    path="/v1/changes/stream",
+    handler=_no_stream,
+    summary="What changes, as it is published: Server-Sent Events",
+    description=(
+        "The id of an event is the cursor after it, and its data the record. A client that comes back sends the last id"
+        " as Last-Event-ID, as browsers do by themselves. A comment every 15 seconds shows that the stream lives."
+    ),
+    parameters=StreamParameters,
+    media_types=(EVENT_STREAM,),
+    problems=(404, 410),
+    at_serial=False,
+    endpoint=StreamEndpoint,
+)
+OPERATIONS = (CHANGES, STREAM)

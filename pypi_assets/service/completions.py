@@ -1,16 +1,80 @@
-"""The route that completes a text of the search box."""
+"""The route that completes a text of the search box: by the projects, imports and commands that begin with it.
 
+Names that many projects require come first. Each list costs a bounded number of reads, however large the datasets are.
+"""
+
+from collections.abc import Iterable
 from typing import Annotated, TypedDict
 
 from msgspec import Meta
-from starlette.routing import Route
+from packaging.utils import canonicalize_name
 
-from pypi_assets.lookup.completions import completions
+from pypi_assets.lookup.commands_reader import CommandsReader
+from pypi_assets.lookup.depgraph_reader import DepgraphReader
+from pypi_assets.lookup.modules_reader import ModulesReader
+from pypi_assets.lookup.providers import NamesReader
+from pypi_assets.lookup.published_sets import OpenSet
+from pypi_assets.lookup.search_terms import Kind, Meaning, meanings
 from pypi_assets.service.answers import Answer
 from pypi_assets.service.lookups import Results, published_answer
-from pypi_assets.service.operations import Call, Operation, Parameters, operation_routes
+from pypi_assets.service.operations import Call, Operation, Parameters
 from pypi_assets.service.pages.addresses import page_address
 from pypi_assets.service.service import Service
+
+MOST_OF_A_KIND = 4
+MOST_OF_ONE_KIND = 8
+"""If the text can be of one kind alone, such as `import ya`."""
+_MOST_SCANNED = 20_000
+"""How many required projects are compared, which takes about 20 ms. A longer text is about fewer projects."""
+_SEPARATOR = "."
+
+
+def completions(datasets: OpenSet, text: str) -> list[Meaning]:
+    """Return what begins with `text`: projects, imports, then commands; nothing for a text that names a version.
+
+    >>> completions(datasets, "import ya")
+    [Meaning(kind=<Kind.IMPORT: 'import'>, name='yaml', version=None)]
+    """
+    ending = _SEPARATOR if text.rstrip().endswith(_SEPARATOR) else ""
+    beginnings = {one.kind: one.name for one in meanings(text.strip().rstrip(_SEPARATOR))}
+    most = MOST_OF_ONE_KIND if len(beginnings) == 1 else MOST_OF_A_KIND
+    found: list[Meaning] = []
+    projects: list[str] = []
+    if (name := beginnings.get(Kind.PROJECT)) is not None:
+        projects = _projects(datasets.reader(DepgraphReader), canonicalize_name(name), most)
+        found += [Meaning(Kind.PROJECT, one) for one in projects]
+    if (name := beginnings.get(Kind.IMPORT)) is not None:
+        modules = datasets.reader(ModulesReader)
+        likely = [one.replace("-", "_") for one in projects]
+        found += [Meaning(Kind.IMPORT, one) for one in _names(modules, name + ending, likely, most, _SEPARATOR)]
+    if (name := beginnings.get(Kind.COMMAND)) is not None:
+        found += [Meaning(Kind.COMMAND, one) for one in _names(datasets.reader(CommandsReader), name, projects, most)]
+    return found
+
+
+def _projects(depgraph: DepgraphReader, beginning: str, most: int) -> list[str]:
+    """Return the project of this name first, then those that the most projects require."""
+    if not beginning:
+        return []
+    first = depgraph.names_from(beginning, most)
+    required = [name for name, _ in depgraph.most_required(most, beginning, _MOST_SCANNED)]
+    return _distinct([[name for name in first if name == beginning], required, first], most)
+
+
+def _names(
+    reader: NamesReader, beginning: str, likely: Iterable[str], most: int, separator: str | None = None
+) -> list[str]:
+    """Return the name itself first, then the `likely` ones that a project provides, then the first ones."""
+    first = reader.names_from(beginning, most, separator) or reader.names_from(beginning.lower(), most, separator)
+    provided = [
+        name for name in likely if name in first or (name.startswith(beginning) and reader.some_providers(name, 1))
+    ]
+    return _distinct([[name for name in first if name == beginning], provided, first], most)
+
+
+def _distinct(lists: Iterable[Iterable[str]], most: int) -> list[str]:
+    return list(dict.fromkeys(name for names in lists for name in names))[:most]
+
 
 _LONGEST = 200
 
@@ -35,11 +99,6 @@ class CompletionParameters(Parameters, frozen=True):
     ]
 
 
-def routes(service: Service) -> list[Route]:
-    """Return the route of completions."""
-    return list(operation_routes(service, [COMPLETIONS]))
-
-
 def _completions(service: Service, call: Call[CompletionParameters]) -> Answer:
     datasets = service.datasets()
     found = [
@@ -59,3 +118,4 @@ COMPLETIONS = Operation(
     answer=Results[CompletionResult],
     at_serial=False,
 )
+OPERATIONS = (COMPLETIONS,)

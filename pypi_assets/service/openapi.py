@@ -1,6 +1,6 @@
 """The OpenAPI document, made of the types of the operations, and a page for people that shows it."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from importlib.metadata import version
 from typing import Any
 
@@ -9,9 +9,9 @@ from starlette.routing import BaseRoute, Route
 
 from pypi_assets.service.answers import JSON, NDJSON, Answer, to_json
 from pypi_assets.service.operations import PAGES, Call, Endpoint, NoParameters, Operation, operation_routes
-from pypi_assets.service.pages.docs import docs_answer
+from pypi_assets.service.pages.rendering import HEADERS, HTML, render
 from pypi_assets.service.pins import PIN_ACCEPTS, PIN_PATTERN
-from pypi_assets.service.problems import MEDIA_TYPE, Problem
+from pypi_assets.service.problems import MEDIA_TYPE, TITLES, Problem
 from pypi_assets.service.service import Service
 
 _REF = "#/components/schemas/{name}"
@@ -56,7 +56,6 @@ def routes(service: Service, others: Callable[[], Iterable[BaseRoute]]) -> list[
             path="/openapi.json",
             handler=document,
             summary="This document",
-            parameters=NoParameters,
             answer=dict[str, Any],
             tag="service",
             at_serial=False,
@@ -65,7 +64,6 @@ def routes(service: Service, others: Callable[[], Iterable[BaseRoute]]) -> list[
             path="/docs",
             handler=page,
             summary="A page that shows the routes",
-            parameters=NoParameters,
             media_types=("text/html",),
             tag="service",
             at_serial=False,
@@ -177,3 +175,20 @@ def _responses(operation: Operation, schemas: _Schemas, *, is_pinned: bool) -> d
     for status in sorted(statuses - {*_REDIRECTS}):
         responses[str(status)] = {"description": _PROBLEMS[status], "headers": _HEADERS, "content": problem}
     return responses
+
+
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self';"
+    " base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+"""In addition to the policy of all pages, it allows pictures in data: URLs, which the style of Swagger UI has, and
+plain strings where Trusted Types would be required, since its renderer (React) has none. All scripts, styles and
+requests still belong to this service.
+"""
+_PAGE_HEADERS = tuple((name, _POLICY if name == "Content-Security-Policy" else value) for name, value in HEADERS)
+
+
+def docs_answer(document: Mapping[str, Any]) -> Answer:
+    """Return the page of a document. Without scripts, it is a table of the routes."""
+    body = render("docs.html", {"document": document, "titles": TITLES})
+    return Answer(body, HTML, headers=_PAGE_HEADERS)

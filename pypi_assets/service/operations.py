@@ -81,13 +81,14 @@ class Operation:
 
     `latest` answers for the name at the end of the path as the handler does, where a few reads of LevelDBs are enough,
     and returns None for all else: the event loop calls it (`at_once.py`). `when_over` answers where the epoch that is
-    named is over, if the answer follows from the path alone; None: it does not.
+    named is over, if the answer follows from the path alone; None: it does not. `endpoint` is the class that answers a
+    request in another way than from one call of the handler.
     """
 
     path: str
     handler: Handler
     summary: str
-    parameters: type[Parameters]
+    parameters: type[Parameters] = NoParameters
     answer: Any = None
     method: str = "GET"
     body: Any = None
@@ -100,6 +101,7 @@ class Operation:
     options: tuple[str, ...] = ()
     latest: LatestLookup | None = None
     when_over: Callable[[Service, Call[Any]], Answer | None] | None = None
+    endpoint: "type[Endpoint] | None" = None
 
     @cached_property
     def path_parameters(self) -> frozenset[str]:
@@ -234,9 +236,10 @@ class Endpoint:
 
 
 def operation_routes(service: Service, operations: Iterable[Operation]) -> Iterator[Route]:
-    """The routes of operations, for the `routes` function of a module."""
+    """Yield the routes of operations."""
     for operation in operations:
         prefixes = ("", "/at/{at}") if operation.at_serial else ("",)
         for prefix in prefixes:
             path = prefix + operation.path
-            yield Route(path, Endpoint(service, operation, path), methods=[operation.method], name=path)
+            endpoint = (operation.endpoint or Endpoint)(service, operation, path)
+            yield Route(path, endpoint, methods=[operation.method], name=path)

@@ -8,13 +8,11 @@ from typing import Annotated, Any, NamedTuple, cast, get_args
 
 import msgspec
 from msgspec import Meta
-from starlette.routing import Route
 
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.ledger.range_ledger import complete_serial
 from pypi_assets.catalog.reports.answerable_serials import pinned_answer
 from pypi_assets.lookup.answers import Stream
-from pypi_assets.lookup.newest_requirements import NewestRequirements
 from pypi_assets.lookup.published_sets import OpenSet
 from pypi_assets.questions.catalog_snapshot import CatalogSnapshot
 from pypi_assets.questions.paging import Cursor, digest_of, page_of
@@ -33,17 +31,22 @@ from pypi_assets.questions.question import (
 )
 from pypi_assets.questions.snapshot import Found, OtherSnapshotError, Snapshot
 from pypi_assets.service import operations
+from pypi_assets.service.answering import (
+    CatalogFacts,
+    counted_chunks,
+    counted_walk,
+    read_cursor,
+    set_of,
+    solvable_by_jobs,
+    time_limit,
+)
 from pypi_assets.service.answers import Answer, Lasting, StreamedAnswer, to_json
-from pypi_assets.service.cursors import read_cursor, set_of
-from pypi_assets.service.facts import CatalogFacts
 from pypi_assets.service.lines import PagedParameters, lines_of, wants_lines
 from pypi_assets.service.lookups import One, Results, past_answer, published_answer
-from pypi_assets.service.operations import Call, Operation, operation_routes
+from pypi_assets.service.operations import Call, Operation
 from pypi_assets.service.pins import Pinned
 from pypi_assets.service.problems import ProblemError, conflict, not_found, suggestions_in
 from pypi_assets.service.service import Service
-from pypi_assets.service.solving import solvable_by_jobs
-from pypi_assets.service.walks import TimedRequirements, counted_chunks, counted_walk
 
 
 class NewestCatalog(NamedTuple):
@@ -57,12 +60,8 @@ class NewestCatalog(NamedTuple):
 Source = OpenSet | Pinned | NewestCatalog
 
 
-def routes(service: Service) -> list[Route]:
-    """Return the routes of all questions."""
-    return list(operation_routes(service, _operations()))
-
-
-def _operations() -> Iterator[Operation]:
+def all_operations() -> Iterator[Operation]:
+    """Yield the operations of all questions that have a route."""
     for question in all_questions():
         if question.path is not None:
             yield operation(question.name)
@@ -316,9 +315,7 @@ def _snapshot(service: Service, source: Source, facts: CatalogFacts | None = Non
     if isinstance(source, OpenSet):
         return published_snapshot(source, facts), source.id
 
-    def limited(graph: NewestRequirements) -> NewestRequirements:
-        return TimedRequirements(graph, service.settings.service_timeout_s)
-
+    limited = partial(time_limit, service.settings.service_timeout_s)
     if isinstance(source, NewestCatalog):
         return CatalogSnapshot(source.catalog, source.serial, is_newest=True, limited=limited), f"{source.serial}"
     return CatalogSnapshot(source.catalog, source.serial, limited=limited), f"{source.serial}.{source.epoch}"

@@ -7,7 +7,6 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
-from starlette.routing import Route
 
 from pypi_assets.locks.environments import EnvironmentNameError
 from pypi_assets.questions.breaks import DEFAULT_PLATFORM, DEFAULT_PYTHON, PLATFORM_PATTERN, PYTHON_PATTERN
@@ -17,7 +16,7 @@ from pypi_assets.resolve.releases import ReleaseIndex
 from pypi_assets.resolve.targets import Target, target
 from pypi_assets.service.answers import Answer, to_json
 from pypi_assets.service.lookups import One, past_answer
-from pypi_assets.service.operations import Call, Operation, Parameters, operation_routes
+from pypi_assets.service.operations import Call, Operation, Parameters
 from pypi_assets.service.pins import NOT_EXACT, Pinned
 from pypi_assets.service.problems import ProblemError, bad_parameter
 from pypi_assets.service.resolver import AskedTexts, Job, resolution
@@ -60,11 +59,6 @@ class ResolveBody(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_on
     only_binary: bool = False
     cooldown_hours: CooldownHours = 0
     unknown: Literal["fail", "assume-none"] = "fail"
-
-
-def routes(service: Service) -> list[Route]:
-    """The route of resolutions."""
-    return list(operation_routes(service, [RESOLVE]))
 
 
 def resolved(service: Service, pinned: Pinned | None, body: ResolveBody, client: str) -> ResolutionResult:
@@ -138,3 +132,4 @@ RESOLVE = Operation(
     body=ResolveBody,
     answer=One[ResolutionResult],
 )
+OPERATIONS = (RESOLVE,)

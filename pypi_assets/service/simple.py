@@ -4,7 +4,6 @@ from dataclasses import replace
 from urllib.parse import quote
 
 from packaging.utils import canonicalize_name
-from starlette.routing import Route
 
 from pypi_assets.catalog.database import CatalogError
 from pypi_assets.catalog.reports.answerable_serials import answerable_serial
@@ -15,7 +14,7 @@ from pypi_assets.lookup.published_sets import OpenSet
 from pypi_assets.lookup.simple_reader import SimpleReader, in_page_order
 from pypi_assets.service.answers import Answer, Lasting, redirect
 from pypi_assets.service.names import ProjectName
-from pypi_assets.service.operations import Call, Operation, Parameters, operation_routes
+from pypi_assets.service.operations import Call, Operation, Parameters
 from pypi_assets.service.pins import Pinned
 from pypi_assets.service.problems import not_found
 from pypi_assets.service.service import Service
@@ -32,11 +31,6 @@ class PageParameters(Parameters, frozen=True):
     """The page of which project."""
 
     project: ProjectName
-
-
-def routes(service: Service) -> list[Route]:
-    """The routes of pages."""
-    return list(operation_routes(service, [PAGE, PAGE_WITHOUT_SLASH]))
 
 
 def _page(service: Service, call: Call[PageParameters]) -> Answer:
@@ -127,3 +121,4 @@ PAGE_WITHOUT_SLASH = Operation(
     tag="simple",
     options=OPTIONS,
 )
+OPERATIONS = (PAGE, PAGE_WITHOUT_SLASH)

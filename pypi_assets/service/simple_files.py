@@ -10,7 +10,6 @@ from urllib.parse import quote, urlsplit, urlunsplit
 from msgspec import Meta
 from packaging.utils import canonicalize_name
 from sqlalchemy.exc import SQLAlchemyError
-from starlette.routing import Route
 
 from pypi_assets.catalog.database import CatalogError
 from pypi_assets.catalog.reports.past_pages import (
@@ -28,7 +27,7 @@ from pypi_assets.lookup.published_sets import OpenSet
 from pypi_assets.lookup.simple_reader import SimpleReader
 from pypi_assets.service.answers import Answer, Lasting, redirect
 from pypi_assets.service.names import ProjectName, Sha256
-from pypi_assets.service.operations import Call, Handler, Operation, Parameters, operation_routes
+from pypi_assets.service.operations import Call, Handler, Operation, Parameters
 from pypi_assets.service.pins import Pinned
 from pypi_assets.service.problems import ProblemError, not_found, unavailable
 from pypi_assets.service.service import Service
@@ -54,11 +53,6 @@ class UnhashedParameters(Parameters, frozen=True):
 
     project: ProjectName
     filename: Filename
-
-
-def routes(service: Service) -> list[Route]:
-    """The routes of files."""
-    return list(operation_routes(service, [UNHASHED_FILE, FILE, FILE_OF_ANY_TIME]))
 
 
 def _file(service: Service, call: Call[HashedParameters] | Call[UnhashedParameters]) -> Answer:
@@ -232,3 +226,4 @@ UNHASHED_FILE = _operation(
     " This one is for files of which the index shows no sha256.",
     options=OPTIONS,
 )
+OPERATIONS = (UNHASHED_FILE, FILE, FILE_OF_ANY_TIME)

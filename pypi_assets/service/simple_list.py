@@ -8,13 +8,11 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from urllib.parse import quote
 
-from starlette.routing import Route
-
 from pypi_assets.catalog.reads.stored_json import to_utf8_json
 from pypi_assets.catalog.reports.live_projects import live_projects
 from pypi_assets.lookup.simple_reader import SimpleReader
 from pypi_assets.service.answers import Answer, StreamedAnswer, redirect
-from pypi_assets.service.operations import Call, Operation, Parameters, operation_routes
+from pypi_assets.service.operations import Call, Operation, Parameters
 from pypi_assets.service.service import Service
 from pypi_assets.service.simple_pages import HTML, MEDIA_TYPES, V1_JSON, negotiate
 
@@ -31,11 +29,6 @@ _HTML_END = "</body>\n</html>\n"
 
 class ListParameters(Parameters, frozen=True):
     """The list has no parameters."""
-
-
-def routes(service: Service) -> list[Route]:
-    """Return the routes of the list."""
-    return list(operation_routes(service, [LIST, LIST_WITHOUT_SLASH]))
 
 
 def render_list(names: Iterable[str], media_type: str) -> Iterator[bytes]:
@@ -101,3 +94,4 @@ LIST_WITHOUT_SLASH = Operation(
     problems=(301,),
     tag="simple",
 )
+OPERATIONS = (LIST, LIST_WITHOUT_SLASH)

@@ -5,12 +5,11 @@ from typing import Annotated
 
 import msgspec
 from msgspec import Meta
-from starlette.routing import Route
 
 from pypi_assets.resolve.solvability_days import DaySummary
 from pypi_assets.resolve.solvability_files import NoDayError, Solvability, SolvabilityError
 from pypi_assets.service.answers import Answer, to_json
-from pypi_assets.service.operations import Call, Operation, Parameters, operation_routes
+from pypi_assets.service.operations import Call, Operation, Parameters
 from pypi_assets.service.problems import not_found, unavailable
 from pypi_assets.service.service import Service
 
@@ -41,11 +40,6 @@ class SolvabilityDays(msgspec.Struct, frozen=True, kw_only=True):
 
     days: tuple[DaySummary, ...]
     hints: tuple[str, ...] = ()
-
-
-def routes(service: Service) -> list[Route]:
-    """The routes of solvability."""
-    return list(operation_routes(service, [SOLVABILITY_DAYS, SOLVABILITY_DAY]))
 
 
 def _days(service: Service, call: Call[SolvabilityParameters]) -> Answer:
@@ -87,3 +81,4 @@ SOLVABILITY_DAY = Operation(
     problems=(404,),
     at_serial=False,
 )
+OPERATIONS = (SOLVABILITY_DAYS, SOLVABILITY_DAY)

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 
 import msgspec
 from sqlalchemy.exc import SQLAlchemyError
-from starlette.routing import Route
 
 from pypi_assets.catalog.database import CatalogError
 from pypi_assets.catalog.observed.events import first_event_time, last_event
@@ -16,7 +15,7 @@ from pypi_assets.index.urls import redact
 from pypi_assets.lookup.published_sets import OpenSet
 from pypi_assets.service.answers import Answer, Lasting, to_json
 from pypi_assets.service.measures import metrics_text
-from pypi_assets.service.operations import Call, NoParameters, Operation, operation_routes
+from pypi_assets.service.operations import Call, NoParameters, Operation
 from pypi_assets.service.problems import unavailable
 from pypi_assets.service.service import Service
 from pypi_assets.times import utc_text
@@ -65,11 +64,6 @@ class Health(msgspec.Struct, frozen=True):
     """That the process answers."""
 
     status: str
-
-
-def routes(service: Service) -> list[Route]:
-    """The routes about the service itself."""
-    return list(operation_routes(service, [STATUS, HEALTHY, READY, METRICS]))
 
 
 def _status(service: Service, _call: Call[NoParameters]) -> Answer:
@@ -144,7 +138,6 @@ STATUS = Operation(
     path="/v1/status",
     handler=_status,
     summary="How far answers go, and what is followed",
-    parameters=NoParameters,
     answer=ServiceStatus,
     tag="service",
     at_serial=False,
@@ -153,7 +146,6 @@ HEALTHY = Operation(
     path="/healthz",
     handler=_healthy,
     summary="Whether the process answers",
-    parameters=NoParameters,
     answer=Health,
     tag="service",
     at_serial=False,
@@ -162,7 +154,6 @@ READY = Operation(
     path="/readyz",
     handler=_ready,
     summary="Whether there is something to answer from",
-    parameters=NoParameters,
     answer=Health,
     tag="service",
     at_serial=False,
@@ -171,8 +162,8 @@ METRICS = Operation(
     path="/metrics",
     handler=_metrics,
     summary="Metrics of the service for Prometheus",
-    parameters=NoParameters,
     media_types=("text/plain",),
     tag="service",
     at_serial=False,
 )
+OPERATIONS = (STATUS, HEALTHY, READY, METRICS)

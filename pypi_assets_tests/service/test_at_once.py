@@ -15,6 +15,7 @@ from pypi_assets.service import at_once, questions
 from pypi_assets.service.access_log import AccessLog
 from pypi_assets.service.app import create_app
 from pypi_assets.service.at_once import AtOnce
+from pypi_assets.service.operations import operation_routes
 from pypi_assets.service.service import Service
 from pypi_assets.service.threads import Threads
 from pypi_assets_tests.service.published import Client, Published, client_of
@@ -187,7 +188,7 @@ def test_it_is_measured_and_logged(published: Published):
 
 
 def _routes(service: Service) -> Any:
-    return questions.routes(service)
+    return list(operation_routes(service, questions.all_operations()))
 
 
 def _counted(client: Client) -> float:

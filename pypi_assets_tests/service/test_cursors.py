@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from pypi_assets.questions.paging import Cursor, digest_of, list_digest
 from pypi_assets.questions.question import find_question
-from pypi_assets.service.cursors import read_cursor
+from pypi_assets.service.answering import read_cursor
 from pypi_assets.service.problems import ProblemError
 
 DEPENDENTS = find_question("dependents")

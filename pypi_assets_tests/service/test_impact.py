@@ -9,8 +9,8 @@ from packaging.version import Version
 
 from pypi_assets.resolve import solutions
 from pypi_assets.resolve.solutions import Allowance, with_version
-from pypi_assets.service import solving
-from pypi_assets.service.walks import MOST_WALKS, counted_walk
+from pypi_assets.service import answering
+from pypi_assets.service.answering import MOST_WALKS, counted_walk
 from pypi_assets_tests.named import unnamed
 from pypi_assets_tests.service.published import Client, Published
 
@@ -126,11 +126,11 @@ def test_what_has_no_solution_with_a_version_is_streamed(
             assert reason == "unsolvable"
             assert unnamed(proof or "", "demo==2.1", "pyyaml") == []
     with monkeypatch.context() as patch:
-        patch.setattr(solving, "_PROJECT_S", -1.0)
+        patch.setattr(answering, "_PROJECT_S", -1.0)
         reason, proof = reasons(client, SOLVED)["demo"]
         assert (reason, unnamed(proof or "", "-1")) == ("undecided", [])
     with monkeypatch.context() as patch:
-        patch.setattr(solving, "Allowance", lambda _: Allowance(0.0))
+        patch.setattr(answering, "Allowance", lambda _: Allowance(0.0))
         reason, proof = reasons(client, SOLVED)["demo"]
         assert (reason, unnamed(proof or "", 0)) == ("undecided", [])
     with monkeypatch.context() as patch:

@@ -1,24 +1,14 @@
 """Searches are bounded: how many there are at once, and how long one takes."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from pypi_assets.lookup.newest_requirements import PastRequirements
+from pypi_assets.service.answering import MOST_WALKS, counted_chunks, counted_walk, time_limit
 from pypi_assets.service.problems import ProblemError
-from pypi_assets.service.walks import MOST_WALKS, TimedRequirements, counted_chunks, counted_walk
-
-
-class NoRequirements:
-    """The requirements of an index without projects."""
-
-    def requiring(self, project: str, after: str | None = None) -> Iterator[str]:
-        return iter(())
-
-    def newest(self, projects: object) -> Iterator[None]:
-        return iter(())
-
-    def versions(self, project: str) -> list[tuple[str, bool]]:
-        return []
+from pypi_assets_tests.small_catalog import small_catalog
 
 
 def chunks() -> Iterator[bytes]:
@@ -49,11 +39,20 @@ def test_one_that_never_began_or_failed_does_not_count():
     assert [list(one) for one in unused] == [[b"one", b"two"]] * (MOST_WALKS + 1)
 
 
-def test_a_search_that_takes_too_long_ends():
-    timed = TimedRequirements(NoRequirements(), 60)
-    assert (list(timed.requiring("a", "b")), list(timed.newest([])), timed.versions("a")) == ([], [], [])
-    late = TimedRequirements(NoRequirements(), -1)
-    for question in (lambda: late.requiring("a"), lambda: late.newest(["a"]), lambda: late.versions("a")):
+def test_a_search_that_takes_too_long_ends(tmp_path: Path):
+    small = small_catalog(tmp_path)
+    small.add(1, "a", "1", "a-1.zip", requires_dist=("b",))
+    timed = PastRequirements(small.catalog, 1, time_limit(60))
+    assert (list(timed.requiring("b", "0")), timed.versions("a")) == (["a"], [("1", False)])
+    assert [one and one.version for one in timed.newest(["a", "b"])] == ["1", None]
+    late = PastRequirements(small.catalog, 1, time_limit(-1))
+    for question in (
+        late.check,
+        lambda: late.requiring("a"),
+        lambda: list(late.newest(["a"])),
+        lambda: late.versions("a"),
+    ):
         with pytest.raises(ProblemError) as raised:
             question()
         assert (raised.value.problem.status, raised.value.problem.type) == (503, "/docs#too-slow")
+    small.catalog.close()

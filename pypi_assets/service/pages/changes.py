@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
-from starlette.routing import Route
 
 from pypi_assets.catalog.reports.journal_contents import NEW_PROVIDER, RELEASE_COMPARED
 from pypi_assets.catalog.reports.journal_format import Record, Stream
@@ -17,7 +16,7 @@ from pypi_assets.journal.segment_files import JournalDamagedError
 from pypi_assets.service.change_feeds import change_page, change_summary, day_of
 from pypi_assets.service.changes import NO_JOURNAL, GainedFacts, KindNames, ProjectNames, damaged
 from pypi_assets.service.operations import Parameters
-from pypi_assets.service.pages.page import Content, Page, View, page_routes
+from pypi_assets.service.pages.page import Content, Page, View, page_operations
 from pypi_assets.service.problems import bad_parameter
 from pypi_assets.service.service import Service
 from pypi_assets.times import utc_text
@@ -35,11 +34,6 @@ class ChangesPageParameters(Parameters, frozen=True):
     project: ProjectNames | None = None
     kind: KindNames | None = None
     gained: GainedFacts | None = None
-
-
-def routes(service: Service) -> list[Route]:
-    """The routes of the page."""
-    return list(page_routes(service, [CHANGES_PAGE]))
 
 
 @dataclass
@@ -144,3 +138,4 @@ CHANGES_PAGE = Page(
     content=_changes,
     at_serial=False,
 )
+OPERATIONS = page_operations(CHANGES_PAGE)

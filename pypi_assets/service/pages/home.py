@@ -5,15 +5,14 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 from sqlalchemy.exc import SQLAlchemyError
-from starlette.routing import Route
 
 from pypi_assets.catalog.database import CatalogError
 from pypi_assets.catalog.reports.recent_events import recent_events
 from pypi_assets.service.answers import Answer, Lasting, redirect
-from pypi_assets.service.operations import PAGES, Call, Operation, Parameters, operation_routes
+from pypi_assets.service.operations import PAGES, Call, Operation, Parameters
 from pypi_assets.service.pages.addresses import is_local_page
 from pypi_assets.service.pages.install import shell_requirement
-from pypi_assets.service.pages.page import Content, Page, View, page_routes
+from pypi_assets.service.pages.page import Content, Page, View, page_operations
 from pypi_assets.service.pins import PIN_ACCEPTS, parse_pin
 from pypi_assets.service.problems import ProblemError, bad_parameter
 from pypi_assets.service.service import Service
@@ -38,11 +37,6 @@ class AsOfParameters(Parameters, frozen=True):
 
     moment: Annotated[str, Meta(max_length=100, description=PIN_ACCEPTS)] = ""
     page: Annotated[str, Meta(max_length=4_000, description="the path of a page, such as /import/yaml/")] = "/"
-
-
-def routes(service: Service) -> list[Route]:
-    """The routes of the first page and of the form."""
-    return [*page_routes(service, [HOME]), *operation_routes(service, [AS_OF])]
 
 
 def _home(view: View, _parameters: HomeParameters) -> Content:
@@ -108,3 +102,4 @@ AS_OF = Operation(
     tag=PAGES,
     at_serial=False,
 )
+OPERATIONS = (*page_operations(HOME), AS_OF)

@@ -1,13 +1,10 @@
 """The pages of one look-up: who provides an import, who installs a command, which file has a hash."""
 
-from starlette.routing import Route
-
 from pypi_assets.service.names import CommandName, ImportName, Sha256
 from pypi_assets.service.operations import Parameters
 from pypi_assets.service.pages.install import shell_requirement
-from pypi_assets.service.pages.page import Content, Page, View, page_routes
+from pypi_assets.service.pages.page import Content, Page, View, page_operations
 from pypi_assets.service.questions import operation
-from pypi_assets.service.service import Service
 
 _MOST_CANDIDATES = 50
 
@@ -28,11 +25,6 @@ class FilePageParameters(Parameters, frozen=True):
     """Which sha256."""
 
     sha256: Sha256
-
-
-def routes(service: Service) -> list[Route]:
-    """The routes of these pages."""
-    return list(page_routes(service, [IMPORT_PAGE, COMMAND_PAGE, FILE_PAGE]))
 
 
 def _import(view: View, parameters: ImportPageParameters) -> Content:
@@ -91,3 +83,4 @@ FILE_PAGE = Page(
     parameters=FilePageParameters,
     content=_file,
 )
+OPERATIONS = page_operations(IMPORT_PAGE, COMMAND_PAGE, FILE_PAGE)

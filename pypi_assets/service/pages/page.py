@@ -1,18 +1,17 @@
 """A page: it is made of parts, each of which the API answers, or `lookup/` does. The parts are its `.json`."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 import msgspec
 from markupsafe import escape
-from starlette.routing import Route
 
 from pypi_assets.lookup.published_sets import OpenSet
 from pypi_assets.questions.snapshot import Snapshot
 from pypi_assets.service.answers import JSON, Answer, Lasting, redirect, to_json
-from pypi_assets.service.operations import PAGES, Call, Operation, Parameters, convert_parameters, operation_routes
+from pypi_assets.service.operations import PAGES, Call, Operation, Parameters, convert_parameters
 from pypi_assets.service.pages.addresses import data_address, page_address
 from pypi_assets.service.pages.install import index_address
 from pypi_assets.service.pages.rendering import HEADERS, HTML, render
@@ -110,17 +109,18 @@ class Page:
     at_serial: bool = True
 
 
-def page_routes(service: Service, pages: Iterable[Page]) -> Iterator[Route]:
-    """The routes of pages: each ends with a slash, its data with `.json`, and what lacks both leads to the page."""
+def page_operations(*pages: Page) -> tuple[Operation, ...]:
+    """Return the operations of pages: each ends with a slash, its data with `.json`, and a path without both leads to
+    the page.
+    """
+    found = []
     for page in pages:
         path = page.path.rstrip("/")
-        operations = [
-            _operation(page, f"{path or '/index'}.json", _data, JSON),
-            _operation(page, f"{path}/", _html, HTML),
-        ]
+        found.append(_operation(page, f"{path or '/index'}.json", _data, JSON))
+        found.append(_operation(page, f"{path}/", _html, HTML))
         if path:
-            operations.append(_operation(page, path, _with_slash, HTML))
-        yield from operation_routes(service, operations)
+            found.append(_operation(page, path, _with_slash, HTML))
+    return tuple(found)
 
 
 def _operation(page: Page, path: str, handler: Callable[..., Answer], media_type: str) -> Operation:

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Annotated, Any
 
 from msgspec import Meta
-from starlette.routing import Route
 
 from pypi_assets.catalog.observed.project_names import CORRECTED
 from pypi_assets.catalog.reports.project_history import VISIT
@@ -13,12 +12,11 @@ from pypi_assets.lookup.requirement_tree import Tree
 from pypi_assets.service.names import CursorText, ProjectName
 from pypi_assets.service.operations import Parameters
 from pypi_assets.service.pages.install import shell_requirement
-from pypi_assets.service.pages.page import Content, Page, View, page_routes
+from pypi_assets.service.pages.page import Content, Page, View, page_operations
 from pypi_assets.service.pages.releases import named_versions, tree_of, version_before
 from pypi_assets.service.pages.timeline import moments, timelines
 from pypi_assets.service.problems import ProblemError
 from pypi_assets.service.questions import operation
-from pypi_assets.service.service import Service
 
 _FEW = 10
 _A_PAGE = 100
@@ -43,11 +41,6 @@ class CursorParameters(ProjectPageParameters, frozen=True):
     """Which project, and where the page of its dependents begins."""
 
     cursor: CursorText | None = None
-
-
-def routes(service: Service) -> list[Route]:
-    """The routes of these pages."""
-    return list(page_routes(service, [PROJECT_PAGE, RELEASES, DEPENDENTS_PAGE, HISTORY_PAGE]))
 
 
 def _project(view: View, parameters: ProjectPageParameters) -> Content:
@@ -179,3 +172,4 @@ HISTORY_PAGE = Page(
     parameters=PageNumberParameters,
     content=_history,
 )
+OPERATIONS = page_operations(PROJECT_PAGE, RELEASES, DEPENDENTS_PAGE, HISTORY_PAGE)

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping
 from typing import Annotated, Any
 
 from msgspec import Meta
-from starlette.routing import Route
 
 from pypi_assets.leveldbs.format.version_order import canonical_version
 from pypi_assets.lookup.release_comparison import compare_releases, is_same
@@ -12,10 +11,9 @@ from pypi_assets.lookup.requirement_tree import Tree, requirement_tree
 from pypi_assets.service.names import ProjectName, VersionText
 from pypi_assets.service.operations import Parameters
 from pypi_assets.service.pages.install import shell_requirement
-from pypi_assets.service.pages.page import Content, Page, View, page_routes
+from pypi_assets.service.pages.page import Content, Page, View, page_operations
 from pypi_assets.service.problems import not_found
 from pypi_assets.service.questions import operation
-from pypi_assets.service.service import Service
 
 _MOST_VERSIONS = 200
 
@@ -33,11 +31,6 @@ class ChangesParameters(Parameters, frozen=True):
     project: ProjectName
     before: Annotated[str, Meta(max_length=300, description="the earlier version; empty: the one before")] = ""
     after: Annotated[str, Meta(max_length=300, description="the later version; empty: the newest")] = ""
-
-
-def routes(service: Service) -> list[Route]:
-    """The routes of these pages."""
-    return list(page_routes(service, [RELEASE, CHANGES]))
 
 
 def tree_of(view: View, project: str, version: str) -> Tree:
@@ -104,3 +97,4 @@ CHANGES = Page(
     parameters=ChangesParameters,
     content=_changes,
 )
+OPERATIONS = page_operations(RELEASE, CHANGES)

@@ -6,7 +6,6 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
-from starlette.routing import Route
 
 from pypi_assets.catalog.ledger.epochs import epoch_of
 from pypi_assets.catalog.reports.serials_of_times import time_of
@@ -16,7 +15,7 @@ from pypi_assets.resolve.blame import changed_pins
 from pypi_assets.resolve.formats.json_answer import ChosenReleaseResult, ResolutionResult
 from pypi_assets.resolve.targets import PYTHONS
 from pypi_assets.service.operations import Parameters
-from pypi_assets.service.pages.page import Content, Page, View, page_routes
+from pypi_assets.service.pages.page import Content, Page, View, page_operations
 from pypi_assets.service.pins import PIN_ACCEPTS, Pinned, exact_serial, parse_pin
 from pypi_assets.service.problems import ProblemError, bad_parameter
 from pypi_assets.service.resolutions import (
@@ -61,11 +60,6 @@ class Difference(msgspec.Struct, frozen=True):
     normalized: str
     before: str | None
     after: str | None
-
-
-def routes(service: Service) -> list[Route]:
-    """The routes of the page."""
-    return list(page_routes(service, [RESOLVE_PAGE]))
 
 
 def _resolve(view: View, parameters: ResolvePageParameters) -> Content:
@@ -156,3 +150,4 @@ RESOLVE_PAGE = Page(
     parameters=ResolvePageParameters,
     content=_resolve,
 )
+OPERATIONS = page_operations(RESOLVE_PAGE)

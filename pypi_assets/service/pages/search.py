@@ -6,15 +6,13 @@ from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
-from starlette.routing import Route
 
 from pypi_assets.lookup.search_terms import LONGEST_TEXT, Kind, Meaning, meanings
 from pypi_assets.service.operations import Parameters
 from pypi_assets.service.pages.addresses import page_address
-from pypi_assets.service.pages.page import Content, Page, View, page_routes
+from pypi_assets.service.pages.page import Content, Page, View, page_operations
 from pypi_assets.service.problems import ProblemError
 from pypi_assets.service.questions import operation
-from pypi_assets.service.service import Service
 
 
 class SearchParameters(Parameters, frozen=True):
@@ -27,11 +25,6 @@ class SearchParameters(Parameters, frozen=True):
             description=f"an import, a project, name==version, a command or a sha256: up to {LONGEST_TEXT} characters",
         ),
     ] = ""
-
-
-def routes(service: Service) -> list[Route]:
-    """The routes of the search."""
-    return list(page_routes(service, [SEARCH]))
 
 
 def _search(view: View, parameters: SearchParameters) -> Content:
@@ -122,3 +115,4 @@ SEARCH = Page(
     parameters=SearchParameters,
     content=_search,
 )
+OPERATIONS = page_operations(SEARCH)

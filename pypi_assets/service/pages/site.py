@@ -1,12 +1,11 @@
 """All pages, and the files that they load."""
 
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from starlette.routing import Route
-
 from pypi_assets.service.answers import Answer
-from pypi_assets.service.operations import PAGES, Call, NoParameters, Operation, operation_routes
+from pypi_assets.service.operations import PAGES, Call, NoParameters, Operation
 from pypi_assets.service.pages import changes, home, lookups, projects, releases, resolutions, search, solvability
 from pypi_assets.service.service import Service
 
@@ -20,11 +19,11 @@ _MEDIA_TYPES = {
 _ADDRESSES = {"robots.txt": "/robots.txt"}
 
 
-def routes(service: Service) -> list[Route]:
-    """The routes of all pages."""
-    modules = (home, search, lookups, projects, releases, resolutions, solvability, changes)
-    files = [_file(path) for path in sorted(_FOLDER.rglob("*")) if path.is_file()]
-    return [*(route for module in modules for route in module.routes(service)), *operation_routes(service, files)]
+def operations() -> Iterator[Operation]:
+    """Yield the operations of all pages and files."""
+    for module in (home, search, lookups, projects, releases, resolutions, solvability, changes):
+        yield from module.OPERATIONS
+    yield from (_file(path) for path in sorted(_FOLDER.rglob("*")) if path.is_file())
 
 
 def _file(path: Path) -> Operation:
@@ -32,7 +31,6 @@ def _file(path: Path) -> Operation:
         path=_ADDRESSES.get(path.name, f"/static/{path.relative_to(_FOLDER).as_posix()}"),
         handler=partial(_answer, path.read_bytes(), _MEDIA_TYPES[path.suffix]),
         summary="A file that pages load",
-        parameters=NoParameters,
         media_types=(_MEDIA_TYPES[path.suffix],),
         tag=PAGES,
         at_serial=False,

@@ -3,12 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from starlette.routing import Route
-
 from pypi_assets.service.operations import Parameters
-from pypi_assets.service.pages.page import Content, Page, View, page_routes
+from pypi_assets.service.pages.page import Content, Page, View, page_operations
 from pypi_assets.service.pages.solvability_plot import plots
-from pypi_assets.service.service import Service
 from pypi_assets.service.solvability import MOST_DAYS, NEWEST, SOLVABILITY_DAY, SOLVABILITY_DAYS, DayText
 
 _PLOTTED = 90
@@ -20,11 +17,6 @@ class SolvabilityPageParameters(Parameters, frozen=True):
     """Which day."""
 
     day: DayText = NEWEST
-
-
-def routes(service: Service) -> list[Route]:
-    """The routes of the page."""
-    return list(page_routes(service, [SOLVABILITY_PAGE]))
 
 
 def _solvability(view: View, parameters: SolvabilityPageParameters) -> Content:
@@ -86,3 +78,4 @@ SOLVABILITY_PAGE = Page(
     content=_solvability,
     at_serial=False,
 )
+OPERATIONS = page_operations(SOLVABILITY_PAGE)

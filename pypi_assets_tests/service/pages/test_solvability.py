@@ -18,7 +18,8 @@ def days(changing: Published) -> Iterator[Client]:
 
 
 def test_where_nothing_was_published_that_is_the_page(client: Client):
-    page(client, "/solvability/")
+    document = page(client, "/solvability/")
+    assert unnamed(document.text, "PYPI_ASSETS_SOLVABILITY_SINCE") == []
     assert client.get("/solvability.json").json()["day"] is None
 
 

@@ -1,0 +1,158 @@
+"""What the service adds to the answers of questions: the datasets of a cursor, facts of the catalog, and resolutions.
+
+Searches over what newest releases require are bounded: how many there are at once, and how long one at a serial takes.
+So they leave the interpreter to other requests.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from packaging.version import Version
+
+from pypi_assets.lookup.impact import Solvable, Verdict
+from pypi_assets.lookup.project_answers import ProjectFacts, known_facts
+from pypi_assets.lookup.published_sets import OpenSet
+from pypi_assets.questions.breaks import BreaksParameters, resolutions_of
+from pypi_assets.questions.paging import Cursor, CursorError, parse_cursor
+from pypi_assets.questions.question import Parameters, Question
+from pypi_assets.questions.snapshot import Snapshot
+from pypi_assets.resolve.solutions import Allowance, verdict_on
+from pypi_assets.service.answers import Answer, Lasting
+from pypi_assets.service.operations import Call
+from pypi_assets.service.problems import ProblemError, conflict, not_found, unavailable
+from pypi_assets.service.resolutions import environment_of, job_of
+from pypi_assets.service.service import Service
+
+_ACCEPTS = "`next` of the page before"
+
+
+def read_cursor(text: str, question: Question[Any], asked: Parameters) -> Cursor:
+    """Return the cursor that was sent. Raises a ProblemError: 404 for no cursor, 409 for one of another list."""
+    try:
+        return parse_cursor(text, question, asked)
+    except CursorError as error:
+        if error.is_of_another_list:
+            raise conflict("cursor", str(error), _ACCEPTS) from None
+        raise not_found(str(error), parameter="cursor") from None
+
+
+def set_of(service: Service, cursor: Cursor | None) -> OpenSet:
+    """Return the datasets that a page is read from: those of its cursor, or the present ones.
+
+    Raises a ProblemError with 410 if they are not published any more.
+    """
+    if cursor is None:
+        return service.datasets()
+    found = service.named_set(cursor.set)
+    if found is None:
+        raise ProblemError(
+            410, "gone", "the datasets of this cursor are not published any more: begin again", parameter="cursor"
+        )
+    return found
+
+
+@dataclass
+class CatalogFacts:
+    """Returns what the catalog knows of a project as of a serial; None if there is no catalog, or it does not answer.
+
+    `marked` then limits how long caches keep the answer that lacks it.
+    """
+
+    service: Service
+    serial: int
+    _has_failed: bool = False
+    _is_missing: bool = False
+
+    def __call__(self, name: str) -> ProjectFacts | None:
+        """Return the facts about a project."""
+        found = self._facts(name)
+        self._is_missing = found is None
+        return found
+
+    def marked(self, answer: Answer) -> Answer:
+        """Return the answer, which is kept as long as what was added to it holds."""
+        if self._is_missing:
+            answer.set_id = None  # the catalog may come later, and the datasets stay the same
+        if self._has_failed:
+            answer.lasting = Lasting.NO_STORE
+        return answer
+
+    def _facts(self, name: str) -> ProjectFacts | None:
+        catalog = self.service.catalog
+        found = None if catalog is None else known_facts(catalog, self.serial, name)
+        self._has_failed = found is None and self.service.has_catalog
+        return found
+
+
+MOST_WALKS = 2
+_walks = threading.BoundedSemaphore(MOST_WALKS)
+
+
+@contextmanager
+def counted_walk() -> Iterator[None]:
+    """Counts a search that goes on step by step until the end of the block. Raises a ProblemError where there are
+    `MOST_WALKS` already.
+    """
+    if not _walks.acquire(blocking=False):
+        detail = f"{MOST_WALKS} searches of what is not direct are under way"
+        raise ProblemError(503, "busy", detail, headers=[("Retry-After", "1")])
+    try:
+        yield
+    finally:
+        _walks.release()
+
+
+def counted_chunks(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """The chunks of such a search, which counts from the first chunk on, until the iterator is closed."""
+    with counted_walk():
+        yield from chunks
+
+
+def time_limit(seconds: float) -> Callable[[], None]:
+    """Return a function that raises a ProblemError once this time is over."""
+    ends = time.monotonic() + seconds
+
+    def check() -> None:
+        if time.monotonic() > ends:
+            raise unavailable(
+                f"the search took more than {seconds:g} s: request fewer steps by depth, or the latest answer",
+                "too-slow",
+            )
+
+    return check
+
+
+_PROJECT_S, _WAIT_S = 2.0, 10.0
+"""For how long one project is resolved, so that other questions come in between, and for how long it waits for them."""
+
+
+def solvable_by_jobs(
+    service: Service, call: Call[Any], _snapshot: Snapshot, given: BreaksParameters, version: Version
+) -> Solvable:
+    """Return the verdicts on projects with this version. Raises ProblemError for an unknown platform."""
+    pinned = call.pinned
+    with_it, without = resolutions_of(given, version, environment_of(given.python, given.platform, "platform"))
+    most = service.settings.service_timeout_s / 2  # at a serial, the answer begins when it is whole
+    allowance = Allowance(given.seconds if pinned is None else min(given.seconds, most))
+
+    def solvable(project: str, newest: str) -> Verdict | None:
+        work = partial(
+            verdict_on, question=with_it, without=without, project=project, newest=newest, most_seconds=_PROJECT_S
+        )
+
+        def solve() -> Verdict | None:
+            try:
+                job = job_of(service, pinned, work, 3 * _PROJECT_S)
+                found: Verdict | None = service.resolver.answer(job, call.client, _WAIT_S)
+            except ProblemError as error:
+                return Verdict("undecided", error.problem.detail)
+            return found
+
+        return allowance.spend(solve, partial(Verdict, "undecided"))
+
+    return solvable
