@@ -46,10 +46,10 @@ MAY_IMPORT = {
     "parquet": {"dumps", "storage", "catalog"},
     "journal": {"dumps", "storage", "catalog", "distributions", "index"},
     "lookup": {"leveldbs", "dumps", "catalog", "distributions", "index", "inert", "storage", "locations", "locks"},
-    "export": {"lookup", "locks", "distributions"},
     "mirror": {"journal", "leveldbs", "dumps", "catalog", "storage", "index"},
     "resolve": {"lookup", "dumps", "catalog", "distributions", "locks", "storage"},
-    "questions": {"lookup", "catalog", "resolve"},
+    "questions": {"lookup", "leveldbs", "dumps", "catalog", "locks", "resolve"},
+    "export": {"questions", "lookup", "locks", "distributions"},
     "devindex": {"index", "distributions"},
     "assembly": {"setting_variables", "settings", "index", "distributions", "catalog", "crawl", "storage", "progress"},
     "declared_scopes": {"setting_variables", "settings", "scope_tables", "scopes", "catalog", "crawl"},
@@ -188,7 +188,7 @@ LINKS_OF_DELETIONS = [
     "parquet.unused_exports.clean_exports",
     "leveldbs.versions.unused_versions.clean_versions",
     "dumps.unused_dumps.clean_dumps",
-    "resolve.old_solvability.clean_days",
+    "resolve.solvability_files.clean_days",
     "journal.unused_segments.clean_journal",
 ]
 """Functions that only `upkeep/deletion.py` may import."""

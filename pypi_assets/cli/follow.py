@@ -11,7 +11,7 @@ from types import FrameType
 
 import click
 
-from pypi_assets.cli.opening import opened_crawler, private_folder
+from pypi_assets.cli.opening import opened_crawler
 from pypi_assets.cli.options import command
 from pypi_assets.logs import are_json
 from pypi_assets.terminal import print_json_line
@@ -46,7 +46,7 @@ def follow_command(once: bool, begin: bool, now: bool) -> None:
     settings = load_settings()
     declared = declared_scopes(settings)
     pace = Pace(settings.follow_interval_s, settings.follow_leveldb_interval_s)
-    builds = Builds(private_folder(settings), settings.leveldb_write_buffer_bytes, settings.leveldb_memory_bytes)
+    builds = Builds(settings.leveldbs_dir, settings.leveldb_write_buffer_bytes, settings.leveldb_memory_bytes)
     if once or begin:
         with opened_crawler(creates=True) as crawler:
             if once or not is_begun(crawler.catalog):

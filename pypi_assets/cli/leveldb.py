@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pypi_assets import terminal
-from pypi_assets.cli.opening import existing_catalog, private_folder
+from pypi_assets.cli.opening import existing_catalog
 from pypi_assets.cli.options import JSON, command, row_output
 from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.progress import Progress
@@ -61,7 +61,7 @@ def leveldb_update_command(dataset: str | None, from_scratch: bool, force: bool,
                     from_scratch=from_scratch,
                     write_buffer_bytes=settings.leveldb_write_buffer_bytes,
                     memory_bytes=settings.leveldb_memory_bytes,
-                    work_dir=private_folder(settings),
+                    work_dir=settings.leveldbs_dir,
                     progress=partial(_report_rows, report, name),
                 )
             except NotBuiltYetError as error:
@@ -160,9 +160,7 @@ def leveldb_verify_command(dataset: str | None, version: int | None, deep: bool,
                 raise unpublished
             print_message(str(unpublished))  # which is not damage: dumps may lack columns that it needs
             continue
-        found.append(
-            verify(name, version or published[-1], storage=storage, deep=deep, work_dir=private_folder(settings))
-        )
+        found.append(verify(name, version or published[-1], storage=storage, deep=deep, work_dir=settings.leveldbs_dir))
     if not found:
         raise NoVersionError("no version is published, so there is none to verify")
     if as_json:

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pypi_assets.cli.moments import AT, catalog_at
+from pypi_assets.cli.moments import AT
 from pypi_assets.terminal import counted, print_message
 
 if TYPE_CHECKING:
     from pypi_assets.catalog.reports.moments import Moment
     from pypi_assets.locks.pins import Remark
-    from pypi_assets.lookup.locked_answers import LockedAnswer
+    from pypi_assets.questions.locks import LockedAnswer
 
 LOCK_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _PYTHON = click.option("--python", help="For this version of CPython, 3.12 for example; default: for any.")
@@ -28,24 +28,20 @@ def environment_options(run: Callable[..., None]) -> Callable[..., Any]:
 
 
 def locked_answer(lock: Path, python: str | None, platform: str | None, at: "Moment | None") -> "LockedAnswer":
-    """What is known of the pins of a lock. Raises LockError before anything is opened, and BadParameter."""
-    from dataclasses import replace
+    """Return what is known of the pins of a lock. Raises LockError before anything is opened, and BadParameter."""
+    from functools import partial
 
+    from pypi_assets.cli.questions import opened  # which imports what questions are declared with
     from pypi_assets.locks.environments import EnvironmentNameError, named_environment
-    from pypi_assets.lookup.locked_answers import LockedPins
+    from pypi_assets.questions.locks import LockedPins
 
     try:
-        environment = named_environment(python, platform)
+        pins = LockedPins(lock, named_environment(python, platform))
     except EnvironmentNameError as error:
         raise click.BadParameter(str(error)) from error
-    pins = LockedPins(lock, environment)
-    if at is None:
-        return pins.published()
-    from pypi_assets.catalog.reports.answerable_serials import pinned_answer
-
-    with catalog_at(at) as (catalog, serial):
-        answer, epoch = pinned_answer(catalog, serial, lambda: pins.at_serial(catalog, serial))
-    return replace(answer, epoch=epoch)
+    with opened(at) as asking:
+        answer: LockedAnswer = asking.answered(partial(pins.answer, asking.snapshot))
+        return answer
 
 
 def print_remarks(remarks: "Iterable[Remark]") -> None:

@@ -1,9 +1,8 @@
 """Context managers for the commands: the catalog, and a crawler with everything that it needs."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -19,28 +18,18 @@ if TYPE_CHECKING:
     from pypi_assets.settings import Settings
 
 
-@contextmanager
-def opened_catalog(settings: "Settings") -> "Iterator[Catalog]":
-    """For the commands that may make a catalog: its folder and tables are created where there are none."""
+def opened_catalog(settings: "Settings") -> "closing[Catalog]":
+    """Return the catalog for a command that may make it: its folder and tables are created if there are none."""
     from pypi_assets.assembly import catalog_from
 
-    catalog = catalog_from(settings)
-    try:
-        yield catalog
-    finally:
-        catalog.close()
+    return closing(catalog_from(settings))
 
 
-@contextmanager
-def existing_catalog(settings: "Settings") -> "Iterator[Catalog]":
-    """For all other commands, so that a wrong home stays as it is: raises NoCatalogError where there is no catalog."""
+def existing_catalog(settings: "Settings") -> "closing[Catalog]":
+    """Return the catalog for any other command, so that a wrong home stays as it is. Raises NoCatalogError."""
     from pypi_assets.assembly import existing_catalog_from
 
-    catalog = existing_catalog_from(settings)
-    try:
-        yield catalog
-    finally:
-        catalog.close()
+    return closing(existing_catalog_from(settings))
 
 
 @contextmanager
@@ -82,8 +71,3 @@ def opened_crawler(
         ):
             crawler = crawler_from(settings, index, catalog, storage, readers, report, terminal.print_message)
             yield crawler if observed is None else replace(crawler, observed=observed)
-
-
-def private_folder(settings: "Settings") -> Path:
-    """The folder in which LevelDBs of a remote store are built and cached."""
-    return settings.leveldbs_dir

@@ -52,20 +52,22 @@ _FILE = click.option(
 class Asking:
     """An open snapshot.
 
-    `answered` returns what a function makes of it, with its epoch. `notes` yields the reasons why an unfollowed project
-    may be missing. `moment` is the time of the snapshot; None: no time is known of its serial.
+    `answered` returns what a function makes of it, with its epoch if that has one. `notes` yields the reasons why an
+    unfollowed project may be missing. `moment` is the time of the snapshot; None: no time is known of its serial.
     """
 
     snapshot: Snapshot
-    answered: Callable[[Callable[[], Found[Any]]], Found[Any]]
+    answered: Callable[[Callable[[], Any]], Any]
     notes: Callable[[str | None, Found[Any]], Iterator[str]]
     moment: datetime | None
 
     def ask(self, question: Question[Any], parameters: Parameters, solver: Any = None) -> Found[Any]:
         """Return the answer to a question."""
+        answer = partial(question.answer, self.snapshot, parameters)
         if solver is not None and question.answer_with is not None:
-            return self.answered(partial(question.answer_with, solver, self.snapshot, parameters))
-        return self.answered(partial(question.answer, self.snapshot, parameters))
+            answer = partial(question.answer_with, solver, self.snapshot, parameters)
+        found: Found[Any] = self.answered(answer)
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,7 +262,7 @@ def opened_catalog(at: "Moment | None") -> Iterator[Asking]:
     with catalog_at(at) as (catalog, serial):
         snapshot = CatalogSnapshot(catalog, serial, is_newest=at is None)
 
-        def answered(make: Callable[[], Found[Any]]) -> Found[Any]:
+        def answered(make: Callable[[], Any]) -> Any:
             found, epoch = pinned_answer(catalog, serial, make)
             return found if isinstance(found, Stream) else replace(found, epoch=epoch)
 

@@ -16,8 +16,7 @@ from pypi_assets.terminal import counted, plain, print_json, print_message
 
 if TYPE_CHECKING:
     from pypi_assets.catalog.reports.moments import Moment
-    from pypi_assets.resolve.formats.rendering import Rendered
-    from pypi_assets.resolve.formats.tree import Node
+    from pypi_assets.resolve.formats.text import Node, Rendered
     from pypi_assets.resolve.questions import Question
     from pypi_assets.resolve.releases import ReleaseIndex
     from pypi_assets.resolve.targets import Target
@@ -67,7 +66,7 @@ def resolve_command(given: Given, at: "Moment | None", universal: bool, format_:
 def _found(given: Given, targets: "tuple[Target, ...]", format_: str, at: "Moment | None") -> _Found:
     from pypi_assets.cli.questions import context_of, opened  # which import what questions are declared with
     from pypi_assets.resolve.formats.pylock import as_pylock
-    from pypi_assets.resolve.formats.requirements_txt import as_requirements
+    from pypi_assets.resolve.formats.text import as_requirements
     from pypi_assets.resolve.questions import ResolveError
     from pypi_assets.resolve.universal import UnsolvableTargetError, resolve_for
 
@@ -112,8 +111,7 @@ def _hints(
 
 def _print(found: _Found, format_: str) -> None:
     from pypi_assets.resolve.formats.json_answer import as_json, proof_as_json
-    from pypi_assets.resolve.formats.rendering import for_targets, remarks_on
-    from pypi_assets.resolve.formats.tree import tree_nodes
+    from pypi_assets.resolve.formats.text import for_targets, remarks_on, tree_nodes
     from pypi_assets.resolve.universal import UnsolvableTargetError
 
     source = ", from the catalog" if "epoch" in found.context else ""

@@ -2,7 +2,7 @@
 
 from pypi_assets.export.spellings import header
 from pypi_assets.export.top_level_names import toml_lines
-from pypi_assets.lookup.locked_answers import LockedAnswer
+from pypi_assets.questions.locks import LockedAnswer
 
 
 def render(answer: LockedAnswer) -> str:

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from pypi_assets.export import deptry, fawltydeps, gazelle, pants, uv_metadata
 from pypi_assets.locks.pins import Remark, RemarkKind
-from pypi_assets.lookup.collisions import collisions
-from pypi_assets.lookup.locked_answers import LockedAnswer
+from pypi_assets.questions.collisions import collisions
+from pypi_assets.questions.locks import LockedAnswer
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from pypi_assets.export.module_owners import module_owners
 from pypi_assets.export.spellings import header, wheel_name, yaml_text
 from pypi_assets.export.stubs import described_modules
-from pypi_assets.lookup.locked_answers import LockedAnswer
+from pypi_assets.questions.locks import LockedAnswer
 
 REPOSITORY = "pip"
 """What the repository of wheels is called in most workspaces."""

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from packaging.utils import canonicalize_name
 
 from pypi_assets.distributions.requirement_names import required_projects
-from pypi_assets.lookup.collisions import collisions, leaf_projects, module_projects
-from pypi_assets.lookup.locked_answers import LockedAnswer
+from pypi_assets.questions.collisions import collisions, leaf_projects, module_projects
+from pypi_assets.questions.locks import LockedAnswer
 
 
 @dataclass(frozen=True, slots=True)

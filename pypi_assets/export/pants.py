@@ -5,7 +5,7 @@ from collections import defaultdict
 from pypi_assets.export.module_owners import module_owners
 from pypi_assets.export.spellings import header, python_mapping
 from pypi_assets.export.stubs import stub_only
-from pypi_assets.lookup.locked_answers import LockedAnswer
+from pypi_assets.questions.locks import LockedAnswer
 
 
 def render(answer: LockedAnswer) -> str:

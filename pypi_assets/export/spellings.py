@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from pypi_assets.locks.toml_text import toml_text
-from pypi_assets.lookup.pinned_files import PinnedRelease
+from pypi_assets.questions.locks import PinnedRelease
 
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
 _PLAIN_YAML = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*", re.ASCII)

@@ -1,8 +1,7 @@
 """Distributions that have stubs alone, and what these describe."""
 
 from pypi_assets.export.module_owners import topmost
-from pypi_assets.lookup.locked_answers import LockedAnswer
-from pypi_assets.lookup.pinned_files import PinnedRelease
+from pypi_assets.questions.locks import LockedAnswer, PinnedRelease
 
 
 def described_modules(release: PinnedRelease) -> list[str]:

@@ -2,7 +2,7 @@
 
 from pypi_assets.export.spellings import all_spellings, toml_array, toml_key
 from pypi_assets.export.stubs import described_modules
-from pypi_assets.lookup.locked_answers import LockedAnswer
+from pypi_assets.questions.locks import LockedAnswer
 
 
 def top_level_names(answer: LockedAnswer) -> dict[str, list[str]]:

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from pypi_assets.export.spellings import header, toml_array
 from pypi_assets.locks.toml_text import toml_text
-from pypi_assets.lookup.locked_answers import LockedAnswer
-from pypi_assets.lookup.pinned_files import PinnedFile, PinnedRelease
+from pypi_assets.lookup.pinned_files import PinnedFile
+from pypi_assets.questions.locks import LockedAnswer, PinnedRelease
 
 
 def render(answer: LockedAnswer) -> str:

@@ -7,7 +7,7 @@ from functools import lru_cache, partial
 from heapq import heappush, heappushpop
 from itertools import groupby, islice
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, TypedDict, cast
+from typing import Any, TypedDict, cast
 
 from packaging.utils import canonicalize_name
 from packaging.version import Version
@@ -27,9 +27,6 @@ from pypi_assets.lookup.newest import newest_dependents
 from pypi_assets.lookup.newest_requirements import NewestRequirements, PublishedRequirements
 from pypi_assets.lookup.reader import Reader, require_text
 from pypi_assets.lookup.requirement_filters import Which, kept_by_version
-
-if TYPE_CHECKING:
-    from pypi_assets.catalog.database import Catalog
 
 _REMEMBERED_PROJECTS = 65_536
 _REQUIREMENT = re.compile(r"\s*([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)\s*(?:==\s*([^\s,;=<>]+)\s*)?")
@@ -268,27 +265,25 @@ def parse_requirement(requirement: str) -> tuple[str, str | None]:
     return match[1], match[2]
 
 
-def project_answer(serial: int, rows: Iterable[Row], version: str | None = None) -> Answer[Distribution]:
-    """What `DepgraphReader.project` answers of the rows of a project's live distributions, as dumps give them."""
+def distributions_of(rows: Iterable[Row], version: str | None = None) -> list[Distribution]:
+    """Return what `DepgraphReader.project` answers of a project's rows, as dumps have them."""
     found = [row for row in rows if version is None or canonical_version(row["version"]) == canonical_version(version)]
     if not found:
-        return Answer(None, serial, (), Distribution)
+        return []
     project = found[0]["normalized"]
-    results = depgraph.decode_project(project, depgraph.encoded(project, found))
-    return Answer(None, serial, tuple(cast("list[Distribution]", results)), Distribution)
+    return cast("list[Distribution]", depgraph.decode_project(project, depgraph.encoded(project, found)))
 
 
-def dependents_answer(serial: int, name: str, releases: Iterable[tuple[str, str, int]]) -> Answer[Dependent]:
-    """What `DepgraphReader.dependents` answers where `releases` require a project: (normalized name, version, rank of
-    the condition) each, by normalized name.
+def requiring_projects(name: str, releases: Iterable[tuple[str, str, int]]) -> Iterator[Dependent]:
+    """Yield what `DepgraphReader.dependents` answers if `releases` require a project.
+
+    A release is (normalized name, version, rank of the condition). They are sorted by normalized name.
     """
     required = canonicalize_name(name)
-    results = []
     for project, of_project in groupby(releases, key=itemgetter(0)):
         ordered = sorted(of_project, key=lambda release: version_key(release[1]))
         always, marker, extra = ([version for _, version, rank in ordered if rank == one] for one in range(3))
-        results.append(Dependent(required=required, normalized=project, always=always, marker=marker, extra=extra))
-    return Answer(None, serial, tuple(results), Dependent)
+        yield Dependent(required=required, normalized=project, always=always, marker=marker, extra=extra)
 
 
 def transitive_dependents(
@@ -337,51 +332,6 @@ def _newest_of(db: Database, project: str) -> str:
 def _dependent(required: str, project: str, value: bytes) -> Dependent:
     always, marker, extra = dependents.decode_dependent(value)
     return Dependent(required=required, normalized=project, always=always, marker=marker, extra=extra)
-
-
-def distributions_at(catalog: "Catalog", serial: int, name: str, version: str | None = None) -> Answer[Distribution]:
-    """Return what `DepgraphReader.project` answered when `serial` was the newest, from the catalog."""
-    from pypi_assets.catalog.publications.dump_rows import project_rows_at  # the database takes long to load
-    from pypi_assets.dumps.dump_format import as_dumped
-
-    return project_answer(serial, map(as_dumped, project_rows_at(catalog, serial, name)), version)
-
-
-def dependents_at(catalog: "Catalog", serial: int, name: str) -> Answer[Dependent]:
-    """Return what `DepgraphReader.dependents` answered when `serial` was the newest, from the catalog."""
-    from pypi_assets.catalog.publications.dump_rows import requiring_releases
-
-    return dependents_answer(serial, name, requiring_releases(catalog, serial, name))
-
-
-def filtered_dependents_at(
-    catalog: "Catalog", serial: int, name: str, version: Version | None, which: Which
-) -> Answer[Dependent]:
-    """What `DepgraphReader.streamed_dependents` answered when `serial` was the newest, from the catalog."""
-    from pypi_assets.catalog.publications.dump_rows import project_rows_at
-    from pypi_assets.dumps.dump_format import as_dumped
-
-    found = dependents_at(catalog, serial, name)
-    if version is None:
-        return found
-
-    def files_of(project: str) -> Iterator[Row]:
-        return map(as_dumped, project_rows_at(catalog, serial, project))
-
-    kept = kept_by_version(found.results, canonicalize_name(name), version, which, files_of)
-    return Answer(None, serial, tuple(kept), Dependent)
-
-
-def latest_dependents_at(catalog: "Catalog", serial: int, name: str) -> Answer[Dependent]:
-    """What `DepgraphReader.latest_dependents` answered when `serial` was the newest, from the catalog."""
-    from pypi_assets.catalog.publications.dump_rows import version_yanks_at
-
-    found = dependents_at(catalog, serial, name)
-    files: defaultdict[str, list[tuple[str, bool]]] = defaultdict(list)
-    for normalized, version, yanked in version_yanks_at(catalog, serial, {one["normalized"] for one in found.results}):
-        files[normalized].append((version, yanked))
-    results = newest_dependents(found.results, lambda project: newest_release(files[project]))
-    return Answer(None, serial, tuple(results), Dependent)
 
 
 READER = DepgraphReader

@@ -4,7 +4,7 @@ import hashlib
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, TypedDict, cast
 
 from pypi_assets.leveldbs.datasets.hashes import records as hashes
 from pypi_assets.leveldbs.format.keys import key
@@ -92,27 +92,9 @@ def hash_of_file(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def hash_answer(serial: int, sha256: str, found: Iterable["FoundFile"]) -> Answer[HashResult]:
-    """What `HashesReader.file` answers where the catalog has `found` these files as of `serial`."""
-    known = known_hash_answer(serial, sha256, found).results
-    live = tuple(
-        HashResult(
-            sha256=one["sha256"],
-            project=one["project"],
-            normalized=one["normalized"],
-            version=one["version"],
-            filename=one["filename"],
-            live_since=one["live_since"],
-        )
-        for one in known
-        if one["live_since"] is not None
-    )
-    return Answer(None, serial, live, HashResult)
-
-
-def known_hash_answer(serial: int, sha256: str, found: Iterable["FoundFile"]) -> Answer[KnownHashResult]:
-    """The files that the catalog has `found` as of `serial`, also those that were removed, with their times."""
-    results = tuple(
+def known_files(sha256: str, found: Iterable["FoundFile"]) -> list[KnownHashResult]:
+    """Return the files that the catalog has `found`, also those that were removed, with their times."""
+    return [
         KnownHashResult(
             sha256=sha256,
             project=file.project,
@@ -123,8 +105,14 @@ def known_hash_answer(serial: int, sha256: str, found: Iterable["FoundFile"]) ->
             live=list(file.live),
         )
         for file in found
-    )
-    return Answer(None, serial, results, KnownHashResult)
+    ]
+
+
+def live_files(found: Iterable[KnownHashResult]) -> Iterator[HashResult]:
+    """Yield the files of these that are live, without their times."""
+    for one in found:
+        if one["live_since"] is not None:
+            yield cast("HashResult", {name: one[name] for name in HashResult.__annotations__})  # type: ignore[literal-required]
 
 
 def _result(record: tuple[bytes, bytes]) -> HashResult:

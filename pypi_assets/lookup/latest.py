@@ -3,6 +3,8 @@
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
+from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar, overload
 
@@ -16,7 +18,6 @@ from pypi_assets.leveldbs.versions.input_lists import published_versions
 from pypi_assets.leveldbs.versions.leveldb_manifest import read_published
 from pypi_assets.leveldbs.versions.private_copy import copy_published, private_folder, private_parent
 from pypi_assets.locations import load_locations
-from pypi_assets.lookup.dataset_readers import reader_class
 from pypi_assets.lookup.reader import Closing, OpenVersion, Reader
 from pypi_assets.storage.store import Storage, StorageError, open_storage
 
@@ -169,3 +170,15 @@ class _OneVersion(_Versions):
 
     def open_newest(self, *, check_hashes: bool, beyond: int = 0) -> OpenVersion | None:
         return self._open(self._version, check_hashes) if self._version > beyond else None
+
+
+@cache
+def reader_of(dataset: str) -> type[Reader]:
+    """Return the class that reads the dataset of this name. Raises LeveldbError."""
+    return reader_class(require_dataset(dataset))
+
+
+def reader_class(dataset: Dataset) -> type[Reader]:
+    """Return the class that reads the dataset: `READER` of its module."""
+    reader: type[Reader] = import_module(dataset.reader).READER
+    return reader

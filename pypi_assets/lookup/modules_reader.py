@@ -1,6 +1,6 @@
 """Looks up modules: which projects provide one, and in which versions."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TypedDict
 
 from pypi_assets.lookup.answers import Answer, Stream
@@ -46,9 +46,9 @@ class ModulesReader(NamesReader):
         return self._stream(ModuleResult, lambda db: map(_result, all_providers(db, prefix, after)))
 
 
-def module_answer(serial: int, name: str, releases: Iterable[tuple[str, str, str]]) -> Answer[ModuleResult]:
-    """What `ModulesReader.module` answers where `releases` provide it: (normalized name, project, version) each."""
-    return Answer(None, serial, tuple(map(_result, providers_of_releases(name, releases))), ModuleResult)
+def providing_projects(name: str, releases: Iterable[tuple[str, str, str]]) -> Iterator[ModuleResult]:
+    """Return the projects of `releases` that provide a module: (normalized name, project, version) each."""
+    return map(_result, providers_of_releases(name, releases))
 
 
 def _result(provider: Provider) -> ModuleResult:

@@ -4,7 +4,7 @@ The newest release is the one that an installer would choose (`leveldbs/format/n
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby, islice
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -82,12 +82,13 @@ class PublishedRequirements:
 
 
 class PastRequirements:
-    """Those of the catalog at a serial, where it is exact."""
+    """The requirements of the catalog at a serial, where it is exact. Each read calls `check` first."""
 
-    def __init__(self, catalog: "Catalog", serial: int) -> None:
-        self._catalog, self._serial = catalog, serial
+    def __init__(self, catalog: "Catalog", serial: int, check: Callable[[], None] = lambda: None) -> None:
+        self._catalog, self._serial, self.check = catalog, serial, check
 
     def requiring(self, project: str, after: str | None = None) -> Iterator[str]:
+        self.check()
         from pypi_assets.catalog.publications.dump_rows import requiring_releases  # the database takes long to load
 
         found = requiring_releases(self._catalog, self._serial, project)
@@ -97,6 +98,7 @@ class PastRequirements:
         from pypi_assets.catalog.publications.dump_rows import releases_rows_at, version_yanks_at
         from pypi_assets.dumps.dump_format import as_dumped
 
+        self.check()
         yanks: defaultdict[str, list[tuple[str, bool]]] = defaultdict(list)
         for project, version, is_yanked in version_yanks_at(self._catalog, self._serial, projects):
             yanks[project].append((version, is_yanked))
@@ -119,11 +121,9 @@ class PastRequirements:
     def versions(self, project: str) -> Sequence[tuple[str, bool]]:
         from pypi_assets.catalog.publications.dump_rows import version_yanks_at
 
+        self.check()
         found = version_yanks_at(self._catalog, self._serial, [canonicalize_name(project)])
         return _by_version((version, is_yanked) for _, version, is_yanked in found)
-
-    def check(self) -> None:
-        """Return: the search may go on."""
 
 
 def newest_of(graph: NewestRequirements, names: Iterable[str]) -> Iterator[tuple[str, NewestRelease | None]]:

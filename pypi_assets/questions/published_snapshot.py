@@ -9,16 +9,16 @@ from packaging.utils import canonicalize_name
 
 from pypi_assets.lookup.answers import Result
 from pypi_assets.lookup.reader import OpenReader, Reader
-from pypi_assets.questions.snapshot import After, DependentsFilter, Found, OtherSnapshotError
+from pypi_assets.questions.snapshot import After, DependentsFilter, Found, Snapshot
 
 if TYPE_CHECKING:
     from pypi_assets.catalog.reports.simple_page import SimplePage
     from pypi_assets.lookup.commands_reader import CommandResult, CommandsReader
     from pypi_assets.lookup.depgraph_reader import Dependent, DepgraphReader, Distribution, TransitiveDependent
-    from pypi_assets.lookup.hashes_reader import HashesReader, HashResult, KnownHashResult
-    from pypi_assets.lookup.history_entries import HistoryEntry
+    from pypi_assets.lookup.hashes_reader import HashesReader, HashResult
     from pypi_assets.lookup.modules_reader import ModuleResult, ModulesReader
     from pypi_assets.lookup.owners import ImportOwners
+    from pypi_assets.lookup.pinned_files import PinnedFile
     from pypi_assets.lookup.project_answers import ProjectFacts, ProjectResult, VersionResult
     from pypi_assets.lookup.simple_reader import PageFileResult, SimpleReader
     from pypi_assets.questions.snapshot import Walk
@@ -29,7 +29,7 @@ OpenOther = Callable[[str], AbstractContextManager[Reader | None]]
 
 
 @dataclass(frozen=True, slots=True)
-class PublishedSnapshot:
+class PublishedSnapshot(Snapshot):
     """The index as of the versions that the readers have open. Answers name their serial.
 
     `facts` returns what only a catalog knows of a project, or None.
@@ -40,79 +40,58 @@ class PublishedSnapshot:
     facts: "Callable[[str], ProjectFacts | None] | None" = None
 
     def providers(self, module: str, /) -> "Found[ModuleResult]":
-        """See `Snapshot.providers`."""
         return self._modules.module(module)
 
     def few_providers(self, module: str, most: int, /) -> "Found[ModuleResult] | None":
-        """See `Snapshot.few_providers`."""
         return self._modules.module_of_few(module, most)
 
     def modules(self, beginning: str, after: After, /) -> "Found[ModuleResult]":
-        """See `Snapshot.modules`."""
         return self._modules.modules(beginning, _pair(after))
 
     def module_hints(self, module: str, /) -> Iterator[str]:
-        """See `Snapshot.module_hints`."""
         from pypi_assets.lookup.hints import module_hints
 
         return module_hints(self._modules, module, self.open_other)
 
     def installers(self, command: str, /) -> "Found[CommandResult]":
-        """See `Snapshot.installers`."""
         return self._commands.command(command)
 
     def commands(self, beginning: str, after: After, /) -> "Found[CommandResult]":
-        """See `Snapshot.commands`."""
         return self._commands.commands(beginning, _pair(after))
 
     def command_hints(self, command: str, /) -> Iterator[str]:
-        """See `Snapshot.command_hints`."""
         from pypi_assets.lookup.hints import command_hints
 
         return command_hints(self._commands, command, self.open_other)
 
     def files(self, sha256: str, /) -> "Found[HashResult]":
-        """See `Snapshot.files`."""
         return self._hashes.file(sha256)
 
     def hashes(self, beginning: str, after: After, /) -> "Found[HashResult]":
-        """See `Snapshot.hashes`."""
         return self._hashes.files(beginning, after)
 
-    def known_files(self, _sha256: str, /) -> "Found[KnownHashResult]":
-        """Raise OtherSnapshotError: LevelDBs have what is live."""
-        raise OtherSnapshotError(
-            "the LevelDB versions have live files alone; the catalog has those that were removed: name a moment"
-        )
-
     def page(self, project: str, /) -> "SimplePage | None":
-        """See `Snapshot.page`."""
         return self._simple.page(project)
 
     def page_files(self, project: str, /) -> "Found[PageFileResult]":
-        """See `Snapshot.page_files`."""
         return self._simple.files(project)
 
     def collected(self, dataset: str, kind: type[Result], results: Iterable[Result], /) -> Found[Result]:
-        """See `Snapshot.collected`."""
-        from pypi_assets.lookup.dataset_readers import reader_of
+        from pypi_assets.lookup.latest import reader_of
 
         return self.reader(reader_of(dataset)).collected(kind, results)  # type: ignore[no-any-return]
 
     def owners(self, names: Sequence[str], most: int | None, /) -> "list[ImportOwners]":
-        """See `Snapshot.owners`."""
         from pypi_assets.lookup.owners import owners
 
         return owners(self._modules, self._depgraph, names, most)
 
     def project(self, name: str, /) -> "ProjectResult | None":
-        """See `Snapshot.project`."""
         from pypi_assets.lookup.project_answers import published_project
 
         return published_project(self.reader, name, None if self.facts is None else self.facts(name))
 
     def version(self, project: str, version: str, /) -> "VersionResult | None":
-        """See `Snapshot.version`."""
         from pypi_assets.lookup.project_answers import published_version
 
         return published_version(self.reader, project, version)
@@ -124,24 +103,13 @@ class PublishedSnapshot:
     def require_answered(self, _project: str, /) -> None:
         """See `Snapshot.require_answered`: what is published is answered."""
 
-    def history(self, _project: str, *, every_event: bool) -> "Found[HistoryEntry]":  # noqa: ARG002
-        """Raise OtherSnapshotError: LevelDBs have what is live."""
-        raise OtherSnapshotError("the LevelDB versions have no history; the catalog of a home has it")
-
-    def history_remarks(self, _project: str, _found: "Iterable[HistoryEntry]", /) -> Iterator[str]:
-        """See `Snapshot.history_remarks`: there are none."""
-        return iter(())
-
     def distributions(self, project: str, version: str | None, /) -> "Found[Distribution]":
-        """See `Snapshot.distributions`."""
         return self._depgraph.project(project, version)
 
     def projects(self, beginning: str, /) -> "Found[Distribution]":
-        """See `Snapshot.projects`."""
         return self._depgraph.projects(beginning)
 
     def dependents(self, project: str, wanted: DependentsFilter, after: After, /) -> "Found[Dependent]":
-        """See `Snapshot.dependents`."""
         return self._depgraph.streamed_dependents(
             project,
             None if after is None else after[1],
@@ -151,38 +119,37 @@ class PublishedSnapshot:
         )
 
     def all_dependents(self, beginning: str, wanted: DependentsFilter, after: After, /) -> "Found[Dependent]":
-        """See `Snapshot.all_dependents`."""
         return self._depgraph.all_dependents(beginning, _pair(after), latest=wanted.is_latest)
 
     def count_dependents(self, project: str, /) -> int:
-        """See `Snapshot.count_dependents`."""
         return self._depgraph.count_dependents(project)
 
     def transitive_dependents(
         self, project: str, depth: int | None, is_latest: bool, /
     ) -> "Found[TransitiveDependent]":
-        """See `Snapshot.transitive_dependents`."""
         return self._depgraph.transitive_dependents(project, depth, latest=is_latest)
 
     def over_newest(self, _project: str | None, kind: type[Result], walk: "Walk[Result]", /) -> Found[Result]:
-        """See `Snapshot.over_newest`."""
         return self._depgraph.over_newest(kind, walk)
 
     def versions(self, project: str, /) -> Sequence[tuple[str, bool]]:
-        """See `Snapshot.versions`."""
         from pypi_assets.lookup.newest_requirements import PublishedRequirements
 
         name = canonicalize_name(project)
         return self._depgraph.query(lambda db: PublishedRequirements(db).versions(name))[1]
 
+    def pinned_files(self, project: str, version: str, /) -> "tuple[str, tuple[PinnedFile, ...]] | None":
+        from pypi_assets.lookup.pinned_files import pinned_files
+
+        found = self._depgraph.project(project, version).results
+        return pinned_files(found, self._modules.names_of_files(project, [one["filename"] for one in found]))
+
     def release_index(self) -> "ReleaseIndex":
-        """See `Snapshot.release_index`."""
         from pypi_assets.resolve.releases import PublishedIndex
 
         return PublishedIndex(self._depgraph)
 
     def project_hints(self, project: str, /) -> Iterator[str]:
-        """See `Snapshot.project_hints`."""
         from pypi_assets.lookup.hints import project_hints
 
         if self._depgraph.project(project).results:

@@ -3,6 +3,7 @@
 `PublishedSnapshot` reads the LevelDB versions, `CatalogSnapshot` the catalog as of a serial. Both give the same answer
 at the same serial. A snapshot that cannot answer a question raises OtherSnapshotError.
 """
+# ruff: noqa: ARG002 - bodies are for the snapshots that cannot answer
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from pypi_assets.lookup.modules_reader import ModuleResult
     from pypi_assets.lookup.newest_requirements import NewestRequirements
     from pypi_assets.lookup.owners import ImportOwners
+    from pypi_assets.lookup.pinned_files import PinnedFile
     from pypi_assets.lookup.project_answers import ProjectResult, VersionResult
     from pypi_assets.lookup.requirement_filters import Which
     from pypi_assets.lookup.simple_reader import PageFileResult
@@ -62,42 +64,58 @@ class DependentsFilter(NamedTuple):
         return "accepts" if self.excludes is None else "excludes"
 
 
+_NEWEST = "ask for the newest answer, which the LevelDB versions have: leave the moment out"
+_NO_COMMANDS = (
+    f"the catalog has no index of commands, so it is not known who installed one; {_NEWEST}, or look up a version of a"
+    " project at that serial, which lists its commands"
+)
+
+
 class OtherSnapshotError(ExpectedError):
     """This snapshot cannot answer; the message names the missing index and the snapshot that can."""
 
 
 class Snapshot(Protocol):
-    """An index as it was at one serial."""
+    """An index as it was at one serial. Methods that one of the two implementations lacks have a body here."""
 
     def providers(self, module: str, /) -> "Found[ModuleResult]":
         """Return the projects that provide a module, by normalized name."""
 
     def few_providers(self, module: str, most: int, /) -> "Found[ModuleResult] | None":
         """Return the same by as few reads as possible; None if more than `most` projects provide it."""
+        return None
 
     def modules(self, beginning: str, after: After, /) -> "Found[ModuleResult]":
         """Return the providers of all modules that begin with a text, by module and normalized name of the project."""
+        raise _whole_names("modules")
 
     def module_hints(self, module: str, /) -> Iterator[str]:
         """Yield sentences about a module that no project provides, with similar names."""
 
     def installers(self, command: str, /) -> "Found[CommandResult]":
         """Return the projects that install a command, by normalized name."""
+        raise OtherSnapshotError(_NO_COMMANDS)
 
     def commands(self, beginning: str, after: After, /) -> "Found[CommandResult]":
         """Return the installers of all commands that begin with a text, by command and normalized project."""
+        raise OtherSnapshotError(_NO_COMMANDS)
 
     def command_hints(self, command: str, /) -> Iterator[str]:
         """Yield sentences about a command that no project installs."""
+        return iter(())
 
     def files(self, sha256: str, /) -> "Found[HashResult]":
         """Return the live files with this sha256 (lower case), by project and filename."""
 
     def hashes(self, beginning: str, after: After, /) -> "Found[HashResult]":
         """Return the live files whose sha256 begins with these hex digits, by sha256, project and filename."""
+        raise _whole_names("hashes")
 
     def known_files(self, sha256: str, /) -> "Found[KnownHashResult]":
         """Return the files with this sha256 that are live or were, each with its times."""
+        raise OtherSnapshotError(
+            "the LevelDB versions have live files alone; the catalog has those that were removed: name a moment"
+        )
 
     def page(self, project: str, /) -> "SimplePage | None":
         """Return the page of a project in the Simple API; None if there is none."""
@@ -125,24 +143,29 @@ class Snapshot(Protocol):
 
     def history(self, project: str, *, every_event: bool) -> "Found[HistoryEntry]":
         """Return what happened to a project, by serial; if not `every_event`, without events that change no files."""
+        raise OtherSnapshotError("the LevelDB versions have no history; the catalog of a home has it")
 
     def history_remarks(self, project: str, found: "Iterable[HistoryEntry]", /) -> Iterator[str]:
         """Yield sentences about what the entries that were found of a project's history lack."""
+        return iter(())
 
     def distributions(self, project: str, version: str | None, /) -> "Found[Distribution]":
         """Return the distributions of a project, or of one version of it, by version (PEP 440) and filename."""
 
     def projects(self, beginning: str, /) -> "Found[Distribution]":
         """Return the distributions of all projects whose names begin with a text, by project."""
+        raise _whole_names("projects")
 
     def dependents(self, project: str, wanted: "DependentsFilter", after: After, /) -> "Found[Dependent]":
         """Return the projects that require a project, by normalized name."""
 
     def all_dependents(self, beginning: str, wanted: "DependentsFilter", after: After, /) -> "Found[Dependent]":
         """Return the dependents of all projects whose names begin with a text, by these projects and by theirs."""
+        raise _whole_names("projects")
 
     def count_dependents(self, project: str, /) -> int | None:
         """Return the number of projects that require a project; None if it is as cheap to count the results."""
+        return None
 
     def transitive_dependents(
         self, project: str, depth: int | None, is_latest: bool, /
@@ -155,8 +178,19 @@ class Snapshot(Protocol):
     def versions(self, project: str, /) -> Sequence[tuple[str, bool]]:
         """Return the versions of a project that have live files, and whether each is yanked: all of its files are."""
 
+    def pinned_files(self, project: str, version: str, /) -> "tuple[str, tuple[PinnedFile, ...]] | None":
+        """Return a project's name as displayed and the files of a version, with their modules; None without files."""
+
+    def unfollowed(self, project: str, /) -> str | None:
+        """Return a sentence about a project that is not followed. None: it is, or the snapshot does not know."""
+        return None
+
     def release_index(self) -> "ReleaseIndex":
         """Return the releases that a resolution chooses from."""
 
     def project_hints(self, project: str, /) -> Iterator[str]:
         """Yield sentences about a project, with similar names; none for a known one."""
+
+
+def _whole_names(what: str) -> OtherSnapshotError:
+    return OtherSnapshotError(f"the catalog finds {what} by their whole name alone; {_NEWEST}")

@@ -25,7 +25,7 @@ from pypi_assets_tests.served_index import ServedIndex
 DAY_S = 24 * 3600.0
 
 
-@pytest.fixture(params=["file", "s3"])
+@pytest.fixture(params=["file", pytest.param("s3", marks=pytest.mark.nightly)])
 def storage(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Storage]:
     """An empty storage, which the settings name."""
     if request.param == "file":
@@ -54,7 +54,7 @@ def use_home(monkeypatch: pytest.MonkeyPatch, home: Path, database_url: str | No
         monkeypatch.setenv("PYPI_ASSETS_DATABASE_URL", database_url)
 
 
-@pytest.mark.parametrize("projects", ["", "demo, other"])
+@pytest.mark.parametrize("projects", ["", pytest.param("demo, other", marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("lister", ["auto", "simple", "xmlrpc", "pages"])
 def test_a_wrong_url_claims_neither_home_nor_storage(
     lister: str,
@@ -92,7 +92,7 @@ def test_a_wrong_url_claims_neither_home_nor_storage(
     commands.done("dump", "full")
 
 
-@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
+@pytest.mark.parametrize("database", ["sqlite", pytest.param("postgresql", marks=pytest.mark.nightly)])
 def test_a_second_home_is_refused_and_nothing_is_lost(
     database: str,
     commands: Commands,

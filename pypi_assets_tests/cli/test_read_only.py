@@ -56,7 +56,7 @@ def advance(commands: Commands, index: ServedIndex, version: str) -> None:
     assert version in str(found)
 
 
-@pytest.mark.parametrize("remote", [False, True])
+@pytest.mark.parametrize("remote", [False, pytest.param(True, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("part", ["home", "storage", "leveldbs"])
 def test_the_error_names_the_folder_and_its_setting(
     part: str, remote: bool, commands: Commands, index: ServedIndex, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

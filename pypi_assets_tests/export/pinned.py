@@ -7,8 +7,8 @@ from packaging.utils import canonicalize_name
 from pypi_assets.locks.environments import ANY_ENVIRONMENT, Environment
 from pypi_assets.locks.pins import Pin
 from pypi_assets.lookup.install_order import Installed, pip_order
-from pypi_assets.lookup.locked_answers import LockedAnswer
-from pypi_assets.lookup.pinned_files import PinnedFile, PinnedRelease
+from pypi_assets.lookup.pinned_files import PinnedFile
+from pypi_assets.questions.locks import LockedAnswer, PinnedRelease
 
 
 def release(

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pypi_assets.export.module_owners import nearest
 from pypi_assets.export.pants import render
-from pypi_assets.lookup.locked_answers import LockedAnswer
+from pypi_assets.questions.locks import LockedAnswer
 from pypi_assets_tests.export.pinned import USUAL, answer, of_modules, with_parents
 
 

@@ -4,7 +4,7 @@ import tomllib
 from dataclasses import replace
 
 from pypi_assets.export.uv_metadata import built_sdist, render
-from pypi_assets.lookup.pinned_files import PinnedRelease
+from pypi_assets.questions.locks import PinnedRelease
 from pypi_assets_tests.export.pinned import USUAL, answer, release
 
 

@@ -6,9 +6,9 @@ import pytest
 
 from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.lookup.commands_reader import CommandsReader
-from pypi_assets.lookup.dataset_readers import reader_class
 from pypi_assets.lookup.depgraph_reader import DepgraphReader
 from pypi_assets.lookup.hashes_reader import HashesReader
+from pypi_assets.lookup.latest import reader_class
 from pypi_assets.lookup.modules_reader import ModulesReader
 from pypi_assets.lookup.simple_reader import SimpleReader
 

@@ -22,12 +22,13 @@ from pypi_assets.lookup import (
     open_latest,
 )
 from pypi_assets.lookup.depgraph_reader import (
-    dependents_answer,
-    latest_dependents_at,
+    distributions_of,
     parse_requirement,
-    project_answer,
+    requiring_projects,
     transitive_dependents,
 )
+from pypi_assets.questions.catalog_snapshot import CatalogSnapshot
+from pypi_assets.questions.snapshot import DependentsFilter
 from pypi_assets.storage.store import open_storage
 from pypi_assets_tests.dump_rows import dump_row
 from pypi_assets_tests.examples import examples
@@ -68,13 +69,12 @@ def test_other_requirements_are_refused(subtests: pytest.Subtests) -> None:
 
 def test_rows_of_the_catalog_answer_as_a_version_does() -> None:
     rows = [dump_row("demo", version, f"demo-{version}.zip", project="Demo") for version in ("1.10", "1.9", "1.9.0")]
-    answer = project_answer(7, rows)
-    assert (answer.version, answer.serial) == (None, 7)
-    assert [one["version"] for one in answer.results] == ["1.9", "1.9.0", "1.10"]
-    assert {(one["project"], one["normalized"]) for one in answer.results} == {("Demo", "demo")}
-    assert set(answer.results[0]) == set(Distribution.__annotations__)
-    assert [one["version"] for one in project_answer(7, rows, "v1.9").results] == ["1.9", "1.9.0"]
-    assert project_answer(7, rows, "2").results == project_answer(7, []).results == ()
+    found = distributions_of(rows)
+    assert [one["version"] for one in found] == ["1.9", "1.9.0", "1.10"]
+    assert {(one["project"], one["normalized"]) for one in found} == {("Demo", "demo")}
+    assert set(found[0]) == set(Distribution.__annotations__)
+    assert [one["version"] for one in distributions_of(rows, "v1.9")] == ["1.9", "1.9.0"]
+    assert distributions_of(rows, "2") == distributions_of([]) == []
 
 
 _REQUIREMENTS = st.lists(st.sampled_from(["base", "base; extra == 'x'", "mid", "app ; os_name == 'nt'"]), max_size=2)
@@ -122,11 +122,12 @@ def test_latest_dependents_are_those_of_a_filter_by_packaging_over_the_files_of_
         storage = open_storage((Path(folder) / "storage").as_uri())
         full_dump(small.catalog, storage, 1)
         build_version("depgraph", storage=storage, catalog=small.catalog)
+        past = CatalogSnapshot(small.catalog, serial)
         with open_latest(DepgraphReader, storage) as depgraph:
             for name in ("app", "base", "mid", "nope"):
                 expected = list(with_newest(depgraph, depgraph.dependents(name).results))
                 assert list(depgraph.latest_dependents(name)) == expected
-                assert list(latest_dependents_at(small.catalog, serial, name).results) == expected
+                assert list(past.dependents(name, DependentsFilter(is_latest=True), None).results) == expected
                 transitive = transitive_dependents(
                     lambda one: with_newest(depgraph, depgraph.dependents(one).results), name
                 )
@@ -226,13 +227,11 @@ def test_the_most_required_projects_are_those_with_files_and_the_most_dependents
 
 def test_releases_of_the_catalog_answer_as_a_version_does() -> None:
     releases = [("a", "10", 0), ("a", "9", 2), ("a", "8", 0), ("b", "1", 1)]
-    answer = dependents_answer(7, "Base.Pkg", releases)
-    assert (answer.version, answer.serial) == (None, 7)
-    assert answer.results == (
+    assert list(requiring_projects("Base.Pkg", releases)) == [
         Dependent(required="base-pkg", normalized="a", always=["8", "10"], marker=[], extra=["9"]),
         Dependent(required="base-pkg", normalized="b", always=[], marker=["1"], extra=[]),
-    )
-    assert dependents_answer(7, "base", []).results == ()
+    ]
+    assert list(requiring_projects("base", [])) == []
 
 
 @pytest.mark.parametrize("most", [2, 20])

@@ -11,9 +11,9 @@ from pypi_assets.leveldbs.versions.publish import build_version
 from pypi_assets.lookup.errors import LookupNameError
 from pypi_assets.lookup.hashes_reader import (
     HashesReader,
-    hash_answer,
     hash_of_file,
-    known_hash_answer,
+    known_files,
+    live_files,
     parse_sha256,
     parse_sha256_prefix,
 )
@@ -33,13 +33,13 @@ def test_a_removed_file_is_known_with_its_times(tmp_path: Path):
     sha256 = hashlib.sha256(b"demo-1.zip").hexdigest()
 
     def known(serial: int) -> object:
-        answer = known_hash_answer(serial, sha256, files_with_sha256(small.catalog, serial, sha256))
-        return [(one["filename"], one["live_since"], one["live"]) for one in answer.results]
+        found = known_files(sha256, files_with_sha256(small.catalog, serial, sha256))
+        return [(one["filename"], one["live_since"], one["live"]) for one in found]
 
     assert known(2) == [("demo-1.zip", 1, [(1, None)])]
     assert known(4) == [("demo-1.zip", None, [(1, 3)])]
     assert known(5) == [("demo-1.zip", 5, [(1, 3), (5, None)])]
-    assert hash_answer(4, sha256, files_with_sha256(small.catalog, 4, sha256)).results == ()
+    assert list(live_files(known_files(sha256, files_with_sha256(small.catalog, 4, sha256)))) == []
     small.catalog.close()
 
 
@@ -101,7 +101,7 @@ def test_hashes_and_their_beginnings_lead_to_live_files(publisher: Publisher) ->
 
 def test_times_are_shown_as_text_in_tables_only() -> None:
     found = FoundFile("Demo", "demo", "1", "demo-1.zip", ((1, 3), (5, None)))
-    [result] = known_hash_answer(7, HASH, [found]).results
+    [result] = known_files(HASH, [found])
     assert result["live"] == [(1, 3), (5, None)]
     rows = find_question("hash").rows
     assert rows is not None

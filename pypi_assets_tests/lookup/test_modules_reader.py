@@ -4,7 +4,7 @@ from pathlib import Path
 
 from pypi_assets.catalog.publications.dump_rows import providing_releases
 from pypi_assets.lookup.latest import open_latest
-from pypi_assets.lookup.modules_reader import module_answer
+from pypi_assets.lookup.modules_reader import providing_projects
 from pypi_assets_tests.lookup.publisher import Publisher
 from pypi_assets_tests.small_catalog import small_catalog
 
@@ -29,7 +29,7 @@ def test_a_module_is_found_by_its_root_and_not_by_its_siblings(tmp_path: Path):
     def provided(module: str, serial: int) -> object:
         return [
             (row["project"], row["versions"])
-            for row in module_answer(serial, module, providing_releases(small.catalog, serial, module)).results
+            for row in providing_projects(module, providing_releases(small.catalog, serial, module))
         ]
 
     assert provided("space.one", 3) == [("Demo", ["1", "2"])]

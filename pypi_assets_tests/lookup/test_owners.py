@@ -15,8 +15,7 @@ from pypi_assets.lookup import owners as module
 from pypi_assets.lookup.depgraph_reader import DepgraphReader
 from pypi_assets.lookup.latest import open_latest
 from pypi_assets.lookup.modules_reader import ModulesReader
-from pypi_assets.lookup.owners import SerialsDifferError, TooManyCandidatesError, owners, prefixes
-from pypi_assets.lookup.past_owners import owners_at
+from pypi_assets.lookup.owners import SerialsDifferError, TooManyCandidatesError, owners, owners_at, prefixes
 from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
 

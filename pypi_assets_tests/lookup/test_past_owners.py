@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from pypi_assets.lookup.past_owners import owners_at
+from pypi_assets.lookup.owners import owners_at
 from pypi_assets_tests.small_catalog import small_catalog
 
 

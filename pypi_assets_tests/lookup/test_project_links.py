@@ -2,8 +2,7 @@
 
 import pytest
 
-from pypi_assets.lookup.project_answers import license_of
-from pypi_assets.lookup.project_links import MOST_LINKS, project_links
+from pypi_assets.lookup.project_answers import MOST_LINKS, license_of, project_links
 
 UNSAFE = [
     "x, javascript:alert(1)",

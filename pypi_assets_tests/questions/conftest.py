@@ -1,4 +1,5 @@
-"""The service over a published index, for what questions become there."""
+"""The service over a published index, for what questions become there, and published versions that grow."""
 
+from pypi_assets_tests.lookup.conftest import publisher as publisher
 from pypi_assets_tests.service.conftest import client as client
 from pypi_assets_tests.service.conftest import published as published

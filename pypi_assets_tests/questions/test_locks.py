@@ -1,10 +1,20 @@
 """What an installer may take of a pinned version, and what is said of the rest."""
 
+from pathlib import Path
+
 import pytest
 
-from pypi_assets.locks.environments import ANY_ENVIRONMENT, named_environment
+from pypi_assets.locks.environments import ANY_ENVIRONMENT, Environment, named_environment
 from pypi_assets.locks.pins import LockedFile, Pin, RemarkKind
-from pypi_assets.lookup.pinned_files import PinnedFile, pinned_releases
+from pypi_assets.lookup.answers import Answer
+from pypi_assets.lookup.latest import open_latest
+from pypi_assets.lookup.pinned_files import PinnedFile
+from pypi_assets.lookup.reader import Reader
+from pypi_assets.questions.catalog_snapshot import CatalogSnapshot
+from pypi_assets.questions.locks import LockedPins, pinned_releases
+from pypi_assets.questions.published_snapshot import PublishedSnapshot
+from pypi_assets_tests.lookup.publisher import Publisher
+from pypi_assets_tests.named import unnamed
 
 
 def file(filename: str, sha256: str = "aa", *, yanked: bool = False, modules: bool = True, python: str | None = None):
@@ -18,17 +28,20 @@ LINUX = file("a-1-cp312-cp312-manylinux_2_17_x86_64.whl", "22")
 WINDOWS = file("a-1-cp312-cp312-win_amd64.whl", "33")
 SDIST = file("a-1.tar.gz", "44")
 EGG = file("a-1.egg", "55")
+KNOWN = Answer(None, 5, (), dict)
 
 
 class Files:
+    """A snapshot with one version of one project, which has these files."""
+
     def __init__(self, *files: PinnedFile) -> None:
-        self.files = files
+        self.files_of_version = files
 
-    def release(self, pin: Pin) -> tuple[str, tuple[PinnedFile, ...]] | None:
-        return ("A", self.files) if self.files else None
+    def pinned_files(self, _project: str, _version: str) -> tuple[str, tuple[PinnedFile, ...]] | None:
+        return ("A", self.files_of_version) if self.files_of_version else None
 
-    def absence(self, pin: Pin) -> str:
-        return f"{pin.text} is not there"
+    def unfollowed(self, project: str) -> str | None:
+        return f"{project} is not followed"
 
 
 @pytest.mark.parametrize(
@@ -44,7 +57,7 @@ class Files:
     ],
 )
 def test_an_installer_takes_wheels_that_fit_and_else_sdists(files, python, platform, chosen) -> None:
-    [release], _ = pinned_releases([PIN], Files(*files), named_environment(python, platform))
+    [release], _ = pinned_releases([PIN], Files(*files), KNOWN, named_environment(python, platform))
     assert release.chosen == chosen
     assert release.files == files
 
@@ -55,7 +68,7 @@ PIN = Pin("a", "a", "1", "line 3")
 def kinds(*files: PinnedFile, locked: tuple[LockedFile, ...] = (), platform: str | None = None) -> list[RemarkKind]:
     pin = Pin("a", "a", "1", "line 3", files=locked)
     environment = named_environment(platform=platform)
-    return [remark.kind for remark in pinned_releases([pin], Files(*files), environment)[1]]
+    return [remark.kind for remark in pinned_releases([pin], Files(*files), KNOWN, environment)[1]]
 
 
 def test_what_is_not_as_the_lock_has_it_is_named() -> None:
@@ -83,6 +96,28 @@ def test_what_is_not_as_the_lock_has_it_is_named() -> None:
 )
 def test_only_files_of_the_lock_count(locked, chosen, expected) -> None:
     pin = Pin("a", "a", "1", "line 3", files=tuple(locked))
-    [release], remarks = pinned_releases([pin], Files(ANY, LINUX, SDIST), ANY_ENVIRONMENT)
+    [release], remarks = pinned_releases([pin], Files(ANY, LINUX, SDIST), KNOWN, ANY_ENVIRONMENT)
     assert list(release.chosen) == chosen
     assert [remark.kind for remark in remarks] == expected
+
+
+@pytest.mark.parametrize("environment", [ANY_ENVIRONMENT, named_environment("3.12", "linux")])
+def test_both_snapshots_answer_the_same(publisher: Publisher, tmp_path: Path, environment: Environment) -> None:
+    with open_latest("depgraph", publisher.storage) as depgraph, open_latest("modules", publisher.storage) as modules:
+        readers: dict[type[Reader], Reader] = {type(one): one for one in (depgraph, modules)}
+        published = PublishedSnapshot(readers.__getitem__, lambda _: pytest.fail("no hint is needed"))
+        past = CatalogSnapshot(publisher.small.catalog, 100)
+        lock = tmp_path / "requirements.txt"
+        lock.write_text("demo==1.0.0\ndemo_b==1.0\nnope==1\n./local\n")
+        pins = LockedPins(lock, environment)
+        found = pins.answer(published)
+        assert found == pins.answer(past)
+        assert [one.modules for one in found.releases] == [{"demo"}, {"demo.b"}]
+        assert found.pip_order == ("demo-b", "demo")
+        texts = {remark.kind: remark.text.removeprefix(f"{lock}:") for remark in found.remarks}
+        assert unnamed(texts[RemarkKind.UNKNOWN], "3", "nope==1", "100") == []
+        assert texts.keys() == {RemarkKind.ELSEWHERE, RemarkKind.UNKNOWN, RemarkKind.FROM_SDIST}
+        lock.write_text("demo==7\n")
+        for snapshot in (published, past):
+            [remark, *_] = LockedPins(lock, environment).answer(snapshot).remarks
+            assert unnamed(remark.text, "demo==7", "100", "1") == []

@@ -8,8 +8,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable
 from typing import TypedDict
 
-from pypi_assets.lookup.locked_answers import LockedAnswer
-from pypi_assets.lookup.pinned_files import PinnedRelease
+from pypi_assets.questions.locks import LockedAnswer, PinnedRelease
 
 
 class CollidingDistribution(TypedDict):

@@ -1,7 +1,7 @@
 """Modules that several distributions have a file for are collisions; shares of a package are not."""
 
-from pypi_assets.lookup.collisions import collisions, leaves_of, shared_packages
-from pypi_assets.lookup.locked_answers import LockedAnswer
+from pypi_assets.questions.collisions import collisions, leaves_of, shared_packages
+from pypi_assets.questions.locks import LockedAnswer
 from pypi_assets_tests.counted_steps import growth
 from pypi_assets_tests.export.pinned import USUAL, answer, of_modules, release
 

@@ -1,0 +1,195 @@
+"""What an index has of the versions that a lock pins: their files, with modules and requirements."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from pypi_assets.leveldbs.format.newest_release import newest_release
+from pypi_assets.locks.environments import Environment
+from pypi_assets.locks.pins import LockedFile, Pin, Remark, RemarkKind
+from pypi_assets.locks.reading import read_lock
+from pypi_assets.locks.selection import selected_pins
+from pypi_assets.lookup.install_order import Installed, pip_order
+from pypi_assets.lookup.pinned_files import PinnedFile
+from pypi_assets.questions.snapshot import Found, Snapshot
+
+_KINDS = ("wheel", "sdist")
+"""The kinds of files that installers take."""
+_SHA256 = "sha256"
+_SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class PinnedRelease:
+    """A pin, the project's name as displayed, all files of the version, and those of them that are `chosen`: what an
+    installer may take in the environment.
+    """
+
+    pin: Pin
+    project: str
+    files: tuple[PinnedFile, ...]
+    chosen: tuple[PinnedFile, ...]
+
+    @property
+    def modules(self) -> frozenset[str]:
+        """The modules of the chosen files, as far as they are known."""
+        return frozenset(module for file in self.chosen for module in file.modules or ())
+
+
+@dataclass(frozen=True, slots=True)
+class LockedAnswer:
+    """What is known of the pins of a lock that an environment installs, as of `serial`.
+
+    `pip_order` are the normalized names of the releases in the order in which pip installs them. `epoch` is the epoch
+    of the serial, for answers of the catalog.
+    """
+
+    lock: str
+    serial: int
+    environment: Environment
+    pins: tuple[Pin, ...]
+    releases: tuple[PinnedRelease, ...]
+    pip_order: tuple[str, ...]
+    remarks: tuple[Remark, ...]
+    epoch: int | None = None
+
+
+class LockedPins:
+    """The pins of a lock that an environment installs. Raises LockError, before anything is opened."""
+
+    def __init__(self, path: Path, environment: Environment) -> None:
+        lock = read_lock(path)
+        self._filename, self._environment = lock.filename, environment
+        self._pins, remarks = selected_pins(lock, environment)
+        self._remarks = (*lock.remarks, *remarks)
+
+    def answer(self, snapshot: Snapshot) -> LockedAnswer:
+        """Return what a snapshot has of the pins. Raises LeveldbError and CatalogError."""
+        known, of_modules = (snapshot.collected(one, dict, ()) for one in ("depgraph", "modules"))
+        releases, found = pinned_releases(self._pins, snapshot, known, self._environment)
+        if known.serial != of_modules.serial:
+            text = f"modules are as of serial {of_modules.serial}, and files as of serial {known.serial}"
+            found.insert(0, Remark(RemarkKind.OTHER_SERIAL, f"{text}: run `pypi-assets leveldb update`"))
+        return LockedAnswer(
+            lock=self._filename,
+            serial=known.serial,
+            environment=self._environment,
+            pins=self._pins,
+            releases=tuple(releases),
+            pip_order=tuple(pip_order(map(_installed, releases), self._environment)),
+            remarks=(*self._remarks, *found),
+        )
+
+
+def pinned_releases(
+    pins: Iterable[Pin], snapshot: Snapshot, known: Found[Any], environment: Environment
+) -> tuple[list[PinnedRelease], list[Remark]]:
+    """Return the known releases of pins, in their order, and remarks about unknown pins and differing files.
+
+    `known` is an answer of the snapshot about files, for its serial and the number of followed projects.
+    """
+    releases, remarks = [], []
+    for pin in pins:
+        found = snapshot.pinned_files(pin.normalized, pin.version)
+        if found is None:
+            remarks.append(Remark(RemarkKind.UNKNOWN, _absence(pin, snapshot, known), pin.normalized))
+            continue
+        project, files = found
+        remark = partial(_remark, pin)
+        locked = _locked(pin, files, remarks.append, remark)
+        chosen = _chosen(locked, environment)
+        releases.append(PinnedRelease(pin, project, files, chosen))
+        remarks += _remarks_on(locked, chosen, remark)
+    return releases, remarks
+
+
+def _remark(pin: Pin, kind: RemarkKind, text: str) -> Remark:
+    return Remark(kind, f"{pin.text}: {text}", pin.normalized)
+
+
+def _locked(
+    pin: Pin,
+    files: tuple[PinnedFile, ...],
+    report: Callable[[Remark], None],
+    remark: Callable[[RemarkKind, str], Remark],
+) -> tuple[PinnedFile, ...]:
+    """Those of the files that the lock names; all, where it names none or none that the index has."""
+    named = [one for one in pin.files if one.filename is not None or _SHA256 in one.hashes]
+    if not named:
+        return files
+    by_name = {file.filename: file for file in files}
+    by_hash = {file.sha256: file for file in files}
+    locked: dict[str, PinnedFile] = {}
+    missing = []
+    for one in named:
+        sha256 = one.hashes.get(_SHA256)
+        file = by_hash.get(sha256) if one.filename is None else by_name.get(one.filename)
+        if file is None:
+            missing.append(one)
+            continue
+        locked[file.filename] = file
+        if sha256 is not None and file.sha256 not in {None, sha256}:
+            text = f"the index has {file.filename} with the sha256 {file.sha256}, and the lock with {sha256}"
+            report(remark(RemarkKind.OTHER_HASH, text))
+    if missing:
+        left = "" if locked else ", so all files of the version count"
+        text = f"{len(missing)} of {len(named)} files of the lock are not on the index: {_some(missing)}{left}"
+        report(remark(RemarkKind.MISSING_FILE, text))
+    return tuple(file for file in files if file.filename in locked) or files
+
+
+def _some(missing: Sequence[LockedFile]) -> str:
+    names = [one.filename or f"sha256:{one.hashes[_SHA256]}" for one in missing[:_SHOWN]]
+    return ", ".join([*names, *(["..."] if len(missing) > _SHOWN else [])])
+
+
+def _chosen(files: Sequence[PinnedFile], environment: Environment) -> tuple[PinnedFile, ...]:
+    """What an installer may take: the wheels that fit, of which it is the best where all is known; else the sdists."""
+    usable = [file for file in files if file.kind in _KINDS and environment.allows(file.requires_python)]
+    ranks = environment.ranks(file.filename for file in usable if file.kind == "wheel")
+    if ranks and environment.is_whole:
+        best = min(ranks, key=lambda filename: (ranks[filename], filename))
+        ranks = {best: ranks[best]}
+    wheels = tuple(file for file in usable if file.filename in ranks)
+    return wheels or tuple(file for file in usable if file.kind == "sdist")
+
+
+def _remarks_on(
+    files: Sequence[PinnedFile], chosen: Sequence[PinnedFile], remark: Callable[[RemarkKind, str], Remark]
+) -> Iterator[Remark]:
+    if all(file.yanked for file in files):
+        yield remark(RemarkKind.YANKED, "this version is yanked")
+    if not chosen:
+        yield remark(RemarkKind.NO_FILE, f"none of its {len(files)} files is for this environment")
+    elif chosen[0].kind == "sdist" and chosen[0].modules is not None:
+        text = "no wheel can be taken, so modules are those that the sdist declares"
+        yield remark(RemarkKind.FROM_SDIST, text)
+    for file in chosen:
+        if file.modules is None:
+            text = f"the modules of {file.filename} are not known (read: {file.outcome})"
+            yield remark(RemarkKind.UNREAD, text)
+
+
+def _absence(pin: Pin, snapshot: Snapshot, known: Found[Any]) -> str:
+    """Return why nothing is known of a pinned version."""
+    if sentence := snapshot.unfollowed(pin.normalized):
+        return f"{pin.where}: {pin.text}: {sentence}"
+    start = f"{pin.where}: {pin.text} is not on the index as of serial {known.serial}"
+    if versions := snapshot.versions(pin.normalized):
+        return f"{start}; its newest version is {newest_release(versions)}"
+    if known.version is not None and known.followed_projects is not None:
+        return f"{start}, among {known.followed_projects} followed projects; nothing is known of others"
+    return f"{start}: there is no project of this name"
+
+
+def _installed(release: PinnedRelease) -> Installed:
+    """Return what pip's order depends on: the file that it takes, or the first of those that it may take."""
+    file = next(iter(release.chosen or release.files))
+    return Installed(
+        name=release.pin.normalized,
+        requires_dist=file.requires_dist or (),
+        extras=release.pin.extras,
+        has_requires_python=file.requires_python is not None,
+    )
