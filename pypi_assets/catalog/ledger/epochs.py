@@ -1,7 +1,7 @@
 """The epoch of a serial: two answers at a serial are equal if its epochs are.
 
-What a serial showed can become known better later: a file is read late or reprocessed, a page corrects what was
-derived, a reason of a yank or a name changes. Each such change gives a new epoch to its serial and all that follow.
+The answer at a serial can improve later: a file is read late or reprocessed, a page corrects a derived change, a yank
+reason or a name changes. Each such change gives a new epoch to its serial and to all later serials.
 
 Epochs are a staircase: each step begins at a serial and has a greater epoch than the steps before it. A change at a
 serial replaces all later steps by one, so the steps are few.
@@ -22,10 +22,10 @@ _LOCK = 0x65706F63  # any constant: the name of an advisory lock
 
 
 def epoch_of(connection: Connection, serial: int) -> int:
-    """The epoch of `serial`: the serial itself, until something that is visible at it changes after it was complete.
+    """Return the epoch of `serial`: the serial itself, unless its answers changed after it was complete.
 
-    Then it is greater than any epoch before, and than all serials that were complete then. Read it in the transaction
-    of the answer, or before it.
+    A change makes the epoch greater than any earlier epoch and than all serials that were complete then.
+    Read it in the transaction of the answer, or before it.
 
         epoch_of(connection, 1350)  # 1350; after a late read while 1400 was complete: 1401
     """
@@ -34,14 +34,15 @@ def epoch_of(connection: Connection, serial: int) -> int:
 
 
 def newest_epoch(connection: Connection) -> int:
-    """The greatest epoch of a changed past; 0 where none has changed. While it stays, so do the answers at each serial
-    that was complete when it was read first. Read it in the transaction of the answer, or before it.
+    """Return the greatest epoch of a changed past; 0 if no past answer has changed. While it stays the same, so do the
+    answers at each serial that was complete when the epoch was first read. Read it in the transaction of the
+    answer, or before it.
     """
     return connection.scalar(select(epochs.c.epoch).order_by(epochs.c.serial.desc()).limit(1)) or 0
 
 
 def epochs_of(connection: Connection, serials: Collection[int]) -> dict[int, int]:
-    """The epoch of each of `serials`, by one look at the steps between them."""
+    """Return the epoch of each serial, with one query for the steps between the least and the greatest."""
     if not serials:
         return {}
     least, greatest = min(serials), max(serials)
@@ -59,16 +60,16 @@ def epochs_of(connection: Connection, serials: Collection[int]) -> dict[int, int
 
 
 def note_change(connection: Connection, serial: int, complete: int | None = None) -> None:
-    """Something changes in this transaction that is visible at `serial` or later; nothing before it does.
+    """Give a new epoch to `serial` and all later serials, since this transaction changes their answers.
 
-    What is not complete yet needs no epoch: no answer was given there. The caller has locked what it changes, and has
-    the state's shared lock, so that no range is completed until this is committed. `complete` is the complete serial,
-    read under that lock; None: it is read here.
+    An incomplete serial needs no epoch, because no answer was given for it. The caller has locked the rows that it
+    changes, and has the state's shared lock, so that no range is completed until this is committed. `complete` is the
+    complete serial, read under that lock; if it is None, it is read here.
     """
     complete = complete_serial(connection) if complete is None else complete
     if serial > complete:
         return
-    if connection.dialect.name != "sqlite":  # one after the other, since a later epoch must be greater
+    if connection.dialect.name != "sqlite":  # one change at a time, since a later epoch must be greater
         connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
     insert = sqlite.insert if connection.dialect.name == "sqlite" else postgresql.insert
     last = select(epochs.c.epoch).order_by(epochs.c.serial.desc()).limit(1).scalar_subquery()
@@ -80,9 +81,10 @@ def note_change(connection: Connection, serial: int, complete: int | None = None
 
 
 def note_changed_files(connection: Connection, distribution_ids: Iterable[int]) -> int | None:
-    """What is known of these files changes in this transaction: it is visible since each was live first.
+    """Give a new epoch to all serials from the first at which one of these files was live, since their data changes.
 
-    Returns the least of these serials; None where none was ever live. The state is locked until the transaction ends.
+    Return that first serial, or None if no file was ever live. If there is one, the state has a shared lock until the
+    transaction ends.
     """
     starts = [
         start
@@ -99,7 +101,8 @@ def note_changed_files(connection: Connection, distribution_ids: Iterable[int]) 
 
 
 def note_changed_projects(connection: Connection, project_ids: Iterable[int]) -> None:
-    """What is known of these projects changes in this transaction, such as a name: it is visible with each file."""
+    """Give a new epoch to all serials from the first live file of these projects, since their data, such as a name,
+    changes in this transaction."""
     for ids in at_a_time(sorted(project_ids)):
         of_projects = select(distributions.c.id).where(distributions.c.project_id.in_(ids))
         start = connection.scalar(

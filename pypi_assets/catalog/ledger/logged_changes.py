@@ -1,6 +1,6 @@
-"""Logs what happened to files, so that dumps have it, also where it was learnt late.
+"""The log of changes to files, from which dumps are written.
 
-A change is logged at its serial, or after what dumps have sealed: then it was learnt late.
+A change is logged at its serial. A late change, at a serial that a dump has sealed, is logged after the sealed serials.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,10 +13,11 @@ from pypi_assets.catalog.tables import catalog_state, changes
 
 
 def log_changes(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> int:
-    """Logs changes, as rows of the table without a sequence. Returns how many were not logged before.
+    """Log changes, given as rows of the table without a sequence. Return how many were not logged before.
 
-    What was learnt late is known to the dumps that are opened from now on; also where it is logged again, since then a
-    row of it is another. The caller has the state's shared lock, and opening a dump takes the exclusive one.
+    Dumps that are opened from now on contain a late change. A late change that is logged again also gets the newest
+    dump sequence, since its data may differ. The caller has the state's shared lock, and opening a dump takes
+    the exclusive lock.
     """
     new = insert_missing(connection, changes, rows)
     if late := [row for row in rows if row["logged_serial"] > max(row["serial"], 1)]:

@@ -1,4 +1,4 @@
-"""What the journal announces that is no change of one file: a changed past, a reprocess, and takedowns."""
+"""Announcements of the journal that concern more than one file: a changed past, a reprocess, and takedowns."""
 
 from collections.abc import Iterator
 from enum import StrEnum
@@ -13,7 +13,7 @@ from pypi_assets.catalog.tables import catalog_state, journal_notices
 
 
 class NoticeKind(StrEnum):
-    """What is announced."""
+    """The kind of an announcement."""
 
     EPOCH_CHANGED = "epoch changed"
     REPROCESSED = "reprocessed"
@@ -29,9 +29,10 @@ class Notice(NamedTuple):
 
 
 def announce(connection: Connection, kind: NoticeKind, of_serial: int) -> None:
-    """Announces it after all that is sealed. Of several that are announced there, one stays, of the least serial.
+    """Log an announcement after the last sealed serial, or at `of_serial` if that is later. Announcements of one kind
+    at one serial become one, with the least `of_serial`.
 
-    The caller has the state's shared lock, so that nothing is sealed meanwhile.
+    The caller has the state's shared lock, so that no range is sealed meanwhile.
     """
     insert = sqlite.insert if connection.dialect.name == "sqlite" else postgresql.insert
     sealed = sealed_end_column()
@@ -45,7 +46,7 @@ def announce(connection: Connection, kind: NoticeKind, of_serial: int) -> None:
 
 
 def is_reprocessed_since(connection: Connection, serial: int, sequence: int) -> bool:
-    """Whether records were made anew that the full dump of this serial and sequence lacks."""
+    """Check whether records were reprocessed after the full dump of this serial and sequence."""
     of = journal_notices.c
     since = of.logged_serial > serial, of.dump_sequence > sequence
     query = select(of.kind).where(of.kind == NoticeKind.REPROCESSED, *since)
@@ -53,7 +54,7 @@ def is_reprocessed_since(connection: Connection, serial: int, sequence: int) -> 
 
 
 def notices_in(connection: Connection, serials: SerialRange) -> Iterator[Notice]:
-    """The announcements of a range, in order of serial and kind."""
+    """Yield the announcements of a range, in order of serial and kind."""
     of = journal_notices.c
     within = (of.logged_serial > serials.start, of.logged_serial <= serials.end)
     query = select(of.logged_serial, of.kind, of.of_serial).where(*within).order_by(of.logged_serial, of.kind)

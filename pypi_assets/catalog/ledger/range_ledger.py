@@ -16,7 +16,7 @@ from pypi_assets.catalog.ledger.serial_range import RangeError, SerialRange
 from pypi_assets.catalog.tables import catalog_state, serial_ranges
 
 CHECKED_RANGES = 1_000
-"""A week of ranges of ten minutes."""
+"""How many of the newest ranges a check reads: about a week of ten-minute ranges."""
 XMLRPC = "xmlrpc"
 SIMPLE = "simple"
 """The listers that bring ranges. A range of `simple` has no events: only its changed projects are known."""
@@ -58,10 +58,10 @@ class LedgerRange:
 
 
 def lock_state(connection: Connection, *, exclusive: bool) -> RowMapping:
-    """The catalog's one row of state, locked until the transaction ends.
+    """Return the catalog's one row of state, locked until the transaction ends.
 
     Logging a change takes a shared lock and sealing an exclusive one, so no change slips behind a seal. SQLite has one
-    writer at a time anyway. Raises CatalogError where no full crawl was opened on the catalog.
+    writer at a time anyway. Raises CatalogError if no full crawl was ever opened on the catalog.
     """
     query = select(catalog_state)
     if connection.dialect.name != "sqlite":
@@ -70,7 +70,7 @@ def lock_state(connection: Connection, *, exclusive: bool) -> RowMapping:
 
 
 def read_state(connection: Connection) -> RowMapping:
-    """The catalog's one row of state, not locked. Raises CatalogError as `lock_state` does."""
+    """Return the catalog's one row of state without a lock. Raises CatalogError as `lock_state` does."""
     return _state(connection, select(catalog_state))
 
 
@@ -82,7 +82,7 @@ def _state(connection: Connection, query: Select[Any]) -> RowMapping:
 
 
 def complete_serial(connection: Connection) -> int:
-    """The serial up to which all ranges are complete, without a gap from 0."""
+    """Return the serial up to which all ranges from 0 are complete, without a gap."""
     return int(connection.scalar(select(_complete_serial())) or 0)
 
 
@@ -93,25 +93,25 @@ def _complete_serial() -> ColumnElement[int]:
 
 
 def last_allocated_serial(connection: Connection) -> int:
-    """The end of the greatest range, where the next one starts."""
+    """Return the end of the greatest range, where the next range starts; 0 if there is no range."""
     return int(connection.scalar(select(func.max(serial_ranges.c.end))) or 0)
 
 
 def last_allocated_at(connection: Connection) -> float:
-    """When the greatest range was allocated, in unix seconds; 0 where there is none."""
+    """Return the time at which the greatest range was allocated, in unix seconds; 0 if there is no range."""
     greatest = select(func.max(serial_ranges.c.end)).scalar_subquery()
     return float(connection.scalar(select(serial_ranges.c.requested_at).where(serial_ranges.c.end == greatest)) or 0)
 
 
 def allocate_range(connection: Connection, end: int, now: float, lister: str | None = None) -> SerialRange | None:
-    """Allocates the next range, from the end of the last one to `end`. None where `end` is not beyond it."""
+    """Allocate the next range, from the end of the last range to `end`. Return None if `end` is not beyond it."""
     return next(iter(allocate_ranges(connection, [end], now, lister)), None)
 
 
 def allocate_ranges(
     connection: Connection, ends: Iterable[int], now: float, lister: str | None = XMLRPC
 ) -> list[SerialRange]:
-    """Allocates the next ranges, from the end of the last one to each of `ends`, which ascend.
+    """Allocate the next ranges, from the end of the last range to each of the ascending `ends`.
 
     For example:
 
@@ -132,9 +132,10 @@ def allocate_ranges(
 
 
 def require_range(connection: Connection, serials: SerialRange, *, lock: bool = False) -> LedgerRange:
-    """The ledger's entry of `serials`. With `lock` no other process completes the range until the transaction ends.
+    """Return the ledger's entry of `serials`. With `lock`, no other process completes the range until the
+    transaction ends.
 
-    Raises UnknownRangeError where the ledger has no range of exactly these.
+    Raises UnknownRangeError if the ledger has no range with exactly this start and end.
     """
     if lock:  # not its row, which is locked while it is sealed
         lock_name(connection, f"range:{serials.key}")
@@ -148,18 +149,18 @@ def require_range(connection: Connection, serials: SerialRange, *, lock: bool = 
 
 
 def ledger(connection: Connection) -> list[LedgerRange]:
-    """All ranges, in order of their start: 52,560 a year at one every ten minutes, so only for what shows them all."""
+    """Return all ranges, in order of their start. Ten-minute ranges add 52,560 rows a year, so call it rarely."""
     return _selected(connection, select(serial_ranges))
 
 
 def unfinished_ranges(connection: Connection) -> list[LedgerRange]:
-    """The incomplete ranges, in order of their start."""
+    """Return the incomplete ranges, in order of their start."""
     return _selected(connection, select(serial_ranges).where(serial_ranges.c.state == RangeState.REQUESTED))
 
 
 def first_range(connection: Connection) -> SerialRange | None:
-    """The range that begins at 0, while it is not complete: it ends at the serial that was pinned first. An index that
-    was empty then has none: there the first range has events."""
+    """Return the full crawl's incomplete range, which begins at 0 and ends at the first pinned serial; None if there is
+    no such range. An index that was empty at the first crawl has none: its first range has events."""
     of = serial_ranges.c
     unfinished = of.start == 0, of.state == RangeState.REQUESTED, of.lister.is_(None)
     end = connection.scalar(select(of.end).where(*unfinished))
@@ -167,14 +168,15 @@ def first_range(connection: Connection) -> SerialRange | None:
 
 
 def complete_ranges(connection: Connection, count: int) -> list[LedgerRange]:
-    """The last `count` complete ranges, in order of their start."""
+    """Return the last `count` complete ranges, in order of their start."""
     complete = select(serial_ranges).where(serial_ranges.c.state == RangeState.COMPLETE)
     return _selected(connection, complete.order_by(serial_ranges.c.start.desc()).limit(count))
 
 
 def past_range_keys(connection: Connection, *, through: int, before: float) -> list[str]:
-    """The keys of the complete ranges that end at the serial `through` or earlier and were completed by the time
-    `before` (unix seconds), and of those that begin at 0. Reads two columns of nearly all ranges."""
+    """Return the keys of the complete ranges that end at the serial `through` or earlier and were completed by the time
+    `before` (unix seconds). Complete ranges that begin at 0 are always included. Reads two columns of nearly all
+    ranges."""
     is_past = and_(
         serial_ranges.c.end <= through,
         or_(serial_ranges.c.completed_at.is_(None), serial_ranges.c.completed_at <= before),
@@ -185,22 +187,22 @@ def past_range_keys(connection: Connection, *, through: int, before: float) -> l
 
 
 def recent_ranges(connection: Connection, *, beyond: int) -> list[LedgerRange]:
-    """The ranges that end beyond the serial `beyond` and the incomplete ones, in order of their start."""
+    """Return the ranges that end beyond the serial `beyond` and all incomplete ranges, in order of their start."""
     recent = or_(serial_ranges.c.end > beyond, serial_ranges.c.state == RangeState.REQUESTED)
     return _selected(connection, select(serial_ranges).where(recent))
 
 
 def _selected(connection: Connection, query: Select[Any]) -> list[LedgerRange]:
     entries = (_ledger_range(row._mapping) for row in connection.execute(query))
-    # not by the database: to find a few in order, SQLite would read all
+    # sorted here, since SQLite would read all ranges to find a few in order
     return sorted(entries, key=lambda entry: entry.serials)
 
 
 def faulty_ranges(connection: Connection, *, only_newest: bool = True) -> list[tuple[SerialRange, int]]:
-    """The ranges that do not start where all ranges before them end, each with that serial, in order. A sound ledger
-    has none.
+    """Return each range whose start differs from the greatest end of all earlier ranges, with that end, in order. A
+    sound ledger has no such range.
 
-    With `only_newest` only the last ones are checked: the serials of a range that was checked never change.
+    With `only_newest`, check only the last CHECKED_RANGES: the serials of a checked range never change.
     """
     backwards = select(serial_ranges.c.start, serial_ranges.c.end).order_by(serial_ranges.c.start.desc())
     checked = (backwards.limit(CHECKED_RANGES) if only_newest else backwards).subquery()
@@ -213,7 +215,7 @@ def faulty_ranges(connection: Connection, *, only_newest: bool = True) -> list[t
 
 
 def missing_spans(connection: Connection, until: int = 0) -> list[SerialRange]:
-    """The serials that no range contains, up to the end of the newest one or `until`."""
+    """Return the spans of serials that no range contains, up to the end of the newest range or `until`."""
     found = [
         SerialRange(before, serials.start) for serials, before in faulty_ranges(connection) if serials.start > before
     ]
@@ -222,14 +224,14 @@ def missing_spans(connection: Connection, until: int = 0) -> list[SerialRange]:
 
 
 def begin_range(connection: Connection, serials: SerialRange, now: float) -> None:
-    """A worker begins on the range. The error of an earlier worker is cleared."""
+    """Record that a worker begins on the range, and clear the error of an earlier worker."""
     connection.execute(
         update(serial_ranges).where(serial_ranges.c.start == serials.start).values(begun_at=now, error_text=None)
     )
 
 
 def leave_range(connection: Connection, serials: SerialRange) -> None:
-    """A worker has ended its step of the range without an error. An incomplete range waits for the next step."""
+    """Record that a worker ended its step without an error. An incomplete range waits for the next step."""
     connection.execute(
         update(serial_ranges)
         .where(serial_ranges.c.start == serials.start, serial_ranges.c.state != RangeState.COMPLETE)
@@ -238,16 +240,16 @@ def leave_range(connection: Connection, serials: SerialRange) -> None:
 
 
 def fail_range(connection: Connection, serials: SerialRange, error_text: str) -> None:
-    """A worker's work on the range ended in an error, which is shown until work begins again."""
+    """Record the error that ended a worker's work on the range. It is shown until work begins again."""
     connection.execute(
         update(serial_ranges).where(serial_ranges.c.start == serials.start).values(error_text=storable(error_text))
     )
 
 
 def complete_range(connection: Connection, serials: SerialRange, now: float, exact_from: int | None = None) -> None:
-    """Completes the range, with its `exact_from` as in LedgerRange. A complete range stays as it is.
+    """Complete the range, with its `exact_from` as in LedgerRange. A complete range is left unchanged.
 
-    The state is locked until the transaction ends: a change at these serials is committed before, or is a late one.
+    The state is locked until the transaction ends: another change at these serials is either committed before or late.
     """
     lock_state(connection, exclusive=True)
     connection.execute(
@@ -258,21 +260,23 @@ def complete_range(connection: Connection, serials: SerialRange, now: float, exa
 
 
 def inexact_spans(connection: Connection, *, around: int | None = None, until: int | None = None) -> list[SerialRange]:
-    """Spans without known events: the catalog has no answer for serials above the start and below the end of each.
+    """Return spans without known events: the catalog has no answer for serials above a span's start and below its end.
 
-    With `around`, only the spans that this serial lies in. With `until`, only those that end there or before.
+    With `around`, return only the spans with this serial inside. With `until`, return only spans that end at or
+    below it.
     """
     return [SerialRange(start, end) for start, end in connection.execute(_inexact_spans(around, until))]
 
 
 def newest_inexact_spans(connection: Connection, count: int) -> list[SerialRange]:
-    """At most `count` of them, the newest, in order: without a changelog each range is one."""
+    """Return at most `count` of the newest inexact spans, in order. Without a changelog every range is inexact, so
+    there are many."""
     newest = _inexact_spans().order_by(None).order_by(serial_ranges.c.start.desc()).limit(count)
     return [SerialRange(start, end) for start, end in connection.execute(newest)][::-1]
 
 
 def ranges_to_explain(connection: Connection, through: int) -> list[tuple[SerialRange, SerialRange]]:
-    """The inexact ranges, each with its span, that the events up to the serial `through` explain."""
+    """Return the inexact ranges that the events up to the serial `through` explain, each with its inexact span."""
     query = _inexact_spans(until=through).add_columns(serial_ranges.c.end)
     return [(SerialRange(start, end), SerialRange(start, until)) for start, until, end in connection.execute(query)]
 
@@ -287,13 +291,13 @@ def _inexact_spans(around: int | None = None, until: int | None = None) -> Selec
 
 
 def end_inexact_span(connection: Connection, start: int) -> None:
-    """Marks the span with this start as exact: its events are stored now, and what follows from them too."""
+    """Mark the span with this start as exact. Call it when its events and the changes derived from them are stored."""
     connection.execute(update(serial_ranges).where(serial_ranges.c.start == start).values(exact_from=None))
 
 
 def seal(connection: Connection, serials: SerialRange) -> None:
-    """Seals `serials`: later changes at these serials are logged after them. The caller holds the state's exclusive
-    lock."""
+    """Seal the ranges inside `serials`: later changes at these serials are logged after them. The caller holds the
+    state's exclusive lock."""
     connection.execute(
         update(serial_ranges)
         .where(serial_ranges.c.start >= serials.start, serial_ranges.c.end <= serials.end)
@@ -302,19 +306,19 @@ def seal(connection: Connection, serials: SerialRange) -> None:
 
 
 def sealed_end(connection: Connection) -> int:
-    """The greatest serial that a dump has sealed; 0 where none has."""
+    """Return the greatest serial that a dump has sealed; 0 if no dump has."""
     return int(connection.scalar(select(sealed_end_column())) or 0)
 
 
 def sealed_end_column() -> ColumnElement[int]:
-    """The same as part of a statement."""
+    """Return `sealed_end` as an expression for a larger SQL statement."""
     greatest = select(func.max(serial_ranges.c.end)).where(serial_ranges.c.sealed.is_(True))
     return func.coalesce(greatest.scalar_subquery(), 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Seals:
-    """What dumps have sealed: all serials up to `end`, except the ranges `unsealed` below it.
+    """The serials that dumps have sealed: all up to `end`, except the ranges `unsealed` below it.
 
     `complete` is the serial up to which all ranges are complete.
     """
@@ -324,10 +328,10 @@ class Seals:
     complete: int = 0
 
     def logged_serials(self, serial: int) -> list[int]:
-        """The serials at which a change at `serial` is logged, so that a dump still to come contains it.
+        """Return the serials at which a change at `serial` is logged, so that a future dump contains it.
 
-        At `serial` itself, unless its range is sealed. Also after everything sealed, where a later range is: the dump
-        of that range may contradict the change.
+        If its range is sealed, the change is logged only after everything sealed. If not, it is logged at `serial`
+        itself, and if a later range is sealed, also after everything sealed: the dump of that range may contradict it.
         """
         if serial > self.end:
             return [serial]
@@ -336,10 +340,10 @@ class Seals:
 
 
 def seals(connection: Connection) -> Seals:
-    """The current seals. They hold as long as the caller has the state's shared lock."""
+    """Return the current seals. They hold as long as the caller has the state's shared lock."""
     is_unsealed = and_(serial_ranges.c.start < sealed_end_column(), serial_ranges.c.sealed.is_(False))
     query = select(sealed_end_column(), _complete_serial(), serial_ranges.c.start, serial_ranges.c.end)
-    one_row = select(literal(1).label("number")).subquery("sent")  # also where nothing is unsealed
+    one_row = select(literal(1).label("number")).subquery("sent")  # a row even if no range is unsealed
     rows = connection.execute(query.select_from(one_row.outerjoin(serial_ranges, is_unsealed))).all()
     end, complete = rows[0][:2]
     return Seals(end, tuple(SerialRange(start, stop) for _, _, start, stop in rows if start is not None), complete)

@@ -10,13 +10,13 @@ _KEY = re.compile(r"(0|[1-9][0-9]{0,17})-(0|[1-9][0-9]{0,17})")
 
 
 class RangeError(ExpectedError, ValueError):
-    """A text is no key of a serial range, or its ends do not make a range."""
+    """A text is not a valid key of a serial range, or its ends do not make a range."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class SerialRange:
-    """The serials above `start`, up to and including `end`; `0-B` is everything up to B, and `0-0` an empty index.
-    `B-B` has none: so is named what was learnt late of the serials up to B.
+    """The serials above `start`, up to and including `end`. `0-B` is everything up to B, and `0-0` is an empty index.
+    `B-B` contains no serial: it names late changes to the serials up to B.
 
     For example:
 
@@ -34,7 +34,7 @@ class SerialRange:
 
     @property
     def key(self) -> str:
-        """The range's text `START-END`, for directories, partitions and workloads."""
+        """Return the range's text `START-END`, for directories, partitions and workloads."""
         return f"{self.start}-{self.end}"
 
     def __str__(self) -> str:
@@ -44,12 +44,12 @@ class SerialRange:
         return self.start < serial <= self.end
 
     def holds(self, other: "SerialRange") -> bool:
-        """Whether this range contains all serials of `other`."""
+        """Check whether this range contains all serials of `other`."""
         return self.start <= other.start and other.end <= self.end
 
     @classmethod
     def parse(cls, key: str) -> Self:
-        """The range with this key, like `1200-1350`. Raises RangeError."""
+        """Return the range with this key, like `1200-1350`. Raises RangeError."""
         match = _KEY.fullmatch(key)
         if not match:
             raise RangeError(f"not the key of a serial range: {key!r}; it must read START-END, like 1200-1350")
