@@ -39,8 +39,8 @@ from benchmarks.year_of_ranges import PAUSE_S, ROOT, Year, opened_year
 from pypi_assets.catalog.ledger.range_ledger import ledger
 from pypi_assets.catalog.reports.ledger_faults import ledger_faults
 from pypi_assets.defs.attempts import attempts
+from pypi_assets.defs.maintenance_jobs import prune_partitions
 from pypi_assets.defs.naming import BARE
-from pypi_assets.defs.pruning import prune_partitions
 from pypi_assets.dumps.compaction import compact
 from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.leveldbs.versions.input_lists import newest_serials

@@ -24,7 +24,7 @@ from packaging.requirements import Requirement
 from pypi_assets.cli.serve import serve_command
 from pypi_assets.dagster_instance.celery_launcher import WatchedCeleryRunLauncher
 from pypi_assets.dagster_instance.run_launcher import WatchedRunLauncher
-from pypi_assets.defs.pruning import prune_runs
+from pypi_assets.defs.maintenance_jobs import prune_runs
 from pypi_assets.following.follower import GRACE_S
 from pypi_assets.journal.webhooks import SETTING
 from pypi_assets.service import connections, server, status

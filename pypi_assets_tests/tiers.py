@@ -14,7 +14,7 @@ from pathlib import Path, PurePath
 import pytest
 
 ROOT = Path(__file__).parent.parent
-SHARE = 8
+SHARE = 12
 TOP = "."
 """What the modules at the top of a package tree are in."""
 

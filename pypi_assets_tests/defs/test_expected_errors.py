@@ -149,8 +149,11 @@ def test_a_tick_names_wrong_settings() -> None:
 
 
 def _list_with(settings: Settings | SettingsError) -> dg.ExecuteInProcessResult:
-    resources = build_resources(settings).by_name()
+    resources = build_resources(settings)
     with dg.DagsterInstance.ephemeral() as instance:
-        result = dg.materialize([project_listing], instance=instance, resources=resources, raise_on_error=False)
+        result = dg.materialize(
+            [project_listing], instance=instance, resources=resources.by_name(), raise_on_error=False
+        )
+    resources.close()
     assert not result.success
     return result

@@ -31,9 +31,9 @@ from pypi_assets.leveldbs.format.errors import LeveldbDamagedError, NoVersionErr
 from pypi_assets.leveldbs.versions.input_lists import newest_serials, published_versions
 from pypi_assets.leveldbs.versions.publish import build_version
 from pypi_assets.leveldbs.versions.verify import verify
-from pypi_assets.lookup.depgraph_reader import DepgraphReader, project_answer
+from pypi_assets.lookup.depgraph_reader import DepgraphReader, distributions_of
 from pypi_assets.lookup.latest import open_latest
-from pypi_assets.lookup.modules_reader import ModulesReader, module_answer
+from pypi_assets.lookup.modules_reader import ModulesReader, providing_projects
 from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets.upkeep.deletion import clean_versions_and_dumps
 from pypi_assets_tests.small_catalog import continued
@@ -258,12 +258,12 @@ def check_answers(catalog: Catalog, chance: Random, modules: ModulesReader, depg
     """Compares some answers with what the catalog says of their serials; returns how many."""
     for module, project in zip(chance.sample(MODULES, 5), chance.sample(PROJECTS, 5), strict=True):
         found = modules.module(module)
-        expected = module_answer(found.serial, module, providing_releases(catalog, found.serial, module))
-        assert found.results == expected.results, f"{module} in version {found.version} of serial {found.serial}"
+        expected = providing_projects(module, providing_releases(catalog, found.serial, module))
+        assert found.results == tuple(expected), f"{module} in version {found.version} of serial {found.serial}"
         of_project = depgraph.project(project)
         rows = project_rows_at(catalog, of_project.serial, project)
-        wanted = project_answer(of_project.serial, map(as_dumped, rows))
-        assert of_project.results == wanted.results, f"{project} in version {of_project.version}"
+        wanted = distributions_of(map(as_dumped, rows))
+        assert of_project.results == tuple(wanted), f"{project} in version {of_project.version}"
     return 10
 
 

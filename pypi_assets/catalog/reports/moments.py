@@ -4,8 +4,8 @@ import re
 from datetime import UTC, datetime
 
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.catalog.reports.answerable_serials import NotExactError, answerable_serial
-from pypi_assets.catalog.reports.serials_of_times import serial_at
+from pypi_assets.catalog.reports.answerable_serials import NotExactError, answerable_serial, first_exact_serial
+from pypi_assets.catalog.reports.serials_of_times import first_answered_time, serial_at
 
 Moment = int | datetime
 """A serial, or an aware time."""
@@ -61,6 +61,8 @@ def serial_of(catalog: Catalog, moment: Moment | None) -> int:
         raise NotExactError(f"{moment_text(moment)} is in the future")
     with catalog.read() as connection:
         serial = serial_at(connection, moment, complete)
+        first = first_answered_time(connection, first_exact_serial(connection) or 0) if serial is None else None
     if serial is None:
-        raise NotExactError(f"{moment_text(moment)} is before the first known event of the index")
+        since = "" if first is None else f"; the first time with an answer is {moment_text(first)}"
+        raise NotExactError(f"{moment_text(moment)} is before the first known event of the index{since}")
     return answerable_serial(catalog, serial)

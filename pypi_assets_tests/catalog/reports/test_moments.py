@@ -59,7 +59,7 @@ def test_each_moment_means_a_serial_or_has_no_answer(tmp_path: Path):
     for moment, values in (
         (8, (8, 0, 7)),
         (NOON + timedelta(hours=2), ("2026-03-03T14:00:00Z",)),
-        (NOON - timedelta(hours=3), ("2026-03-03T09:00:00Z",)),
+        (NOON - timedelta(hours=3), ("2026-03-03T09:00:00Z", "2026-03-03T10:00:00Z")),
     ):
         with pytest.raises(NotExactError, match=naming(*values)):
             serial_of(small.catalog, moment)

@@ -33,6 +33,7 @@ def test_shards_of_a_full_crawl_have_its_serial(index: ServedIndex, pipeline: Pi
     assert versions(pipeline, "project_listing") == [str(index.serial)]
 
 
+@pytest.mark.nightly
 def test_shards_that_a_failed_run_has_finished_have_it_too(
     index: ServedIndex, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -69,6 +70,7 @@ def test_an_export_and_a_dataset_change_with_the_dumps_alone(index: ServedIndex,
     assert after not in {None, one}
 
 
+@pytest.mark.nightly
 def test_a_dump_has_one_version_for_all_its_shards(pipeline: Pipeline) -> None:
     pipeline.crawled(256)
     assert pipeline.run("redump").success
