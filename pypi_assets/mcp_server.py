@@ -1,4 +1,4 @@
-"""Offers questions as read-only tools of the Model Context Protocol: each question with a route, and resolutions.
+"""Offers questions as read-only tools of the Model Context Protocol: each question with a route.
 
 A tool call is a request to the service's own application in this process, and its text is the body of that answer. So
 nothing is rendered here, and a problem document comes back as a tool error.
@@ -30,7 +30,6 @@ from pypi_assets.service.operations import Operation, accepted
 from pypi_assets.service.pins import PIN_ACCEPTS, PIN_PATTERN
 from pypi_assets.service.problems import bad_parameter, problem_answer
 from pypi_assets.service.questions import operation
-from pypi_assets.service.resolutions import RESOLVE
 from pypi_assets.service.service import Service, open_service
 from pypi_assets.settings import Settings
 
@@ -98,7 +97,7 @@ def tool_server(service: Service) -> "Server[Any]":
     """Return a server with the tools of a service."""
     app = create_app(service)
     questions = {one.name: one for one in all_questions() if one.path is not None}
-    operations = {name: operation(name) for name in questions} | {"resolve": RESOLVE}
+    operations = {name: operation(name) for name in questions}
     tools = [_tool(name, found) for name, found in operations.items()]
 
     async def list_tools(

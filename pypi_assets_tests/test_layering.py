@@ -53,7 +53,7 @@ MAY_IMPORT = {
     "devindex": {"index", "distributions"},
     "assembly": {"setting_variables", "settings", "index", "distributions", "catalog", "crawl", "storage", "progress"},
     "declared_scopes": {"setting_variables", "settings", "scope_tables", "scopes", "catalog", "crawl"},
-    "client": {"questions", "lookup", "leveldbs", "catalog", "storage", "locations", "settings", "assembly"},
+    "client": {"questions", "resolve", "lookup", "leveldbs", "catalog", "storage", "locations", "settings", "assembly"},
     "confusion": {"assembly", "catalog", "indexes", "setting_variables", "settings"},
     "upkeep": {
         "settings",

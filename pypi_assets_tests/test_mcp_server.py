@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from random import Random
-from typing import Any, get_args
+from typing import Any, get_args, get_origin
 from urllib.parse import quote
 
 import pytest
@@ -23,8 +23,9 @@ from pypi_assets.questions.question import Question, all_questions
 from pypi_assets.service.service import Service
 from pypi_assets_tests.cli.commands import PROCESS, Commands
 from pypi_assets_tests.cli.conftest import commands as commands
-from pypi_assets_tests.client.test_connecting import EARLIER, asked, named
+from pypi_assets_tests.client.test_connecting import EARLIER, asked
 from pypi_assets_tests.examples import examples
+from pypi_assets_tests.questions.test_snapshots import NAMES, subject
 from pypi_assets_tests.service.conftest import client as client
 from pypi_assets_tests.service.conftest import published as published
 from pypi_assets_tests.service.published import Client, Published
@@ -43,8 +44,13 @@ def environment(published: Published) -> dict[str, str]:
 def drawn(published: Published) -> Iterator[tuple[str, Arguments]]:
     """Yield calls of all tools: each with values of its parameters, now and at an earlier serial."""
     for question in ROUTED:
+        if question.has_body:
+            for name in NAMES[question.name]:
+                yield question.name, subject(question, name)
+                yield question.name, subject(question, name) | {"at": str(EARLIER), "python": "3.12"}
+            continue
         found = [
-            {**named(question, name), **values, **moment}
+            {**subject(question, name), **values, **moment}
             for name, values in asked(question, published)
             for moment in ({}, {"at": str(EARLIER)}, {"limit": 1})
         ]
@@ -65,9 +71,9 @@ def drawn(published: Published) -> Iterator[tuple[str, Arguments]]:
 
 def answered(client: Client, name: str, given: Arguments) -> requests.Response:
     """Return the answer of the service to the same question."""
-    if name == "resolve":
+    if QUESTIONS[name].has_body:
         body = {field: value for field, value in given.items() if field != "at"}
-        path = f"{'at/' + given['at'] if 'at' in given else ''}/v1/resolve"
+        path = f"{'at/' + given['at'] if 'at' in given else ''}{QUESTIONS[name].path}"
         return client.post(path, body, allow_redirects=True)
     return client.get(target(QUESTIONS[name], given), allow_redirects=True)
 
@@ -160,7 +166,7 @@ def test_each_question_with_a_route_is_a_read_only_tool(published: Published) ->
 
     with published.service() as service:
         listed = {one.name: one for one in asyncio.run(run(service)).tools}
-    assert list(listed) == [*(one.name for one in ROUTED), "resolve"]
+    assert list(listed) == [one.name for one in ROUTED]
     assert listed["resolve"].input_schema["required"] == ["requirements"]
     for question in ROUTED:
         tool = listed[question.name]
@@ -176,6 +182,10 @@ def test_each_question_with_a_route_is_a_read_only_tool(published: Published) ->
             described = schema["properties"][one.name]
             assert described["description"] == one.accepts.text
             optional = [kind for kind in get_args(one.type) if kind is not type(None)]
+            if get_origin(one.type) is tuple:
+                assert (described["type"], described["maxItems"]) == ("array", one.accepts.most)
+                described, optional = described["items"], []
+                assert described["type"] == "string"
             assert described.get("type", "string") == kinds.get(optional[0] if optional else one.type, "string")
             limits = {"minLength": one.accepts.min_length, "maxLength": one.accepts.max_length}
             assert all(described.get(name) == value for name, value in limits.items())

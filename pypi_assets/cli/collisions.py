@@ -59,19 +59,7 @@ def _rest(count: int) -> list[str]:
 
 
 def _as_json(answer: "LockedAnswer", python: str | None, platform: str | None) -> dict[str, Any]:
-    from pypi_assets.questions.collisions import collisions, shared_packages
+    from pypi_assets.questions.collisions import as_result
 
-    return {
-        "lock": answer.lock,
-        "serial": answer.serial,
-        **({} if answer.epoch is None else {"epoch": answer.epoch}),
-        "python": python,
-        "platform": platform,
-        "pins": len(answer.pins),
-        "known": len(answer.releases),
-        "collisions": collisions(answer),
-        "shared_packages": shared_packages(answer),
-        "remarks": [
-            {"kind": remark.kind.value, "project": remark.project, "text": remark.text} for remark in answer.remarks
-        ],
-    }
+    epoch = {} if answer.epoch is None else {"epoch": answer.epoch}
+    return {"lock": answer.lock, "serial": answer.serial, **epoch, **as_result(answer, python, platform)}

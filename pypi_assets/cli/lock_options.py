@@ -33,10 +33,11 @@ def locked_answer(lock: Path, python: str | None, platform: str | None, at: "Mom
 
     from pypi_assets.cli.questions import opened  # which imports what questions are declared with
     from pypi_assets.locks.environments import EnvironmentNameError, named_environment
+    from pypi_assets.locks.reading import read_lock
     from pypi_assets.questions.locks import LockedPins
 
     try:
-        pins = LockedPins(lock, named_environment(python, platform))
+        pins = LockedPins(read_lock(lock), named_environment(python, platform))
     except EnvironmentNameError as error:
         raise click.BadParameter(str(error)) from error
     with opened(at) as asking:

@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -53,13 +52,12 @@ class Asking:
     """An open snapshot.
 
     `answered` returns what a function makes of it, with its epoch if that has one. `notes` yields the reasons why an
-    unfollowed project may be missing. `moment` is the time of the snapshot; None: no time is known of its serial.
+    unfollowed project may be missing.
     """
 
     snapshot: Snapshot
     answered: Callable[[Callable[[], Any]], Any]
     notes: Callable[[str | None, Found[Any]], Iterator[str]]
-    moment: datetime | None
 
     def ask(self, question: Question[Any], parameters: Parameters, solver: Any = None) -> Found[Any]:
         """Return the answer to a question."""
@@ -248,7 +246,6 @@ def opened_versions(refresh_every_s: float | None = None) -> Iterator[Asking]:
             snapshot,
             lambda make: make(),
             lambda project, found: notes(project, found.serial, found.followed_projects),
-            datetime.now(UTC),
         )
 
 
@@ -256,7 +253,6 @@ def opened_versions(refresh_every_s: float | None = None) -> Iterator[Asking]:
 def opened_catalog(at: "Moment | None") -> Iterator[Asking]:
     """Open the catalog as of a moment, or as of its complete serial."""
     from pypi_assets.catalog.reports.answerable_serials import pinned_answer
-    from pypi_assets.catalog.reports.serials_of_times import time_of
     from pypi_assets.questions.catalog_snapshot import CatalogSnapshot
 
     with catalog_at(at) as (catalog, serial):
@@ -270,9 +266,7 @@ def opened_catalog(at: "Moment | None") -> Iterator[Asking]:
             with catalog.read() as connection:
                 yield from catalog_notes(connection, project, found.serial, found.followed_projects)
 
-        with catalog.read() as connection:
-            moment = time_of(connection, serial)
-        yield Asking(snapshot, answered, notes, moment)
+        yield Asking(snapshot, answered, notes)
 
 
 def _print_answers(

@@ -1,9 +1,8 @@
 """The command that chooses versions as an installer would."""
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -18,11 +17,8 @@ if TYPE_CHECKING:
     from pypi_assets.catalog.reports.moments import Moment
     from pypi_assets.resolve.formats.text import Node, Rendered
     from pypi_assets.resolve.questions import Question
-    from pypi_assets.resolve.releases import ReleaseIndex
     from pypi_assets.resolve.targets import Target
     from pypi_assets.resolve.universal import JoinedResolution, UnsolvableTargetError
-
-_MOST_HINTED = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +61,7 @@ def resolve_command(given: Given, at: "Moment | None", universal: bool, format_:
 
 def _found(given: Given, targets: "tuple[Target, ...]", format_: str, at: "Moment | None") -> _Found:
     from pypi_assets.cli.questions import context_of, opened  # which import what questions are declared with
+    from pypi_assets.questions.resolutions import hints_about
     from pypi_assets.resolve.formats.pylock import as_pylock
     from pypi_assets.resolve.formats.text import as_requirements
     from pypi_assets.resolve.questions import ResolveError
@@ -72,41 +69,27 @@ def _found(given: Given, targets: "tuple[Target, ...]", format_: str, at: "Momen
 
     with opened(at) as asking:
         snapshot = asking.snapshot
-        if asking.moment is None and given.cooldown is not None:
+        moment = None if given.cooldown is None else snapshot.moment()
+        if given.cooldown is not None and moment is None:
             raise ResolveError("no time is known of this serial, from which --cooldown could count back")
-        question = given.question(targets[0], asking.moment or datetime.now(UTC))
+        question = given.question(targets[0], moment)
 
         def resolved() -> Any:
-            index, lock = snapshot.release_index(), None
+            hints: tuple[str, ...] = ()
+            lock = None
             answer: JoinedResolution | UnsolvableTargetError
             try:
-                answer = resolve_for(index, question, targets)
+                answer = resolve_for(snapshot.release_index(), question, targets)
             except UnsolvableTargetError as error:
-                answer = error
+                answer, hints = error, tuple(hints_about(snapshot, error.proof.projects))
             else:
                 lock = as_pylock(answer, snapshot) if format_ == "pylock" else None
                 lock = as_requirements(answer) if format_ == "requirements" else lock
-            hints = tuple(_hints(index, answer, snapshot.project_hints))
             return snapshot.collected("depgraph", dict, [{"answer": answer, "lock": lock, "hints": hints}])
 
         found = asking.answered(resolved)
         context = {**context_of(found), "ignored_options": list(given.ignored_options)}
         return _Found(question, found.serial, context=context, **next(iter(found.results)))
-
-
-def _hints(
-    index: "ReleaseIndex",
-    answer: "JoinedResolution | UnsolvableTargetError",
-    hints_of: Callable[[str], Iterator[str]],
-) -> Iterator[str]:
-    """What the projects may be that a proof names and the index does not have."""
-    from pypi_assets.resolve.universal import UnsolvableTargetError
-
-    if isinstance(answer, UnsolvableTargetError):
-        unknown = [name for name in answer.proof.projects if not index.releases(name).names]
-        for name in unknown[:_MOST_HINTED]:
-            for hint in hints_of(name):
-                yield hint if len(unknown) == 1 else f"{name}: {hint}"
 
 
 def _print(found: _Found, format_: str) -> None:

@@ -41,6 +41,9 @@ class HttpSource:
             )
         values = {one.name: getattr(asked, one.name) for one in question.takes}
         path, in_path = self._path(question, values), names_in(question.path)
+        if question.has_body:
+            body = {one.name: values[one.name] for one in question.takes if values[one.name] != one.default}
+            return self._page(question, asked, self._request("POST", path, json=body))
         query = {
             one.name: _text(values[one.name])
             for one in question.takes
@@ -51,12 +54,15 @@ class HttpSource:
         if question.long_by(asked):
             return self._lines(question, path, query)
         try:
-            content = self._get(path, query)
+            content = self._request("GET", path, params=query)
         except NotFoundError as error:
             if error.serial is None or error.parameter not in values:
                 raise
             hints, columns = error.hints, tuple(question.result.__annotations__)
             return Page(error.serial, error.epoch, None, (), None, columns, lambda: hints)
+        return self._page(question, asked, content)
+
+    def _page(self, question: Question[Any], asked: Parameters, content: Any) -> Page[Mapping[str, Any]]:
         if not _is_answer(content, question):
             raise ServiceError(self.url, 200, {"detail": _FOREIGN})
         serial, results = content["serial"], [content["result"]] if question.is_single else content["results"]
@@ -111,10 +117,10 @@ class HttpSource:
         serial, epoch = _as_of(response)
         return Page(serial or 0, epoch, None, results(), None, tuple(question.result.__annotations__))
 
-    def _get(self, path: str, query: Mapping[str, str]) -> Any:
+    def _request(self, method: str, path: str, **content: Any) -> Any:
         url = self.url + path
         try:
-            with self.session.get(url, params=query, timeout=self.timeout_s) as response:
+            with self.session.request(method, url, timeout=self.timeout_s, **content) as response:
                 content = _json(response)
         except requests.RequestException as error:
             raise UnreachableError(url, str(error)) from error

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from pypi_assets.lookup.package_urls import PurlResult
     from pypi_assets.lookup.project_answers import ProjectResult, VersionResult
     from pypi_assets.lookup.simple_reader import PageFileResult
+    from pypi_assets.questions.collisions import CollisionsResult
+    from pypi_assets.resolve.formats.json_answer import ResolutionResult
 
 
 class Questions:
@@ -287,3 +289,59 @@ class Questions:
         `purl`: a package URL, such as pkg:pypi/requests@2.32.3, up to 1000 characters.
         """
         return self._ask("purl", {"purl": purl})
+
+    def resolve(
+        self,
+        requirements: list[str] | tuple[str, ...],
+        *,
+        constraints: list[str] | tuple[str, ...] = (),
+        python: str = "3.13",
+        platform: str = "linux-x86_64",
+        semantics: Literal["pip", "uv"] = "pip",
+        prereleases: bool = False,
+        only_binary: bool = False,
+        cooldown_hours: int = 0,
+        unknown: Literal["fail", "assume-none"] = "fail",
+    ) -> "Results[ResolutionResult]":
+        """Show which versions an installer would choose.
+
+        For one environment, with the reason for each version. If there is no solution, `releases` is null, and `proof`
+        has the steps that show it. A service ends a resolution that takes too long.
+
+        `requirements`: up to 5000 requirements as pip has them, such as requests>=2.30, each up to 4000 characters.
+        `constraints`: up to 5000 requirements that limit versions and choose none, each up to 4000 characters.
+        `python`: a version of CPython, 3.12 or 3.12.4.
+        `platform`: linux-x86_64, macos-arm64, windows-x86_64 and others, or a platform as wheels name it.
+        `semantics`: the installer whose resolution rules to follow.
+        `prereleases`: whether pre-releases count as other releases do.
+        `only_binary`: whether to take no sdists.
+        `cooldown_hours`: leave out files that were uploaded within this number of hours, from 0 to 87600.
+        `unknown`: if the requirements of a file are unknown: fail, or assume that there are none.
+        """
+        return self._ask(
+            "resolve",
+            {
+                "requirements": requirements,
+                "constraints": constraints,
+                "python": python,
+                "platform": platform,
+                "semantics": semantics,
+                "prereleases": prereleases,
+                "only_binary": only_binary,
+                "cooldown_hours": cooldown_hours,
+                "unknown": unknown,
+            },
+        )
+
+    def collisions(
+        self, pins: list[str] | tuple[str, ...], *, python: str | None = None, platform: str | None = None
+    ) -> "Results[CollisionsResult]":
+        """Show modules that several pinned distributions have.
+
+        Installed together, one of them overwrites the others: `pip` is the distribution that pip installs last.
+
+        `pins`: up to 1000 versions as NAME==VERSION, with extras and markers if needed, each up to 4000 characters.
+        `python`: a version of CPython, 3.12 or 3.12.4; default: any.
+        `platform`: linux-x86_64, macos-arm64, windows-x86_64 and others, or a platform as wheels name it; default: any.
+        """
+        return self._ask("collisions", {"pins": pins, "python": python, "platform": platform})

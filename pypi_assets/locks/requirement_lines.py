@@ -13,6 +13,7 @@ from pathlib import Path, PurePosixPath
 from urllib.parse import unquote, urlsplit
 
 from packaging.requirements import InvalidRequirement, Requirement
+from packaging.specifiers import SpecifierSet
 from packaging.utils import InvalidName, canonicalize_name
 
 from pypi_assets.distributions.filenames import SDIST_SUFFIXES
@@ -95,11 +96,16 @@ class RequirementLine:
     @property
     def pinned_version(self) -> str | None:
         """The version of a single `==` or `===` without wildcard, else None."""
-        specifiers = list(self.requirement.specifier) if self.requirement else []
-        if len(specifiers) != 1 or specifiers[0].operator not in {"==", "==="}:
-            return None
-        version = specifiers[0].version
-        return None if version.endswith(".*") else version
+        return None if self.requirement is None else pinned_version(self.requirement.specifier)
+
+
+def pinned_version(specifier: SpecifierSet) -> str | None:
+    """Return the version of a single `==` or `===` without wildcard, else None."""
+    specifiers = list(specifier)
+    if len(specifiers) != 1 or specifiers[0].operator not in {"==", "==="}:
+        return None
+    version = specifiers[0].version
+    return None if version.endswith(".*") else version
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,15 @@ from pypi_assets.lookup.impact import breaks as search
 from pypi_assets.lookup.newest_requirements import NewestRequirements, is_release
 from pypi_assets.lookup.requirement_filters import parse_version
 from pypi_assets.questions.impact import ABOUT_A_VERSION, COLUMNS, Transitive
-from pypi_assets.questions.names import Depth, ExactProjectName, version_of
+from pypi_assets.questions.names import (
+    DEFAULT_PLATFORM,
+    DEFAULT_PYTHON,
+    PLATFORM,
+    PYTHON,
+    Depth,
+    ExactProjectName,
+    version_of,
+)
 from pypi_assets.questions.question import Accepts, ParameterError, Parameters, question
 from pypi_assets.questions.snapshot import After, Found, Snapshot
 
@@ -22,13 +30,6 @@ if TYPE_CHECKING:
 
 MOST_SOLVING_S = 600
 """For how long an answer may resolve projects."""
-DEFAULT_PYTHON, DEFAULT_PLATFORM = "3.13", "linux-x86_64"
-PYTHON_PATTERN = r"^3\.[0-9]{1,2}(\.[0-9]{1,2})?$"
-PLATFORM_PATTERN = (
-    r"^(linux|macos|windows|(linux|musllinux)-(x86_64|aarch64)|macos-(arm64|x86_64)|windows-(x86_64|arm64)|win32"
-    r"|win_amd64|win_arm64|(manylinux|musllinux)_[0-9]{1,3}_[0-9]{1,3}_[a-z0-9_]{1,40}"
-    r"|macosx_1[0-9]_[0-9]{1,2}_(arm64|x86_64))$"
-)
 
 
 @dataclass(frozen=True)
@@ -43,16 +44,8 @@ class BreaksParameters(Parameters):
     seconds: Annotated[int, Accepts(text="with solve: for how long projects are resolved", ge=1, le=MOST_SOLVING_S)] = (
         30
     )
-    python: Annotated[str, Accepts(text="a version of CPython, 3.12 or 3.12.4", pattern=PYTHON_PATTERN)] = (
-        DEFAULT_PYTHON
-    )
-    platform: Annotated[
-        str,
-        Accepts(
-            text="linux-x86_64, macos-arm64, windows-x86_64 and others, or a platform as wheels name it",
-            pattern=PLATFORM_PATTERN,
-        ),
-    ] = DEFAULT_PLATFORM
+    python: Annotated[str, PYTHON] = DEFAULT_PYTHON
+    platform: Annotated[str, PLATFORM] = DEFAULT_PLATFORM
     semantics: Annotated[
         Literal["pip", "uv"], Accepts(text="with solve: the installer whose resolution rules to follow")
     ] = "pip"

@@ -14,6 +14,8 @@ from pypi_assets.lookup.catalog_hints import past_module_hints, past_project_hin
 from pypi_assets.questions.snapshot import After, DependentsFilter, Found, Snapshot
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from pypi_assets.catalog.database import Catalog
     from pypi_assets.catalog.reports.project_history import Entry
     from pypi_assets.catalog.reports.simple_page import SimplePage
@@ -208,6 +210,12 @@ class CatalogSnapshot(Snapshot):
         with self.catalog.read() as connection:
             following = following_at(connection, project, self.serial)
         return None if following is None else following.sentence()
+
+    def moment(self) -> "datetime | None":
+        from pypi_assets.catalog.reports.serials_of_times import time_of
+
+        with self.catalog.read() as connection:
+            return time_of(connection, self.serial)
 
     def release_index(self) -> "ReleaseIndex":
         from pypi_assets.resolve.releases import PastIndex

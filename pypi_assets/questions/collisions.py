@@ -6,9 +6,20 @@ pkg_resources) are made of such shares. Which packages these are is not known, s
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable
-from typing import TypedDict
+from dataclasses import dataclass
+from typing import Annotated, TypedDict
 
-from pypi_assets.questions.locks import LockedAnswer, PinnedRelease
+from packaging.requirements import Requirement
+
+from pypi_assets.locks.environments import EnvironmentNameError, named_environment
+from pypi_assets.locks.lock_content import LockError, checked_version
+from pypi_assets.locks.pins import Lock, Pin, merged
+from pypi_assets.questions.locks import LockedAnswer, LockedPins, PinnedRelease
+from pypi_assets.questions.names import PLATFORM, PYTHON
+from pypi_assets.questions.question import Accepts, ParameterError, Parameters, question
+from pypi_assets.questions.snapshot import After, Found, Snapshot
+
+MOST_PINS = 1_000
 
 
 class CollidingDistribution(TypedDict):
@@ -37,6 +48,97 @@ class SharedPackage(TypedDict):
 
     package: str
     projects: list[str]
+
+
+class RemarkResult(TypedDict):
+    """A sentence that people should know, its kind, and the project (normalized) that it is about, if any."""
+
+    kind: str
+    project: str | None
+    text: str
+
+
+class CollisionsResult(TypedDict):
+    """What distributions have in common. Of the `pins` that the environment installs, `known` are on the index."""
+
+    python: str | None
+    platform: str | None
+    pins: int
+    known: int
+    collisions: list[Collision]
+    shared_packages: list[SharedPackage]
+    remarks: list[RemarkResult]
+
+
+@dataclass(frozen=True)
+class CollisionsParameters(Parameters):
+    """Which versions are installed together, and where."""
+
+    pins: Annotated[
+        tuple[str, ...],
+        Accepts(
+            text=f"up to {MOST_PINS} versions as NAME==VERSION, with extras and markers if needed",
+            min_length=1,
+            max_length=4_000,
+            most=MOST_PINS,
+        ),
+    ]
+    python: Annotated[str | None, Accepts(text=f"{PYTHON.text}; default: any", pattern=PYTHON.pattern)] = None
+    platform: Annotated[str | None, Accepts(text=f"{PLATFORM.text}; default: any", pattern=PLATFORM.pattern)] = None
+
+
+@question(
+    "collisions",
+    path="/v1/collisions",
+    example="requirements.txt --python 3.12 --platform linux",
+    argument="LOCK",
+    result=CollisionsResult,
+    has_body=True,
+    is_single=True,
+)
+def of_pins(snapshot: Snapshot, given: CollisionsParameters, _after: After = None) -> Found[CollisionsResult]:
+    """Show modules that several pinned distributions have.
+
+    Installed together, one of them overwrites the others: `pip` is the distribution that pip installs last.
+    """
+    try:
+        environment = named_environment(given.python, given.platform)
+    except EnvironmentNameError as error:
+        raise ParameterError("platform", given.platform, PLATFORM.text, str(error)) from None
+    pins, remarks = merged(_pin(text, number) for number, text in enumerate(given.pins, 1))
+    answer = LockedPins(Lock("pins", pins, remarks), environment).answer(snapshot)
+    return snapshot.collected("depgraph", CollisionsResult, [as_result(answer, given.python, given.platform)])
+
+
+def _pin(text: str, number: int) -> Pin:
+    """Return what a text pins. Raises ParameterError."""
+    from pypi_assets.locks.requirement_lines import pinned_version
+    from pypi_assets.resolve.questions import ResolveError, parse_wanted
+
+    where = f"pin {number}"
+    try:
+        wanted = parse_wanted(text)
+        version = pinned_version(wanted.specifier)
+        if version is None or wanted.url is not None:
+            raise ParameterError("pins", text, "versions as NAME==VERSION")
+        checked_version(version, f"{where}: ")
+    except (ResolveError, LockError) as error:
+        raise ParameterError("pins", text, "versions as NAME==VERSION", str(error)) from None
+    marker = None if wanted.marker is None else str(wanted.marker)
+    return Pin(Requirement(text).name, wanted.project, version, where, marker=marker, extras=frozenset(wanted.extras))
+
+
+def as_result(answer: LockedAnswer, python: str | None, platform: str | None) -> CollisionsResult:
+    """Return the collisions of an answer for the environment of these names, with what people should know."""
+    return CollisionsResult(
+        python=python,
+        platform=platform,
+        pins=len(answer.pins),
+        known=len(answer.releases),
+        collisions=collisions(answer),
+        shared_packages=shared_packages(answer),
+        remarks=[RemarkResult(kind=one.kind.value, project=one.project, text=one.text) for one in answer.remarks],
+    )
 
 
 def collisions(answer: LockedAnswer) -> list[Collision]:

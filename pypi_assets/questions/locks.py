@@ -3,13 +3,11 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from pypi_assets.leveldbs.format.newest_release import newest_release
 from pypi_assets.locks.environments import Environment
-from pypi_assets.locks.pins import LockedFile, Pin, Remark, RemarkKind
-from pypi_assets.locks.reading import read_lock
+from pypi_assets.locks.pins import Lock, LockedFile, Pin, Remark, RemarkKind
 from pypi_assets.locks.selection import selected_pins
 from pypi_assets.lookup.install_order import Installed, pip_order
 from pypi_assets.lookup.pinned_files import PinnedFile
@@ -59,8 +57,7 @@ class LockedAnswer:
 class LockedPins:
     """The pins of a lock that an environment installs. Raises LockError, before anything is opened."""
 
-    def __init__(self, path: Path, environment: Environment) -> None:
-        lock = read_lock(path)
+    def __init__(self, lock: Lock, environment: Environment) -> None:
         self._filename, self._environment = lock.filename, environment
         self._pins, remarks = selected_pins(lock, environment)
         self._remarks = (*lock.remarks, *remarks)

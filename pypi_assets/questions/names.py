@@ -42,6 +42,16 @@ Sha256 = Annotated[
     str, Accepts(text="a sha256: 64 hex digits, in upper or lower case", max_length=64, pattern="^[0-9A-Fa-f]*$")
 ]
 Prefix = Annotated[bool, Accepts(text="all names that begin with it")]
+DEFAULT_PYTHON, DEFAULT_PLATFORM = "3.13", "linux-x86_64"
+PYTHON = Accepts(text="a version of CPython, 3.12 or 3.12.4", pattern=r"^3\.[0-9]{1,2}(\.[0-9]{1,2})?$")
+PLATFORM = Accepts(
+    text="linux-x86_64, macos-arm64, windows-x86_64 and others, or a platform as wheels name it",
+    pattern=(
+        r"^(linux|macos|windows|(linux|musllinux)-(x86_64|aarch64)|macos-(arm64|x86_64)|windows-(x86_64|arm64)|win32"
+        r"|win_amd64|win_arm64|(manylinux|musllinux)_[0-9]{1,3}_[0-9]{1,3}_[a-z0-9_]{1,40}"
+        r"|macosx_1[0-9]_[0-9]{1,2}_(arm64|x86_64))$"
+    ),
+)
 Depth = Annotated[int | None, Accepts(text="with transitive: no more steps than this", ge=1, le=1_000)]
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from packaging.utils import canonicalize_name
@@ -143,6 +144,9 @@ class PublishedSnapshot(Snapshot):
 
         found = self._depgraph.project(project, version).results
         return pinned_files(found, self._modules.names_of_files(project, [one["filename"] for one in found]))
+
+    def moment(self) -> datetime:
+        return datetime.now(UTC)
 
     def release_index(self) -> "ReleaseIndex":
         from pypi_assets.resolve.releases import PublishedIndex

@@ -12,7 +12,7 @@ operation and the equality test of all snapshots are derived from it. This modul
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, fields, replace
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
@@ -26,8 +26,8 @@ from pypi_assets.questions.snapshot import After, Found, Snapshot
 class Accepts:
     """The accepted values of a parameter, in words (`text`) and as limits.
 
-    Lengths are in characters; limits of numbers are inclusive. `canonical` returns the one spelling of a value that has
-    several.
+    Lengths are in characters; limits of numbers are inclusive. A list has up to `most` texts, each within the limits.
+    `canonical` returns the one spelling of a value that has several.
     """
 
     text: str
@@ -36,6 +36,7 @@ class Accepts:
     pattern: str | None = None
     ge: int | None = None
     le: int | None = None
+    most: int | None = None
     canonical: Callable[[str], str] | None = None
 
 
@@ -45,10 +46,10 @@ class Parameters:
 
 
 class ParameterError(ExpectedError):
-    """A value of a parameter is not accepted."""
+    """A value of a parameter is not accepted. `detail` is a better message than what is accepted, if there is one."""
 
-    def __init__(self, name: str, value: object, accepts: str) -> None:
-        super().__init__(f"{name} must be {accepts}, not {value!r:.100}")
+    def __init__(self, name: str, value: object, accepts: str, detail: str = "") -> None:
+        super().__init__(f"{name}: {detail}" if detail else f"{name} must be {accepts}, not {value!r:.100}")
         self.name, self.value, self.accepts = name, value, accepts
 
 
@@ -75,6 +76,13 @@ class Parameter:
         if value is None:
             if self.is_required:
                 raise ParameterError(self.name, value, limits.text)
+            return
+        if get_origin(self.type) is tuple:
+            if not isinstance(value, tuple) or (limits.most is not None and len(value) > limits.most):
+                raise ParameterError(self.name, value, limits.text)
+            text = replace(self, type=str)
+            for one in value:
+                text.check(one)
             return
         if not _is_of(self.type, value):
             raise ParameterError(self.name, value, limits.text)
@@ -127,7 +135,8 @@ class Question(Generic[AnyParameters]):
     `name` is the name of its command. Its first parameter is the subject of the question; help calls it `argument`. If
     the argument also holds other parameters, such as the version in NAME==VERSION, `split` returns the values of those
     in `in_argument`; it raises LookupNameError. `path` is the route, which contains the subject. None: the question has
-    no route. `batch` is the route of several subjects.
+    no route. `batch` is the route of several subjects. A question that `has_body` has a route that takes its parameters
+    in the body of a POST, and a command of its own.
 
     `answer(snapshot, parameters, after)` returns the results from `after` on, which is the `sort_key` of an earlier
     result; it has `key_size` parts. Without a `sort_key`, an answer has no pages. `check` raises ParameterError for
@@ -161,8 +170,9 @@ class Question(Generic[AnyParameters]):
     argument: str = "NAME"
     split: Callable[[str], Mapping[str, Any]] | None = None
     in_argument: frozenset[str] = frozenset()
-    columns: Callable[[AnyParameters], tuple[str, ...]]
-    nothing_found: Callable[[AnyParameters], str]
+    has_body: bool = False
+    columns: Callable[[AnyParameters], tuple[str, ...]] = lambda _given: ()
+    nothing_found: Callable[[AnyParameters], str] = lambda _given: ""
     hints: Callable[[Snapshot, AnyParameters], Iterable[str]] = lambda _snapshot, _given: ()
     remarks: Callable[[Snapshot, AnyParameters, Found[Any]], Iterable[str]] = lambda _snapshot, _given, _found: ()
     unknown: Callable[[Snapshot, AnyParameters], str | None] = lambda _snapshot, _given: None
@@ -197,6 +207,8 @@ class Question(Generic[AnyParameters]):
         """Return parameters with these values. Raises ParameterError."""
         for parameter in self.takes:
             if parameter.name in values:
+                if isinstance(values[parameter.name], list):
+                    values[parameter.name] = tuple(values[parameter.name])
                 parameter.check(values[parameter.name])
         made = self.parameters(**values)
         self.check(made)
@@ -235,9 +247,11 @@ MODULES = {
     "hash": "pypi_assets.questions.hashes",
     "page": "pypi_assets.questions.pages",
     "purl": "pypi_assets.questions.purls",
+    "resolve": "pypi_assets.questions.resolutions",
+    "collisions": "pypi_assets.questions.collisions",
 }
 """The module of each question, in the order of help and documents."""
-TOP_LEVEL = frozenset(("owners", "impact", "breaks", "history"))
+TOP_LEVEL = frozenset(("owners", "impact", "breaks", "history", "resolve", "collisions"))
 """The questions whose commands are not in the group `lookup`."""
 
 

@@ -15,6 +15,8 @@ from pypi_assets.errors import ExpectedError
 from pypi_assets.lookup.answers import Answer, Result, Stream
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from pypi_assets.catalog.reports.simple_page import SimplePage
     from pypi_assets.lookup.commands_reader import CommandResult
     from pypi_assets.lookup.depgraph_reader import Dependent, Distribution, TransitiveDependent
@@ -184,6 +186,9 @@ class Snapshot(Protocol):
     def unfollowed(self, project: str, /) -> str | None:
         """Return a sentence about a project that is not followed. None: it is, or the snapshot does not know."""
         return None
+
+    def moment(self) -> "datetime | None":
+        """Return the time of the snapshot; None: no time is known of its serial."""
 
     def release_index(self) -> "ReleaseIndex":
         """Return the releases that a resolution chooses from."""

@@ -14,18 +14,23 @@ from typing import Any
 
 from packaging.version import Version
 
+from pypi_assets.locks.environments import EnvironmentNameError
 from pypi_assets.lookup.impact import Solvable, Verdict
 from pypi_assets.lookup.project_answers import ProjectFacts, known_facts
 from pypi_assets.lookup.published_sets import OpenSet
 from pypi_assets.questions.breaks import BreaksParameters, resolutions_of
 from pypi_assets.questions.paging import Cursor, CursorError, parse_cursor
 from pypi_assets.questions.question import Parameters, Question
+from pypi_assets.questions.resolutions import Work
 from pypi_assets.questions.snapshot import Snapshot
+from pypi_assets.resolve.formats.json_answer import ResolutionResult
+from pypi_assets.resolve.releases import ReleaseIndex
 from pypi_assets.resolve.solutions import Allowance, verdict_on
+from pypi_assets.resolve.targets import target
 from pypi_assets.service.answers import Answer, Lasting
-from pypi_assets.service.operations import Call
-from pypi_assets.service.problems import ProblemError, conflict, not_found, unavailable
-from pypi_assets.service.resolutions import environment_of, job_of
+from pypi_assets.service.pins import Pinned
+from pypi_assets.service.problems import ProblemError, bad_parameter, conflict, not_found, unavailable
+from pypi_assets.service.resolver import Job
 from pypi_assets.service.service import Service
 
 _ACCEPTS = "`next` of the page before"
@@ -131,28 +136,50 @@ _PROJECT_S, _WAIT_S = 2.0, 10.0
 """For how long one project is resolved, so that other questions come in between, and for how long it waits for them."""
 
 
-def solvable_by_jobs(
-    service: Service, call: Call[Any], _snapshot: Snapshot, given: BreaksParameters, version: Version
-) -> Solvable:
-    """Return the verdicts on projects with this version. Raises ProblemError for an unknown platform."""
-    pinned = call.pinned
-    with_it, without = resolutions_of(given, version, environment_of(given.python, given.platform, "platform"))
-    most = service.settings.service_timeout_s / 2  # at a serial, the answer begins when it is whole
-    allowance = Allowance(given.seconds if pinned is None else min(given.seconds, most))
+@dataclass(frozen=True, slots=True)
+class JobResolver:
+    """Resolves in the service's process for resolutions, with the index of a call."""
 
-    def solvable(project: str, newest: str) -> Verdict | None:
-        work = partial(
-            verdict_on, question=with_it, without=without, project=project, newest=newest, most_seconds=_PROJECT_S
+    service: Service
+    pinned: Pinned | None
+    client: str
+
+    def resolution(self, work: Work) -> ResolutionResult:
+        """Return what `work` makes of the index. Raises ProblemError."""
+        seconds = self.service.settings.service_resolve_timeout_s
+        found: ResolutionResult = self.service.resolver.answer(
+            self._job(partial(work, seconds=seconds), seconds), self.client
         )
+        return found
 
-        def solve() -> Verdict | None:
-            try:
-                job = job_of(service, pinned, work, 3 * _PROJECT_S)
-                found: Verdict | None = service.resolver.answer(job, call.client, _WAIT_S)
-            except ProblemError as error:
-                return Verdict("undecided", error.problem.detail)
-            return found
+    def __call__(self, _snapshot: Snapshot, given: BreaksParameters, version: Version) -> Solvable:
+        """Return the verdicts on projects with this version. Raises ProblemError for an unknown platform."""
+        try:
+            environment = target(given.python, given.platform)
+        except EnvironmentNameError as error:
+            raise bad_parameter("platform", str(error)) from None
+        with_it, without = resolutions_of(given, version, environment)
+        most = self.service.settings.service_timeout_s / 2  # at a serial, the answer begins when it is whole
+        allowance = Allowance(given.seconds if self.pinned is None else min(given.seconds, most))
 
-        return allowance.spend(solve, partial(Verdict, "undecided"))
+        def solvable(project: str, newest: str) -> Verdict | None:
+            work = partial(
+                verdict_on, question=with_it, without=without, project=project, newest=newest, most_seconds=_PROJECT_S
+            )
 
-    return solvable
+            def solve() -> Verdict | None:
+                try:
+                    job = self._job(work, 3 * _PROJECT_S)
+                    found: Verdict | None = self.service.resolver.answer(job, self.client, _WAIT_S)
+                except ProblemError as error:
+                    return Verdict("undecided", error.problem.detail)
+                return found
+
+            return allowance.spend(solve, partial(Verdict, "undecided"))
+
+        return solvable
+
+    def _job(self, work: Callable[[ReleaseIndex], Any], seconds: float) -> Job:
+        if self.pinned is None:
+            return Job(work, seconds, set_id=self.service.datasets().id)
+        return Job(work, seconds, serial=self.pinned.serial, epoch=self.pinned.epoch)

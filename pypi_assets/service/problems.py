@@ -15,6 +15,7 @@ from pypi_assets.errors import ExpectedError, NotAnsweredError
 from pypi_assets.leveldbs.format.errors import LeveldbError, NotBuiltYetError
 from pypi_assets.lookup.errors import LookupNameError
 from pypi_assets.lookup.hints import Hint
+from pypi_assets.questions.question import ParameterError
 from pypi_assets.service.answers import Answer, Lasting, to_json
 from pypi_assets.storage.store import StorageError
 
@@ -138,6 +139,8 @@ def problem_of(error: Exception) -> ProblemError | None:
             return error
         case LookupNameError():
             return ProblemError(400, "bad-parameter", str(error))
+        case ParameterError():
+            return bad_parameter(error.name, str(error), error.accepts)
         case NotAnsweredError():
             return ProblemError(404, "not-exact", str(error))
         case NotBuiltYetError():

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict
 from functools import cache, partial
-from typing import Annotated, Any, NamedTuple, cast, get_args
+from typing import Annotated, Any, NamedTuple, cast, get_args, get_origin
 
 import msgspec
 from msgspec import Meta
@@ -33,11 +33,11 @@ from pypi_assets.questions.snapshot import Found, OtherSnapshotError, Snapshot
 from pypi_assets.service import operations
 from pypi_assets.service.answering import (
     CatalogFacts,
+    JobResolver,
     counted_chunks,
     counted_walk,
     read_cursor,
     set_of,
-    solvable_by_jobs,
     time_limit,
 )
 from pypi_assets.service.answers import Answer, Lasting, StreamedAnswer, to_json
@@ -103,9 +103,13 @@ class _Asked:
             handler=self._answer,
             summary=question.summary,
             description=question.description,
-            parameters=_parameters(
+            method="POST" if question.has_body else "GET",
+            parameters=operations.NoParameters
+            if question.has_body
+            else _parameters(
                 question.parameters, question.takes, PagedParameters if self._has_pages else operations.Parameters
             ),
+            body=_body(question.parameters, question.takes) if question.has_body else None,
             answer=answer,
             line=question.result if self._has_pages else None,
             problems=(404, 409, 410) if self._has_pages else (404, 409),
@@ -113,7 +117,8 @@ class _Asked:
         )
 
     def _answer(self, service: Service, call: Call[Any]) -> Answer | StreamedAnswer:
-        question, given = self._question, call.parameters
+        question = self._question
+        given = call.body if question.has_body else call.parameters
         is_streamed = self._has_pages and wants_lines(given, call.headers)
         values = [getattr(given, name) for name in self._names]
         try:
@@ -135,7 +140,7 @@ class _Asked:
             raise conflict("cursor", "the cursor is of another serial or epoch")
         answer = question.answer
         if question.answer_with is not None:
-            answer = partial(question.answer_with, partial(solvable_by_jobs, service, call))
+            answer = partial(question.answer_with, JobResolver(service, call.pinned, call.client))
         after = tuple(cursor.after) if cursor else None
         try:
             with counted_walk() if long_by and call.pinned is not None else nullcontext():
@@ -249,7 +254,7 @@ class _AskedTogether:
     def operation(self) -> Operation:
         """Return the operation."""
         question, batch = self._question, self._batch
-        item = _annotated(question.takes[0]) if batch.item is None else _limited(*unwrapped(batch.item))
+        item = _annotated(question.takes[0]) if batch.item is None else limited(*unwrapped(batch.item))
         subjects = Annotated[
             tuple[item, ...],  # type: ignore[valid-type]
             Meta(max_length=batch.most, description=f"up to {batch.most}"),
@@ -342,10 +347,7 @@ def _parameters(
         "type[operations.Parameters]",
         msgspec.defstruct(
             kind.__name__,
-            [
-                (one.name, _annotated(one)) if one.is_required else (one.name, _annotated(one), one.default)
-                for one in takes
-            ],
+            _struct_fields(takes),
             bases=(base,),
             namespace={"__doc__": kind.__doc__},
             frozen=True,
@@ -354,15 +356,37 @@ def _parameters(
     )
 
 
+def _body(kind: type[Parameters], takes: Iterable[Parameter]) -> type[msgspec.Struct]:
+    """Return the type of a body with these parameters."""
+    return msgspec.defstruct(
+        f"{kind.__name__.removesuffix('Parameters')}Body",
+        _struct_fields(takes),
+        namespace={"__doc__": kind.__doc__},
+        frozen=True,
+        kw_only=True,
+        forbid_unknown_fields=True,
+    )
+
+
+def _struct_fields(takes: Iterable[Parameter]) -> list[Any]:
+    return [
+        (one.name, _annotated(one)) if one.is_required else (one.name, _annotated(one), one.default) for one in takes
+    ]
+
+
 def _annotated(parameter: Parameter) -> Any:
     """Return the type of a parameter with its limits, as msgspec takes it."""
-    return _limited(parameter.type, parameter.accepts)
+    return limited(parameter.type, parameter.accepts)
 
 
-def _limited(kind: Any, accepts: Accepts) -> Any:
+def limited(kind: Any, accepts: Accepts) -> Any:
     """Return a type with limits, as msgspec takes it. Limits of an optional value are those of the value."""
     limits = {name: value for name, value in asdict(accepts).items() if value is not None and name != "canonical"}
-    meta = Meta(description=limits.pop("text"), **limits)
+    text, most = limits.pop("text"), limits.pop("most", None)
+    if get_origin(kind) is tuple:
+        item = Annotated[str, Meta(**limits)]
+        return Annotated[tuple[item, ...], Meta(description=text, max_length=most)]
+    meta = Meta(description=text, **limits)
     if type(None) in get_args(kind):
         [other] = [one for one in get_args(kind) if one is not type(None)]
         return Annotated[other, meta] | None

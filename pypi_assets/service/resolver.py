@@ -9,11 +9,10 @@ import os
 import resource
 import sys
 import threading
-import time
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -23,14 +22,10 @@ from pypi_assets.assembly import catalog_to_read, storage_from
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.lookup.depgraph_reader import DepgraphReader
 from pypi_assets.lookup.published_sets import PublishedSets
-from pypi_assets.resolve.formats.json_answer import ResolutionResult, as_json, proof_as_json
 from pypi_assets.resolve.provider import ResolutionLimitError
-from pypi_assets.resolve.questions import Question, ResolveError, Wanted, parse_wanted
 from pypi_assets.resolve.releases import PastIndex, PublishedIndex, ReleaseIndex
-from pypi_assets.resolve.targets import Target
-from pypi_assets.resolve.universal import UnsolvableTargetError, resolve_for
 from pypi_assets.service.places import Places
-from pypi_assets.service.problems import ProblemError, bad_parameter, problem_of, unavailable
+from pypi_assets.service.problems import ProblemError, problem_of, unavailable
 from pypi_assets.settings import Settings
 
 _NICENESS = 5
@@ -60,46 +55,6 @@ class Job:
     set_id: str | None = None
     serial: int = 0
     epoch: int = 0
-
-
-def resolution(
-    index: ReleaseIndex, question: Question, asked: "AskedTexts", targets: Sequence[Target], *, most_seconds: float
-) -> ResolutionResult:
-    """What is chosen for these environments, or the proof that nothing can be: for a job. `question` gets the
-    requirements and constraints of `asked`, and to parse these counts as a part of the time.
-
-    Raises ProblemError for texts that are no requirements, and ResolutionLimitError.
-    """
-    ends = time.monotonic() + most_seconds
-    question = replace(
-        question,
-        requirements=_parsed(asked.requirements, "requirements", ends),
-        constraints=_parsed(asked.constraints, "constraints", ends),
-    )
-    try:
-        return as_json(resolve_for(index, question, targets, most_seconds=ends - time.monotonic()))
-    except UnsolvableTargetError as error:
-        return proof_as_json(index.serial, question, error, ())
-
-
-@dataclass(frozen=True, slots=True)
-class AskedTexts:
-    """Requirements as a request has them. To parse thousands can take seconds, and more memory than they have."""
-
-    requirements: tuple[str, ...] = ()
-    constraints: tuple[str, ...] = ()
-
-
-def _parsed(texts: Sequence[str], name: str, ends: float) -> tuple[Wanted, ...]:
-    found = []
-    for text in texts:
-        if time.monotonic() > ends:
-            raise ResolutionLimitError("the requirements could not be parsed in the time of a resolution")
-        try:
-            found.append(parse_wanted(text))
-        except ResolveError as error:
-            raise bad_parameter("body", f"{name}: {error}") from None
-    return tuple(found)
 
 
 class _Reply(NamedTuple):

@@ -1,6 +1,7 @@
 """All clients answer as the commands do, at the newest serial and at earlier ones."""
 
 import json
+import os
 from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -27,13 +28,14 @@ from pypi_assets.client import (
     UnreachableError,
 )
 from pypi_assets.errors import ExpectedError
+from pypi_assets.questions.names import DEFAULT_PLATFORM, DEFAULT_PYTHON
 from pypi_assets.questions.question import Question, all_questions
 from pypi_assets.service.problems import TITLES
 from pypi_assets.storage.store import StorageError
 from pypi_assets_tests.cli.commands import Commands
 from pypi_assets_tests.environment import clear_settings
 from pypi_assets_tests.examples import examples
-from pypi_assets_tests.questions.test_snapshots import BEGINNINGS, NAMES, variants
+from pypi_assets_tests.questions.test_snapshots import BEGINNINGS, NAMES, subject, variants
 from pypi_assets_tests.service.published import Published
 
 FURTHER_NAMES = {
@@ -71,34 +73,45 @@ def asked(question: Question[Any], published: Published) -> Iterator[tuple[str, 
             yield name.encode(errors="replace").decode(), values
 
 
-def named(question: Question[Any], subject: str) -> dict[str, Any]:
-    """Return the parameters that the argument of a command stands for."""
-    return dict(question.split(subject)) if question.split else {question.takes[0].name: subject}
-
-
-def told(
-    client: Client, question: Question[Any], subject: str, values: dict[str, object]
-) -> Told | type[ExpectedError]:
+def told(client: Client, question: Question[Any], name: str, values: dict[str, object]) -> Told | type[ExpectedError]:
     """Return the answer of a client, or the error."""
     try:
-        results = getattr(client, question.name)(**named(question, subject), **values)
+        results = getattr(client, question.name)(**subject(question, name), **values)
         rows = json.loads(json.dumps(list(results)))
     except ExpectedError as error:
         return type(error)
     return rows, results.serial, results.epoch, results.followed_projects
 
 
-def printed(
-    commands: Commands, question: Question[Any], subject: str, values: dict[str, object], at: int | None
-) -> Any:
+def printed(commands: Commands, question: Question[Any], name: str, values: dict[str, object], at: int | None) -> Any:
     """Return the results that the command prints; None if it fails."""
+    moment = [] if at is None else ["--at", at]
+    if question.has_body:
+        return [printed_of_many(commands, question, name.split(), values, moment)]
     flags = [f"--{flag}" for flag, value in values.items() if value is True]
     options = [
         part for name in ("depth", "version", "excludes") if name in values for part in (f"--{name}", values[name])
     ]
-    moment = [] if at is None else ["--at", at]
-    result = commands.run(*question.command.split(), *flags, *options, *moment, "--json", "--", subject)
+    result = commands.run(*question.command.split(), *flags, *options, *moment, "--json", "--", name)
     return json.loads(result.stdout) if result.exit_code == 0 else None
+
+
+def printed_of_many(
+    commands: Commands, question: Question[Any], names: list[str], values: dict[str, object], moment: list[Any]
+) -> Any:
+    """Return the result that a command prints which reads several names, or a file of them."""
+    if question.name == "resolve":
+        flags = {"prereleases": "--pre", "only_binary": "--only-binary"}
+        given = [option for name, option in flags.items() if values.get(name)]
+        where = ["--python", DEFAULT_PYTHON, "--platform", DEFAULT_PLATFORM]
+        shown = json.loads(commands.run("resolve", *names, *given, *where, *moment, "--json").stdout)
+        assert shown.pop("ignored_options") == []
+        return shown
+    lock = Path(os.environ["PYPI_ASSETS_HOME"]) / "requirements.txt"
+    lock.write_text("\n".join(names))
+    shown = json.loads(commands.run("collisions", lock, *moment, "--json").stdout)
+    assert (shown.pop("lock"), isinstance(shown.pop("serial"), int)) == (lock.name, True)
+    return json.loads(json.dumps(shown).replace(f"{lock}:", "pin "))
 
 
 @pytest.mark.nightly
@@ -114,18 +127,18 @@ def test_every_client_answers_as_the_commands_do(
                 if at is None or kind in {"http", "home"}
             }
             with subtests.test(question=question.name, at=at):
-                for subject, values in drawn(question, published, at):
-                    found = {kind: told(one, question, subject, values) for kind, one in of_moment.items()}
-                    expected, home = printed(commands, question, subject, values, at), found.pop("home")
+                for name, values in drawn(question, published, at):
+                    found = {kind: told(one, question, name, values) for kind, one in of_moment.items()}
+                    expected, home = printed(commands, question, name, values, at), found.pop("home")
                     if isinstance(home, type):
-                        assert expected is None, (subject, values)
+                        assert expected is None, (name, values)
                     else:
                         context = {} if home[2] is None else {"epoch": home[2]}
-                        assert [{**context, **row} for row in home[0]] == expected, (subject, values)
+                        assert [{**context, **row} for row in home[0]] == expected, (name, values)
                         counted += bool(expected)
                     for kind, other in found.items():
-                        if not says_that_another_can(other, question, kind, subject, values):
-                            assert other == home or is_as_of_home(other, home), (kind, subject, values)
+                        if not says_that_another_can(other, question, kind, name, values):
+                            assert other == home or is_as_of_home(other, home), (kind, name, values)
     assert counted > 20
 
 
@@ -142,16 +155,16 @@ def is_as_of_home(other: Told | type[ExpectedError], home: Told | type[ExpectedE
 
 
 def says_that_another_can(
-    found: Told | type[ExpectedError], question: Question[Any], kind: str, subject: str, values: dict[str, object]
+    found: Told | type[ExpectedError], question: Question[Any], kind: str, name: str, values: dict[str, object]
 ) -> bool:
     """Return whether the answer is an error that this client must have, since only a home can answer."""
-    if kind == "http" and "\0" in subject and question.path is not None:
+    if kind == "http" and "\0" in name and question.path is not None:
         return found is ServiceError
     if kind == "http" and question.path is None:
         return found is OtherSnapshotError
     if not isinstance(found, type) or not issubclass(found, OtherSnapshotError):
         return False
-    return question.needs_catalog(question.given(**named(question, subject), **values))
+    return question.needs_catalog(question.given(**subject(question, name), **values))
 
 
 def test_a_list_goes_on_where_it_was_left_in_any_client(clients: dict[str, Client], subtests: pytest.Subtests) -> None:

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from textwrap import wrap
-from typing import Any, get_args, get_type_hints
+from typing import Any, get_args, get_origin, get_type_hints
 
 import pypi_assets
 from pypi_assets.questions.question import Parameter, Question, all_questions
@@ -88,6 +88,8 @@ def _wrapped(text: str) -> list[str]:
 
 def _type(parameter: Parameter) -> str:
     kind = parameter.type
+    if get_origin(kind) is tuple:
+        return f"list[str] | {kind}"
     text = kind.__name__ if isinstance(kind, type) else str(kind).removeprefix("typing.")
     if "." in text.replace("...", ""):
         raise TypeError(f"{parameter.name} is a {text}, which the module would have to import")
@@ -97,7 +99,7 @@ def _type(parameter: Parameter) -> str:
 def _limits(parameter: Parameter) -> str:
     limits = parameter.accepts
     if limits.max_length is not None:
-        return f", up to {limits.max_length} characters"
+        return f", {'each ' if limits.most is not None else ''}up to {limits.max_length} characters"
     if limits.ge is not None:
         return f", from {limits.ge}" + ("" if limits.le is None else f" to {limits.le}")
     return "" if limits.le is None else f", up to {limits.le}"

@@ -20,7 +20,8 @@ def _lines() -> Iterator[str]:
     yield "|---|---|---|---|"
     for one in all_questions():
         fields = ", ".join(f"`{name}`" for name in one.result.__annotations__)
-        route = "" if one.path is None else f"`GET {one.path.replace(':path', '')}`"
+        method = "POST" if one.has_body else "GET"
+        route = "" if one.path is None else f"`{method} {one.path.replace(':path', '')}`"
         yield f"| {one.summary}. | `{one.command} {one.example}` | {route} | {fields} |"
     for one in all_questions():
         yield ""
@@ -33,6 +34,8 @@ def _parameter(question: Question[Any], name: str) -> str:
     [parameter] = [one for one in question.takes if one.name == name]
     limits = parameter.accepts
     sizes = f", {limits.min_length or 'up'} to {limits.max_length} characters" if limits.max_length is not None else ""
+    if question.has_body:
+        return f"- `{name}` in the body: {limits.text}"
     option = "" if name in question.in_argument else f"`--{name}`, "
     shown = f"`{name}`" if name == question.takes[0].name else f"{option}`?{name}=`"
     return f"- {shown}: {limits.text}{sizes}"

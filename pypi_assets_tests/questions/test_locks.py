@@ -6,6 +6,7 @@ import pytest
 
 from pypi_assets.locks.environments import ANY_ENVIRONMENT, Environment, named_environment
 from pypi_assets.locks.pins import LockedFile, Pin, RemarkKind
+from pypi_assets.locks.reading import read_lock
 from pypi_assets.lookup.answers import Answer
 from pypi_assets.lookup.latest import open_latest
 from pypi_assets.lookup.pinned_files import PinnedFile
@@ -109,7 +110,7 @@ def test_both_snapshots_answer_the_same(publisher: Publisher, tmp_path: Path, en
         past = CatalogSnapshot(publisher.small.catalog, 100)
         lock = tmp_path / "requirements.txt"
         lock.write_text("demo==1.0.0\ndemo_b==1.0\nnope==1\n./local\n")
-        pins = LockedPins(lock, environment)
+        pins = LockedPins(read_lock(lock), environment)
         found = pins.answer(published)
         assert found == pins.answer(past)
         assert [one.modules for one in found.releases] == [{"demo"}, {"demo.b"}]
@@ -119,5 +120,5 @@ def test_both_snapshots_answer_the_same(publisher: Publisher, tmp_path: Path, en
         assert texts.keys() == {RemarkKind.ELSEWHERE, RemarkKind.UNKNOWN, RemarkKind.FROM_SDIST}
         lock.write_text("demo==7\n")
         for snapshot in (published, past):
-            [remark, *_] = LockedPins(lock, environment).answer(snapshot).remarks
+            [remark, *_] = LockedPins(read_lock(lock), environment).answer(snapshot).remarks
             assert unnamed(remark.text, "demo==7", "100", "1") == []

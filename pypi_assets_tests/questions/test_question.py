@@ -2,7 +2,7 @@
 
 import re
 from dataclasses import MISSING
-from typing import Any
+from typing import Any, get_origin
 
 import pytest
 from click.testing import CliRunner
@@ -13,12 +13,15 @@ from pypi_assets.service.questions import operation
 from pypi_assets_tests.service.published import Client
 
 QUESTIONS = {one.name: one for one in all_questions()}
+ABOUT_NAMES = [one for one in QUESTIONS.values() if not one.has_body]
 
 
-def beyond(parameter: Parameter) -> list[str | int]:
+def beyond(parameter: Parameter) -> list[Any]:
     """Return values that are just beyond what a parameter accepts."""
     limits = parameter.accepts
-    values: list[str | int] = []
+    values: list[Any] = []
+    if get_origin(parameter.type) is tuple:
+        return [["x" * ((limits.max_length or 0) + 1)], [""], ["x"] * ((limits.most or 0) + 1)]
     if parameter.type is str:
         values += [] if limits.min_length is None else ["x" * (limits.min_length - 1)]
         values += [] if limits.max_length is None else ["x" * (limits.max_length + 1)]
@@ -45,12 +48,13 @@ def test_each_question_is_whole(subtests: pytest.Subtests) -> None:
         with subtests.test(question=question.name):
             first, *others = question.takes
             in_path = re.findall(r"{(\w+)", question.path or "")
-            assert in_path[:1] == ([] if question.path is None else [first.name])
+            assert in_path[:1] == ([] if question.path is None or question.has_body else [first.name])
             assert set(in_path[1:]) <= question.in_argument
             assert first.is_required
             assert {one.name for one in others if one.is_required} <= question.in_argument
             assert bool(question.in_argument) == (question.split is not None)
             columns = question.columns(sample(question))
+            assert bool(columns) != question.has_body
             assert question.name_column is None or question.name_column in columns
             assert question.rows is not None or set(columns) <= set(question.result.__annotations__)
             assert question.parameters.__doc__
@@ -59,7 +63,7 @@ def test_each_question_is_whole(subtests: pytest.Subtests) -> None:
 
 def test_what_is_beyond_the_limits_is_refused_alike_by_all_faces(client: Client, subtests: pytest.Subtests) -> None:
     tried = 0
-    for question in QUESTIONS.values():
+    for question in ABOUT_NAMES:
         first, *_ = question.takes
         for value in beyond(first):
             tried += 1
@@ -79,16 +83,36 @@ def test_what_is_beyond_the_limits_is_refused_alike_by_all_faces(client: Client,
                 assert answer.status_code in {400, 404}, path  # an empty name is none of the route's
                 if value:
                     assert answer.json()["parameter"] == first.name
-    assert tried >= len(QUESTIONS)
+    assert tried >= len(ABOUT_NAMES)
+
+
+def test_what_a_body_has_beyond_the_limits_is_refused_alike(client: Client, subtests: pytest.Subtests) -> None:
+    tried = 0
+    for question in QUESTIONS.values():
+        if not question.has_body:
+            continue
+        needed = {one.name: ("demo==1.0",) for one in question.takes if one.is_required}
+        assert question.given(**needed) == question.given(**{name: list(value) for name, value in needed.items()})
+        for parameter in question.takes:
+            for value in (*beyond(parameter), 1.5, ["demo", 1], [["demo"]]):
+                tried += 1
+                with subtests.test(question=question.name, parameter=parameter.name, value=str(value)[:50]):
+                    with pytest.raises(ParameterError) as caught:
+                        question.given(**{**needed, parameter.name: value})
+                    assert caught.value.name == parameter.name
+                    answer = client.post(question.path or "", {**needed, parameter.name: value})
+                    assert answer.status_code in {400, 413}
+                    assert answer.json()["parameter"] == "body"
+    assert tried > 40
 
 
 def test_a_flag_is_an_option_and_a_parameter_of_the_query(subtests: pytest.Subtests) -> None:
     for question in QUESTIONS.values():
-        flags = {one.name.replace("_", "-") for one in question.takes if one.type is bool}
+        flags = {one.name.replace("_", "-") for one in question.takes if one.type is bool and not question.has_body}
         with subtests.test(question=question.name):
             help_text = CliRunner().invoke(cli, [*question.command.split(), "--help"]).output
             assert flags <= set(re.findall(r"--([a-z-]+)", help_text))
-            if question.path is not None:
+            if question.path is not None and not question.has_body:
                 assert flags <= set(operation(question.name).parameters.__struct_fields__)
 
 

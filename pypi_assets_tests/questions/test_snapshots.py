@@ -25,6 +25,7 @@ from pypi_assets.questions.catalog_snapshot import CatalogSnapshot
 from pypi_assets.questions.published_snapshot import PublishedSnapshot
 from pypi_assets.questions.question import ParameterError, Question, all_questions, find_question
 from pypi_assets.questions.snapshot import OtherSnapshotError, Snapshot
+from pypi_assets.resolve.questions import ResolveError
 from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets_tests.examples import examples
 from pypi_assets_tests.lookup.drawn_catalogs import QUESTIONS as MODULES
@@ -45,8 +46,10 @@ NAMES = {
     "impact": ["demo.pkg", "demo.pkg==1", "other==2", "Third", "unknown"],
     "breaks": ["demo.pkg==1", "other==2", "unknown==1"],
     "page": ["demo.pkg", "other", "third", "unknown"],
+    "resolve": ["demo.pkg", "other third", "Third>1", "other==2 demo-pkg", "demo.pkg>7", "unknown"],
+    "collisions": ["demo.pkg==1 other==2", "other==2 third==10", "third==10 unknown==1"],
 }
-"""What each question is asked about."""
+"""What each question is asked about; for one with a body, the texts of a list."""
 ONE_SIDED = {"command", "history"}
 """Questions that one of the snapshots does not answer at all."""
 _FEW = 3
@@ -71,6 +74,13 @@ def variants(question: Question[Any]) -> Iterator[dict[str, object]]:
             yield given | {"depth": 1}
 
 
+def subject(question: Question[Any], name: str) -> dict[str, Any]:
+    """Return the parameters that a name stands for."""
+    if question.has_body:
+        return {question.takes[0].name: tuple(name.split())}
+    return dict(question.split(name)) if question.split else {question.takes[0].name: name}
+
+
 @contextmanager
 def published(storage: Storage) -> Iterator[OpenSet]:
     """Open the newest versions."""
@@ -88,10 +98,15 @@ def answers(
     """Return what a snapshot answers about each name."""
     found: dict[str, object] = {}
     for name in [BEGINNINGS[question.name]] if values.get("prefix") else names:
-        encodable = name.encode(errors="replace").decode()
-        named = question.split(encodable) if question.split else {question.takes[0].name: encodable}
-        answer = question.answer(snapshot, question.given(**named, **values), None)
+        named = subject(question, name.encode(errors="replace").decode())
+        try:
+            answer = question.answer(snapshot, question.given(**named, **values), None)
+        except ResolveError as error:
+            found[name] = type(error), str(error)
+            continue
         results = list(answer.results)
+        if question.name == "resolve" and (proof := results[0]["proof"]) is not None:
+            del proof["hints"]  # which name what is known today
         found[name] = answer.serial, results if not values.get("transitive") else sorted(map(str, results))
     return found
 

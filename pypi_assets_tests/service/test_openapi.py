@@ -57,6 +57,8 @@ BODIES = [
     ("/v1/resolve", {"requirements": ["demo", "other.app[all]"]}),
     ("/v1/resolve", {"requirements": ["demo", "pyyaml>7"], "semantics": "uv"}),
     ("/v1/resolve", {"requirements": ["demo>"]}),
+    ("/v1/collisions", {"pins": ["demo==2.0", "pyyaml==6.0", "none==1"], "python": "3.12"}),
+    ("/v1/collisions", {"pins": ["demo>=2.0"]}),
     ("/v1/purls", {"purls": ["pkg:pypi/demo@1.0", "pkg:npm/left-pad", "pkg:pypi/none"]}),
 ]
 

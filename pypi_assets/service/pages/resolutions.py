@@ -10,20 +10,17 @@ from msgspec import Meta
 from pypi_assets.catalog.ledger.epochs import epoch_of
 from pypi_assets.catalog.reports.serials_of_times import time_of
 from pypi_assets.locks.environments import PLATFORMS
-from pypi_assets.questions.breaks import DEFAULT_PLATFORM, DEFAULT_PYTHON
+from pypi_assets.questions.names import DEFAULT_PLATFORM, DEFAULT_PYTHON, PLATFORM, PYTHON
+from pypi_assets.questions.resolutions import ResolveParameters, resolved_by
 from pypi_assets.resolve.blame import changed_pins
 from pypi_assets.resolve.formats.json_answer import ChosenReleaseResult, ResolutionResult
 from pypi_assets.resolve.targets import PYTHONS
+from pypi_assets.service.answering import JobResolver
 from pypi_assets.service.operations import Parameters
 from pypi_assets.service.pages.page import Content, Page, View, page_operations
 from pypi_assets.service.pins import PIN_ACCEPTS, Pinned, exact_serial, parse_pin
 from pypi_assets.service.problems import ProblemError, bad_parameter
-from pypi_assets.service.resolutions import (
-    PlatformText,
-    PythonText,
-    ResolveBody,
-    resolved,
-)
+from pypi_assets.service.questions import limited, snapshot_of
 from pypi_assets.service.service import Service
 
 _MOST = 200
@@ -34,8 +31,8 @@ class ResolvePageParameters(Parameters, frozen=True):
     """What to resolve, and with which other moment to compare."""
 
     requirements: Annotated[str, Meta(max_length=4_000, description=f"up to {_MOST} requirements, a line each")] = ""
-    python: PythonText = DEFAULT_PYTHON
-    platform: PlatformText = DEFAULT_PLATFORM
+    python: limited(str, PYTHON) = DEFAULT_PYTHON  # type: ignore[valid-type]
+    platform: limited(str, PLATFORM) = DEFAULT_PLATFORM  # type: ignore[valid-type]
     semantics: Literal["pip", "uv"] = "pip"
     than: Annotated[str, Meta(max_length=40, description=f"the other moment: {PIN_ACCEPTS}; empty: none")] = ""
 
@@ -74,21 +71,27 @@ def _resolve(view: View, parameters: ResolvePageParameters) -> Content:
         return Content("Resolve", {"resolution": None}, {**form, "found": None})
     if len(lines) > _MOST:
         raise bad_parameter("requirements", f"there are {len(lines)} requirements", f"up to {_MOST}, a line each")
-    body = ResolveBody(
+    asked = ResolveParameters(
         requirements=tuple(lines),
         python=parameters.python,
         platform=parameters.platform,
         semantics=parameters.semantics,
     )
-    found = resolved(view.service, view.pinned, body, view.call.client)
+    found = _resolved(view, view.pinned, asked)
     parts: dict[str, Any] = {"resolution": found}
     shown: dict[str, Any] = {**form, "found": found, "tree": tree(found), "other": None}
     if parameters.than:
         view.is_lasting = False  # what is known of the other serial can change while this one stays
         other = _pinned(view.service, parameters.than)
-        parts["other"] = resolved(view.service, other, body, view.call.client)
+        parts["other"] = _resolved(view, other, asked)
         shown |= {"other": other, "before": parts["other"], "differences": differences(parts["other"], found)}
     return Content("Resolve", parts, shown)
+
+
+def _resolved(view: View, pinned: Pinned | None, asked: ResolveParameters) -> ResolutionResult:
+    snapshot = snapshot_of(view.service, pinned or view.service.datasets())
+    [found] = resolved_by(JobResolver(view.service, pinned, view.call.client), snapshot, asked).results
+    return found
 
 
 def tree(found: ResolutionResult) -> list[TreeLine]:

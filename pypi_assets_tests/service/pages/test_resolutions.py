@@ -99,7 +99,7 @@ def test_a_chain_of_any_length_is_a_page(client: Client, monkeypatch: pytest.Mon
     for one in chain:
         one |= {"extras": [], "yanked": False, "requirements_known": True}
     found = {"roots": ["c0"], "releases": chain, "proof": None, "remarks": []}
-    monkeypatch.setattr(resolutions, "resolved", lambda *_: found)
+    monkeypatch.setattr(resolutions, "_resolved", lambda *_: found)
     answer = client.get(path("c0"), timeout=60)
     assert answer.status_code == 200
     assert answer.text.count("<details open>") == answer.text.count("</ul></details></li>") == count - 1
