@@ -1,4 +1,4 @@
-"""Offers questions as read-only tools of the Model Context Protocol: each question with a route.
+"""Offers questions as read-only tools of the Model Context Protocol: each question with a route, and the changes.
 
 A tool call is a request to the service's own application in this process, and its text is the body of that answer. So
 nothing is rendered here, and a problem document comes back as a tool error.
@@ -24,6 +24,7 @@ from pypi_assets.questions.addresses import STEPS, filled
 from pypi_assets.questions.question import Question, all_questions
 from pypi_assets.service.answers import JSON
 from pypi_assets.service.app import create_app
+from pypi_assets.service.changes import CHANGES
 from pypi_assets.service.in_process import Received, answer
 from pypi_assets.service.lines import PagedParameters
 from pypi_assets.service.operations import Operation, accepted
@@ -97,7 +98,7 @@ def tool_server(service: Service) -> "Server[Any]":
     """Return a server with the tools of a service."""
     app = create_app(service)
     questions = {one.name: one for one in all_questions() if one.path is not None}
-    operations = {name: operation(name) for name in questions}
+    operations = {name: operation(name) for name in questions} | {"changes": CHANGES}
     tools = [_tool(name, found) for name, found in operations.items()]
 
     async def list_tools(
@@ -113,7 +114,7 @@ def tool_server(service: Service) -> "Server[Any]":
             known = f"one of: {', '.join(operations)}"
             received = _problem("name", f"there is no tool {called.name!r:.100}", known)
         elif found.body is None:
-            received = await _ask(app, questions[called.name], found, called.arguments or {})
+            received = await _ask(app, questions.get(called.name), found, called.arguments or {})
         else:
             received = await _send(app, found, called.arguments or {})
         text = types.TextContent(type="text", text=received.body.decode())
@@ -141,7 +142,7 @@ def _tool(name: str, found: Operation) -> types.Tool:
         description=f"{found.summary}. {found.description}".strip(),
         input_schema={
             "type": "object",
-            "properties": {**described, _AT: moment, **of_pages},
+            "properties": {**described, **({_AT: moment} if found.at_serial else {}), **of_pages},
             "required": schema.get("required", []),
             "additionalProperties": False,
         },
@@ -163,8 +164,8 @@ def is_long(question: Question[Any], given: Mapping[str, Any]) -> bool:
     return question.long_by(question.parameters(**values)) is not None
 
 
-async def _ask(app: ASGIApp, question: Question[Any], found: Operation, given: Mapping[str, Any]) -> Received:
-    """Return the answer of the route of a question to these arguments."""
+async def _ask(app: ASGIApp, question: Question[Any] | None, found: Operation, given: Mapping[str, Any]) -> Received:
+    """Return the answer of a route to these arguments; None: the route is of no question."""
     for name in found.path_parameters:
         if not isinstance(given.get(name), str | int) or given[name] in STEPS:
             what = "missing" if name not in given else "not accepted"
@@ -174,7 +175,7 @@ async def _ask(app: ASGIApp, question: Question[Any], found: Operation, given: M
     query = {name: _text(value) for name, value in others.items() if value is not None}
     if _FORMAT in query:
         return _problem(_FORMAT, "a tool has no parameter format", "nothing: an answer is one JSON document")
-    if is_long(question, given):
+    if question is not None and is_long(question, given):
         query[_FORMAT] = "ndjson"
     target = path + (f"?{urlencode(query, errors=_ERRORS)}" if query else "")
     return await _received(app, target, given.get(_AT))

@@ -27,6 +27,8 @@ from pypi_assets_tests.client.test_connecting import EARLIER, asked
 from pypi_assets_tests.examples import examples
 from pypi_assets_tests.questions.test_snapshots import NAMES, subject
 from pypi_assets_tests.service.conftest import client as client
+from pypi_assets_tests.service.conftest import journaled as journaled
+from pypi_assets_tests.service.conftest import journaled_client as journaled_client
 from pypi_assets_tests.service.conftest import published as published
 from pypi_assets_tests.service.published import Client, Published
 
@@ -166,7 +168,9 @@ def test_each_question_with_a_route_is_a_read_only_tool(published: Published) ->
 
     with published.service() as service:
         listed = {one.name: one for one in asyncio.run(run(service)).tools}
-    assert list(listed) == [one.name for one in ROUTED]
+    assert list(listed) == [*(one.name for one in ROUTED), "changes"]
+    assert set(listed["changes"].input_schema["properties"]) >= {"since", "limit", "wait", "project", "kind"}
+    assert "at" not in listed["changes"].input_schema["properties"]
     assert listed["resolve"].input_schema["required"] == ["requirements"]
     for question in ROUTED:
         tool = listed[question.name]
@@ -189,6 +193,22 @@ def test_each_question_with_a_route_is_a_read_only_tool(published: Published) ->
             assert described.get("type", "string") == kinds.get(optional[0] if optional else one.type, "string")
             limits = {"minLength": one.accepts.min_length, "maxLength": one.accepts.max_length}
             assert all(described.get(name) == value for name, value in limits.items())
+
+
+def test_changes_are_those_of_the_route(journaled: Published, journaled_client: Client) -> None:
+    calls: list[Arguments] = [{}, {"limit": 3, "kind": "add-file"}, {"since": "2026-03-05"}, {"kind": "none"}]
+
+    async def run(service: Service) -> list[types.CallToolResult]:
+        async with McpClient(tool_server(service)) as tools:
+            return await call_all(tools, [("changes", given) for given in calls])
+
+    with journaled.service() as service:
+        found = asyncio.run(run(service))
+    for result, given in zip(found, calls, strict=True):
+        answer = journaled_client.session.get(f"{journaled_client.url}v1/changes", params=given, timeout=60)
+        assert result.is_error == (answer.status_code != 200) == (given == calls[-1])
+        if not result.is_error:
+            assert text_of(result).encode() == answer.content
 
 
 def test_wrong_calls_are_problems_in_the_same_form(published: Published) -> None:

@@ -3,6 +3,7 @@
 `methods.py` has these methods, made from the registry of questions. `http_source.py` and `local_sources.py` answer.
 """
 
+from pypi_assets.client.changes import Changes
 from pypi_assets.client.connecting import Client, connect
 from pypi_assets.client.errors import (
     BadParameterError,
@@ -17,12 +18,15 @@ from pypi_assets.client.errors import (
     UnreachableError,
 )
 from pypi_assets.client.results import Results
+from pypi_assets.journal.changes import Change
 from pypi_assets.questions.paging import CursorError
 from pypi_assets.questions.question import ParameterError
 from pypi_assets.questions.snapshot import OtherSnapshotError
 
 __all__ = [
     "BadParameterError",
+    "Change",
+    "Changes",
     "Client",
     "ConflictError",
     "CursorError",

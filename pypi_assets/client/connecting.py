@@ -1,12 +1,14 @@
 """Opens clients: `connect` finds out whether a location is a service, a home or a storage."""
 
 import os
+from collections.abc import Sequence
 from datetime import UTC, date, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import unquote, urlsplit
 
+from pypi_assets.client.changes import Changes, ChangesBatch, Filters, filters_of
 from pypi_assets.client.errors import LocationError
 from pypi_assets.client.methods import Questions
 from pypi_assets.client.results import Page, Results
@@ -30,6 +32,9 @@ class Source(Protocol):
     def at(self, moment: str) -> "Source":
         """Return the same source at a serial or a time."""
 
+    def changes(self, since: str | None, filters: Filters) -> ChangesBatch:
+        """Return the changes after a position; None: from the first one on."""
+
     def close(self) -> None:
         """Close the connections and the files."""
 
@@ -47,6 +52,31 @@ class Client(Questions):
         which has the newest answers alone, ParameterError, and CatalogError if the catalog is not exact there.
         """
         return Client(self._source.at(_moment_text(moment)))
+
+    def changes(
+        self,
+        since: int | str | date | None = None,
+        *,
+        project: str | Sequence[str] | None = None,
+        kind: str | Sequence[str] | None = None,
+        stream: str | Sequence[str] | None = None,
+        module: str | Sequence[str] | None = None,
+        gained: str | Sequence[str] | None = None,
+    ) -> Changes:
+        """Read what changed, in order, up to what is published now; the journal must be written.
+
+        `since` is a serial, a time in UTC, "now", or the `cursor` of earlier changes; None: the first change. Each
+        filter is one value or several: names of projects, kinds of changes, streams (index, observed, content),
+        modules, and facts that a release gained, such as "start-up". A moment of the client makes no difference.
+
+        Raises ParameterError (a service: BadParameterError) for an unknown value, SinceError or NotFoundError for a
+        position, and NoJournalError, UnavailableError or GoneError if the journal does not have what follows it.
+        """
+        given = {"project": project, "kind": kind, "stream": stream, "module": module, "gained": gained}
+        filters = filters_of(given)
+        return Changes(
+            lambda cursor: self._source.changes(cursor, filters), None if since is None else _moment_text(since)
+        )
 
     def close(self) -> None:
         """Close the connections and the files."""

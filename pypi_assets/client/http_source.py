@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 import requests
 
+from pypi_assets.client.changes import MOST_PER_BATCH, ChangesBatch, Filters
 from pypi_assets.client.errors import NotFoundError, ServiceError, UnreachableError, service_error
 from pypi_assets.client.results import Page
 from pypi_assets.questions.addresses import STEPS, filled, names_in
@@ -78,6 +79,19 @@ class HttpSource:
             hints=lambda: tuple(content.get("hints") or ()),
             cursor_after=None if key is None else lambda result: Cursor(named, digest, list(key(result))).text(),
         )
+
+    def changes(self, since: str | None, filters: Filters) -> ChangesBatch:
+        """Return the changes after a position. Raises ServiceError and UnreachableError."""
+        from pypi_assets.journal.cursors import Cursor as Position
+
+        query = {name: ",".join(values) for name, values in filters.items()} | {"limit": str(MOST_PER_BATCH)}
+        content = self._request("GET", "v1/changes", params=query if since is None else query | {"since": since})
+        try:
+            found, cursor, through = content["changes"], content["cursor"], content["through"]
+            is_last = Position.parse(cursor) >= Position.after_serial(through)
+        except (KeyError, TypeError, ValueError):
+            raise ServiceError(self.url, 200, {"detail": _FOREIGN}) from None
+        return ChangesBatch(found, cursor, through, is_last)
 
     def at(self, moment: str) -> "HttpSource":
         """Return the same service at a moment."""

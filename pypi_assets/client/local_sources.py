@@ -5,12 +5,13 @@ A dataset is opened, and downloaded from a remote storage, by the first question
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pypi_assets.client.changes import MOST_PER_BATCH, ChangesBatch, Filters
 from pypi_assets.client.results import Page
 from pypi_assets.errors import FIRST_COMMANDS
 from pypi_assets.leveldbs.datasets.registry import require_dataset
@@ -26,6 +27,7 @@ from pypi_assets.storage.store import Storage
 
 if TYPE_CHECKING:
     from pypi_assets.catalog.database import Catalog
+    from pypi_assets.journal.tailing import Tail
     from pypi_assets.lookup.project_answers import ProjectFacts
 
 
@@ -99,6 +101,7 @@ class PublishedSource:
     _present: _LazySet | None = field(default=None, repr=False)
     _named: dict[str, _LazySet] = field(default_factory=dict, repr=False)
     _catalog: "Catalog | None" = field(default=None, repr=False)
+    _tail: "Tail | None" = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         self._sets = PublishedSets(self.storage, self.cache_dir)
@@ -129,6 +132,34 @@ class PublishedSource:
             return self._at(parse_moment(moment))
         except NoMomentError:
             raise ParameterError("at", moment, MOMENT_ACCEPTS) from None
+
+    def changes(self, since: str | None, filters: Filters) -> ChangesBatch:
+        """Return the changes after a position. Raises ParameterError, SinceError, NoJournalError and StorageError."""
+        import orjson
+
+        from pypi_assets.catalog.database import CatalogError
+        from pypi_assets.journal.changes import with_time
+        from pypi_assets.journal.filters import FilterError, RecordFilter
+        from pypi_assets.journal.reading import Journal
+        from pypi_assets.journal.tailing import Tail, beginning, cursor_since
+
+        try:
+            wanted = RecordFilter.of_fields(filters)
+        except FilterError as error:
+            raise ParameterError(error.field, filters[error.field], error.accepts) from None
+        if self._tail is None:
+            self._tail = Tail(Journal(self.storage))
+        journal = self._tail.journal
+        if since is None:
+            after = beginning(journal, wanted)
+        else:
+            catalog = None
+            with suppress(CatalogError):
+                catalog = self._opened_catalog()
+            after = cursor_since(since, journal, catalog, wanted)
+        found = self._tail.batch(after, wanted, MOST_PER_BATCH)
+        changes = [orjson.loads(with_time(line)) for _, line in found.lines]
+        return ChangesBatch(changes, str(found.cursor), found.through, found.is_last)
 
     def close(self) -> None:
         """Close the readers and the catalog."""
@@ -226,6 +257,10 @@ class CatalogSource:
     def at(self, moment: str) -> "CatalogSource":
         """Return the catalog at another moment."""
         return self.home.at(moment)
+
+    def changes(self, since: str | None, filters: Filters) -> ChangesBatch:
+        """Return the changes after a position."""
+        return self.home.changes(since, filters)
 
     def close(self) -> None:
         """Close the home."""

@@ -5,7 +5,6 @@ from the segments when it goes on, and is held in memory nowhere.
 """
 
 import asyncio
-import re
 from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Annotated, Any
@@ -15,17 +14,24 @@ from msgspec import Meta
 from starlette.types import Receive, Scope, Send
 
 from pypi_assets.catalog.reports.moments import TIME_PATTERN
+from pypi_assets.journal.changes import Change, with_time
 from pypi_assets.journal.cursors import Cursor, CursorError
 from pypi_assets.journal.filters import GAINED, KINDS, FilterError, RecordFilter
 from pypi_assets.journal.reading import NoJournalError
 from pypi_assets.journal.segment_files import JournalDamagedError
-from pypi_assets.journal.tailing import SINCE_ACCEPTS, Batch, BeginsLaterError, SinceError, beginning, cursor_since
+from pypi_assets.journal.tailing import (
+    SINCE_ACCEPTS,
+    Batch,
+    BeginsLaterError,
+    SinceError,
+    beginning,
+    cursor_since,
+)
 from pypi_assets.service.answers import Answer, Lasting, StreamedAnswer, serial_header
 from pypi_assets.service.operations import Call, Endpoint, Operation, Parameters, convert_parameters, query_fields
 from pypi_assets.service.problems import ProblemError, bad_parameter, not_found, unavailable
 from pypi_assets.service.responses import ClientTooSlowError, respond
 from pypi_assets.service.service import Service
-from pypi_assets.times import utc_text
 
 NO_JOURNAL = "there is no journal yet: write it with `pypi-assets journal write`"
 EVENT_STREAM = "text/event-stream"
@@ -34,7 +40,6 @@ HEARTBEAT_S = 15.0
 _STREAM_RECORDS, _STREAM_BYTES = 500, 256 * 1024
 """What is held for one client of a stream at most: the next batch, and the record that goes beyond it."""
 _KINDS = tuple(dict.fromkeys(kind for kinds in KINDS.values() for kind in kinds))
-_AT = re.compile(rb'"at":([0-9]+|null)')
 _LIST = r"^[^,\s][^,]{0,999}(,[^,\s][^,]{0,999})*$"
 _MOST_CHARACTERS = 1_900
 """Of the values of a parameter: so there are fewer than a filter may have."""
@@ -130,24 +135,6 @@ class StreamParameters(FilterParameters, frozen=True):
     since: SinceText = "now"
 
 
-class Change(msgspec.Struct, frozen=True):
-    """A record of the journal: these fields, and others by its kind. It happened at `of_serial`. `at` is in unix
-    seconds, as journals have it, and `time` the same in ISO 8601.
-    """
-
-    serial: int
-    of_serial: int
-    ordinal: int
-    stream: str
-    kind: str
-    at: int | None
-    time: str | None
-    project: str | None
-    normalized: str | None
-    version: str | None = None
-    filename: str | None = None
-
-
 class Changes(msgspec.Struct, frozen=True):
     """Changes in order. The next ones are `since` the `cursor`, also where there are none; the journal has those up to
     the serial `through`.
@@ -197,19 +184,6 @@ def _changes(service: Service, call: Call[ChangesParameters]) -> Answer:
     given = call.parameters
     wanted = given.wanted()
     return _answer(next_batch(service, begin(service, given.since, wanted), wanted, given.limit))
-
-
-def with_time(line: bytes) -> bytes:
-    """Return a record of the journal with its `at` also in ISO 8601, as `time`.
-
-    >>> with_time(b'{"serial":7,"at":1772539200,"project":"six"}')
-    b'{"serial":7,"at":1772539200,"time":"2026-03-03T12:00:00Z","project":"six"}'
-    """
-    match = _AT.search(line)  # the first one: what precedes it in a record holds no text of an index
-    if match is None:
-        return line
-    text = "null" if match[1] == b"null" else f'"{utc_text(int(match[1]))}"'
-    return b'%s,"time":%s%s' % (line[: match.end()], text.encode(), line[match.end() :])
 
 
 def _answer(batch: Batch) -> Answer:

@@ -20,7 +20,7 @@ from pypi_assets.journal.cursors import Cursor
 from pypi_assets.journal.reading import Journal
 from pypi_assets.journal.segment_files import Head, write_head
 from pypi_assets.service import changes, connections, published_changes
-from pypi_assets.service.changes import StreamEndpoint, with_time
+from pypi_assets.service.changes import StreamEndpoint
 from pypi_assets.service.published_changes import PublishedChanges
 from pypi_assets.storage.store import open_storage
 from pypi_assets_tests.environment import clear_settings
@@ -29,22 +29,6 @@ from pypi_assets_tests.journal.written import write_streams
 from pypi_assets_tests.named import unnamed
 from pypi_assets_tests.service.drawn_journal import DrawnJournal, events_of, lines_of, raw_request, read_to_end
 from pypi_assets_tests.service.published import Client, Published
-
-TIMED = [
-    (b'{"at":0,"project":"a"}', b'{"at":0,"time":"1970-01-01T00:00:00Z","project":"a"}'),
-    (b'{"at":null,"project":"a"}', b'{"at":null,"time":null,"project":"a"}'),
-    (
-        b'{"kind":"x","at":1,"project":"\\"at\\":2"}',
-        b'{"kind":"x","at":1,"time":"1970-01-01T00:00:01Z","project":"\\"at\\":2"}',
-    ),
-    (b'{"kind":"x"}', b'{"kind":"x"}'),
-]
-
-
-def test_a_time_is_added_to_what_a_record_has(subtests: pytest.Subtests):
-    for line, expected in TIMED:
-        with subtests.test(line=line):
-            assert with_time(line) == expected
 
 
 @pytest.fixture
