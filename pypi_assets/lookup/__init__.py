@@ -1,15 +1,34 @@
-"""Answers from the newest published versions: `open_latest(dataset)` opens them. docs/lookup.md shows how."""
+"""Answers from the newest published versions: `open_latest(dataset)` opens them. docs/lookup.md shows how.
 
-from pypi_assets.leveldbs.format.errors import LeveldbDamagedError, LeveldbError, NotBuiltYetError, NoVersionError
-from pypi_assets.lookup.answers import Answer, Stream
-from pypi_assets.lookup.commands_reader import CommandResult, CommandsReader
-from pypi_assets.lookup.depgraph_reader import Dependent, DepgraphReader, Distribution, TransitiveDependent
-from pypi_assets.lookup.errors import LookupNameError
-from pypi_assets.lookup.hashes_reader import HashesReader, HashResult, KnownHashResult
-from pypi_assets.lookup.latest import open_latest
-from pypi_assets.lookup.modules_reader import ModuleResult, ModulesReader
-from pypi_assets.lookup.providers import Provider
-from pypi_assets.lookup.simple_reader import PageFileResult, SimpleReader
+A name is imported when it is used, so that a command imports no reader but its own.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pypi_assets.leveldbs.format.errors import LeveldbDamagedError as LeveldbDamagedError
+    from pypi_assets.leveldbs.format.errors import LeveldbError as LeveldbError
+    from pypi_assets.leveldbs.format.errors import NotBuiltYetError as NotBuiltYetError
+    from pypi_assets.leveldbs.format.errors import NoVersionError as NoVersionError
+    from pypi_assets.lookup.answers import Answer as Answer
+    from pypi_assets.lookup.answers import Stream as Stream
+    from pypi_assets.lookup.commands_reader import CommandResult as CommandResult
+    from pypi_assets.lookup.commands_reader import CommandsReader as CommandsReader
+    from pypi_assets.lookup.depgraph_reader import Dependent as Dependent
+    from pypi_assets.lookup.depgraph_reader import DepgraphReader as DepgraphReader
+    from pypi_assets.lookup.depgraph_reader import Distribution as Distribution
+    from pypi_assets.lookup.depgraph_reader import TransitiveDependent as TransitiveDependent
+    from pypi_assets.lookup.errors import LookupNameError as LookupNameError
+    from pypi_assets.lookup.hashes_reader import HashesReader as HashesReader
+    from pypi_assets.lookup.hashes_reader import HashResult as HashResult
+    from pypi_assets.lookup.hashes_reader import KnownHashResult as KnownHashResult
+    from pypi_assets.lookup.latest import open_latest as open_latest
+    from pypi_assets.lookup.modules_reader import ModuleResult as ModuleResult
+    from pypi_assets.lookup.modules_reader import ModulesReader as ModulesReader
+    from pypi_assets.lookup.providers import Provider as Provider
+    from pypi_assets.lookup.simple_reader import PageFileResult as PageFileResult
+    from pypi_assets.lookup.simple_reader import SimpleReader as SimpleReader
 
 __all__ = [
     "Answer",
@@ -35,3 +54,22 @@ __all__ = [
     "TransitiveDependent",
     "open_latest",
 ]
+_MODULES = {
+    "pypi_assets.leveldbs.format.errors": ("LeveldbDamagedError", "LeveldbError", "NotBuiltYetError", "NoVersionError"),
+    "pypi_assets.lookup.answers": ("Answer", "Stream"),
+    "pypi_assets.lookup.commands_reader": ("CommandResult", "CommandsReader"),
+    "pypi_assets.lookup.depgraph_reader": ("Dependent", "DepgraphReader", "Distribution", "TransitiveDependent"),
+    "pypi_assets.lookup.errors": ("LookupNameError",),
+    "pypi_assets.lookup.hashes_reader": ("HashesReader", "HashResult", "KnownHashResult"),
+    "pypi_assets.lookup.latest": ("open_latest",),
+    "pypi_assets.lookup.modules_reader": ("ModuleResult", "ModulesReader"),
+    "pypi_assets.lookup.providers": ("Provider",),
+    "pypi_assets.lookup.simple_reader": ("PageFileResult", "SimpleReader"),
+}
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_MODULE_OF[name]), name)
