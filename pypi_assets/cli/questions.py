@@ -9,7 +9,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
@@ -22,18 +22,19 @@ from pypi_assets.cli.followed_notes import VersionNotes, among, catalog_notes
 from pypi_assets.cli.moments import AT, catalog_at
 from pypi_assets.cli.options import row_output
 from pypi_assets.errors import ExpectedError
+from pypi_assets.locations import load_locations
 from pypi_assets.lookup.answers import Stream
 from pypi_assets.lookup.errors import LookupNameError
-from pypi_assets.lookup.latest import open_if_local, open_latest
+from pypi_assets.lookup.published_sets import NeededDatasets, PublishedSets
 from pypi_assets.questions.published_snapshot import PublishedSnapshot
 from pypi_assets.questions.question import Parameter, ParameterError, Parameters, Question, find_question
 from pypi_assets.questions.snapshot import Found, Snapshot
+from pypi_assets.storage.store import open_storage
 from pypi_assets.terminal import Output, counted, lines_of_input, print_json_line, print_message, print_rows
 
 if TYPE_CHECKING:
     from pypi_assets.catalog.reports.moments import Moment
     from pypi_assets.lookup.project_answers import ProjectFacts
-    from pypi_assets.lookup.reader import Reader
 
 _STANDARD_INPUT = "-"
 _REFRESH_EVERY_S = 60.0
@@ -221,17 +222,10 @@ def opened(at: "Moment | None") -> AbstractContextManager[Asking]:
 @contextmanager
 def opened_versions(refresh_every_s: float | None = None) -> Iterator[Asking]:
     """Open the newest LevelDB versions. Each dataset is opened when a question needs it."""
+    locations = load_locations()
+    sets = PublishedSets(open_storage(locations.resolved_storage_url, read_only=True), locations.leveldbs_dir)
     with ExitStack() as stack:
-        readers: dict[type[Any], Reader] = {}
-
-        def reader(kind: type[Any]) -> Any:
-            if kind not in readers:
-                opened = open_latest(kind, check_hashes=False, refresh_every_s=refresh_every_s)
-                readers[kind] = stack.enter_context(opened)
-                for skipped in readers[kind].skipped:
-                    print_message(f"not used: {skipped}")
-            return readers[kind]
-
+        datasets = stack.enter_context(closing(NeededDatasets(sets, refresh_every_s, print_message)))
         notes = VersionNotes(stack)
 
         def facts(project: str) -> "ProjectFacts | None":
@@ -239,12 +233,11 @@ def opened_versions(refresh_every_s: float | None = None) -> Iterator[Asking]:
             from pypi_assets.lookup.project_answers import known_facts
 
             catalog = notes.catalog()
-            return None if catalog is None else known_facts(catalog, reader(DepgraphReader).serial, project)
+            return None if catalog is None else known_facts(catalog, datasets.reader(DepgraphReader).serial, project)
 
-        snapshot = PublishedSnapshot(reader, open_if_local, facts)
         yield Asking(
-            snapshot,
-            lambda make: make(),
+            PublishedSnapshot(datasets.reader, datasets.opened, facts),
+            datasets.answered,
             lambda project, found: notes(project, found.serial, found.followed_projects),
         )
 

@@ -3,9 +3,8 @@
 A dataset is opened, and downloaded from a remote storage, by the first question that needs it.
 """
 
-import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext, suppress
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -14,11 +13,8 @@ from typing import TYPE_CHECKING, Any
 from pypi_assets.client.changes import MOST_PER_BATCH, ChangesBatch, Filters
 from pypi_assets.client.results import Page
 from pypi_assets.errors import FIRST_COMMANDS
-from pypi_assets.leveldbs.datasets.registry import require_dataset
-from pypi_assets.leveldbs.format.errors import LeveldbDamagedError, NoVersionError, UnknownFormatError
-from pypi_assets.lookup.latest import open_version
-from pypi_assets.lookup.published_sets import OpenSet, PublishedSet, PublishedSets
-from pypi_assets.lookup.reader import Reader
+from pypi_assets.leveldbs.format.errors import NoVersionError
+from pypi_assets.lookup.published_sets import UNREADABLE, OpenSet, PublishedSets
 from pypi_assets.questions.paging import Cursor, CursorError, digest_of, page_of, parse_cursor
 from pypi_assets.questions.published_snapshot import PublishedSnapshot
 from pypi_assets.questions.question import ParameterError, Parameters, Question
@@ -31,65 +27,6 @@ if TYPE_CHECKING:
     from pypi_assets.lookup.project_answers import ProjectFacts
 
 
-class _DamagedError(Exception):
-    """A version of the set cannot be read, so another set is needed."""
-
-
-class _Readers(Mapping[str, Reader]):
-    """The readers of a set, each opened when it is needed first."""
-
-    def __init__(self, sets: PublishedSets, published: PublishedSet) -> None:
-        self.storage, self._sets, self._published = sets.storage, sets, published
-        self._open: dict[str, Reader] = {}
-        self._opening = threading.RLock()
-
-    def __getitem__(self, dataset: str) -> Reader:
-        version, sets = self._published.versions[dataset], self._sets
-        with self._opening:
-            if dataset not in self._open:
-                try:
-                    self._open[dataset] = open_version(require_dataset(dataset), version, sets.storage, sets.cache_dir)
-                except (LeveldbDamagedError, UnknownFormatError) as error:
-                    sets.skipped[dataset, version] = str(error)
-                    raise _DamagedError from error
-            return self._open[dataset]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._published.versions)
-
-    def __len__(self) -> int:
-        return len(self._published.versions)
-
-    def close(self) -> None:
-        """Close the readers that are open."""
-        with self._opening:
-            while self._open:
-                self._open.popitem()[1].close()
-
-    def is_open(self, dataset: str) -> bool:
-        """Return whether a question has needed the dataset."""
-        return dataset in self._open
-
-
-class _LazySet(OpenSet):
-    """A set whose datasets are opened one by one."""
-
-    readers: _Readers
-
-    def opened(self, dataset: str) -> AbstractContextManager[Reader | None]:
-        """Return the reader for a hint; None if that downloads the dataset, or if it cannot be read."""
-        is_free = self.is_local or self.readers.is_open(dataset)
-        try:
-            return nullcontext(self.readers.get(dataset) if is_free else None)
-        except _DamagedError:
-            return nullcontext(None)
-
-    @property
-    def is_local(self) -> bool:
-        """Return whether opening a dataset downloads nothing."""
-        return self.readers.storage.root is not None
-
-
 @dataclass(slots=True)
 class PublishedSource:
     """The newest published set of a storage, at which it stays. `open_catalog` opens the catalog of a home."""
@@ -98,8 +35,8 @@ class PublishedSource:
     cache_dir: Path | None = None
     open_catalog: "Callable[[], Catalog] | None" = None
     _sets: PublishedSets = field(init=False, repr=False)
-    _present: _LazySet | None = field(default=None, repr=False)
-    _named: dict[str, _LazySet] = field(default_factory=dict, repr=False)
+    _present: OpenSet | None = field(default=None, repr=False)
+    _named: dict[str, OpenSet] = field(default_factory=dict, repr=False)
     _catalog: "Catalog | None" = field(default=None, repr=False)
     _tail: "Tail | None" = field(default=None, repr=False)
 
@@ -119,9 +56,9 @@ class PublishedSource:
                 snapshot = PublishedSnapshot(datasets.reader, datasets.opened, partial(self._facts, datasets.serial))
                 found = question.answer(snapshot, asked, _after(given))
                 return _page(question, asked, snapshot, found, page_size, given, datasets.id)
-            except _DamagedError as error:
-                if given is not None:
-                    raise error.__cause__ or error from None
+            except UNREADABLE:
+                if given is not None or not self._sets.is_skipped(datasets.published):
+                    raise
                 self._present = None
 
     def at(self, moment: str) -> "CatalogSource":
@@ -165,7 +102,7 @@ class PublishedSource:
         """Close the readers and the catalog."""
         for opened in (self._present, *self._named.values()):
             if opened is not None:
-                opened.readers.close()
+                opened.close()
         self._present = None
         self._named.clear()
         if self._catalog is not None:
@@ -202,7 +139,7 @@ class PublishedSource:
             return None
         return None if catalog is None else known_facts(catalog, serial, project)
 
-    def _newest(self) -> _LazySet:
+    def _newest(self) -> OpenSet:
         if self._present is None:
             published = self._sets.newest()
             if published is None:
@@ -210,10 +147,10 @@ class PublishedSource:
                 raise NoVersionError(
                     f"nothing that can be read is published in {self.storage.url}: {FIRST_COMMANDS}{skipped}"
                 )
-            self._present = self._opened(published)
+            self._present = OpenSet(self._sets, published)
         return self._present
 
-    def _set_of(self, cursor: Cursor) -> _LazySet:
+    def _set_of(self, cursor: Cursor) -> OpenSet:
         """Return the set that a list began with."""
         if self._present is not None and self._present.id == cursor.set:
             return self._present
@@ -221,11 +158,8 @@ class PublishedSource:
             published = self._sets.named(cursor.set)
             if published is None:
                 raise CursorError("the datasets of this cursor are not published any more: begin again")
-            self._named[cursor.set] = self._opened(published)
+            self._named[cursor.set] = OpenSet(self._sets, published)
         return self._named[cursor.set]
-
-    def _opened(self, published: PublishedSet) -> _LazySet:
-        return _LazySet(published, _Readers(self._sets, published))
 
 
 @dataclass(frozen=True, slots=True)

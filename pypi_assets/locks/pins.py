@@ -15,8 +15,7 @@ class RemarkKind(StrEnum):
     MISSING_FILE: the lock names a file that the index does not have. OTHER_HASH: the index has another sha256 for it.
     NO_FILE: no file of the version is for the environment. UNREAD: the modules of a file are not known.
     FROM_SDIST: no wheel fits, so modules are those that the sdist declares. NO_REQUIREMENTS: the requirements of an
-    sdist are not known before it is built. OTHER_SERIAL: the datasets are of two serials. COLLISION: another
-    distribution has a module too.
+    sdist are not known before it is built. COLLISION: another distribution has a module too.
     """
 
     ELSEWHERE = "elsewhere"
@@ -31,7 +30,6 @@ class RemarkKind(StrEnum):
     UNREAD = "unread"
     FROM_SDIST = "from sdist"
     NO_REQUIREMENTS = "no requirements"
-    OTHER_SERIAL = "other serial"
     COLLISION = "collision"
 
 

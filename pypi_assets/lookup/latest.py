@@ -1,8 +1,8 @@
 """Opens the newest good version of a dataset for lookups. It only reads what is published."""
 
 import os
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import ExitStack
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -10,7 +10,7 @@ from typing import Any, TypeVar, overload
 
 from pypi_assets.leveldbs.datasets.dataset import Dataset
 from pypi_assets.leveldbs.datasets.registry import require_dataset
-from pypi_assets.leveldbs.format.errors import LeveldbDamagedError, LeveldbError, UnknownFormatError
+from pypi_assets.leveldbs.format.errors import LeveldbDamagedError, UnknownFormatError
 from pypi_assets.leveldbs.format.leveldb_binding import require_binding
 from pypi_assets.leveldbs.format.meta import read_meta
 from pypi_assets.leveldbs.format.open_leveldb import open_leveldb
@@ -19,7 +19,7 @@ from pypi_assets.leveldbs.versions.leveldb_manifest import read_published
 from pypi_assets.leveldbs.versions.private_copy import copy_published, private_folder, private_parent
 from pypi_assets.locations import load_locations
 from pypi_assets.lookup.reader import Closing, OpenVersion, Reader
-from pypi_assets.storage.store import Storage, StorageError, open_storage
+from pypi_assets.storage.store import Storage, open_storage
 
 CACHE_BYTES = 256 * 1024**2
 AnyReader = TypeVar("AnyReader", bound=Reader)
@@ -91,25 +91,16 @@ def open_version(
     cache_dir: Path | None = None,
     *,
     cache_bytes: int = CACHE_BYTES,
+    damaged: Callable[[str], None] = lambda _reason: None,
 ) -> Reader:
     """Opens this version alone: the reader never moves on to another one. Sizes are checked now, and blocks when they
     are read.
 
-    Raises LeveldbDamagedError, also later where a block is damaged, and UnknownFormatError.
+    Raises LeveldbDamagedError, also later where a block is damaged, and UnknownFormatError. `damaged` is called with
+    the reason before that, if the files in the storage are the reason.
     """
-    return reader_class(dataset)(_OneVersion(dataset, version, storage, cache_dir, cache_bytes), check_hashes=False)
-
-
-@contextmanager
-def open_if_local(dataset: str) -> Iterator[Reader | None]:
-    """Opens a dataset of the storage of the settings where that downloads nothing; None where it cannot be read."""
-    try:
-        storage = open_storage(load_locations().resolved_storage_url, read_only=True)
-        reader = None if storage.root is None else open_latest(dataset, storage, check_hashes=False)
-    except (LeveldbError, StorageError):
-        reader = None
-    with nullcontext() if reader is None else reader as opened:
-        yield opened
+    versions = _OneVersion(dataset, version, storage, cache_dir, cache_bytes, damaged)
+    return reader_class(dataset)(versions, check_hashes=False)
 
 
 def _opened(storage: AnyStorage) -> Storage:
@@ -163,13 +154,25 @@ class _OneVersion(_Versions):
     """One published version, which may not be the newest."""
 
     def __init__(
-        self, dataset: Dataset, version: int, storage: Storage, cache_dir: Path | None, cache_bytes: int
+        self,
+        dataset: Dataset,
+        version: int,
+        storage: Storage,
+        cache_dir: Path | None,
+        cache_bytes: int,
+        damaged: Callable[[str], None],
     ) -> None:
         super().__init__(dataset, storage, cache_dir, cache_bytes)
-        self._version = version
+        self._version, self._damaged = version, damaged
 
     def open_newest(self, *, check_hashes: bool, beyond: int = 0) -> OpenVersion | None:
-        return self._open(self._version, check_hashes) if self._version > beyond else None
+        if self._version <= beyond:
+            return None
+        try:
+            return self._open(self._version, check_hashes)
+        except (LeveldbDamagedError, UnknownFormatError) as error:
+            self._damaged(str(error))
+            raise
 
 
 @cache

@@ -6,25 +6,27 @@ choose the same.
 """
 
 import hashlib
+import threading
+import time
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
-from types import MappingProxyType
 from typing import TypeVar
 
 from pypi_assets.errors import FIRST_COMMANDS
 from pypi_assets.leveldbs.datasets.registry import DATASETS, require_dataset
-from pypi_assets.leveldbs.format.errors import LeveldbDamagedError, NoVersionError, UnknownFormatError
+from pypi_assets.leveldbs.format.errors import LeveldbDamagedError, LeveldbError, NoVersionError, UnknownFormatError
 from pypi_assets.leveldbs.versions.input_lists import read_input_list, stored_input_lists
 from pypi_assets.lookup.latest import CACHE_BYTES, open_version
 from pypi_assets.lookup.reader import Reader
-from pypi_assets.storage.store import Storage
+from pypi_assets.storage.store import Storage, StorageError
 
 AnyReader = TypeVar("AnyReader", bound=Reader)
+Answered = TypeVar("Answered")
 _NEWEST = 20
 """How many versions of a dataset are looked at: a set of older ones is of no use."""
 
@@ -48,12 +50,28 @@ class PublishedSet:
         return f"{self.serial}-{hashlib.sha256(named.encode()).hexdigest()[:8]}"
 
 
-@dataclass(frozen=True)
-class OpenSet:
-    """The readers of a set. They never move on to other versions, and close with the last reference to them."""
+UNREADABLE = (LeveldbDamagedError, UnknownFormatError)
+"""What opening a version, or reading it, raises if another version is needed."""
 
-    published: PublishedSet
-    readers: Mapping[str, Reader]
+
+class SerialsDifferError(NoVersionError):
+    """The datasets that one answer needs have no versions of one serial."""
+
+
+class OpenSet:
+    """A set with its readers. Each dataset is opened, and downloaded from a remote storage, when it is needed first.
+
+    Readers never move on to other versions. They close with the last reference to them. A version that cannot be read
+    is skipped by `sets` from then on.
+    """
+
+    def __init__(
+        self, sets: "PublishedSets", published: PublishedSet, readers: Mapping[str, Reader] | None = None
+    ) -> None:
+        self.published = published
+        self._sets = sets
+        self._readers = dict(readers or {})
+        self._opening = threading.RLock()
 
     @property
     def serial(self) -> int:
@@ -63,12 +81,18 @@ class OpenSet:
     def id(self) -> str:
         return self.published.id
 
+    @property
+    def readers(self) -> Mapping[str, Reader]:
+        """The readers that are open, by dataset."""
+        return dict(self._readers)
+
     def reader(self, kind: type[AnyReader]) -> AnyReader:
-        """The reader of the dataset that `kind` reads. Raises NoVersionError where the set has no version of it.
+        """Return the reader of the dataset that `kind` reads. Raises NoVersionError if the set has no version of it,
+        and LeveldbDamagedError or UnknownFormatError if the version cannot be read.
 
         >>> opened.reader(ModulesReader).module("yaml").results
         """
-        found = self.readers.get(kind.dataset)
+        found = self._readers.get(kind.dataset) or self._opened(kind.dataset)
         if not isinstance(found, kind):
             raise NoVersionError(
                 f"{kind.dataset} has no version of serial {self.serial}, of which the other datasets are: run"
@@ -76,9 +100,37 @@ class OpenSet:
             )
         return found
 
+    def open(self, *datasets: str) -> None:
+        """Open these datasets now."""
+        for dataset in datasets:
+            self._opened(dataset)
+
     def opened(self, dataset: str) -> AbstractContextManager[Reader | None]:
-        """The reader of a dataset, for hints that need another one; it stays open."""
-        return nullcontext(self.readers.get(dataset))
+        """Return the reader of a dataset for hints; None if the set lacks the dataset, if it would be downloaded, or if
+        it cannot be read. The reader stays open.
+        """
+        found = self._readers.get(dataset)
+        if found is None and self._sets.storage.root is not None:
+            try:
+                found = self._opened(dataset)
+            except (LeveldbError, StorageError):
+                found = None
+        return nullcontext(found)
+
+    def close(self) -> None:
+        """Close the readers that are open."""
+        with self._opening:
+            while self._readers:
+                self._readers.popitem()[1].close()
+
+    def _opened(self, dataset: str) -> Reader | None:
+        version = self.published.versions.get(dataset)
+        if version is None:
+            return None
+        with self._opening:
+            if dataset not in self._readers:
+                self._readers[dataset] = self._sets.open_reader(dataset, version)
+            return self._readers[dataset]
 
 
 @dataclass
@@ -101,6 +153,24 @@ class PublishedSets:
         """
         found = self._all()
         return max(found, key=lambda one: (len(one.versions), one.serial), default=None)
+
+    def newest_of(self, datasets: Collection[str]) -> PublishedSet:
+        """Return the newest set that has these datasets, and has them alone. Few versions are looked at.
+
+        Raises NoVersionError if a dataset has no version that can be read, SerialsDifferError if each has one and they
+        are of different serials, and StorageError.
+        """
+        rest = {dataset: self._newest_first(dataset) for dataset in datasets}
+        newest = present = {dataset: self._next(dataset, versions) for dataset, versions in rest.items()}
+        while len(serials := {serial for _, serial, _ in present.values()}) > 1:
+            later = {dataset for dataset, (_, serial, _) in present.items() if serial > min(serials)}
+            try:
+                present = present | {dataset: self._next(dataset, rest[dataset]) for dataset in later}
+            except NoVersionError:
+                text = ", and ".join(f"{dataset} is of serial {serial}" for dataset, (_, serial, _) in newest.items())
+                raise SerialsDifferError(f"{text}: `pypi-assets leveldb update` brings all to the same") from None
+        versions = {dataset: version for dataset, (version, _, _) in present.items()}
+        return PublishedSet(serials.pop(), versions, max(written for _, _, written in present.values()))
 
     def open_newest(self, present: OpenSet | None = None) -> OpenSet | None:
         """Opens the newest set that can be read; None where that is the `present` one.
@@ -125,21 +195,41 @@ class PublishedSets:
         return next((one for one in self._all() if one.id == set_id), None)
 
     def open(self, published: PublishedSet) -> OpenSet | None:
-        """Opens a set; None where a version of it cannot be read, which is skipped from now on."""
-        readers: dict[str, Reader] = {}
-        for dataset, version in published.versions.items():
-            try:
-                readers[dataset] = open_version(
-                    require_dataset(dataset), version, self.storage, self.cache_dir, cache_bytes=self.cache_bytes
-                )
-            except (LeveldbDamagedError, UnknownFormatError) as error:
-                self.skipped[dataset, version] = str(error)
-                return None
-        return OpenSet(published, MappingProxyType(readers))
+        """Opens all datasets of a set; None where a version cannot be read, which is skipped from now on."""
+        opened = OpenSet(self, published)
+        try:
+            opened.open(*published.versions)
+        except UNREADABLE:
+            return None
+        return opened
 
-    def skip(self, opened: OpenSet, dataset: str, reason: str) -> None:
-        """Keeps a version out of the sets from now on, since it turned out to be damaged."""
-        self.skipped[dataset, opened.published.versions[dataset]] = reason
+    def open_reader(self, dataset: str, version: int) -> Reader:
+        """Open one version. If it cannot be read, now or later, it is skipped from then on."""
+        skip = partial(self.skipped.__setitem__, (dataset, version))
+        known = require_dataset(dataset)
+        return open_version(known, version, self.storage, self.cache_dir, cache_bytes=self.cache_bytes, damaged=skip)
+
+    def is_skipped(self, published: PublishedSet) -> bool:
+        """Return whether a version of the set is skipped, so that another set is needed."""
+        return any(one in self.skipped for one in published.versions.items())
+
+    def _newest_first(self, dataset: str) -> Iterator[tuple[int, int, datetime]]:
+        """Yield the versions of a dataset that are not skipped, each with its serial and when it was published."""
+        for version, stored in reversed(stored_input_lists(self.storage, dataset).items()):
+            if (dataset, version) not in self.skipped:
+                try:
+                    yield version, read_input_list(self.storage, dataset, version).serial, stored.last_modified
+                except LeveldbDamagedError as error:
+                    self.skipped[dataset, version] = str(error)
+
+    def _next(self, dataset: str, versions: Iterator[tuple[int, int, datetime]]) -> tuple[int, int, datetime]:
+        found = next(versions, None)
+        if found is None:
+            from pypi_assets.leveldbs.versions.no_version import no_version  # the database takes long to load
+
+            skipped = {version: reason for (one, version), reason in self.skipped.items() if one == dataset}
+            raise no_version(require_dataset(dataset), self.storage, skipped)
+        return found
 
     def _all(self) -> Collection[PublishedSet]:
         versions: defaultdict[int, dict[str, int]] = defaultdict(dict)
@@ -167,3 +257,107 @@ class PublishedSets:
             return read_input_list(self.storage, dataset, version).serial
         except LeveldbDamagedError:
             return None
+
+
+class _MovedError(SerialsDifferError):
+    """An answer needs one more dataset, so it begins again with an older set."""
+
+
+class NeededDatasets:
+    """The newest set of the datasets that answers need, for a process that asks for little.
+
+    The first answer finds out which datasets it needs: each is opened with the first question about it, at the serial
+    of those that are open. If there is none of that serial, or if a version is damaged, the answer begins again with
+    the newest set that can be read. With `refresh_every_s`, the first answer that many seconds after the last look
+    starts the next look for a newer set in the background. `report` receives why versions are not used.
+    """
+
+    def __init__(
+        self, sets: PublishedSets, refresh_every_s: float | None = None, report: Callable[[str], object] = str
+    ) -> None:
+        self._sets, self._refresh_every_s, self._report = sets, refresh_every_s, report
+        self._needed: set[str] = set()
+        self._present: OpenSet | None = None
+        self._newer: OpenSet | None = None
+        self._reported: set[tuple[str, int]] = set()
+        self._next_look = time.monotonic() + (refresh_every_s or 0)
+        self._looking = threading.Lock()
+
+    def answered(self, make: Callable[[], Answered]) -> Answered:
+        """Return what `make` returns, all of one set. It is called again with another set if it needs one."""
+        self._follow()
+        while True:
+            try:
+                return make()
+            except _MovedError:
+                self._present = None
+            except UNREADABLE:
+                if self._present is None or not self._sets.is_skipped(self._present.published):
+                    raise
+                self._present = None
+            finally:
+                self._report_skipped()
+
+    def reader(self, kind: type[AnyReader]) -> AnyReader:
+        """Return the reader of a dataset. Raises NoVersionError and StorageError."""
+        present = self._present
+        if present is None or kind.dataset not in present.published.versions:
+            present = self._with(kind.dataset)
+            self._needed.add(kind.dataset)
+            if present is None:
+                raise _MovedError(f"{kind.dataset} is of another serial than the datasets that are open: ask again")
+        return present.reader(kind)
+
+    def opened(self, dataset: str) -> AbstractContextManager[Reader | None]:
+        """Return the reader of a dataset for hints, as `OpenSet.opened` does."""
+        try:
+            present = self._with(dataset) if self._sets.storage.root is not None else self._present
+        except (LeveldbError, StorageError):
+            present = None
+        return nullcontext(None) if present is None else present.opened(dataset)
+
+    def close(self) -> None:
+        """Close the readers that are open."""
+        for opened in (self._present, self._newer):
+            if opened is not None:
+                opened.close()
+
+    def _with(self, dataset: str) -> OpenSet | None:
+        """Return the set with one more dataset; None if the newest such set has other versions than those in use."""
+        present = self._present
+        versions = {} if present is None else present.published.versions
+        published = self._sets.newest_of({*self._needed, *versions, dataset})
+        if not versions.items() <= published.versions.items():
+            return None
+        self._present = OpenSet(self._sets, published, {} if present is None else present.readers)
+        return self._present
+
+    def _follow(self) -> None:
+        """Move on to the set that the last look has found, and start the next look."""
+        if self._newer is not None:
+            self._present, self._newer = self._newer, None
+        if self._refresh_every_s is not None and time.monotonic() >= self._next_look:
+            self._next_look = time.monotonic() + self._refresh_every_s
+            threading.Thread(target=self._look, name="newer versions", daemon=True).start()
+
+    def _look(self) -> None:
+        if not self._looking.acquire(blocking=False):  # another look takes its time
+            return
+        try:
+            present = self._present
+            if present is not None and self._needed:
+                published = self._sets.newest_of(tuple(self._needed))
+                if not published.versions.items() <= present.published.versions.items():
+                    newer = OpenSet(self._sets, published)
+                    newer.open(*published.versions)
+                    self._newer = newer
+        except (LeveldbError, StorageError, OSError):  # the present set goes on, and the next look tries again
+            return
+        finally:
+            self._looking.release()
+
+    def _report_skipped(self) -> None:
+        for (dataset, version), reason in self._sets.skipped.items():
+            if (dataset, version) not in self._reported:
+                self._reported.add((dataset, version))
+                self._report(f"not used: version {version}: {reason}")

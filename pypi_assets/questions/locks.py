@@ -64,11 +64,8 @@ class LockedPins:
 
     def answer(self, snapshot: Snapshot) -> LockedAnswer:
         """Return what a snapshot has of the pins. Raises LeveldbError and CatalogError."""
-        known, of_modules = (snapshot.collected(one, dict, ()) for one in ("depgraph", "modules"))
+        known = snapshot.collected("depgraph", dict, ())
         releases, found = pinned_releases(self._pins, snapshot, known, self._environment)
-        if known.serial != of_modules.serial:
-            text = f"modules are as of serial {of_modules.serial}, and files as of serial {known.serial}"
-            found.insert(0, Remark(RemarkKind.OTHER_SERIAL, f"{text}: run `pypi-assets leveldb update`"))
         return LockedAnswer(
             lock=self._filename,
             serial=known.serial,

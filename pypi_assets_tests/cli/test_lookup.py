@@ -44,6 +44,23 @@ def test_lookups_go_back_to_a_serial(commands: Commands, index: ServedIndex) -> 
         assert unnamed(message, serial, first, index.serial) == []
 
 
+def test_an_answer_from_two_datasets_is_of_one_serial(commands: Commands, index: ServedIndex) -> None:
+    index.wheel("demo", "1.0")
+    commands.build_versions()
+    first = index.serial
+    index.wheel("other", "1.0", files={"demo_module/__init__.py": ""})
+    for step in (("crawl", "incremental"), ("dump", "incremental"), ("leveldb", "update", "--dataset", "modules")):
+        commands.done(*step)
+    shown = commands.done("lookup", "module", "demo_module")
+    assert shown.stdout == "demo\t1.0\nother\t1.0\n"
+    assert unnamed(shown.stderr, index.serial) == []
+    [owners] = commands.json("owners", "demo_module")
+    assert (owners["serial"], [one["project"] for one in owners["candidates"]]) == (first, ["demo"])
+    commands.done("leveldb", "update")
+    [owners] = commands.json("owners", "demo_module")
+    assert (owners["serial"], len(owners["candidates"])) == (index.serial, 2)
+
+
 def test_each_question_answers_the_names_of_standard_input(
     commands: Commands, index: ServedIndex, subtests: pytest.Subtests
 ) -> None:

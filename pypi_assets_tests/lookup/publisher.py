@@ -22,19 +22,23 @@ class Publisher:
         self.small.add(2, "demo-b", "1.0", "demo_b-1.0.tar.gz", modules=("demo.b",), requires_dist=("base>1",))
         self.small.complete(self.serial)
         full_dump(self.small.catalog, self.storage, 1)
-        self._build()
+        self._build("modules", "depgraph")
 
     def publish(self) -> int:
         """Returns the number of releases of `other` that the new version shows, of which each provides `demo`."""
+        return self.build_next("modules", "depgraph")
+
+    def build_next(self, *datasets: str) -> int:
+        """Publish the next version of these datasets alone."""
         releases = self.serial // 10 - 9
         self.small.add(self.serial + 1, "other", f"{releases}", f"other-{releases}.tar.gz", modules=("demo",))
         self.serial += 10
         write_range(self.small.catalog, self.storage, self.small.complete(self.serial))
-        self._build()
+        self._build(*datasets)
         return releases
 
-    def _build(self) -> None:
-        for dataset in ("modules", "depgraph"):
+    def _build(self, *datasets: str) -> None:
+        for dataset in datasets:
             build_version(dataset, storage=self.storage, catalog=self.small.catalog)
 
     def private_copies(self) -> int:

@@ -13,10 +13,9 @@ from pypi_assets.leveldbs.format.errors import LeveldbError, NoVersionError
 from pypi_assets.leveldbs.versions.leveldb_manifest import LeveldbFile, check_file, read_published
 from pypi_assets.leveldbs.versions.publish import build_version
 from pypi_assets.leveldbs.versions.verify import verify
-from pypi_assets.lookup.latest import open_if_local, open_latest
+from pypi_assets.lookup.latest import open_latest
 from pypi_assets.lookup.modules_reader import ModulesReader
 from pypi_assets.storage.store import Storage, StorageError, open_storage
-from pypi_assets_tests.environment import clear_settings
 from pypi_assets_tests.lookup.publisher import Publisher
 from pypi_assets_tests.s3_server import BUCKET, s3_server
 from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
@@ -200,21 +199,3 @@ def test_a_storage_can_be_named_by_its_path(publisher: Publisher, monkeypatch: p
     for wrong in (5, b"storage"):
         with pytest.raises(TypeError):
             open_latest(ModulesReader, wrong)  # type: ignore[call-overload]
-
-
-def test_a_dataset_is_opened_where_that_downloads_nothing(
-    publisher: Publisher, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    clear_settings(monkeypatch)
-    monkeypatch.setenv("PYPI_ASSETS_STORAGE_URL", publisher.storage.url)
-    with open_if_local("modules") as modules:
-        assert isinstance(modules, ModulesReader)
-    with open_if_local("hashes") as not_built:
-        assert not_built is None
-    with s3_server(monkeypatch):
-        monkeypatch.setenv("PYPI_ASSETS_STORAGE_URL", f"s3://{BUCKET}/root")
-        with open_if_local("modules") as remote:
-            assert remote is None
-    monkeypatch.setenv("PYPI_ASSETS_STORAGE_URL", (tmp_path / "missing").as_uri())
-    with open_if_local("modules") as missing:
-        assert missing is None

@@ -1,6 +1,7 @@
 """Sets of versions of equal serial: which are chosen, whatever is published in which order."""
 
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
@@ -8,15 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pypi_assets.leveldbs.datasets.registry import DATASETS
-from pypi_assets.leveldbs.format.errors import NoVersionError
+from pypi_assets.leveldbs.format.errors import LeveldbDamagedError, NoVersionError
 from pypi_assets.leveldbs.versions.input_lists import InputList, write_input_list
 from pypi_assets.leveldbs.versions.publish import build_version
 from pypi_assets.lookup.depgraph_reader import DepgraphReader
 from pypi_assets.lookup.hashes_reader import HashesReader
 from pypi_assets.lookup.modules_reader import ModulesReader
-from pypi_assets.lookup.published_sets import PublishedSets
+from pypi_assets.lookup.published_sets import NeededDatasets, PublishedSets, SerialsDifferError
+from pypi_assets.lookup.reader import Reader
 from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets_tests.lookup.publisher import Publisher
+from pypi_assets_tests.named import unnamed
 
 
 def listed(published: Iterable[tuple[str, int, int]]) -> Storage:
@@ -94,6 +97,14 @@ def test_readers_of_a_set_agree_and_stay_where_they_are(publisher: Publisher):
         assert hashes is None
 
 
+def spoil(dataset: Path, damage: Callable[[bytes], bytes]) -> None:
+    """Change a table that only the newest version of a dataset has."""
+    [table] = max((dataset / "leveldbs").iterdir()).glob("*.ldb")
+    content = damage(table.read_bytes())
+    table.unlink()
+    table.write_bytes(content)
+
+
 def test_a_damaged_version_leads_to_the_next_best_set(publisher: Publisher, tmp_path: Path):
     publisher.publish()
     version = build_version("commands", storage=publisher.storage, catalog=publisher.small.catalog).version
@@ -104,8 +115,102 @@ def test_a_damaged_version_leads_to_the_next_best_set(publisher: Publisher, tmp_
     assert opened is not None
     assert opened.readers.keys() == {"modules", "depgraph"}
     assert sets.skipped["commands", version]
-    sets.skip(opened, "modules", "a block is damaged")
+    spoil(tmp_path / "storage" / "modules", lambda content: content[:-1])
+    with pytest.raises(LeveldbDamagedError):
+        sets.open_reader("modules", opened.published.versions["modules"])
+    assert sets.is_skipped(opened.published)
     opened = sets.open_newest(opened)
     assert opened is not None
     assert opened.serial == 100
     assert opened.reader(DepgraphReader).dependents("base").results
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(sorted(DATASETS)), st.integers(1, 5)),
+        max_size=12,
+        unique=True,
+    ),
+    st.sets(st.sampled_from(sorted(DATASETS)), min_size=1),
+)
+def test_the_newest_set_of_some_datasets_has_the_greatest_serial_that_all_of_them_have(
+    published: list[tuple[str, int]], needed: set[str]
+):
+    sets = PublishedSets(listed((dataset, version, 10 * version) for dataset, version in published))
+    common = set.intersection(*({version for one, version in published if one == dataset} for dataset in needed))
+    if common:
+        found = sets.newest_of(needed)
+        assert (found.serial, found.versions) == (10 * max(common), dict.fromkeys(needed, max(common)))
+    elif needed <= {dataset for dataset, _ in published}:
+        with pytest.raises(SerialsDifferError):
+            sets.newest_of(needed)
+    else:
+        with pytest.raises(NoVersionError):
+            sets.newest_of(needed)
+
+
+def serials(datasets: NeededDatasets, *kinds: type[Reader]) -> tuple[int, ...]:
+    """Return the serials of the readers that one answer gets."""
+    return datasets.answered(lambda: tuple(datasets.reader(kind).serial for kind in kinds))
+
+
+def test_an_answer_needs_only_its_datasets_and_never_mixes_serials(publisher: Publisher):
+    publisher.build_next("modules")
+    assert (publisher.serial, serials(NeededDatasets(PublishedSets(publisher.storage)), ModulesReader)) == (110, (110,))
+    datasets = NeededDatasets(PublishedSets(publisher.storage))
+    assert serials(datasets, DepgraphReader) == (100,)
+    assert serials(datasets, DepgraphReader, ModulesReader) == (100, 100)
+    datasets = NeededDatasets(PublishedSets(publisher.storage))
+    assert serials(datasets, ModulesReader) == (110,)
+    assert serials(datasets, ModulesReader, DepgraphReader) == (100, 100)
+    with pytest.raises(NoVersionError, match="hashes"):
+        serials(datasets, HashesReader)
+    assert serials(datasets, DepgraphReader) == (100,)
+    with NeededDatasets(PublishedSets(publisher.storage)).opened("modules") as modules:
+        assert isinstance(modules, ModulesReader)
+    datasets = NeededDatasets(PublishedSets(publisher.storage))
+    assert serials(datasets, ModulesReader) == (110,)
+    for missing in ("depgraph", "hashes"):  # of another serial, and of none: an answer about modules does not change
+        with datasets.opened(missing) as reader:
+            assert reader is None
+    assert serials(datasets, ModulesReader) == (110,)
+    publisher.storage.delete("depgraph/input_lists/00002")
+    with pytest.raises(NoVersionError, match="depgraph"):
+        serials(NeededDatasets(PublishedSets(publisher.storage)), ModulesReader, DepgraphReader)
+
+
+@pytest.mark.parametrize("damage", [lambda content: content[:-1], lambda content: bytes(one ^ 1 for one in content)])
+def test_an_answer_from_a_damaged_version_begins_again_with_an_older_set(
+    publisher: Publisher, tmp_path: Path, damage: Callable[[bytes], bytes]
+):
+    publisher.publish()
+    reports: list[str] = []
+    datasets = NeededDatasets(PublishedSets(publisher.storage), report=reports.append)
+    newest = datasets.answered(lambda: datasets.reader(ModulesReader).module("demo"))
+    assert (newest.serial, reports) == (110, [])
+    spoil(tmp_path / "storage" / "modules", damage)
+    other = NeededDatasets(PublishedSets(publisher.storage), report=reports.append)
+    found = other.answered(lambda: other.reader(ModulesReader).module("demo"))
+    assert (found.version, found.serial) == (1, 100)
+    assert serials(other, DepgraphReader, ModulesReader) == (100, 100)
+    assert [unnamed(report, newest.version) for report in reports] == [[]]
+
+
+def until(is_done: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not is_done():
+        assert time.monotonic() < deadline
+
+
+def test_a_long_series_of_answers_moves_on_to_newer_sets(publisher: Publisher):
+    datasets = NeededDatasets(PublishedSets(publisher.storage), refresh_every_s=0)
+    assert serials(datasets, ModulesReader, DepgraphReader) == (100, 100)
+    publisher.publish()
+    until(lambda: serials(datasets, ModulesReader, DepgraphReader) == (110, 110))
+    still = NeededDatasets(PublishedSets(publisher.storage), refresh_every_s=3600)
+    publisher.publish()
+    assert serials(still, ModulesReader) == (120,)
+    publisher.publish()
+    assert serials(still, ModulesReader) == (120,)
+    until(lambda: serials(datasets, ModulesReader, DepgraphReader) == (130, 130))
+    datasets.close()
