@@ -27,6 +27,7 @@ from pypi_assets.service.app import create_app
 from pypi_assets.service.changes import CHANGES
 from pypi_assets.service.in_process import Received, answer
 from pypi_assets.service.lines import PagedParameters
+from pypi_assets.service.names import as_json_schema
 from pypi_assets.service.operations import Operation, accepted
 from pypi_assets.service.pins import PIN_ACCEPTS, PIN_PATTERN
 from pypi_assets.service.problems import bad_parameter, problem_answer
@@ -132,7 +133,7 @@ def tool_server(service: Service) -> "Server[Any]":
 def _tool(name: str, found: Operation) -> types.Tool:
     """Return the tool of an operation, whose input schema has its parameters, or the fields of its body, and `at`."""
     kind = found.parameters if found.body is None else found.body
-    schema = msgspec.json.schema(kind)["$defs"][kind.__name__]
+    schema = as_json_schema(msgspec.json.schema(kind)["$defs"][kind.__name__])
     described = {field: _flat(one) for field, one in schema["properties"].items() if field != _FORMAT}
     of_pages = {field: described.pop(field) for field in PagedParameters.__struct_fields__ if field in described}
     moment = {"description": f"as of {PIN_ACCEPTS}; default: the newest", "type": "string", "pattern": PIN_PATTERN}

@@ -28,6 +28,7 @@ from pypi_assets.journal.tailing import (
     cursor_since,
 )
 from pypi_assets.service.answers import Answer, Lasting, StreamedAnswer, serial_header
+from pypi_assets.service.names import whole
 from pypi_assets.service.operations import Call, Endpoint, Operation, Parameters, convert_parameters, query_fields
 from pypi_assets.service.problems import ProblemError, bad_parameter, not_found, unavailable
 from pypi_assets.service.responses import ClientTooSlowError, respond
@@ -40,7 +41,7 @@ HEARTBEAT_S = 15.0
 _STREAM_RECORDS, _STREAM_BYTES = 500, 256 * 1024
 """What is held for one client of a stream at most: the next batch, and the record that goes beyond it."""
 _KINDS = tuple(dict.fromkeys(kind for kinds in KINDS.values() for kind in kinds))
-_LIST = r"^[^,\s][^,]{0,999}(,[^,\s][^,]{0,999})*$"
+_LIST = whole(r"^[^,\s][^,]{0,999}(,[^,\s][^,]{0,999})*$")
 _MOST_CHARACTERS = 1_900
 """Of the values of a parameter: so there are fewer than a filter may have."""
 
@@ -48,7 +49,7 @@ _MOST_CHARACTERS = 1_900
 def _some_of(values: Iterable[str]) -> str:
     """The pattern of some of these, in upper or lower case: a pattern of JSON Schema has no flag for that."""
     either = "|".join("".join(map(_in_either_case, value)) for value in values)
-    return f"^({either})(,({either}))*$"
+    return whole(f"^({either})(,({either}))*$")
 
 
 def _in_either_case(character: str) -> str:
@@ -57,7 +58,10 @@ def _in_either_case(character: str) -> str:
 
 SinceText = Annotated[
     str,
-    Meta(pattern=rf"^(now|[0-9]{{1,18}}|{TIME_PATTERN}|[A-Za-z0-9_-]{{4,80}})$", description=f"after {SINCE_ACCEPTS}"),
+    Meta(
+        pattern=whole(rf"^(now|[0-9]{{1,18}}|{TIME_PATTERN}|[A-Za-z0-9_-]{{4,80}})$"),
+        description=f"after {SINCE_ACCEPTS}",
+    ),
 ]
 ProjectNames = Annotated[
     str,

@@ -8,6 +8,7 @@ import msgspec
 from starlette.routing import BaseRoute, Route
 
 from pypi_assets.service.answers import JSON, NDJSON, Answer, to_json
+from pypi_assets.service.names import as_json_schema
 from pypi_assets.service.operations import PAGES, Call, Endpoint, NoParameters, Operation, operation_routes
 from pypi_assets.service.pages.rendering import HEADERS, HTML, render
 from pypi_assets.service.pins import PIN_ACCEPTS, PIN_PATTERN
@@ -107,7 +108,8 @@ class _Schemas:
             for one in (operation.answer, operation.line, operation.body, operation.parameters):
                 if one is not None and one not in self._types:
                     self._types.append(one)
-        self._found, self.components = msgspec.json.schema_components(self._types, ref_template=_REF)
+        found, components = msgspec.json.schema_components(self._types, ref_template=_REF)
+        self._found, self.components = found, as_json_schema(components)
 
     def of(self, kind: Any) -> dict[str, Any]:
         """The schema of a type: mostly a reference."""

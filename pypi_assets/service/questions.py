@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Meta
 
 from pypi_assets.catalog.database import Catalog
+from pypi_assets.catalog.ledger.epochs import epoch_of
 from pypi_assets.catalog.ledger.range_ledger import complete_serial
 from pypi_assets.catalog.reports.answerable_serials import pinned_answer
 from pypi_assets.lookup.answers import Stream
@@ -43,6 +44,7 @@ from pypi_assets.service.answering import (
 from pypi_assets.service.answers import Answer, Lasting, StreamedAnswer, to_json
 from pypi_assets.service.lines import PagedParameters, lines_of, wants_lines
 from pypi_assets.service.lookups import One, Results, past_answer, published_answer
+from pypi_assets.service.names import whole
 from pypi_assets.service.operations import Call, Operation
 from pypi_assets.service.pins import Pinned
 from pypi_assets.service.problems import ProblemError, conflict, not_found, suggestions_in
@@ -54,7 +56,7 @@ class NewestCatalog(NamedTuple):
 
     catalog: Catalog
     serial: int
-    epoch: int | None = None
+    epoch: int
 
 
 Source = OpenSet | Pinned | NewestCatalog
@@ -136,8 +138,7 @@ class _Asked:
         source = self._source(service, call, asked, cursor)
         facts = CatalogFacts(service, source.serial) if question.is_single else None
         snapshot, named = _snapshot(service, source, facts)
-        if cursor is not None and cursor.set != named:
-            raise conflict("cursor", "the cursor is of another serial or epoch")
+        _require_same(cursor, named)
         answer = question.answer
         if question.answer_with is not None:
             answer = partial(question.answer_with, JobResolver(service, call.pinned, call.client))
@@ -147,6 +148,8 @@ class _Asked:
                 if isinstance(source, NewestCatalog):
                     found, epoch = pinned_answer(source.catalog, source.serial, partial(answer, snapshot, asked, after))
                     source = source._replace(epoch=epoch)
+                    named = _named(source)
+                    _require_same(cursor, named)  # it can have changed since
                 else:
                     found = answer(snapshot, asked, after)
         except ParameterError as error:
@@ -180,7 +183,8 @@ class _Asked:
         if self._question.needs_catalog(asked):
             catalog = service.require_catalog()
             with catalog.read() as connection:
-                return NewestCatalog(catalog, complete_serial(connection))
+                serial = complete_serial(connection)
+                return NewestCatalog(catalog, serial, epoch_of(connection, serial))
         return set_of(service, cursor)
 
     def _lines(self, source: Source, found: Found[Any], asked: Any) -> StreamedAnswer:
@@ -319,11 +323,20 @@ def _snapshot(service: Service, source: Source, facts: CatalogFacts | None = Non
     """Return the snapshot of a source, and the name that cursors have for it."""
     if isinstance(source, OpenSet):
         return published_snapshot(source, facts), source.id
-
     limited = partial(time_limit, service.settings.service_timeout_s)
-    if isinstance(source, NewestCatalog):
-        return CatalogSnapshot(source.catalog, source.serial, is_newest=True, limited=limited), f"{source.serial}"
-    return CatalogSnapshot(source.catalog, source.serial, limited=limited), f"{source.serial}.{source.epoch}"
+    is_newest = isinstance(source, NewestCatalog)
+    return CatalogSnapshot(source.catalog, source.serial, is_newest=is_newest, limited=limited), _named(source)
+
+
+def _named(source: Pinned | NewestCatalog) -> str:
+    """Return the name that cursors have for the catalog at a serial."""
+    return f"{source.serial}.{source.epoch}"
+
+
+def _require_same(cursor: Cursor | None, named: str) -> None:
+    """Raise a ProblemError for a cursor of another set, serial or epoch."""
+    if cursor is not None and cursor.set != named:
+        raise conflict("cursor", "the cursor is of another serial or epoch")
 
 
 def snapshot_of(service: Service, source: Source) -> Snapshot:
@@ -382,6 +395,8 @@ def _annotated(parameter: Parameter) -> Any:
 def limited(kind: Any, accepts: Accepts) -> Any:
     """Return a type with limits, as msgspec takes it. Limits of an optional value are those of the value."""
     limits = {name: value for name, value in asdict(accepts).items() if value is not None and name != "canonical"}
+    if accepts.pattern is not None:
+        limits["pattern"] = whole(accepts.pattern)
     text, most = limits.pop("text"), limits.pop("most", None)
     if get_origin(kind) is tuple:
         item = Annotated[str, Meta(**limits)]

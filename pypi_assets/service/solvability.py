@@ -9,6 +9,7 @@ from msgspec import Meta
 from pypi_assets.resolve.solvability_days import DaySummary
 from pypi_assets.resolve.solvability_files import NoDayError, Solvability, SolvabilityError
 from pypi_assets.service.answers import Answer, to_json
+from pypi_assets.service.names import whole
 from pypi_assets.service.operations import Call, Operation, Parameters
 from pypi_assets.service.problems import not_found, unavailable
 from pypi_assets.service.service import Service
@@ -19,7 +20,8 @@ NO_DAYS = "no day of solvability is published yet: materialize the asset `solvab
 
 NEWEST = "newest"
 DayText = Annotated[
-    str, Meta(pattern=r"^([0-9]{4}-[0-9]{2}-[0-9]{2}|newest)$", description="a day, such as 2026-03-01, or newest")
+    str,
+    Meta(pattern=whole(r"^([0-9]{4}-[0-9]{2}-[0-9]{2}|newest)$"), description="a day, such as 2026-03-01, or newest"),
 ]
 
 

@@ -1,3 +1,6 @@
+from sqlalchemy import insert, update
+
+from pypi_assets.catalog.tables import distributions, epochs
 from pypi_assets_tests.service.published import Client, Published
 
 
@@ -22,6 +25,23 @@ def test_several_are_answered_in_their_order(client: Client, published: Publishe
     for at in ("", f"/at/{serial}.{serial}"):
         found = client.post(f"{at}/v1/hashes", {"hashes": [*hashes, "0" * 64, hashes[0]]}).json()
         assert [one["filename"] for one in found["results"]] == names
+
+
+def test_pages_of_the_catalog_are_of_one_epoch(changing: Published):
+    with changing.catalog.write() as connection:
+        connection.execute(update(distributions).values(sha256="ab" * 32))
+    path = f"/v1/hashes/{'ab' * 32}?all=1"
+    with changing.client() as client:
+        whole = client.get(path).json()
+        first = client.get(f"{path}&limit=1").json()
+        rest = client.get(f"{path}&cursor={first['next']}").json()
+        assert len(whole["results"]) > 2
+        assert (first["epoch"], [*first["results"], *rest["results"]]) == (whole["epoch"], whole["results"])
+        with changing.catalog.write() as connection:
+            connection.execute(insert(epochs).values(serial=10, epoch=whole["epoch"] + 7))
+        late = client.get(f"{path}&cursor={first['next']}")
+        assert (late.status_code, late.json()["parameter"]) == (409, "cursor")
+        assert client.get(path).json()["epoch"] == whole["epoch"] + 7
 
 
 def test_what_is_no_hash_and_too_many_are_problems(client: Client):

@@ -4,11 +4,14 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
 import pytest
 import requests
 from jsonschema import Draft202012Validator
 from openapi_spec_validator import validate
 
+from pypi_assets.service import change_feeds, changes, resolutions, simple_files, solvability
+from pypi_assets.service.questions import all_operations
 from pypi_assets_tests.service.published import Client, Published
 
 SHA256 = "0" * 64
@@ -123,6 +126,35 @@ def test_each_parameter_and_each_type_is_described(document: dict[str, Any]):
                 assert parameter.get("description"), f"{path}: {parameter['name']}"
     for name, schema in document["components"]["schemas"].items():
         assert schema.get("description") or name == "ImportOwners", name
+
+
+def patterns(schema: object) -> Iterator[str]:
+    """Yield the patterns in a part of a document."""
+    if isinstance(schema, dict):
+        if isinstance(schema.get("pattern"), str):
+            yield schema["pattern"]
+        schema = list(schema.values())
+    if isinstance(schema, list):
+        for part in schema:
+            yield from patterns(part)
+
+
+def test_a_pattern_accepts_no_newline_at_the_end(client: Client, document: dict[str, Any], subtests: pytest.Subtests):
+    described = set(patterns(document))
+    assert len(described) > 5
+    assert not [one for one in described if not one.endswith("$") or "\\Z" in one]
+    modules = (changes, change_feeds, resolutions, simple_files, solvability)
+    for operation in (*all_operations(), *(one for module in modules for one in module.OPERATIONS)):
+        for kind in filter(None, (operation.parameters, operation.body)):
+            for pattern in patterns(msgspec.json.schema(kind)):
+                with subtests.test(operation=operation.path, pattern=pattern):
+                    assert pattern.endswith("\\Z")
+    for path in ("v1/projects/demo%0A/dependents", f"v1/hashes/{'0' * 64}%0A", "v1/changes?since=now%0A"):
+        found = client.get(path)
+        assert (found.status_code, found.json()["type"]) == (400, "/docs#bad-parameter"), path
+    for requirement in ("3.12\n", "3.12"):
+        body = {"requirements": ["demo"], "python": requirement}
+        assert (client.post("/v1/resolve", body).status_code == 400) == (requirement != "3.12")
 
 
 def test_the_page_lists_every_route_and_loads_files_of_the_service_alone(client: Client, document: dict[str, Any]):
