@@ -14,7 +14,7 @@ from pypi_assets.client.errors import NotFoundError, ServiceError, UnreachableEr
 from pypi_assets.client.results import Page
 from pypi_assets.questions.addresses import STEPS, filled, names_in
 from pypi_assets.questions.paging import Cursor, digest_of
-from pypi_assets.questions.question import ParameterError, Parameters, Question
+from pypi_assets.questions.question import ParameterError, Parameters, Question, all_questions
 from pypi_assets.questions.snapshot import OtherSnapshotError
 
 _PINNED = re.compile(r"/at/(\d+)\.(\d+)/")
@@ -102,10 +102,15 @@ class HttpSource:
         self.session.close()
 
     def _path(self, question: Question[Any], values: Mapping[str, Any]) -> str:
+        accepted = {one.name: one.accepts.text for one in question.takes}
         for one in question.takes:
             if one.is_required and values[one.name] in STEPS:
-                raise ParameterError(one.name, values[one.name], one.accepts.text)
+                raise ParameterError(one.name, values[one.name], accepted[one.name])
         path = filled(question.path or "", values)
+        folder, _, last = (question.path or "").rpartition("/")
+        for name in names_in(last):  # a value that is a word can be the last step of another question's route
+            if values[name].isalpha() and f"{folder}/{values[name]}" in {one.path for one in all_questions()}:
+                raise ParameterError(name, values[name], f"{accepted[name]}, and not the name of another route")
         return f"at/{quote(self.moment, safe=':')}{path}" if self.moment else path.removeprefix("/")
 
     def _lines(self, question: Question[Any], path: str, query: Mapping[str, str]) -> Page[Mapping[str, Any]]:
@@ -129,7 +134,8 @@ class HttpSource:
                 raise UnreachableError(url, str(error)) from error
 
         serial, epoch = _as_of(response)
-        return Page(serial or 0, epoch, None, results(), None, tuple(question.result.__annotations__))
+        columns = tuple(question.result.__annotations__)
+        return Page(serial or 0, epoch, None, results(), None, columns, close=response.close)
 
     def _request(self, method: str, path: str, **content: Any) -> Any:
         url = self.url + path

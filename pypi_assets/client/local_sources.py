@@ -222,6 +222,7 @@ def _page(
     """Return the page of an answer. A question without pages, or a search of the whole index, is answered whole."""
     key, digest, end = question.sort_key, digest_of(question, asked), None
     results: Iterable[Mapping[str, Any]] = found.results
+    close: Callable[[], None] = getattr(found.results, "close", lambda: None)
     if question.long_by(asked):
         key = None  # results come by their distance, which no cursor names
     if key is not None:
@@ -240,4 +241,5 @@ def _page(
         tuple(found.kind.__annotations__),
         hints=lambda: tuple(map(str, question.hints(snapshot, asked))) if is_empty else (),
         cursor_after=None if key is None else cursor_after,
+        close=close,
     )

@@ -1,8 +1,9 @@
 """Results of a question, read page by page as they are iterated over."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from dataclasses import dataclass, field, replace
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -15,7 +16,7 @@ class Page(Generic[Result]):
     """One page as a source gives it. `next` is the cursor of the following page; None: this one is the last.
 
     A table without rows has `columns`. `hints` returns sentences about an empty answer. `cursor_after` returns
-    the cursor of the position after a result; None: the list has no pages.
+    the cursor of the position after a result; None: the list has no pages. `close` lets go of what unread results hold.
     """
 
     serial: int
@@ -26,6 +27,7 @@ class Page(Generic[Result]):
     columns: tuple[str, ...]
     hints: Callable[[], tuple[str, ...]] = tuple
     cursor_after: Callable[[Result], str] | None = None
+    close: Callable[[], None] = lambda: None
 
 
 @dataclass(slots=True)
@@ -38,6 +40,9 @@ class Results(Iterator[Result], Generic[Result]):
 
     `epoch` belongs to answers at a serial. `followed_projects` is the number of followed projects; None: the answer
     covers the whole index, or a service does not say.
+
+    Results that are not read to their end can hold a connection or a version of a dataset, until `close`, the end of a
+    `with` block, or until nothing refers to them.
     """
 
     _read: Callable[[str | None], Page[Result]] = field(repr=False)
@@ -65,6 +70,24 @@ class Results(Iterator[Result], Generic[Result]):
             if self._page.next is None:
                 raise StopIteration
             self._turn(self._page.next)
+
+    def close(self) -> None:
+        """Let go of the rest, which then is empty: a connection of a service, or a version of a dataset."""
+        self._rest = iter(())
+        self._page = replace(self._page, next=None)
+        self._page.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, _type: type[BaseException] | None, _error: BaseException | None, _traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if hasattr(self, "_page"):  # a question that failed has none
+            self._page.close()
 
     @property
     def hints(self) -> tuple[str, ...]:

@@ -161,7 +161,7 @@ class CatalogSnapshot(Snapshot):
         from pypi_assets.lookup.depgraph_reader import Distribution, distributions_of
 
         self.require_answered(project)
-        return self._answer(Distribution, distributions_of(self._rows(project), version))
+        return self._answer(Distribution, distributions_of(self._rows(project, version)))
 
     def dependents(self, project: str, wanted: DependentsFilter, _after: After, /) -> "Found[Dependent]":
         from pypi_assets.lookup.depgraph_reader import Dependent
@@ -195,8 +195,7 @@ class CatalogSnapshot(Snapshot):
         from pypi_assets.lookup.depgraph_reader import distributions_of
         from pypi_assets.lookup.pinned_files import pinned_files
 
-        wanted = canonical_version(version)
-        rows = [row for row in self._rows(project) if canonical_version(str(row["version"])) == wanted]
+        rows = list(self._rows(project, version))
         names = {
             str(row["filename"]): FileNames(tuple(sorted(row["modules"])), tuple(sorted(row["stubs"])))
             for row in rows
@@ -248,12 +247,15 @@ class CatalogSnapshot(Snapshot):
             return found
         return kept_by_version(found, canonicalize_name(project), wanted.version, wanted.which, self._rows)
 
-    def _rows(self, project: str) -> "Iterator[Row]":
-        """Return the rows of a project's live distributions, as dumps have them."""
+    def _rows(self, project: str, version: str | None = None) -> "Iterator[Row]":
+        """Return the rows of the live distributions of a project, or of one version of it, as dumps have them."""
         from pypi_assets.catalog.publications.dump_rows import project_rows_at
         from pypi_assets.dumps.dump_format import as_dumped
 
-        return map(as_dumped, project_rows_at(self.catalog, self.serial, project))
+        wanted = None if version is None else canonical_version(version)
+        for row in project_rows_at(self.catalog, self.serial, project):
+            if wanted is None or canonical_version(str(row["version"])) == wanted:
+                yield as_dumped(row)
 
     def require_answered(self, project: str, /) -> None:
         from pypi_assets.catalog.reports.project_following import require_answered

@@ -23,7 +23,12 @@ class PurlParameters(Parameters):
 def _known(snapshot: Snapshot, purl: str) -> PurlResult:
     try:
         parsed = parse_purl(purl)
-        return purl_result(purl, parsed, snapshot.distributions(parsed.normalized, parsed.version).results)
+        found = snapshot.distributions(parsed.normalized, parsed.version)
+        result = purl_result(purl, parsed, found.results)
+        if found.followed_projects is not None and not result["exists"] and not snapshot.versions(parsed.normalized):
+            followed = f"the {found.followed_projects:,} projects that are followed"
+            result["error"] = f"{parsed.normalized} has no live files among {followed}; nothing is known of others"
+        return result
     except (LookupNameError, NotAnsweredError) as error:
         return wrong_purl(purl, error)
 

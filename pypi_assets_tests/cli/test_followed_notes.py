@@ -70,6 +70,14 @@ def test_lookups_report_among_how_many_projects_and_why_there_is_no_answer(
     assert unnamed(mirrored, "outside") == []
 
 
+def test_a_package_url_names_a_project_that_is_not_followed(commands: Commands, scoped: ServedIndex) -> None:
+    for at in ((), ("--at", scoped.serial)):
+        [unknown] = commands.json("lookup", "purl", "pkg:pypi/outside@1.0", *at)
+        assert (unknown["exists"], unnamed(unknown["error"], "outside", 2)) == (False, [])
+        [other_version] = commands.json("lookup", "purl", "pkg:pypi/library@9", *at)
+        assert (other_version["exists"], other_version["error"]) == (False, None)
+
+
 def test_commands_over_the_catalog_report_who_is_not_followed(commands: Commands, scoped: ServedIndex) -> None:
     serial = scoped.serial
     files = commands.done("files")

@@ -9,6 +9,7 @@ from random import Random
 from typing import Any
 
 import pytest
+import requests
 
 import pypi_assets
 from pypi_assets.catalog.database import NoCatalogError
@@ -24,6 +25,7 @@ from pypi_assets.client import (
     OtherMomentError,
     OtherSnapshotError,
     ParameterError,
+    Results,
     ServiceError,
     UnreachableError,
 )
@@ -37,6 +39,7 @@ from pypi_assets_tests.environment import clear_settings
 from pypi_assets_tests.examples import examples
 from pypi_assets_tests.questions.test_snapshots import BEGINNINGS, NAMES, subject, variants
 from pypi_assets_tests.service.published import Published
+from pypi_assets_tests.service.test_server import served
 
 FURTHER_NAMES = {
     "module": ["yaml", "yaml.nodes", "yamll"],
@@ -198,6 +201,51 @@ def test_a_search_of_the_whole_index_is_one_list(clients: dict[str, Client], sub
                 cut = client.dependents("pyyaml", transitive=True, page_size=1)
                 assert [one["normalized"] for one in cut] == whole
                 assert cut.cursor is None
+
+
+class RecordedSession(requests.Session):
+    """Keeps its responses."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.responses: list[requests.Response] = []
+
+    def get(self, url: str | bytes, **options: Any) -> requests.Response:
+        self.responses.append(super().get(url, **options))
+        return self.responses[-1]
+
+
+def test_results_that_are_not_read_hold_no_connection(clients: dict[str, Client], published: Published) -> None:
+    session = RecordedSession()
+    with served(published, 1) as (url, _), pypi_assets.connect(url, session=session) as client:
+        for let_go in (Results.close, lambda results: results.__exit__(None, None, None), None):
+            results = client.dependents("pyyaml", transitive=True)
+            assert not session.responses[-1].raw.closed
+            if let_go is not None:
+                let_go(results)
+                assert list(results) == []
+            del results
+            assert session.responses[-1].raw.closed
+        begun = client.dependents("pyyaml", transitive=True)
+        next(begun)
+        begun.close()
+        assert session.responses[-1].raw.closed
+    for kind, other in clients.items():
+        with other.module("y", prefix=True, page_size=1) as cut:
+            assert next(cut)["project"], kind
+        assert list(cut) == [], kind
+
+
+def test_a_version_that_is_the_name_of_a_route_is_an_error(clients: dict[str, Client]) -> None:
+    assert list(clients["storage"].release("demo", "dependents")) == []
+    routes = [one.path for one in all_questions() if one.path is not None]
+    steps = [one.rpartition("/")[2] for one in routes if one.startswith("/v1/projects/{project}/")]
+    assert len(steps) > 3
+    for step in steps:
+        if step != "{version}":
+            with pytest.raises(ParameterError):
+                clients["http"].release("demo", step)
+    assert list(clients["http"].release("demo", "nodependents")) == []
 
 
 def test_a_page_has_at_least_one_result_and_a_most(clients: dict[str, Client], subtests: pytest.Subtests) -> None:
