@@ -30,12 +30,11 @@ from pypi_assets.locks.environments import named_environment
 from pypi_assets.lookup import DepgraphReader, open_latest
 from pypi_assets.resolve.releases import ReleaseIndex
 from pypi_assets.resolve.resolving import (
-    PastIndex,
-    PublishedIndex,
     Question,
     Semantics,
     UnsolvableError,
     parse_wanted,
+    past_index,
     resolve,
 )
 from pypi_assets.storage.store import open_storage
@@ -128,13 +127,15 @@ def main() -> None:
         with open_latest(DepgraphReader, storage) as depgraph:
             for semantics in Semantics:
                 questions = [question(requirements, semantics) for requirements, _ in sets]
-                timed(f"LevelDB, cold, {semantics}", lambda _: PublishedIndex(depgraph), questions)
-                warm = PublishedIndex(depgraph)
+                timed(
+                    f"LevelDB, cold, {semantics}", lambda _: ReleaseIndex(depgraph.serial, depgraph.releases), questions
+                )
+                warm = ReleaseIndex(depgraph.serial, depgraph.releases)
                 timed(f"LevelDB, first round, {semantics}", lambda _, warm=warm: warm, questions)  # type: ignore[misc]
                 timed(f"LevelDB, warm, {semantics}", lambda _, warm=warm: warm, questions)  # type: ignore[misc]
         serials = [draw.randint(SERIALS // 2, SERIALS) for _ in sets]
         past = [question(requirements, Semantics.PIP) for requirements, _ in sets]
-        timed("catalog at a serial, cold, pip", lambda number: PastIndex(catalog, serials[number]), past)
+        timed("catalog at a serial, cold, pip", lambda number: past_index(catalog, serials[number]), past)
         by_uv(home, [requirements for requirements, _ in sets[: options.uv_sets]], [SERIALS] * options.uv_sets)
         catalog.close()
 

@@ -204,11 +204,9 @@ class CatalogSnapshot(Snapshot):
         return pinned_files(distributions_of(rows), names)
 
     def unfollowed(self, project: str, /) -> str | None:
-        from pypi_assets.catalog.reports.project_following import following_at
+        from pypi_assets.catalog.reports.project_following import unfollowed_at
 
-        with self.catalog.read() as connection:
-            following = following_at(connection, project, self.serial)
-        return None if following is None else following.sentence()
+        return unfollowed_at(self.catalog, self.serial, project)
 
     def moment(self) -> "datetime | None":
         from pypi_assets.catalog.reports.serials_of_times import time_of
@@ -217,9 +215,9 @@ class CatalogSnapshot(Snapshot):
             return time_of(connection, self.serial)
 
     def release_index(self) -> "ReleaseIndex":
-        from pypi_assets.resolve.releases import PastIndex
+        from pypi_assets.resolve.releases import past_index
 
-        return PastIndex(self.catalog, self.serial)
+        return past_index(self.catalog, self.serial)
 
     def project_hints(self, project: str, /) -> Iterator[str]:
         return past_project_hints(self.catalog, project)

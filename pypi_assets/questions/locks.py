@@ -173,8 +173,6 @@ def _absence(pin: Pin, snapshot: Snapshot, known: Found[Any]) -> str:
     start = f"{pin.where}: {pin.text} is not on the index as of serial {known.serial}"
     if versions := snapshot.versions(pin.normalized):
         return f"{start}; its newest version is {newest_release(versions)}"
-    if known.version is not None and known.followed_projects is not None:
-        return f"{start}, among {known.followed_projects} followed projects; nothing is known of others"
     return f"{start}: there is no project of this name"
 
 

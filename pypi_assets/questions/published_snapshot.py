@@ -148,10 +148,16 @@ class PublishedSnapshot(Snapshot):
     def moment(self) -> datetime:
         return datetime.now(UTC)
 
-    def release_index(self) -> "ReleaseIndex":
-        from pypi_assets.resolve.releases import PublishedIndex
+    def unfollowed(self, project: str, /) -> str | None:
+        followed = self._depgraph.followed_projects
+        if followed is None or self._depgraph.releases(project).names:
+            return None
+        return f"{project} is not among the {followed:,} projects that are followed"
 
-        return PublishedIndex(self._depgraph)
+    def release_index(self) -> "ReleaseIndex":
+        from pypi_assets.resolve.releases import ReleaseIndex
+
+        return ReleaseIndex(self._depgraph.serial, self._depgraph.releases, self.unfollowed)
 
     def project_hints(self, project: str, /) -> Iterator[str]:
         from pypi_assets.lookup.hints import project_hints

@@ -184,8 +184,7 @@ class Snapshot(Protocol):
         """Return a project's name as displayed and the files of a version, with their modules; None without files."""
 
     def unfollowed(self, project: str, /) -> str | None:
-        """Return a sentence about a project that is not followed. None: it is, or the snapshot does not know."""
-        return None
+        """Return a sentence about a project that is not followed; None for one that is."""
 
     def moment(self) -> "datetime | None":
         """Return the time of the snapshot; None: no time is known of its serial."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from pypi_assets.resolve.provider import UnknownRequirementsError
 from pypi_assets.resolve.questions import Question
-from pypi_assets.resolve.releases import PastIndex
+from pypi_assets.resolve.releases import ReleaseIndex, past_index
 from pypi_assets.resolve.resolving import MOST_SECONDS, MOST_STEPS, UnsolvableError, resolve
 
 if TYPE_CHECKING:
@@ -190,11 +190,11 @@ class CatalogHistory:
     def __init__(self, catalog: "Catalog") -> None:
         self._catalog = catalog
 
-    def index_at(self, serial: int) -> PastIndex:
+    def index_at(self, serial: int) -> ReleaseIndex:
         """Raises NotExactError where the catalog is not exact at `serial`."""
         from pypi_assets.catalog.reports.answerable_serials import answerable_serial
 
-        return PastIndex(self._catalog, answerable_serial(self._catalog, serial))
+        return past_index(self._catalog, answerable_serial(self._catalog, serial))
 
     def changed_serials(self, project: str, after: int, through: int) -> Sequence[int]:
         """Each as the first serial from there on that can be answered for."""

@@ -1,11 +1,10 @@
 """Where a resolution has the files of projects from: the newest published versions, or the catalog at a serial."""
 
 from collections import OrderedDict, defaultdict
-from collections.abc import Iterable, Sequence
-from functools import cached_property
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
-from pypi_assets.lookup.depgraph_reader import DepgraphReader
 from pypi_assets.resolve.candidates import Candidates, Conditions, Releases, Row, newest_first
 
 if TYPE_CHECKING:
@@ -19,20 +18,22 @@ _GROWTH = 4
 
 
 class ReleaseIndex:
-    """The files of an index as of `serial`. What was read is remembered, so that further resolutions are quick."""
+    """The files of an index as of `serial`. What was read is remembered, so that further resolutions are quick.
 
-    def __init__(self, serial: int) -> None:
-        self.serial = serial
+    `releases` returns the releases of a project (normalized); none of one that is not known. `absence` returns why
+    there is nothing of a project, where that is known to be for another reason than that it has no files. A snapshot
+    makes it (`release_index`), and `past_index` for a serial of a catalog.
+    """
+
+    def __init__(
+        self,
+        serial: int,
+        releases: Callable[[str], Releases],
+        absence: Callable[[str], str | None] = lambda _project: None,
+    ) -> None:
+        self.serial, self.releases, self.absence = serial, releases, absence
         self._remembered: OrderedDict[tuple[str, object], Candidates] = OrderedDict()
         self._count = 0
-
-    def releases(self, project: str) -> Releases:
-        """The releases of a project (normalized); none where it is not known."""
-        raise NotImplementedError
-
-    def absence(self, project: str) -> str | None:
-        """Why there is nothing of a project, where that is known to be for another reason than that it has no files."""
-        raise NotImplementedError
 
     def candidates(self, project: str, conditions: Conditions) -> Candidates:
         """The versions of a project under these conditions."""
@@ -61,43 +62,18 @@ class ReadReleases:
         return self._files[name]
 
 
-class PublishedIndex(ReleaseIndex):
-    """The files of a published version of `depgraph`."""
+def past_index(catalog: "Catalog", serial: int) -> ReleaseIndex:
+    """Return the files that the catalog has as of a serial that it can answer for."""
+    from pypi_assets.catalog.reports.past_releases import PastReleases  # the database takes long to load
+    from pypi_assets.catalog.reports.project_following import unfollowed_at
 
-    def __init__(self, depgraph: DepgraphReader) -> None:
-        super().__init__(depgraph.serial)
-        self._depgraph = depgraph
+    past = PastReleases(catalog, serial)
 
-    def releases(self, project: str) -> Releases:
-        return self._depgraph.releases(project)
+    def releases(project: str) -> Releases:
+        known = past.project(project)
+        return ReadReleases(()) if known is None else _PastReleases(past, known)
 
-    def absence(self, project: str) -> str | None:
-        followed = self._depgraph.followed_projects
-        if followed is None or self._depgraph.releases(project).names:
-            return None
-        return f"{project} is not among the {followed:,} projects that are followed"
-
-
-class PastIndex(ReleaseIndex):
-    """The files that the catalog has as of a serial that it can answer for."""
-
-    def __init__(self, catalog: "Catalog", serial: int) -> None:
-        from pypi_assets.catalog.reports.past_releases import PastReleases  # the database takes long to load
-
-        super().__init__(serial)
-        self._catalog = catalog
-        self._past = PastReleases(catalog, serial)
-
-    def releases(self, project: str) -> Releases:
-        known = self._past.project(project)
-        return ReadReleases(()) if known is None else _PastReleases(self._past, known)
-
-    def absence(self, project: str) -> str | None:
-        from pypi_assets.catalog.reports.project_following import following_at
-
-        with self._catalog.read() as connection:
-            following = following_at(connection, project, self.serial)
-        return None if following is None else following.sentence()
+    return ReleaseIndex(serial, releases, partial(unfollowed_at, catalog, serial))
 
 
 class _PastReleases:

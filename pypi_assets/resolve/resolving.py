@@ -19,15 +19,14 @@ from pypi_assets.resolve.provider import (
 )
 from pypi_assets.resolve.pubgrub import NoSolutionError
 from pypi_assets.resolve.questions import Question, ResolveError, Semantics, Unknown, Wanted, parse_wanted
-from pypi_assets.resolve.releases import PastIndex, PublishedIndex, ReleaseIndex
+from pypi_assets.resolve.releases import ReleaseIndex, past_index
 from pypi_assets.resolve.uv_solver import solve_as_uv
 from pypi_assets.resolve.version_sets import VersionSet
 
 __all__ = [
-    "PastIndex",
     "Pin",
-    "PublishedIndex",
     "Question",
+    "ReleaseIndex",
     "Resolution",
     "ResolutionLimitError",
     "ResolveError",
@@ -37,6 +36,7 @@ __all__ = [
     "UnsolvableError",
     "Wanted",
     "parse_wanted",
+    "past_index",
     "resolve",
 ]
 

@@ -19,7 +19,7 @@ from pypi_assets.resolve import blame
 from pypi_assets.resolve.blame import CatalogHistory
 from pypi_assets.resolve.provider import UnknownRequirementsError
 from pypi_assets.resolve.questions import Question, ResolveError, parse_wanted
-from pypi_assets.resolve.releases import PastIndex, ReleaseIndex
+from pypi_assets.resolve.releases import ReleaseIndex, past_index
 from pypi_assets.resolve.resolving import ResolutionLimitError, UnsolvableError, resolve
 from pypi_assets.resolve.solvability_files import (
     FORMAT,
@@ -170,7 +170,7 @@ def _known(stored: Solvability | None, before: Moment, limits: Limits) -> _Outco
 def _solved(
     catalog: Catalog, moment: Moment, keys: Iterable[_Key], limits: Limits, progress: Callable[[int], None]
 ) -> _Outcomes:
-    index, found = PastIndex(catalog, moment.serial), _Outcomes()
+    index, found = past_index(catalog, moment.serial), _Outcomes()
     for key in keys:
         found[key] = outcome_of(index, key, limits)
         progress(len(found))

@@ -20,10 +20,12 @@ from typing import Any, NamedTuple
 
 from pypi_assets.assembly import catalog_to_read, storage_from
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.lookup.depgraph_reader import DepgraphReader
-from pypi_assets.lookup.published_sets import PublishedSets
+from pypi_assets.lookup.published_sets import OpenSet, PublishedSets
+from pypi_assets.questions.catalog_snapshot import CatalogSnapshot
+from pypi_assets.questions.published_snapshot import PublishedSnapshot
+from pypi_assets.questions.snapshot import Snapshot
 from pypi_assets.resolve.provider import ResolutionLimitError
-from pypi_assets.resolve.releases import PastIndex, PublishedIndex, ReleaseIndex
+from pypi_assets.resolve.releases import ReleaseIndex
 from pypi_assets.service.places import Places
 from pypi_assets.service.problems import ProblemError, problem_of, unavailable
 from pypi_assets.settings import Settings
@@ -183,25 +185,23 @@ class _Resolving:
             return _failure(problem) if problem else _Failure(500, "internal", f"{type(error).__name__}: {error}")
 
     def _index_of(self, job: Job) -> ReleaseIndex:
-        if job.set_id is None:
-            return self._index((job.serial, job.epoch), lambda: PastIndex(self._open_catalog(), job.serial))
-        set_id = job.set_id
-        return self._index(set_id, lambda: self._published(set_id))
-
-    def _index(self, key: object, opened: Callable[[], ReleaseIndex]) -> ReleaseIndex:
-        found = self._indexes.pop(key, None) or opened()
+        key = job.set_id, job.serial, job.epoch
+        found = self._indexes.pop(key, None) or self._snapshot(job).release_index()
         self._indexes[key] = found
         while len(self._indexes) > _INDEXES:
             self._indexes.popitem(last=False)
         return found
 
-    def _published(self, set_id: str) -> ReleaseIndex:
+    def _snapshot(self, job: Job) -> Snapshot:
+        if job.set_id is None:
+            return CatalogSnapshot(self._open_catalog(), job.serial)
         if self._sets is None:
             self._sets = PublishedSets(storage_from(self._settings, read_only=True), self._settings.leveldbs_dir)
-        opened = self._sets.open_named(set_id)
-        if opened is None:
-            raise unavailable(f"the set {set_id} is no longer published")
-        return PublishedIndex(opened.reader(DepgraphReader))
+        published = self._sets.named(job.set_id)
+        if published is None:
+            raise unavailable(f"the set {job.set_id} is no longer published")
+        opened = OpenSet(self._sets, published)  # of which a resolution needs one dataset
+        return PublishedSnapshot(opened.reader, opened.opened)
 
     def _open_catalog(self) -> Catalog:
         if self._catalog is None:

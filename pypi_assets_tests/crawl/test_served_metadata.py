@@ -25,7 +25,7 @@ from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.extracts.reprocess import reprocess
 from pypi_assets.resolve.provider import UnknownRequirementsError
 from pypi_assets.resolve.questions import Question, Semantics, parse_wanted
-from pypi_assets.resolve.releases import PastIndex
+from pypi_assets.resolve.releases import ReleaseIndex, past_index
 from pypi_assets.resolve.resolving import UnsolvableError, resolve
 from pypi_assets_tests.file_faults import is_sidecar
 from pypi_assets_tests.installers import resolve_by_pip, resolve_by_uv
@@ -89,7 +89,7 @@ def serve_each(index: ServedIndex, cases: Mapping[str, tuple[str | None, str | N
     index.faults = lambda request: next((found for one in answers if one and (found := one(request))), None)
 
 
-def resolved(past: PastIndex, name: str, semantics: Semantics) -> Mapping[str, str] | None:
+def resolved(past: ReleaseIndex, name: str, semantics: Semantics) -> Mapping[str, str] | None:
     """Return the versions that are chosen for a project; None if there is no answer."""
     try:
         return resolve(past, Question((parse_wanted(name),), LINUX, semantics=semantics)).pins
@@ -221,7 +221,7 @@ def test_resolutions_are_those_of_pip_and_uv(
         add(index, name)
     serve_each(index, cases)
     crawl_full(index.crawler(catalog))
-    past = PastIndex(catalog, index.serial)
+    past = past_index(catalog, index.serial)
     with forked_pip() as pip:
         assert resolved(past, "requires", Semantics.PIP) == {"requires": "1.0", "benign": "2.0"}
         for name in cases:

@@ -18,7 +18,7 @@ from pypi_assets.dumps.dump_reader import iter_dump
 from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.extracts.reprocess import reprocess
 from pypi_assets.resolve.questions import Semantics
-from pypi_assets.resolve.releases import PastIndex
+from pypi_assets.resolve.releases import past_index
 from pypi_assets_tests.builders import make_sdist
 from pypi_assets_tests.crawl.test_served_metadata import (
     SERVED,
@@ -165,7 +165,7 @@ def test_resolutions_are_those_of_pip_and_uv(
         add(index, name, own=own)
     serve_each(index, {name: (content, stated) for name, (_, content, stated) in CASES.items()})
     crawl_full(index.crawler(catalog))
-    past = PastIndex(catalog, index.serial)
+    past = past_index(catalog, index.serial)
 
     def theirs(pip: Any, name: str, semantics: Semantics) -> Mapping[str, str] | None:
         if semantics is Semantics.UV:

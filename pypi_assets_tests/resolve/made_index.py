@@ -21,10 +21,10 @@ class MadeIndex(ReleaseIndex):
     def __init__(
         self, projects: Mapping[str, Mapping[str, Release]], absences: Mapping[str, str] | None = None
     ) -> None:
-        super().__init__(serial=100)
-        self.projects, self.absences, self.reads = projects, absences or {}, list[str]()
+        super().__init__(100, self._read, (absences or {}).get)
+        self.projects, self.reads = projects, list[str]()
 
-    def releases(self, project: str) -> Releases:
+    def _read(self, project: str) -> Releases:
         self.reads.append(project)
         rows = []
         for version, release in self.projects.get(project, {}).items():
@@ -32,9 +32,6 @@ class MadeIndex(ReleaseIndex):
             filenames = columns.pop("filenames", [f"{project.replace('-', '_')}-{version}-py3-none-any.whl"])
             rows += [dump_row(project, version, filename, **columns) for filename in filenames]
         return ReadReleases(distributions_of(rows))
-
-    def absence(self, project: str) -> str | None:
-        return self.absences.get(project)
 
 
 def question(

@@ -1,6 +1,6 @@
 from pypi_assets.lookup.latest import open_latest
 from pypi_assets.resolve.candidates import Row
-from pypi_assets.resolve.releases import PastIndex, PublishedIndex, ReleaseIndex
+from pypi_assets.resolve.releases import ReleaseIndex, past_index
 from pypi_assets.resolve.resolving import resolve
 from pypi_assets_tests.lookup.conftest import publisher  # noqa: F401 - a fixture
 from pypi_assets_tests.lookup.publisher import Publisher
@@ -18,12 +18,12 @@ def files(index: ReleaseIndex, project: str) -> list[Row]:
 def test_published_and_past_indexes_have_the_same_files(publisher: Publisher):  # noqa: F811
     publisher.publish()
     with open_latest("depgraph", publisher.storage) as depgraph:
-        published = PublishedIndex(depgraph)
-        past = PastIndex(publisher.small.catalog, published.serial)
+        published = ReleaseIndex(depgraph.serial, depgraph.releases)
+        past = past_index(publisher.small.catalog, published.serial)
         for project in ("demo", "demo-b", "other", "nothing"):
             assert files(past, project) == files(published, project)
         assert files(published, "other")
-        assert not files(PastIndex(publisher.small.catalog, 100), "other")
+        assert not files(past_index(publisher.small.catalog, 100), "other")
         questions = question("other")
         assert resolve(published, questions).pins == resolve(past, questions).pins == {"other": "1"}
         assert published.absence("nothing") is None

@@ -10,7 +10,7 @@ import pytest
 from pypi_assets.catalog.database import Catalog, open_catalog
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.resolve.questions import Question, Semantics, parse_wanted
-from pypi_assets.resolve.releases import PastIndex
+from pypi_assets.resolve.releases import past_index
 from pypi_assets.resolve.resolving import UnsolvableError, resolve
 from pypi_assets_tests.databases import sqlite_database
 from pypi_assets_tests.installers import resolve_by_pip, resolve_by_uv
@@ -181,6 +181,6 @@ def our_pins(
     wanted = tuple(map(parse_wanted, asked.requirements))
     question = Question(requirements=wanted, environment=place.environment, semantics=semantics, only_binary=True)
     try:
-        return resolve(PastIndex(catalog, serial), question).pins
+        return resolve(past_index(catalog, serial), question).pins
     except UnsolvableError:
         return None

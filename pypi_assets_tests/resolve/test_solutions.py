@@ -21,7 +21,7 @@ from pypi_assets.lookup.exposure import ExposedSolution, Undecided, exposed_solu
 from pypi_assets.lookup.impact import Break, Solvable, Verdict, breaks
 from pypi_assets.lookup.newest_requirements import NewestRequirements, PastRequirements
 from pypi_assets.resolve.questions import Question, ResolveError, Unknown
-from pypi_assets.resolve.releases import PastIndex, PublishedIndex, ReleaseIndex
+from pypi_assets.resolve.releases import ReleaseIndex, past_index
 from pypi_assets.resolve.resolving import ResolutionLimitError, UnsolvableError, resolve
 from pypi_assets.resolve.solutions import Allowance, solution_of, verdict_on, with_version
 from pypi_assets.storage.store import open_storage
@@ -159,7 +159,8 @@ def check_chain(index: Drawn, project: str, row: Break) -> None:
 @pytest.mark.nightly
 def test_it_is_what_each_project_apart_shows(index: Drawn) -> None:
     """Of versions that leave some projects without a solution, and others that do not."""
-    requirements, releases = PastRequirements(index.catalog, index.serial), PublishedIndex(index.depgraph)
+    requirements = PastRequirements(index.catalog, index.serial)
+    releases = ReleaseIndex(index.serial, index.depgraph.releases)
     without = {name: ends(releases, f"{name}=={newest_version(index, name)}") for name in index.names()}
     total: Counter[str] = Counter()
     for name, text in BREAKING:
@@ -174,7 +175,7 @@ def test_it_is_what_each_project_apart_shows(index: Drawn) -> None:
     assert total["excludes"] >= 3
     assert total["broken"]
     assert total["undecided"]
-    past = solvable_by(PastIndex(index.catalog, index.serial), name, version)
+    past = solvable_by(past_index(index.catalog, index.serial), name, version)
     assert list(breaks(requirements, name, version, transitive=True, solvable=past)) == found
 
 
@@ -187,7 +188,7 @@ def test_newest_solutions_are_those_of_each_project_apart(index: Drawn, tmp_path
     }
     records = {f"one{n}": record(name, versions=[one]) for n, (name, one) in enumerate(affecting.items())}
     advisories = read_advisories(stored(tmp_path / "osv", **records))
-    releases = PastIndex(index.catalog, index.serial)
+    releases = past_index(index.catalog, index.serial)
     pins: dict[str, Mapping[str, str] | Undecided | None] = {name: solution_of(releases, ANY, name) for name in names}
     expected = {
         (name, required, version)

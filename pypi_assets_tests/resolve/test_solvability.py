@@ -11,7 +11,7 @@ from pypi_assets.catalog.reports.answerable_serials import NotExactError
 from pypi_assets.resolve import solvability
 from pypi_assets.resolve.provider import UnknownRequirementsError
 from pypi_assets.resolve.questions import Question, parse_wanted
-from pypi_assets.resolve.releases import PastIndex
+from pypi_assets.resolve.releases import past_index
 from pypi_assets.resolve.resolving import ResolutionLimitError, UnsolvableError, resolve
 from pypi_assets.resolve.solvability import PLACES, due_days, moment_of, outcome_of, publish_day, solve_day
 from pypi_assets.resolve.solvability_files import (
@@ -164,7 +164,7 @@ def expected_outcome(dated: DatedCatalog, serial: int, project: str, place: str)
     """What a resolution of its own has at a serial."""
     try:
         question = Question((parse_wanted(project),), solvability._ENVIRONMENTS[place])
-        return "pins", resolve(PastIndex(dated.catalog, serial), question).pins
+        return "pins", resolve(past_index(dated.catalog, serial), question).pins
     except UnsolvableError:
         return "failure", Failure.UNSOLVABLE
     except UnknownRequirementsError:

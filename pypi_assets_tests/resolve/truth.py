@@ -19,7 +19,7 @@ from pathlib import Path
 from packaging.version import Version
 
 from pypi_assets.resolve.questions import Control, Question, Semantics, parse_wanted
-from pypi_assets.resolve.releases import PastIndex
+from pypi_assets.resolve.releases import past_index
 from pypi_assets.resolve.resolving import UnsolvableError, resolve
 from pypi_assets_tests.resolve.graph_index import ENVIRONMENTS, GraphIndex, Place, graph_index
 from pypi_assets_tests.resolve.requirement_graphs import RequirementSet
@@ -61,7 +61,7 @@ def our_pins(index: GraphIndex, semantics: Semantics, wanted: RequirementSet, pl
         uploaded_before=wanted.uploaded_before,
     )
     try:
-        return resolve(PastIndex(index.catalog, wanted.serial), question).pins
+        return resolve(past_index(index.catalog, wanted.serial), question).pins
     except UnsolvableError:
         return None
 

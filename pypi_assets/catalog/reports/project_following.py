@@ -6,7 +6,7 @@ from enum import StrEnum
 from packaging.utils import canonicalize_name
 from sqlalchemy import Connection, select
 
-from pypi_assets.catalog.database import storable
+from pypi_assets.catalog.database import Catalog, storable
 from pypi_assets.catalog.ledger.range_ledger import complete_serial
 from pypi_assets.catalog.observed.followed import count_answered, follows_all
 from pypi_assets.catalog.observed.projects import find_project
@@ -92,6 +92,13 @@ def following_at(connection: Connection, name: str, serial: int | None = None) -
     in_scopes = connection.scalars(select(scope_projects.c.is_beyond).where(scope_projects.c.project_id == project.id))
     is_beyond = any(in_scopes)
     return ProjectFollowing(project.normalized, at, Following.NEVER, count, is_beyond=is_beyond)
+
+
+def unfollowed_at(catalog: Catalog, serial: int, name: str) -> str | None:
+    """Return why there is no answer about a project at `serial`; None where there are answers."""
+    with catalog.read() as connection:
+        found = following_at(connection, name, serial)
+    return None if found is None else found.sentence()
 
 
 def require_answered(connection: Connection, name: str, serial: int) -> ProjectFollowing | None:
