@@ -10,7 +10,7 @@ import requests
 from jsonschema import Draft202012Validator
 from openapi_spec_validator import validate
 
-from pypi_assets.service import change_feeds, changes, resolutions, simple_files, solvability
+from pypi_assets.service import change_feeds, changes, simple_files, solvability
 from pypi_assets.service.questions import all_operations
 from pypi_assets_tests.service.published import Client, Published
 
@@ -143,7 +143,7 @@ def test_a_pattern_accepts_no_newline_at_the_end(client: Client, document: dict[
     described = set(patterns(document))
     assert len(described) > 5
     assert not [one for one in described if not one.endswith("$") or "\\Z" in one]
-    modules = (changes, change_feeds, resolutions, simple_files, solvability)
+    modules = (changes, change_feeds, simple_files, solvability)
     for operation in (*all_operations(), *(one for module in modules for one in module.OPERATIONS)):
         for kind in filter(None, (operation.parameters, operation.body)):
             for pattern in patterns(msgspec.json.schema(kind)):
