@@ -22,14 +22,10 @@ from pypi_assets.cli.followed_notes import VersionNotes, among, catalog_notes
 from pypi_assets.cli.moments import AT, catalog_at
 from pypi_assets.cli.options import row_output
 from pypi_assets.errors import ExpectedError
-from pypi_assets.locations import load_locations
 from pypi_assets.lookup.answers import Stream
 from pypi_assets.lookup.errors import LookupNameError
-from pypi_assets.lookup.published_sets import NeededDatasets, PublishedSets
-from pypi_assets.questions.published_snapshot import PublishedSnapshot
 from pypi_assets.questions.question import Parameter, ParameterError, Parameters, Question, find_question
 from pypi_assets.questions.snapshot import Found, Snapshot
-from pypi_assets.storage.store import open_storage
 from pypi_assets.terminal import Output, counted, lines_of_input, print_json_line, print_message, print_rows
 
 if TYPE_CHECKING:
@@ -222,6 +218,11 @@ def opened(at: "Moment | None") -> AbstractContextManager[Asking]:
 @contextmanager
 def opened_versions(refresh_every_s: float | None = None) -> Iterator[Asking]:
     """Open the newest LevelDB versions. Each dataset is opened when a question needs it."""
+    from pypi_assets.locations import load_locations
+    from pypi_assets.lookup.published_sets import NeededDatasets, PublishedSets
+    from pypi_assets.questions.published_snapshot import PublishedSnapshot
+    from pypi_assets.storage.store import open_storage
+
     locations = load_locations()
     sets = PublishedSets(open_storage(locations.resolved_storage_url, read_only=True), locations.leveldbs_dir)
     with ExitStack() as stack:
