@@ -340,7 +340,7 @@ class Questions:
 
         Installed together, one of them overwrites the others: `pip` is the distribution that pip installs last.
 
-        `pins`: up to 1000 versions as NAME==VERSION, with extras and markers if needed, each up to 4000 characters.
+        `pins`: up to 1000 versions as NAME==VERSION, with extras and markers if needed, each up to 300 characters.
         `python`: a version of CPython, 3.12 or 3.12.4; default: any.
         `platform`: linux-x86_64, macos-arm64, windows-x86_64 and others, or a platform as wheels name it; default: any.
         """

@@ -79,7 +79,7 @@ class CollisionsParameters(Parameters):
         Accepts(
             text=f"up to {MOST_PINS} versions as NAME==VERSION, with extras and markers if needed",
             min_length=1,
-            max_length=4_000,
+            max_length=300,
             most=MOST_PINS,
         ),
     ]
