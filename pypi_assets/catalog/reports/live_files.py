@@ -1,4 +1,4 @@
-"""Which files are live at a serial."""
+"""Lists and counts the files that are live at a serial."""
 
 from collections.abc import Generator
 from dataclasses import dataclass
@@ -42,7 +42,10 @@ class LiveFile:
 def live_files(
     catalog: Catalog, serial: int | None = None, project: str | None = None
 ) -> Generator[LiveFile, None, None]:
-    """The distributions live at `serial` (None: the complete serial), by project, version and filename."""
+    """Yield the distributions live at `serial` (None: the complete serial), by project, version as text and filename.
+
+    Of one project, in any spelling, if it is named.
+    """
     with catalog.read() as connection:
         at = complete_serial(connection) if serial is None else serial
         live, yanked = live_intervals, yanked_intervals
@@ -67,9 +70,13 @@ def live_files(
             .where(holds_at(live.c.start, live.c.end, at), answered_at(connection, projects.c.id, at))
             .order_by(projects.c.normalized, releases.c.version, distributions.c.filename)
         )
+        of_project = select(distributions.c.id).join(projects)
         if project is not None:
-            query = query.where(projects.c.normalized == canonicalize_name(project))
-        past = contents_at(connection, at) if has_past_generations(connection) else {}
+            is_named = projects.c.normalized == canonicalize_name(project)
+            query, of_project = query.where(is_named), of_project.where(is_named)
+        past = {}
+        if has_past_generations(connection):
+            past = contents_at(connection, at, None if project is None else connection.scalars(of_project).all())
         for row in connection.execution_options(yield_per=1_000).execute(query):
             then = past.get(row.id)
             facts = row._mapping if then is None else {**row._mapping, **then.facts, "sha256": then.sha256}

@@ -1,11 +1,15 @@
 """Which files are live at a serial."""
 
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from sqlalchemy import select, update
 
+from pypi_assets.catalog.reads.past_generations import keep_past_generations
 from pypi_assets.catalog.reports.live_files import count_live, live_files
+from pypi_assets.catalog.tables import distributions, past_generations
 from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
 
 
@@ -46,3 +50,25 @@ def test_without_a_serial_it_is_the_complete_one_and_a_project_is_found_in_any_s
     assert (first.project, first.version, first.kind, first.outcome) == ("Demo", "1.0", "sdist", "data")
     assert (first.url, first.requires_python) == ("https://files.example.org/demo-1.0.tar.gz", ">=3.9")
     assert (second.version, second.kind, second.outcome) == ("2.0", "wheel", "error")
+
+
+def test_a_content_that_was_replaced_is_shown_with_and_without_its_project(small: SmallCatalog) -> None:
+    with small.catalog.write() as connection:
+        ids = dict(connection.execute(select(distributions.c.filename, distributions.c.id)).all())
+        keep_past_generations(connection, dict.fromkeys(ids.values(), 5))
+        connection.execute(update(distributions).values(url="https://files.example.org/replaced"))
+    for serial, is_replaced in ((4, False), (5, True)):
+        listed = list(live_files(small.catalog, serial))
+        assert {file.url == "https://files.example.org/replaced" for file in listed} == {is_replaced}
+        named = [file for project in ("another", "demo") for file in live_files(small.catalog, serial, project)]
+        assert named == listed
+
+
+def test_the_files_of_a_project_read_no_replaced_content_of_others(small: SmallCatalog) -> None:
+    with small.catalog.write() as connection:
+        other = connection.scalars(select(distributions.c.id).where(distributions.c.filename.startswith("another")))
+        keep_past_generations(connection, {other.one(): 5})
+        connection.execute(update(past_generations).values(content=b"no zlib"))
+    with pytest.raises(zlib.error):
+        list(live_files(small.catalog, 4))
+    assert len(list(live_files(small.catalog, 4, "demo"))) == 2
