@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pypi_assets.lookup.hashes_reader import HashResult, KnownHashResult
     from pypi_assets.lookup.history_entries import HistoryEntry
     from pypi_assets.lookup.impact import Break, Impact
+    from pypi_assets.lookup.live_files import LiveFileResult
     from pypi_assets.lookup.modules_reader import ModuleResult
     from pypi_assets.lookup.owners import ImportOwners
     from pypi_assets.lookup.package_urls import PurlResult
@@ -221,6 +222,19 @@ class Questions:
             page_size,
             cursor,
         )
+
+    def files(
+        self, project: str, *, page_size: int | None = None, cursor: str | None = None
+    ) -> "Results[LiveFileResult]":
+        """List the live distributions of a project.
+
+        It needs a catalog. The order is by version, as text, and filename.
+
+        `project`: the name of a project, in any spelling: ASCII letters, digits, and . _ - between them, up to 300
+        characters.
+        `page_size`: the number of results in a request. `cursor`: the position to continue at.
+        """
+        return self._ask("files", {"project": project}, page_size, cursor)
 
     def history(self, project: str, *, all: bool = False) -> "Results[HistoryEntry]":
         """Show what happened to a project, by serial.

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pypi_assets.lookup.depgraph_reader import Dependent, Distribution, TransitiveDependent
     from pypi_assets.lookup.hashes_reader import HashResult, KnownHashResult
     from pypi_assets.lookup.history_entries import HistoryEntry
+    from pypi_assets.lookup.live_files import LiveFileResult
     from pypi_assets.lookup.modules_reader import ModuleResult
     from pypi_assets.lookup.newest_requirements import NewestRequirements
     from pypi_assets.lookup.owners import ImportOwners
@@ -114,6 +115,14 @@ class CatalogSnapshot(Snapshot):
 
         with self.catalog.read() as connection:
             return find_project(connection, project) is not None
+
+    def live_files(self, project: str, /) -> "Found[LiveFileResult]":
+        from pypi_assets.catalog.reports.live_files import live_files
+        from pypi_assets.lookup.live_files import LiveFileResult
+
+        self.require_answered(project)
+        found = live_files(self.catalog, self.serial, project)
+        return self._answer(LiveFileResult, (cast("LiveFileResult", asdict(file)) for file in found))
 
     def history(self, project: str, *, every_event: bool) -> "Found[HistoryEntry]":
         """See `Snapshot.history`.

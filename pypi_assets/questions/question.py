@@ -242,6 +242,7 @@ MODULES = {
     "dependents": "pypi_assets.questions.dependents",
     "impact": "pypi_assets.questions.impact",
     "breaks": "pypi_assets.questions.breaks",
+    "files": "pypi_assets.questions.files",
     "history": "pypi_assets.questions.history",
     "command": "pypi_assets.questions.commands",
     "hash": "pypi_assets.questions.hashes",
@@ -251,7 +252,7 @@ MODULES = {
     "collisions": "pypi_assets.questions.collisions",
 }
 """The module of each question, in the order of help and documents."""
-TOP_LEVEL = frozenset(("owners", "impact", "breaks", "history", "resolve", "collisions"))
+TOP_LEVEL = frozenset(("owners", "impact", "breaks", "files", "history", "resolve", "collisions"))
 """The questions whose commands are not in the group `lookup`."""
 
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pypi_assets.lookup.depgraph_reader import Dependent, Distribution, TransitiveDependent
     from pypi_assets.lookup.hashes_reader import HashResult, KnownHashResult
     from pypi_assets.lookup.history_entries import HistoryEntry
+    from pypi_assets.lookup.live_files import LiveFileResult
     from pypi_assets.lookup.modules_reader import ModuleResult
     from pypi_assets.lookup.newest_requirements import NewestRequirements
     from pypi_assets.lookup.owners import ImportOwners
@@ -142,6 +143,12 @@ class Snapshot(Protocol):
 
     def require_answered(self, project: str, /) -> None:
         """Raise NotAnsweredError if answers about a project begin at a later serial."""
+
+    def live_files(self, project: str, /) -> "Found[LiveFileResult]":
+        """Return the live distributions of a project, by version as text and filename."""
+        raise OtherSnapshotError(
+            "the LevelDB versions do not list a project's files with their serials; the catalog of a home does"
+        )
 
     def history(self, project: str, *, every_event: bool) -> "Found[HistoryEntry]":
         """Return what happened to a project, by serial; if not `every_event`, without events that change no files."""

@@ -60,7 +60,7 @@ def test_failures_are_listed_and_can_be_tried_again(commands: Commands, index: S
     assert (again["retried_reads"], again["retried_visits"], again["visits_given_up"]) == (2, 1, 0)
     assert (again["reads"]["data"], again["reads"]["errors"]) == (2, 1)
     assert [group["kind"] for group in commands.json("failures", "list")["groups"]] == ["corrupt archive"]
-    assert len(commands.json("files", "--project", "hidden")) == 1
+    assert len(commands.json("files", "hidden")) == 1
 
 
 @pytest.mark.nightly

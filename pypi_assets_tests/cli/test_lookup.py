@@ -147,8 +147,8 @@ def test_commands_and_hashes(commands: Commands, index: ServedIndex, tmp_path: P
     assert nothing.stdout == ""
     assert unnamed(nothing.stderr, "nope", first) == []
 
-    [demo] = commands.json("files", "--project", "demo")
-    [other] = commands.json("files", "--project", "other")
+    [demo] = commands.json("files", "demo")
+    [other] = commands.json("files", "other")
     sha256 = demo["sha256"]
     found = {
         "sha256": sha256,
@@ -229,7 +229,7 @@ def test_what_may_have_been_meant_is_named_on_standard_error(commands: Commands,
         ("lookup", "dependents", "importable"): ["importable", "Demo-Project"],
         ("history", "importable"): ["importable", "Demo-Project"],
         ("visits", "importable"): ["importable", "Demo-Project"],
-        ("files", "--project", "demo-projet"): ["demo-project"],
+        ("files", "demo-projet"): ["demo-project"],
     }.items():
         result = commands.done(*question)
         assert result.stdout == ""

@@ -618,7 +618,7 @@ def test_an_unknown_name_is_an_empty_answer_with_a_remark(commands: Commands, in
         ("lookup", "dependents", "nope"): ["nope", serial],
         ("lookup", "project", "nope"): ["nope", serial],
         ("lookup", "project", "demo==9"): ["demo", "9", serial, "1.0"],
-        ("files", "--project", "nope"): ["nope"],
+        ("files", "nope"): ["nope"],
         ("history", "nope"): ["nope"],
         ("visits", "nope"): ["nope"],
         ("visits", "nope", "--compare", 1, 2): ["nope"],

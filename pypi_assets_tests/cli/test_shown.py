@@ -74,7 +74,7 @@ RUNS: dict[str, list[list[str]]] = {
     "lookup page": [*PROJECTS],
     "failures list": [[], *(["--project", *project] for project in PROJECTS), ["--kind", "visit"], ["--kind", STORED]],
     "failures retry": [[], ["--project", XML_TEXT]],
-    "files": [[], *(["--project", *project] for project in PROJECTS)],
+    "files": [[], *PROJECTS],
     "history": [[*project, *options] for project in PROJECTS for options in ([], ["--all"])],
     "where": [[PROJECT]],
     "visits": [*PROJECTS, [PROJECT, "--compare", "1", "2"]],

@@ -35,7 +35,7 @@ OPTIONS = [
     ("lookup hash --file none.whl", "'--file' 'none.whl'"),
     ("lookup hash --file folder", "'--file' 'folder'"),
     ("lookup hash", "SHA256 --file"),
-    ("files --project", "'--project'"),
+    ("files a,b", "PROJECT 'a,b'"),
     ("files --at now", "'--at' 'now'"),
     ("history", "'PROJECT'"),
     ("visits demo --compare 1", "'--compare' 2"),
