@@ -7,7 +7,8 @@ A question is a function of a snapshot and of parameters:
         '''List the projects that provide a module, and in which versions.'''
 
 The command `pypi-assets lookup module`, the route with its form below `/at/`, pages and lines of JSON, the OpenAPI
-operation and the equality test of all snapshots are derived from it. This module imports no web or command library.
+operation, the tool for agents and the equality test of all snapshots are derived from it. The client's method is
+written from it. This module imports no web or command library.
 """
 
 import re
@@ -136,26 +137,29 @@ class Question(Generic[AnyParameters]):
     the argument also holds other parameters, such as the version in NAME==VERSION, `split` returns the values of those
     in `in_argument`; it raises LookupNameError. `path` is the route, which contains the subject. None: the question has
     no route. `batch` is the route of several subjects. A question that `has_body` has a route that takes its parameters
-    in the body of a POST, and a command of its own.
+    in the body of a POST, and a command of its own. `result` is the TypedDict of a result, with the fields of its JSON.
 
-    `answer(snapshot, parameters, after)` returns the results from `after` on, which is the `sort_key` of an earlier
-    result; it has `key_size` parts. Without a `sort_key`, an answer has no pages. `check` raises ParameterError for
-    parameters that exclude each other. `nothing_found` is the sentence for an empty answer, and `hints` yields further
-    sentences; `remarks` yields those that a command prints with any answer. `project_of` returns the project of an
-    answer about a single project. `unknown` returns the parameter that names nothing known, of an empty answer: its
-    route answers 404. None: the answer is empty. An answer that `is_single` has one result at most.
+    `answer(snapshot, parameters, after)` returns the results after `after`, which is the `sort_key` of an earlier
+    result; it has `key_size` parts. An answer that is whole in memory may ignore `after`. Pages need results in the
+    order of their `sort_key`, and a different key for each. Without a `sort_key`, an answer has no pages. `check`
+    raises ParameterError for parameters that exclude each other. `nothing_found` is the sentence for an empty answer,
+    and `hints` yields further sentences; `remarks` yields those that a command prints with any answer. `project_of`
+    returns the project of an answer about a single project. For an empty answer, `unknown` returns the name of the
+    parameter whose value is unknown, and the route answers 404. If it returns None, the route answers 200 without
+    results. An answer that `is_single` has one result at most.
 
     `columns(parameters)` are the columns of a table; JSON has all fields. The column `name_column` repeats the subject,
     and is shown only if several subjects are possible. `rows` makes table rows from a result, if columns differ from
     fields. A terminal prints the column `beneath` below the rows. `name_of_file` returns the subject that a local file
     stands for; several subjects and files can then be given at once.
 
-    `needs_catalog` returns whether only a catalog can answer. `few(snapshot, subject)` gives the answer with few reads
-    of LevelDBs, or None; the service then needs no thread. `answer_with(solver, snapshot, parameters, after)` is the
-    answer with the resolutions of another solver. `long_by` returns the parameter that makes an answer a search of the
-    whole index, if any: the service answers it in lines alone, and few at once. `is_timed` returns whether an answer
-    depends on the time that it took. A page that `is_paged` has 1,000 results unless a limit is given. `count` returns
-    the number of all results, or None: they are counted.
+    `needs_catalog` returns whether only a catalog can answer; commands and routes then open it also for the newest
+    answer. `few(snapshot, subject)` gives the answer with few reads of LevelDBs, or None; the service then needs no
+    thread. `answer_with(solver, snapshot, parameters, after)` is the answer with the resolutions of another solver.
+    `long_by` returns the parameter that makes an answer a search of the whole index, if any: the service answers it in
+    lines alone, and few at once. `is_timed` returns whether an answer depends on the time that it took. A page that
+    `is_paged` has 1,000 results unless a limit is given. `count` returns the number of all results, or None: they are
+    counted.
     """
 
     name: str
@@ -253,7 +257,7 @@ MODULES = {
 }
 """The module of each question, in the order of help and documents."""
 TOP_LEVEL = frozenset(("owners", "impact", "breaks", "files", "history", "resolve", "collisions"))
-"""The questions whose commands are not in the group `lookup`."""
+"""The questions whose commands are not in the group `lookup`. `_COMMANDS` of `cli/__init__.py` lists them too."""
 
 
 def find_question(name: str) -> Question[Any]:
