@@ -48,7 +48,8 @@ class PublishedSource:
     ) -> Page[Mapping[str, Any]]:
         """Return one page. Raises CursorError, OtherSnapshotError, NoVersionError and StorageError."""
         if self.open_catalog is not None and question.needs_catalog(asked):
-            return self._at(None).page(question, asked, page_size, cursor)
+            begun = _parsed(question, asked, cursor)
+            return self._at(None if begun is None else begun.serial).page(question, asked, page_size, cursor)
         given = _parsed(question, asked, cursor)
         while True:
             datasets = self._newest() if given is None else self._set_of(given)

@@ -5,6 +5,7 @@ The service and the Python client share cursors, so a list that was begun over H
 
 import binascii
 import hashlib
+import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from itertools import islice
 from typing import Annotated, Any
@@ -43,6 +44,12 @@ class Cursor(msgspec.Struct, array_like=True, frozen=True):
     question: str
     after: list[str]
     count: Annotated[int, Meta(ge=0)] | None = None
+
+    @property
+    def serial(self) -> int | None:
+        """The serial of a list from the catalog; None: it is from a set of datasets."""
+        named = re.fullmatch(r"([0-9]{1,18})\.[0-9]{1,18}", self.set)
+        return int(named[1]) if named else None
 
     def text(self) -> str:
         """Return the text of the cursor for a client."""

@@ -12,7 +12,7 @@ from msgspec import Meta
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.ledger.epochs import epoch_of
 from pypi_assets.catalog.ledger.range_ledger import complete_serial
-from pypi_assets.catalog.reports.answerable_serials import pinned_answer
+from pypi_assets.catalog.reports.answerable_serials import NotExactError, answerable_serial, pinned_answer
 from pypi_assets.lookup.answers import Stream
 from pypi_assets.lookup.published_sets import OpenSet
 from pypi_assets.questions.catalog_snapshot import CatalogSnapshot
@@ -52,7 +52,10 @@ from pypi_assets.service.service import Service
 
 
 class NewestCatalog(NamedTuple):
-    """The catalog at its complete serial, for questions that datasets do not answer."""
+    """The catalog at its complete serial, for questions that datasets do not answer.
+
+    Further pages are of the serial that the first one was of.
+    """
 
     catalog: Catalog
     serial: int
@@ -181,10 +184,7 @@ class _Asked:
         if call.pinned is not None:
             return call.pinned
         if self._question.needs_catalog(asked):
-            catalog = service.require_catalog()
-            with catalog.read() as connection:
-                serial = complete_serial(connection)
-                return NewestCatalog(catalog, serial, epoch_of(connection, serial))
+            return _newest_catalog(service.require_catalog(), cursor)
         return set_of(service, cursor)
 
     def _lines(self, source: Source, found: Found[Any], asked: Any) -> StreamedAnswer:
@@ -294,9 +294,26 @@ class _AskedTogether:
         return _answer_of(source, Results, _whole(found))
 
 
+def _newest_catalog(catalog: Catalog, cursor: Cursor | None) -> NewestCatalog:
+    """Return the catalog at its complete serial, or at the serial of a cursor."""
+    begun = None if cursor is None else cursor.serial
+    try:
+        known = None if begun is None else answerable_serial(catalog, begun)
+    except NotExactError:
+        raise _of_another_serial() from None
+    with catalog.read() as connection:
+        serial = complete_serial(connection) if known is None else known
+        return NewestCatalog(catalog, serial, epoch_of(connection, serial))
+
+
 def _whole(found: Found[Any]) -> dict[str, Any]:
     """Return the fields of an answer without pages."""
     return {"serial": found.serial, "followed_projects": found.followed_projects, "results": list(found.results)}
+
+
+def _of_another_serial() -> ProblemError:
+    """Return the problem of a cursor whose answer is not known any more."""
+    return conflict("cursor", "the cursor is of another serial or epoch")
 
 
 def _conflicting(error: ParameterError) -> ProblemError:
@@ -336,7 +353,7 @@ def _named(source: Pinned | NewestCatalog) -> str:
 def _require_same(cursor: Cursor | None, named: str) -> None:
     """Raise a ProblemError for a cursor of another set, serial or epoch."""
     if cursor is not None and cursor.set != named:
-        raise conflict("cursor", "the cursor is of another serial or epoch")
+        raise _of_another_serial()
 
 
 def snapshot_of(service: Service, source: Source) -> Snapshot:

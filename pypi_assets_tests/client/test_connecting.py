@@ -192,6 +192,15 @@ def test_a_list_at_a_serial_goes_on_in_another_client(clients: dict[str, Client]
         assert [one["project"] for one in begun + rest] == ["PyYAML", "yaml-copy"]
 
 
+def test_a_list_that_only_a_catalog_has_goes_on_in_another_client(clients: dict[str, Client]) -> None:
+    whole = list(clients["home"].files("demo"))
+    assert len(whole) > 2
+    for first, second in (("http", "home"), ("home", "http")):
+        results = clients[first].files("demo", page_size=1)
+        begun = [next(results)]
+        assert begun + list(clients[second].files("demo", page_size=1, cursor=results.cursor)) == whole
+
+
 def test_a_search_of_the_whole_index_is_one_list(clients: dict[str, Client], subtests: pytest.Subtests) -> None:
     for kind, client in clients.items():
         with subtests.test(kind=kind):
