@@ -103,7 +103,8 @@ def crawl_incremental_command(now: bool, as_json: bool) -> None:
         observed = None if state is None else _observed_to_json(state, looked_at)
         print_json({"complete_serial": complete, "ranges": ranges, "observed": observed})
     elif state is not None:
-        _print_observed(state, looked_at, complete, is_new=bool(results))
+        left = sum(one.waiting for one in rounds[-1:])
+        _print_observed(state, looked_at, left, complete, is_new=bool(results))
     elif not results:
         click.echo(f"nothing is new: the catalog is complete up to serial {complete}")
     for result in results:
@@ -134,8 +135,11 @@ def _observed_to_json(state: "ObservedState", looked_at: int) -> dict[str, Any]:
     }
 
 
-def _print_observed(state: "ObservedState", looked_at: int, complete: int | None, *, is_new: bool) -> None:
-    """Print what the rounds looked at, and why something that is on the index may not be in the catalog yet."""
+def _print_observed(state: "ObservedState", looked_at: int, left: int, complete: int | None, *, is_new: bool) -> None:
+    """Print what the rounds looked at, and why something that is on the index may not be in the catalog yet.
+
+    `left` counts the due projects that the last round did not look at.
+    """
     found = "" if is_new else f"; the catalog is complete up to serial {complete}"
     nothing = ", with nothing new" if looked_at and not is_new else ""
     click.echo(f"looked at {looked_at} of {counted(state.projects, 'project')}{nothing}{found}")
@@ -146,8 +150,8 @@ def _print_observed(state: "ObservedState", looked_at: int, complete: int | None
             f"waiting to be confirmed: {counted(state.unconfirmed, 'project')} ({named}{more}), since a cache can show"
             f" an old page; it counts if a look at {local_time(state.confirmed_from)} or later shows the same"
         )
-    if state.due:
-        click.echo(f"due and left to the next run: {counted(state.due, 'project')} (PYPI_ASSETS_POLL_REQUESTS)")
+    if left:
+        click.echo(f"due and left to the next run: {counted(left, 'project')} (PYPI_ASSETS_POLL_REQUESTS)")
     if looked_at < state.projects:
         when = "" if state.next_due_at is None else f"; the next one is due at {local_time(state.next_due_at)}"
         who = "the others were not" if looked_at else "none was"

@@ -40,6 +40,26 @@ def test_a_first_crawl_by_the_wrong_lister_names_the_setting(
         commands.done("crawl", "full")
 
 
+def test_the_limit_of_a_round_is_named_only_if_it_left_projects_to_the_next_round(
+    commands: Commands, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with served_pages(tmp_path / "pages") as pages:
+        for project in ("alpha", "beta"):
+            pages.wheel(project, "1.0")
+        monkeypatch.setenv("PYPI_ASSETS_INDEX_URL", pages.url)
+        commands.done("crawl", "full")
+        monkeypatch.setenv("PYPI_ASSETS_POLL_CONFIRM_S", "0")  # what is to be confirmed is due again at once
+        monkeypatch.setenv("PYPI_ASSETS_POLL_SHORTEST_S", "0")
+        del pages.projects["beta"]
+        output = commands.done("crawl", "incremental", "--now").stdout
+        assert unnamed(output, 2, "beta") == []
+        assert "PYPI_ASSETS_" not in output
+        monkeypatch.setenv("PYPI_ASSETS_POLL_LONGEST_S", "0.001")  # all are due
+        monkeypatch.setenv("PYPI_ASSETS_POLL_REQUESTS", "1")
+        commands.done("crawl", "incremental", "--now")
+        assert unnamed(commands.done("crawl", "incremental").stdout, "PYPI_ASSETS_POLL_REQUESTS", 1) == []
+
+
 def test_a_catalog_of_another_index(commands: Commands, index: ServedIndex, monkeypatch: pytest.MonkeyPatch) -> None:
     index.wheel("demo", "1.0")
     commands.done("crawl", "full")

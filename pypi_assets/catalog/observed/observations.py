@@ -110,9 +110,9 @@ class Observations:
             partial(_take_due, now=now, until=until, limit=limit, seen_before=seen_before, among=among)
         )
 
-    def count_due(self, now: float, among: Collection[str] | None) -> int:
-        """How many projects are due."""
-        query = select(func.count()).select_from(observed_projects).where(observed_projects.c.due_at <= now)
+    def count_due(self, now: float, *, seen_before: float, among: Collection[str] | None) -> int:
+        """Return how many projects `take_due` would take."""
+        query = select(func.count()).select_from(observed_projects).where(_is_due(now, seen_before))
         with self._catalog.read() as connection:
             return connection.scalar(query.where(*_among(connection, among))) or 0
 
@@ -278,6 +278,11 @@ def _among(connection: Connection, names: Collection[str] | None) -> list[Column
     return [project.in_(select(sent_values(connection, project, sorted(names)).c.value))]
 
 
+def _is_due(now: float, seen_before: float) -> ColumnElement[bool]:
+    of = observed_projects.c
+    return (of.due_at <= now) & or_(of.looked_at.is_(None), of.looked_at < seen_before)
+
+
 def _take_due(
     connection: Connection,
     now: float,
@@ -287,8 +292,9 @@ def _take_due(
     among: Collection[str] | None,
 ) -> list[KnownProject]:
     of = observed_projects.c
-    is_due = (of.due_at <= now) & or_(of.looked_at.is_(None), of.looked_at < seen_before)
-    query = _KNOWN.where(is_due, *_among(connection, among)).order_by(of.due_at, of.project).limit(limit)
+    query = (
+        _KNOWN.where(_is_due(now, seen_before), *_among(connection, among)).order_by(of.due_at, of.project).limit(limit)
+    )
     if connection.dialect.name != "sqlite":
         query = query.with_for_update(skip_locked=True)
     rows = connection.execute(query).all()

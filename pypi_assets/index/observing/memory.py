@@ -94,8 +94,8 @@ class Memory(Protocol):
     def make_due(self, now: float, among: Collection[str] | None) -> None:
         """Makes all projects due, or those `among`."""
 
-    def count_due(self, now: float, among: Collection[str] | None) -> int:
-        """How many projects are due."""
+    def count_due(self, now: float, *, seen_before: float, among: Collection[str] | None) -> int:
+        """Return how many projects `take_due` would take."""
 
     def save(self, looks: Sequence[Look]) -> tuple[int, int]:
         """Saves what looks came to, and allocates the serials of their events, all in one transaction.

@@ -146,7 +146,7 @@ class ObservedIndex:
                 report(done.looked_at, max(total, done.looked_at))
                 if len(done.failed) == done.looked_at >= _FAILURES_OF_THE_INDEX:
                     raise done.failed[0][1]
-            waiting = self._memory.count_due(self._memory.now(), among)
+            waiting = self._memory.count_due(self._memory.now(), seen_before=started, among=among)
         if done.failed and len(done.failed) == done.looked_at:
             raise done.failed[0][1]
         return Observation(done.looked_at, len(done.failed), done.events, waiting, tuple(_messages(done)))

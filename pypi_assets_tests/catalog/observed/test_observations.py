@@ -78,9 +78,10 @@ def test_a_failed_look_keeps_what_is_known(memory: Observations) -> None:
     assert after is not None
     assert replace(after, revision=before.revision, failures=0) == before
     assert after.failures == 1
-    assert memory.count_due(399.0, None) == 0
-    assert memory.count_due(400.0, None) == 1
-    assert memory.count_due(400.0, {"other"}) == 0
+    assert memory.count_due(399.0, seen_before=400.0, among=None) == 0
+    assert memory.count_due(400.0, seen_before=400.0, among=None) == 1
+    assert memory.count_due(400.0, seen_before=400.0, among={"other"}) == 0
+    assert memory.count_due(400.0, seen_before=100.0, among=None) == 0
 
 
 def test_two_pollers_get_different_projects(memory: Observations) -> None:
