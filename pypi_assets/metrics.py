@@ -20,12 +20,11 @@ from pypi_assets.catalog.database import CatalogError
 from pypi_assets.catalog.reports.catalog_totals import work_done
 from pypi_assets.catalog.reports.failures import count_failures
 from pypi_assets.catalog.reports.journal_format import Stream
-from pypi_assets.dagster_instance.home import has_instance
 from pypi_assets.distributions.record import EXTRACTOR_VERSION
 from pypi_assets.journal.segment_files import JournalDamagedError, read_head
 from pypi_assets.journal.signing import signed_serial
 from pypi_assets.settings import Settings
-from pypi_assets.status import Status, readable_catalog, status_of
+from pypi_assets.status import DagsterState, Status, read_dagster, readable_catalog, status_of
 from pypi_assets.storage.store import Storage, StorageError
 
 _DAGSTER = "dagster"
@@ -69,12 +68,14 @@ def _metrics(settings: Settings) -> Iterator[Metric]:
     yield InfoMetricFamily("pypi_assets", "Versions of the code.", value=versions)
     storage = _opened_storage(settings)
     yield from _of_disks(settings, storage)
-    runs = list(_of_runs()) if has_instance() else None
-    yield from runs or ()
-    reachable = {} if runs is None else {_DAGSTER: bool(runs)}
+    dagster = read_dagster(settings, with_counts=True)
+    reachable = {}
+    if dagster is not None:
+        reachable[_DAGSTER] = dagster.error is None
+        yield from _of_runs(dagster)
     try:
         with readable_catalog(settings) as (catalog, missing):
-            status = status_of(catalog, settings, missing, storage)
+            status = status_of(catalog, settings, missing, storage, dagster)
             with catalog.read() as connection:
                 failures = count_failures(connection)
                 visits, reads = work_done(connection)
@@ -122,13 +123,9 @@ def _existing(folder: Path) -> Path:
     return next(path for path in (folder, *folder.parents) if path.exists())
 
 
-def _of_runs() -> Iterator[Metric]:
+def _of_runs(dagster: DagsterState) -> Iterator[Metric]:
     """Return no metric if the instance does not answer."""
-    from pypi_assets.dagster_instance.run_counts import count_runs  # takes as long to import as all else together
-
-    try:
-        counts = count_runs()
-    except Exception:  # noqa: BLE001 - dagster.yaml names any class, which raises what it likes
+    if (counts := dagster.counts) is None:
         return
     states = {"queued": counts.queued, "running": counts.running}
     yield _gauge("runs", "Runs of Dagster that have not ended.", "state", states)

@@ -18,7 +18,7 @@ from pypi_assets.catalog.reads.read_outcomes import Outcome
 from pypi_assets.catalog.reports.catalog_status import CatalogStatus, catalog_status
 from pypi_assets.catalog.reports.followed_index import Followed
 from pypi_assets.catalog.reports.scope_status import ScopeStatus
-from pypi_assets.dagster_instance.home import has_instance
+from pypi_assets.dagster_instance.home import has_instance, open_instance
 from pypi_assets.distributions.containment.layers import MissingLayer, missing_layers
 from pypi_assets.dumps.cover import Cover
 from pypi_assets.index.errors import PackageIndexError
@@ -37,6 +37,7 @@ from pypi_assets.workspace import prefix_in_dagster
 
 if TYPE_CHECKING:
     from pypi_assets.dagster_instance.activity import Activity
+    from pypi_assets.dagster_instance.run_counts import RunCounts
 
 _PATIENCE_S = 5.0
 _LIST_IS_OLD_AFTER_S = 3_600.0
@@ -323,10 +324,23 @@ def read_status(settings: Settings) -> Status:
         return status_of(catalog, settings, missing)
 
 
+@dataclass(frozen=True, slots=True)
+class DagsterState:
+    """What Dagster's instance does for this index, or the error if it does not answer; `counts` only if requested."""
+
+    activity: "Activity | None" = None
+    counts: "RunCounts | None" = None
+    error: str | None = None
+
+
 def status_of(
-    catalog: Catalog, settings: Settings, no_catalog: str | None = None, storage: Storage | None = None
+    catalog: Catalog,
+    settings: Settings,
+    no_catalog: str | None = None,
+    storage: Storage | None = None,
+    dagster: DagsterState | None = None,
 ) -> Status:
-    """Return the status of an open catalog, and of a storage that is open already if there is one.
+    """Return the status of an open catalog. The storage is opened and Dagster's instance read if they are not given.
 
     With `no_catalog` the catalog only stands for a missing one. A missing storage then has no line.
     """
@@ -343,21 +357,26 @@ def status_of(
         lag = Lag(status.followed.complete_serial, None, None, None, catalog.clock())
     else:
         lag = measure_lag(settings, status.followed, catalog.clock())
-    dagster, dagster_error = _read_dagster(settings)
-    return Status(settings, status, lag, due, storage_error, no_catalog, dagster, dagster_error, is_mirror)
+    dagster = dagster or read_dagster(settings) or DagsterState()
+    return Status(settings, status, lag, due, storage_error, no_catalog, dagster.activity, dagster.error, is_mirror)
 
 
-def _read_dagster(settings: Settings) -> tuple["Activity | None", str | None]:
-    """Return what Dagster does for this index, or why that is not known; neither without an instance."""
+def read_dagster(settings: Settings, *, with_counts: bool = False) -> DagsterState | None:
+    """Return the state of the instance that `DAGSTER_HOME` names, which is opened once; None without an instance."""
     if not has_instance():
-        return None, None
+        return None
     from pypi_assets.dagster_instance.activity import read_activity  # imports Dagster, which takes a second
+    from pypi_assets.dagster_instance.run_counts import count_runs
 
     try:
         prefix = prefix_in_dagster(read_variables().index)
-        return read_activity(prefix, SENSORS, are_on_by_default=settings.sensors_on), None
+        with open_instance() as instance:
+            return DagsterState(
+                read_activity(instance, prefix, SENSORS, are_on_by_default=settings.sensors_on),
+                count_runs(instance) if with_counts else None,
+            )
     except Exception as error:  # noqa: BLE001 - dagster.yaml names any class, which raises what it likes
-        return None, f"Dagster's instance in DAGSTER_HOME does not answer: {error}"
+        return DagsterState(error=f"Dagster's instance in DAGSTER_HOME does not answer: {error}")
 
 
 def measure_lag(settings: Settings, followed: Followed, now: float) -> Lag:

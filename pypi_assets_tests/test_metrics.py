@@ -2,10 +2,11 @@
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
+import dagster as dg
 import pytest
 from click.testing import CliRunner
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -185,6 +186,17 @@ def test_metrics_show_how_far_the_journal_is_signed(index: ServedIndex, tmp_path
         assert samples(run("metrics"))["journal_serial", "signed", "content"] == 0
 
 
+def opening(opened: list[None]) -> Callable[[], dg.DagsterInstance]:
+    """Return Dagster's own way to its instance, which notes each use in `opened`."""
+    get = dg.DagsterInstance.get
+
+    def note() -> dg.DagsterInstance:
+        opened.append(None)
+        return get()
+
+    return note
+
+
 def test_metrics_count_runs_if_there_is_an_instance_of_dagster(
     index: ServedIndex, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -194,7 +206,10 @@ def test_metrics_count_runs_if_there_is_an_instance_of_dagster(
     assert ("reachable", "dagster") not in samples(run("metrics"))
     assert list(home.iterdir()) == []
     (home / "dagster.yaml").write_text("telemetry: {enabled: false}")
+    opened: list[None] = []
+    monkeypatch.setattr(dg.DagsterInstance, "get", opening(opened))
     found = samples(run("metrics"))
+    assert len(opened) == 1  # each opening connects to its databases again
     assert found["reachable", "dagster"] == 1
     assert (found["runs", "queued"], found["runs", "running"], found["failed_runs",]) == (0, 0, 0)
     (home / "dagster.yaml").write_text("storage: {custom: {module: nowhere, class: Nothing}}")

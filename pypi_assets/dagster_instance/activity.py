@@ -23,16 +23,17 @@ class Activity:
     sensors_off: Sequence[str] = ()
 
 
-def read_activity(prefix: str, sensors: Sequence[str], *, are_on_by_default: bool) -> Activity:
-    """Return what the instance in `DAGSTER_HOME` does for the index whose names begin with `prefix`, such as
-    `company__`; it is empty for the default index.
+def read_activity(
+    instance: dg.DagsterInstance, prefix: str, sensors: Sequence[str], *, are_on_by_default: bool
+) -> Activity:
+    """Return what the instance does for the index whose names begin with `prefix`, such as `company__`; it is empty
+    for the default index.
 
     `sensors` are names without the prefix. A sensor that nobody has switched is on if `are_on_by_default`. Raises
     whatever the classes raise that `dagster.yaml` names.
     """
-    with dg.DagsterInstance.get() as instance:
-        runs = instance.get_runs(dg.RunsFilter(statuses=[*QUEUED, *RUNNING]))
-        switched = {one.instigator_name: one.status.name for one in instance.all_instigator_state()}
+    runs = instance.get_runs(dg.RunsFilter(statuses=[*QUEUED, *RUNNING]))
+    switched = {one.instigator_name: one.status.name for one in instance.all_instigator_state()}
     is_on = {"RUNNING": True, "STOPPED": False}  # any other state leaves it to the default
     off = [sensor for sensor in sensors if not is_on.get(switched.get(prefix + sensor, ""), are_on_by_default)]
     counts = Counter(name for run in runs for name in _names(run, prefix))

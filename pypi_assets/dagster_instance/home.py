@@ -1,10 +1,21 @@
-"""Finds the instance of Dagster that `DAGSTER_HOME` names. Imports no Dagster, which takes a second."""
+"""Finds and opens the instance of Dagster that `DAGSTER_HOME` names. Opening imports Dagster, which takes a second."""
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import dagster as dg
 
 
 def has_instance() -> bool:
     """Return whether `DAGSTER_HOME` has an instance of Dagster. Dagster itself would create one there."""
     home = os.environ.get("DAGSTER_HOME", "")
     return bool(home) and (Path(home).expanduser() / "dagster.yaml").is_file()
+
+
+def open_instance() -> "dg.DagsterInstance":
+    """Return the instance, which is a context manager. Raises whatever the classes raise that `dagster.yaml` names."""
+    import dagster as dg
+
+    return dg.DagsterInstance.get()

@@ -34,26 +34,20 @@ class RunCounts:
     pools: dict[str, PoolCounts]
 
 
-def count_runs() -> RunCounts:
-    """Return the counts of the instance in `DAGSTER_HOME`.
+def count_runs(instance: dg.DagsterInstance) -> RunCounts:
+    """Return the counts of an instance. Raises whatever the classes raise that its `dagster.yaml` names."""
 
-    Raises whatever the classes raise that its `dagster.yaml` names.
-    """
-    with dg.DagsterInstance.get() as instance:
+    def count(*statuses: dg.DagsterRunStatus, since: datetime | None = None, tags: dict[str, str] | None = None) -> int:
+        return instance.get_runs_count(dg.RunsFilter(statuses=statuses, updated_after=since, tags=tags))
 
-        def count(
-            *statuses: dg.DagsterRunStatus, since: datetime | None = None, tags: dict[str, str] | None = None
-        ) -> int:
-            return instance.get_runs_count(dg.RunsFilter(statuses=statuses, updated_after=since, tags=tags))
-
-        begun = datetime.now(UTC) - FAILED_WITHIN
-        retried = count(dg.DagsterRunStatus.FAILURE, since=begun, tags=_IS_RETRIED)
-        return RunCounts(
-            queued=count(*QUEUED),
-            running=count(*RUNNING),
-            failed=max(count(dg.DagsterRunStatus.FAILURE, since=begun) - retried, 0),
-            pools=_count_pools(instance),
-        )
+    begun = datetime.now(UTC) - FAILED_WITHIN
+    retried = count(dg.DagsterRunStatus.FAILURE, since=begun, tags=_IS_RETRIED)
+    return RunCounts(
+        queued=count(*QUEUED),
+        running=count(*RUNNING),
+        failed=max(count(dg.DagsterRunStatus.FAILURE, since=begun) - retried, 0),
+        pools=_count_pools(instance),
+    )
 
 
 def _count_pools(instance: dg.DagsterInstance) -> dict[str, PoolCounts]:

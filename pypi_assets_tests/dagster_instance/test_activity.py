@@ -3,6 +3,7 @@
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import dagster as dg
@@ -40,6 +41,11 @@ def add_run(job: str, status: dg.DagsterRunStatus) -> None:
         instance.create_run_for_job(graph.to_job(), status=status)
 
 
+def activity(prefix: str, sensors: Sequence[str], *, are_on_by_default: bool) -> Activity:
+    with dg.DagsterInstance.get() as instance:
+        return read_activity(instance, prefix, sensors, are_on_by_default=are_on_by_default)
+
+
 def test_runs_that_have_not_ended_are_counted_for_their_index(home: Path) -> None:
     for job, status in (
         ("full_crawl", dg.DagsterRunStatus.STARTED),
@@ -49,8 +55,8 @@ def test_runs_that_have_not_ended_are_counted_for_their_index(home: Path) -> Non
         ("full_dump", dg.DagsterRunStatus.FAILURE),
     ):
         add_run(job, status)
-    assert read_activity("", (), are_on_by_default=True).runs == {"full_crawl": 2}
-    assert read_activity("company__", (), are_on_by_default=True).runs == {"full_crawl": 1}
+    assert activity("", (), are_on_by_default=True).runs == {"full_crawl": 2}
+    assert activity("company__", (), are_on_by_default=True).runs == {"full_crawl": 1}
 
 
 def test_a_run_of_assets_counts_for_each_of_them(home: Path) -> None:
@@ -68,13 +74,13 @@ def test_a_run_of_assets_counts_for_each_of_them(home: Path) -> None:
             instance.create_run_for_job(
                 every, status=dg.DagsterRunStatus.STARTING, asset_selection=frozenset({asset.key})
             )
-    assert read_activity("", (), are_on_by_default=True).runs == {"crawled_projects": 2}
-    assert read_activity("company__", (), are_on_by_default=True).runs == {"crawled_projects": 1}
+    assert activity("", (), are_on_by_default=True).runs == {"crawled_projects": 2}
+    assert activity("company__", (), are_on_by_default=True).runs == {"crawled_projects": 1}
 
 
 def test_sensors_that_nobody_switched_are_as_the_setting_has_them(home: Path) -> None:
-    assert read_activity("", SENSORS, are_on_by_default=False) == Activity({}, list(SENSORS))
-    assert read_activity("", SENSORS, are_on_by_default=True) == Activity({}, [])
+    assert activity("", SENSORS, are_on_by_default=False) == Activity({}, list(SENSORS))
+    assert activity("", SENSORS, are_on_by_default=True) == Activity({}, [])
 
 
 @pytest.mark.nightly
@@ -82,8 +88,8 @@ def test_a_sensor_that_was_switched_is_known(home: Path) -> None:
     for switch, sensors_off in (("start", SENSORS[1:]), ("stop", SENSORS)):
         command = [sys.executable, "-m", "dagster", "sensor", switch, SENSORS[0], "-w", str(ROOT / "workspace.yaml")]
         subprocess.run(command, cwd=ROOT, check=True, capture_output=True, timeout=120)
-        assert read_activity("", SENSORS, are_on_by_default=False).sensors_off == list(sensors_off)
-    assert read_activity("", SENSORS, are_on_by_default=True).sensors_off == [SENSORS[0]]
+        assert activity("", SENSORS, are_on_by_default=False).sensors_off == list(sensors_off)
+    assert activity("", SENSORS, are_on_by_default=True).sensors_off == [SENSORS[0]]
 
 
 def test_the_sensors_that_request_runs_are_the_ones_that_are_shown() -> None:

@@ -45,8 +45,8 @@ def test_runs_are_counted_on_postgresql(tmp_path: Path, monkeypatch: pytest.Monk
 def require_counts(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Run jobs on the instance in `home`, and compare what is counted."""
     monkeypatch.setenv("DAGSTER_HOME", str(home))
-    assert count_runs() == RunCounts(queued=0, running=0, failed=0, pools={})
     with dg.DagsterInstance.get() as instance:
+        assert count_runs(instance) == RunCounts(queued=0, running=0, failed=0, pools={})
         for job in (failing, failing, empty):
             job.execute_in_process(instance=instance, raise_on_error=False)
         for most_retries in ("0", "10"):  # Dagster launches the second one again, so it is not counted
@@ -60,7 +60,7 @@ def require_counts(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         events.set_concurrency_slots("index", 2)
         for step in ("one", "two", "three"):
             events.claim_concurrency_slot("index", "run", step)
-    pool = PoolCounts(limit=2, claimed=2, waiting=1)
-    assert count_runs() == RunCounts(queued=3, running=1, failed=3, pools={"index": pool})
-    monkeypatch.setattr(run_counts, "FAILED_WITHIN", timedelta(0))
-    assert count_runs().failed == 0
+        pool = PoolCounts(limit=2, claimed=2, waiting=1)
+        assert count_runs(instance) == RunCounts(queued=3, running=1, failed=3, pools={"index": pool})
+        monkeypatch.setattr(run_counts, "FAILED_WITHIN", timedelta(0))
+        assert count_runs(instance).failed == 0
