@@ -97,10 +97,11 @@ dist: $(VENV)/.installed-test
 # the file names no registry
 lock: $(VENV)/.installed-image
 	$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
-		--no-header --no-annotate --constraint constraints.txt $(LOCKED:%=--extra %) $(WINDOWS:%=--no-emit-package %) \
+		--no-header --no-annotate --constraint constraints.txt $(LOCKED:%=--extra %) $(FOREIGN:%=--no-emit-package %) \
 		--output-file deploy/requirements.lock pyproject.toml deploy/requirements.in
-LOCKED := celery kafka kubernetes notify parquet
-WINDOWS := colorama psutil pyreadline3 pywin32
+LOCKED := celery journal kafka kubernetes mcp notify parquet
+# of Windows and of browsers
+FOREIGN := colorama httpx2-jsfetch psutil pyreadline3 pywin32
 
 # the bill of materials of the image: CycloneDX in JSON, held to its schema
 sbom: $(VENV)/.installed-image
