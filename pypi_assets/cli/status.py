@@ -73,8 +73,8 @@ def _describe_state(status: "Status") -> str:
     failed, failing = status.outcomes["failed"], status.catalog.visited.failing
     counts = [counted(count, noun) for count, noun in ((failed, "file"), (failing, "visit")) if count]
     remarks = [f"{' and '.join(counts)} failed: `pypi-assets failures list`"] if counts else []
-    if status.lag.serials:
-        remarks.append("the lag is young")
+    if status.lag.serials or status.answers.serials:
+        remarks.append("the lag is young: `pypi-assets follow --once` ends it now")
     return f"nothing to do yet ({'; '.join(remarks)})" if remarks else "all is well"
 
 

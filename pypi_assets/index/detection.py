@@ -39,9 +39,10 @@ _PRODUCTS = {
 }
 """Products whose addresses have a form of their own."""
 _WHERE = (
-    "Check PYPI_ASSETS_INDEX_URL, which is the address that pip takes as --index-url: in Artifactory"
-    " .../api/pypi/NAME/, in Nexus .../repository/NAME/, in GitLab .../api/v4/projects/ID/packages/pypi/. If it needs a"
-    " login, give that in the URL, in netrc or in the keyring: many servers answer 403 or 404 without one"
+    "Check PYPI_ASSETS_INDEX_URL, which is the address that pip takes as --index-url: in devpi"
+    " .../USER/INDEX/, in Artifactory .../api/pypi/NAME/, in Nexus .../repository/NAME/, in GitLab"
+    " .../api/v4/projects/ID/packages/pypi/. If it needs a login, give that in the URL, in netrc or in the keyring:"
+    " many servers answer 403 or 404 without one"
 )
 
 

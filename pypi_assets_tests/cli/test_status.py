@@ -10,7 +10,7 @@ import pytest
 from starlette.requests import Request
 from starlette.responses import Response
 
-from pypi_assets_tests.cli.commands import PROCESS, Commands
+from pypi_assets_tests.cli.commands import PROCESS, Commands, commands_in
 from pypi_assets_tests.named import unnamed
 from pypi_assets_tests.served_index import ServedIndex
 
@@ -23,8 +23,13 @@ def test_a_young_lag_is_shown_all_the_same(commands: Commands, index: ServedInde
     index.wheel("demo", "2.0")
     shown = commands.done("status").stdout
     assert (commands.json("status")["lag"], commands.json("status")["to_do"]) == (2, [])
-    [state], [lagging] = ([line for line in text.splitlines() if line.startswith("state ")] for text in (well, shown))
-    assert state != lagging
+    commands.done("crawl", "incremental")
+    assert (commands.json("status")["lag"], commands.json("status")["to_do"]) == (0, [])
+    crawled = commands.done("status").stdout
+    states = [line for text in (well, shown, crawled) for line in text.splitlines() if line.startswith("state ")]
+    assert [commands_in(state) for state in states] == [[], ["follow --once"], ["follow --once"]]
+    commands.done("follow", "--once")
+    assert states[0] in commands.done("status").stdout.splitlines()
     assert re.findall(r"\b2\b", shown)
 
 

@@ -130,6 +130,7 @@ def test_what_is_no_index_is_named_with_what_each_address_answered(subtests: pyt
         addresses = [path for path in ("/simple/", "/+simple/", "/") if path != "/" or not answers]
         assert unnamed(str(caught.value), *shown, "PYPI_ASSETS_INDEX_URL", "PYPI_ASSETS_PROJECTS") == [], name
         assert all(path in str(caught.value) for path in addresses), name
+        assert unnamed(str(caught.value), "devpi", "Artifactory", "Nexus", "GitLab") == [], name
         assert "PYPI_ASSETS_ALLOWED_FILE_HOSTS" not in str(caught.value), name
 
 

@@ -133,7 +133,8 @@ class ObservedIndex:
             if everything:
                 self._memory.make_due(started, among)
             limit = None if everything else self._policy.requests
-            total = limit or 0
+            due = self._memory.count_due(self._memory.now(), seen_before=started, among=among)
+            total = due if limit is None else min(limit, due)
             while limit is None or done.looked_at < limit:
                 now = self._memory.now()
                 if self._round_s is not None and now - started >= self._round_s:

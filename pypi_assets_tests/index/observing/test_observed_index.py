@@ -121,6 +121,23 @@ def test_a_round_looks_at_what_is_due_up_to_its_budget(
     assert index.observe(nothing, everything=True).looked_at == 15  # the others were seen at the same time
 
 
+def test_progress_counts_up_to_what_a_round_looks_at(
+    make: Callable[..., ObservedIndex], source: Source, time: Time
+) -> None:
+    source.pages = {f"p{number:02}": shown(f"p{number:02}") for number in range(25)}
+    index = make()
+    reported: list[tuple[int, int]] = []
+    for everything in (False, True, False):
+        index.observe(lambda done, total: reported.append((done, total)), everything=everything)
+    assert reported[-1][0] == 15
+    assert [total for _, total in reported] == [10, *[15] * (len(reported) - 1)]
+    time.now += POLICY.longest_s
+    source.pages = {f"p{number:02}": shown(f"p{number:02}") for number in range(3)}
+    reported.clear()
+    make({"p00", "p01", "p02"}).observe(lambda done, total: reported.append((done, total)))
+    assert reported == [(3, 3)]
+
+
 @pytest.mark.nightly
 def test_what_changes_often_is_looked_at_often(make: Callable[..., ObservedIndex], source: Source, time: Time) -> None:
     index = make()
