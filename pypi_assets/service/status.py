@@ -107,7 +107,10 @@ def _catalog_state(service: Service, serial: int | None) -> tuple[CatalogState |
         lacked = None if serial is None else first_event_time(connection, serial)
         count = None if followed.complete_serial is None else count_answered(connection, followed.complete_serial)
         exact_from = first_exact_serial(connection)
-    known = (followed.listed_serial, followed.observed_serial, newest.serial if newest else None)
+    known = (
+        *(followed.complete_serial, followed.listed_serial, followed.observed_serial),
+        newest.serial if newest else None,
+    )
     state = CatalogState(
         exact_from=exact_from,
         serial=followed.complete_serial,

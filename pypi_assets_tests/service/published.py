@@ -53,9 +53,9 @@ class Published:
         list(write_missing_ranges(self.catalog, self.storage))
         return self._build()
 
-    def publish_first(self) -> int:
-        """Crawls the index with its history, and publishes the first version of each dataset."""
-        crawl_full(self.index.crawler(self.catalog), with_history=True)
+    def publish_first(self, *, with_history: bool = True) -> int:
+        """Crawls the index, and publishes the first version of each dataset."""
+        crawl_full(self.index.crawler(self.catalog), with_history=with_history)
         full_dump(self.catalog, self.storage, 1)
         return self._build()
 

@@ -1,7 +1,9 @@
 """The page of what changed on the newest day: by kind, with links, and its data."""
 
+import re
 from collections.abc import Iterator
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
@@ -10,7 +12,7 @@ from pypi_assets_tests.journal.written import write_journal
 from pypi_assets_tests.named import unnamed
 from pypi_assets_tests.service.drawn_journal import DrawnJournal
 from pypi_assets_tests.service.pages.documents import page
-from pypi_assets_tests.service.published import Client, Published
+from pypi_assets_tests.service.published import Client, Published, published_index
 
 
 @pytest.fixture
@@ -41,6 +43,21 @@ def test_the_newest_day_by_kind(busy: Client):
     for one in found["kinds"]:
         for entry in one["newest"]:
             assert busy.get(entry["page"]).status_code == 200
+
+
+def test_the_first_crawl_alone_is_up_to_date_and_changed_at_its_serial(tmp_path: Path):
+    with published_index(tmp_path) as first:
+        first.add("wheel", "demo", "1.0")
+        serial = first.publish_first(with_history=False)
+        write_journal(first)
+        with first.client() as client:
+            status = client.get("/v1/status").json()
+            assert (status["catalog"]["index_serial"], status["lag_serials"]) == (serial, 0)
+            text = page(client, "/changes/").text
+            assert unnamed(text, "file added") == []
+            assert not re.search(
+                rf"\b{serial}\b[^.]*\b{serial}\b", text.split("file added")[0].partition("What changed")[2]
+            )
 
 
 def test_of_a_project_and_of_a_kind(busy: Client):
