@@ -3,7 +3,6 @@
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -15,6 +14,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import requests
+
+from pypi_assets_tests.deploy.services import free_port
 
 ROOT = Path(__file__).parent.parent
 RANGE_ASSETS = ("changelog", "changed_distributions", "changed_distribution_data", "incremental_dump")
@@ -109,9 +110,7 @@ def served_dagster(
 ) -> Iterator[ServedDagster]:
     """Runs all of them for this repository until the end of the block, with `dagster.yaml` and `settings`."""
     shutil.copy(ROOT / "dagster.yaml", folder)
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     command = [Path(sys.executable).with_name("dagster"), "dev", "--workspace", workspace]
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(

@@ -304,6 +304,11 @@ def free_ports(count: int) -> list[int]:
         return [int(probe.getsockname()[1]) for probe in probes]
 
 
+def free_port() -> int:
+    [port] = free_ports(1)
+    return port
+
+
 def in_image(image: str, command: Sequence[str]) -> list[str]:
     """Runs a command in the file system of an image, which it cannot change, with the folders for temporary files of
     this machine; the network is this machine's too. Takes root."""

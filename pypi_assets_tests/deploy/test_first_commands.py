@@ -18,10 +18,10 @@ from pypi_assets.assembly import existing_catalog_from
 from pypi_assets.settings import load_settings
 from pypi_assets_tests.builders import make_wheel
 from pypi_assets_tests.cli.commands import Commands
+from pypi_assets_tests.deploy.services import free_port
 from pypi_assets_tests.deploy.test_index_servers import (
     Server,
     devpi_server,
-    free_port,
     process,
     pypiserver,
     shown,

@@ -9,7 +9,6 @@ import html
 import json
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import threading
@@ -33,6 +32,7 @@ from pypi_assets.crawl.index_audit import audit_index
 from pypi_assets.index.observing import page_source
 from pypi_assets.settings import load_settings
 from pypi_assets_tests.builders import make_sdist, make_wheel
+from pypi_assets_tests.deploy.services import free_port
 from pypi_assets_tests.environment import clear_settings
 from pypi_assets_tests.served_index import live, shared_readers
 
@@ -63,12 +63,6 @@ class Server:
 @pytest.fixture(autouse=True)
 def _clean(monkeypatch: pytest.MonkeyPatch) -> None:
     clear_settings(monkeypatch)
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port: int = server.getsockname()[1]
-        return port
 
 
 @contextmanager

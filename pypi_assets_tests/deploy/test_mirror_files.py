@@ -13,12 +13,12 @@ from urllib.parse import urlsplit
 import pytest
 import requests
 
-from benchmarks.service_home import served, wait_for
+from benchmarks.service_home import served
 from pypi_assets.storage.published import PUBLISHED
 from pypi_assets_tests.cli.commands import PROCESS
-from pypi_assets_tests.deploy.services import DEPLOY
+from pypi_assets_tests.deploy.services import DEPLOY, free_port
 from pypi_assets_tests.deploy.test_browser import CHROMIUM, DRIVER, opened_browser
-from pypi_assets_tests.deploy.test_service_proxy import free_port
+from pypi_assets_tests.deploy.test_index_servers import process
 from pypi_assets_tests.environment import clear_settings
 from pypi_assets_tests.mirror.conftest import Origin, begin
 
@@ -56,13 +56,9 @@ def behind_nginx(folder: Path, home: Path) -> Iterator[str]:
     config.write_text(SERVER.format(port=port, folders=folders, location=documented(home)))
     options = "daemon off; user root;" if os.geteuid() == 0 else "daemon off;"
     command = ["nginx", "-e", folder / "error.log", "-p", folder, "-c", config, "-g", options]
-    with subprocess.Popen(command) as nginx:
-        try:
-            url = f"http://127.0.0.1:{port}/storage"
-            wait_for(f"{url}/index.json")
-            yield url
-        finally:
-            nginx.terminate()
+    url = f"http://127.0.0.1:{port}/storage"
+    with process(command, f"{url}/index.json", folder / "log"):
+        yield url
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,8 @@ import pytest
 import requests
 
 from pypi_assets_tests.cli.commands import PROCESS
-from pypi_assets_tests.deploy.test_index_servers import free_port
+from pypi_assets_tests.deploy.services import free_port
+from pypi_assets_tests.deploy.test_index_servers import process
 from pypi_assets_tests.following.followers import until
 from pypi_assets_tests.served_index import followed_index
 from pypi_assets_tests.test_monitoring import MONITORING, fill, queries
@@ -46,10 +47,7 @@ class Prometheus:
         self._session.trust_env = False
 
     def is_ready(self) -> bool:
-        try:
-            return self._session.get(f"{self.url}/-/ready", timeout=10).ok
-        except requests.ConnectionError:
-            return False
+        return self._session.get(f"{self.url}/-/ready", timeout=10).ok
 
     def _get(self, path: str, **parameters: str) -> Any:
         answer = self._session.get(f"{self.url}/api/v1/{path}", params=parameters, timeout=30).json()
@@ -71,14 +69,14 @@ class Prometheus:
 def serving_metrics() -> Iterator[str]:
     """`pypi-assets metrics`, as a process that measures each second; yields HOST:PORT."""
     command = [*PROCESS, "metrics", "--every", "1", "--listen", "127.0.0.1:0"]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as serving:
         try:
-            assert process.stderr is not None
-            address = re.fullmatch(r"serving metrics at http://(\S+)/metrics\n", process.stderr.readline())
+            assert serving.stderr is not None
+            address = re.fullmatch(r"serving metrics at http://(\S+)/metrics\n", serving.stderr.readline())
             assert address
             yield address[1]
         finally:
-            process.terminate()
+            serving.terminate()
 
 
 @contextmanager
@@ -88,17 +86,12 @@ def watching(folder: Path, target: str) -> Iterator[Prometheus]:
     config = (MONITORING / "prometheus.yml").read_text().replace("127.0.0.1:9464", target)
     (folder / "prometheus.yml").write_text(re.sub(r"_interval: 1m", "_interval: 1s", config))
     port = free_port()
-    command = ["prometheus", "--config.file=prometheus.yml", "--storage.tsdb.path=data"]
-    with (
-        (folder / "log").open("w") as log,
-        subprocess.Popen([*command, f"--web.listen-address=127.0.0.1:{port}"], cwd=folder, stderr=log) as process,
-    ):
-        try:
-            prometheus = Prometheus(port)
-            until(prometheus.is_ready, 60)
-            yield prometheus
-        finally:
-            process.terminate()
+    files = [f"--config.file={folder / 'prometheus.yml'}", f"--storage.tsdb.path={folder / 'data'}"]
+    prometheus = Prometheus(port)
+    command: list[object] = ["prometheus", *files, f"--web.listen-address=127.0.0.1:{port}"]
+    with process(command, prometheus.url, folder / "log"):
+        until(prometheus.is_ready, 60)
+        yield prometheus
 
 
 def test_alerts_of_a_real_catalog_follow_its_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

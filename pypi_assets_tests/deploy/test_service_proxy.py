@@ -21,7 +21,7 @@ import trustme
 
 from benchmarks.service_home import served
 from pypi_assets.service.problems import TITLES
-from pypi_assets_tests.deploy.services import DEPLOY
+from pypi_assets_tests.deploy.services import DEPLOY, free_ports
 from pypi_assets_tests.environment import clear_settings
 from pypi_assets_tests.service.published import Published, fill, published_index
 
@@ -87,7 +87,7 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Published]:
 def proxied(folder: Path, published: Published) -> Iterator[tuple[Proxy, int]]:
     """The service as a process behind nginx; yields the process id of the service too."""
     with served(published.home, index_url=published.index.url) as (behind, pid):
-        proxy = Proxy(free_port(), free_port(), folder / "ca.pem", behind, published.index.serial)
+        proxy = Proxy(*free_ports(2), folder / "ca.pem", behind, published.index.serial)
         config = folder / "nginx.conf"
         config.write_text(here((DEPLOY / "nginx.conf").read_text(), folder, proxy))
         certificates = folder / "certificates"
@@ -122,12 +122,6 @@ def here(text: str, folder: Path, proxy: Proxy) -> str:
         text = text.replace(before, after)
     temporary = "".join(f"  {name}_temp_path {folder}/{name};\n" for name in ("client_body", "proxy"))
     return text.replace("http {\n", "http {\n" + temporary, 1)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def wait_for_tls(proxy: Proxy) -> None:
