@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -38,6 +38,7 @@ _LAST_LINES = 30
     type=click.Choice(["postgres", "sqlite"]),
     help="The databases of the catalog and of Dagster; default: those of the home, else postgres.",
 )
+@click.option("--only-database", is_flag=True, help="Run PostgreSQL alone, to restore a back-up into it.")
 @click.option("--no-follower", is_flag=True, help="Leave following the index to Dagster's sensors.")
 @click.option("--ui-port", type=_PORT, default=3000, show_default=True, help="The port of Dagster's UI.")
 @click.option("--port", type=_PORT, default=8642, show_default=True, help="The port of pages and service.")
@@ -51,6 +52,7 @@ def up_command(
     folder: Path | None,
     parts: tuple[str, ...],
     database: str | None,
+    only_database: bool,
     no_follower: bool,
     ui_port: int,
     port: int,
@@ -88,11 +90,8 @@ def up_command(
     else:
         _require_contacts()
         ports = Ports(ui_port, port, metrics_port)
-        _run(
-            layout,
-            ports,
-            partial(_plan, settings, layout, database, ports, follows=not no_follower, parts=frozenset(parts)),
-        )
+        options = {"follows": not no_follower, "parts": frozenset(parts), "only_database": only_database}
+        _run(layout, None if only_database else ports, partial(_plan, settings, layout, database, ports, options))
 
 
 def _require_contacts() -> None:
@@ -106,8 +105,8 @@ def _require_contacts() -> None:
             load_settings().require_contact()
 
 
-def _run(layout: "Layout", ports: "Ports", make_plan: Callable[[], "Plan"]) -> None:
-    """Run the stack of `make_plan`, which also makes the cluster of its database."""
+def _run(layout: "Layout", ports: "Ports | None", make_plan: Callable[[], "Plan"]) -> None:
+    """Run the stack of `make_plan`, which also makes the cluster of its database. Its `ports` have to be free."""
     from pypi_assets.stack.layout import StackError
     from pypi_assets.stack.running import Keeper, is_running, only_one, require_free_ports, write_files
 
@@ -121,7 +120,7 @@ def _run(layout: "Layout", ports: "Ports", make_plan: Callable[[], "Plan"]) -> N
             keeper = Keeper(layout, print_message, stopping)
             try:
                 runs_already = is_running(keeper.supervisor)
-                if not runs_already:
+                if ports is not None and not runs_already:
                     require_free_ports(layout, ports)
                 plan = make_plan()
                 if runs_already:
@@ -153,14 +152,9 @@ def _variables() -> dict[str, str]:
 
 
 def _plan(
-    settings: "Settings",
-    layout: "Layout",
-    database: str | None,
-    ports: "Ports",
-    *,
-    follows: bool,
-    parts: frozenset[str],
+    settings: "Settings", layout: "Layout", database: str | None, ports: "Ports", options: dict[str, Any]
 ) -> "Plan":
+    """Return the plan of the stack with the `options` of `Plan` that the command line has."""
     from pypi_assets.setting_variables import ENV_PREFIX, read_all_indexes
     from pypi_assets.stack.postgres import prepared_server
     from pypi_assets.stack.programs import COLORED, JSON, Plan
@@ -169,10 +163,18 @@ def _plan(
     indexes = read_all_indexes()
     locations = [code_location(table) for table in indexes.tables] if indexes else [CodeLocation()]
     server = prepared_server(layout) if choose_postgres(settings, layout, database) else None
+    if server is None and options["only_database"]:
+        raise click.UsageError("--only-database goes with the PostgreSQL of `up`, and this home has another database")
     log_format = JSON if settings.log_format == "json" else COLORED
     variables = _variables()
     others = [name for name in indexes.names if name != variables[f"{ENV_PREFIX}INDEX"]] if indexes else []
-    return Plan(layout, ports, locations, server, follows, parts, variables, others, log_format)
+    return Plan(
+        *(layout, ports, locations, server),
+        **options,
+        variables=variables,
+        other_indexes=others,
+        log_format=log_format,
+    )
 
 
 def choose_postgres(settings: "Settings", layout: "Layout", database: str | None) -> bool:
@@ -199,6 +201,10 @@ def _keep(keeper: "Keeper") -> None:
     if not keeper.await_ready():
         return
     addresses = read_addresses(keeper.layout)
+    if "webserver" not in addresses:
+        click.echo(addresses["postgres"])
+        keeper.watch(addresses["postgres"], lambda: print_message("PostgreSQL runs alone; Ctrl-C stops it"))
+        return
     ui, service = (addresses[name].rpartition("/")[0] for name in ("webserver", "service"))
     click.echo(
         f"Dagster's UI:  {ui}/\n"

@@ -44,6 +44,11 @@ class Layout:
         return self.folder / "postgres"
 
     @property
+    def postgres_programs(self) -> Path:
+        """A link to the folder of PostgreSQL's programs, such as `pg_dump`."""
+        return self.folder / "programs"
+
+    @property
     def celery(self) -> Path:
         return self.folder / "celery"
 

@@ -68,6 +68,8 @@ def prepared_server(layout: Layout) -> Server:
         layout.postgres, cleanup_mode=None, start=False, postgres_version=pgdata_version(layout.postgres) or 0
     )
     server = Server(layout.postgres, layout.postgres_sockets, cluster.bin_path, cluster.system_user or "")
+    layout.postgres_programs.unlink(missing_ok=True)
+    layout.postgres_programs.symlink_to(server.binaries)
     server.sockets.mkdir(mode=0o700, exist_ok=True)
     if server.user:
         shutil.chown(server.sockets, server.user)

@@ -63,7 +63,8 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The parts of a stack. Without `postgres`, the settings name the databases, or they are in SQLite.
+    """The parts of a stack. Without `postgres`, the settings name the databases, or they are in SQLite. With
+    `only_database`, its PostgreSQL runs alone.
 
     `variables` are settings of the programs in addition to their environment. If there are several indexes, they
     select one, and `other_indexes` names all others. Dagster's processes log in `log_format`.
@@ -78,6 +79,7 @@ class Plan:
     variables: Mapping[str, str] = field(default_factory=dict)
     other_indexes: Sequence[str] = ()
     log_format: str = COLORED
+    only_database: bool = False
 
     def programs(self) -> list[Program]:
         """All programs, in the order in which they start; they stop in the reverse order."""
@@ -87,6 +89,8 @@ class Plan:
             catalog, dagster = (database_url(self.layout, name) for name in ("catalog", "dagster"))
             databases = (catalog, dagster)
             first.append(_postgres(self.postgres, catalog))
+        if self.only_database:
+            return first
         logs = ("--log-format", self.log_format)
         code = [_code_server(self.layout, location, databases, logs) for location in self.locations]
         return [

@@ -22,6 +22,12 @@ def test_up_options_that_exclude_each_other_are_errors_of_usage(commands: Comman
         commands.refused("up", *arguments, exit_code=2)
 
 
+def test_up_the_database_alone_is_rejected_if_the_stack_has_none(commands: Commands):
+    message = commands.refused("up", "--only-database", "--database", "sqlite", exit_code=2)
+    assert unnamed(message, "--only-database", "PostgreSQL") == []
+    assert not Layout(load_settings().resolved_home).supervisor_file.exists()
+
+
 def test_up_status_and_stop_without_a_stack(commands: Commands):
     assert unnamed(commands.refused("up", "--status"), str(commands.home)) == []
     assert unnamed(commands.done("up", "--stop").stderr, str(commands.home)) == []

@@ -21,7 +21,7 @@ from dotenv import dotenv_values
 from pypi_assets.devindex.history import History
 from pypi_assets.devindex.server import running
 from pypi_assets_tests.builders import make_wheel
-from pypi_assets_tests.deploy.services import VARIABLE_PREFIXES, free_ports
+from pypi_assets_tests.deploy.services import DEPLOY, VARIABLE_PREFIXES, free_ports
 from pypi_assets_tests.s3_server import BUCKET, s3_server
 from pypi_assets_tests.served_index import served_index
 
@@ -96,6 +96,17 @@ class Up:
 
     def logs(self) -> str:
         return (self.folder / "up.log").read_text() + self.run("up", "--logs").stdout
+
+    @property
+    def home(self) -> Path:
+        return self.folder / ".pypi-assets"
+
+    def script(self, name: str, backup: Path) -> None:
+        """Run deploy/backup or deploy/restore as docs/operations.md describes; the environment has rclone."""
+        path = os.pathsep.join([str(self.home / "stack" / "programs"), str(Path(PROGRAM).parent), os.environ["PATH"]])
+        given = {"PATH": path, "STORE": str(self.home / "storage")}
+        given["CATALOG_URL"] = (self.home / "catalog_url").read_text().strip()
+        subprocess.run([DEPLOY / name, backup], env=self.variables | given, check=True)
 
     def upload(self, project: str, version: str) -> None:
         self.history.add(make_wheel(self.folder, project, version, files={f"{project}_module/__init__.py": ""}))
@@ -193,6 +204,30 @@ def test_up_answers_and_a_kill_of_each_process_loses_nothing(up: Up):
     assert up.process is not None
     assert up.process.wait(BACK_WITHIN_S) == 0
     sys.stdout.write("".join(f"{what}: {seconds:.0f} s\n" for what, seconds in up.seen))
+
+
+def test_up_everything_lost_comes_back_from_a_backup(tmp_path: Path):
+    with operated(tmp_path, 3) as up:
+        up.start()
+        up.until(lambda: up.answer("dependents", "project2"))
+        expected = up.answer("dependents", "project2", "--transitive")
+        assert len(expected) == 2
+        up.script("backup", tmp_path / "backup")  # while it runs
+        assert up.signal(signal.SIGTERM) == 0
+        shutil.rmtree(up.home)
+        up.options = ("--only-database",)
+        up.start()
+        up.until(lambda: [(row["name"], row["answers"]) for row in up.rows()] == [("postgres", True)])
+        up.script("restore", tmp_path / "backup")
+        assert up.run("dump", "restore").returncode == 0
+        assert up.signal(signal.SIGINT) == 0
+        up.options = ()
+        up.start()
+        up.until(up.is_well)
+        assert up.answer("dependents", "project2", "--transitive") == expected
+        up.upload("later", "1.0")
+        up.until(lambda: up.knows("later", "1.0"))
+        assert up.signal(signal.SIGTERM) == 0
 
 
 @pytest.mark.nightly

@@ -20,6 +20,7 @@ def test_folders_above_a_cluster_are_not_listed_by_other_users(tmp_path: Path) -
     layout.home.chmod(0o700)
     modes = {folder: folder.stat().st_mode & 0o777 for folder in (Path("/"), tmp_path.parent)}
     server = prepared_server(layout)
+    assert (layout.postgres_programs / "pg_dump").samefile(server.binaries / "pg_dump")
     searched = 0o711 if os.geteuid() == 0 else 0o700
     assert [folder.stat().st_mode & 0o777 for folder in (above, layout.home)] == [searched, searched]
     assert all(folder.stat().st_mode & 0o044 == mode & 0o044 for folder, mode in modes.items())

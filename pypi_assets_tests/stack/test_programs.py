@@ -18,6 +18,11 @@ def by_name(programs: list[Program]) -> dict[str, Program]:
     return {program.name: program for program in programs}
 
 
+def test_programs_with_the_database_alone_are_postgresql(tmp_path: Path):
+    alone = plan(tmp_path, postgres=server(Layout(tmp_path)), only_database=True)
+    assert [program.name for program in alone.programs()] == ["postgres"]
+
+
 def test_programs_on_postgresql_all_wait_for_the_databases_or_the_code(tmp_path: Path):
     layout = Layout(tmp_path)
     found = by_name(plan(tmp_path, postgres=server(layout)).programs())
