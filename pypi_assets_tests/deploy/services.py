@@ -315,6 +315,33 @@ def in_image(image: str, command: Sequence[str]) -> list[str]:
     return ["unshare", "--mount", "sh", "-c", _IN_IMAGE, "sh", image, *command]
 
 
+@contextmanager
+def own_disk(folder: Path, size_bytes: int) -> Iterator[bool]:
+    """Make the folder, with a file system of its own; yield whether this process may mount one."""
+    folder.mkdir(parents=True)
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={size_bytes}", "tmpfs", str(folder)]
+    if os.geteuid() or subprocess.run(mount, check=False, capture_output=True).returncode:
+        yield False
+        return
+    try:
+        yield True
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def fill_disk(folder: Path) -> Path:
+    """Write a file that takes all that is left, and return its path."""
+    path = folder / "filling"
+    with path.open("wb", buffering=0) as file:
+        for size in (1024**2, 4096):
+            try:
+                while True:
+                    file.write(b"\0" * size)
+            except OSError:
+                pass
+    return path
+
+
 def make_databases(server_url: str) -> None:
     with psycopg.connect(server_url, autocommit=True) as connection:
         for statement in (DEPLOY / "postgres" / "databases.sql").read_text().split(";"):

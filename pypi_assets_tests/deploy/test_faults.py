@@ -30,7 +30,7 @@ from pypi_assets.lookup.latest import open_latest
 from pypi_assets.settings import load_settings
 from pypi_assets.storage.store import StorageError
 from pypi_assets_tests.builders import make_wheel
-from pypi_assets_tests.deploy.services import Deployment
+from pypi_assets_tests.deploy.services import Deployment, fill_disk, own_disk
 from pypi_assets_tests.deploy.test_native import postgres_programs
 from pypi_assets_tests.deploy.ui_client import UNDER_WAY, ended, launch, query_ui, run_details, runs, until
 
@@ -183,28 +183,8 @@ def restart_postgres(url: str) -> None:
 def small_disk(tmp_path: Path) -> Iterator[Path | None]:
     """A file system of its own for the store, where one can be mounted."""
     folder = tmp_path / "deployment" / "srv" / "buckets"
-    folder.mkdir(parents=True)
-    mount = ["mount", "-t", "tmpfs", "-o", f"size={STORE_BYTES}", "tmpfs", str(folder)]
-    if os.geteuid() or subprocess.run(mount, check=False, capture_output=True).returncode:
-        yield None
-        return
-    try:
-        yield folder
-    finally:
-        subprocess.run(["umount", "--lazy", str(folder)], check=True)
-
-
-def fill(folder: Path) -> Path:
-    """A file that takes all that is left."""
-    path = folder / "filling"
-    with path.open("wb", buffering=0) as file:
-        for size in (1024**2, 4096):
-            try:
-                while True:
-                    file.write(b"\0" * size)
-            except OSError:
-                pass
-    return path
+    with own_disk(folder, STORE_BYTES) as is_mounted:
+        yield folder if is_mounted else None
 
 
 def test_whatever_is_killed_or_goes_away_it_ends_exact_without_manual_repair(
@@ -266,7 +246,7 @@ def test_whatever_is_killed_or_goes_away_it_ends_exact_without_manual_repair(
     if small_disk is not None:
         project = uploaded()
         with site.recovers(f"the disk of the store full for {FULL_S:.0f} s", project):
-            filling = fill(small_disk)
+            filling = fill_disk(small_disk)
             index_faults.slow_s = 0.0
             time.sleep(FULL_S)
             filling.unlink()

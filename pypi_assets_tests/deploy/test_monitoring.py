@@ -9,11 +9,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import dagster as dg
 import pytest
 import requests
 
 from pypi_assets_tests.cli.commands import PROCESS
-from pypi_assets_tests.deploy.services import free_port
+from pypi_assets_tests.deploy.services import fill_disk, free_port, own_disk
 from pypi_assets_tests.deploy.test_index_servers import process
 from pypi_assets_tests.following.followers import until
 from pypi_assets_tests.served_index import followed_index
@@ -36,6 +37,9 @@ def test_the_files_are_valid_and_each_alert_fires_in_its_example_alone() -> None
     ):
         done = subprocess.run(["promtool", *arguments], cwd=MONITORING, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
+
+
+HOME_BYTES = 256 * 1024**2
 
 
 class Prometheus:
@@ -92,6 +96,33 @@ def watching(folder: Path, target: str) -> Iterator[Prometheus]:
     with process(command, prometheus.url, folder / "log"):
         until(prometheus.is_ready, 60)
         yield prometheus
+
+
+@dg.job
+def wrong() -> None:
+    """A run of it is reported as failed."""
+
+
+def test_alerts_of_a_failed_run_and_of_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with own_disk(tmp_path / "home", HOME_BYTES) as has_disk, followed_index(tmp_path, monkeypatch) as index:
+        fill(index, tmp_path, monkeypatch)
+        with serving_metrics() as target, watching(tmp_path / "prometheus", target) as prometheus:
+            until(lambda: len(prometheus.query("pypi_assets_info")) == 1)
+            assert "PypiAssetsRunsFail" not in prometheus.raised()
+            with dg.DagsterInstance.get() as instance:
+                instance.report_run_failed(instance.create_run_for_job(wrong, status=dg.DagsterRunStatus.STARTED))
+            until(lambda: "PypiAssetsRunsFail" in prometheus.raised())
+            [failed] = prometheus.raised()["PypiAssetsRunsFail"]
+            assert float(failed["value"]) == 1
+            if not has_disk:
+                pytest.skip("no file system can be mounted, so no disk is filled")
+            assert "PypiAssetsDiskFull" not in prometheus.raised()
+            filling = fill_disk(tmp_path / "home")
+            until(lambda: "PypiAssetsDiskFull" in prometheus.raised())
+            full = {one["labels"]["folder"] for one in prometheus.raised()["PypiAssetsDiskFull"]}
+            assert full == {"home", "storage"}
+            filling.unlink()
+            until(lambda: "PypiAssetsDiskFull" not in prometheus.raised())
 
 
 def test_alerts_of_a_real_catalog_follow_its_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
