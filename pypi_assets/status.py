@@ -376,7 +376,8 @@ def read_dagster(settings: Settings, *, with_counts: bool = False) -> DagsterSta
                 count_runs(instance) if with_counts else None,
             )
     except Exception as error:  # noqa: BLE001 - dagster.yaml names any class, which raises what it likes
-        return DagsterState(error=f"Dagster's instance in DAGSTER_HOME does not answer: {error}")
+        reason = str(error).partition("Stack Trace:")[0].strip()
+        return DagsterState(error=f"Dagster's instance in DAGSTER_HOME does not answer: {reason}")
 
 
 def measure_lag(settings: Settings, followed: Followed, now: float) -> Lag:

@@ -130,11 +130,12 @@ def _private_folders(*paths: Path) -> Iterator[None]:
                 folder.chmod(stat.S_IMODE(mode) | stat.S_IXGRP | stat.S_IXOTH)
 
 
-def missing_extra(library: str) -> StackError:
-    """The error for a missing library of the extra, with the command for each way to install."""
-    commands = "".join(f"  {command}\n" for command in install_commands(EXTRA))
+def missing_extra(library: str, extra: str = EXTRA) -> StackError:
+    """Return the error for a missing library of an extra, with the command for each way to install."""
+    needed = extra if extra == EXTRA else f"{EXTRA},{extra}"
+    commands = "".join(f"  {command}\n" for command in install_commands(needed))
     return StackError(
-        f"{library} is not installed: it comes with the extra `{EXTRA}`. Install pypi-assets again with it, by one of\n"
+        f"{library} is not installed: it comes with the extra `{extra}`. Install pypi-assets again with it, by one of\n"
         f"{commands}"
         f"In place of `pypi-assets`, the path of its wheel will do."
     )

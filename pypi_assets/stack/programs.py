@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pypi_assets.stack.layout import Layout, StackError
-from pypi_assets.stack.postgres import Server, database_url
+from pypi_assets.stack.postgres import Server, database_url, missing_extra
 from pypi_assets.stack.readiness import UNIX
 from pypi_assets.workspace import CodeLocation
 
@@ -170,7 +170,7 @@ def _celery(layout: Layout, databases: tuple[str, ...]) -> list[Program]:
     if redis is None:
         raise StackError("`--with celery` needs redis-server: install it from your system's packages (redis-server)")
     if not Path(_script("celery")).exists():
-        raise StackError("`--with celery` needs the extra `celery`: install pypi-assets with [stack,celery]")
+        raise missing_extra("celery", CELERY)
     socket = str(layout.redis_socket)
     listens = ("--port", "0", "--unixsocket", socket, "--unixsocketperm", "700")
     keeps = ("--dir", str(layout.redis), "--appendonly", "yes")

@@ -14,6 +14,7 @@ from pypi_assets.defs.naming import Naming
 from pypi_assets.defs.sensors import build_sensors
 from pypi_assets.settings import load_settings
 from pypi_assets.status import SENSORS, read_status
+from pypi_assets_tests.named import unnamed
 from pypi_assets_tests.served_index import followed_index
 
 ROOT = Path(__file__).parent.parent.parent
@@ -114,6 +115,11 @@ def test_an_instance_that_does_not_answer_is_something_to_do(
     with followed_index(tmp_path, monkeypatch):
         (home / "dagster.yaml").write_text("storage: {postgres: {postgres_url: 'postgresql://127.0.0.1:1/none'}}")
         status = read_status(load_settings())
-    assert status.dagster is None
-    assert status.dagster_error is not None
-    assert status.dagster_error in status.to_do()
+        assert status.dagster is None
+        assert status.dagster_error is not None
+        assert status.dagster_error in status.to_do()
+        (home / "dagster.yaml").write_text("storage: {postgres: {postgres_url: {env: UNSET_POSTGRES_URL}}}")
+        error = read_status(load_settings()).dagster_error
+        assert error is not None
+        assert unnamed(error, "DAGSTER_HOME", "UNSET_POSTGRES_URL") == []
+        assert ".py" not in error

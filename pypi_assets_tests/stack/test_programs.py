@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from pypi_assets.extras import install_commands
 from pypi_assets.stack.layout import Layout, StackError
 from pypi_assets.stack.postgres import database_url
 from pypi_assets.stack.programs import Program
@@ -88,6 +89,11 @@ def test_programs_with_celery_redis_is_required(tmp_path: Path, monkeypatch: pyt
         plan(tmp_path, parts=frozenset({"celery"})).programs()
     redis = tmp_path / "redis-server"
     redis.touch(0o755)
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setattr("sys.executable", str(tmp_path / "python"))
+        with pytest.raises(StackError) as missing:
+            plan(tmp_path, parts=frozenset({"celery"})).programs()
+    assert all(command in str(missing.value) for command in install_commands("stack,celery"))
     found = by_name(plan(tmp_path, parts=frozenset({"celery"})).programs())
     assert found["redis"].command[0] == str(redis)
     assert found["redis"].answers_at in found["worker"].awaits
