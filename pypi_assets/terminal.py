@@ -295,9 +295,12 @@ def wrapped(text: str, width: int, indent: int = 0) -> list[str]:
     )
 
 
-def counted(count: int, noun: str) -> str:
-    """The count with its noun, which takes an s unless the count is 1: `1 file`, `2 files`."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+def counted(count: int, noun: str, form: str = "") -> str:
+    """Return the count with its noun, which takes an s unless the count is 1: `1 file`, `2 files`.
+
+    `form` is the format of the number, such as `,`.
+    """
+    return f"{count:{form}} {noun}" if count == 1 else f"{count:{form}} {noun}s"
 
 
 def plain(value: object) -> str:

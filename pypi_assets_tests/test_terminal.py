@@ -5,9 +5,11 @@ import io
 import json
 import re
 from itertools import count
+from pathlib import Path
 
 import pytest
 
+from pypi_assets import terminal
 from pypi_assets.progress import Progress
 from pypi_assets.terminal import (
     Output,
@@ -184,6 +186,16 @@ def test_times_are_local_and_iso() -> None:
 
 def test_counts_have_their_nouns() -> None:
     assert [counted(count, "file") for count in (0, 1, 2)] == ["0 files", "1 file", "2 files"]
+    assert [counted(count, "file", ",") for count in (1, 2_000)] == ["1 file", "2,000 files"]
+
+
+def test_no_command_counts_one_of_several() -> None:
+    nouns = "files|projects|rows|records|events|requests|segments|packs|visits|reads"
+    plural = re.compile(r"\{[^{}]+\} (?:[a-z]+ )?(?:" + nouns + r")\b")
+    commands = Path(terminal.__file__).parent / "cli"
+    found = [f"{path.name}: {text[0]}" for path in commands.glob("*.py") for text in plural.finditer(path.read_text())]
+    allowed = ("leveldb.py: {dataset} rows", "inspect.py: {value} module files")
+    assert [one for one in found if one not in allowed and "{counted(" not in one] == []
 
 
 def test_a_terminal_breaks_long_facts(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

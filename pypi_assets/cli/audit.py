@@ -5,7 +5,7 @@ import click
 from pypi_assets.cli.opening import opened_crawler
 from pypi_assets.cli.options import JSON, command
 from pypi_assets.cli.read_counts import reads_to_json, report_failed
-from pypi_assets.terminal import plain, print_json
+from pypi_assets.terminal import counted, plain, print_json
 
 
 class _Percent(click.FloatRange):
@@ -47,7 +47,7 @@ def audit_command(share: float | None, as_json: bool) -> None:
         )
     else:
         found = ", ".join(f"{count} {cause}" for cause, count in findings.counts.items()) or "no drift"
-        click.echo(f"audit at serial {audit.serial}: {result.visits.done} projects visited, {found}")
+        click.echo(f"audit at serial {audit.serial}: {counted(result.visits.done, 'project')} visited, {found}")
         for cause, projects in findings.examples.items():
             click.echo(f"  {cause}: {plain(projects)}")
     report_failed(result.reads, result.visits.exhausted)

@@ -51,7 +51,7 @@ def crawl_full_command(with_history: bool, as_json: bool) -> None:
         print_json(answer)
     else:
         click.echo(
-            f"full crawl at serial {result.crawl.serial}: {result.listing.projects} projects visited,"
+            f"full crawl at serial {result.crawl.serial}: {counted(result.listing.projects, 'project')} visited,"
             f" {describe_reads(result.reads)}"
         )
     report_failed(result.reads, result.visits.exhausted)
@@ -110,8 +110,12 @@ def crawl_incremental_command(now: bool, as_json: bool) -> None:
     for result in results:
         if not as_json:
             unknown = f" ({result.events.unknown} of unknown kinds)" if result.events.unknown else ""
-            source = "no events, but the list" if result.lister == SIMPLE else f"{result.events.events} events{unknown}"
-            visited = f"{result.visits.total} projects visited"
+            source = (
+                "no events, but the list"
+                if result.lister == SIMPLE
+                else f"{counted(result.events.events, 'event')}{unknown}"
+            )
+            visited = f"{counted(result.visits.total, 'project')} visited"
             click.echo(f"range {result.serials}: {source}, {visited}, {describe_reads(result.reads)}")
         if result.unexplained_changes:
             unexplained = f"changes of files that no event explains: {result.unexplained_changes}"

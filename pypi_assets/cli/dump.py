@@ -11,7 +11,7 @@ from pypi_assets.catalog.publications.dump_files import FULL_DUMP_SHARDS, MOST_S
 from pypi_assets.cli.opening import existing_catalog, opened_catalog
 from pypi_assets.cli.options import JSON, command
 from pypi_assets.progress import Progress
-from pypi_assets.terminal import print_json, print_message
+from pypi_assets.terminal import counted, print_json, print_message
 
 if TYPE_CHECKING:
     from pypi_assets.dumps.dump_manifest import Manifest
@@ -183,7 +183,8 @@ def dump_parquet_command(force: bool, as_json: bool) -> None:
         print_json(fields | {"rows": export.rows, "bytes": export.size, "cover": export.cover, "files": files})
         return
     click.echo(
-        f"parquet {export.directory}: {export.rows} rows in {len(export.files)} files, {export.size} bytes, {files}"
+        f"parquet {export.directory}: {counted(export.rows, 'row')} in {counted(len(export.files), 'file')},"
+        f" {export.size} bytes, {files}"
     )
     if not result.published:
         print_message("nothing is new since that export")
@@ -210,10 +211,10 @@ def dump_clean_command(dry_run: bool, as_json: bool) -> None:
         print_json([asdict(removal) for removal in removed])
         return
     for removal in removed:
-        click.echo(f"{removal.path}: {removal.reason.value}, {removal.files} files, {removal.size} bytes")
-    done = "would be deleted" if dry_run else "were deleted"
+        click.echo(f"{removal.path}: {removal.reason.value}, {counted(removal.files, 'file')}, {removal.size} bytes")
+    done = "would be deleted" if dry_run else "deleted"
     total = sum(removal.size for removal in removed)
-    print_message(f"{sum(removal.files for removal in removed)} files {done}, {total} bytes")
+    print_message(f"{done}: {counted(sum(removal.files for removal in removed), 'file')}, {total} bytes")
 
 
 @command("restore", group=dump_group)
@@ -235,7 +236,7 @@ def dump_restore_command(as_json: bool) -> None:
     if as_json:
         print_json(asdict(found))
     else:
-        click.echo(f"{len(found.restored)} committed dumps are in the catalog")
+        click.echo(f"committed dumps that are in the catalog: {len(found.restored)}")
     for problem in found.damaged:
         print_message(problem)
     if found.damaged:
@@ -260,6 +261,6 @@ def _print_dumps(manifests: "Sequence[Manifest]", storage: "Storage", as_json: b
         return
     for manifest in manifests:
         click.echo(
-            f"{manifest.kind.value} dump {manifest.directory}: {manifest.rows} rows in {len(manifest.files)} files,"
-            f" {manifest.size} bytes, below {storage.url}"
+            f"{manifest.kind.value} dump {manifest.directory}: {counted(manifest.rows, 'row')} in"
+            f" {counted(len(manifest.files), 'file')}, {manifest.size} bytes, below {storage.url}"
         )

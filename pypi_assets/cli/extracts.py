@@ -6,7 +6,7 @@ import click
 
 from pypi_assets.cli.opening import existing_catalog
 from pypi_assets.cli.options import JSON, command
-from pypi_assets.terminal import print_json
+from pypi_assets.terminal import counted, print_json
 
 
 @click.group("extracts")
@@ -38,4 +38,4 @@ def extracts_clean_command(dry_run: bool, as_json: bool) -> None:
         print_json(asdict(cleaned))
         return
     done = "would be deleted" if dry_run else "deleted"
-    click.echo(f"{len(cleaned.deleted)} of {cleaned.packs} packs {done}, {cleaned.size} bytes")
+    click.echo(f"{len(cleaned.deleted)} of {counted(cleaned.packs, 'pack')} {done}, {cleaned.size} bytes")

@@ -10,6 +10,7 @@ from pypi_assets.cli.options import JSON, command, row_output
 from pypi_assets.cli.read_counts import describe_reads, reads_to_json, report_failed
 from pypi_assets.terminal import (
     Output,
+    counted,
     local_time,
     print_json,
     print_message,
@@ -103,7 +104,7 @@ def failures_retry_command(kind: str | None, project: str | None, as_json: bool)
             }
         )
     else:
-        retried = f"{result.retried_reads} reads and {result.retried_visits} visits"
+        retried = f"{counted(result.retried_reads, 'read')} and {counted(result.retried_visits, 'visit')}"
         click.echo(f"tried {retried} again: {describe_reads(result.reads)}")
     if result.understood_rows:
         print_message(f"rows of the changelog that can be read now: {result.understood_rows}")

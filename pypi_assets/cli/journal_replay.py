@@ -5,7 +5,7 @@ import click
 from pypi_assets import terminal
 from pypi_assets.cli.options import JSON
 from pypi_assets.progress import Progress
-from pypi_assets.terminal import print_json, print_message
+from pypi_assets.terminal import counted, print_json, print_message
 
 
 @click.command("replay", epilog="Example: pypi-assets journal replay --into sqlite:////data/replayed.sqlite")
@@ -58,7 +58,7 @@ def journal_replay_command(
             }
         )
         return
-    print_message(f"began {done.began}: {done.records:,} records entered")
+    print_message(f"began {done.began}: {counted(done.records, 'record', ',')} entered")
     if done.exact_from > done.through:
         print_message(f"no exact answers up to serial {done.through:,}: they begin at {done.exact_from:,}")
         return

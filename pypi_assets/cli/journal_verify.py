@@ -9,7 +9,7 @@ from pypi_assets import terminal
 from pypi_assets.cli.opening import existing_catalog
 from pypi_assets.cli.options import JSON
 from pypi_assets.progress import Progress
-from pypi_assets.terminal import print_json, print_message
+from pypi_assets.terminal import counted, print_json, print_message
 
 if TYPE_CHECKING:
     from pypi_assets.journal.comparing import ComparedStream
@@ -146,10 +146,11 @@ def _print(
 ) -> None:
     for one in verified:
         if one.fault is not None:
-            print_message(f"{one.stream}: sound for {one.records:,} records, then: {one.fault}")
+            print_message(f"{one.stream}: sound for {counted(one.records, 'record', ',')}, then: {one.fault}")
         elif one.head is not None:
             span = f"the serials {one.head.readable_from:,} to {one.head.through:,}"
-            print_message(f"{one.stream}: {one.records:,} records in {one.segments:,} segments are sound, {span}")
+            segments = counted(one.segments, "segment", ",")
+            print_message(f"{one.stream}: sound, {counted(one.records, 'record', ',')} in {segments}, {span}")
         if one.stream in signed:
             through, problem = signed[one.stream]
             is_signed = (

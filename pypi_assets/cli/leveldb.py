@@ -12,7 +12,7 @@ from pypi_assets.cli.opening import existing_catalog
 from pypi_assets.cli.options import JSON, command, row_output
 from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.progress import Progress
-from pypi_assets.terminal import Output, print_json, print_message, print_rows
+from pypi_assets.terminal import Output, counted, print_json, print_message, print_rows
 
 if TYPE_CHECKING:
     from pypi_assets.leveldbs.versions.publish import BuildResult
@@ -81,8 +81,8 @@ def leveldb_update_command(dataset: str | None, from_scratch: bool, force: bool,
         base = f"built on version {result.base_version}" if result.base_version else "built from scratch"
         why = f" ({result.rebuilt_because})" if result.rebuilt_because else ""
         click.echo(
-            f"{result.dataset} version {result.version} at serial {result.serial}: {base}{why}, {result.rows} rows"
-            f" applied, {result.written} records written"
+            f"{result.dataset} version {result.version} at serial {result.serial}: {base}{why},"
+            f" {counted(result.rows, 'row')} applied, {counted(result.written, 'record')} written"
         )
 
 
@@ -167,7 +167,7 @@ def leveldb_verify_command(dataset: str | None, version: int | None, deep: bool,
         print_json([asdict(one) | {"ok": one.ok} for one in found])
     for one in found:
         if one.ok and not as_json:
-            click.echo(f"{one.dataset} version {one.version}: {one.records} records, all correct")
+            click.echo(f"{one.dataset} version {one.version}: {counted(one.records, 'record')}, all correct")
         for problem in one.problems:
             print_message(f"{one.dataset} version {one.version}: {problem}")
     if not all(one.ok for one in found):

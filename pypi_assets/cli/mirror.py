@@ -13,7 +13,7 @@ import click
 from pypi_assets import terminal
 from pypi_assets.cli.options import JSON, command
 from pypi_assets.progress import Progress
-from pypi_assets.terminal import print_json, print_json_line, print_message
+from pypi_assets.terminal import counted, print_json, print_json_line, print_message
 
 if TYPE_CHECKING:
     from pypi_assets.journal.replay import Replayed
@@ -207,9 +207,11 @@ def _print_round(done: "Round", *, as_json: bool, only_changes: bool = False) ->
     if not done.files:
         print_message(f"nothing is new; dumps reach serial {done.dumps_serial}")
     else:
-        print_message(f"{done.files:,} files ({done.size:,} bytes) copied; dumps reach serial {done.dumps_serial}")
+        print_message(
+            f"{counted(done.files, 'file', ',')} ({done.size:,} bytes) copied; dumps reach serial {done.dumps_serial}"
+        )
     if done.deleted:
-        print_message(f"{done.deleted:,} files deleted that nothing names any more")
+        print_message(f"{counted(done.deleted, 'file', ',')} deleted that nothing names any more")
     if done.unknown_datasets:
         names = ", ".join(done.unknown_datasets)
         print_message(f"not copied, since this version of pypi-assets does not know them: {names}")
@@ -221,7 +223,9 @@ def _print_past(done: "Replayed | None", *, as_json: bool) -> None:
     if as_json:
         print_json_line({"exact_from": done.exact_from, "replayed_to": done.through, "records": done.records})
         return
-    print_message(f"{done.records:,} records replayed; answers for the serials {done.exact_from} to {done.through}")
+    print_message(
+        f"{counted(done.records, 'record', ',')} replayed; answers for the serials {done.exact_from} to {done.through}"
+    )
 
 
 def _time(at: float | None) -> str:

@@ -3,7 +3,7 @@
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from pypi_assets.terminal import print_message
+from pypi_assets.terminal import counted, print_message
 
 if TYPE_CHECKING:
     from pypi_assets.crawl.reading import ReadCounts
@@ -16,9 +16,8 @@ def describe_reads(reads: "ReadCounts") -> str:
     done = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
     if not done:
         return "distributions: none to read"
-    return (
-        f"distributions: {done} ({reads.bytes_fetched} bytes fetched, {reads.requests} requests, {reads.seconds:.1f} s)"
-    )
+    fetched = f"{reads.bytes_fetched} bytes fetched, {counted(reads.requests, 'request')}, {reads.seconds:.1f} s"
+    return f"distributions: {done} ({fetched})"
 
 
 def reads_to_json(reads: "ReadCounts") -> dict[str, Any]:

@@ -9,7 +9,7 @@ from pypi_assets import terminal
 from pypi_assets.cli.opening import existing_catalog, opened_readers
 from pypi_assets.cli.options import JSON, command
 from pypi_assets.distributions.record import EXTRACTOR_VERSION
-from pypi_assets.terminal import plain, print_json, print_message
+from pypi_assets.terminal import counted, plain, print_json, print_message
 
 if TYPE_CHECKING:
     from pypi_assets.extracts.reprocess import Reprocessed
@@ -69,8 +69,8 @@ def reprocess_command(
         print_json(asdict(result))
     else:
         click.echo(
-            f"{result.looked_at} records made again in {result.seconds:.1f} s, {result.changed} of them changed:"
-            f" {result.gained_modules} gained modules, {result.lost_modules} lost modules,"
+            f"{counted(result.looked_at, 'record')} made again in {result.seconds:.1f} s, {result.changed} of them"
+            f" changed: {result.gained_modules} gained modules, {result.lost_modules} lost modules,"
             f" {result.changed_requirements} have other requirements, {result.changed_errors} another error or none"
         )
         for sort, examples in result.examples.items():
@@ -85,7 +85,9 @@ def reprocess_command(
         print_message(problem)
     if result.not_supplied:
         first = ", ".join(map(plain, result.not_supplied_files[:_SHOWN_FILES]))
-        print_message(f"no stored extract brings {result.not_supplied} files up to date: {first} ...; {_next(result)}")
+        print_message(
+            f"no stored extract brings {counted(result.not_supplied, 'file')} up to date: {first} ...; {_next(result)}"
+        )
 
 
 def _next(result: "Reprocessed") -> str:

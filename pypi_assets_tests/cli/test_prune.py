@@ -24,8 +24,7 @@ def test_visits_that_were_deleted_are_reported(
     assert commands.json("prune")["visits"] == 0  # among the first
     monkeypatch.setattr(old_rows, "FIRST_VISITS_KEPT", 0)
     assert unnamed(commands.done("prune").stdout, "1") == []
-    gone = "1 earlier visits are not in the log, which PYPI_ASSETS_VISITS_KEPT_DAYS limits\n"
     for shown in (commands.done("visits", "demo"), commands.done("history", "demo")):
-        assert gone in shown.stderr
+        assert unnamed(shown.stderr, 1, "PYPI_ASSETS_VISITS_KEPT_DAYS") == []
     assert [one["visit"] for one in commands.json("visits", "demo")] == [2]
     assert unnamed(commands.refused("visits", "demo", "--compare", 1, 2), "1", "demo", "pypi-assets visits demo") == []

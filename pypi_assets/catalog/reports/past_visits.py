@@ -59,7 +59,9 @@ def deleted_visits_sentence(numbers: Sequence[int]) -> str | None:
     """Return a sentence about the visits of a project that are no longer in the log; None if all are."""
     deleted = deleted_visits(numbers)
     return (
-        f"{deleted} earlier visits are not in the log, which PYPI_ASSETS_VISITS_KEPT_DAYS limits" if deleted else None
+        f"{deleted} of the earlier visits are not in the log, which PYPI_ASSETS_VISITS_KEPT_DAYS limits"
+        if deleted
+        else None
     )
 
 

@@ -295,5 +295,5 @@ def _visit_entries(visits: Sequence[PastVisit], last: int) -> list[Entry]:
 def _describe_visit(visit: PastVisit) -> str:
     again = f", attempt {visit.attempt}" if visit.attempt > 1 else ""
     page = "" if visit.page_serial is None else f", page of serial {visit.page_serial}"
-    files = "" if visit.files is None else f", {visit.files} files"
+    files = "" if visit.files is None else f", {visit.files} {'file' if visit.files == 1 else 'files'}"
     return f"visit {visit.visit} ({visit.scope}{again}): {visit.outcome.replace('_', ' ')}{page}{files}"
