@@ -10,7 +10,7 @@ import msgspec
 
 from pypi_assets.distributions.setup_script import SetupArguments, read_setup_script
 
-SETUP_SCRIPT_VERSION = 6
+SETUP_SCRIPT_VERSION = 7
 """Raised whenever the same setup.py would lead to other arguments, or to other bytes of them."""
 _encoder = msgspec.msgpack.Encoder()
 

@@ -50,10 +50,11 @@ class CoreMetadata:
         return unique(name.partition(";")[0].strip() for name in self.import_names or ())
 
 
-def decode_text(content: bytes, name: str) -> tuple[str, tuple[str, ...]]:
-    """The text of a file named `name`, and notes on what had to be replaced. It holds no NUL and no surrogate."""
+def decode_text(content: bytes, name: str, *, keep_mark: bool = False) -> tuple[str, tuple[str, ...]]:
+    """The text of a file named `name`, and notes on what had to be replaced. It holds no NUL and no surrogate, and no
+    byte order mark at its start, unless `keep_mark`."""
     notes = []
-    content = content.removeprefix(codecs.BOM_UTF8)
+    content = content if keep_mark else content.removeprefix(codecs.BOM_UTF8)
     try:
         text = content.decode()
     except UnicodeDecodeError:

@@ -20,6 +20,7 @@ _CHARACTERS_IN_A_STEP = 2048
 """That are searched through for a fixed text."""
 _START = re.compile(r"[^*?\[]+")
 _END = re.compile(r"[^*?\[\]]+\Z")
+_NEGATED_SET = re.compile(r"(?<!\\)\[\^")
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 
 
@@ -91,7 +92,9 @@ def _needles(part: str) -> list[str]:
 
 
 def _unescaped(pattern: str) -> str:
-    r"""The pattern without its backslashes: `\*` is a star, which is in brackets then, and `\#` is a number sign."""
+    r"""The pattern without its backslashes, and `[^a]` as `[!a]`: `\*` is a star, which is in brackets then, and `\#`
+    is a number sign."""
+    pattern = _NEGATED_SET.sub("[!", pattern)
     return _ESCAPED.sub(lambda found: f"[{found[1]}]" if found[1] in "*?[" else found[1], pattern)
 
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-EXTRACTOR_VERSION = 10
+EXTRACTOR_VERSION = 11
 """Raised whenever the same bytes would lead to another record; stored with each result."""
 SKIPS, FAILS, FAILS_LATE = "skips", "fails", "fails to install"
 AMBIGUOUS = "ambiguous archive:"

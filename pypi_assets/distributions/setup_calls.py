@@ -126,8 +126,23 @@ class _Script(Expressions):
             return
         self.scope.update({handler.name: UNKNOWN for handler in statement.handlers if handler.name})
         handled = [handler.body for handler in statement.handlers]
-        self._branch([[*statement.body, *statement.orelse], *handled])
+        changing = self._bound_again(statement.body) if handled else []
+        self._branch([[*statement.body, *statement.orelse], *([*changing, *body] for body in handled)])
         self.run(statement.finalbody)
+
+    def _bound_again(self, statements: list[ast.stmt]) -> list[ast.stmt]:
+        """Statements that leave names unknown to which `statements` give more than one value: a handler runs after
+        any of these."""
+        seen: set[str] = set()
+        again: dict[str, ast.Name] = {}
+        for statement in statements:
+            for node in ast.walk(statement):
+                self.spend()
+                if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+                    if node.id in seen:
+                        again[node.id] = node
+                    seen.add(node.id)
+        return [ast.Delete([node]) for node in again.values()]
 
     def run_with(self, statement: ast.With) -> None:
         for item in statement.items:
@@ -221,6 +236,8 @@ class _Script(Expressions):
             above = self.value(node)
             if isinstance(above, ScriptClass):
                 self.reach([above.node], later=True)
+            else:  # it may call methods of the class when that is made, as enum.Enum does
+                self.reach([each for each in statement.body if _is_special(each)], later=True)
         for each in statement.body:
             run_now = [each.args, *each.decorator_list] if isinstance(each, ast.FunctionDef) else [each]
             self.reach(run_now)
@@ -367,6 +384,11 @@ def _leaves(statement: ast.stmt) -> bool:
         case ast.Expr(value=ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name))):
             return name in _ENDS
     return False
+
+
+def _is_special(statement: ast.stmt) -> bool:
+    """Whether `statement` defines a method that nothing calls by its name."""
+    return isinstance(statement, ast.FunctionDef) and statement.name.startswith("_")
 
 
 def _takes_option(statement: ast.stmt) -> bool:

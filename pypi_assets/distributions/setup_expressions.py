@@ -59,6 +59,10 @@ _READING_TEXT = (
 )
 _READING = frozenset(_READING_TEXT.split())
 """Functions that leave what they get as it is."""
+_TO_OBJECTS = frozenset({"patch", "get_objects", "get_referrers", "get_referents"})
+"""Functions of unittest.mock and gc that reach what they do not name."""
+_WRITING = frozenset({"append", "insert", "extend", "update", "setdefault", "__setitem__"})
+"""Methods that add to sys.argv and os.environ."""
 _HANDING_ON = frozenset({"min", "max", "zip", "enumerate", "reversed"})
 """Those that return what is in it."""
 _READING_METHODS = frozenset({"get", "keys", "items", "copy", "__contains__", "__getitem__"})
@@ -150,6 +154,8 @@ class Expressions(Additions):
                     self.spoil_by_name(self.value(key))
                     return UNKNOWN
                 found = self.value(container)
+                if isinstance(found, ScriptClass):
+                    self.reach([found.node], later=True)
                 if isinstance(found, Imported):
                     self.is_open |= found.name == "sys.modules"
                     return _version_part(found, key)
@@ -398,6 +404,9 @@ class Expressions(Additions):
             self.spoil_by_name((self._items(node.args) or [UNKNOWN])[0])
             return UNKNOWN
         is_format = name == "format" and owner is not None
+        self.is_open |= name in _TO_OBJECTS or any(
+            map(_names_main, [*node.args, *(each.value for each in node.keywords)])
+        )
         arguments = self._items(node.args)
         keywords = self._keywords([each for each in node.keywords if not (is_format and _reads_namespace(each.value))])
         if len(keywords) < len(node.keywords) and is_format:
@@ -412,6 +421,8 @@ class Expressions(Additions):
             name = bound.name
         elif bound is not UNBOUND:
             name = ""
+        if isinstance(owner, ast.Name | ast.Attribute) and name in _WRITING:
+            self.write(self.value(owner), _written_by(name, arguments, keywords))
         if owner is not None and name == "get" and self._is_environment(owner):
             return FUNCTIONS["getenv"](self, arguments, keywords)
         if owner is not None and (not self._is_module(owner) or (name in FINDERS and not self._has_finders(owner))):
@@ -577,6 +588,19 @@ def _reads_namespace(node: ast.expr) -> bool:
         case ast.Call(func=ast.Name(id=name), args=[], keywords=[]):
             return name in {"globals", "locals", "vars"}
     return False
+
+
+def _names_main(node: ast.expr) -> bool:
+    """Whether `node` is a text that names the script itself, as `mock.patch("__main__.name", ...)` does."""
+    return isinstance(node, ast.Constant) and isinstance(node.value, str) and "__main__" in node.value
+
+
+def _written_by(name: str, arguments: list[Any], keywords: dict[Any, Any]) -> list[Any]:
+    """The texts that a method of sys.argv or os.environ adds; None for any."""
+    listed = (arguments or [{}])[-1 if name in {"append", "insert"} else 0]
+    if name in {"extend", "update"}:
+        return [*(listed if isinstance(listed, list | tuple | dict) else [None]), *keywords]
+    return [listed]
 
 
 def packages_in(walk: Walk) -> FindPackages:

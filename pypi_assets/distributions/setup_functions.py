@@ -140,10 +140,11 @@ def _call_dict(state: ScriptState, arguments: list[Any], keywords: dict[Any, Any
     return merged(state, [*arguments, keywords])
 
 
-def _call_getenv(_: ScriptState, arguments: list[Any], keywords: dict[Any, Any]) -> Any:
+def _call_getenv(state: ScriptState, arguments: list[Any], keywords: dict[Any, Any]) -> Any:
     """os.getenv(), and os.environ.get()"""
     default = arguments[1] if len(arguments) > 1 else keywords.get("default")
     is_known = isinstance(default, SCALARS) and bool(arguments) and isinstance(arguments[0], str)
+    is_known = is_known and not state.is_written("environ", arguments[0])
     return Assumed(default) if is_known else UNKNOWN
 
 

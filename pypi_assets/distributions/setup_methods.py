@@ -45,6 +45,7 @@ def call_method(state: ScriptState, owner: Any, name: str, arguments: list[Any],
             return list(owner)
         elif name not in _READING:
             spoil(owner)
+            _spoil_all(arguments, keywords)
         return UNKNOWN
     if isinstance(owner, dict):
         return _dict_method(state, owner, name, arguments, keywords)
@@ -52,9 +53,14 @@ def call_method(state: ScriptState, owner: Any, name: str, arguments: list[Any],
         return FileText(owner.path)
     if isinstance(owner, Ffi):
         return _ffi_method(owner, name, arguments, keywords)
+    _spoil_all(arguments, keywords)
+    return UNKNOWN
+
+
+def _spoil_all(arguments: list[Any], keywords: dict[Any, Any]) -> None:
+    """Spoils what a method gets that is not followed: it may keep it, or hand it on."""
     for argument in (*arguments, *keywords.values()):
         spoil(argument)
-    return UNKNOWN
 
 
 def _ffi_method(owner: Ffi, name: str, arguments: list[Any], keywords: dict[Any, Any]) -> Any:
@@ -89,6 +95,8 @@ def _dict_method(
         return owner[arguments[0]]
     elif name not in _READING or any(isinstance(value, list | dict) for value in owner.values()):
         spoil(owner)
+        if name not in _READING:
+            _spoil_all(arguments, keywords)
     return UNKNOWN
 
 

@@ -25,7 +25,9 @@ _CONVERSION = re.compile(r"%(?:\((\w++)\))?([sd%])", re.ASCII)
 
 def set_item(state: ScriptState, container: Any, key: Any, value: Any) -> None:
     """`container[key] = value`"""
-    if isinstance(container, dict) and isinstance(key, str):
+    if isinstance(container, Imported):
+        state.write(container, [key if container.name == "environ" else value])
+    elif isinstance(container, dict) and isinstance(key, str):
         if state.uncertain:
             value = one_of(state, [container[key], value]) if key in container else maybe(value)
         container[key] = value
@@ -149,11 +151,14 @@ def is_same(state: ScriptState, one: Any, other: Any) -> bool:
 def compared(state: ScriptState, left: Any, operator: ast.cmpop, right: Any) -> Any:
     """`left == right` and the like, True or False where both sides are known."""
     if isinstance(left, Imported):
-        return _compared_version(left.name, operator, right)
+        is_known = ("version_info", None) not in state.written
+        return _compared_version(left.name, operator, right) if is_known else UNKNOWN
     if isinstance(left, Assumed) or (isinstance(left, Maybe) and isinstance(left.value, bool)):
         state.has_assumed |= isinstance(left, Assumed)
         return maybe(compared(state, left.value, operator, right))
     if isinstance(right, Imported):
+        if isinstance(left, str) and state.is_written(right.name, left):
+            return UNKNOWN
         result = _is_in_invocation(left, operator, right.name)
         state.has_assumed |= result is not UNKNOWN
         return result

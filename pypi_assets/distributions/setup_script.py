@@ -42,7 +42,7 @@ class SetupArguments(msgspec.Struct, frozen=True, array_like=True):
     without them is listed. `partial` names those that have a further, unknown part; only `ext_modules` are then there.
     `commands` are the keys of cmdclass, None where they are not literal. `ext_package` is what the names of
     `ext_modules` already begin with. `copied` are folders that the script's own commands copy to where they install.
-    `options` are those of commands, by command; None if any of them is not literal.
+    `options` are those of commands, by command, with extra_path; None if any of them is not literal.
     """
 
     name: str | None = None
@@ -198,7 +198,7 @@ def _arguments(call: dict[Any, Any]) -> SetupArguments:
         commands=tuple(commands) if isinstance(commands, dict) and UNKNOWN not in commands else None,
         ext_package=ext_package,
         copied=tuple(call.get(COPIED, ())),
-        options=_options(call.get("options")),
+        options=_options(call.get("options"), call.get("extra_path")),
     )
 
 
@@ -285,18 +285,27 @@ def _text_dict(value: Any) -> dict[str, str] | None:
     return dict(value) if known else None
 
 
-def _options(value: Any) -> dict[str, dict[str, str]] | None:
-    """Return the options of commands as setup.cfg would have them; an option of None has its default."""
+def _options(value: Any, extra_path: Any) -> dict[str, dict[str, str]] | None:
+    """Return the options of commands as setup.cfg would have them; an option of None has its default. The argument
+    extra_path is an option of `install`."""
+    options: dict[str, dict[str, str]] = {}
+    if extra_path is not None:
+        if (names := _texts(extra_path)) is None:
+            return None
+        options["install"] = {"extra_path": ",".join(names)}
+    if value is None:
+        return options or None
     if not isinstance(value, dict):
         return None
-    options: dict[str, dict[str, str]] = {}
     for command, values in value.items():
         if not isinstance(command, str) or not isinstance(values, dict):
             return None
         for option, each in values.items():
             if not isinstance(option, str) or not isinstance(each, str | int | None):
                 return None
-        options[command] = {option: str(each) for option, each in values.items() if each is not None}
+        options[command] = options.get(command, {}) | {
+            option: str(each) for option, each in values.items() if each is not None
+        }
     return options
 
 

@@ -32,6 +32,7 @@ _HARMLESS_TEXT = (
 )
 _HARMLESS = frozenset(_HARMLESS_TEXT.split())
 """Modules with attributes that a script may set without an effect on what setup() does."""
+_OF_INVOCATION = frozenset({"argv", "environ", "version_info"})
 _NAMES = {"__name__": "__main__", "__file__": "setup.py"}
 
 
@@ -51,7 +52,8 @@ class ScriptState:
     expression was decided by what the environment of a plain build is.
 
     What is not followed leaves unknown all that it can reach. `open_names` are those that code which runs at any time
-    may change. The script `is_open` since code may have changed any name, or setup() itself.
+    may change. The script `is_open` since code may have changed any name, or setup() itself. `written` are the texts
+    that it may have put into sys.argv and os.environ, with the name of either; None is any text.
     """
 
     names: dict[str, Any] = field(default_factory=lambda: dict(_NAMES))
@@ -68,6 +70,7 @@ class ScriptState:
     yielded: list[Any] = field(default_factory=list)
     open_names: set[str] = field(default_factory=set)
     is_open: bool = False
+    written: set[tuple[str, str | None]] = field(default_factory=set)
 
     def spend(self, count: int = 1) -> None:
         """Counts `count` steps. Raises TooLongError."""
@@ -152,13 +155,25 @@ class ScriptState:
                 spoil(value)
                 names[name] = UNKNOWN
 
+    def write(self, owner: Any, texts: Iterable[Any]) -> None:
+        """Records that a script puts `texts` into what is `owner`, if that is sys.argv or os.environ."""
+        if isinstance(owner, Imported) and owner.name in _OF_INVOCATION:
+            self.written.update((owner.name, text if isinstance(text, str) else None) for text in texts)
+
+    def is_written(self, name: str, text: str) -> bool:
+        """Whether a script may have put `text` into sys.argv or os.environ."""
+        return not self.written.isdisjoint({(name, text), (name, None)})
+
     def set_attribute(self, owner: ast.expr, attribute: str) -> None:
         """`owner.attribute = ...`: of a module or class that is imported, it may change what setup() does."""
+        self.write(Imported(attribute), [None])
         while isinstance(owner, ast.Attribute | ast.Subscript | ast.Call):
             called = owner.func if isinstance(owner, ast.Call) else None
             self.is_open |= isinstance(called, ast.Name | ast.Attribute) and _name_of(called) in IMPORTING
             owner = owner.func if isinstance(owner, ast.Call) else owner.value
         value = self.look_up(owner.id) if isinstance(owner, ast.Name) else UNKNOWN
+        if value is UNBOUND and isinstance(owner, ast.Name) and owner.id == "__builtins__":
+            value = Imported("builtins")
         if isinstance(value, Imported) and value.name.partition(".")[0] not in _HARMLESS:
             self.is_open |= not (value.name == "builtins" and attribute.startswith("__"))
 

@@ -89,6 +89,12 @@ class SourceTree:
         return found
 
     @cached_property
+    def _all_bytecode(self) -> Files:
+        cut = len(self.top)
+        found = [(folder[cut:], inside) for folder, inside in self.members.items() if ".pyc/" in inside.others]
+        return sorted((folder, _only((".pyc",), inside)) for folder, inside in found)
+
+    @cached_property
     def _sets(self) -> dict[str, frozenset[str]]:
         """The names in large folders, for those that were looked into."""
         return {}
@@ -234,6 +240,12 @@ class SourceTree:
         else:
             found = list(self._ordered)
         self.effort.spend(4 + sum(starmap(_steps, found)))
+        return found
+
+    def bytecode(self, folder: str) -> Files:
+        """The `.pyc` files in `folder` and its folders, which most build backends leave out."""
+        found = [each for each in self._all_bytecode if f"{each[0]}/".startswith(f"{folder}/" if folder else "")]
+        self.effort.spend(len(self._all_bytecode) + sum(starmap(_steps, found)))
         return found
 
     def _has_modules(self, folder: str) -> bool:

@@ -21,6 +21,7 @@ DIGESTS = {
     8: "bca3ccabe7734ead060671846a986620d207007eb9cb4f86d009ac9c15e65ff5",
     9: "d3415203873c693a02e280b8d4541e6beff31983c1008217c3955dfa9e442421",
     10: "1dcb887dd97761760268455580eeb2c6d2d524edbd5dc2995b8c32b6be25fc52",
+    11: "930b9c9b31d6eb8fe65f91ad5d8e55f831b0c621b8830c74384a6cfc54c90429",
 }
 """By version, of all the records. Those of older versions are kept, so that no version is used twice."""
 
@@ -252,6 +253,8 @@ def built(folder: Path) -> Iterator[Path]:
     pyproject = _pyproject("hatchling", BACKENDS["hatchling"])
     hatch = SOURCES | {"pyproject.toml": pyproject, "hatch.toml": HATCH_TOML, ".gitignore": "deep.py\n"}
     yield make_sdist(folder, "demo-hatch", "1.0", files=hatch, pkg_info=False)
+    extra = {"setup.py": SETUP_PY.replace("install_requires", "extra_path='extra', install_requires")}
+    yield make_sdist(folder, "demo-extra", "1.0", files=SOURCES | extra)
     yield make_sdist(folder, "demo-bare", "1.0", files={"demo_bare/__init__.py": "", "test/x.py": ""}, pkg_info=False)
     for name in ("broken-1.0.tar.gz", "broken-1.0-py3-none-any.whl", "broken-1.0.win32.exe", "no name"):
         path = folder / name

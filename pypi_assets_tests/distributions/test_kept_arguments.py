@@ -22,6 +22,7 @@ from pypi_assets_tests.distributions.test_setup_script import ARGUMENTS, BEFORE,
 from pypi_assets_tests.examples import examples
 
 DIGESTS = {
+    7: "a6964f17395dc332c89895d384f579ff52a1a38b73cf14453542499fe0034fdf",
     6: "a4c7d832e59d22124f0f98eb69b8b706c005227b3a54ac0f5b72001b8f0554b5",
     5: "63ed5c21ca68cb76f523e2d0631d2659cff7320113e953036a164cbbc3fdb4b6",
     4: "2d19c7815457523727fe9f7636784971ed5a052a931dd8e5adfdee0b938e75b0",
@@ -181,6 +182,9 @@ raise SystemExit(x.pop())
 return
 d["options"] = {"build_py": {"build_lib": s, "force": True, "compile": None}}
 d["options"] = {"build_py": {"build_lib": u}}
+d["extra_path"] = "a,b"
+d["extra_path"] = (s, u)
+import sys; sys.argv.append("--x"); x = [x, d]["--x" in sys.argv]
 """.strip()
 """One a line, `$` for a line's end: what they change is looked at for each alone."""
 FRAME = """

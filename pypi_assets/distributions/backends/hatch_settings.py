@@ -78,7 +78,7 @@ def ignored_patterns(tree: SourceTree) -> IgnoredPatterns:
 
 
 def _lines(tree: SourceTree, name: str) -> list[str]:
-    text = decode_text(tree.files.get(name, b""), name)[0]
+    text = decode_text(tree.files.get(name, b""), name, keep_mark=True)[0]  # hatchling takes it for a part of a line
     return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
 
 

@@ -100,7 +100,7 @@ def _selected(
 ) -> Files:
     """Return the files of `found`, what lies in `roots` or anywhere, that the patterns leave. A root that is a file
     itself counts whatever they name, and artifacts do wherever they lie."""
-    as_files = [root for root in roots if tree.has_file(root)]
+    as_files = [root for root in roots if tree.has_file(root) or (root.endswith(".pyc") and tree.has_member(root))]
     excludes = [*ALWAYS_EXCLUDED, *ignored, *strings(settings.get("exclude"))]
     selected = found
     if not roots and (include := strings(settings.get("include"))):
@@ -108,7 +108,9 @@ def _selected(
     selected = without(selected, excludes, Patterns.GITIGNORE, tree.effort)
     if settings.get("only-packages") is True:
         selected = by_folder(path for path in paths_of(selected) if _is_in_package(tree, path))
-    artifacts = matching(found, strings(settings.get("artifacts")), Patterns.GITIGNORE, tree.effort)
+    if named := strings(settings.get("artifacts")):
+        found = [*found, *(each for root in roots or [""] for each in tree.bytecode(root))]
+    artifacts = matching(found, named, Patterns.GITIGNORE, tree.effort)
     return merged([*selected, *by_folder(as_files), *artifacts])
 
 
@@ -152,7 +154,9 @@ class _Forced:
 
 def _placed(tree: SourceTree, source: str, target: str) -> Files:
     """Return a file, of any kind, at its target, or the modules in a folder at theirs."""
-    return by_folder([target]) if tree.has_member(source) else moved(tree.below(source), source, target)
+    if tree.has_member(source):
+        return by_folder([target])
+    return moved([*tree.below(source), *tree.bytecode(source)], source, target)
 
 
 def _is_in_package(tree: SourceTree, path: str) -> bool:

@@ -7,9 +7,12 @@ from pypi_assets.distributions.metadata import decode_text
 from pypi_assets.distributions.path_patterns import Effort, Patterns, matching_paths
 from pypi_assets.distributions.source_tree import SourceTree, clean_path, joined
 
-_ABSENT = b"\0absent "
+_ABSENT = b"\0not named "
 """How a condensed SOURCES.txt begins: the top folder follows, then the modules that it does not name, a line each."""
+_ABSENT_SOURCES = b"\0absent "
+"""How those of earlier versions begin, which say nothing about `.pyc` files."""
 MODULE_SUFFIXES = (".py", ".so", ".pyd")
+_CONDENSED_SUFFIXES = (*MODULE_SUFFIXES, ".pyc")
 
 
 def condense_sources(name: str, content: bytes, members: dict[str, Folder]) -> bytes:
@@ -24,7 +27,7 @@ def condense_sources(name: str, content: bytes, members: dict[str, Folder]) -> b
         for folder, inside in members.items()
         if f"{folder}/".startswith(top)
         for path in paths_of([(folder[len(top) :], inside)])
-        if path.endswith(MODULE_SUFFIXES) and path not in named
+        if path.endswith(_CONDENSED_SUFFIXES) and path not in named
     ]
     condensed = b"\n".join(
         [_ABSENT + top.encode(errors="replace"), *(each.encode(errors="replace") for each in absent)]
@@ -54,14 +57,24 @@ def apply_line(found: set[str], paths: list[str], words: list[str], effort: Effo
         patterns = [joined(folder, f"**/{pattern}") for pattern in patterns[1:]]
     elif command.startswith("global-"):
         patterns = [f"**/{pattern}" for pattern in patterns]
-    elif command in {"graft", "prune"}:
+    elif command == "include":
+        patterns = list(map(_in_one_folder, patterns))
+    elif command == "graft":
+        patterns = [joined(_in_one_folder(clean_path(pattern)), "**") for pattern in patterns]
+        action = "include"
+    elif command == "prune":
         patterns = [joined(clean_path(pattern), "**") for pattern in patterns]
-        action = "include" if command == "graft" else "exclude"
+        action = "exclude"
     if action == "include":
         return found | {*matching_paths(paths, patterns, Patterns.FILE_GLOB, effort)}
     if action == "exclude":
         return found - {*matching_paths(sorted(found), patterns, Patterns.FILE_GLOB, effort)}
     return found
+
+
+def _in_one_folder(pattern: str) -> str:
+    """Return `pattern` as setuptools globs for what to include: `**` stands for one folder, as `*` does."""
+    return "/".join("*" if part == "**" else part for part in pattern.split("/"))
 
 
 def _named_by_sources(tree: SourceTree, paths: list[str]) -> set[str] | None:
@@ -72,20 +85,23 @@ def _named_by_sources(tree: SourceTree, paths: list[str]) -> set[str] | None:
     content = tree.files.get(name)
     if content is None:
         return None
-    if not content.startswith(_ABSENT):
+    if content.startswith(_ABSENT_SOURCES):
+        paths = [path for path in paths if not path.endswith(".pyc")]
+    elif not content.startswith(_ABSENT):
         return {*paths} & {*_lines(content, name)}
-    top, *absent = content.removeprefix(_ABSENT).decode(errors="replace").split("\n")
+    condensed = content.removeprefix(_ABSENT).removeprefix(_ABSENT_SOURCES)
+    top, *absent = condensed.decode(errors="replace").split("\n")
     return {*paths} - {*absent} if top == tree.top else None
 
 
 def _lines(content: bytes, name: str) -> list[str]:
-    text = decode_text(content, name)[0]
+    text = decode_text(content, name, keep_mark=True)[0]
     return [clean_path(line) for line in text.splitlines()]
 
 
 def _template_lines(content: bytes) -> Iterable[str]:
     """The lines of a MANIFEST.in, without comments; a backslash at its end joins a line to the next."""
-    text = decode_text(content, "MANIFEST.in")[0].replace("\r\n", "\n").replace("\\\n", " ")
+    text = decode_text(content, "MANIFEST.in", keep_mark=True)[0].replace("\r\n", "\n").replace("\\\n", " ")
     for line in text.split("\n"):
         stripped = line.partition("#")[0].strip()
         if stripped:

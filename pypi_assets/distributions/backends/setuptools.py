@@ -12,7 +12,13 @@ from pypi_assets.characters import is_identifier, lower
 from pypi_assets.distributions.backends.cmake import cmake_modules
 from pypi_assets.distributions.backends.manifest_in import MODULE_SUFFIXES, manifest_files
 from pypi_assets.distributions.backends.numpy_distutils import configured_extensions
-from pypi_assets.distributions.backends.setuptools_commands import build_folders, built_modules, left_over
+from pypi_assets.distributions.backends.setuptools_commands import (
+    BuildFolders,
+    build_folders,
+    built_modules,
+    left_in_wheel,
+    left_over,
+)
 from pypi_assets.distributions.backends.setuptools_extensions import (
     cythonized,
     has_generated_source,
@@ -37,7 +43,15 @@ from pypi_assets.distributions.pyproject import items, strings, text_items
 from pypi_assets.distributions.record import ModulesGrade
 from pypi_assets.distributions.setup_cfg import listed, mapped
 from pypi_assets.distributions.setup_script import FindPackages, SetupArguments
-from pypi_assets.distributions.source_tree import MAX_PATH_LENGTH, Installed, SourceTree, clean_path, least_sure, moved
+from pypi_assets.distributions.source_tree import (
+    MAX_PATH_LENGTH,
+    Installed,
+    SourceTree,
+    clean_path,
+    joined,
+    least_sure,
+    moved,
+)
 
 _INCLUDE_PACKAGE_DATA = re.compile(rb"include_package_data[\"']?\s*+[=:]\s*+(?:(True|1)|False|0|None)\b")
 _PACKAGES_ITEM = re.compile(rb"[\"']packages[\"']\s*+:\s*+\[((?:\s*+[\"'][\w.-]++[\"']\s*+,?+)++\s*+)\]")
@@ -55,7 +69,7 @@ _PLAIN_COMMANDS = frozenset(_PLAIN_COMMANDS_TEXT.split())
 """Commands that may be a project's own, and still install what its arguments name."""
 _OWN_CODE_TEXT = (
     "distclass cffi_modules configuration ext_package use_2to3 convert_2to3_doctests options command_options"
-    " script_args script_name command_packages src_root"
+    " script_args script_name command_packages src_root extra_path"
 )
 _OWN_CODE = frozenset(_OWN_CODE_TEXT.split())
 """Arguments that bring modules, or names for them, from elsewhere, or change what commands do."""
@@ -120,19 +134,34 @@ def _as_commands_install(tree: SourceTree, found: Installed) -> Installed:
         found = replace(found, grade=ModulesGrade.GUESSED)
     if not found.files and not found.extensions:
         return found
+    built = _built(tree, found, folders)
+    if folders.target is None:
+        built = replace(built, files=[], extensions=())
+    elif folders.target:
+        extensions = tuple(f"{folders.target.replace('/', '.')}.{name}" for name in built.extensions)
+        built = replace(built, files=moved(built.files, "", folders.target), extensions=extensions)
+    if not (more := left_in_wheel(tree, folders)):
+        return built
+    return replace(built, files=[*built.files, *more], grade=least_sure(built.grade, ModulesGrade.DERIVED))
+
+
+def _built(tree: SourceTree, found: Installed, folders: BuildFolders) -> Installed:
+    """`found` as it comes to lie in the folder that is installed."""
     script = _script(tree)
     is_unread = "setup.py" in tree.files and script.ext_modules is None
     is_unread = is_unread and ("ext_modules" in script.given or not script.is_complete)
     is_pure = not found.extensions and not is_unread
-    if folders.modules is not None:
-        files, are_certain = built_modules(found.files, folders, is_pure=is_pure)
-        is_sure = are_certain and is_pure == (not found.extensions)
+    more, are_certain = left_over(tree, folders, is_pure=is_pure, may_be_pure=not found.extensions)
+    if folders.are_skipped:
+        found = replace(found, files=[], extensions=(), compiles_all=False)
+    elif folders.modules is not None:
+        files, are_built = built_modules(found.files, folders, is_pure=is_pure)
+        is_sure = are_built and is_pure == (not found.extensions)
         found = replace(found, files=files, grade=found.grade if is_sure else ModulesGrade.GUESSED)
     if folders.installed is not None and folders.installed != (folders.pure if is_pure else folders.platform):
         files = moved(tree.below(folders.installed), folders.installed)
-        built = found.files if folders.modules is not None else []
+        built = found.files if folders.modules is not None else []  # none where the build is skipped
         return replace(found, files=[*built, *files], extensions=(), compiles_all=False)
-    more, are_certain = left_over(tree, folders, is_pure=is_pure, may_be_pure=not found.extensions)
     grade = found.grade if are_certain else least_sure(found.grade, ModulesGrade.DERIVED)
     return replace(found, files=[*found.files, *more], grade=grade) if more else found
 
@@ -220,7 +249,8 @@ def _read_pyproject(tree: SourceTree, declared: _Declared) -> None:
 def _data_patterns(value: object) -> dict[str, list[str]]:
     """The globs of package_data that may name modules."""
     found = {
-        package: [each for each in strings(globs) if each.endswith((".py", "*"))] for package, globs in items(value)
+        package: [each for each in strings(globs) if each.endswith((".py", ".pyc", "*"))]
+        for package, globs in items(value)
     }
     return {package: globs for package, globs in found.items() if globs}
 
@@ -361,7 +391,7 @@ def _script_grade(tree: SourceTree, script: SetupArguments) -> ModulesGrade:
     is_followed = script.is_complete and script.problem is None and not (script.uncertain or script.partial)
     has_unread = any(name in script.given and getattr(script, name) is None for name in _READ)
     own = script.commands is None or not _PLAIN_COMMANDS.issuperset(script.commands)
-    own_code = script.given & _OWN_CODE - ({"options"} if script.options is not None else set())
+    own_code = script.given & _OWN_CODE - ({"options", "extra_path"} if script.options is not None else set())
     if is_followed and not has_unread and not own and not own_code:
         return ModulesGrade.EXACT
     return ModulesGrade.DERIVED
@@ -404,6 +434,7 @@ def _as_installed(tree: SourceTree, declared: _Declared) -> Installed:
                 missing += folder not in tree.sources
     if declared.takes_data:
         unlisted = _unlisted_data(tree, folders, declared)
+        files += _listed_bytecode(tree, folders, declared)
         for folder, package in folders.items():
             if folder.rpartition("/")[0] not in folders:  # else it comes along with the package above
                 found = _without_excluded(folders, declared.no_data, tree.below(folder), tree.effort)
@@ -415,8 +446,9 @@ def _as_installed(tree: SourceTree, declared: _Declared) -> Installed:
             files += moved([(folder, inside)], folder, folders[folder].replace(".", "/"))
     for folder, package in folders.items() if declared.data else ():
         globs = [glob for key in ("*", "", package) for glob in declared.data.get(key, ())]
-        below = moved(tree.below(folder), folder) if globs else []
-        files += moved(matching(below, globs, Patterns.FILE_GLOB, tree.effort), "", package.replace(".", "/"))
+        files += _package_data(tree, folder, package.replace(".", "/"), globs)
+        if any("/../" in glob.lstrip("./") for glob in globs):
+            declared.doubt(ModulesGrade.DERIVED)
     for module in declared.modules or ():
         if len(module) > MAX_PATH_LENGTH:
             continue
@@ -426,9 +458,28 @@ def _as_installed(tree: SourceTree, declared: _Declared) -> Installed:
             files += moved(by_folder([path]), folder, parent.replace(".", "/"))
         else:
             missing += 1
+    if folders.get(""):  # build_py leaves the script itself out
+        script = f"{folders[''].replace('.', '/')}/setup.py"
+        files = by_folder(path for path in paths_of(files) if path != script)
     if missing:  # a build may write them
         declared.doubt(ModulesGrade.GUESSED if not files else ModulesGrade.DERIVED)
     return declared.installed(declared.by, files, declared.extensions)
+
+
+def _package_data(tree: SourceTree, folder: str, target: str, globs: list[str]) -> Files:
+    """The modules that package_data names in `folder`, or above it by `../`, where they are installed."""
+    by_start: dict[tuple[str, str], list[str]] = {}
+    for glob in globs:
+        start, end, rest = folder, target, glob
+        while rest.startswith("../") and start and end:
+            start, end, rest = start.rpartition("/")[0], end.rpartition("/")[0], rest[3:].lstrip("/")
+        if not rest.startswith("../"):  # else it lies outside of the sdist, or of site-packages
+            by_start.setdefault((start, end), []).append(rest)
+    files: Files = []
+    for (start, end), patterns in by_start.items():
+        below = moved([*tree.below(start), *tree.bytecode(start)], start)
+        files += moved(matching(below, patterns, Patterns.FILE_GLOB, tree.effort), "", end)
+    return files
 
 
 def _unlisted_data(tree: SourceTree, folders: Collection[str], declared: _Declared) -> set[str]:
@@ -449,6 +500,30 @@ def _unlisted_data(tree: SourceTree, folders: Collection[str], declared: _Declar
     return {*data} - listed
 
 
+def _listed_bytecode(tree: SourceTree, folders: Mapping[str, str], declared: _Declared) -> Files:
+    """The `.pyc` files in or below packages that the manifest names, where they are installed: they are data."""
+    paths = paths_of(tree.bytecode(""))
+    listed = manifest_files(tree, paths)[0] if paths else set()
+    found: Files = []
+    for path in sorted(listed):
+        tree.effort.spend(4 + path.count("/"))
+        folder = path.rpartition("/")[0]
+        while folder and folder not in folders:
+            folder = folder.rpartition("/")[0]
+        if folder in folders:
+            name = path[len(folder) + 1 :] if folder else path
+            if not _is_excluded(name, folders[folder], declared.no_data, tree.effort):
+                found += by_folder([joined(folders[folder].replace(".", "/"), name)])
+    return found
+
+
+def _is_excluded(path: str, package: str, patterns: Mapping[str, list[str]], effort: Effort) -> bool:
+    """Whether exclude_package_data names the data file at `path` in the folder of `package`."""
+    excluding = (*patterns.get("*", ()), *patterns.get("", ()), *patterns.get(package, ()))
+    effort.spend(len(excluding) * (1 + len(path) // 64))
+    return any(matches_glob(path, pattern) for pattern in excluding)
+
+
 def _without_excluded(
     folders: Mapping[str, str], patterns: Mapping[str, list[str]], files: Files, effort: Effort
 ) -> Files:
@@ -463,12 +538,8 @@ def _without_excluded(
         package = folder
         while package and package not in folders:
             package = package.rpartition("/")[0]
-        excluding = (*patterns.get("*", ()), *patterns.get("", ()), *patterns.get(folders.get(package, ""), ()))
-        paths = []
-        for path in paths_of([(folder[len(package) + 1 :], inside)]):
-            effort.spend(len(excluding) * (1 + len(path) // 64))
-            if not any(matches_glob(path, pattern) for pattern in excluding):
-                paths.append(path)
+        below = paths_of([(folder[len(package) + 1 :], inside)])
+        paths = [path for path in below if not _is_excluded(path, folders.get(package, ""), patterns, effort)]
         kept += moved(by_folder(paths), "", package)
     return kept
 

@@ -4,6 +4,7 @@ options in setup.py, setup.cfg or [tool.distutils] name others."""
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from pypi_assets.characters import lower
 from pypi_assets.distributions.members import Files
 from pypi_assets.distributions.metadata import decode_text
 from pypi_assets.distributions.pyproject import items
@@ -15,10 +16,12 @@ _HARMLESS_TEXT = (
     " py_limited_api build_number compression owner group keep_temp dist_dir build_scripts executable compiler"
     " single_version_externally_managed old_and_unmanageable formats include_dirs library_dirs libraries define undef"
     " rpath link_objects swig swig_opts swig_cpp user tag_build tag_date tag_svn_revision no_date egg_base build_temp"
-    " build_clib cython_cplusplus cython_c_in_temp"
+    " build_clib cython_cplusplus cython_c_in_temp prefix exec_prefix home root install_base install_platbase"
+    " install_purelib install_platlib install_headers install_scripts install_data"
 )
 _HARMLESS = frozenset(_HARMLESS_TEXT.split())
-"""Options that decide nothing about which modules are installed."""
+"""Options that decide nothing about which modules are installed. `bdist_wheel` gives `install` folders of its own."""
+_TRUE = frozenset({"y", "yes", "t", "true", "on", "1"})
 _COMMANDS = frozenset(
     {"build", "build_py", "build_ext", "install", "install_lib", "bdist", "bdist_wheel", "dist_info", "egg_info"}
 )
@@ -31,6 +34,12 @@ _FOLLOWED = frozenset(
         ("build", "build_platlib"),
         ("build_py", "build_lib"),
         ("install_lib", "build_dir"),
+        ("install_lib", "install_dir"),
+        ("install", "install_lib"),
+        ("install", "extra_path"),
+        ("install", "skip_build"),
+        ("install_lib", "skip_build"),
+        ("bdist_wheel", "skip_build"),
         ("bdist", "bdist_base"),
         ("bdist_wheel", "bdist_dir"),
     }
@@ -42,13 +51,17 @@ class BuildFolders:
     """The folders of a build. A wheel has the content of `pure` if nothing is compiled, else of `platform`, or a folder
     whose path begins with it. `installed` is set if another folder is installed instead. `modules` is set if packages
     and modules are built into a folder of their own. `wheels` are the folders in the sdist that may become the wheel.
-    `are_followed`: no option has an effect that is not followed."""
+    `target` is the folder in site-packages that all but `wheels` are installed to; None if they are installed outside
+    of the wheel. Where `are_skipped`, nothing is built before it is installed. `are_followed`: no option has an effect
+    that is not followed."""
 
     pure: str
     platform: str
     installed: str | None
     modules: str | None
     wheels: tuple[str, ...]
+    target: str | None
+    are_skipped: bool
     are_followed: bool
 
 
@@ -64,12 +77,19 @@ def build_folders(tree: SourceTree) -> BuildFolders:
     wheel = _folder(options, "bdist_wheel", "bdist_dir")
     if wheel is None and bdist_base is not None:
         wheel = joined(bdist_base, "wheel")
+    names = options.get("install", {}).get("extra_path", "").split(",")
+    target: str | None = joined(_folder(options, "install", "install_lib") or "", clean_path(names[-1]))
+    if (elsewhere := _folder(options, "install_lib", "install_dir")) is not None:
+        are_followed &= not f"{elsewhere}/".startswith(f"{base}/bdist." if wheel is None else f"{wheel}/")
+        target = None
     return BuildFolders(
         pure,
         platform,
         installed=_folder(options, "install_lib", "build_dir"),
         modules=_folder(options, "build_py", "build_lib"),
         wheels=_folders_of_wheels(tree, f"{base}/bdist.") if wheel is None else (wheel,),
+        target=target,
+        are_skipped=lower(options.get("bdist_wheel", {}).get("skip_build", "")) in _TRUE,
         are_followed=are_followed,
     )
 
@@ -105,12 +125,17 @@ def built_modules(files: Files, folders: BuildFolders, *, is_pure: bool) -> tupl
     return (moved(files, "", folders.modules[len(start) :]) if folders.modules.startswith(start) else []), True
 
 
+def left_in_wheel(tree: SourceTree, folders: BuildFolders) -> Files:
+    """Return the modules in the folders of the sdist that a machine makes the wheel of."""
+    return [each for folder in folders.wheels if folder for each in moved(tree.below(folder), folder)]
+
+
 def left_over(tree: SourceTree, folders: BuildFolders, *, is_pure: bool, may_be_pure: bool) -> tuple[Files, bool]:
     """Return the modules of an earlier build in the sdist, which a build installs too, and whether all machines do."""
     files: Files = []
     if may_be_pure and folders.pure:
         files += moved(tree.below(folders.pure), folders.pure)
-    by_machine = [each for folder in folders.wheels if folder for each in moved(tree.below(folder), folder)]
+    by_machine: Files = []
     if not is_pure:
         depth = folders.platform.count("/")
         for folder in sorted(each for each in tree.folders if each.startswith(folders.platform)):
@@ -142,9 +167,12 @@ def _command_options(tree: SourceTree) -> dict[str, dict[str, str]]:
     """Return the options by command: those of setup.py, then those of setup.cfg, then those of [tool.distutils]."""
     script = tree.read_setup_script()
     options = {command: {**values} for command, values in ((script and script.options) or {}).items()}
-    content = tree.files.get("setup.cfg", b"")
-    for command, values in parse_setup_cfg(decode_text(content, "setup.cfg")[0]).items():
+    text = decode_text(tree.files.get("setup.cfg", b""), "setup.cfg")[0]
+    for command, values in parse_setup_cfg(text).items():
         options[command] = options.get(command, {}) | values
+    if "install-lib" in text and "install-lib" in parse_setup_cfg(text, names_as_written=True).get("install", {}):
+        # with a hyphen it counts only outside of virtual environments, and so it is an option that is not followed
+        options["install"]["install-lib"] = options["install"].pop("install_lib")
     for command, values in tree.table("tool", "distutils").items():
         section = options.setdefault(command.replace("-", "_"), {})
         section |= {name.replace("-", "_"): str(value) for name, value in items(values)}

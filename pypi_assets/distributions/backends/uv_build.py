@@ -1,13 +1,14 @@
 """What uv's build backend installs: the modules in its settings, or the one named like the project, from one root."""
 
-from pypi_assets.distributions.members import Files
+from pypi_assets.distributions.members import Files, merged
 from pypi_assets.distributions.path_patterns import Patterns, without
-from pypi_assets.distributions.pyproject import strings
+from pypi_assets.distributions.pyproject import strings, table
 from pypi_assets.distributions.source_tree import Installed, SourceTree, clean_path, module_name, moved
 
 
 def installed(tree: SourceTree) -> Installed | None:
-    """module-name (or the project's name) below module-root, which is src; without what the excludes name."""
+    """module-name (or the project's name) below module-root, which is src; without what the excludes name. Data of the
+    schemes purelib and platlib lie next to it."""
     settings = tree.table("tool", "uv", "build-backend")
     root = settings.get("module-root")
     root = clean_path(root) if isinstance(root, str) else "src"
@@ -17,13 +18,23 @@ def installed(tree: SourceTree) -> Installed | None:
         folder, _, last = f"{root}/{name.replace('.', '/')}".strip("/").rpartition("/")
         if path := tree.named(folder, last):
             found += tree.at(path)
+            found += tree.bytecode(path) if settings.get("default-excludes") is False else []
     excludes = [*strings(settings.get("source-exclude")), *strings(settings.get("wheel-exclude"))]
     # From the top, a pattern takes the files that it matches; elsewhere it takes what is below a folder, too.
     from_top = [pattern[1:] for pattern in excludes if pattern[:1] == "/"]
     anywhere = [f"**/{pattern}" for pattern in excludes if pattern[:1] != "/"]
     found = without(found, from_top, Patterns.FILE_GLOB, tree.effort)
     found = without(found, anywhere, Patterns.GLOB, tree.effort)
-    return Installed("uv module", moved(found, root)) if found else None
+    placed = [each for scheme in ("purelib", "platlib") for each in _data(tree, table(settings, "data").get(scheme))]
+    return Installed("uv module", merged([*moved(found, root), *placed])) if found else None
+
+
+def _data(tree: SourceTree, folder: object) -> Files:
+    """Return what lies in a folder of data that is installed where Python looks for modules."""
+    if not isinstance(folder, str):
+        return []
+    source = clean_path(folder)
+    return moved(tree.below(source), source)
 
 
 def _default_name(tree: SourceTree) -> str:

@@ -205,3 +205,31 @@ def test_files_that_hooks_write_are_installed(subtests: pytest.Subtests):
         with subtests.test(hook=hook, settings=settings):
             contents = files(*FLAT, pyproject=f"{NAME}[tool.hatch.build.hooks.{hook}]\n{settings}")
             assert found(contents) == (sorted(expected), grade)
+
+
+def test_bytecode_is_installed_where_it_is_forced_or_an_artifact(subtests: pytest.Subtests):
+    paths = ("demo/__init__.py", "demo/old.pyc", "x/y.pyc", "x/__pycache__/z.cpython-312.pyc")
+    cases = [
+        ("", ["demo"]),
+        ('[tool.hatch.build.targets.wheel.force-include]\nx = "x"\n', ["demo", "x", "x.y"]),
+        ('[tool.hatch.build.targets.wheel.force-include]\n"x/y.pyc" = "demo/y.pyc"\n', ["demo", "demo.y"]),
+        ('[tool.hatch.build]\nartifacts = ["*.pyc"]\n', ["demo", "demo.old"]),
+    ]
+    for settings, expected in cases:
+        with subtests.test(settings=settings):
+            assert modules_by(hatchling.installed, files(*paths, pyproject=NAME + settings))[1] == expected
+
+
+def test_ignored_patterns_are_read_as_hatchling_reads_them(subtests: pytest.Subtests):
+    cases = [
+        ("\ufeffdemo/a.py\n", ["demo", "demo._x", "demo.a"]),
+        ("\ufeff\ndemo/a.py\n", ["demo", "demo._x"]),
+        ("demo/[^_]*.py\n", ["demo", "demo._x"]),
+        ("demo/[!_]*.py\n", ["demo", "demo._x"]),
+        ("demo/\\[^_]*.py\n", ["demo", "demo._x", "demo.a"]),
+        ("demo/[_^]x.py\n", ["demo", "demo.a"]),
+    ]
+    for lines, expected in cases:
+        with subtests.test(lines=lines):
+            contents = files("demo/__init__.py", "demo/a.py", "demo/_x.py", pyproject=NAME) | {".gitignore": lines}
+            assert modules_by(hatchling.installed, contents)[1] == expected

@@ -30,6 +30,12 @@ def test_data_are_the_modules_that_manifest_in_includes(subtests: pytest.Subtest
         ("global-include y.py\n# graft demo", SUB),
         ("recursive-include demo \\\n  x.py  # more", DATA),
         ("recursive-include demo *.txt\nrecursive-include . *.py", []),
+        ("include demo/**/*.py", [*DATA, *SUB]),
+        ("include **/x.py", []),
+        ("graft **/data", DATA),
+        ("recursive-include **/sub *.py", SUB),
+        ("graft demo\nexclude **/x.py", SUB),
+        ("\ufeffgraft demo\ninclude demo/sub/y.py", SUB),
     ]
     for manifest, more in cases:
         with subtests.test(manifest=manifest):
@@ -43,6 +49,7 @@ def test_data_are_the_modules_that_sources_txt_names(subtests: pytest.Subtests):
         (None, "", []),
         ("demo/__init__.py\n", "", []),
         ("./demo/data/x.py\r\n", "", DATA),
+        ("\ufeffdemo/data/x.py\ndemo/sub/y.py\n", "", SUB),
         ("demo/data/x.py\ndemo/sub/y.py\n", "prune demo/data\n", SUB),
     ]
     for sources, manifest, more in cases:
@@ -77,8 +84,32 @@ def test_settings_decide_whether_data_are_installed(subtests: pytest.Subtests):
             assert grade_of(setuptools.installed, contents) == grade
 
 
+def test_bytecode_without_a_source_is_data(subtests: pytest.Subtests):
+    paths = ("demo/__init__.py", "demo/x.pyc", "demo/data/y.pyc", "demo/__pycache__/z.cpython-312.pyc", "top.pyc")
+    no_data = "include-package-data = false\n"
+    cases = [
+        ("", {}, []),
+        ("", {"MANIFEST.in": "graft demo\n"}, ["demo.data", "demo.data.y", "demo.x"]),
+        ("", {"MANIFEST.in": "graft demo\nglobal-exclude *.py[cod]\n"}, []),
+        (no_data, {"MANIFEST.in": "graft demo\n"}, []),
+        ("", TOP_LEVEL | {SOURCES: "demo/x.pyc\n"}, ["demo.x"]),
+        ("", TOP_LEVEL | {SOURCES: "\0absent \n"}, []),
+        (f'{no_data}[tool.setuptools.package-data]\ndemo = ["*.pyc"]\n', {}, ["demo.x"]),
+        (
+            '[tool.setuptools.exclude-package-data]\n"*" = ["x.*"]\n',
+            {"MANIFEST.in": "graft demo\n"},
+            ["demo.data", "demo.data.y"],
+        ),
+    ]
+    for settings, more, expected in cases:
+        with subtests.test(settings=settings, more=more):
+            contents = files(*paths, pyproject=PACKAGE + settings) | more
+            assert modules_by(setuptools.installed, contents)[1] == ["demo", *expected]
+            assert grade_of(setuptools.installed, contents) == "exact"
+
+
 def test_a_condensed_file_names_the_same(subtests: pytest.Subtests):
-    members = folders_of(f"demo-1.0/{path}" for path in (*TREE, "setup.py"))
+    members = folders_of(f"demo-1.0/{path}" for path in (*TREE, "setup.py", "demo/old.pyc"))
     name = f"demo-1.0/{SOURCES}"
     for listed in ([*TREE, "setup.py", "README"], ["setup.py"], []):
         with subtests.test(listed=listed):
@@ -86,8 +117,8 @@ def test_a_condensed_file_names_the_same(subtests: pytest.Subtests):
             condensed = condense_sources(name, content, members)
             assert len(condensed) <= len(content)
             tree = source_tree(files(*TREE) | TOP_LEVEL | {SOURCES: ""})
-            tree.files[SOURCES] = condensed.replace(b"absent demo-1.0/", b"absent ")
-            assert manifest_files(tree, [*TREE]) == ({*listed} & {*TREE}, True)
+            tree.files[SOURCES] = condensed.replace(b"not named demo-1.0/", b"not named ")
+            assert manifest_files(tree, [*TREE, "demo/old.pyc"]) == ({*listed} & {*TREE}, True)
 
 
 def test_files_that_were_not_kept_leave_a_doubt(tmp_path, subtests: pytest.Subtests):

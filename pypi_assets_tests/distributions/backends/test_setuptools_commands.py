@@ -53,11 +53,26 @@ def test_options_of_commands_are_followed_or_leave_a_doubt(subtests: pytest.Subt
         ("[build]\nbuild-lib = bb/lib\n[build_py]\nbuild-lib = x\n", ["old"], "exact"),
         ("[bdist]\nbdist-base = bb\n", ["demo", "inner", "inner.old"], "derived"),
         ("[build_py]\nbuild-lib = ../x\n", [], "guessed"),
-        ("[install_lib]\ninstall-dir = bb\n", ["demo"], "guessed"),
+        ("[install_lib]\ninstall-dir = bb\n", [], "exact"),
+        ("[install_lib]\ninstall-dir = build/bdist.linux-x86_64/wheel\n", [], "guessed"),
+        ("[install_lib]\ninstall-dir = /bb\n", [], "guessed"),
         ("[egg_info]\negg-base = bb\n[sdist]\nformats = zip\n", ["demo"], "exact"),
         ("[BUILD_PY]\nbuild-lib = x\n[build-py]\nbuild-lib = x\n", ["demo"], "exact"),
-        ("[install]\ninstall-lib = bb\n", ["demo"], "guessed"),
-        ("[bdist_wheel]\nskip-build = 1\n", ["demo"], "guessed"),
+        ("[install]\ninstall_lib = q\n", ["q", "q.demo"], "exact"),
+        ("[install]\ninstall_lib = q\n[build]\nbuild-base = bb\n", ["q", "q.demo", "q.old"], "exact"),
+        ("[install]\ninstall-lib = q\n", ["demo"], "guessed"),
+        ("[install]\ninstall-purelib = q\nprefix = /usr\nhome = /home\nroot = r\n", ["demo"], "exact"),
+        ("[install]\nextra-path = q\n", ["q", "q.demo"], "exact"),
+        ("[install]\nextra-path = p,q\ninstall_lib = r\n", ["r", "r.q", "r.q.demo"], "exact"),
+        ("[bdist_wheel]\nskip-build = 1\n", [], "exact"),
+        ("[bdist_wheel]\nskip-build = no\n", ["demo"], "exact"),
+        ("[bdist_wheel]\nskip-build = yes\n[build]\nbuild-base = bb\n", ["old"], "exact"),
+        ("[install]\nskip-build = 1\n[install_lib]\nskip-build = 1\n", ["demo"], "exact"),
+        (
+            "[bdist_wheel]\nbdist-dir = bb/wheel\n[install]\ninstall_lib = q\n",
+            ["inner", "inner.old", "q", "q.demo"],
+            "derived",
+        ),
         ("[build]\nbuild-base = ../bb\n", ["demo"], "guessed"),
         ("[aliases]\nbdist_wheel = build_py --build-lib=x bdist_wheel\n", ["demo"], "guessed"),
         ("[global]\ncommand-packages = mine\n", ["demo"], "guessed"),
@@ -66,6 +81,22 @@ def test_options_of_commands_are_followed_or_leave_a_doubt(subtests: pytest.Subt
         with subtests.test(setup_cfg=setup_cfg):
             paths = ("demo/__init__.py", "bb/lib/old.py", "bb/wheel/inner/old.py")
             contents = files(*paths, pyproject=PACKAGE, setup_cfg=setup_cfg)
+            assert modules_by(setuptools.installed, contents)[1] == expected
+            assert grade_of(setuptools.installed, contents) == grade
+
+
+def test_extra_path_of_a_setup_py_is_followed_or_leaves_a_doubt(subtests: pytest.Subtests):
+    cases = [
+        ("'q'", ["q", "q.demo"], "exact"),
+        ("('p', 'q')", ["q", "q.demo"], "exact"),
+        ("'p,q', options={'install': {'install_lib': 'r'}}", ["r", "r.q", "r.q.demo"], "exact"),
+        ("None", ["demo"], "derived"),
+        ("other()", ["demo"], "derived"),
+    ]
+    for extra_path, expected, grade in cases:
+        with subtests.test(extra_path=extra_path):
+            script = f"from setuptools import setup\nsetup(packages=['demo'], extra_path={extra_path})\n"
+            contents = files("demo/__init__.py", setup_py=script)
             assert modules_by(setuptools.installed, contents)[1] == expected
             assert grade_of(setuptools.installed, contents) == grade
 
@@ -105,6 +136,11 @@ def test_setuptools_installs_the_same(tmp_path: Path, subtests: pytest.Subtests)
         "[bdist_wheel]\nbdist-dir = bb/wheel\n",
         "[egg_info]\negg-base = x\n[build_ext]\ndebug = 1\n",
         "[build-py]\nbuild-lib = x\n",
+        "[install]\ninstall_lib = q\n",
+        "[install]\nextra-path = p,q\nprefix = /usr\ninstall-purelib = r\n",
+        "[install_lib]\ninstall-dir = q\n",
+        "[bdist_wheel]\nskip-build = 1\n",
+        "[install]\nskip-build = 1\n[install_lib]\nskip-build = 1\n",
     ]
     built = "from setuptools import setup\nsetup(options={'build_py': {'build_lib': 'x'}})\n"
     projects = [{"setup_cfg": setup_cfg} for setup_cfg in sections]
@@ -143,7 +179,7 @@ def test_options_in_setup_py_come_before_those_of_files(subtests: pytest.Subtest
         ("dict(build_py=dict(build_lib='x'))", "", [], "exact"),
         ("{'build_py': {'build_lib': 'x'}}", "[build_py]\nbuild-lib = build/lib\n", ["demo"], "exact"),
         ("{'build_py': {'build_lib': 'x'}}", "[build_py]\nforce = 1\n", [], "exact"),
-        ("{'install_lib': {'install_dir': 'x'}}", "", ["demo"], "guessed"),
+        ("{'install_lib': {'install_dir': 'x'}}", "", [], "exact"),
     ]
     for options, setup_cfg, expected, grade in cases:
         with subtests.test(options=options, setup_cfg=setup_cfg):
