@@ -86,6 +86,15 @@ def _git_url(details: Mapping[str, Any]) -> str:
     return f"git+{url}{revision and '@'}{revision}{folder and '#subdirectory='}{folder}"
 
 
+def required_python(constraint: str) -> str | None:
+    """Return Requires-Python of a constraint on Python, None if any fits. Raises ValueError for one that has no form.
+
+    >>> required_python("^3.9")
+    '>=3.9,<4.0'
+    """
+    return _specifiers(constraint) or None
+
+
 def _specifiers(constraint: str) -> str:
     return ",".join(operator + version for operator, version in _joined(_alternatives(constraint)))
 

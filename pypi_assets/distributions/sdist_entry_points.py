@@ -11,6 +11,7 @@ from pypi_assets.distributions.extract import printable
 from pypi_assets.distributions.members import Folder
 from pypi_assets.distributions.metadata import decode_text, parse_entry_points
 from pypi_assets.distributions.pyproject import strings, table
+from pypi_assets.distributions.record import AMBIGUOUS
 from pypi_assets.distributions.setup_cfg import parse_setup_cfg
 from pypi_assets.distributions.setup_script import SetupArguments
 from pypi_assets.distributions.source_tree import SourceTree
@@ -21,20 +22,39 @@ _PLUGINS = frozenset({"pbr", "d2to1", "configuration"})
 """Arguments of setup() by which others than setuptools may add entry points."""
 
 
-def find_entry_points(tree: SourceTree) -> Groups | None:
-    """Object references by group and name, from entry_points.txt of the .egg-info, else from what declares them.
+_NOTE = f"{AMBIGUOUS} its .egg-info has other entry points than the files that pip builds it from"
 
-    That is [project], with what Poetry's own tables add to it; flit's tables; setup.cfg; setup.py. setuptools' files
-    count next to [project] where that leaves some of them dynamic (PEP 621). An .egg-info without entry_points.txt was
-    written where there are none. None where they are unknown: only a build shows them.
+
+def find_entry_points(tree: SourceTree) -> tuple[Groups | None, str | None]:
+    """Object references by group and name, from entry_points.txt of the .egg-info, else from what declares them; and a
+    note where the two differ, since pip builds from the latter.
+
+    What declares them is [project], with what Poetry's own tables add to it; flit's tables; setup.cfg; setup.py.
+    setuptools' files count next to [project] where that leaves some of them dynamic (PEP 621). An .egg-info without
+    entry_points.txt was written where there are none. None where they are unknown: only a build shows them.
     """
-    if (content := tree.files.get(f"{tree.egg_info}/entry_points.txt")) is not None:
-        return parse_entry_points(content)
+    content = tree.files.get(f"{tree.egg_info}/entry_points.txt")
     found, are_all = _of_pyproject(tree)
-    if are_all or f"{tree.egg_info}/PKG-INFO" in tree.files:
-        return found
-    others = _of_setuptools(tree)
-    return None if others is None else others | found
+    built: Groups | None = found
+    if not are_all:
+        others = _of_setuptools(tree)
+        built = None if others is None else others | found
+    if content is None and f"{tree.egg_info}/PKG-INFO" not in tree.files:
+        return built, None
+    stated = found if content is None else parse_entry_points(content)
+    has_others = not {"poetry", "flit"}.isdisjoint(tree.table("tool"))  # which setuptools does not read
+    if built is None or (has_others and tree.is_built_by_setuptools) or _comparable(stated) == _comparable(built):
+        return stated, None
+    return built, _NOTE
+
+
+def _comparable(groups: Groups) -> Groups:
+    """`groups` without those that are empty, and without blanks in references."""
+    return {
+        group: {name: "".join(reference.split()) for name, reference in entries.items()}
+        for group, entries in groups.items()
+        if entries
+    }
 
 
 def _of_pyproject(tree: SourceTree) -> tuple[Groups, bool]:

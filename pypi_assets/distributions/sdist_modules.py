@@ -23,10 +23,12 @@ from pypi_assets.distributions.backends import (
     setuptools,
     uv_build,
 )
+from pypi_assets.distributions.backends.hatch_settings import hatch_settings
 from pypi_assets.distributions.extract import printable
 from pypi_assets.distributions.members import Files, Folder, by_folder, merged
 from pypi_assets.distributions.metadata import parse_entry_points
 from pypi_assets.distributions.module_names import ModuleNames, find_modules
+from pypi_assets.distributions.pyproject import strings, table
 from pypi_assets.distributions.record import AMBIGUOUS, ModulesGrade
 from pypi_assets.distributions.source_tree import Installed, SourceTree, least_sure
 
@@ -54,6 +56,7 @@ _BACKENDS: tuple[tuple[frozenset[str], str, Rule], ...] = (
 """The modules by which a backend is named, the table of its settings below [tool], and its rule."""
 
 
+_REQUIREMENTS = frozenset({"dependencies", "optional-dependencies"})
 _PLUGIN_GROUPS = ("setuptools.", "distutils.", "egg_info.")
 """How groups of entry points begin that setuptools calls in a build."""
 
@@ -119,6 +122,20 @@ def plugin_note(tree: SourceTree) -> str | None:
     if not _has_own_plugins(tree):
         return None
     return f"{AMBIGUOUS} a build may differ: setuptools runs plug-ins that lie in the sdist"
+
+
+def hook_note(tree: SourceTree) -> str | None:
+    """A note about a hook in the sdist by which PDM's backend or hatchling may make other requirements."""
+    if tree.is_built_by(backend_names.PDM):
+        has_hook = tree.has_file("pdm_build.py") or "custom-hook" in tree.table("tool", "pdm", "build")
+    elif tree.is_built_by(backend_names.HATCHLING):
+        is_dynamic = not _REQUIREMENTS.isdisjoint(strings(tree.table("project").get("dynamic")))
+        has_hook = is_dynamic and "custom" in table(hatch_settings(tree)[0], "metadata", "hooks")
+    else:
+        has_hook = False
+    return (
+        f"{AMBIGUOUS} a build may differ: a hook that lies in the sdist can change the metadata" if has_hook else None
+    )
 
 
 def _has_own_plugins(tree: SourceTree) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 
 from pypi_assets.characters import is_digits, lower
 from pypi_assets.distributions.backends import backend_names
-from pypi_assets.distributions.backends.hatch_settings import depends_on_environment, resolve_fields
+from pypi_assets.distributions.backends.hatch_settings import depends_on_environment, resolve_fields, with_own_extras
 from pypi_assets.distributions.metadata import (
     CoreMetadata,
     decode_text,
@@ -59,6 +59,9 @@ def find_requirements(tree: SourceTree, metadata: CoreMetadata) -> Requirements 
     if found is None or built is None or built.by == found.by:
         return found
     if not differ(found.requires_dist, built.requires_dist, with_markers="(" not in built.by):
+        return replace(found, note=built.note)
+    as_written = _declared(tree, with_extras=False) if tree.is_built_by(backend_names.HATCHLING) else None
+    if as_written and not differ(found.requires_dist, as_written.requires_dist):
         return replace(found, note=built.note)
     text = f"{found.by} has other requirements than the files that pip builds it from"
     return replace(built, note=f"{AMBIGUOUS} {text}")
@@ -109,9 +112,9 @@ def _pyproject(tree: SourceTree, _: CoreMetadata) -> Requirements | None:
     return _declared(tree)
 
 
-def _declared(tree: SourceTree) -> Requirements | None:
+def _declared(tree: SourceTree, *, with_extras: bool = True) -> Requirements | None:
     """PEP 621: `dependencies` and `optional-dependencies` of [project], unless either is dynamic. What is missing and
-    not dynamic, is none."""
+    not dynamic, is none. `with_extras`: what extras of the project's own stand for, as hatchling writes it today."""
     project = tree.table("project")
     if "name" not in project or {"dependencies", "optional-dependencies"} & set(strings(project.get("dynamic"))):
         return None
@@ -119,6 +122,10 @@ def _declared(tree: SourceTree) -> Requirements | None:
     found = _of_extras(project.get("dependencies"), optional, "pyproject.toml")
     if not tree.is_built_by(backend_names.HATCHLING):
         return found
+    if with_extras and optional:
+        texts = {normalized_extra(extra): _texts(each) for extra, each in optional.items()}
+        optional = with_own_extras(str(project["name"]), texts)
+        found = _of_extras(project.get("dependencies"), optional, "pyproject.toml")
     resolved = [resolve_fields(requirement) or requirement for requirement in found.requires_dist]
     is_certain = not any(map(depends_on_environment, found.requires_dist))
     text = f"{AMBIGUOUS} variables of the environment decide about requirements, and none is taken to be set"
@@ -181,13 +188,14 @@ def _egg_info_without_requires(tree: SourceTree, metadata: CoreMetadata) -> Requ
 
 def _pbr(tree: SourceTree, _: CoreMetadata) -> Requirements | None:
     """pbr takes the requirements from requirements.txt, and extras from [extras] of setup.cfg."""
-    if not _uses_pbr(tree) or "extras" in tree.setup_cfg:
+    if not uses_pbr(tree) or "extras" in tree.setup_cfg:
         return None
     lines = _requirements_files(tree, ["requirements.txt"])
     return None if lines is None else Requirements(unique(map(one_line, lines)), (), "requirements.txt (pbr)")
 
 
-def _uses_pbr(tree: SourceTree) -> bool:
+def uses_pbr(tree: SourceTree) -> bool:
+    """Whether pbr makes the metadata, of files of its own."""
     return "files" in tree.setup_cfg or b"pbr" in tree.files.get("setup.py", b"")
 
 
@@ -199,7 +207,7 @@ def _setuptools(tree: SourceTree, metadata: CoreMetadata) -> Requirements | None
     another build backend may give it, or where PKG-INFO has some.
     """
     project = tree.table("project")
-    if _uses_pbr(tree) or not tree.is_built_by_setuptools or (project and "name" not in project):
+    if uses_pbr(tree) or not tree.is_built_by_setuptools or (project and "name" not in project):
         return None
     options = tree.setup_cfg.get("options", {})
     extras_options = tree.setup_cfg.get("options.extras_require", {})

@@ -22,7 +22,14 @@ from pypi_assets.distributions.record import AMBIGUOUS, DistributionRecord, File
 from pypi_assets.distributions.record_building import build_record
 from pypi_assets.distributions.sdist_entry_points import find_entry_points
 from pypi_assets.distributions.sdist_metadata import read_metadata
-from pypi_assets.distributions.sdist_modules import SdistModules, backend_note, find_sdist_modules, plugin_note
+from pypi_assets.distributions.sdist_modules import (
+    SdistModules,
+    backend_note,
+    find_sdist_modules,
+    hook_note,
+    plugin_note,
+)
+from pypi_assets.distributions.sdist_pythons import with_built_python
 from pypi_assets.distributions.sdist_requirements import find_requirements
 from pypi_assets.distributions.served_metadata import SERVED_METADATA, resolved_sdist
 from pypi_assets.distributions.setup_script import SetupArguments, read_setup_script
@@ -139,6 +146,8 @@ def sdist_record(parts: FilenameParts, project: str | None, extract: Extract) ->
         read_setup_script=script.read,
     )
     requirements = find_requirements(tree, metadata)
+    entry_points, entry_points_note = find_entry_points(tree)
+    metadata, python_note = with_built_python(tree, metadata)
     requires_dist, provides_extra, requires_by = (
         (requirements.requires_dist, requirements.extras, requirements.by)
         if requirements
@@ -157,7 +166,7 @@ def sdist_record(parts: FilenameParts, project: str | None, extract: Extract) ->
         requires_dist=requires_dist,
         requires_by=requires_by,
         provides_extra=provides_extra,
-        entry_points=find_entry_points(tree),
+        entry_points=entry_points,
         modules=modules.names,
         modules_by=modules.by,
         modules_grade=modules.grade,
@@ -167,6 +176,7 @@ def sdist_record(parts: FilenameParts, project: str | None, extract: Extract) ->
         notes=(
             *notes,
             *filter(None, [backend_note(tree), plugin_note(tree), requirements.note if requirements else None]),
+            *filter(None, [entry_points_note, python_note, hook_note(tree)]),
             *modules.notes,
         ),
         resolved=resolved,

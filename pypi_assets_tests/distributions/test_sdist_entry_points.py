@@ -3,6 +3,7 @@
 import pytest
 
 from pypi_assets.distributions.reader import read_path
+from pypi_assets.distributions.record import AMBIGUOUS
 from pypi_assets_tests.builders import core_metadata, make_sdist
 
 SETUP = "from setuptools import setup\n"
@@ -113,7 +114,7 @@ def test_entry_points(tmp_path, subtests: pytest.Subtests):
                 "demo.egg-info/PKG-INFO": core_metadata("demo", "1.0"),
                 "setup.py": f"{SETUP}setup(entry_points={{'g': ['a=b']}})",
             },
-            {},
+            {"g": {"a": "b"}},
         ),
     ]
     for files, expected in cases:
@@ -150,6 +151,36 @@ def test_none_are_declared(tmp_path, subtests: pytest.Subtests):
     for files in cases:
         with subtests.test(files=files):
             assert read_path(make_sdist(tmp_path, "demo", "1.0", files=files)).entry_points == {}
+
+
+def test_what_pip_builds_from_counts_where_an_egg_info_differs(tmp_path, subtests: pytest.Subtests):
+    pkg_info = {"demo.egg-info/PKG-INFO": core_metadata("demo", "1.0")}
+    egg_info = pkg_info | {"demo.egg-info/entry_points.txt": "[console_scripts]\na=demo:a [x]\n"}
+    a, b = {"console_scripts": {"a": "demo:a [x]"}}, {"console_scripts": {"b": "demo:b"}}
+    setup_py = {"setup.py": f"{SETUP}setup(entry_points={{'console_scripts': ['b = demo:b']}})"}
+    poetry = '[tool.poetry]\nname = "demo"\n[tool.poetry.scripts]\nb = "demo:b"\n'
+    backend = '[build-system]\nbuild-backend = "poetry.core.masonry.api"\n'
+    cases = [
+        (egg_info | setup_py, b, True),
+        (pkg_info | setup_py, b, True),
+        (egg_info | {"setup.py": f"{SETUP}setup()"}, {}, True),
+        (egg_info | {"setup.cfg": "[options.entry_points]\nconsole_scripts =\n  b = demo:b\n"}, b, True),
+        (egg_info | {"pyproject.toml": '[project]\nname = "demo"\n[project.scripts]\nb = "demo:b"'}, b, True),
+        (egg_info | {"pyproject.toml": backend + poetry}, b, True),
+        (egg_info | {"pyproject.toml": poetry}, a, False),
+        (egg_info | {"setup.py": f"{SETUP}setup(entry_points=unknown())"}, a, False),
+        (
+            egg_info | {"setup.py": f"{SETUP}setup(entry_points={{'console_scripts': ['a=demo:a[x]'], 'g': []}})"},
+            a,
+            False,
+        ),
+        (egg_info, a, False),
+    ]
+    for files, expected, has_note in cases:
+        with subtests.test(files=files):
+            record = read_path(make_sdist(tmp_path, "demo", "1.0", files={"demo.py": "", **files}))
+            assert record.entry_points == expected
+            assert any(note.startswith(AMBIGUOUS) for note in record.notes) is has_note
 
 
 def test_they_are_unknown(tmp_path, subtests: pytest.Subtests):

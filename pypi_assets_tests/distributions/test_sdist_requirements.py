@@ -2,6 +2,7 @@
 
 import pytest
 
+from pypi_assets.distributions.backends.hatch_settings import with_own_extras
 from pypi_assets.distributions.extract import decode_extract, encode_extract
 from pypi_assets.distributions.reader import make_record, read_distribution, read_path
 from pypi_assets.distributions.record import AMBIGUOUS, DistributionRecord, ModulesGrade
@@ -315,11 +316,68 @@ def test_plugins_that_lie_in_the_sdist_have_a_note(tmp_path, subtests: pytest.Su
     ]
     for group, backend, has_note in cases:
         with subtests.test(group=group, backend=backend):
-            pyproject = f'[build-system]\nrequires = []\nbuild-backend = "{backend}"\n{PROJECT}'
+            declared = f'[project.entry-points."{group}"]\nz = "plug:f"\n'
+            pyproject = f'[build-system]\nrequires = []\nbuild-backend = "{backend}"\n{PROJECT}{declared}'
             files = {"pyproject.toml": pyproject, "demo.egg-info/entry_points.txt": f"[{group}]\nz = plug:f\n"}
             record = read(tmp_path, files)
             assert bool([note for note in record.notes if note.startswith(AMBIGUOUS)]) is has_note
             assert (record.modules_grade is ModulesGrade.EXACT) is not has_note
+
+
+def test_hooks_that_lie_in_the_sdist_have_a_note(tmp_path, subtests: pytest.Subtests):
+    custom = "[tool.hatch.metadata.hooks.custom]\n"
+    cases = [
+        ("pdm.backend", PROJECT, {"pdm_build.py": ""}, True),
+        ("pdm.backend", f'{PROJECT}[tool.pdm.build]\ncustom-hook = "hook.py"\n', {}, True),
+        ("pdm.backend", PROJECT, {"tools/pdm_build.py": ""}, False),
+        ("hatchling.build", PROJECT, {"pdm_build.py": ""}, False),
+        ("hatchling.build", dynamic("dependencies") + custom, {}, True),
+        ("hatchling.build", dynamic(OPTIONAL_FIELD), {"hatch.toml": "[metadata.hooks.custom]\n"}, True),
+        ("hatchling.build", dynamic("readme") + custom, {}, False),
+        ("hatchling.build", dynamic("dependencies") + custom.replace("custom", "vcs"), {}, False),
+    ]
+    for backend, project, files, has_note in cases:
+        with subtests.test(backend=backend, project=project, files=files):
+            pyproject = f'[build-system]\nrequires = []\nbuild-backend = "{backend}"\n{project}'
+            record = read(tmp_path, files | {"pyproject.toml": pyproject}, metadata_version="2.2", requires_dist=[])
+            assert any(note.startswith(AMBIGUOUS) for note in record.notes) is has_note
+
+
+def test_extras_of_the_project_itself_stand_for_what_they_require(tmp_path, subtests: pytest.Subtests):
+    backend = '[build-system]\nrequires = []\nbuild-backend = "hatchling.build"\n'
+    extras = 'A_b = ["b>1; os_name == \'nt\'", "c"]\nall = ["Demo[a-b, d]; python_version > \'3\'", "e"]\nd = ["f"]\n'
+    written = ['b>1; os_name == "nt" and extra == "a-b"', 'c; extra == "a-b"', 'f; extra == "d"', 'e; extra == "all"']
+    of_all = ['b>1; os_name == "nt" and extra == "all"', 'c; extra == "all"', 'f; extra == "all"']
+    itself = ["demo[a-b,d]; python_version > '3' and extra == \"all\""]
+    static: dict[str, object] = {"metadata_version": "2.2"}
+    cases = [
+        (extras, {}, {*written, *of_all}, False),
+        (extras, static | {"requires_dist": [*written, *of_all]}, {*written, *of_all}, False),
+        (extras, static | {"requires_dist": [*written, *itself]}, {*written, *itself}, False),
+        (extras, static | {"requires_dist": ["x"]}, {*written, *of_all}, True),
+        (
+            'a = ["demo[b]"]\nb = ["demo[a]", "x"]\n',
+            {},
+            {'demo[b]; extra == "a"', 'demo[a]; extra == "b"', 'x; extra == "b"'},
+            False,
+        ),
+        ('a = ["demo[none]"]\n', {}, {'demo[none]; extra == "a"'}, False),
+        ('a = ["demo", "demos[b]"]\n', {}, {'demos[b]; extra == "a"'}, False),
+    ]
+    for optional, arguments, expected, has_note in cases:
+        with subtests.test(optional=optional, arguments=arguments):
+            pyproject = f"{backend}{PROJECT}[project.optional-dependencies]\n{optional}"
+            record = read(tmp_path, {"pyproject.toml": pyproject}, **arguments)
+            found = {each.replace("'", '"') for each in record.requires_dist or ()}
+            assert found == {each.replace("'", '"') for each in expected}
+            assert any(note.startswith(AMBIGUOUS) for note in record.notes) is has_note
+
+
+def test_many_extras_of_the_project_itself_stay_as_written():
+    chain = {f"e{number}": [f"demo[e{number + 1}]", f"x{number}"] for number in range(400)} | {"e400": []}
+    assert with_own_extras("demo", chain) == chain
+    many = {f"e{number}": ["demo[e0]"] for number in range(501)}
+    assert with_own_extras("demo", many) == many
 
 
 def test_poetry_reads_its_own_table_where_project_has_no_requirements(tmp_path, subtests: pytest.Subtests):

@@ -2,13 +2,15 @@
 ignores."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pypi_assets.characters import normalized_name
 from pypi_assets.distributions.metadata import decode_text
 from pypi_assets.distributions.path_patterns import Patterns, matching_paths
 from pypi_assets.distributions.pyproject import parse_toml, table
+from pypi_assets.distributions.requirement_names import parse_requirement
 from pypi_assets.distributions.source_tree import SourceTree
 
 ALWAYS_EXCLUDED = ("*.py[cdo]", "/dist")
@@ -22,6 +24,9 @@ _BUILD_FOLDERS = (
 """Where pip unpacks an sdist that it builds. hatchling drops all ignored patterns if one of them matches this path."""
 
 _FIELD = re.compile(r"\{\{|\}\}|\{[^{}]{0,200}+\}|[{}]")
+_EXTRAS = re.compile(r"[^\[;@<>=!~]++\[([^\]]*+)\]")
+_MAX_EXTRAS, _MAX_REQUIREMENTS = 500, 10_000
+"""Of a project whose own extras are followed; real ones have up to some dozens, and some hundreds."""
 _FIELDS = {"{{": "{", "}}": "}", "{/}": "/", "{;}": ":"}
 _ENVIRONMENT = re.compile(r"\{env:[^{}:]++:([^{}]*+)\}")
 """A variable of the environment, and the default without which a build fails where the variable is not set."""
@@ -100,6 +105,44 @@ def resolve_fields(requirement: str) -> str | None:
 def depends_on_environment(requirement: str) -> bool:
     """Check whether a variable of the environment can change a requirement that `resolve_fields` has filled in."""
     return any(map(_ENVIRONMENT.fullmatch, _FIELD.findall(requirement)))
+
+
+def with_own_extras(project: str, optional: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+    """Return the requirements of each extra. One of the project itself stands for those of the extras that it names, as
+    hatchling writes them, whatever its marker. A build fails if these lead in a circle, or are none: then it stays.
+
+    >>> with_own_extras("demo", {"a": ["attrs"], "all": ["demo[a]", "six"]})
+    {'a': ['attrs'], 'all': ['six', 'attrs']}
+    """
+    as_written = {extra: [*listed] for extra, listed in optional.items()}
+    own = {extra: [_extras_of(project, each) for each in listed] for extra, listed in optional.items()}
+    if len(own) > _MAX_EXTRAS or not any(each is not None for listed in own.values() for each in listed):
+        return as_written
+    found: dict[str, list[str]] = {}
+    waiting, size = list(own), 0
+    while waiting:
+        before = len(found)
+        for extra in waiting:
+            named = [each for extras in own[extra] for each in extras or ()]
+            if found.keys() >= {*named}:
+                others = [each for each, extras in zip(optional[extra], own[extra], strict=True) if extras is None]
+                found[extra] = list(dict.fromkeys([*others, *(each for name in named for each in found[name])]))
+                size += len(named) + len(found[extra])
+                if size > _MAX_REQUIREMENTS:
+                    return as_written
+        waiting = [extra for extra in waiting if extra not in found]
+        if len(found) == before:
+            return as_written
+    return {extra: found[extra] for extra in optional}
+
+
+def _extras_of(project: str, requirement: str) -> list[str] | None:
+    """Return the extras that a requirement names of the project itself, None if it is of another one."""
+    found = parse_requirement(requirement)
+    if found is None or found[0] != normalized_name(project):
+        return None
+    listed = _EXTRAS.match(requirement)
+    return [normalized_name(each.strip()) for each in listed[1].split(",") if each.strip()] if listed else []
 
 
 def _value(field: str) -> str | None:
