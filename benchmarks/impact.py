@@ -18,7 +18,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 from random import Random
 
@@ -38,7 +37,7 @@ from pypi_assets.leveldbs.versions.input_lists import published_versions
 from pypi_assets.leveldbs.versions.publish import build_version
 from pypi_assets.lookup import DepgraphReader, open_latest
 from pypi_assets.lookup.breadth_first import breadth_first
-from pypi_assets.lookup.impact import Break, Impact, breaks, impact
+from pypi_assets.lookup.impact import Impact, breaks, impact
 from pypi_assets.storage.store import Storage, open_storage
 
 BASE, SERIAL = "base", 1_000
@@ -46,12 +45,12 @@ _SPECIFIERS = ("", ">=1", ">=1.0,<99", ">1,!=2.0", "<2")
 _MARKERS = (*("",) * 8, "; python_version < '3.9'", "; extra == 'test'")
 _MOST_RELEASES, _REQUIRED = 40, 5
 COLUMNS = ("projects", "first, ms", "all, s", "processor s", "bare reading, s", "ratio", "peak MB", "before, MB")
-QUERIES: dict[str, tuple[type, Callable[..., Iterator[Impact]], dict[str, object]]] = {
-    "direct, by any version": (Impact, impact, {}),
-    "direct, by one version": (Impact, impact, {"version": Version("2.0")}),
-    "direct, that exclude it": (Break, breaks, {"version": Version("2.0")}),
-    "transitive, by any version": (Impact, impact, {"transitive": True}),
-    "transitive, by one version": (Impact, impact, {"version": Version("2.0"), "transitive": True}),
+QUERIES: dict[str, tuple[Callable[..., Iterator[Impact]], dict[str, object]]] = {
+    "direct, by any version": (impact, {}),
+    "direct, by one version": (impact, {"version": Version("2.0")}),
+    "direct, that exclude it": (breaks, {"version": Version("2.0")}),
+    "transitive, by any version": (impact, {"transitive": True}),
+    "transitive, by one version": (impact, {"version": Version("2.0"), "transitive": True}),
 }
 
 
@@ -87,12 +86,12 @@ def publish(storage: Storage, projects: int) -> None:
 
 def measure(storage: Storage, query: str) -> dict[str, float]:
     """What one query takes, in this process."""
-    kind, function, options = QUERIES[query]
+    function, options = QUERIES[query]
     is_direct = not options.get("transitive")
     with open_latest(DepgraphReader, storage, check_hashes=False) as reader:
         before_mb = peak_mb()
         begun, used = time.perf_counter(), time.process_time()
-        found = reader.over_newest(kind, partial(function, project=BASE, **options)).results
+        found = function(reader, project=BASE, **options)
         next(found)
         first_ms = (time.perf_counter() - begun) * 1_000
         count = 1 + sum(1 for _ in found)

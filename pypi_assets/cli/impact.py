@@ -1,6 +1,5 @@
 """The command that shows what depends on a project, or on one of its versions."""
 
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,11 +14,9 @@ from pypi_assets.questions.question import find_question
 from pypi_assets.terminal import Output, counted, print_message, print_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pypi_assets.catalog.reports.moments import Moment
     from pypi_assets.lookup.exposure import ExposedSolution
-    from pypi_assets.lookup.newest_requirements import NewestRequirements
+    from pypi_assets.questions.snapshot import Found
 
 _QUESTION = find_question("impact")
 _SOLVED_COLUMNS = ("normalized", "chosen", "required", "version", "advisories", "undecided")
@@ -78,18 +75,21 @@ def _print_exposed(path: Path, at: "Moment | None", solver: Solver | None, outpu
         print_message(f"not used: {name}: {reason}")
     with opened(at) as asking:
         columns: tuple[str, ...]
-        over_newest = partial(asking.snapshot.over_newest, None)
+        snapshot = asking.snapshot
         if solver is None:
-            walk = partial(exposure.exposed, advisories=advisories)
-            found = asking.answered(lambda: over_newest(exposure.Exposure, walk))
+            found = asking.answered(
+                lambda: snapshot.streamed(exposure.Exposure, exposure.exposed(snapshot, advisories))
+            )
             columns, what = _EXPOSED_COLUMNS, "newest releases that allow an affected version as the newest one"
         else:
 
-            def solved(graph: "NewestRequirements") -> "Iterator[ExposedSolution]":
-                solution = solver.solution(asking.snapshot.release_index())
-                return exposure.exposed_solutions(exposure.possibly_exposed(graph, advisories), advisories, solution)
+            def solved() -> "Found[ExposedSolution]":
+                solution = solver.solution(snapshot.release_index())
+                possible = exposure.possibly_exposed(snapshot, advisories)
+                results = exposure.exposed_solutions(possible, advisories, solution)
+                return snapshot.streamed(exposure.ExposedSolution, results)
 
-            found = asking.answered(lambda: over_newest(exposure.ExposedSolution, solved))
+            found = asking.answered(solved)
             columns, what = _SOLVED_COLUMNS, "affected versions in newest solutions"
         context = context_of(found)
         count = print_rows(columns, ({**one, **context} for one in found.results), output)

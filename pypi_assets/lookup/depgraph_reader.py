@@ -20,11 +20,11 @@ from pypi_assets.leveldbs.format.leveldb_binding import Database
 from pypi_assets.leveldbs.format.newest_release import newest_release
 from pypi_assets.leveldbs.format.records import Row, records_of, scan, scan_after
 from pypi_assets.leveldbs.format.version_order import canonical_version, version_key
-from pypi_assets.lookup.answers import Answer, Result, Stream
+from pypi_assets.lookup.answers import Answer, Stream
 from pypi_assets.lookup.breadth_first import breadth_first
 from pypi_assets.lookup.errors import LookupNameError
 from pypi_assets.lookup.newest import newest_dependents
-from pypi_assets.lookup.newest_requirements import NewestRequirements, PublishedRequirements
+from pypi_assets.lookup.newest_requirements import NewestRelease, by_version
 from pypi_assets.lookup.reader import Reader, require_text
 from pypi_assets.lookup.requirement_filters import Which, kept_by_version
 
@@ -229,11 +229,28 @@ class DepgraphReader(Reader):
 
         return self._stream(TransitiveDependent, results)
 
-    def over_newest(
-        self, kind: type[Result], query: Callable[[NewestRequirements], Iterator[Result]]
-    ) -> Stream[Result]:
-        """What `query` finds in what newest releases require, read as it is iterated over."""
-        return self._stream(kind, lambda db: query(PublishedRequirements(db)))
+    def requiring(self, name: str, after: str | None = None, /) -> Iterator[str]:
+        """Yield the projects with any release that requires a project, by name; with `after`, from there on."""
+        start = dependents.dependents_prefix(canonicalize_name(require_text("requiring", name)))
+
+        def found(db: Database) -> Iterator[str]:
+            records = scan(db, start) if after is None else scan_after(db, start, start + as_part(after).encode())
+            return (record_key[len(start) :].decode() for record_key, _ in records)
+
+        return self._iterate(self._current(), found)
+
+    def newest(self, projects: Sequence[str], /) -> Iterator[NewestRelease | None]:
+        """Yield the newest release of each of these projects (normalized); None of one without files."""
+        found = self._read(lambda db: [depgraph.newest_requirements(db, project) for project in projects])[1]
+        return (None if one is None else NewestRelease(*one) for one in found)
+
+    def versions(self, name: str, /) -> Sequence[tuple[str, bool]]:
+        """Return the versions of a project, and whether each is yanked: all of its files are."""
+        project = canonicalize_name(require_text("versions", name))
+        return by_version(self._read(lambda db: list(depgraph.version_yanks(db, project)))[1])
+
+    def check(self) -> None:
+        """Return: a search may go on."""
 
     def all_dependents(
         self, prefix: str = "", after: tuple[str, str] | None = None, *, latest: bool = False

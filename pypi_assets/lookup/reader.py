@@ -242,6 +242,11 @@ class Reader:
         opened = self._current()
         return Answer(opened.version, opened.serial, tuple(results), kind, followed_projects=opened.followed_projects)
 
+    def streamed(self, kind: type[Result], results: Iterator[Result]) -> Stream[Result]:
+        """Return results that are made of several answers of the version that is read now, as one stream."""
+        opened = self._current()
+        return Stream(opened.version, opened.serial, results, kind, opened.followed_projects)
+
     def _answer(self, kind: type[Result], query: Callable[[Database], Iterable[Result]]) -> Answer[Result]:
         """All that `query` finds in the version that is read now."""
         opened, found = self._read(lambda db: tuple(query(db)))
@@ -266,12 +271,11 @@ class Reader:
     def _stream(self, kind: type[Result], query: Callable[[Database], Iterator[Result]]) -> Stream[Result]:
         """What `query` finds, as it is read. A caller that stops early keeps the version open until it lets go."""
         opened = self._current()
+        return Stream(opened.version, opened.serial, self._iterate(opened, query), kind, opened.followed_projects)
 
-        def results() -> Iterator[Result]:
-            with opened.closing.streaming(), leveldb_errors_as_damage(opened.name):
-                yield from query(opened.db)
-
-        return Stream(opened.version, opened.serial, results(), kind, opened.followed_projects)
+    def _iterate(self, opened: OpenVersion, query: Callable[[Database], Iterator[Found]]) -> Iterator[Found]:
+        with opened.closing.streaming(), leveldb_errors_as_damage(opened.name):
+            yield from query(opened.db)
 
 
 def require_text(query: str, name: str) -> str:

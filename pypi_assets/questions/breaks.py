@@ -1,6 +1,6 @@
 """Breaks: from a version to the projects whose newest releases it breaks."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -9,7 +9,7 @@ from packaging.version import Version
 
 from pypi_assets.lookup.impact import Break, Solvable
 from pypi_assets.lookup.impact import breaks as search
-from pypi_assets.lookup.newest_requirements import NewestRequirements, is_release
+from pypi_assets.lookup.newest_requirements import is_release
 from pypi_assets.lookup.requirement_filters import parse_version
 from pypi_assets.questions.impact import ABOUT_A_VERSION, COLUMNS, Transitive
 from pypi_assets.questions.names import (
@@ -92,18 +92,16 @@ def breaks_by(solver: Solver, snapshot: Snapshot, given: BreaksParameters, after
     if given.solve and not is_release(version, (one for one, _ in snapshot.versions(given.project))):
         raise ParameterError("version", given.version, f"a live release of {given.project} with solve")
 
-    def walk(graph: NewestRequirements) -> Iterator[Break]:
-        return search(
-            graph,
-            given.project,
-            version,
-            transitive=given.transitive,
-            depth=given.depth,
-            after=None if after is None else after[0],
-            solvable=solver(snapshot, given, version) if given.solve else None,
-        )
-
-    return snapshot.over_newest(given.project, Break, walk)
+    found = search(
+        snapshot,
+        given.project,
+        version,
+        transitive=given.transitive,
+        depth=given.depth,
+        after=None if after is None else after[0],
+        solvable=solver(snapshot, given, version) if given.solve else None,
+    )
+    return snapshot.streamed(Break, found)
 
 
 def _nothing_found(given: BreaksParameters) -> str:

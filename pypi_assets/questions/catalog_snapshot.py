@@ -1,12 +1,15 @@
 """Answers of any exact serial: a snapshot that reads the catalog. The database is imported with the first answer."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, cast
+from itertools import groupby
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, cast
 
 from packaging.utils import canonicalize_name
 
+from pypi_assets.distributions.installability import installable_or_all
 from pypi_assets.leveldbs.format.newest_release import newest_release
 from pypi_assets.leveldbs.format.version_order import canonical_version
 from pypi_assets.lookup.answers import Answer, Result
@@ -25,17 +28,16 @@ if TYPE_CHECKING:
     from pypi_assets.lookup.history_entries import HistoryEntry
     from pypi_assets.lookup.live_files import LiveFileResult
     from pypi_assets.lookup.modules_reader import ModuleResult
-    from pypi_assets.lookup.newest_requirements import NewestRequirements
+    from pypi_assets.lookup.newest_requirements import NewestRelease
     from pypi_assets.lookup.owners import ImportOwners
     from pypi_assets.lookup.pinned_files import PinnedFile
     from pypi_assets.lookup.project_answers import ProjectResult, VersionResult
     from pypi_assets.lookup.simple_reader import PageFileResult
-    from pypi_assets.questions.snapshot import Walk
     from pypi_assets.resolve.releases import ReleaseIndex
 
 
-def _unlimited() -> Callable[[], None]:
-    return lambda: None
+def _unlimited() -> None:
+    """Return: a search may take any time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +45,14 @@ class CatalogSnapshot(Snapshot):
     """The index as it was at `serial`, at which the catalog is exact.
 
     An answer about one project raises NotAnsweredError if answers about it begin at a later serial. A snapshot
-    that `is_newest` also shows what changes without a serial. `limited` begins a search. It
-    returns a function that each step of the search calls, and that raises an error to end the search.
+    that `is_newest` also shows what changes without a serial. Each step of a search calls `limit`, which raises an
+    error to end the search.
     """
 
     catalog: "Catalog"
     serial: int
     is_newest: bool = False
-    limited: Callable[[], Callable[[], None]] = _unlimited
+    limit: Callable[[], None] = _unlimited
 
     def providers(self, module: str, /) -> "Found[ModuleResult]":
         from pypi_assets.catalog.publications.dump_rows import providing_releases
@@ -183,21 +185,64 @@ class CatalogSnapshot(Snapshot):
         """See `Snapshot.transitive_dependents`. Each project that is found costs a query."""
         from pypi_assets.lookup.depgraph_reader import TransitiveDependent, transitive_dependents
 
-        wanted, graph = DependentsFilter(is_latest=is_latest), self._newest_requirements
+        wanted = DependentsFilter(is_latest=is_latest)
 
         def direct(required: str) -> "Iterable[Dependent]":
-            graph.check()
+            self.check()
             return self._dependents(required, wanted)
 
         return self._answer(TransitiveDependent, transitive_dependents(direct, canonicalize_name(project), depth))
 
-    def over_newest(self, project: str | None, kind: type[Result], walk: "Walk[Result]", /) -> Found[Result]:
-        if project is not None:
-            self.require_answered(project)
-        return self._answer(kind, walk(self._newest_requirements))
+    def streamed(self, kind: type[Result], results: Iterator[Result], /) -> Found[Result]:
+        return self._answer(kind, results)
+
+    def check(self) -> None:
+        self.limit()
+
+    def requiring(self, project: str, after: str | None = None, /) -> Iterator[str]:
+        from pypi_assets.catalog.publications.dump_rows import requiring_releases
+
+        self.check()
+        found = requiring_releases(self.catalog, self.serial, project)
+        return iter([name for name, _ in groupby(found, key=itemgetter(0)) if after is None or name > after])
+
+    def newest(self, projects: Sequence[str], /) -> "Iterator[NewestRelease | None]":
+        from pypi_assets.catalog.publications.dump_rows import releases_rows_at
+        from pypi_assets.dumps.dump_format import as_dumped
+        from pypi_assets.lookup.newest_requirements import NewestRelease
+
+        self.check()
+        wanted = {
+            (project, version)
+            for project, files in self._version_yanks(projects).items()
+            for newest in [newest_release(files)]
+            for version, _ in files
+            if canonical_version(version) == newest
+        }
+        found: defaultdict[str, list[Any]] = defaultdict(list)
+        for row in releases_rows_at(self.catalog, self.serial, wanted):
+            file: Any = as_dumped(row)
+            found[file["normalized"]].append(file)
+        for project in projects:
+            files = installable_or_all(found[project], itemgetter("refusals"))
+            lists = {tuple(one["requires_dist"]): None for one in files if one["requires_dist"] is not None}
+            yield NewestRelease(min(one["version"] for one in files), tuple(lists)) if files else None
 
     def versions(self, project: str, /) -> Sequence[tuple[str, bool]]:
-        return self._newest_requirements.versions(project)
+        from pypi_assets.lookup.newest_requirements import by_version
+
+        self.check()
+        name = canonicalize_name(project)
+        return by_version(self._version_yanks([name])[name])
+
+    def _version_yanks(self, projects: Collection[str]) -> Mapping[str, list[tuple[str, bool]]]:
+        """Return the version of each live file of these projects (normalized), and whether the file is yanked."""
+        from pypi_assets.catalog.publications.dump_rows import version_yanks_at
+
+        found: defaultdict[str, list[tuple[str, bool]]] = defaultdict(list)
+        for name, version, is_yanked in version_yanks_at(self.catalog, self.serial, projects):
+            found[name].append((version, is_yanked))
+        return found
 
     def pinned_files(self, project: str, version: str, /) -> "tuple[str, tuple[PinnedFile, ...]] | None":
         from pypi_assets.leveldbs.datasets.provided_names import FileNames
@@ -231,24 +276,15 @@ class CatalogSnapshot(Snapshot):
     def project_hints(self, project: str, /) -> Iterator[str]:
         return past_project_hints(self.catalog, project)
 
-    @property
-    def _newest_requirements(self) -> "NewestRequirements":
-        from pypi_assets.lookup.newest_requirements import PastRequirements
-
-        return PastRequirements(self.catalog, self.serial, self.limited())
-
     def _dependents(self, project: str, wanted: DependentsFilter) -> "Iterable[Dependent]":
-        from pypi_assets.catalog.publications.dump_rows import requiring_releases, version_yanks_at
+        from pypi_assets.catalog.publications.dump_rows import requiring_releases
         from pypi_assets.lookup.depgraph_reader import requiring_projects
         from pypi_assets.lookup.newest import newest_dependents
         from pypi_assets.lookup.requirement_filters import kept_by_version
 
         found = list(requiring_projects(project, requiring_releases(self.catalog, self.serial, project)))
         if wanted.is_latest:
-            files: defaultdict[str, list[tuple[str, bool]]] = defaultdict(list)
-            names = {one["normalized"] for one in found}
-            for normalized, version, yanked in version_yanks_at(self.catalog, self.serial, names):
-                files[normalized].append((version, yanked))
+            files = self._version_yanks({one["normalized"] for one in found})
             return newest_dependents(found, lambda name: newest_release(files[name]))
         if wanted.version is None:
             return found

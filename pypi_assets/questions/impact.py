@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Annotated, Any, Protocol
 
 from pypi_assets.lookup.depgraph_reader import parse_requirement
@@ -105,12 +104,13 @@ def impact(snapshot: Snapshot, given: ImpactParameters, after: After = None) -> 
     not be there any more, so it can be a removed release. If the answer is transitive, it also has the projects whose
     newest release requires the newest release of one of these, and so on.
     """
-    walk = partial(
-        search,
+    snapshot.require_answered(given.project)
+    found = search(
+        snapshot,
         project=given.project,
         version=None if given.version is None else parse_version(given.version),
         transitive=given.transitive,
         depth=given.depth,
         after=None if after is None else after[0],
     )
-    return snapshot.over_newest(given.project, Impact, walk)
+    return snapshot.streamed(Impact, found)

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from packaging.utils import canonicalize_name
-
 from pypi_assets.lookup.answers import Result
 from pypi_assets.lookup.reader import OpenReader, Reader
 from pypi_assets.questions.snapshot import After, DependentsFilter, Found, Snapshot
@@ -18,11 +16,11 @@ if TYPE_CHECKING:
     from pypi_assets.lookup.depgraph_reader import Dependent, DepgraphReader, Distribution, TransitiveDependent
     from pypi_assets.lookup.hashes_reader import HashesReader, HashResult
     from pypi_assets.lookup.modules_reader import ModuleResult, ModulesReader
+    from pypi_assets.lookup.newest_requirements import NewestRelease
     from pypi_assets.lookup.owners import ImportOwners
     from pypi_assets.lookup.pinned_files import PinnedFile
     from pypi_assets.lookup.project_answers import ProjectFacts, ProjectResult, VersionResult
     from pypi_assets.lookup.simple_reader import PageFileResult, SimpleReader
-    from pypi_assets.questions.snapshot import Walk
     from pypi_assets.resolve.releases import ReleaseIndex
 
 OpenOther = Callable[[str], AbstractContextManager[Reader | None]]
@@ -130,14 +128,20 @@ class PublishedSnapshot(Snapshot):
     ) -> "Found[TransitiveDependent]":
         return self._depgraph.transitive_dependents(project, depth, latest=is_latest)
 
-    def over_newest(self, _project: str | None, kind: type[Result], walk: "Walk[Result]", /) -> Found[Result]:
-        return self._depgraph.over_newest(kind, walk)
+    def streamed(self, kind: type[Result], results: Iterator[Result], /) -> Found[Result]:
+        return self._depgraph.streamed(kind, results)
+
+    def check(self) -> None:
+        """Return: a search may take any time, and its results are read as they are found."""
+
+    def requiring(self, project: str, after: str | None = None, /) -> Iterator[str]:
+        return self._depgraph.requiring(project, after)
+
+    def newest(self, projects: Sequence[str], /) -> "Iterator[NewestRelease | None]":
+        return self._depgraph.newest(projects)
 
     def versions(self, project: str, /) -> Sequence[tuple[str, bool]]:
-        from pypi_assets.lookup.newest_requirements import PublishedRequirements
-
-        name = canonicalize_name(project)
-        return self._depgraph.query(lambda db: PublishedRequirements(db).versions(name))[1]
+        return self._depgraph.versions(project)
 
     def pinned_files(self, project: str, version: str, /) -> "tuple[str, tuple[PinnedFile, ...]] | None":
         from pypi_assets.lookup.pinned_files import pinned_files

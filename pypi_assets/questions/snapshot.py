@@ -13,6 +13,7 @@ from packaging.version import Version
 
 from pypi_assets.errors import ExpectedError
 from pypi_assets.lookup.answers import Answer, Result, Stream
+from pypi_assets.lookup.newest_requirements import NewestRequirements
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -24,15 +25,12 @@ if TYPE_CHECKING:
     from pypi_assets.lookup.history_entries import HistoryEntry
     from pypi_assets.lookup.live_files import LiveFileResult
     from pypi_assets.lookup.modules_reader import ModuleResult
-    from pypi_assets.lookup.newest_requirements import NewestRequirements
     from pypi_assets.lookup.owners import ImportOwners
     from pypi_assets.lookup.pinned_files import PinnedFile
     from pypi_assets.lookup.project_answers import ProjectResult, VersionResult
     from pypi_assets.lookup.requirement_filters import Which
     from pypi_assets.lookup.simple_reader import PageFileResult
     from pypi_assets.resolve.releases import ReleaseIndex
-
-    Walk = Callable[[NewestRequirements], Iterator[Result]]
 
 Found = Answer[Result] | Stream[Result]
 """Results with their serial: whole in memory, or read during iteration."""
@@ -78,7 +76,7 @@ class OtherSnapshotError(ExpectedError):
     """This snapshot cannot answer; the message names the missing index and the snapshot that can."""
 
 
-class Snapshot(Protocol):
+class Snapshot(NewestRequirements, Protocol):
     """An index as it was at one serial. Methods that one of the two implementations lacks have a body here."""
 
     def providers(self, module: str, /) -> "Found[ModuleResult]":
@@ -181,11 +179,8 @@ class Snapshot(Protocol):
     ) -> "Found[TransitiveDependent]":
         """Return the dependents of a project, of these and so on, breadth first, to `depth` steps (None: all)."""
 
-    def over_newest(self, project: str | None, kind: type[Result], walk: "Walk[Result]", /) -> Found[Result]:
-        """Return what a search finds in the requirements of newest releases; it may start at a project."""
-
-    def versions(self, project: str, /) -> Sequence[tuple[str, bool]]:
-        """Return the versions of a project that have live files, and whether each is yanked: all of its files are."""
+    def streamed(self, kind: type[Result], results: Iterator[Result], /) -> Found[Result]:
+        """Return what a search of the snapshot finds, read during iteration if the snapshot can."""
 
     def pinned_files(self, project: str, version: str, /) -> "tuple[str, tuple[PinnedFile, ...]] | None":
         """Return a project's name as displayed and the files of a version, with their modules; None without files."""

@@ -340,9 +340,9 @@ def _snapshot(service: Service, source: Source, facts: CatalogFacts | None = Non
     """Return the snapshot of a source, and the name that cursors have for it."""
     if isinstance(source, OpenSet):
         return published_snapshot(source, facts), source.id
-    limited = partial(time_limit, service.settings.service_timeout_s)
+    limit = time_limit(service.settings.service_timeout_s)
     is_newest = isinstance(source, NewestCatalog)
-    return CatalogSnapshot(source.catalog, source.serial, is_newest=is_newest, limited=limited), _named(source)
+    return CatalogSnapshot(source.catalog, source.serial, is_newest=is_newest, limit=limit), _named(source)
 
 
 def _named(source: Pinned | NewestCatalog) -> str:

@@ -112,6 +112,6 @@ def test_it_is_what_a_search_over_all_rows_finds(files: Files, affected: set[str
     with tempfile.TemporaryDirectory() as folder:
         advisories = affecting(Path(folder) / "osv", A=sorted(affected))
         with published(Path(folder), files) as (depgraph, past):
-            found = list(depgraph.over_newest(Exposure, lambda graph: exposed(graph, advisories)))
+            found = list(exposed(depgraph, advisories))
             assert {(row["normalized"], Version(row["allowed"])) for row in found} == expected
             assert found == list(exposed(past, advisories))

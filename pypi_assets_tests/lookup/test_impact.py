@@ -18,8 +18,9 @@ from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.leveldbs.datasets.depgraph import records
 from pypi_assets.leveldbs.versions.publish import build_version
 from pypi_assets.lookup import DepgraphReader, open_latest
-from pypi_assets.lookup.impact import LONGEST_CHAIN, Break, Impact, Verdict, breaks, impact
-from pypi_assets.lookup.newest_requirements import NewestRequirements, PastRequirements
+from pypi_assets.lookup.impact import LONGEST_CHAIN, Impact, Verdict, breaks, impact
+from pypi_assets.lookup.newest_requirements import NewestRequirements
+from pypi_assets.questions.catalog_snapshot import CatalogSnapshot
 from pypi_assets.storage.store import open_storage
 from pypi_assets_tests.examples import examples
 from pypi_assets_tests.lookup.test_newest import chosen
@@ -63,7 +64,7 @@ def published(folder: Path, files: Files) -> Iterator[tuple[DepgraphReader, Newe
     full_dump(small.catalog, storage, 1)
     build_version("depgraph", storage=storage, catalog=small.catalog)
     with open_latest(DepgraphReader, storage) as depgraph:
-        yield depgraph, PastRequirements(small.catalog, serial)
+        yield depgraph, CatalogSnapshot(small.catalog, serial)
     small.catalog.close()
 
 
@@ -144,16 +145,16 @@ def test_it_is_what_a_search_over_all_rows_finds(files: Files, few: int, version
             for name in PROJECTS:
                 for depth in (None, 2):
                     query = partial(impact, project=name, version=wanted, transitive=True, depth=depth)
-                    found = list(depgraph.over_newest(Impact, query))
+                    found = list(query(depgraph))
                     assert found == list(query(past))
                     expected = model.depths(name, version)
                     expected = {one: at for one, at in expected.items() if depth is None or at <= depth}
                     assert checked_rows(found, model, name) == expected
-                    direct = depgraph.over_newest(Impact, partial(impact, project=name, version=wanted))
+                    direct = impact(depgraph, project=name, version=wanted)
                     assert list(direct) == [row for row in found if row["depth"] == 1]
                 if wanted is not None:
                     broken_by = partial(breaks, project=name, version=wanted, transitive=True)
-                    broken = list(depgraph.over_newest(Break, broken_by))
+                    broken = list(broken_by(depgraph))
                     assert broken == list(broken_by(past))
                     assert checked_rows(broken, model, name) == model.depths(name, version, accepted=False)
                     assert {(row["depth"] == 1) == (row["reason"] == "excludes") for row in broken} <= {True}
@@ -238,7 +239,7 @@ def test_a_long_chain_is_cut_and_a_circle_ends(tmp_path: Path) -> None:
     count = LONGEST_CHAIN + 3
     files: Files = {(f"p{number:03}", "1", ".zip"): (False, [f"p{(number - 1) % count:03}"]) for number in range(count)}
     with published(tmp_path, files) as (depgraph, _):
-        found = list(depgraph.over_newest(Impact, partial(impact, project="p000", transitive=True)))
+        found = list(impact(depgraph, project="p000", transitive=True))
     assert [row["normalized"] for row in found] == [f"p{number:03}" for number in range(1, count)]
     assert [len(row["chain"]) for row in found[-4:]] == [99, 100, 100, 100]
     assert found[-1]["chain"][-1] == "p002"

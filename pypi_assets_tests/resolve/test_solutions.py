@@ -19,7 +19,8 @@ from pypi_assets.lookup import DepgraphReader, open_latest
 from pypi_assets.lookup.advisories import read_advisories
 from pypi_assets.lookup.exposure import ExposedSolution, Undecided, exposed_solutions, possibly_exposed
 from pypi_assets.lookup.impact import Break, Solvable, Verdict, breaks
-from pypi_assets.lookup.newest_requirements import NewestRequirements, PastRequirements
+from pypi_assets.lookup.newest_requirements import NewestRequirements
+from pypi_assets.questions.catalog_snapshot import CatalogSnapshot
 from pypi_assets.resolve.questions import Question, ResolveError, Unknown
 from pypi_assets.resolve.releases import ReleaseIndex, past_index
 from pypi_assets.resolve.resolving import ResolutionLimitError, UnsolvableError, resolve
@@ -143,7 +144,7 @@ def compared(
 
 
 def newest_version(index: Drawn, name: str) -> str:
-    [release] = PastRequirements(index.catalog, index.serial).newest([name])
+    [release] = CatalogSnapshot(index.catalog, index.serial).newest([name])
     assert release is not None
     return release.version
 
@@ -159,7 +160,7 @@ def check_chain(index: Drawn, project: str, row: Break) -> None:
 @pytest.mark.nightly
 def test_it_is_what_each_project_apart_shows(index: Drawn) -> None:
     """Of versions that leave some projects without a solution, and others that do not."""
-    requirements = PastRequirements(index.catalog, index.serial)
+    requirements = CatalogSnapshot(index.catalog, index.serial)
     releases = ReleaseIndex(index.serial, index.depgraph.releases)
     without = {name: ends(releases, f"{name}=={newest_version(index, name)}") for name in index.names()}
     total: Counter[str] = Counter()
@@ -197,7 +198,7 @@ def test_newest_solutions_are_those_of_each_project_apart(index: Drawn, tmp_path
         for required, version in chosen.items()
         if required in affecting and Version(affecting[required]) == Version(version)
     }
-    candidates = list(possibly_exposed(PastRequirements(index.catalog, index.serial), advisories))
+    candidates = list(possibly_exposed(CatalogSnapshot(index.catalog, index.serial), advisories))
     assert len(candidates) == len(set(candidates))
     rows = list(exposed_solutions(candidates, advisories, lambda name: solution_of(releases, ANY, name)))
     found = {(row["normalized"], row["required"], row["version"]) for row in rows if row["undecided"] is None}

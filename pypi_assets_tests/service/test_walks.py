@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pypi_assets.lookup.newest_requirements import PastRequirements
+from pypi_assets.questions.catalog_snapshot import CatalogSnapshot
 from pypi_assets.service.answering import MOST_WALKS, counted_chunks, counted_walk, time_limit
 from pypi_assets.service.problems import ProblemError
 from pypi_assets_tests.small_catalog import small_catalog
@@ -42,10 +42,10 @@ def test_one_that_never_began_or_failed_does_not_count():
 def test_a_search_that_takes_too_long_ends(tmp_path: Path):
     small = small_catalog(tmp_path)
     small.add(1, "a", "1", "a-1.zip", requires_dist=("b",))
-    timed = PastRequirements(small.catalog, 1, time_limit(60))
+    timed = CatalogSnapshot(small.catalog, 1, limit=time_limit(60))
     assert (list(timed.requiring("b", "0")), timed.versions("a")) == (["a"], [("1", False)])
     assert [one and one.version for one in timed.newest(["a", "b"])] == ["1", None]
-    late = PastRequirements(small.catalog, 1, time_limit(-1))
+    late = CatalogSnapshot(small.catalog, 1, limit=time_limit(-1))
     for question in (
         late.check,
         lambda: late.requiring("a"),

@@ -26,7 +26,8 @@ from pypi_assets.catalog.tables import distribution_data, distributions, project
 from pypi_assets.distributions.record import DistributionKind, DistributionRecord
 from pypi_assets.dumps.dump_format import write_rows
 from pypi_assets.dumps.dump_paths import shard_of
-from pypi_assets.lookup.newest_requirements import NewestRelease, PastRequirements
+from pypi_assets.lookup.newest_requirements import NewestRelease
+from pypi_assets.questions.catalog_snapshot import CatalogSnapshot
 from pypi_assets_tests.examples import examples
 from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
 
@@ -106,7 +107,7 @@ def test_rows_of_releases_are_those_of_each_project_and_version_alone(tmp_path: 
         9: ["a-1.zip", "B.b-2.zip"],
     }.items():
         assert [row["filename"] for row in releases_rows_at(small.catalog, serial, wanted)] == expected
-    graph = PastRequirements(small.catalog, 9)
+    graph = CatalogSnapshot(small.catalog, 9)
     assert list(graph.newest(["c", "b-b", "a"])) == [
         None,
         NewestRelease("2", (("x>4",),)),
