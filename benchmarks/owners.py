@@ -18,7 +18,7 @@ import argparse
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
@@ -29,16 +29,33 @@ from pypi_assets.distributions.reader import read_path
 from pypi_assets.dumps.dump_format import Row
 from pypi_assets.leveldbs.build.builder import Builder
 from pypi_assets.leveldbs.datasets.registry import require_dataset
+from pypi_assets.leveldbs.format.leveldb_binding import Database
 from pypi_assets.leveldbs.format.open_leveldb import open_leveldb
+from pypi_assets.lookup.depgraph_reader import DepgraphReader
+from pypi_assets.lookup.modules_reader import ModulesReader
 from pypi_assets.lookup.owner_ranking import in_words
-from pypi_assets.lookup.owners import ImportOwners, Published, owners_by
+from pypi_assets.lookup.owners import ImportOwners, owners
+from pypi_assets.lookup.reader import Closing, OpenVersion
+from pypi_assets.questions.published_snapshot import PublishedSnapshot
 
 _JUNK = ("tests", "docs", "examples", "test", "scripts")
 _BEST_OF_MISSES = 4
 
 
+class BuiltVersion:
+    """The one version of a dataset that was built, and is not published."""
+
+    def __init__(self, dataset: str, db: Database, serial: int) -> None:
+        self.dataset, self.skipped = dataset, dict[int, str]()
+        self._opened = OpenVersion(db, dataset, 1, serial, checked=True, closing=Closing(ExitStack()))
+
+    def open_newest(self, *, check_hashes: bool, beyond: int = 0) -> OpenVersion | None:  # noqa: ARG002 - it is good
+        """Return it, if a version above `beyond` is wanted that it is."""
+        return None if beyond else self._opened
+
+
 @contextmanager
-def built(rows: Sequence[Row], serial: int) -> Iterator[Published]:
+def built(rows: Sequence[Row], serial: int) -> Iterator[PublishedSnapshot]:
     """The datasets that answer for owners, built of `rows`, which ascend by project."""
     with tempfile.TemporaryDirectory() as folder:
         paths = {name: Path(folder, name) for name in ("modules", "depgraph")}
@@ -48,7 +65,11 @@ def built(rows: Sequence[Row], serial: int) -> Iterator[Published]:
                 builder.apply(rows, "the rows", fresh=True)
                 builder.finish(serial)
         with open_leveldb(paths["modules"], "modules") as modules, open_leveldb(paths["depgraph"], "depgraph") as graph:
-            yield Published(serial, modules, graph)
+            readers = {
+                ModulesReader: ModulesReader(BuiltVersion("modules", modules, serial), check_hashes=False),
+                DepgraphReader: DepgraphReader(BuiltVersion("depgraph", graph, serial), check_hashes=False),
+            }
+            yield PublishedSnapshot(readers.__getitem__, nullcontext)
 
 
 def wheel_rows(folders: Iterable[Path]) -> list[Row]:
@@ -153,9 +174,9 @@ def main() -> None:
         made_up = [truth for truth in namesakes() if truth.is_held_out == arguments.held_out]
     projects = len({row["normalized"] for row in rows})
     print(f"{projects} projects, {len(rows)} files; {'held out' if arguments.held_out else 'for choosing weights'}")
-    with built(rows, 1_000_000) as evidence:
+    with built(rows, 1_000_000) as snapshot:
         started = time.perf_counter()
-        answers = owners_by(evidence, [truth.module for truth in (*truths, *made_up)])
+        answers = owners(snapshot, [truth.module for truth in (*truths, *made_up)])
         seconds = time.perf_counter() - started
         report("of tables", truths, answers[: len(truths)])
         if made_up:
@@ -163,7 +184,7 @@ def main() -> None:
         print(f"{len(answers)} imports in {seconds:.3f} s")
         for junk in _JUNK:
             started = time.perf_counter()
-            [found] = owners_by(Published(evidence.serial, evidence.modules, evidence.depgraph), [junk])
+            [found] = owners(snapshot, [junk])
             seconds = time.perf_counter() - started
             if not found["candidates"]:
                 continue

@@ -33,16 +33,11 @@ def owners_command(path: Path, top_level: bool, most: int) -> None:  # noqa: ARG
 
     PATH is compressed where it ends with .gz.
     """
-    from pypi_assets.lookup.depgraph_reader import DepgraphReader
-    from pypi_assets.lookup.latest import open_latest
-    from pypi_assets.lookup.modules_reader import ModulesReader
+    from pypi_assets.cli.questions import opened_versions  # which imports what questions are declared with
     from pypi_assets.lookup.top_level_owners import export_top_level
 
-    with (
-        open_latest(ModulesReader, check_hashes=False) as modules,
-        open_latest(DepgraphReader, check_hashes=False) as depgraph,
-    ):
-        written = export_top_level(modules, depgraph, path, most)
+    with opened_versions() as asking:
+        written = asking.answered(lambda: export_top_level(asking.snapshot, path, most))
     names = counted(written.names, "top-level name")
     print_message(f"{path}: {names}, {written.size:,} bytes, as of serial {written.serial}")
 

@@ -2,7 +2,7 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
 from functools import lru_cache, partial
 from heapq import heappush, heappushpop
 from itertools import groupby, islice
@@ -189,6 +189,11 @@ class DepgraphReader(Reader):
         """How many projects `dependents` answers."""
         record_key = dependents.dependents_count_key(canonicalize_name(require_text("count_dependents", name)))
         return int(self._read(lambda db: db.get(record_key, verify_checksums=True))[1] or 0)
+
+    def dependents_of_each(self, projects: Collection[str]) -> dict[str, int]:
+        """Return the number of projects that require each of these (normalized)."""
+        keys = {project: dependents.dependents_count_key(project) for project in projects}
+        return self._read(lambda db: {one: int(db.get(keys[one], verify_checksums=True) or 0) for one in keys})[1]
 
     def most_required(self, most: int, prefix: str = "", most_scanned: int | None = None) -> list[tuple[str, int]]:
         """Return the `most` projects with files that the most projects require, and how many do; of equal ones by name.

@@ -1,11 +1,25 @@
 """Looks up modules: which projects provide one, and in which versions."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import closing
 from typing import TypedDict
 
+from pypi_assets.leveldbs.datasets.modules.overview import Overview, decode_overview
+from pypi_assets.leveldbs.datasets.provided_names import name_prefix, names_prefix, overview_key, split_name_key
+from pypi_assets.leveldbs.format.errors import LeveldbDamagedError
+from pypi_assets.leveldbs.format.leveldb_binding import Database
 from pypi_assets.lookup.answers import Answer, Stream
-from pypi_assets.lookup.providers import NamesReader, Provider, all_providers, providers, providers_of_releases
+from pypi_assets.lookup.providers import (
+    NamesReader,
+    Provider,
+    all_providers,
+    provider_of_stub,
+    providers,
+    providers_of_releases,
+)
 from pypi_assets.lookup.reader import require_text
+
+_AFTER_SUBMODULES = "/"  # the character after the dot
 
 
 class ModuleResult(TypedDict):
@@ -38,12 +52,52 @@ class ModulesReader(NamesReader):
         results = tuple(map(_result, few))
         return Answer(opened.version, opened.serial, results, ModuleResult, None, opened.followed_projects)
 
+    def providers(self, name: str) -> list[Provider]:
+        """Return the projects that provide the module, by normalized name."""
+        require_text("providers", name)
+        return self._read(lambda db: list(providers(db, name)))[1]
+
+    def stubs(self, name: str, projects: Collection[str]) -> list[Provider]:
+        """Return those of the projects (normalized) whose stubs describe the module."""
+        require_text("stubs", name)
+        found = self._read(lambda db: [provider_of_stub(db, name, project) for project in sorted(projects)])[1]
+        return [one for one in found if one is not None]
+
+    def overviews(self, projects: Collection[str]) -> dict[str, Overview]:
+        """Return the overviews of projects (normalized) that provide a module. Raises LeveldbDamagedError."""
+
+        def found(db: Database) -> dict[str, Overview]:
+            values = {one: db.get(overview_key(one), verify_checksums=True) for one in projects}
+            if missing := [one for one, value in values.items() if value is None]:
+                raise LeveldbDamagedError(
+                    f"{overview_key(missing[0])!r} is not there, and the project provides a module"
+                )
+            return {one: decode_overview(value) for one, value in values.items() if value is not None}
+
+        return self._read(found)[1]
+
+    def top_level_names(self) -> Iterator[str]:
+        """Yield the first parts of all modules, in the order of their bytes in UTF-8."""
+        return self._iterate(self._current(), _top_level_names)
+
     def modules(self, prefix: str = "", after: tuple[str, str] | None = None) -> Stream[ModuleResult]:
         """All modules whose name begins with `prefix`, by name, and of each the projects that provide it; with `after`,
         those that come after this module and project (normalized).
         """
         require_text("modules", prefix)
         return self._stream(ModuleResult, lambda db: map(_result, all_providers(db, prefix, after)))
+
+
+def _top_level_names(db: Database) -> Iterator[str]:
+    start = names_prefix("")
+    with closing(db.raw_iterator(verify_checksums=True)) as records:
+        records.seek(start)
+        while records.valid() and records.key().startswith(start):
+            name = split_name_key(records.key())[0].partition(".")[0]
+            records.seek(name_prefix(name))
+            if records.valid() and records.key().startswith(name_prefix(name)):
+                yield name  # what has no module of its own, but some below it, is listed by those in other records
+            records.seek(names_prefix(name + _AFTER_SUBMODULES))
 
 
 def providing_projects(name: str, releases: Iterable[tuple[str, str, str]]) -> Iterator[ModuleResult]:

@@ -99,11 +99,6 @@ def providers(db: Database, name: str) -> Iterator[Provider]:
     return _providers(db, records_of(db, provided_names.name_prefix(name)))
 
 
-def is_provided(db: Database, name: str) -> bool:
-    """Whether any project provides `name`."""
-    return next(scan(db, provided_names.name_prefix(name)), None) is not None
-
-
 def provider_of_stub(db: Database, name: str, project: str) -> Provider | None:
     """`project` (normalized) as the provider of stubs that describe `name`; None where it has none."""
     stub_key = provided_names.stub_key(name, project)

@@ -4,21 +4,16 @@ format."""
 import gzip
 import os
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import orjson
 
-from pypi_assets.leveldbs.datasets.provided_names import name_prefix, names_prefix, split_name_key
-from pypi_assets.lookup.depgraph_reader import DepgraphReader
-from pypi_assets.lookup.modules_reader import ModulesReader
 from pypi_assets.lookup.owner_ranking import OwnerCandidate, is_junk_root
-from pypi_assets.lookup.owners import Published, answered_by_both, ranked_providers
+from pypi_assets.lookup.owners import Evidence, OwnerSource, ranked_providers
 
 FORMAT = 1
 MOST_CANDIDATES = 3
-_AFTER_SUBMODULES = "/"  # the character after the dot
 _REMEMBERED_NAMES = 10_000
 _LEVEL = 6
 
@@ -39,34 +34,26 @@ class Exported(NamedTuple):
     size: int
 
 
-def top_level_owners(evidence: Published, most: int = MOST_CANDIDATES) -> Iterator[TopLevelName]:
+class TopLevelSource(OwnerSource, Protocol):
+    """A snapshot that lists top-level names."""
+
+    def top_level_names(self) -> Iterator[str]:
+        """Yield the first parts of all modules, in the order of their bytes in UTF-8."""
+
+
+def top_level_owners(source: TopLevelSource, most: int = MOST_CANDIDATES) -> Iterator[TopLevelName]:
     """All top-level names, in the order of their bytes in UTF-8."""
-    for number, name in enumerate(_top_level_names(evidence)):
+    evidence = Evidence(source)
+    for number, name in enumerate(source.top_level_names(), 1):
         if number % _REMEMBERED_NAMES == 0:  # so that not all projects are kept in memory
-            evidence = Published(evidence.serial, evidence.modules, evidence.depgraph)
+            evidence = Evidence(source)
         candidates = ranked_providers(evidence, name, evidence.providers(name))
         if candidates:  # none if no installer takes any of the files
             yield TopLevelName(name, len(candidates), candidates[:most])
 
 
-def _top_level_names(evidence: Published) -> Iterator[str]:
-    start = names_prefix("")
-    with closing(evidence.modules.raw_iterator(verify_checksums=True)) as records:
-        records.seek(start)
-        while records.valid() and records.key().startswith(start):
-            name = split_name_key(records.key())[0].partition(".")[0]
-            records.seek(name_prefix(name))
-            if records.valid() and records.key().startswith(name_prefix(name)):
-                yield name  # what has no module of its own, but some below it, is listed by those in other records
-            records.seek(names_prefix(name + _AFTER_SUBMODULES))
-
-
 def export_top_level(
-    modules: ModulesReader,
-    depgraph: DepgraphReader,
-    path: Path,
-    most: int = MOST_CANDIDATES,
-    progress: Callable[[int], object] = int,
+    source: TopLevelSource, path: Path, most: int = MOST_CANDIDATES, progress: Callable[[int], object] = int
 ) -> Exported:
     """Writes the file, compressed if its name ends with `.gz`, and puts it in its place when it is whole.
 
@@ -74,22 +61,22 @@ def export_top_level(
     """
     unfinished = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
-        serial, names = answered_by_both(
-            modules, depgraph, lambda evidence: _write(evidence, path.suffix == ".gz", unfinished, most, progress)
-        )
+        names = _write(source, path.suffix == ".gz", unfinished, most, progress)
         unfinished.replace(path)
     finally:
         unfinished.unlink(missing_ok=True)
-    return Exported(serial, names, path.stat().st_size)
+    return Exported(source.serial, names, path.stat().st_size)
 
 
-def _write(evidence: Published, is_compressed: bool, path: Path, most: int, progress: Callable[[int], object]) -> int:
+def _write(
+    source: TopLevelSource, is_compressed: bool, path: Path, most: int, progress: Callable[[int], object]
+) -> int:
     count = 0
     with path.open("wb") as plain:
         file = gzip.GzipFile("", "wb", _LEVEL, plain, mtime=0) if is_compressed else plain
-        header = {"format": FORMAT, "serial": evidence.serial, "most": most}
+        header = {"format": FORMAT, "serial": source.serial, "most": most}
         file.write(orjson.dumps(header) + b"\n")
-        for count, one in enumerate(top_level_owners(evidence, most), 1):
+        for count, one in enumerate(top_level_owners(source, most), 1):
             best = [[each["project"], each["score"], each["reasons"]["dependents"]] for each in one.best]
             file.write(orjson.dumps([one.name, one.providers, int(is_junk_root(one.name)), best]) + b"\n")
             if count % _REMEMBERED_NAMES == 0:

@@ -2,7 +2,8 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
+from functools import cache
 from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, cast
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from pypi_assets.catalog.database import Catalog
     from pypi_assets.catalog.reports.project_history import Entry
     from pypi_assets.catalog.reports.simple_page import SimplePage
+    from pypi_assets.leveldbs.datasets.modules.overview import Overview
     from pypi_assets.leveldbs.format.records import Row
     from pypi_assets.lookup.depgraph_reader import Dependent, Distribution, TransitiveDependent
     from pypi_assets.lookup.hashes_reader import HashResult, KnownHashResult
@@ -29,9 +31,9 @@ if TYPE_CHECKING:
     from pypi_assets.lookup.live_files import LiveFileResult
     from pypi_assets.lookup.modules_reader import ModuleResult
     from pypi_assets.lookup.newest_requirements import NewestRelease
-    from pypi_assets.lookup.owners import ImportOwners
     from pypi_assets.lookup.pinned_files import PinnedFile
     from pypi_assets.lookup.project_answers import ProjectResult, VersionResult
+    from pypi_assets.lookup.providers import Provider
     from pypi_assets.lookup.simple_reader import PageFileResult
     from pypi_assets.resolve.releases import ReleaseIndex
 
@@ -50,7 +52,7 @@ class CatalogSnapshot(Snapshot):
     """
 
     catalog: "Catalog"
-    serial: int
+    serial: int = field()  # so that the property of the protocol is not the default
     is_newest: bool = False
     limit: Callable[[], None] = _unlimited
 
@@ -95,10 +97,42 @@ class CatalogSnapshot(Snapshot):
     def collected(self, _dataset: str, kind: type[Result], results: Iterable[Result], /) -> Found[Result]:
         return self._answer(kind, results)
 
-    def owners(self, names: Sequence[str], most: int | None, /) -> "list[ImportOwners]":
-        from pypi_assets.lookup.owners import owners_at
+    def providing(self, modules: Collection[str], /) -> "Callable[[str], list[Provider]]":
+        from pypi_assets.catalog.publications.dump_rows import providing_releases
+        from pypi_assets.catalog.reports.owner_evidence import lists_with_modules
+        from pypi_assets.lookup.providers import providers_of_releases
 
-        return owners_at(self.catalog, self.serial, names, most)
+        with self.catalog.read() as connection:
+            lists = lists_with_modules(connection, modules)
+
+        @cache
+        def providers(module: str) -> "list[Provider]":
+            found = providing_releases(self.catalog, self.serial, module, lists=lists[module])
+            return list(providers_of_releases(module, found))
+
+        return providers
+
+    def stubs(self, module: str, projects: Collection[str], /) -> "list[Provider]":
+        from pypi_assets.catalog.reports.owner_evidence import rows_of_projects
+        from pypi_assets.lookup.providers import providers_of_releases
+
+        rows = rows_of_projects(self.catalog, self.serial, projects)
+        releases = (
+            (str(row["normalized"]), str(row["project"]), str(row["version"]))
+            for row in rows
+            if row["modules"] is not None and module in row["stubs"]
+        )
+        return list(providers_of_releases(module, releases))
+
+    def overviews(self, projects: Collection[str], /) -> "Mapping[str, Overview]":
+        from pypi_assets.lookup.past_overviews import overviews_at
+
+        return overviews_at(self.catalog, self.serial, projects)
+
+    def dependents_of_each(self, projects: Collection[str], /) -> Mapping[str, int]:
+        from pypi_assets.catalog.reports.owner_evidence import count_dependents
+
+        return dict.fromkeys(projects, 0) | count_dependents(self.catalog, self.serial, projects)
 
     def project(self, name: str, /) -> "ProjectResult | None":
         from pypi_assets.lookup.project_answers import project_at

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from pypi_assets.lookup.owner_ranking import in_words
 from pypi_assets.lookup.owners import ImportOwners
+from pypi_assets.lookup.owners import owners as ranked_owners
 from pypi_assets.questions.question import Accepts, Batch, Parameters, question
 from pypi_assets.questions.snapshot import After, Found, Snapshot
 
@@ -33,7 +34,7 @@ class SeveralOwnersParameters(Parameters):
 
 def owners_of(snapshot: Snapshot, names: Sequence[str], most: int | None) -> Found[ImportOwners]:
     """Return the owners of several imports, in their order, with at most this many candidates each."""
-    return snapshot.collected("modules", ImportOwners, snapshot.owners(names, most))
+    return snapshot.collected("modules", ImportOwners, ranked_owners(snapshot, names, most))
 
 
 def rows(result: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

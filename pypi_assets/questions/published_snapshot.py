@@ -1,6 +1,6 @@
 """The newest answers: a snapshot of the LevelDB versions. A reader is imported for the first question that needs it."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -12,14 +12,15 @@ from pypi_assets.questions.snapshot import After, DependentsFilter, Found, Snaps
 
 if TYPE_CHECKING:
     from pypi_assets.catalog.reports.simple_page import SimplePage
+    from pypi_assets.leveldbs.datasets.modules.overview import Overview
     from pypi_assets.lookup.commands_reader import CommandResult, CommandsReader
     from pypi_assets.lookup.depgraph_reader import Dependent, DepgraphReader, Distribution, TransitiveDependent
     from pypi_assets.lookup.hashes_reader import HashesReader, HashResult
     from pypi_assets.lookup.modules_reader import ModuleResult, ModulesReader
     from pypi_assets.lookup.newest_requirements import NewestRelease
-    from pypi_assets.lookup.owners import ImportOwners
     from pypi_assets.lookup.pinned_files import PinnedFile
     from pypi_assets.lookup.project_answers import ProjectFacts, ProjectResult, VersionResult
+    from pypi_assets.lookup.providers import Provider
     from pypi_assets.lookup.simple_reader import PageFileResult, SimpleReader
     from pypi_assets.resolve.releases import ReleaseIndex
 
@@ -80,10 +81,24 @@ class PublishedSnapshot(Snapshot):
 
         return self.reader(reader_of(dataset)).collected(kind, results)  # type: ignore[no-any-return]
 
-    def owners(self, names: Sequence[str], most: int | None, /) -> "list[ImportOwners]":
-        from pypi_assets.lookup.owners import owners
+    @property
+    def serial(self) -> int:
+        return self._depgraph.serial
 
-        return owners(self._modules, self._depgraph, names, most)
+    def providing(self, _modules: Collection[str], /) -> "Callable[[str], list[Provider]]":
+        return self._modules.providers
+
+    def stubs(self, module: str, projects: Collection[str], /) -> "list[Provider]":
+        return self._modules.stubs(module, projects)
+
+    def overviews(self, projects: Collection[str], /) -> "Mapping[str, Overview]":
+        return self._modules.overviews(projects)
+
+    def dependents_of_each(self, projects: Collection[str], /) -> Mapping[str, int]:
+        return self._depgraph.dependents_of_each(projects)
+
+    def top_level_names(self) -> Iterator[str]:
+        return self._modules.top_level_names()
 
     def project(self, name: str, /) -> "ProjectResult | None":
         from pypi_assets.lookup.project_answers import published_project

@@ -5,7 +5,7 @@ at the same serial. A snapshot that cannot answer a question raises OtherSnapsho
 """
 # ruff: noqa: ARG002 - bodies are for the snapshots that cannot answer
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -19,15 +19,16 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from pypi_assets.catalog.reports.simple_page import SimplePage
+    from pypi_assets.leveldbs.datasets.modules.overview import Overview
     from pypi_assets.lookup.commands_reader import CommandResult
     from pypi_assets.lookup.depgraph_reader import Dependent, Distribution, TransitiveDependent
     from pypi_assets.lookup.hashes_reader import HashResult, KnownHashResult
     from pypi_assets.lookup.history_entries import HistoryEntry
     from pypi_assets.lookup.live_files import LiveFileResult
     from pypi_assets.lookup.modules_reader import ModuleResult
-    from pypi_assets.lookup.owners import ImportOwners
     from pypi_assets.lookup.pinned_files import PinnedFile
     from pypi_assets.lookup.project_answers import ProjectResult, VersionResult
+    from pypi_assets.lookup.providers import Provider
     from pypi_assets.lookup.requirement_filters import Which
     from pypi_assets.lookup.simple_reader import PageFileResult
     from pypi_assets.resolve.releases import ReleaseIndex
@@ -127,8 +128,25 @@ class Snapshot(NewestRequirements, Protocol):
     def collected(self, dataset: str, kind: type[Result], results: Iterable[Result], /) -> Found[Result]:
         """Return results that were made of answers from a dataset, as one answer."""
 
-    def owners(self, names: Sequence[str], most: int | None, /) -> "Sequence[ImportOwners]":
-        """Return the ranked owners of imports, in the order of `names`, with at most `most` candidates each."""
+    @property
+    def serial(self) -> int:
+        """The serial of all answers."""
+
+    def providing(self, modules: Collection[str], /) -> "Callable[[str], list[Provider]]":
+        """Return a function that lists the providers of any of these modules."""
+
+    def stubs(self, module: str, projects: Collection[str], /) -> "list[Provider]":
+        """Return those of the projects (normalized) whose stubs describe a module."""
+
+    def overviews(self, projects: Collection[str], /) -> "Mapping[str, Overview]":
+        """Return what owners are ranked by, for each of these projects (normalized), which provide a module."""
+
+    def dependents_of_each(self, projects: Collection[str], /) -> Mapping[str, int]:
+        """Return the number of projects that require each of these (normalized)."""
+
+    def top_level_names(self) -> Iterator[str]:
+        """Yield the first parts of all modules, in the order of their bytes in UTF-8."""
+        raise _whole_names("modules")
 
     def project(self, name: str, /) -> "ProjectResult | None":
         """Return what is known of a project; None if it has no live files."""

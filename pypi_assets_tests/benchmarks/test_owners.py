@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks.owners import built, called_like_projects, provided, rank_of, report, wheel_rows
 from benchmarks.owners_index import MOST_SHARED, Truth, all_rows, generate, namesakes, read_rivals, read_truths
-from pypi_assets.lookup.owners import owners_by
+from pypi_assets.lookup.owners import owners
 from pypi_assets_tests.builders import make_wheel
 
 
@@ -29,8 +29,8 @@ def test_an_index_has_owners_rivals_and_leaked_tests() -> None:
     named = {project.normalized: project for project in projects}
     assert len(named) == 3_000
     for truth in truths:
-        owners = [named[name] for name in truth.right if name in named]
-        assert any(truth.module in modules for owner in owners for modules in owner.modules)
+        right = [named[name] for name in truth.right if name in named]
+        assert any(truth.module in modules for owner in right for modules in owner.modules)
     rivals = [name for names in read_rivals().values() for name in names]
     assert len(rivals) > 2_000
     rows = list(all_rows(projects))
@@ -41,8 +41,8 @@ def test_an_index_has_owners_rivals_and_leaked_tests() -> None:
 def test_owners_are_mostly_found(capsys: pytest.CaptureFixture[str]) -> None:
     known = [truth for truth in read_truths() if not truth.is_held_out][-100:]
     truths = [*known, *namesakes(100)]
-    with built(list(all_rows(generate(1_500, known=known))), 1_000_000) as evidence:
-        answers = owners_by(evidence, [truth.module for truth in truths])
+    with built(list(all_rows(generate(1_500, known=known))), 1_000_000) as snapshot:
+        answers = owners(snapshot, [truth.module for truth in truths])
     report("of a test", truths, answers)
     ranks = [rank_of(truth, answer) for truth, answer in zip(truths, answers, strict=True)]
     assert sum(rank == 1 for rank in ranks) > 0.9 * len(ranks)
@@ -60,5 +60,5 @@ def test_wheels_are_an_index_too(tmp_path: Path) -> None:
     truths = [Truth("yaml", "PyYAML", ()), Truth("old", "PyYAML", ()), Truth("x", "unknown", ())]
     assert provided(truths, rows) == (truths[:1], truths[1:2])
     assert [truth.module for truth in called_like_projects(rows)] == ["demo"]
-    with built(rows, 1) as evidence:
-        assert [rank_of(truths[0], answer) for answer in owners_by(evidence, ["yaml"])] == [1]
+    with built(rows, 1) as snapshot:
+        assert [rank_of(truths[0], answer) for answer in owners(snapshot, ["yaml"])] == [1]

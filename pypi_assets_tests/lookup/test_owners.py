@@ -4,18 +4,16 @@
 """
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from pypi_assets.dumps.dump_writer import write_range
 from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.leveldbs.versions.publish import build_version
 from pypi_assets.lookup import owners as module
-from pypi_assets.lookup.depgraph_reader import DepgraphReader
-from pypi_assets.lookup.latest import open_latest
-from pypi_assets.lookup.modules_reader import ModulesReader
-from pypi_assets.lookup.owners import SerialsDifferError, TooManyCandidatesError, owners, owners_at, prefixes
+from pypi_assets.lookup.owners import TooManyCandidatesError, owners, prefixes
+from pypi_assets.lookup.published_sets import PublishedSets
+from pypi_assets.questions.catalog_snapshot import CatalogSnapshot
+from pypi_assets.questions.published_snapshot import PublishedSnapshot
 from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
 
@@ -63,16 +61,14 @@ def storage(small: SmallCatalog, tmp_path_factory: pytest.TempPathFactory) -> St
 
 
 @pytest.fixture(scope="module")
-def readers(storage: Storage) -> Iterator[tuple[ModulesReader, DepgraphReader]]:
-    with open_latest(ModulesReader, storage) as modules, open_latest(DepgraphReader, storage) as depgraph:
-        yield modules, depgraph
+def snapshot(storage: Storage) -> PublishedSnapshot:
+    opened = PublishedSets(storage).open_newest()
+    assert opened is not None
+    return PublishedSnapshot(opened.reader, opened.opened)
 
 
-Readers = tuple[ModulesReader, DepgraphReader]
-
-
-def found(readers: Readers, name: str) -> tuple[str | None, list[str]]:
-    [one] = owners(*readers, [name])
+def found(snapshot: PublishedSnapshot, name: str) -> tuple[str | None, list[str]]:
+    [one] = owners(snapshot, [name])
     assert one["import"] == name
     assert one["serial"] == 100
     assert [candidate["rank"] for candidate in one["candidates"]] == [*range(1, len(one["candidates"]) + 1)]
@@ -93,16 +89,16 @@ def found(readers: Readers, name: str) -> tuple[str | None, list[str]]:
         ("tool", "tool", "tool"),
     ],
 )
-def test_the_longest_known_module_decides(readers: Readers, name: str, module: str, best: str) -> None:
-    known, candidates = found(readers, name)
+def test_the_longest_known_module_decides(snapshot: PublishedSnapshot, name: str, module: str, best: str) -> None:
+    known, candidates = found(snapshot, name)
     assert known == module
     assert candidates[0] == best
 
 
-def test_releases_that_no_installer_takes_are_not_counted(readers: Readers, small: SmallCatalog) -> None:
+def test_releases_that_no_installer_takes_are_not_counted(snapshot: PublishedSnapshot, small: SmallCatalog) -> None:
     names = ["app", "app.later", "tool", "lost", "vain"]
-    published = owners(*readers, names)
-    assert published == owners_at(small.catalog, 100, names)
+    published = owners(snapshot, names)
+    assert published == owners(CatalogSnapshot(small.catalog, 100), names)
     [app] = published[0]["candidates"]
     assert (app["versions"], app["reasons"]["releases"], app["reasons"]["newest_provides"]) == (["1.0"], 1, True)
     assert [one["project"] for one in published[2]["candidates"]] == ["tool"]
@@ -111,12 +107,12 @@ def test_releases_that_no_installer_takes_are_not_counted(readers: Readers, smal
 @pytest.mark.parametrize(
     "name", ["unknown", "", ".", "yam", "yaml2.loader", "not-a-name", "yaml\0", "\udc80", "m" * 9_999, "lost", "vain"]
 )
-def test_of_what_is_not_known_there_is_no_candidate(readers: Readers, name: str) -> None:
-    assert found(readers, name) == (None, [])
+def test_of_what_is_not_known_there_is_no_candidate(snapshot: PublishedSnapshot, name: str) -> None:
+    assert found(snapshot, name) == (None, [])
 
 
-def test_all_candidates_come_with_their_reasons(readers: Readers) -> None:
-    [one] = owners(*readers, ["yaml"])
+def test_all_candidates_come_with_their_reasons(snapshot: PublishedSnapshot) -> None:
+    [one] = owners(snapshot, ["yaml"])
     pyyaml, copies, stubs = one["candidates"]
     assert (pyyaml["project"], pyyaml["versions"]) == ("PyYAML", ["6.0"])
     assert pyyaml["reasons"] == {
@@ -139,39 +135,39 @@ def test_all_candidates_come_with_their_reasons(readers: Readers) -> None:
     assert stubs["score"] < copies["score"] < pyyaml["score"]
 
 
-def test_junk_roots_and_declared_names_are_named(readers: Readers) -> None:
-    tests, declared, undeclared = owners(*readers, ["tests.unit", "new", "new_tests"])
+def test_junk_roots_and_declared_names_are_named(snapshot: PublishedSnapshot) -> None:
+    tests, declared, undeclared = owners(snapshot, ["tests.unit", "new", "new_tests"])
     assert [one["reasons"]["junk_root"] for one in tests["candidates"]] == [True]
     assert [one["reasons"]["declared"] for one in declared["candidates"]] == [True]
     assert [one["reasons"]["declared"] for one in undeclared["candidates"]] == [False]
 
 
-def test_a_batch_has_an_answer_for_each_name_in_its_order(readers: Readers) -> None:
+def test_a_batch_has_an_answer_for_each_name_in_its_order(snapshot: PublishedSnapshot) -> None:
     names = ["yaml", "tests", "yaml", "unknown", "yaml.loader"]
-    answers = owners(*readers, names)
+    answers = owners(snapshot, names)
     assert [one["import"] for one in answers] == names
-    assert answers == [answer for name in names for answer in owners(*readers, [name])]
-    assert owners(*readers, []) == []
+    assert answers == [answer for name in names for answer in owners(snapshot, [name])]
+    assert owners(snapshot, []) == []
     with pytest.raises(TypeError, match="str"):
-        owners(*readers, [b"yaml"])  # type: ignore[list-item]
+        owners(snapshot, [b"yaml"])  # type: ignore[list-item]
 
 
-def test_no_more_than_the_best_are_returned(readers: Readers) -> None:
-    [whole], [best] = owners(*readers, ["yaml"]), owners(*readers, ["yaml"], most=2)
+def test_no_more_than_the_best_are_returned(snapshot: PublishedSnapshot) -> None:
+    [whole], [best] = owners(snapshot, ["yaml"]), owners(snapshot, ["yaml"], most=2)
     assert best == {**whole, "candidates": whole["candidates"][:2]}
-    [stubs] = owners(*readers, ["other"], most=1)
+    [stubs] = owners(snapshot, ["other"], most=1)
     assert len(stubs["candidates"]) == 1
 
 
-def test_a_batch_is_bounded(readers: Readers, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_batch_is_bounded(snapshot: PublishedSnapshot, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST_IN_A_BATCH", 5)
-    assert len(owners(*readers, ["yaml"])[0]["candidates"]) == 3
+    assert len(owners(snapshot, ["yaml"])[0]["candidates"]) == 3
     for names in (["yaml", "yaml"], ["yaml", "yaml.a", "tests"]):
         with pytest.raises(TooManyCandidatesError, match=r"\b5\b"):
-            owners(*readers, names)
+            owners(snapshot, names)
     monkeypatch.setattr(module, "MOST_IN_A_BATCH", 2)
-    assert len(owners(*readers, ["yaml"])[0]["candidates"]) == 3
-    assert len(owners(*readers, ["yaml", "yaml"], most=1)) == 2
+    assert len(owners(snapshot, ["yaml"])[0]["candidates"]) == 3
+    assert len(owners(snapshot, ["yaml", "yaml"], most=1)) == 2
 
 
 def test_prefixes_are_bounded() -> None:
@@ -181,25 +177,3 @@ def test_prefixes_are_bounded() -> None:
     assert list(prefixes(f"a.{'b' * 600}")) == ["a"]
     assert list(prefixes(f"{'b' * 500}.a")) == ["b" * 500]
     assert list(prefixes("a..b")) == ["a"]
-
-
-def test_datasets_of_different_serials_give_no_answer(tmp_path: Path) -> None:
-    small = small_catalog(tmp_path)
-    storage = open_storage((tmp_path / "storage").as_uri())
-    small.add(1, "demo", "1.0", "demo-1.0.zip")
-    small.complete(10)
-    full_dump(small.catalog, storage, 1)
-    for dataset in ("modules", "depgraph"):
-        build_version(dataset, storage=storage, catalog=small.catalog)
-    with open_latest(ModulesReader, storage) as modules, open_latest(DepgraphReader, storage) as depgraph:
-        small.add(11, "other", "1.0", "other-1.0.zip", requires_dist=("demo",))
-        write_range(small.catalog, storage, small.complete(20))
-        build_version("depgraph", storage=storage, catalog=small.catalog)
-        assert depgraph.refresh()
-        with pytest.raises(SerialsDifferError, match=r"modules.*\b10\b.*depgraph.*\b20\b"):
-            owners(modules, depgraph, ["demo"])
-        build_version("modules", storage=storage, catalog=small.catalog)
-        [one] = owners(modules, depgraph, ["demo"])
-        assert one["serial"] == 20
-        assert [candidate["reasons"]["dependents"] for candidate in one["candidates"]] == [1, 0]
-    small.catalog.close()

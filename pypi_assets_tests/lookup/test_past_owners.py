@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from pypi_assets.lookup.owners import owners_at
+from pypi_assets.lookup.owners import owners
+from pypi_assets.questions.catalog_snapshot import CatalogSnapshot
 from pypi_assets_tests.small_catalog import small_catalog
 
 
@@ -18,7 +19,7 @@ def test_owners_are_those_of_the_serial(tmp_path: Path) -> None:
     small.complete(10)
 
     def found(serial: int, name: str) -> tuple[str | None, list[tuple[str, int]]]:
-        [one] = owners_at(small.catalog, serial, [name])
+        [one] = owners(CatalogSnapshot(small.catalog, serial), [name])
         candidates = one["candidates"]
         return one["module"], [(each["normalized"], each["reasons"]["dependents"]) for each in candidates]
 
@@ -28,8 +29,8 @@ def test_owners_are_those_of_the_serial(tmp_path: Path) -> None:
     assert found(6, "demo.a.b") == ("demo", [("second", 0)])
     assert found(10, "demo.a.b") == ("demo", [("second", 0), ("demo-stubs", 0)])
     assert found(10, "user") == (None, [])
-    several = owners_at(small.catalog, 3, ["demo", "demo.a", "user", "demo"])
+    several = owners(CatalogSnapshot(small.catalog, 3), ["demo", "demo.a", "user", "demo"])
     assert several == [
-        one for name in ("demo", "demo.a", "user", "demo") for one in owners_at(small.catalog, 3, [name])
+        one for name in ("demo", "demo.a", "user", "demo") for one in owners(CatalogSnapshot(small.catalog, 3), [name])
     ]
     small.catalog.close()

@@ -10,11 +10,10 @@ import pytest
 from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.leveldbs.versions.publish import build_version
 from pypi_assets.lookup import top_level_owners as module
-from pypi_assets.lookup.depgraph_reader import DepgraphReader
-from pypi_assets.lookup.latest import open_latest
-from pypi_assets.lookup.modules_reader import ModulesReader
 from pypi_assets.lookup.owners import owners
+from pypi_assets.lookup.published_sets import PublishedSets
 from pypi_assets.lookup.top_level_owners import export_top_level
+from pypi_assets.questions.published_snapshot import PublishedSnapshot
 from pypi_assets.storage.store import open_storage
 from pypi_assets_tests.small_catalog import small_catalog
 
@@ -22,7 +21,7 @@ NAMES = ["a", "a0", "a_b", "b", "größe", "tests"]
 
 
 @pytest.fixture(scope="module")
-def readers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ModulesReader, DepgraphReader]]:
+def snapshot(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PublishedSnapshot]:
     small = small_catalog(tmp_path_factory.mktemp("catalog"))
     small.add(1, "a", "1.0", "a-1.0.zip", modules=("a", "a.b", "a.b.c", "tests", "tests.x"))
     small.add(2, "A.B", "1.0", "a.b-1.0.zip", modules=("a_b", "a0", "tests"), requires_dist=("a",))
@@ -32,44 +31,43 @@ def readers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ModulesR
     full_dump(small.catalog, storage, 1)
     for dataset in ("modules", "depgraph"):
         build_version(dataset, storage=storage, catalog=small.catalog)
-    with open_latest(ModulesReader, storage) as modules, open_latest(DepgraphReader, storage) as depgraph:
-        yield modules, depgraph
+    opened = PublishedSets(storage).open_newest()
+    assert opened is not None
+    yield PublishedSnapshot(opened.reader, opened.opened)
     small.catalog.close()
 
 
 def test_each_top_level_name_is_there_with_its_candidates(
-    readers: tuple[ModulesReader, DepgraphReader], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    snapshot: PublishedSnapshot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "_REMEMBERED_NAMES", 2)
     reported: list[int] = []
-    written = export_top_level(*readers, tmp_path / "owners.jsonl", progress=reported.append)
+    written = export_top_level(snapshot, tmp_path / "owners.jsonl", progress=reported.append)
     header, *lines = map(orjson.loads, (tmp_path / "owners.jsonl").read_bytes().splitlines())
     assert header == {"format": 1, "serial": 100, "most": 3}
     assert written == (100, len(NAMES), (tmp_path / "owners.jsonl").stat().st_size)
     assert [line[0] for line in lines] == NAMES
     assert reported == [2, 4, 6, 6]
-    for (name, count, junk, best), found in zip(lines, owners(*readers, NAMES), strict=True):
+    for (name, count, junk, best), found in zip(lines, owners(snapshot, NAMES), strict=True):
         candidates = found["candidates"]
         assert (found["module"], count, junk) == (name, len(candidates), int(name == "tests"))
         assert best == [[one["project"], one["score"], one["reasons"]["dependents"]] for one in candidates]
 
 
-def test_it_is_compressed_the_same_each_time_and_cut(
-    readers: tuple[ModulesReader, DepgraphReader], tmp_path: Path
-) -> None:
+def test_it_is_compressed_the_same_each_time_and_cut(snapshot: PublishedSnapshot, tmp_path: Path) -> None:
     for name in ("one.gz", "two.gz"):
-        export_top_level(*readers, tmp_path / name, 1)
+        export_top_level(snapshot, tmp_path / name, 1)
     assert (tmp_path / "one.gz").read_bytes() == (tmp_path / "two.gz").read_bytes()
     lines = gzip.decompress((tmp_path / "one.gz").read_bytes()).splitlines()
     assert [len(orjson.loads(line)[3]) for line in lines[1:]] == [1] * len(NAMES)
 
 
-def test_what_fails_leaves_the_file_of_before(readers: tuple[ModulesReader, DepgraphReader], tmp_path: Path) -> None:
+def test_what_fails_leaves_the_file_of_before(snapshot: PublishedSnapshot, tmp_path: Path) -> None:
     def stop(_: int) -> None:
         raise KeyboardInterrupt
 
     (tmp_path / "owners.jsonl").write_text("before")
     with pytest.raises(KeyboardInterrupt):
-        export_top_level(*readers, tmp_path / "owners.jsonl", progress=stop)
+        export_top_level(snapshot, tmp_path / "owners.jsonl", progress=stop)
     assert [path.name for path in tmp_path.iterdir()] == ["owners.jsonl"]
     assert (tmp_path / "owners.jsonl").read_text() == "before"
