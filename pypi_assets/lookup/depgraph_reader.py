@@ -28,6 +28,8 @@ from pypi_assets.lookup.newest_requirements import NewestRelease, by_version
 from pypi_assets.lookup.reader import Reader, require_text
 from pypi_assets.lookup.requirement_filters import Which, kept_by_version
 
+_FEW = 50
+"""As many dependents are read at once."""
 _REMEMBERED_PROJECTS = 65_536
 _REQUIREMENT = re.compile(r"\s*([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)\s*(?:==\s*([^\s,;=<>]+)\s*)?")
 
@@ -235,14 +237,15 @@ class DepgraphReader(Reader):
         return self._stream(TransitiveDependent, results)
 
     def requiring(self, name: str, after: str | None = None, /) -> Iterator[str]:
-        """Yield the projects with any release that requires a project, by name; with `after`, from there on."""
-        start = dependents.dependents_prefix(canonicalize_name(require_text("requiring", name)))
+        """Return the projects with any release that requires a project (normalized), by name: those behind `after`."""
+        start = dependents.dependents_prefix(require_text("requiring", name))
 
         def found(db: Database) -> Iterator[str]:
             records = scan(db, start) if after is None else scan_after(db, start, start + as_part(after).encode())
             return (record_key[len(start) :].decode() for record_key, _ in records)
 
-        return self._iterate(self._current(), found)
+        few = self._read(lambda db: list(islice(found(db), _FEW)))[1]  # as most have, which is quicker than a stream
+        return iter(few) if len(few) < _FEW else self._iterate(self._current(), found)
 
     def newest(self, projects: Sequence[str], /) -> Iterator[NewestRelease | None]:
         """Yield the newest release of each of these projects (normalized); None of one without files."""

@@ -17,7 +17,7 @@ from packaging.version import InvalidVersion, Version
 from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.leveldbs.datasets.depgraph import records
 from pypi_assets.leveldbs.versions.publish import build_version
-from pypi_assets.lookup import DepgraphReader, open_latest
+from pypi_assets.lookup import DepgraphReader, depgraph_reader, open_latest
 from pypi_assets.lookup.impact import LONGEST_CHAIN, Impact, Verdict, breaks, impact
 from pypi_assets.lookup.newest_requirements import NewestRequirements
 from pypi_assets.questions.catalog_snapshot import CatalogSnapshot
@@ -141,6 +141,7 @@ def test_it_is_what_a_search_over_all_rows_finds(files: Files, few: int, version
     wanted = None if version is None else Version(version)
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         patch.setattr(records, "FEW_FILES", few)  # many files of a project are read in another way
+        patch.setattr(depgraph_reader, "_FEW", few)  # and many dependents
         with published(Path(folder), files) as (depgraph, past):
             for name in PROJECTS:
                 for depth in (None, 2):
