@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from itertools import groupby
+from itertools import groupby, islice
 from typing import Any
 
 import click
@@ -31,6 +31,7 @@ _GAP, _INDENT, _LEAST_WIDTH = 2, 4, 16
 _MOST_WIDTH = 100  # of sentences: longer lines are hard to read
 _OPERATORS = "<>=~;( "
 _HEADERS = {"normalized": "project"}  # of fields whose names only programs should have to know
+_SHOWN_DEPTHS = 10
 _SHOW_CURSOR = b"\x1b[?25h"
 
 
@@ -301,6 +302,17 @@ def counted(count: int, noun: str, form: str = "") -> str:
     `form` is the format of the number, such as `,`.
     """
     return f"{count:{form}} {noun}" if count == 1 else f"{count:{form}} {noun}s"
+
+
+def by_depth(counts: Mapping[int, int]) -> str:
+    """Return the counts at the first depths, and the sum of the deeper ones: a chain of requirements can be long.
+
+    >>> by_depth({0: 1, 1: 4})
+    '1 at depth 0, 4 at depth 1'
+    """
+    shown = [f"{count} at depth {depth}" for depth, count in islice(counts.items(), _SHOWN_DEPTHS)]
+    deeper = sum(islice(counts.values(), _SHOWN_DEPTHS, None))
+    return ", ".join([*shown, *([f"{deeper} deeper, to depth {max(counts)}"] if deeper else [])])
 
 
 def plain(value: object) -> str:

@@ -14,6 +14,7 @@ from pypi_assets.progress import Progress
 from pypi_assets.terminal import (
     Output,
     PlainProgress,
+    by_depth,
     counted,
     local_time,
     plain,
@@ -23,6 +24,7 @@ from pypi_assets.terminal import (
     print_table,
     print_wrapped_facts,
 )
+from pypi_assets_tests.named import unnamed
 
 LINES = [
     (None, "-"),
@@ -187,6 +189,15 @@ def test_times_are_local_and_iso() -> None:
 def test_counts_have_their_nouns() -> None:
     assert [counted(count, "file") for count in (0, 1, 2)] == ["0 files", "1 file", "2 files"]
     assert [counted(count, "file", ",") for count in (1, 2_000)] == ["1 file", "2,000 files"]
+
+
+def test_projects_by_depth_are_summed_up_from_some_depth_on() -> None:
+    assert by_depth({}) == ""
+    assert by_depth({0: 1, 1: 4}) == "1 at depth 0, 4 at depth 1"
+    for most in (10, 11, 500):
+        text = by_depth(dict.fromkeys(range(1, most + 1), 2))
+        assert text.count("depth") <= 11
+        assert (unnamed(text, 2 * (most - 10), most) == []) == (most > 10)
 
 
 def test_no_command_counts_one_of_several() -> None:

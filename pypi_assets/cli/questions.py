@@ -26,7 +26,7 @@ from pypi_assets.lookup.answers import Stream
 from pypi_assets.lookup.errors import LookupNameError
 from pypi_assets.questions.question import Parameter, ParameterError, Parameters, Question, find_question
 from pypi_assets.questions.snapshot import Found, Snapshot
-from pypi_assets.terminal import Output, counted, lines_of_input, print_json_line, print_message, print_rows
+from pypi_assets.terminal import Output, by_depth, counted, lines_of_input, print_json_line, print_message, print_rows
 
 if TYPE_CHECKING:
     from pypi_assets.catalog.reports.moments import Moment
@@ -304,8 +304,7 @@ def _print_answers(
         source = ", from the catalog" if last.version is None else ""
         steps = ""
         if 0 not in depths:
-            by_depth = ", ".join(f"{count} at depth {depth}" for depth, count in depths.items())
-            steps = f"{counted(depths.total(), 'project')}: {by_depth}; in {time.monotonic() - began:.1f} s, "
+            steps = f"{counted(depths.total(), 'project')}: {by_depth(depths)}; in {time.monotonic() - began:.1f} s, "
         print_message(f"{steps}as of serial {last.serial}{source}{among(last.followed_projects)}")
 
 

@@ -8,7 +8,7 @@ import click
 from pypi_assets.cli.opening import existing_catalog, opened_crawler
 from pypi_assets.cli.options import JSON, command, row_output
 from pypi_assets.cli.read_counts import describe_reads, reads_to_json, report_failed
-from pypi_assets.terminal import Output, counted, plain, print_facts, print_json, print_message, print_table
+from pypi_assets.terminal import Output, by_depth, counted, plain, print_facts, print_json, print_message, print_table
 from pypi_assets.times import utc_text
 
 if TYPE_CHECKING:
@@ -204,7 +204,7 @@ def scope_show_command(name: str, as_json: bool) -> None:
             ("created", f"at serial {scope.created_serial}, {utc_text(scope.created_at)}"),
             ("roots", ", ".join(scope.roots)),
             ("depth", "all" if scope.most_depth is None else scope.most_depth),
-            ("projects", ", ".join(f"{count} at depth {depth}" for depth, count in state.depths.items()) or "none yet"),
+            ("projects", by_depth(state.depths) or "none yet"),
             ("beyond depth", state.beyond),
             ("entering", state.entering),
             ("entered late", state.late),

@@ -8,6 +8,7 @@ import click
 
 from pypi_assets.cli.options import JSON, command
 from pypi_assets.terminal import (
+    by_depth,
     counted,
     local_time,
     plain,
@@ -168,7 +169,7 @@ def _describe_catalog(status: "Status") -> str:
 
 
 def _describe_scope(one: "ScopeStatus") -> str:
-    depths = ", ".join(f"{count} at depth {depth}" for depth, count in one.depths.items())
+    depths = by_depth(one.depths)
     parts = [f"{one.scope.name}: {one.state}", f"{counted(one.projects, 'project')}{f' ({depths})' if depths else ''}"]
     left = {"entering": one.entering, "visits left": one.visits.todo, "reads left": one.reads_left}
     parts += [f"{count} {what}" for what, count in left.items() if count]
