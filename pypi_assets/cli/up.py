@@ -115,7 +115,8 @@ def _run(layout: "Layout", ports: "Ports | None", make_plan: Callable[[], "Plan"
         with only_one(layout) as is_alone:
             if not is_alone:
                 raise click.ClickException(
-                    f"the stack of {plain(layout.home)} runs already: `pypi-assets up --status` shows it"
+                    f"another `up` runs the stack of {plain(layout.home)}, or is stopping it: `pypi-assets up --status`"
+                    " shows it"
                 )
             keeper = Keeper(layout, print_message, stopping)
             try:
@@ -219,7 +220,10 @@ def _show_status(layout: "Layout", as_json: bool) -> None:
     from pypi_assets.stack.readiness import is_ready
     from pypi_assets.stack.supervision import Supervisor, read_addresses
 
-    states = Supervisor(layout).states()
+    supervisor = Supervisor(layout)
+    states = supervisor.states()
+    if states is None and supervisor.is_there():
+        raise click.ClickException(f"the stack of {plain(layout.home)} is stopping")
     if states is None:
         raise click.ClickException(f"no stack runs in {plain(layout.home)}: `pypi-assets up` starts it")
     addresses = read_addresses(layout)

@@ -2,8 +2,10 @@
 
 import shutil
 import socket
+import socketserver
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import click
@@ -13,7 +15,7 @@ from pypi_assets.cli.up import choose_postgres
 from pypi_assets.settings import CATALOG_URL_FILE, load_settings
 from pypi_assets.stack.layout import Layout
 from pypi_assets.stack.supervision import log_of
-from pypi_assets_tests.cli.commands import Commands
+from pypi_assets_tests.cli.commands import Commands, commands_in
 from pypi_assets_tests.named import unnamed
 
 
@@ -31,6 +33,23 @@ def test_up_the_database_alone_is_rejected_if_the_stack_has_none(commands: Comma
 def test_up_status_and_stop_without_a_stack(commands: Commands):
     assert unnamed(commands.refused("up", "--status"), str(commands.home)) == []
     assert unnamed(commands.done("up", "--stop").stderr, str(commands.home)) == []
+
+
+def test_up_status_of_a_stack_that_is_stopping_starts_no_other(commands: Commands):
+    class Ending(socketserver.BaseRequestHandler):
+        """Closes each connection without an answer, as a supervisord that ends."""
+
+        def handle(self) -> None: ...
+
+    layout = Layout(load_settings().resolved_home)
+    layout.make_folders()
+    with socketserver.ThreadingUnixStreamServer(str(layout.supervisor_socket), Ending) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        message = commands.refused("up", "--status")
+        server.shutdown()
+    assert unnamed(message, str(commands.home)) == []
+    assert commands_in(message) == []
+    assert commands_in(commands.refused("up", "--status")) == ["up"]  # the socket of one that was killed
 
 
 def test_up_names_the_option_of_a_port_in_use_before_it_makes_a_database(commands: Commands):
