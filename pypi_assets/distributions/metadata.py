@@ -14,6 +14,7 @@ from pypi_assets.characters import is_printable, lower, replace_unprintable
 from pypi_assets.distributions.extract import printable
 from pypi_assets.distributions.limits import LimitExceededError
 from pypi_assets.distributions.project_facts import bounded, cut_license, join_urls, license_classifiers
+from pypi_assets.distributions.record import AMBIGUOUS
 from pypi_assets.distributions.requirements import is_requirement, is_specifier, is_usable_marker
 
 
@@ -117,6 +118,9 @@ def _core_metadata(fields: Mapping[str, list[str]], name: str, notes: list[str])
         for key, values in fields.items()
         if key in _READ_FIELDS
     }
+
+    if name.endswith("METADATA") and not all(map(str.strip, fields.get("requires-dist", ()))):
+        notes.append(f"{AMBIGUOUS} pip refuses it: {name} has an empty Requires-Dist")
 
     def first(key: str) -> str | None:
         values = lines.get(lower(key))

@@ -7,10 +7,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from pypi_assets.characters import is_digits, normalized_name
+from pypi_assets.distributions.extract import printable
 from pypi_assets.distributions.filenames import wheel_problems
-from pypi_assets.distributions.metadata import CoreMetadata
+from pypi_assets.distributions.metadata import CoreMetadata, refused_requirements
 from pypi_assets.distributions.record import FAILS, FAILS_LATE, SKIPS, FilenameParts
-from pypi_assets.distributions.requirements import is_version, same_version
+from pypi_assets.distributions.requirements import is_requirement, is_version, same_version
 
 _OTHER_VERSION = "the metadata have the Version"
 
@@ -43,6 +44,15 @@ def refused_metadata(parts: FilenameParts, metadata: CoreMetadata) -> Iterator[R
         yield Refusal(FAILS, SKIPS, f"the metadata have no valid Version: {metadata.version}")
     for reason in contradictions(parts, metadata):
         yield Refusal(SKIPS, "" if reason.startswith(_OTHER_VERSION) else FAILS, reason)
+
+
+def refused_requirement(metadata: CoreMetadata) -> Iterator[Refusal]:
+    """Yield why pip does not take a wheel with a line of Requires-Dist that is not a requirement. uv repairs some of
+    them."""
+    for requirement in refused_requirements(metadata.requires_dist):
+        if not is_requirement(requirement):
+            reason = f"the metadata have a Requires-Dist that is not a requirement: {printable(requirement, 100)}"
+            yield Refusal(SKIPS, "", reason)
 
 
 def contradictions(parts: FilenameParts, metadata: CoreMetadata) -> Iterator[str]:

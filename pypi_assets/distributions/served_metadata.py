@@ -18,6 +18,7 @@ from pypi_assets.distributions.refusals import (
     is_static,
     refused_metadata,
     refused_name,
+    refused_requirement,
 )
 from pypi_assets.distributions.requirement_differences import differ
 from pypi_assets.distributions.requirements import comparable_requirement, comparable_version
@@ -44,8 +45,8 @@ class Resolved:
 def resolved_wheel(parts: FilenameParts, own: CoreMetadata, served: ServedMetadata | None) -> Resolved:
     """Return the metadata by which installers resolve a wheel whose METADATA are `own`."""
     resolved = Resolved(own) if served is None else _served_wheel(own, served)
-    refusals = (*refused_name(parts), *resolved.refusals, *refused_metadata(parts, resolved.metadata))
-    return replace(resolved, refusals=refusals)
+    of_metadata = (*refused_metadata(parts, resolved.metadata), *refused_requirement(resolved.metadata))
+    return replace(resolved, refusals=(*refused_name(parts), *resolved.refusals, *of_metadata))
 
 
 def resolved_sdist(

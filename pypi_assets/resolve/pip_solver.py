@@ -9,8 +9,8 @@ from operator import and_
 from typing import Any, NamedTuple, TypeAlias
 
 from resolvelib import AbstractProvider, BaseReporter, ResolutionImpossible, ResolutionTooDeep
-from resolvelib import Resolver as PipResolver
-from resolvelib.structs import RequirementInformation
+from resolvelib.resolvers import Resolution
+from resolvelib.structs import RequirementInformation, State
 
 from pypi_assets.resolve.proofs import NoInstallerSolutionError, Proof
 from pypi_assets.resolve.provider import Provider, ResolutionLimitError, Watch
@@ -63,9 +63,9 @@ def solve_as_pip(provider: Provider, watch: Watch, most_steps: int, in_doubt: Ca
     long to find that out. Raises NoInstallerSolutionError, ResolutionLimitError and UnknownRequirementsError.
     """
     rules = _PipRules(provider)
-    resolver: PipResolver[_Requirement, _Candidate, str] = PipResolver(rules, _Reporter(watch, in_doubt))
+    resolution: Resolution[_Requirement, _Candidate, str] = Resolution(rules, _Reporter(watch, in_doubt))
     try:
-        found = resolver.resolve(rules.of_question(), max_rounds=most_steps)
+        state = resolution.resolve(rules.of_question(), max_rounds=most_steps)
     except ResolutionTooDeep:
         raise ResolutionLimitError(
             f"the resolution was ended after {most_steps:,} steps, the last of them about {watch.last}: narrow the"
@@ -73,7 +73,26 @@ def solve_as_pip(provider: Provider, watch: Watch, most_steps: int, in_doubt: Ca
         ) from None
     except ResolutionImpossible as error:
         raise NoInstallerSolutionError(_proof(provider, error.causes)) from None
-    return provider.reachable({candidate.project: candidate.number for candidate in found.mapping.values()})
+    chosen = [state.mapping[key] for key in _connected(state) if key in state.mapping]
+    return provider.reachable({candidate.project: candidate.number for candidate in chosen})
+
+
+def _connected(state: State[_Requirement, _Candidate, str]) -> list[str]:
+    """The identifiers to which requirements lead from the question, in the order of the state. resolvelib's own search
+    for them recurses, without an end where candidates that are left over from conflicts require each other."""
+    keys = {id(candidate): key for key, candidate in state.mapping.items()}
+    required_by: dict[str | None, list[str]] = {}
+    for key, criterion in state.criteria.items():
+        for parent in criterion.iter_parent():
+            if parent is None or id(parent) in keys:
+                required_by.setdefault(None if parent is None else keys[id(parent)], []).append(key)
+    connected: set[str | None] = {None}
+    waiting: list[str | None] = [None]
+    while waiting:
+        new = set(required_by.get(waiting.pop(), ())) - connected
+        connected |= new
+        waiting += new
+    return [key for key in state.criteria if key in connected]
 
 
 class _Reporter(BaseReporter[_Requirement, _Candidate, str]):

@@ -21,7 +21,7 @@ DIGESTS = {
     8: "bca3ccabe7734ead060671846a986620d207007eb9cb4f86d009ac9c15e65ff5",
     9: "d3415203873c693a02e280b8d4541e6beff31983c1008217c3955dfa9e442421",
     10: "1dcb887dd97761760268455580eeb2c6d2d524edbd5dc2995b8c32b6be25fc52",
-    11: "4553aa3bc402c0470158e2f9a3c7dc18f64e4e5a72f068d8a89680e585d9a2ca",
+    11: "37730f16fba615e3e1df752af758cbb6d54f495c831c3a6dccefedafc46f5a9f",
 }
 """By version, of all the records. Those of older versions are kept, so that no version is used twice."""
 

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from pypi_assets.distributions.reader import read_path
+from pypi_assets.distributions.record import AMBIGUOUS
 from pypi_assets.distributions.record_building import record_to_json
 from pypi_assets_tests.builders import make_sdist, make_wheel
 
@@ -36,6 +37,25 @@ def test_a_wheel_is_taken_if_its_metadata_and_its_name_agree(tmp_path: Path, sub
             assert actions(record.refusals) == expected
             found = record_to_json(record)
             assert (found["installable"], found["refusals"]) == (not expected, list(record.refusals))
+
+
+def test_a_wheel_with_a_requirement_that_is_none_is_skipped(tmp_path: Path, subtests: pytest.Subtests) -> None:
+    cases = [
+        ("a ; python_version > '3'", [], 0),
+        ("a (>=1.0)", [], 0),
+        ("a b", ["pip skips"], 1),
+        ("a ; foo == '1'", ["pip skips"], 1),
+        ("a >= 1.0.*", ["pip skips"], 1),
+        ("", [], 1),
+        ("a ; os_name ~= 'x'", [], 1),  # pip ends with an exception
+    ]
+    for number, (requirement, expected, notes) in enumerate(cases):
+        with subtests.test(requirement=requirement):
+            folder = tmp_path / str(number)
+            folder.mkdir()
+            record = read_path(make_wheel(folder, "demo", "1.0", extra_headers=[("Requires-Dist", requirement)]))
+            assert actions(record.refusals) == expected
+            assert sum(note.startswith(AMBIGUOUS) for note in record.notes) == notes
 
 
 def test_a_wheel_whose_name_no_standard_covers_is_skipped(tmp_path: Path) -> None:

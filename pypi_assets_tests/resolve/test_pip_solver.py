@@ -5,6 +5,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from resolvelib.resolvers import Criterion
+from resolvelib.structs import RequirementInformation, State
 
 from pypi_assets.resolve import pip_solver
 from pypi_assets.resolve.resolving import ResolutionLimitError, UnsolvableError, resolve
@@ -95,3 +97,14 @@ def test_looking_whether_there_is_a_solution_changes_nothing(projects: Projects,
             return str(error)
 
     assert outcome(1) == outcome(1_000_000)
+
+
+def test_candidates_that_require_each_other_alone_are_not_connected() -> None:
+    """resolvelib's own search for what the question leads to recurses without an end in such a ring."""
+    chosen = {name: pip_solver._Candidate(name, (), 1) for name in ("app", "lib", "left", "over")}
+    parents = {"app": None, "lib": chosen["app"], "left": chosen["over"], "over": chosen["left"]}
+    criteria: dict[str, Criterion[Any, Any]] = {
+        name: Criterion([], [RequirementInformation(pip_solver._Requirement(name), parent)], [])
+        for name, parent in parents.items()
+    }
+    assert pip_solver._connected(State(chosen, criteria, [])) == ["app", "lib"]
