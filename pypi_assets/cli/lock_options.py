@@ -37,9 +37,10 @@ def locked_answer(lock: Path, python: str | None, platform: str | None, at: "Mom
     from pypi_assets.questions.locks import LockedPins
 
     try:
-        pins = LockedPins(read_lock(lock), named_environment(python, platform))
+        environment = named_environment(python, platform)
     except EnvironmentNameError as error:
         raise click.BadParameter(str(error)) from error
+    pins = LockedPins(read_lock(lock), environment)
     with opened(at) as asking:
         answer: LockedAnswer = asking.answered(partial(pins.answer, asking.snapshot))
         return answer
