@@ -165,11 +165,6 @@ class Reader:
         with self._opening:
             return self._move(beyond=self._current().version, check_hashes=self._check_hashes)
 
-    def query(self, query: Callable[[Database], Found]) -> tuple[int, Found]:
-        """What `query` returns of the version that is read now, and its serial: for answers of several datasets."""
-        opened, found = self._read(query)
-        return opened.serial, found
-
     def suggest(self, name: str, most: int = MOST_NAMES) -> tuple[str, ...]:
         """At most `most` names of the dataset that differ little from `name`, the nearest first; never `name` itself.
 
