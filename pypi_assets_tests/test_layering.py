@@ -48,7 +48,7 @@ MAY_IMPORT = {
     "lookup": {"leveldbs", "dumps", "catalog", "distributions", "index", "inert", "storage", "locations", "locks"},
     "mirror": {"journal", "leveldbs", "dumps", "catalog", "storage", "index"},
     "resolve": {"lookup", "dumps", "catalog", "distributions", "locks", "storage"},
-    "questions": {"lookup", "leveldbs", "dumps", "catalog", "locks", "resolve"},
+    "questions": {"distributions", "lookup", "leveldbs", "dumps", "catalog", "locks", "resolve"},
     "export": {"questions", "lookup", "locks", "distributions"},
     "devindex": {"index", "distributions"},
     "assembly": {"setting_variables", "settings", "index", "distributions", "catalog", "crawl", "storage", "progress"},

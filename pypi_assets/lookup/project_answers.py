@@ -1,4 +1,4 @@
-"""Answers about a project and about one of its versions: from a set of published versions, and from the catalog."""
+"""What is known of a project and of one of its versions, made of the rows of their live files."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
@@ -14,11 +14,7 @@ from pypi_assets.inert import inert_line
 from pypi_assets.leveldbs.datasets.commands.entry_points import command_names
 from pypi_assets.leveldbs.format.newest_release import newest_release
 from pypi_assets.leveldbs.format.version_order import canonical_version, version_key
-from pypi_assets.lookup.commands_reader import CommandsReader
-from pypi_assets.lookup.depgraph_reader import DepgraphReader
-from pypi_assets.lookup.modules_reader import ModulesReader
 from pypi_assets.lookup.providers import NamesReader
-from pypi_assets.lookup.reader import OpenReader
 
 if TYPE_CHECKING:
     from pypi_assets.catalog.database import Catalog
@@ -80,7 +76,7 @@ def _rank(link: ProjectLink) -> int:
     return _FIRST.index(plain) if plain in _FIRST else len(_FIRST)
 
 
-_MOST_NAMES = 100_000
+MOST_NAMES = 100_000
 _LONGEST_LICENSE = 100
 """Characters of a name of a licence. Many projects put the whole text of their licence into the field."""
 
@@ -162,44 +158,6 @@ class ProjectFacts(TypedDict):
 _NO_FACTS = ProjectFacts(summary=None, license=None, links=None, status=None, first_serial=None, last_serial=None)
 
 
-def published_project(reader: OpenReader, name: str, facts: ProjectFacts | None = None) -> ProjectResult | None:
-    """What is published of a project; None where it has no live files. `facts` are added where they are known."""
-    rows = reader(DepgraphReader).project(name).results
-    if not rows:
-        return None
-    commands = sorted(reader(CommandsReader).names_of(name, _MOST_NAMES))
-    return _project(rows, commands, facts or _NO_FACTS)
-
-
-def published_version(reader: OpenReader, name: str, version: str) -> VersionResult | None:
-    """What is published of a version of a project; None where it has no live files."""
-    rows = reader(DepgraphReader).project(name, version).results
-    if not rows:
-        return None
-    names = (_names_of(reader(kind), name, version) for kind in (ModulesReader, CommandsReader))
-    modules, commands = names
-    return _version(rows, modules, commands)
-
-
-def project_at(catalog: "Catalog", serial: int, name: str) -> ProjectResult | None:
-    """What `published_project` answered at `serial`, from the catalog."""
-    rows = _rows_at(catalog, serial, name)
-    if not rows:
-        return None
-    commands = sorted({command for row in rows for command in _commands(row)})
-    return _project(rows, commands, facts_at(catalog, serial, name, rows))
-
-
-def version_at(catalog: "Catalog", serial: int, name: str, version: str) -> VersionResult | None:
-    """What `published_version` answered at `serial`, from the catalog."""
-    rows = files_at(catalog, serial, name, version)
-    if not rows:
-        return None
-    modules = {module for row in rows for module in row["modules"] or ()}
-    commands = {command for row in rows for command in _commands(row)}
-    return _version(rows, sorted(modules), sorted(commands))
-
-
 def facts_at(
     catalog: "Catalog", serial: int, name: str, rows: Sequence[Mapping[str, Any]] | None = None
 ) -> ProjectFacts:
@@ -208,7 +166,7 @@ def facts_at(
     from pypi_assets.catalog.reports.past_statuses import page_status_at
     from pypi_assets.catalog.reports.project_serials import first_and_last_serial
 
-    found = _rows_at(catalog, serial, name) if rows is None else rows
+    found = rows_at(catalog, serial, name) if rows is None else rows
     with catalog.read() as connection:
         first, last = first_and_last_serial(connection, canonicalize_name(name), serial)
         project = find_project(connection, name)
@@ -260,13 +218,8 @@ def license_of(row: Mapping[str, Any]) -> str | None:
     return ", ".join(names) or text or None
 
 
-def files_at(catalog: "Catalog", serial: int, name: str, version: str | None = None) -> list[Mapping[str, Any]]:
-    """The files of a project, or of one version of it, that were live at `serial`, by version and filename."""
-    rows = _rows_at(catalog, serial, name)
-    return [row for row in rows if version is None or canonical_version(row["version"]) == canonical_version(version)]
-
-
-def _rows_at(catalog: "Catalog", serial: int, name: str) -> list[Mapping[str, Any]]:
+def rows_at(catalog: "Catalog", serial: int, name: str) -> list[Mapping[str, Any]]:
+    """Return the files of a project that were live at `serial`, as dumps have them, by version and filename."""
     from pypi_assets.catalog.publications.dump_rows import project_rows_at
     from pypi_assets.dumps.dump_format import as_dumped
 
@@ -274,11 +227,13 @@ def _rows_at(catalog: "Catalog", serial: int, name: str) -> list[Mapping[str, An
     return sorted(rows, key=lambda row: (version_key(row["version"]), row["filename"]))
 
 
-def _commands(row: Mapping[str, Any]) -> Iterable[str]:
-    return command_names(row["console_scripts"] or ())
+def commands_of(rows: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return the commands that any of the files installs."""
+    return sorted({command for row in rows for command in command_names(row["console_scripts"] or ())})
 
 
-def _names_of(reader: NamesReader, project: str, version: str) -> list[str]:
+def names_of_version(reader: NamesReader, project: str, version: str) -> list[str]:
+    """Return the names that a version of a project provides, in a dataset of names."""
     wanted = canonical_version(version)
     groups = reader.names_in(project)
     return sorted(name for names, versions in groups if wanted in map(canonical_version, versions) for name in names)
@@ -289,7 +244,10 @@ def _newest(rows: Iterable[Mapping[str, Any]]) -> str:
     return newest_release((row["version"], row["yanked"]) for row in files)
 
 
-def _project(rows: Sequence[Mapping[str, Any]], commands: list[str], facts: ProjectFacts) -> ProjectResult:
+def project_result(
+    rows: Sequence[Mapping[str, Any]], commands: list[str], facts: ProjectFacts | None = None
+) -> ProjectResult:
+    """Return what is known of a project with these live files; without `facts`, what only a catalog knows is null."""
     newest = _newest(rows)
     return ProjectResult(
         project=rows[0]["project"],
@@ -302,11 +260,12 @@ def _project(rows: Sequence[Mapping[str, Any]], commands: list[str], facts: Proj
             )
             for files in (list(some) for _, some in groupby(rows, lambda row: canonical_version(row["version"])))
         ],
-        **facts,
+        **(facts or _NO_FACTS),
     )
 
 
-def _version(rows: Sequence[Mapping[str, Any]], modules: list[str], commands: list[str]) -> VersionResult:
+def version_result(rows: Sequence[Mapping[str, Any]], modules: list[str], commands: list[str]) -> VersionResult:
+    """Return what is known of a version with these live files."""
     lists = [row["requires_dist"] for row in rows if row["requires_dist"] is not None]
     return VersionResult(
         project=rows[0]["project"],

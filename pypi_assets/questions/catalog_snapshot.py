@@ -135,16 +135,25 @@ class CatalogSnapshot(Snapshot):
         return dict.fromkeys(projects, 0) | count_dependents(self.catalog, self.serial, projects)
 
     def project(self, name: str, /) -> "ProjectResult | None":
-        from pypi_assets.lookup.project_answers import project_at
+        from pypi_assets.lookup.project_answers import commands_of, facts_at, project_result, rows_at
 
         self.require_answered(name)
-        return project_at(self.catalog, self.serial, name)
+        rows = rows_at(self.catalog, self.serial, name)
+        if not rows:
+            return None
+        return project_result(rows, commands_of(rows), facts_at(self.catalog, self.serial, name, rows))
 
     def version(self, project: str, version: str, /) -> "VersionResult | None":
-        from pypi_assets.lookup.project_answers import version_at
+        from pypi_assets.lookup.project_answers import commands_of, rows_at, version_result
 
         self.require_answered(project)
-        return version_at(self.catalog, self.serial, project, version)
+        wanted = canonical_version(version)
+        rows = [
+            row for row in rows_at(self.catalog, self.serial, project) if canonical_version(row["version"]) == wanted
+        ]
+        if not rows:
+            return None
+        return version_result(rows, sorted({one for row in rows for one in row["modules"] or ()}), commands_of(rows))
 
     def is_known(self, project: str, /) -> bool:
         from pypi_assets.catalog.observed.projects import find_project

@@ -101,14 +101,22 @@ class PublishedSnapshot(Snapshot):
         return self._modules.top_level_names()
 
     def project(self, name: str, /) -> "ProjectResult | None":
-        from pypi_assets.lookup.project_answers import published_project
+        from pypi_assets.lookup.project_answers import MOST_NAMES, project_result
 
-        return published_project(self.reader, name, None if self.facts is None else self.facts(name))
+        rows = self._depgraph.project(name).results
+        if not rows:
+            return None
+        commands = sorted(self._commands.names_of(name, MOST_NAMES))
+        return project_result(rows, commands, None if self.facts is None else self.facts(name))
 
     def version(self, project: str, version: str, /) -> "VersionResult | None":
-        from pypi_assets.lookup.project_answers import published_version
+        from pypi_assets.lookup.project_answers import names_of_version, version_result
 
-        return published_version(self.reader, project, version)
+        rows = self._depgraph.project(project, version).results
+        if not rows:
+            return None
+        modules, commands = (names_of_version(one, project, version) for one in (self._modules, self._commands))
+        return version_result(rows, modules, commands)
 
     def is_known(self, project: str, /) -> bool:
         """Return whether the project has live files."""
