@@ -59,9 +59,12 @@ _EACH_BY_AN_EVENT = (
     ),
     "UPDATE catalog_state SET exact_from = 0, events_through = (SELECT max(serial) FROM events)",
     "DELETE FROM serial_ranges",
-    "INSERT INTO serial_ranges (start, \"end\", state, sealed, asked_at, visited) VALUES (0, 1, 'complete', 1, 0, 0)",
     (
-        'INSERT INTO serial_ranges (start, "end", state, sealed, asked_at, visited)'
+        'INSERT INTO serial_ranges (start, "end", state, sealed, requested_at, visited)'
+        " VALUES (0, 1, 'complete', 1, 0, 0)"
+    ),
+    (
+        'INSERT INTO serial_ranges (start, "end", state, sealed, requested_at, visited)'
         " SELECT 1, max(serial), 'complete', 0, 0, 0 FROM events"
     ),
     "ANALYZE",

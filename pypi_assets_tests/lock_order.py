@@ -58,7 +58,7 @@ LOCK_ORDER = (
     "scopes",
     "observed_projects",
     "lister_states",
-    "scope_claims",
+    "workload_claims",
     "read_attempts",
     "visit_statuses",
     "visits",

@@ -42,6 +42,7 @@ from pypi_assets.errors import ExpectedError
 from pypi_assets.interrupts import Uninterrupted
 
 _MIGRATIONS = Path(__file__).parent / "migrations"
+_FIRST_RELEASED = "0100"  # later schemas have greater numbers
 _MIGRATION_LOCK = 0x70797069  # any constant: the name of an advisory lock
 _SQLITE_BUSY_TIMEOUT_S = 120
 _SQLITE_CACHE_KIB = 64 * 1024
@@ -62,6 +63,18 @@ _V = TypeVar("_V")
 
 class CatalogError(ExpectedError):
     """The catalog cannot be used as requested. The message describes what to do."""
+
+
+class UnreleasedCatalogError(CatalogError):
+    """The catalog has the schema of a version before the first release, which no migration reads."""
+
+    def __init__(self, schema: str) -> None:
+        super().__init__(
+            f"the catalog has schema {schema}, from before the first release: this version of pypi-assets cannot"
+            " migrate it; set PYPI_ASSETS_HOME to a new folder, and PYPI_ASSETS_DATABASE_URL, if it is set, to an empty"
+            " database, and run `pypi-assets init`"
+        )
+        self.schema = schema
 
 
 class NoCatalogError(CatalogError):
@@ -381,6 +394,8 @@ def _bring_up_to_date(catalog: Catalog, *, migrate: bool, must_exist: bool) -> t
                     "the database has tables of another program, Dagster for one: the catalog needs a database of its"
                     " own; check PYPI_ASSETS_DATABASE_URL"
                 )
+            if found < _FIRST_RELEASED:
+                raise UnreleasedCatalogError(found)
             raise CatalogError(
                 f"the catalog has schema {found}, which this version of pypi-assets does not know:"
                 " a newer version has migrated it; upgrade pypi-assets"

@@ -1,7 +1,6 @@
 """The tables. docs/formats.md explains serials, intervals and states; constraints here enforce the rules.
 
-Texts compare bytewise on every database, so the order of the catalog is the order of the dumps. Some columns have
-another name in Python, by `key`: the column itself keeps the name that it was created with.
+Texts compare bytewise on every database, so the order of the catalog is the order of the dumps.
 """
 
 from typing import Any
@@ -393,11 +392,11 @@ visits = Table(
     Column("project_id", ForeignKey("projects.id"), nullable=False),
     Column("visit", Integer, nullable=False, comment="counts up within the project"),
     Column("kind", Short, nullable=False),
-    Column("scope", Short, key="workload", nullable=False),
+    Column("workload", Short, nullable=False),
     Column("started_at", Time, nullable=False),
     _rulesets(),
     UniqueConstraint("project_id", "visit"),
-    Index("ix_visits_of_scope", "project_id", "workload"),
+    Index("ix_visits_of_workload", "project_id", "workload"),
 )
 
 visit_statuses = Table(
@@ -491,7 +490,7 @@ serial_ranges = Table(
     Column("end", Serial, nullable=False, unique=True),
     Column("state", Short, nullable=False, comment="asked or complete"),
     Column("sealed", Boolean, nullable=False, server_default=false()),
-    Column("asked_at", Time, key="requested_at", nullable=False),
+    Column("requested_at", Time, nullable=False),
     Column("begun_at", Time, comment="when the work began that completed it, or that did not end"),
     Column("error_text", Text, comment="the error that ended the last worker's work; null: none is known"),
     Column("completed_at", Time),
@@ -545,9 +544,8 @@ visit_queue = Table(
     "visit_queue",
     metadata,
     Column(
-        "scope",
+        "workload",
         Short,
-        key="workload",
         primary_key=True,
         comment="crawl:ID, range:START-END, audit:ID, scope:ID, aborted:ID of a scope that rests, revisits, or listing:"
         " what no range has taken yet",
@@ -570,10 +568,10 @@ for _queue in (read_queue, visit_queue):
     Index(None, _queue.c.claimed_by, postgresql_where=_is_claimed, sqlite_where=_is_claimed)
 
 workload_claims = Table(
-    "scope_claims",
+    "workload_claims",
     metadata,
     Column("claimed_by", Short, primary_key=True, comment="the worker"),
-    Column("scope", Short, key="workload", nullable=False, comment="what it works on, as in visit_queue"),
+    Column("workload", Short, nullable=False, comment="what it works on, as in visit_queue"),
     Column("claimed_until", Time, nullable=False, comment="from then on it is not known to live"),
     Column("host", Text, comment="the name of its machine, for people; null: of an older version"),
     comment="The workers that are active on the whole of a scope. There can be several.",
@@ -693,7 +691,7 @@ leveldb_versions = Table(
     "leveldb_versions",
     metadata,
     Column("version", Key, primary_key=True),
-    Column("asked_at", Time, key="requested_at", nullable=False),
+    Column("requested_at", Time, nullable=False),
     Column("serial", Serial, nullable=False, comment="the cover's serial when it was allocated"),
 )
 

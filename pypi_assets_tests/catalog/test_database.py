@@ -19,6 +19,7 @@ from pypi_assets.catalog.database import (
     Catalog,
     CatalogError,
     NoCatalogError,
+    UnreleasedCatalogError,
     bare_rows,
     insert_missing,
     migrate_catalog,
@@ -36,7 +37,7 @@ _NOTES = """
 import sqlalchemy as sa
 from alembic import op
 
-revision, down_revision, branch_labels, depends_on = "9001", "0018", None, None
+revision, down_revision, branch_labels, depends_on = "9001", "0100", None, None
 
 
 def upgrade():
@@ -61,6 +62,18 @@ def test_a_catalog_of_a_newer_version_is_refused(catalog: Catalog):
         connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
     with pytest.raises(CatalogError, match=naming(9999)):
         open_catalog(catalog.engine.url.render_as_string(hide_password=False))
+
+
+def test_a_catalog_from_before_the_first_release_is_rejected_and_stays(catalog: Catalog):
+    url = catalog.engine.url.render_as_string(hide_password=False)
+    with catalog.write() as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = '0018'"))
+    for opens in (open_catalog, open_existing_catalog, migrate_catalog):
+        with pytest.raises(UnreleasedCatalogError, match=naming("PYPI_ASSETS_HOME", "pypi-assets init")) as raised:
+            opens(url)
+        assert raised.value.schema == "0018"
+    with catalog.read() as connection:
+        assert connection.scalar(text("SELECT version_num FROM alembic_version")) == "0018"
 
 
 def test_the_database_of_another_program_is_refused_as_that(catalog: Catalog):

@@ -62,7 +62,7 @@ SMALL = {
     "rates": "a row for each limit",
     "leases": "a row for each part that works alone",
     "lister_states": "a row for each lister",
-    "scope_claims": "a row for each worker",
+    "workload_claims": "a row for each worker",
     "full_crawls": "some a year",
     "past_generations": "only of files that were overwritten on an index without serials",
     "scopes": "as many as people make",

@@ -368,7 +368,7 @@ CASES: dict[str, Case] = {
     "read_queue": queued_reads,
     "visit_queue": queued_visits,
     "counters": folded,
-    "scope_claims": claimed,
+    "workload_claims": claimed,
     "leases": leased,
     "journal_letters": delivered,
     "broken_entries": kept_aside,
