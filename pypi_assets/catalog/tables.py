@@ -381,7 +381,7 @@ snapshots = Table(
     Column(
         "number", Integer, nullable=False, server_default=text("0"), comment="of the differences since the full value"
     ),
-    Column("files", Integer, comment="how many files the page showed; null: stored before this was counted"),
+    Column("files", Integer, nullable=False, comment="how many files the page showed"),
     comment="What a page showed, content-addressed. Full values now and then, and differences in between.",
 )
 
@@ -573,7 +573,7 @@ workload_claims = Table(
     Column("claimed_by", Short, primary_key=True, comment="the worker"),
     Column("workload", Short, nullable=False, comment="what it works on, as in visit_queue"),
     Column("claimed_until", Time, nullable=False, comment="from then on it is not known to live"),
-    Column("host", Text, comment="the name of its machine, for people; null: of an older version"),
+    Column("host", Text, nullable=False, comment="the name of its machine, for people"),
     comment="The workers that are active on the whole of a scope. There can be several.",
 )
 
@@ -664,8 +664,8 @@ dumps = Table(
     Column("inputs", Text, nullable=False, comment="JSON array of directories; only of a compaction"),
     Column("opened_at", Time, nullable=False),
     Column("committed_at", Time),
-    Column("columns", Text, comment="JSON array of the names of its columns; null: those of the first dumps"),
-    Column("leaf_count", Integer, comment="how many incremental dumps a compaction holds; null: those in inputs"),
+    Column("columns", Text, nullable=False, comment="JSON array of the names of its columns"),
+    Column("leaf_count", Integer, comment="how many incremental dumps a compaction holds; null: it is none"),
     Column("leaf_digest", Short, comment="the sum of the sha256 of their directories, in hexadecimal digits"),
     CheckConstraint('start >= 0 AND "end" >= start', name="in_order"),
     Index(None, "start", "end"),

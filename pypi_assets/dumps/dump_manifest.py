@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 
 from pypi_assets.catalog.ledger.serial_range import RangeError, SerialRange
-from pypi_assets.catalog.publications.dump_columns import COLUMNS, FIRST_COLUMNS
+from pypi_assets.catalog.publications.dump_columns import COLUMNS
 from pypi_assets.catalog.publications.dump_files import DumpFile, DumpKind
 from pypi_assets.catalog.publications.dump_leaves import Leaves
 from pypi_assets.dumps.dump_format import DumpDamagedError
@@ -135,7 +135,7 @@ def _decode(content: bytes) -> Manifest:
         shards=int(fields["shards"]),
         inputs=tuple(fields["inputs"]),
         files=decode_files(fields),
-        columns=tuple(fields.get("columns", FIRST_COLUMNS)),
+        columns=tuple(fields["columns"]),
         joined=Leaves(**fields["leaves"]) if "leaves" in fields else None,
         followed_projects=fields.get("followed_projects"),
     )

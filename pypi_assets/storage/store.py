@@ -77,17 +77,6 @@ class Storage:
         """The full URI of the object under `path`."""
         return f"{self.url.removesuffix('/')}/{path}"
 
-    def relative(self, uri: str, root_url: str | None = None) -> str:
-        """The path that `uri` has below `root_url`: the root it was written under, by default this one.
-
-        Lists of URIs name the root they were written under, so that a root can move. Raises StorageError where
-        `uri` does not lie below that root.
-        """
-        root = f"{(root_url or self.url).removesuffix('/')}/"
-        if not uri.startswith(root):
-            raise StorageError(f"{uri} does not lie below {root}")
-        return uri.removeprefix(root)
-
     def local_path(self, path: str) -> Path | None:
         """Where the object lies in the file system, or None for stores that are not folders."""
         return self.root / path if self.root else None

@@ -164,20 +164,22 @@ TEXTS = ["", "NULL", "{}", 'a "b", c', "back\\slash", "two\nlines", "ü\U0001f40
 def test_rows_come_in_as_they_are(catalog: Catalog):
     crawl = {"serial": 2**62, "selection": "[]", "opened_at": 1.5, "open": None, "completed_at": 1 / 3}
     crawls = [crawl | {"selection": text, "listed_at": number / 7 or None} for number, text in enumerate(TEXTS)]
-    contents = [{"sha256": str(number), "content": bytes([number, 0, 255, 92])} for number in range(256)]
+    contents = [{"sha256": str(number), "content": bytes([number, 0, 255, 92]), "files": 0} for number in range(256)]
     with catalog.write() as connection:
         assert insert_missing(connection, full_crawls, crawls) == len(crawls)
         assert insert_missing(connection, snapshots, contents) == len(contents)
         columns = [full_crawls.c[name] for name in crawls[0]]
         found = [row._asdict() for row in connection.execute(select(*columns).order_by(full_crawls.c.id))]
         assert found == crawls
-        kept = select(snapshots.c.sha256, snapshots.c.content).order_by(snapshots.c.id)
+        kept = select(snapshots.c.sha256, snapshots.c.content, snapshots.c.files).order_by(snapshots.c.id)
         assert [row._asdict() for row in connection.execute(kept)] == contents
 
 
 def test_bare_rows_are_all_rows_also_where_the_connection_streams(catalog: Catalog):
     with catalog.write() as connection:
-        insert_missing(connection, snapshots, [{"sha256": str(number), "content": b""} for number in range(5)])
+        insert_missing(
+            connection, snapshots, [{"sha256": str(number), "content": b"", "files": 0} for number in range(5)]
+        )
         connection.execution_options(yield_per=2)
         found = bare_rows(connection, select(snapshots.c.sha256).order_by(snapshots.c.sha256))
         assert [tuple(row) for row in found] == [(str(number),) for number in range(5)]
@@ -186,7 +188,7 @@ def test_bare_rows_are_all_rows_also_where_the_connection_streams(catalog: Catal
 def test_a_server_refuses_a_text_that_is_too_long_and_cuts_none(postgres_database_url: str):
     catalog = open_catalog(postgres_database_url)
     with catalog.write() as connection, pytest.raises(DBAPIError, match="too long"):
-        insert_missing(connection, snapshots, [{"sha256": "a" * 65, "content": b""}])
+        insert_missing(connection, snapshots, [{"sha256": "a" * 65, "content": b"", "files": 0}])
     catalog.close()
 
 

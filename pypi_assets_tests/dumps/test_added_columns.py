@@ -7,7 +7,7 @@ from typing import cast
 import pytest
 
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.catalog.publications.dump_columns import COLUMNS, FIRST_COLUMNS
+from pypi_assets.catalog.publications.dump_columns import COLUMNS
 from pypi_assets.catalog.publications.dump_registry import committed_dumps
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import crawl_incremental
@@ -17,7 +17,7 @@ from pypi_assets.dumps.dump_reader import iter_dump
 from pypi_assets.dumps.dump_writer import write_missing_ranges
 from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.dumps.restore import restore_index
-from pypi_assets_tests.first_columns import cut, cut_dumps
+from pypi_assets_tests.fewer_columns import FEWER_COLUMNS, cut, cut_dumps
 from pypi_assets_tests.served_index import ServedIndex, served_index
 from pypi_assets_tests.small_catalog import small_catalog
 
@@ -87,10 +87,10 @@ def index(tmp_path: Path) -> Iterator[ServedIndex]:
 
 
 def dumped(index: ServedIndex, directory: str) -> dict[object, Row]:
-    """The added columns of each row, by filename."""
+    """The columns of NOTHING of each row, by filename."""
     rows = list(iter_dump(index.storage, directory))
     assert {tuple(row) for row in rows if not row["tombstone"]} <= {tuple(COLUMNS)}
-    return {row["filename"]: {name: row[name] for name in row if name not in FIRST_COLUMNS} for row in rows}
+    return {row["filename"]: {name: row[name] for name in row if name in NOTHING} for row in rows}
 
 
 def add_demo(index: ServedIndex, version: str) -> str:
@@ -146,8 +146,8 @@ def test_after_a_redo_all_dumps_have_all_columns(index: ServedIndex, catalog: Ca
     crawl_incremental(index.crawler(catalog))
     [second] = write_missing_ranges(catalog, index.storage)
     cut_dumps(catalog, index.storage, first.directory, second.directory)
-    assert [dump.columns for dump in cover(catalog).dumps] == [FIRST_COLUMNS, FIRST_COLUMNS]
-    assert cover(catalog).columns == FIRST_COLUMNS
+    assert [dump.columns for dump in cover(catalog).dumps] == [FEWER_COLUMNS, FEWER_COLUMNS]
+    assert cover(catalog).columns == FEWER_COLUMNS
 
     redone = full_dump(catalog, index.storage, 1, since=catalog.clock())
     last = add_demo(index, "3.0")
@@ -172,11 +172,11 @@ def test_a_catalog_that_was_lost_gets_the_columns_from_manifests(
     restore_index(new, index.storage)
     columns = [(dump.directory, dump.columns) for dump in committed_dumps(catalog)]
     assert [(dump.directory, dump.columns) for dump in committed_dumps(new)] == columns
-    assert [found for _, found in columns] == [FIRST_COLUMNS, tuple(COLUMNS)]
+    assert [found for _, found in columns] == [FEWER_COLUMNS, tuple(COLUMNS)]
     new.close()
 
 
-def test_a_dump_of_the_first_version_is_read(index: ServedIndex, catalog: Catalog) -> None:
+def test_a_dump_of_fewer_columns_is_read(index: ServedIndex, catalog: Catalog) -> None:
     add_demo(index, "1.0")
     crawl_full(index.crawler(catalog))
     directory = full_dump(catalog, index.storage, 1).directory

@@ -12,7 +12,7 @@ from sqlalchemy import Connection, insert, select, update
 
 from pypi_assets.catalog.coordination.leases import LeaseTakenError, lease
 from pypi_assets.catalog.ledger.serial_range import SerialRange
-from pypi_assets.catalog.publications.dump_columns import COLUMNS, FIRST_COLUMNS
+from pypi_assets.catalog.publications.dump_columns import COLUMNS
 from pypi_assets.catalog.publications.dump_files import DumpFile, DumpKind
 from pypi_assets.catalog.publications.dump_leaves import Leaves, all_leaves
 from pypi_assets.catalog.publications.dump_registry import (
@@ -41,7 +41,7 @@ from pypi_assets.dumps.dump_writer import commit, missing_ranges, settle, write_
 from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets_tests.demo_catalog import add_range, dumped_storage
-from pypi_assets_tests.first_columns import cut, cut_dumps
+from pypi_assets_tests.fewer_columns import FEWER_COLUMNS, cut, cut_dumps
 from pypi_assets_tests.naming import naming
 from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
 
@@ -132,13 +132,13 @@ def test_dumps_of_other_columns_are_not_joined(small: SmallCatalog, storage: Sto
     cut_dumps(small.catalog, storage, "0-100", "100-110", "110-120")
     manifests = list(compact(small.catalog, storage, growth=1))
     assert [one.directory for one in manifests] == ["100-120", "120-150"]
-    assert [one.columns for one in manifests] == [FIRST_COLUMNS, tuple(COLUMNS)]
+    assert [one.columns for one in manifests] == [FEWER_COLUMNS, tuple(COLUMNS)]
     assert [read_manifest(storage, one.directory) for one in manifests] == manifests
     assert cover(small.catalog).directories == ("0-100", "100-120", "120-150")
     assert {key: cut(row) for key, row in live(small, storage).items()} == {
         key: cut(row) for key, row in before.items()
     }
-    assert cover(small.catalog).columns == FIRST_COLUMNS
+    assert cover(small.catalog).columns == FEWER_COLUMNS
 
 
 def test_a_damaged_input_is_noticed_and_nothing_comes_of_it(small: SmallCatalog, storage: Storage) -> None:

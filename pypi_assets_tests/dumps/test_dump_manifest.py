@@ -6,19 +6,18 @@ from dataclasses import replace
 import pytest
 
 from pypi_assets.catalog.ledger.serial_range import SerialRange
-from pypi_assets.catalog.publications.dump_columns import COLUMNS, FIRST_COLUMNS
+from pypi_assets.catalog.publications.dump_columns import COLUMNS
 from pypi_assets.catalog.publications.dump_files import DumpFile, DumpKind
-from pypi_assets.catalog.publications.dump_leaves import Leaves
 from pypi_assets.dumps.dump_format import DumpDamagedError
 from pypi_assets.dumps.dump_manifest import Manifest, read_manifest
 from pypi_assets.dumps.dump_paths import manifest_path
 from pypi_assets.dumps.full_dump import full_dump
-from pypi_assets.leveldbs.versions.stored_cover import stored_cover
 from pypi_assets.storage.store import Storage, open_storage
+from pypi_assets_tests.fewer_columns import FEWER_COLUMNS
 from pypi_assets_tests.naming import naming
 from pypi_assets_tests.small_catalog import SmallCatalog
 
-FIRST_FORM = b"""{
+MANIFEST = b"""{
   "format": 1,
   "kind": "incremental",
   "range": "1200-1350",
@@ -50,7 +49,7 @@ FIRST_FORM = b"""{
   ]
 }
 """
-"""As the first version of the code wrote it, with two of its columns."""
+"""With two of the columns."""
 FILE = DumpFile(
     0,
     "python_distribution_data0000.json.gz",
@@ -71,17 +70,10 @@ def manifest(columns: tuple[str, ...]) -> Manifest:
     )
 
 
-def test_a_manifest_of_the_first_form_is_read(storage: Storage) -> None:
-    storage.put(manifest_path("1200-1350.2"), FIRST_FORM)
+def test_a_manifest_is_these_bytes(storage: Storage) -> None:
+    storage.put(manifest_path("1200-1350.2"), MANIFEST)
     assert read_manifest(storage, "1200-1350.2") == manifest(("project", "normalized"))
-    assert read_manifest(storage, "1200-1350.2").encode() == FIRST_FORM
-
-
-def test_a_manifest_without_columns_has_the_first_ones(storage: Storage) -> None:
-    fields = json.loads(FIRST_FORM)
-    del fields["columns"]
-    storage.put(manifest_path("1200-1350.2"), json.dumps(fields).encode())
-    assert read_manifest(storage, "1200-1350.2").columns == FIRST_COLUMNS
+    assert read_manifest(storage, "1200-1350.2").encode() == MANIFEST
 
 
 def test_a_manifest_has_how_many_projects_are_followed_where_scopes_decide(storage: Storage) -> None:
@@ -92,21 +84,8 @@ def test_a_manifest_has_how_many_projects_are_followed_where_scopes_decide(stora
     assert read_manifest(storage, "1200-1350.2") == of_some
 
 
-def manifest_of_a_full_dump() -> Manifest:
-    return Manifest(DumpKind.FULL, SerialRange(0, 1200), "0-1200", 1, 1, inputs=(), files=(FILE,))
-
-
-def test_a_compaction_of_the_first_form_names_its_leaves(storage: Storage) -> None:
-    fields = json.loads(FIRST_FORM)
-    names = ["1200-1250", "1250-1300.2", "1300-1350"]
-    storage.put(manifest_path("1200-1350.2"), json.dumps(fields | {"kind": "compacted", "inputs": names}).encode())
-    storage.put(manifest_path("0-1200"), manifest_of_a_full_dump().encode())
-    [_, joined] = stored_cover(storage).dumps
-    assert joined.leaves == Leaves.of(names)
-
-
 def test_a_manifest_lists_the_columns_of_its_dump(storage: Storage) -> None:
-    for columns in (FIRST_COLUMNS, tuple(COLUMNS)):
+    for columns in (FEWER_COLUMNS, tuple(COLUMNS)):
         storage.put(manifest_path("1200-1350.2"), manifest(columns).encode())
         assert list(json.loads(storage.get(manifest_path("1200-1350.2")))["columns"]) == list(columns)
         assert read_manifest(storage, "1200-1350.2") == manifest(columns)

@@ -9,7 +9,6 @@ import pytest
 
 from pypi_assets.catalog.coordination.leases import LeaseTakenError, lease
 from pypi_assets.catalog.ledger.serial_range import SerialRange
-from pypi_assets.catalog.publications.dump_columns import FIRST_COLUMNS
 from pypi_assets.catalog.tables import leases
 from pypi_assets.distributions.record import DistributionKind, DistributionRecord
 from pypi_assets.dumps import dump_paths
@@ -33,7 +32,7 @@ from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets_tests.compaction import compact
 from pypi_assets_tests.demo_catalog import add_range
 from pypi_assets_tests.dump_rows import in_order
-from pypi_assets_tests.first_columns import cut_dumps
+from pypi_assets_tests.fewer_columns import FEWER_COLUMNS, cut_dumps
 from pypi_assets_tests.killed_puts import run_and_kill
 from pypi_assets_tests.naming import naming
 from pypi_assets_tests.parquet.exports import rows_of
@@ -74,7 +73,7 @@ def test_a_cover_of_old_and_new_columns_has_null_for_what_a_dump_lacks(small: Sm
     cut_dumps(small.catalog, storage, "0-100")
     rows = {row["filename"]: row for row in rows_of(storage, export_parquet(small.catalog, storage).export)}
     assert len(rows) == 4
-    added = [name for name in PARQUET_COLUMNS if name not in FIRST_COLUMNS]
+    added = [name for name in PARQUET_COLUMNS if name not in FEWER_COLUMNS]
     new = rows.pop("new-100.tar.gz")
     assert (new["summary"], new["project_urls"], new["notes"]) == ("One line", ["Homepage, https://example.org"], [])
     assert [row[name] for row in rows.values() for name in added] == [None] * 3 * len(added)

@@ -156,15 +156,6 @@ def test_streams_in_pieces_and_downloads(storage: Storage, tmp_path: Path, monke
     assert (tmp_path / "copy").read_bytes() == content
 
 
-def test_uris_are_relative_to_the_root_they_were_written_under(storage: Storage) -> None:
-    uri = storage.uri("data_dumps/x/0-5/a.json.gz")
-    assert uri.startswith(storage.url)
-    assert storage.relative(uri) == "data_dumps/x/0-5/a.json.gz"
-    assert storage.relative("s3://elsewhere/p/a/b", "s3://elsewhere/p/") == "a/b"
-    with pytest.raises(StorageError, match=naming("s3://elsewhere/p/a/b")):
-        storage.relative("s3://elsewhere/p/a/b")
-
-
 def test_only_a_folder_has_local_paths(storage: Storage) -> None:
     storage.put("a/b", b"x")
     path = storage.local_path("a/b")

@@ -93,7 +93,7 @@ def claim_workload(connection: Connection, workload: str, worker: str, now: floa
 
 @dataclass(slots=True)
 class WorkloadWorkers:
-    """The processes that are active on a workload, and the names of their machines as far as they are known."""
+    """The processes that are active on a workload, and the names of their machines."""
 
     processes: set[str] = field(default_factory=set)
     hosts: set[str] = field(default_factory=set)
@@ -107,7 +107,7 @@ def workers_of_workloads(connection: Connection, now: float) -> dict[str, Worklo
         if not is_dead(worker):
             workers = found.setdefault(workload, WorkloadWorkers())
             workers.processes.add(process_of(worker))
-            workers.hosts.update([host] if host else [])
+            workers.hosts.add(host)
     return found
 
 

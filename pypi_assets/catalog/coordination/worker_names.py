@@ -48,7 +48,7 @@ def process_of(worker: str) -> str:
 def is_dead(worker: str) -> bool:
     """Whether the worker ran on this machine and its process has ended.
 
-    False for workers on other machines, and where that is not known, as of names that older versions gave.
+    False for workers on other machines, and where that is not known.
     """
     place, _, process = process_of(worker).rpartition(":")
     machine, (pid, _, start) = place.rpartition("/")[2], process.partition("-")

@@ -25,12 +25,6 @@ from pypi_assets.catalog.ledger.range_ledger import RangeState, complete_serial,
 from pypi_assets.catalog.observed.kept_aside import Source
 from pypi_assets.catalog.observed.projects import enter_projects, project_ids
 from pypi_assets.catalog.reads.file_counts import counting_files, recount_files
-from pypi_assets.catalog.reads.known_details import (
-    ENTRY_POINTS_SINCE,
-    GRADES_SINCE,
-    LICENSES_SINCE,
-    without_refusals,
-)
 from pypi_assets.catalog.reads.name_lists import store_list_contents
 from pypi_assets.catalog.reads.past_generations import keep_past_generations
 from pypi_assets.catalog.reads.read_outcomes import READ_LATE, Outcome
@@ -380,28 +374,25 @@ class _ListContents:
 
 def _details(content: Record, kind: str) -> RecordDetails:
     """The details of a record whose columns these are: without what readers take for granted where it is missing."""
-    version = (content["extractor_version"] or 0) if content["outcome"] == Outcome.DATA else 0
-    is_sdist = kind == DistributionKind.SDIST
-    in_2: list[str] | None = [] if version >= ENTRY_POINTS_SINCE else None
-    in_3: list[str] | None = [] if version >= LICENSES_SINCE else None
+    is_read = content["outcome"] == Outcome.DATA
+    empty: list[str] | None = [] if is_read else None
     granted: dict[str, Any] = {
         "stubs": [],
         "left_out": 0,
         "provides_extra": [],
-        "license_classifiers": in_3,
-        "project_urls": in_3,
-        "notes": in_2,
-        "start_up_paths": None if is_sdist else in_3,
-        "refusals": without_refusals(content["outcome"], content["extractor_version"]),
-        "entry_points": {} if (in_3 if is_sdist else in_2) is not None else None,
+        "license_classifiers": empty,
+        "project_urls": empty,
+        "notes": empty,
+        "start_up_paths": None if kind == DistributionKind.SDIST else empty,
+        "refusals": empty,
+        "entry_points": {} if is_read else None,
     }
     facts = {"refusals": None, "installed_metadata": None, **content, "entry_points": _entry_points(content)}
     own = {name: facts[name] for name in _OWN if facts[name] != granted.get(name)}
     shared = {name: facts[name] for name in _SHARED if facts[name] != granted.get(name)}
     if shared.get("entry_points", {}) is None:
         own["entry_points"] = shared.pop("entry_points")
-    has_grade = (content["extractor_version"] or 0) >= GRADES_SINCE and "modules_by" in own
-    grade = ModulesGrade.EXACT.value if has_grade else None
+    grade = ModulesGrade.EXACT.value if "modules_by" in own else None
     if content["modules_grade"] != grade:
         own["modules_grade"] = content["modules_grade"]
     return RecordDetails(to_json(own).decode(), to_json(shared) if shared else None)

@@ -12,10 +12,6 @@ from pypi_assets.catalog.derived.project_state import Interval
 from pypi_assets.catalog.tables import distribution_data, distributions, live_intervals, releases, yanked_intervals
 from pypi_assets.index.models import IndexFile
 
-_USUAL_ENDS = (b',"first_seen_at":null}', b',"generation":1}')
-"""The ends of the JSON of a file whose time of upload is stated, and that was never replaced. Digests of before there
-were these fields lack them."""
-
 
 class PageFacts(NamedTuple):
     """What a page shows of a file, under the names of the columns of `distributions` and of IndexFile."""
@@ -41,8 +37,6 @@ def facts_digest(file: IndexFile) -> int:
     """A number from 0 to 2^48 that stands for all that a page shows of a file."""
     try:
         content = orjson.dumps(file)
-        for end in _USUAL_ENDS:
-            content = content.replace(end, b"}")
     except TypeError:  # half a surrogate pair, or a number of more than 64 bits
         content = repr(file).encode(errors="replace")
     return int.from_bytes(hashlib.blake2b(content, digest_size=6).digest())

@@ -179,19 +179,13 @@ def walk_snapshots(connection: Connection, by_project: Mapping[int, Collection[i
 
 
 def summarize_snapshots(connection: Connection, snapshot_ids: Collection[int]) -> dict[int, SnapshotSummary]:
-    """The hash and the number of files of each of these snapshots; they are decoded only where that was not counted."""
+    """Return the hash and the number of files of each of these snapshots."""
     columns = (snapshots.c.id, snapshots.c.sha256, snapshots.c.files)
-    found: dict[int, SnapshotSummary] = {}
-    uncounted: list[int] = []
-    for ids in at_a_time(sorted(snapshot_ids)):
-        for row in connection.execute(select(*columns).where(snapshots.c.id.in_(ids))):
-            if row.files is None:
-                uncounted.append(row.id)
-            else:
-                found[row.id] = SnapshotSummary(row.sha256, row.files)
-    for snapshot_id, snapshot in read_snapshots(connection, uncounted):
-        found[snapshot_id] = SnapshotSummary(snapshot.sha256, len(snapshot.entries))
-    return found
+    return {
+        row.id: SnapshotSummary(row.sha256, row.files)
+        for ids in at_a_time(sorted(snapshot_ids))
+        for row in connection.execute(select(*columns).where(snapshots.c.id.in_(ids)))
+    }
 
 
 def _check(row: _Row, entries: Mapping[str, _Entry]) -> None:

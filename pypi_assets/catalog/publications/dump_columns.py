@@ -21,7 +21,7 @@ TOMBSTONE_COLUMNS = {
     "filename": Column("string", "the file's name, unique within its project"),
     "tombstone": Column("boolean", "true: not live at the end of the range, and no further column is there"),
 }
-_FIRST = TOMBSTONE_COLUMNS | {
+COLUMNS = TOMBSTONE_COLUMNS | {
     "kind": Column("string", "wheel, sdist, egg, or another kind, by the filename"),
     "url": Column("string or null", "where the index has the file; null where only an event named it"),
     "sha256": Column("string or null", "of the file, in hex; null where the index shows none"),
@@ -43,8 +43,6 @@ _FIRST = TOMBSTONE_COLUMNS | {
     "requires_by": Column("string or null", "the rule by which the requirements are known"),
     "stubs": Column("array of strings", "list of the modules that stub files describe"),
     "left_out": Column("integer", "number of module files whose paths no import statement can name"),
-}
-_ADDED = {
     "summary": Column("string or null", "one line of the metadata"),
     "license_expression": Column("string or null", "an SPDX expression, PEP 639"),
     "license": Column("string or null", "the metadata's License as written, at most 1 KB"),
@@ -63,7 +61,4 @@ _ADDED = {
     "provenance": Column("string or null", "URL of the file's attestations, PEP 740; null: not observed"),
     "first_seen_at": Column("string or null", "ISO 8601, UTC: when an observed index first showed it; see below"),
 }
-COLUMNS = _FIRST | _ADDED
-"""All columns. Those beyond FIRST_COLUMNS are null where they are not known; an empty list means none."""
-FIRST_COLUMNS = tuple(_FIRST)
-"""The columns of a dump whose manifest and row in the catalog list none."""
+"""All columns. What is not known is null; an empty list means none."""

@@ -25,7 +25,7 @@ from pypi_assets.catalog.ledger.range_ledger import (
     sealed_end,
 )
 from pypi_assets.catalog.ledger.serial_range import SerialRange
-from pypi_assets.catalog.publications.dump_columns import COLUMNS, FIRST_COLUMNS
+from pypi_assets.catalog.publications.dump_columns import COLUMNS
 from pypi_assets.catalog.publications.dump_files import FULL_DUMP_SHARDS, DumpFile, DumpKind
 from pypi_assets.catalog.publications.dump_leaves import Leaves, all_leaves
 from pypi_assets.catalog.publications.dump_rows import rows_at, shard_at, stream_rows
@@ -53,9 +53,8 @@ class DumpDroppedError(DumpError):
 class Dump:
     """One dump. Of two dumps, that with the greater `sequence` began to read later.
 
-    `inputs` are the directories of the dumps that a compaction joined, and `joined` are their leaves; of one that an
-    older version of the code wrote, `inputs` are the leaves. `columns` are the names of its rows' columns, in order.
-    Times are unix seconds.
+    `inputs` are the directories of the dumps that a compaction joined, and `joined` are their leaves. `columns` are the
+    names of its rows' columns, in order. Times are unix seconds.
     """
 
     id: int
@@ -68,7 +67,7 @@ class Dump:
     inputs: tuple[str, ...] = ()
     opened_at: float = 0.0
     committed_at: float | None = None
-    columns: tuple[str, ...] = FIRST_COLUMNS
+    columns: tuple[str, ...] = tuple(COLUMNS)
     joined: Leaves | None = None
 
     @property
@@ -79,7 +78,7 @@ class Dump:
     @property
     def leaves(self) -> Leaves:
         """The dumps written from the catalog that it holds: itself, or those that a compaction joined."""
-        return self.joined or Leaves.of(self.inputs or (self.directory,))
+        return self.joined or Leaves.of((self.directory,))
 
 
 def open_full_dump(catalog: Catalog, shards: int = 256, since: float = 0.0) -> Dump:
@@ -539,7 +538,7 @@ def _dump(row: Row[Any]) -> Dump:
         inputs=_texts(row.inputs) if len(row.inputs) > len("[]") else (),
         opened_at=row.opened_at,
         committed_at=row.committed_at,
-        columns=FIRST_COLUMNS if row.columns is None else _column_names(row.columns),
+        columns=_column_names(row.columns),
         joined=None if row.leaf_digest is None else Leaves(row.leaf_count, row.leaf_digest),
     )
 

@@ -16,12 +16,6 @@ from sqlalchemy import BindParameter, ColumnElement, Connection, FromClause, Sel
 from pypi_assets.catalog.database import Catalog, at_a_time, bare_rows, read_by_index, sent_values, storable
 from pypi_assets.catalog.observed.followed import answered_at
 from pypi_assets.catalog.observed.project_statuses import QUARANTINED
-from pypi_assets.catalog.reads.known_details import (
-    ENTRY_POINTS_SINCE,
-    GRADES_SINCE,
-    LICENSES_SINCE,
-    without_refusals,
-)
 from pypi_assets.catalog.reads.name_lists import StoredLists, lists_with_module
 from pypi_assets.catalog.reads.past_generations import contents_at, counts_later, has_past_generations, rejected_then
 from pypi_assets.catalog.reads.read_outcomes import Outcome
@@ -475,63 +469,40 @@ def _as_they_were(
     return found
 
 
-class _Known(NamedTuple):
-    """What is known of a file that its details leave out: that it is empty, or unknown and so None.
-
-    It is known to be empty where the whole file was read by an extractor that looks for it, and only then. Version 2
-    left out the entry points of an sdist also where they are unknown.
-    """
-
-    in_version_2: list[str] | None
-    in_version_3: list[str] | None
-    entry_points: dict[str, dict[str, str]] | None
-
-    @classmethod
-    def of(cls, found: _Found) -> "_Known":
-        version = (found.extractor_version or 0) if found.outcome == Outcome.DATA else 0
-        return _KNOWN[found.kind == DistributionKind.SDIST, version >= ENTRY_POINTS_SINCE, version >= LICENSES_SINCE]
-
-
-_KNOWN = {
-    (is_sdist, in_2, in_3): _Known(
-        [] if in_2 else None, [] if in_3 else None, {} if (in_3 if is_sdist else in_2) else None
-    )
-    for is_sdist in (False, True)
-    for in_2 in (False, True)
-    for in_3 in (False, True)
-}
-
-
 class _ReleaseColumns:
     """The columns that follow from what the files of a release share, computed once for all of them."""
 
     def __init__(self, shared: Mapping[int, dict[str, Any]]) -> None:
         self._shared = shared
-        self._computed: dict[tuple[int, int], dict[str, object]] = {}
+        self._computed: dict[tuple[int, bool], dict[str, object]] = {}
 
-    def of(self, found: _Found, own: Mapping[str, Any], known: _Known) -> Mapping[str, object]:
+    def of(self, found: _Found, own: Mapping[str, Any]) -> Mapping[str, object]:
         """Those of a file whose `own` details are these."""
+        is_read = found.outcome == Outcome.DATA
         if found.shared_details_id is None:
-            return _release_columns(own, known)
+            return _release_columns(own, is_read=is_read)
         if "entry_points" in own:  # unknown, though others know them
-            return _release_columns({**own, **self._shared[found.shared_details_id]}, known)
-        key = (found.shared_details_id, id(known))
+            return _release_columns({**own, **self._shared[found.shared_details_id]}, is_read=is_read)
+        key = (found.shared_details_id, is_read)
         if key not in self._computed:
-            self._computed[key] = _release_columns(self._shared[found.shared_details_id], known)
+            self._computed[key] = _release_columns(self._shared[found.shared_details_id], is_read=is_read)
         return self._computed[key]
 
 
-def _release_columns(details: Mapping[str, Any], known: _Known) -> dict[str, object]:
-    entry_points: Mapping[str, Mapping[str, str]] | None = details.get("entry_points", known.entry_points)
+def _release_columns(details: Mapping[str, Any], *, is_read: bool) -> dict[str, object]:
+    """Return the columns of `details`, which leave out what is empty if the whole file `is_read`, else what is
+    unknown."""
+    empty: list[str] | None = [] if is_read else None
+    entry_points: Mapping[str, Mapping[str, str]] | None = details.get("entry_points", {} if is_read else None)
     return {
         "summary": details.get("summary"),
         "license_expression": details.get("license_expression"),
         "license": details.get("license"),
-        "license_classifiers": details.get("license_classifiers", known.in_version_3),
+        "license_classifiers": details.get("license_classifiers", empty),
         "console_scripts": _entry_points(entry_points, "console_scripts"),
         "gui_scripts": _entry_points(entry_points, "gui_scripts"),
         "entry_point_groups": None if entry_points is None else sorted(entry_points),
-        "project_urls": details.get("project_urls", known.in_version_3),
+        "project_urls": details.get("project_urls", empty),
         "import_names": details.get("import_names"),
         "provides_extra": details.get("provides_extra", []),
     }
@@ -540,9 +511,8 @@ def _release_columns(details: Mapping[str, Any], known: _Known) -> dict[str, obj
 def _content(found: _Found, names: Mapping[int | None, object], release: _ReleaseColumns) -> dict[str, object]:
     """The columns CONTENT, in their order."""
     own: dict[str, Any] = from_json(found.details) if found.details else {}
-    known = _Known.of(found)
-    of_release = release.of(found, own, known)
-    has_grade = (found.extractor_version or 0) >= GRADES_SINCE and "modules_by" in own
+    empty: list[str] | None = [] if found.outcome == Outcome.DATA else None
+    of_release = release.of(found, own)
     return {
         "outcome": found.outcome,
         "error_kind": found.error_kind,
@@ -553,17 +523,15 @@ def _content(found: _Found, names: Mapping[int | None, object], release: _Releas
         "provides_extra": of_release["provides_extra"],  # its place; the others of the release follow below
         "modules": names[found.modules_id],
         "modules_by": own.get("modules_by"),
-        "modules_grade": own.get("modules_grade", ModulesGrade.EXACT.value if has_grade else None),
+        "modules_grade": own.get("modules_grade", ModulesGrade.EXACT.value if "modules_by" in own else None),
         "requires_by": own.get("requires_by"),
         "stubs": own.get("stubs", []),
         "left_out": own.get("left_out", 0),
         **of_release,
-        "notes": own.get("notes", known.in_version_2),
+        "notes": own.get("notes", empty),
         # those of an sdist are known once it is built
-        "start_up_paths": own.get(
-            "start_up_paths", None if found.kind == DistributionKind.SDIST else known.in_version_3
-        ),
-        "refusals": own.get("refusals", without_refusals(found.outcome, found.extractor_version)),
+        "start_up_paths": own.get("start_up_paths", None if found.kind == DistributionKind.SDIST else empty),
+        "refusals": own.get("refusals", empty),
         "installed_metadata": own.get("installed_metadata"),
     }
 

@@ -8,7 +8,6 @@ from sqlalchemy import Connection, insert, select, update
 from pypi_assets.catalog.database import Catalog, upsert
 from pypi_assets.catalog.ledger.range_ledger import lock_state
 from pypi_assets.catalog.ledger.serial_range import SerialRange
-from pypi_assets.catalog.publications.dump_columns import FIRST_COLUMNS
 from pypi_assets.catalog.publications.dump_files import DumpFile, DumpKind
 from pypi_assets.catalog.publications.dump_leaves import Leaves
 from pypi_assets.catalog.publications.dump_registry import DumpState
@@ -25,7 +24,7 @@ def restore_dump(
     shards: int,
     inputs: Sequence[str],
     files: Sequence[DumpFile],
-    columns: Sequence[str] = FIRST_COLUMNS,
+    columns: Sequence[str],
     joined: Leaves | None = None,
 ) -> None:
     """Enters a dump that has a manifest in the storage; nothing happens where it is known as committed."""

@@ -1,6 +1,6 @@
 """What the files of a release mostly have in common is stored once: summary, licence, links, entry points, extras.
 
-A record's row has the rest of its details, and refers to what it shares. Rows from before have all of it themselves.
+A record's row has the rest of its details, and refers to what it shares.
 """
 
 import zlib

@@ -12,7 +12,6 @@ from sqlalchemy import ColumnElement, Connection, Select, Table, and_, bindparam
 from pypi_assets.catalog.database import Catalog, read_by_index, storable
 from pypi_assets.catalog.observed.followed import answered_at
 from pypi_assets.catalog.publications.dump_rows import holds_at
-from pypi_assets.catalog.reads.known_details import without_refusals
 from pypi_assets.catalog.reads.past_generations import contents_at, has_past_generations
 from pypi_assets.catalog.reads.read_outcomes import Outcome
 from pypi_assets.catalog.reads.stored_json import from_json
@@ -59,7 +58,6 @@ class _Found(NamedTuple):
     outcome: str
     list_id: int | None
     list_content: bytes
-    extractor_version: int | None
     details: str | None
 
 
@@ -130,7 +128,6 @@ class PastReleases:
                 data.c.outcome,
                 data.c.requires_dist_id,
                 name_lists.c.content,
-                data.c.extractor_version,
                 case((or_(*(data.c.details.contains(f'"{name}"') for name in _RARE)), data.c.details)),
             )
             .select_from(distributions)
@@ -170,13 +167,13 @@ def _file(project: KnownProject, found: _Found) -> dict[str, Any]:
         "yanked": bool(found.is_yanked),
         "outcome": found.outcome,
         "requires_dist": None if found.list_id is None else _list(project.lists, found.list_id, found.list_content),
-        **_rare(from_json(found.details) if found.details else {}, found.outcome, found.extractor_version),
+        **_rare(from_json(found.details) if found.details else {}, found.outcome),
     }
 
 
-def _rare(details: Mapping[str, Any], outcome: str, extractor_version: int | None) -> dict[str, Any]:
+def _rare(details: Mapping[str, Any], outcome: str) -> dict[str, Any]:
     return {
-        "refusals": details.get("refusals", without_refusals(outcome, extractor_version)),
+        "refusals": details.get("refusals", [] if outcome == Outcome.DATA else None),
         "installed_metadata": details.get("installed_metadata"),
     }
 
@@ -200,5 +197,5 @@ def _as_it_was(sha256: str | None, facts: Mapping[str, Any]) -> dict[str, Any]:
         "requires_python": facts["requires_python"],
         "outcome": Outcome.VANISHED if is_unread else facts["outcome"],
         "requires_dist": facts["requires_dist"],
-        **_rare(facts["details"], facts["outcome"], facts["extractor_version"]),
+        **_rare(facts["details"], facts["outcome"]),
     }

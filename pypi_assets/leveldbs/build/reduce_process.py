@@ -75,7 +75,7 @@ def new_records(
     With `every` above 1 only the first of each `every` projects is sent.
     """
     name = storage.uri(file_path(directory, file.name))
-    decode = RowDecoder(dataset.read_columns).decode
+    decode = RowDecoder(dataset.columns).decode
     for number, (project, rows) in enumerate(by_project(iter_rows(storage, directory, file, decode), name)):
         if number % every == 0:
             yield len(rows), dataset.change(None, project, rows)[1]

@@ -17,8 +17,7 @@ class Dataset:
     `change(db, project, rows)` applies the new rows of one project. It reads the project's records from `db`, or none
     where `db` is None, and returns a Change. The result must not depend on the order of rows in different dumps.
 
-    `columns` are the columns of dumps that `change` reads. A dump that lacks one of them cannot be applied. Those of
-    `further_columns` are read where a dump has them: without them a record knows less, and is not wrong.
+    `columns` are the columns of dumps that `change` reads. A dump that lacks one of them cannot be applied.
     `format` is raised whenever the records change; versions in another format are rebuilt.
     `description` is one sentence for people. `reader` is the dotted name of the module that reads the dataset: it
     defines `READER` and `COMMANDS` (see `pypi_assets.lookup.reader`).
@@ -36,9 +35,3 @@ class Dataset:
     reader: str
     key_schema: Mapping[str, str]
     tallied: tuple[str, str] | None = None
-    further_columns: tuple[str, ...] = ()
-
-    @property
-    def read_columns(self) -> tuple[str, ...]:
-        """All that `change` reads of a row."""
-        return (*self.columns, *self.further_columns)

@@ -50,14 +50,14 @@ class HeldDumps:
 
     @classmethod
     def decode(cls, texts: Sequence[str]) -> "HeldDumps":
-        """Of the field `held`, also of older versions of the code, which listed the directories of all leaves.
-
-        Raises ValueError and RangeError where it is neither.
-        """
+        """Return what the field `held` of a manifest names. Raises ValueError and RangeError if it is not valid."""
         full, *ranges = texts
-        if len(ranges) == 1 and (match := _RANGES.fullmatch(ranges[0])):
-            return cls(full, SerialRange.parse(match[1]).end, Leaves(int(match[2]), match[3]))
-        return cls(full, _end_of(ranges[-1]) if ranges else 0, Leaves.of(ranges))
+        if not ranges:
+            return cls(full)
+        match = _RANGES.fullmatch("\n".join(ranges))
+        if match is None:
+            raise ValueError(f"not what a version holds: {texts!r:.200}")
+        return cls(full, SerialRange.parse(match[1]).end, Leaves(int(match[2]), match[3]))
 
 
 def _end_of(directory: str) -> int:

@@ -10,7 +10,7 @@ from pypi_assets.leveldbs.versions.leveldb_paths import input_list_path, input_l
 from pypi_assets.storage.store import NotFoundError, Storage, StorageError, StoredObject
 
 _NAME = re.compile(r"[0-9]{5,}")
-_COMMENT = re.compile(r"# (leveldb|manifest sha256|serial|storage root): (.+)")
+_COMMENT = re.compile(r"# (leveldb|manifest sha256|serial): (.+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,20 +74,14 @@ def read_input_list(storage: Storage, dataset: str, version: int) -> InputList:
             directory=comments["leveldb"],
             manifest_sha256=comments["manifest sha256"],
             serial=int(comments["serial"]),
-            inputs=tuple(
-                _place(storage, line, comments.get("storage root"))
-                for line in lines
-                if line and not line.startswith("#")
-            ),
+            inputs=tuple(_place(line) for line in lines if line and not line.startswith("#")),
         )
     except (KeyError, ValueError, StorageError) as error:
         raise LeveldbDamagedError(f"{uri} is not an input list: {error!r}") from error
 
 
-def _place(storage: Storage, line: str, root: str | None) -> str:
-    """The storage path that a line names. Former lists have URIs, below the root that they name."""
-    if root is not None:
-        return storage.relative(line, root)
+def _place(line: str) -> str:
+    """Return the storage path that a line names."""
     if "://" in line or line.startswith("/"):
         raise StorageError(f"{line:.200} does not lie below the root")
     return line

@@ -206,7 +206,7 @@ def apply_dumps(builder: Builder, storage: Storage, manifests: Sequence[Manifest
     """Applies all files of the dumps, in order. A full dump may only come first, into an empty LevelDB."""
     for manifest in manifests:
         for file in manifest.files:
-            rows = iter_rows(storage, manifest.directory, file, RowDecoder(builder.dataset.read_columns).decode)
+            rows = iter_rows(storage, manifest.directory, file, RowDecoder(builder.dataset.columns).decode)
             name = storage.uri(file_path(manifest.directory, file.name))
             builder.apply(rows, name, fresh=manifest.kind == DumpKind.FULL)
 

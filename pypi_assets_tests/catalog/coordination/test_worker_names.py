@@ -66,11 +66,8 @@ def test_a_worker_of_another_machine_is_not_taken_for_dead(
     assert not is_dead(ended)
 
 
-def test_names_of_older_versions_are_not_taken_for_dead():
-    namespace = str(Path("/proc/self/ns/pid").readlink()).strip("pid:[]")
-    node = worker_names.platform.node()[:32]
-    assert not is_dead(f"{node}/{namespace}:4194304:01234567")
-    assert not is_dead(f"{node}/{machine_hash()}:4194304:01234567")
+def test_a_name_without_the_start_of_its_process_is_not_taken_for_dead():
+    assert not is_dead(f"{worker_names.platform.node()}/{machine_hash()}:4194304-:01234567")
 
 
 def test_without_an_id_of_the_boot_no_worker_is_taken_for_dead(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):

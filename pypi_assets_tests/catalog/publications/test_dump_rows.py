@@ -39,9 +39,9 @@ LINE = (
     b'"core_metadata_sha256":null,"live_since":1,"outcome":"data","error_kind":null,"extractor_version":1,'
     b'"metadata_version":"2.1","requires_dist":["a>=1","b ; extra == \\"x\\""],"provides_extra":["x"],'
     b'"modules":["demo","d\xc3\xa9mo.a"],"modules_by":"archive","requires_by":"METADATA","stubs":["demo"],"left_out":2,'
-    b'"summary":"One line","license_expression":null,"license":null,"license_classifiers":null,"console_scripts":null,'
-    b'"gui_scripts":null,"entry_point_groups":null,"project_urls":null,"import_names":null,"modules_grade":null,'
-    b'"notes":null,"start_up_paths":null,"refusals":null,"installed_metadata":null,"project_status":null,'
+    b'"summary":"One line","license_expression":null,"license":null,"license_classifiers":[],"console_scripts":[],'
+    b'"gui_scripts":[],"entry_point_groups":[],"project_urls":[],"import_names":null,"modules_grade":"exact",'
+    b'"notes":[],"start_up_paths":null,"refusals":[],"installed_metadata":null,"project_status":null,'
     b'"provenance":null,"first_seen_at":null}'
 )
 names = st.lists(
@@ -142,25 +142,22 @@ def test_stored_lists_are_dumped_as_if_decoded(
 
 
 @pytest.mark.parametrize(
-    ("filename", "version", "details", "expected"),
+    ("filename", "modules", "details", "expected"),
     [
-        ("demo-1-py3-none-any.whl", 1, {}, None),
-        ("demo-1-py3-none-any.whl", 2, {}, []),
-        ("demo-1-py3-none-any.whl", 3, {}, []),
-        ("demo-1.zip", 1, {}, None),
-        ("demo-1.zip", 2, {}, None),
-        ("demo-1.zip", 2, {"entry_points": {"other": {"a": "b:c"}}}, []),
-        ("demo-1.zip", 3, {}, []),
-        ("demo-1.zip", 3, {"entry_points": None}, None),
+        ("demo-1-py3-none-any.whl", (), {}, []),
+        ("demo-1-py3-none-any.whl", None, {}, None),
+        ("demo-1.zip", (), {}, []),
+        ("demo-1.zip", (), {"entry_points": {"other": {"a": "b:c"}}}, []),
+        ("demo-1.zip", (), {"entry_points": None}, None),
+        ("demo-1.zip", None, {}, None),
     ],
 )
 def test_no_commands_are_not_the_same_as_unknown_ones(
-    small: SmallCatalog, filename: str, version: int, details: dict[str, object], expected: object
+    small: SmallCatalog, filename: str, modules: tuple[str, ...] | None, details: dict[str, object], expected: object
 ) -> None:
-    small.add(1, "demo", "1", filename)
+    """A file of unknown modules could not be read."""
+    small.add(1, "demo", "1", filename, modules=modules)
     set_details(small, filename, details)
-    with small.catalog.write() as connection:
-        connection.execute(update(distribution_data).values(extractor_version=version))
     [row] = stream_rows(small.catalog, rows_at(small.catalog, 1))
     assert row["console_scripts"] == row["gui_scripts"] == expected
     groups = details.get("entry_points") or {}
@@ -212,20 +209,17 @@ def test_module_names_of_any_length(tmp_path: Path, length: int):
 
 
 @pytest.mark.parametrize(
-    ("version", "details", "expected"),
+    ("details", "expected"),
     [
-        (4, {"modules_by": "archive"}, "exact"),
-        (4, {"modules_by": "top_level.txt", "modules_grade": "derived"}, "derived"),
-        (4, {}, None),
-        (3, {"modules_by": "archive"}, None),
+        ({"modules_by": "archive"}, "exact"),
+        ({"modules_by": "top_level.txt", "modules_grade": "derived"}, "derived"),
+        ({}, None),
     ],
 )
-def test_modules_have_a_grade_since_version_4(
-    small: SmallCatalog, version: int, details: dict[str, object], expected: str | None
+def test_modules_that_are_known_have_a_grade(
+    small: SmallCatalog, details: dict[str, object], expected: str | None
 ) -> None:
     small.add(1, "Demo", "1", "demo-1.zip", modules=("demo",))
     set_details(small, "demo-1.zip", details)
-    with small.catalog.write() as connection:
-        connection.execute(update(distribution_data).values(extractor_version=version))
     (row,) = stream_rows(small.catalog, rows_at(small.catalog, 1))
     assert row["modules_grade"] == expected

@@ -40,8 +40,10 @@ def test_the_index_of_dumps_is_restored_from_manifests(index: ServedIndex, catal
             shards=1,
             inputs=[],
             files=[file],
+            columns=["project", "filename"],
         )
     [dump] = committed_dumps(catalog)
     assert (dump.sequence, dump.state, recorded_files(catalog, dump)) == (41, DumpState.COMMITTED, [file])
+    assert dump.columns == ("project", "filename")
     later = open_full_dump(catalog, 1)
     assert (later.directory, later.sequence) == (f"{serials.key}.2", 42)

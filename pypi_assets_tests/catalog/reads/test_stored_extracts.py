@@ -1,11 +1,10 @@
 """Records that are made again take the place of the stored ones, whatever form these are stored in."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from sqlalchemy import insert, select, update
+from sqlalchemy import insert, update
 
 from pypi_assets.catalog.publications.dump_rows import rows_at, stream_rows
 from pypi_assets.catalog.reads.stored_extracts import find_extracts, records_older_than, store_reprocessed
@@ -27,46 +26,33 @@ RECORD = DistributionRecord(
     entry_points={"console_scripts": {"demo": "demo:main"}},
     notes=("odd",),
 )
-IN_ONE_PART = {
-    "name": "demo",
-    "version": "1",
-    "summary": "One",
-    "provides_extra": ["x"],
-    "entry_points": {"console_scripts": {"demo": "demo:main"}},
-    "notes": ["odd"],
-}
-"""The details of the same record as extractor version 2 stored them."""
 
 
 @pytest.fixture
 def small(tmp_path: Path, database_url: str) -> SmallCatalog:
-    """A file whose record extractor version 2 stored, with a place in a pack."""
+    """A file whose record an older extractor made, with a place in a pack."""
     small = small_catalog(tmp_path, database_url)
     small.add(1, "demo", "1", RECORD.filename, modules=("demo",), requires_dist=())
+    small.store([RECORD])
     with small.catalog.write() as connection:
         connection.execute(insert(extract_packs).values(id=1, name="a" * 64, size=100))
-        place = {"pack_id": 1, "pack_offset": 50, "pack_length": 10}
-        values = {"extractor_version": 2, "metadata_version": "2.1", "details": to_json(IN_ONE_PART).decode()}
-        connection.execute(update(distribution_data).values(place | values))
+        place = {"pack_id": 1, "pack_offset": 50, "pack_length": 10, "extractor_version": EXTRACTOR_VERSION - 1}
+        connection.execute(update(distribution_data).values(place))
     return small
 
 
-def test_details_in_one_part_equal_those_that_are_shared(small: SmallCatalog) -> None:
+def test_a_record_that_is_made_again_takes_the_place_of_the_stored_one(small: SmallCatalog) -> None:
+    newer = replace(RECORD, summary="Two", notes=())
     [before] = stream_rows(small.catalog, rows_at(small.catalog, 1))
     with small.catalog.write() as connection:
         [old] = records_older_than(connection, EXTRACTOR_VERSION, None, 10)
-        [content] = store_reprocessed(connection, [(old, RECORD)], []).values()
+        [content] = store_reprocessed(connection, [(old, newer)], []).values()
         assert content.is_like(RECORD)
         assert content.difference(RECORD) == ""
         assert content.difference(replace(RECORD, entry_points=None)) == "entry_points"
-        stored = connection.execute(select(distribution_data)).one()
-    assert json.loads(stored.details) == {"name": "demo", "version": "1", "notes": ["odd"]}
-    assert stored.shared_details_id is not None
     [after] = stream_rows(small.catalog, rows_at(small.catalog, 1))
-    changed = {
-        name for name in after if str(after[name]) != str(before[name]) and name not in {"modules", "requires_dist"}
-    }
-    assert changed == {"extractor_version", "license_classifiers", "project_urls", "refusals"}
+    changed = {name: after[name] for name in after if to_json(after[name]) != to_json(before[name])}
+    assert changed == {"extractor_version": EXTRACTOR_VERSION, "summary": "Two", "notes": []}
     small.catalog.close()
 
 

@@ -17,10 +17,10 @@ def test_rows_are_decoded_as_they_were_dumped_where_a_dataset_looks(
     history: tuple[list[list[Row]], list[Row]],
 ) -> None:
     for dataset in DATASETS.values():
-        decode = RowDecoder(dataset.read_columns).decode
+        decode = RowDecoder(dataset.columns).decode
         for dump in history[0]:
             for row in map(as_dumped, dump):
-                wanted = {name: row[name] for name in row if name in {"normalized", *dataset.read_columns}}
+                wanted = {name: row[name] for name in row if name in {"normalized", *dataset.columns}}
                 assert decode(line_of(row)) == wanted
 
 

@@ -55,19 +55,6 @@ def test_what_is_written_is_read_back(tmp_path: Path, inputs: InputList) -> None
     assert read_input_list(moved, "modules", inputs.version) == inputs
 
 
-def test_a_list_names_no_root_and_one_that_does_is_read(tmp_path: Path) -> None:
-    storage = open_storage((tmp_path / "storage").as_uri())
-    write_input_list(storage, LIST)
-    path = input_list_path("modules", LIST.version)
-    content = storage.get(path).decode()
-    assert str(tmp_path) not in content
-    assert "://" not in content
-    comments = [line for line in content.splitlines() if line.startswith("#")]
-    former = [*comments, "# storage root: s3://bucket/prefix", *(f"s3://bucket/prefix/{one}" for one in LIST.inputs)]
-    storage.put(path, "".join(f"{line}\n" for line in former).encode())
-    assert read_input_list(storage, "modules", LIST.version) == LIST
-
-
 def test_versions_are_those_whose_input_list_is_there() -> None:
     storage = open_storage("memory:///")
     assert published_versions(storage, "modules") == []
@@ -89,7 +76,6 @@ def test_versions_are_those_whose_input_list_is_there() -> None:
         lambda content: content.replace(b"# serial: 150\n", b""),
         lambda content: content.replace(b"# leveldb:", b"# folder:"),
         lambda content: content.replace(b"150", b"many", 1),
-        lambda content: content + b"# storage root: s3://other\n",
         lambda content: content + b"/etc/c.gz\n",
         lambda content: content + b"file:///elsewhere/c.gz\n",
         lambda content: content + b"\xff",

@@ -307,7 +307,7 @@ def upgrade() -> None:
         Column("content", LargeBinary, nullable=False),
         Column("base_id", ForeignKey("snapshots.id")),
         Column("number", Integer, nullable=False, server_default=text("0")),
-        Column("files", Integer),
+        Column("files", Integer, nullable=False),
     )
     Table(
         "visits",
@@ -440,7 +440,7 @@ def upgrade() -> None:
         Column("claimed_by", Short, primary_key=True),
         Column("workload", Short, nullable=False),
         Column("claimed_until", Time, nullable=False),
-        Column("host", Text),
+        Column("host", Text, nullable=False),
     )
     Table(
         "audits",
@@ -510,7 +510,7 @@ def upgrade() -> None:
         Column("inputs", Text, nullable=False),
         Column("opened_at", Time, nullable=False),
         Column("committed_at", Time),
-        Column("columns", Text),
+        Column("columns", Text, nullable=False),
         Column("leaf_count", Integer),
         Column("leaf_digest", Short),
         CheckConstraint('start >= 0 AND "end" >= start', name="in_order"),

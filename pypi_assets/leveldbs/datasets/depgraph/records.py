@@ -46,10 +46,9 @@ FORMAT = 7
 COLUMNS = (
     *("project", "version", "filename", "tombstone", "kind", "sha256", "size", "uploaded_at", "requires_python"),
     *("yanked", "yanked_reason", "outcome", "requires_dist", "provides_extra"),
+    *("refusals", "first_seen_at", "installed_metadata"),
 )
 """Those of the dumps that `change` looks at."""
-FURTHER_COLUMNS = ("refusals", "first_seen_at", "installed_metadata")
-"""Those that dumps of before do not have."""
 OWN_FIELDS = ("filename", "kind", "sha256", "size", "uploaded_at", "platform", "abi", "build", "first_seen_at")
 """What a file has of its own."""
 SHARED_FIELDS = ("project", "requires_python", "requires_dist", "provides_extra", "yanked", "yanked_reason", "outcome")

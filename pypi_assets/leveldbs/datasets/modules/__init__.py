@@ -11,8 +11,7 @@ MODULES = Dataset(
     name="modules",
     format=4,
     description="Which distributions provide a module: from module names to projects.",
-    columns=(*COLUMNS, *_NAMING.columns, "yanked"),
-    further_columns=("import_names", "project_status", "refusals"),
+    columns=(*COLUMNS, *_NAMING.columns, "yanked", "import_names", "project_status", "refusals"),
     change=partial(change_names, naming=_NAMING),
     reader="pypi_assets.lookup.modules_reader",
     key_schema={

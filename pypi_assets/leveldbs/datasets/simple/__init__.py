@@ -1,14 +1,13 @@
 """The dataset `simple`: what the page of a project in the Simple API shows."""
 
 from pypi_assets.leveldbs.datasets.dataset import Dataset
-from pypi_assets.leveldbs.datasets.simple.records import COLUMNS, FORMAT, FURTHER_COLUMNS, change
+from pypi_assets.leveldbs.datasets.simple.records import COLUMNS, FORMAT, change
 
 SIMPLE = Dataset(
     name="simple",
     format=FORMAT,
     description="What the page of a project shows: addresses, hashes, yanks and metadata of its files.",
     columns=COLUMNS,
-    further_columns=FURTHER_COLUMNS,
     change=change,
     reader="pypi_assets.lookup.simple_reader",
     key_schema={

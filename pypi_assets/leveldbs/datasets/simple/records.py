@@ -20,11 +20,9 @@ COLUMNS = (
     *("project", "version", "filename", "kind", "outcome", "requires_python", "requires_dist", "provides_extra"),
     *("requires_by", "notes"),
     *("tombstone", "url", "sha256", "size", "uploaded_at", "yanked", "yanked_reason", "core_metadata_sha256"),
-    "project_status",
+    *("project_status", "first_seen_at"),
 )
 """The columns of dumps that `change` reads."""
-FURTHER_COLUMNS = ("first_seen_at",)
-"""Those that dumps of before do not have."""
 
 
 class FileRecord(NamedTuple):
