@@ -70,7 +70,7 @@ def claim_root(storage: Storage, claimant: Owner) -> None:
     if owner is None:
         storage.create(OWNER, claimant.encode())
         require_claimable(storage, claimant)
-    elif owner.catalog is None and claimant.catalog is not None:  # claimed by a release that named the index first
+    elif owner.catalog is None and claimant.catalog is not None:  # claimed without a catalog
         storage.put(OWNER, claimant.encode())
 
 
