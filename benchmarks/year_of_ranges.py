@@ -30,6 +30,7 @@ from dagster._core.storage.event_log.schema import (
 from dagster._core.storage.runs.schema import RunsTable, RunTagsTable
 
 from pypi_assets.catalog import tables
+from pypi_assets.catalog.coordination.leases import deletion_deadlines
 from pypi_assets.catalog.database import Catalog, open_catalog
 from pypi_assets.catalog.ledger.range_ledger import last_allocated_serial, read_state
 from pypi_assets.catalog.ledger.serial_range import SerialRange
@@ -198,7 +199,7 @@ def _enter_ranges(year: Year, ranges: int) -> list[SerialRange]:
     version = allocate_version(year.catalog, entered[-1].end)
     for dataset in DATASETS:
         build_version(dataset, storage=year.storage, catalog=year.catalog, version=version)
-    list(clean_dumps(year.catalog, year.storage, (), now - 24 * 3600))
+    list(clean_dumps(year.catalog, year.storage, deletion_deadlines(year.catalog, 24 * 3600), ()))
     return entered
 
 

@@ -8,6 +8,7 @@ import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from pypi_assets.catalog.coordination.leases import deletion_deadlines
 from pypi_assets.catalog.database import Catalog, open_catalog
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import crawl_incremental
@@ -86,7 +87,7 @@ class GrowingCatalog:
             self.crawl(revisit_share=100.0 if self.age == age else 0.0)
         full_dump(self.catalog, self.storage, 1)
         self.follower.now += 24 * HOUR_S
-        list(clean_dumps(self.catalog, self.storage, [], self.follower.now))
+        list(clean_dumps(self.catalog, self.storage, deletion_deadlines(self.catalog), []))
         assert len(cover(self.catalog).dumps) == 1
 
 

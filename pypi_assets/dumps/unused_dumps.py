@@ -5,10 +5,8 @@ its files: wherever this is stopped, what is left of it is no dump, and goes wit
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
-from enum import StrEnum
 
+from pypi_assets.catalog.coordination.leases import Deadlines
 from pypi_assets.catalog.database import Catalog, CatalogError
 from pypi_assets.catalog.publications.dump_files import DumpKind
 from pypi_assets.catalog.publications.dump_registry import Dump, DumpState, drop_unused_dumps, files_of_dumps
@@ -18,36 +16,17 @@ from pypi_assets.dumps.dump_paths import DUMPS, MANIFEST_NAME, dump_path, manife
 from pypi_assets.dumps.dump_writer import settle
 from pypi_assets.dumps.published_dumps import publish_dumps
 from pypi_assets.storage.store import Storage, StoredObject
-
-ABANDONED_AFTER_S = 24 * 3600.0
-"""How old, in seconds, what was never committed must be before it is deleted: no attempt takes so long."""
-
-
-class Reason(StrEnum):
-    """Why something is deleted."""
-
-    SUPERSEDED = "superseded"
-    ABANDONED = "abandoned"
-
-
-@dataclass(frozen=True, slots=True)
-class Removal:
-    """`files` of the folder `path` that were deleted, or would be; `size` in bytes."""
-
-    path: str
-    reason: Reason
-    files: int
-    size: int
+from pypi_assets.storage.sweeping import Reason, Removal, Waste, by_directory, is_older, sweep_directories
 
 
 def clean_dumps(
-    catalog: Catalog, storage: Storage, named: Collection[str], since: float, *, dry_run: bool = False
+    catalog: Catalog, storage: Storage, deadlines: Deadlines, named: Collection[str], *, dry_run: bool = False
 ) -> Iterator[Removal]:
     """Deletes what no reader can be at, and yields it.
 
-    That are dumps that have not been in the cover since `since` (unix seconds), nor since a lease that is held was
-    taken, unless their directory is `named`; attempts that are older than a day; and files that no manifest names and
-    that are older than a day. A full dump that is open stays, for as long as none that began later is committed.
+    That are dumps that have not been in the cover since `deadlines.since`, unless their directory is `named`; attempts
+    that are older than a day; and files that no manifest names and that are older than a day. A full dump that is open
+    stays, for as long as none that began later is committed.
 
     Raises CatalogError where catalog and storage do not belong together; nothing is deleted then.
     """
@@ -57,51 +36,24 @@ def clean_dumps(
     if not dry_run:
         settle(catalog, storage)
         publish_dumps(catalog, storage)  # which a kill after a commit has left out
-    old = catalog.clock() - ABANDONED_AFTER_S
 
     def unused(dumps: Sequence[Dump], since: float) -> list[Dump]:
-        return [*_superseded(dumps, named, since), *_abandoned(dumps, old)]
+        return [*_superseded(dumps, named, since), *_abandoned(dumps, deadlines.old)]
 
-    dropped = {dump.directory for dump in drop_unused_dumps(catalog, since, unused, dry_run=dry_run)}
+    dropped = {dump.directory for dump in drop_unused_dumps(catalog, deadlines.since, unused, dry_run=dry_run)}
     known = files_of_dumps(catalog)
-    for directory, found in listed.items():
+
+    def unnamed(directory: str, found: Sequence[StoredObject]) -> Waste | None:
         is_known, names = directory in known, known.get(directory)
         has_manifest = any(stored.path == manifest_path(directory) for stored in found)
         if directory in dropped or (is_known and names is None):
-            reason = Reason.SUPERSEDED if has_manifest else Reason.ABANDONED
-        elif has_manifest and not is_known:  # of another catalog, or `pypi-assets dump restore` is to be run
-            continue
-        else:
-            reason = Reason.ABANDONED
-            found = _left_over(storage, directory, found, names or set(), old)
-        if found:
-            yield remove(storage, dump_path(directory), found, reason, dry_run=dry_run)
+            return Reason.SUPERSEDED if has_manifest else Reason.ABANDONED, found
+        if has_manifest and not is_known:  # of another catalog, or `pypi-assets dump restore` is to be run
+            return None
+        left_over = _left_over(storage, directory, found, names or set(), deadlines.old)
+        return (Reason.ABANDONED, left_over) if left_over else None
 
-
-def remove(
-    storage: Storage, path: str, found: Collection[StoredObject], reason: Reason, *, dry_run: bool = False
-) -> Removal:
-    """Deletes the objects `found` in the folder `path`, its manifest before all others."""
-    if not dry_run:
-        for stored in sorted(found, key=lambda stored: not stored.path.endswith(f"/{MANIFEST_NAME}")):
-            storage.delete(stored.path)
-        if folder := storage.local_path(path):
-            with suppress(OSError):  # not empty
-                folder.rmdir()
-    return Removal(path, reason, len(found), sum(stored.size for stored in found))
-
-
-def by_directory(storage: Storage, path: str) -> dict[str, list[StoredObject]]:
-    """The objects in each directory of the folder `path`, by the directory's name."""
-    found: dict[str, list[StoredObject]] = {}
-    for stored in sorted(storage.list(path), key=lambda stored: stored.path):
-        found.setdefault(stored.path.removeprefix(f"{path}/").partition("/")[0], []).append(stored)
-    return found
-
-
-def is_older(stored: StoredObject, than: float) -> bool:
-    """Whether the object was written before `than`, in unix seconds."""
-    return stored.last_modified.timestamp() < than
+    yield from sweep_directories(storage, DUMPS, listed, unnamed, dry_run=dry_run)
 
 
 def _superseded(dumps: Sequence[Dump], named: Collection[str], since: float) -> list[Dump]:

@@ -6,16 +6,15 @@ The format of a pack does not belong here: see packs.py. The order of all deleti
 import re
 from collections.abc import Collection
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from functools import partial
 
+from pypi_assets.catalog.coordination.leases import deletion_deadlines
 from pypi_assets.catalog.database import Catalog, CatalogError
 from pypi_assets.catalog.reads.extract_packs import forget_pack, have_extracts, used_packs
 from pypi_assets.extracts.packs import EXTRACTS, PackError, read_pack
 from pypi_assets.storage.store import Storage, StoredObject
+from pypi_assets.storage.sweeping import is_older, sweep_objects
 
-UNUSED_FOR = timedelta(days=1)
-"""How old a pack without use must be before it is deleted: no transaction takes so long to follow its pack."""
 _PATH = re.compile(rf"{EXTRACTS}/[0-9a-f]{{2}}/([0-9a-f]{{64}})\.pack")
 _NAMES_AT_A_TIME = 500
 
@@ -37,23 +36,18 @@ def clean_packs(catalog: Catalog, storage: Storage, *, dry_run: bool = False) ->
     deleted, its row is removed, which the catalog refuses while anything points to it. Raises StorageError, and
     CatalogError where catalog and storage do not belong together: any pack would be waste then.
     """
-    before = datetime.fromtimestamp(catalog.clock(), UTC) - UNUSED_FOR
+    old = deletion_deadlines(catalog, dry_run=dry_run).old
     used = _used(catalog)  # before the listing: a pack is stored before it comes into use
     found = _listed(storage)
     _check_that_they_belong_together(used, found, storage)
-    size = 0
-    deleted: list[str] = []
+    deleted: dict[str, StoredObject] = {}
     for name in sorted(found.keys() - used):
-        pack = found[name]
-        if pack.last_modified >= before or not _is_superseded(catalog, storage, name):
+        if not is_older(found[name], old) or not _is_superseded(catalog, storage, name):
             continue
-        if not dry_run:
-            if not catalog.transact(partial(forget_pack, name=name)):
-                continue
-            storage.delete(pack.path)
-        deleted.append(name)
-        size += pack.size
-    return CleanedPacks(len(found), tuple(deleted), size)
+        if dry_run or catalog.transact(partial(forget_pack, name=name)):
+            sweep_objects(storage, [found[name]], dry_run=dry_run)
+            deleted[name] = found[name]
+    return CleanedPacks(len(found), tuple(deleted), sum(pack.size for pack in deleted.values()))
 
 
 def _used(catalog: Catalog) -> set[str]:

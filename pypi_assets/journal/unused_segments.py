@@ -8,6 +8,7 @@ from pypi_assets.catalog.reports.journal_format import Stream
 from pypi_assets.journal.segment_files import Head, read_head, stream_path
 from pypi_assets.journal.takedown_files import replaced_segments
 from pypi_assets.storage.store import Storage, StoredObject
+from pypi_assets.storage.sweeping import is_older, sweep_objects
 
 
 def clean_journal(catalog: Catalog, storage: Storage, before: float, *, dry_run: bool = False) -> list[StoredObject]:
@@ -21,12 +22,9 @@ def clean_journal(catalog: Catalog, storage: Storage, before: float, *, dry_run:
         for stream in Stream
         if (head := read_head(storage, stream)) is not None and _is_known(catalog, head)
         for stored in _unused(catalog, storage, head)
-        if stored.last_modified.timestamp() < before
+        if is_older(stored, before)
     ]
-    if not dry_run:
-        for stored in found:
-            storage.delete(stored.path)
-    return sorted(found, key=lambda one: one.path)
+    return sweep_objects(storage, found, dry_run=dry_run)
 
 
 def _is_known(catalog: Catalog, head: Head) -> bool:

@@ -4,7 +4,6 @@ A reader of the mirror, or a mirror of it, may still follow what was named befor
 """
 
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 
 from pypi_assets.catalog.reports.journal_format import Stream
 from pypi_assets.dumps.dump_paths import DUMPS
@@ -17,6 +16,7 @@ from pypi_assets.mirror.chains import open_segment
 from pypi_assets.mirror.replaced_segments import dropped_segments
 from pypi_assets.mirror.wanted import PublishedState, held_publication
 from pypi_assets.storage.store import Storage, StoredObject
+from pypi_assets.storage.sweeping import drop_empty_folder, is_older, sweep_objects
 
 
 def superseded_since(
@@ -50,12 +50,9 @@ def delete_unnamed(
         *(one for dataset in DATASETS for one in _of_publications(storage, dataset, held, superseded, before)),
         *_of_journal(storage, held, superseded, before),
     ]
-    for stored in sorted(found, key=lambda one: not _is_root(one.path)):
-        storage.delete(stored.path)
+    sweep_objects(storage, found)
     for folder in sorted({one.path.rpartition("/")[0] for one in found}, reverse=True):
-        if (path := storage.local_path(folder)) is not None:
-            with suppress(OSError):  # not empty
-                path.rmdir()
+        drop_empty_folder(storage, folder)
     return found
 
 
@@ -78,10 +75,6 @@ def _roots(storage: Storage) -> Iterator[str]:
     yield from (path for path in of_journal if _is_open(path))
 
 
-def _is_root(path: str) -> bool:
-    return "/input_lists/" in path or path.endswith(f"/{DUMP_MANIFEST}")
-
-
 def _of_publications(
     storage: Storage, folder: str, held: PublishedState, superseded: Mapping[str, float], before: float
 ) -> Iterator[StoredObject]:
@@ -96,7 +89,7 @@ def _of_publications(
     prefixes = [DUMPS] if folder == DUMPS else [f"{folder}/input_lists", leveldbs_path(folder)]
     for prefix in prefixes:
         for stored in storage.list(prefix):
-            if stored.path not in named and (stored.path in over or stored.last_modified.timestamp() < before):
+            if stored.path not in named and (stored.path in over or is_older(stored, before)):
                 yield stored
 
 

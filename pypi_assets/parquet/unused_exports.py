@@ -1,43 +1,39 @@
 """Deletes exports that later ones have superseded, and what exports that were stopped have left."""
 
-from collections.abc import Iterator
-from functools import partial
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from pypi_assets.catalog.coordination.leases import end_expired_leases, oldest_lease
-from pypi_assets.catalog.database import Catalog
-from pypi_assets.dumps.unused_dumps import ABANDONED_AFTER_S, Reason, Removal, by_directory, is_older, remove
+from pypi_assets.catalog.coordination.leases import Deadlines
 from pypi_assets.parquet.export_manifest import in_order
-from pypi_assets.parquet.export_paths import EXPORTS, export_path, manifest_path
-from pypi_assets.storage.store import Storage
+from pypi_assets.parquet.export_paths import EXPORTS, manifest_path
+from pypi_assets.storage.store import Storage, StoredObject
+from pypi_assets.storage.sweeping import Reason, Removal, Waste, by_directory, is_older, sweep_directories
 
 
-def clean_exports(
-    catalog: Catalog, storage: Storage, *, grace_s: float, kept: int, dry_run: bool = False
-) -> Iterator[Removal]:
-    """Deletes the exports before the newest `kept` that were superseded more than `grace_s` seconds ago, and folders
-    without a manifest that nothing was written to for a day; yields them. In a `dry_run` nothing is deleted.
+def clean_exports(storage: Storage, deadlines: Deadlines, *, kept: int, dry_run: bool = False) -> Iterator[Removal]:
+    """Deletes the exports before the newest `kept` that were superseded before `deadlines.since`, and folders without a
+    manifest that nothing was written to since `deadlines.old`; yields them. In a `dry_run` nothing is deleted.
 
     What somebody may be writing who holds a lease stays. Who reads exports holds none.
     """
-    now = catalog.clock()
-    if not dry_run:  # whoever had one, and wakes up, publishes nothing of what is deleted here
-        catalog.transact(partial(end_expired_leases, now=now))
-    with catalog.read() as connection:
-        oldest = oldest_lease(connection, now)
-    since, old = min(now - grace_s, oldest), min(now - ABANDONED_AFTER_S, oldest)
     folders = by_directory(storage, EXPORTS)
+    exports = {directory: folders[directory] for directory in in_order(folders)}
     manifests = {
         directory: stored
-        for directory, found in folders.items()
+        for directory, found in exports.items()
         for stored in found
         if stored.path == manifest_path(directory)
     }
-    committed = in_order(manifests)
-    for directory, following in pairwise(committed[: max(0, len(committed) - kept + 1)]):
-        if is_older(manifests[following], since):
-            path = export_path(directory)
-            yield remove(storage, path, folders[directory], Reason.SUPERSEDED, dry_run=dry_run)
-    for directory in in_order(folders.keys() - manifests.keys()):
-        if all(is_older(stored, old) for stored in folders[directory]):
-            yield remove(storage, export_path(directory), folders[directory], Reason.ABANDONED, dry_run=dry_run)
+    committed = list(manifests)
+    superseded = {
+        directory
+        for directory, following in pairwise(committed[: max(0, len(committed) - kept + 1)])
+        if is_older(manifests[following], deadlines.since)
+    }
+
+    def unnamed(directory: str, found: Sequence[StoredObject]) -> Waste | None:
+        if directory in manifests:
+            return (Reason.SUPERSEDED, found) if directory in superseded else None
+        return (Reason.ABANDONED, found) if all(is_older(stored, deadlines.old) for stored in found) else None
+
+    yield from sweep_directories(storage, EXPORTS, exports, unnamed, dry_run=dry_run)

@@ -15,6 +15,7 @@ import msgspec
 
 from pypi_assets.errors import ExpectedError
 from pypi_assets.storage.store import NotFoundError, Storage, StoredObject
+from pypi_assets.storage.sweeping import is_older, sweep_objects
 
 FORMAT = 1
 SOLVABILITY = "solvability"
@@ -229,8 +230,5 @@ def clean_days(storage: Storage, before: float, *, dry_run: bool = False) -> lis
 
     Whoever makes a day reads the one before it, and resolves again where that has gone.
     """
-    found = [one for one in storage.list(SOLVABILITY) if day_of(one.path) and one.last_modified.timestamp() < before]
-    if not dry_run:
-        for stored in found:
-            storage.delete(stored.path)
-    return sorted(found, key=lambda one: one.path)
+    found = [one for one in storage.list(SOLVABILITY) if day_of(one.path) and is_older(one, before)]
+    return sweep_objects(storage, found, dry_run=dry_run)

@@ -11,9 +11,8 @@ none of them calls a link in its own module.
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 
-from pypi_assets.catalog.coordination.leases import LeaseTakenError, end_expired_leases, lease, oldest_lease, renewing
+from pypi_assets.catalog.coordination.leases import LeaseTakenError, deletion_deadlines, lease, renewing
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.pruning.old_rows import old_attempts, old_visits
 from pypi_assets.catalog.pruning.sweeps import sweep
@@ -21,7 +20,7 @@ from pypi_assets.catalog.pruning.unused_names import forget_dumps, forget_versio
 from pypi_assets.catalog.pruning.unused_rows import unused_details, unused_lists
 from pypi_assets.catalog.tables import dumps, leveldb_versions
 from pypi_assets.dumps.dump_paths import DUMPS
-from pypi_assets.dumps.unused_dumps import ABANDONED_AFTER_S, Reason, Removal, by_directory, clean_dumps
+from pypi_assets.dumps.unused_dumps import clean_dumps
 from pypi_assets.extracts.unused_packs import CleanedPacks, clean_packs
 from pypi_assets.journal.unused_segments import clean_journal
 from pypi_assets.leveldbs.datasets.registry import DATASETS
@@ -32,6 +31,7 @@ from pypi_assets.parquet.unused_exports import clean_exports
 from pypi_assets.resolve.solvability_files import clean_days
 from pypi_assets.settings import Settings
 from pypi_assets.storage.store import Storage, StoredObject
+from pypi_assets.storage.sweeping import Reason, Removal, by_directory
 from pypi_assets.upkeep.old_partitions import DAY_S, OldPartitions, old_partitions, runs_kept_since
 
 LEASE_NAME = "clean up"
@@ -184,7 +184,8 @@ class DeletionChain:
         yield from clean_versions_and_dumps(
             self.catalog, self.storage, grace_s=kept.grace_s, versions_kept=kept.versions, dry_run=dry_run
         )
-        yield from clean_exports(self.catalog, self.storage, grace_s=kept.grace_s, kept=kept.exports, dry_run=dry_run)
+        deadlines = deletion_deadlines(self.catalog, kept.grace_s, dry_run=dry_run)
+        yield from clean_exports(self.storage, deadlines, kept=kept.exports, dry_run=dry_run)
 
     def clean_packs(self, *, dry_run: bool = False) -> CleanedPacks:
         """Deletes packs without use, and returns which; nothing in a `dry_run`. Raises what the packs' link raises."""
@@ -226,7 +227,8 @@ class DeletionChain:
     def clean_journal(self, *, dry_run: bool = False) -> list[StoredObject]:
         """Deletes files that are no part of the journal and are older than the grace time, and returns them; nothing in
         a `dry_run`."""
-        return clean_journal(self.catalog, self.storage, self.catalog.clock() - self.kept.grace_s, dry_run=dry_run)
+        deadlines = deletion_deadlines(self.catalog, self.kept.grace_s, dry_run=dry_run)
+        return clean_journal(self.catalog, self.storage, deadlines.since, dry_run=dry_run)
 
     def clean_partitions(self, pruning: Pruning) -> int:
         """Removes old ranges and versions from what Dagster shows, and returns the count of its partitions."""
@@ -250,29 +252,16 @@ def clean_versions_and_dumps(
     """
     with lease(catalog, LEASE_NAME, _LEASE_TTL_S) as held:
         renew = renewing(held)
-        now = catalog.clock()
-        if not dry_run:  # so its holder, if it wakes up, publishes nothing of what is deleted here
-            catalog.transact(partial(end_expired_leases, now=now))
-        with catalog.read() as connection:
-            since = min(now - grace_s, oldest_lease(connection, now))
-        old = min(since, now - ABANDONED_AFTER_S)
-        for stored in storage.delete_unfinished(old, dry_run=dry_run):
+        deadlines = deletion_deadlines(catalog, grace_s, dry_run=dry_run)
+        for stored in storage.delete_unfinished(deadlines.old, dry_run=dry_run):
             yield Removal(stored.path, Reason.ABANDONED, 1, stored.size)
         named: set[str] = set()
         if not dry_run:  # what a kill after a publication has left out
             publish_leveldbs(storage)
         for dataset in DATASETS:
             yield from clean_versions(
-                catalog,
-                storage,
-                dataset,
-                count=versions_kept,
-                since=since,
-                old=old,
-                renew=renew,
-                named=named,
-                dry_run=dry_run,
+                catalog, storage, dataset, deadlines, count=versions_kept, renew=renew, named=named, dry_run=dry_run
             )
-        for removal in clean_dumps(catalog, storage, named, since, dry_run=dry_run):
+        for removal in clean_dumps(catalog, storage, deadlines, named, dry_run=dry_run):
             yield removal
             renew(0)

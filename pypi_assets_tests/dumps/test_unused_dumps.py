@@ -17,8 +17,8 @@ from pypi_assets.dumps.cover import cover
 from pypi_assets.dumps.dump_manifest import committed_directories
 from pypi_assets.dumps.dump_writer import commit, write_file, write_range, write_shard
 from pypi_assets.dumps.full_dump import full_dump
-from pypi_assets.dumps.unused_dumps import Reason
 from pypi_assets.storage.store import open_storage
+from pypi_assets.storage.sweeping import Reason
 from pypi_assets.upkeep.deletion import clean_versions_and_dumps
 from pypi_assets_tests.naming import naming
 from pypi_assets_tests.small_catalog import small_catalog

@@ -17,14 +17,14 @@ from pypi_assets.extracts.packs import (
     make_pack,
     pack_path,
 )
-from pypi_assets.extracts.unused_packs import UNUSED_FOR, clean_packs
+from pypi_assets.extracts.unused_packs import clean_packs
 from pypi_assets.storage.store import Storage
 from pypi_assets_tests.extracts.stored_packs import places, put, stored
 from pypi_assets_tests.naming import naming
 from pypi_assets_tests.served_index import ServedIndex
 
 
-def later(catalog: Catalog, by: timedelta = UNUSED_FOR + timedelta(hours=1)) -> Catalog:
+def later(catalog: Catalog, by: timedelta = timedelta(hours=25)) -> Catalog:
     return Catalog(catalog.engine, lambda: time.time() + by.total_seconds())
 
 

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from pypi_assets.catalog.coordination.leases import LeaseTakenError, lease
+from pypi_assets.catalog.coordination.leases import LeaseTakenError, deletion_deadlines, lease
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.dumps.full_dump import full_dump
-from pypi_assets.dumps.unused_dumps import Reason
 from pypi_assets.parquet.export import export_parquet
 from pypi_assets.parquet.export_manifest import committed_exports
 from pypi_assets.parquet.export_paths import EXPORTS, file_path
 from pypi_assets.parquet.unused_exports import clean_exports
 from pypi_assets.storage.store import Storage, open_storage
+from pypi_assets.storage.sweeping import Reason
 from pypi_assets_tests.small_catalog import small_catalog
 
 HOUR_S = 3600.0
@@ -46,7 +46,8 @@ def in_hours(catalog: Catalog, hours: float) -> Catalog:
 
 
 def cleaned(catalog: Catalog, storage: Storage, kept: int, hours: float, *, dry_run: bool = False) -> dict[str, Reason]:
-    removed = clean_exports(in_hours(catalog, hours), storage, grace_s=24 * HOUR_S, kept=kept, dry_run=dry_run)
+    deadlines = deletion_deadlines(in_hours(catalog, hours), 24 * HOUR_S, dry_run=dry_run)
+    removed = clean_exports(storage, deadlines, kept=kept, dry_run=dry_run)
     return {one.path.removeprefix(f"{EXPORTS}/"): one.reason for one in removed}
 
 

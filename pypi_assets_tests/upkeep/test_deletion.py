@@ -33,7 +33,6 @@ from pypi_assets.dumps.dump_manifest import committed_directories
 from pypi_assets.dumps.dump_paths import DUMPS, file_path, manifest_path
 from pypi_assets.dumps.dump_writer import commit, write_file, write_shard
 from pypi_assets.dumps.full_dump import full_dump
-from pypi_assets.dumps.unused_dumps import Reason, Removal
 from pypi_assets.extracts.packs import EXTRACTS, make_pack, pack_path
 from pypi_assets.leveldbs.versions.leveldb_paths import leveldb_path
 from pypi_assets.parquet import export_paths
@@ -41,6 +40,7 @@ from pypi_assets.parquet.export import export_parquet
 from pypi_assets.resolve.solvability_files import solvability_path
 from pypi_assets.settings import load_settings
 from pypi_assets.storage.store import Storage
+from pypi_assets.storage.sweeping import Reason, Removal
 from pypi_assets.upkeep.deletion import LEASE_NAME, CleanedUp, DeletionChain, Kept, Pruning, kept_from
 from pypi_assets.upkeep.old_partitions import OldPartitions
 from pypi_assets_tests.databases import sqlite_database

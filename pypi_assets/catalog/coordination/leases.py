@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 from sqlalchemy import Connection, and_, delete, func, select, update
@@ -17,6 +18,8 @@ from pypi_assets.catalog.tables import leases
 
 Result = TypeVar("Result")
 _WAIT_S = 0.5
+ABANDONED_AFTER_S = 24 * 3600.0
+"""How old, in seconds, what was never committed must be before it is deleted: no attempt takes so long."""
 
 
 class LeaseTakenError(CatalogError):
@@ -93,6 +96,29 @@ def oldest_lease(connection: Connection, now: float) -> float:
     """When the oldest valid lease was taken; `now` where there is none. Times are unix seconds."""
     taken_at = connection.scalar(select(func.min(leases.c.taken_at)).where(leases.c.expires_at > now))
     return now if taken_at is None else min(float(taken_at), now)
+
+
+@dataclass(frozen=True, slots=True)
+class Deadlines:
+    """Before which times, in unix seconds, something must have ended to be deleted: `since` is for what was superseded,
+    `old` for what an attempt left that never committed it."""
+
+    since: float
+    old: float
+
+
+def deletion_deadlines(catalog: Catalog, grace_s: float = 0.0, *, dry_run: bool = False) -> Deadlines:
+    """Return the deadlines: what was in use within the last `grace_s` seconds stays, and what was written within a day,
+    and all since the oldest valid lease was taken.
+
+    Expired leases end here, unless it is a `dry_run`: a holder that wakes up publishes nothing of what is deleted.
+    """
+    now = catalog.clock()
+    if not dry_run:
+        catalog.transact(partial(end_expired_leases, now=now))
+    with catalog.read() as connection:
+        oldest = oldest_lease(connection, now)
+    return Deadlines(since=min(now - grace_s, oldest), old=min(now - ABANDONED_AFTER_S, oldest))
 
 
 def end_expired_leases(connection: Connection, now: float) -> None:

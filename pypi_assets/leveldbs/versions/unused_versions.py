@@ -8,21 +8,16 @@ newest one names, and what they put themselves. The order among versions, dumps 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from pypi_assets.catalog.coordination.leases import Deadlines
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.publications.leveldb_versions import Attempt, attempts
 from pypi_assets.dumps.dump_paths import DUMPS
-from pypi_assets.dumps.unused_dumps import (
-    Reason,
-    Removal,
-    by_directory,
-    is_older,
-    remove,
-)
 from pypi_assets.leveldbs.format.errors import LeveldbDamagedError, UnknownFormatError
 from pypi_assets.leveldbs.versions.input_lists import InputList, read_input_list, stored_input_lists
 from pypi_assets.leveldbs.versions.leveldb_manifest import read_listed
-from pypi_assets.leveldbs.versions.leveldb_paths import MANIFEST_NAME, leveldb_path, leveldbs_path
+from pypi_assets.leveldbs.versions.leveldb_paths import MANIFEST_NAME, leveldbs_path
 from pypi_assets.storage.store import Storage, StoredObject
+from pypi_assets.storage.sweeping import Reason, Removal, Waste, by_directory, is_older, sweep_directories
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,23 +33,22 @@ def clean_versions(
     catalog: Catalog,
     storage: Storage,
     dataset: str,
+    deadlines: Deadlines,
     *,
     count: int,
-    since: float,
-    old: float,
     renew: Callable[[int], None],
     named: set[str],
     dry_run: bool = False,
 ) -> Iterator[Removal]:
     """Deletes superseded versions of `dataset` and what stopped attempts have left, and yields it.
 
-    The newest `count` versions stay, and those that were superseded after `since`; of stopped attempts, what is younger
-    than `old` (both unix seconds). `named` gains the directories of the dumps that the remaining versions name. `renew`
-    is called now and then, for the lease that the caller holds. In a `dry_run` nothing is deleted.
+    The newest `count` versions stay, and those that were superseded after `deadlines.since`; of stopped attempts, what
+    is younger than `deadlines.old`. `named` gains the directories of the dumps that the remaining versions name.
+    `renew` is called now and then, for the lease that the caller holds. In a `dry_run` nothing is deleted.
     """
     known = attempts(catalog, dataset)  # first: the input list of one that is published by now will be listed
     versions = _versions(storage, dataset)
-    superseded = _superseded(versions, count, since)
+    superseded = _superseded(versions, count, deadlines.since)
     kept = [version for version in versions if version not in superseded]
     inputs = [path for version in kept if version.inputs for path in version.inputs.inputs]
     named.update(path.removeprefix(f"{DUMPS}/").partition("/")[0] for path in inputs)
@@ -63,17 +57,17 @@ def clean_versions(
             storage.delete(version.stored.path)
     gone = {version.inputs.directory for version in superseded if version.inputs}
     wanted = _wanted(storage, kept, renew)
-    folders = by_directory(storage, leveldbs_path(dataset))
-    for directory in sorted({*folders, *gone}):
-        found = [stored for stored in folders.get(directory, []) if not wanted(directory, stored)]
-        if directory in gone or (found and _is_published(known, directory)):
-            reason = Reason.SUPERSEDED
-        elif found and _is_old(known, directory, found, old):
-            reason = Reason.ABANDONED
-        else:
-            continue
-        yield remove(storage, leveldb_path(dataset, directory), found, reason, dry_run=dry_run)
+    folders: dict[str, list[StoredObject]] = {directory: [] for directory in gone}
+    folders |= by_directory(storage, leveldbs_path(dataset))
+
+    def unnamed(directory: str, stored: Sequence[StoredObject]) -> Waste | None:
         renew(0)
+        found = [one for one in stored if not wanted(directory, one)]
+        if directory in gone or (found and _is_published(known, directory)):
+            return Reason.SUPERSEDED, found
+        return (Reason.ABANDONED, found) if found and _is_old(known, directory, found, deadlines.old) else None
+
+    yield from sweep_directories(storage, leveldbs_path(dataset), folders, unnamed, dry_run=dry_run)
 
 
 def _versions(storage: Storage, dataset: str) -> list[_Version]:

@@ -4,9 +4,18 @@ import subprocess
 from dataclasses import replace
 
 import pytest
+from sqlalchemy import insert, select
 
-from pypi_assets.catalog.coordination.leases import LeaseTakenError, lease, renewing
+from pypi_assets.catalog.coordination.leases import (
+    ABANDONED_AFTER_S,
+    Deadlines,
+    LeaseTakenError,
+    deletion_deadlines,
+    lease,
+    renewing,
+)
 from pypi_assets.catalog.database import Catalog
+from pypi_assets.catalog.tables import leases
 from pypi_assets_tests.forked import ForkedProgram
 
 
@@ -69,3 +78,21 @@ def test_reporting_progress_renews_the_lease(catalog: Catalog):
         with lease(timed, "modules"), pytest.raises(LeaseTakenError):
             report(0)
     assert reported == list(range(101, 150))
+
+
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_what_was_in_use_since_the_oldest_lease_is_not_deleted(catalog: Catalog, *, dry_run: bool) -> None:
+    now = catalog.clock()
+    late = replace(catalog, clock=lambda: now)
+    assert deletion_deadlines(late, 60.0) == Deadlines(now - 60.0, now - ABANDONED_AFTER_S)
+    oldest = now - 2 * ABANDONED_AFTER_S
+    rows = [
+        {"name": "held", "holder": "a", "taken_at": oldest, "expires_at": now + 1},
+        {"name": "expired", "holder": "b", "taken_at": now - 9 * ABANDONED_AFTER_S, "expires_at": now},
+    ]
+    with catalog.write() as connection:
+        connection.execute(insert(leases), rows)
+    assert deletion_deadlines(late, 60.0, dry_run=dry_run) == Deadlines(oldest, oldest)
+    with catalog.read() as connection:
+        left = set(connection.scalars(select(leases.c.name)))
+    assert left == ({"held", "expired"} if dry_run else {"held"})
