@@ -31,7 +31,7 @@ from benchmarks.size_projects import PROJECTS, RANGES, SERIALS_BEFORE, IndexPlan
 from benchmarks.size_rows import YEAR_S, CatalogRows
 from pypi_assets.catalog.database import Catalog, open_catalog
 from pypi_assets.catalog.derived.visits import recompute_stored
-from pypi_assets.catalog.pruning import old_rows
+from pypi_assets.catalog import pruning
 from pypi_assets.catalog.publications.dump_columns import COLUMNS
 from pypi_assets.catalog.publications.dump_files import DumpKind
 from pypi_assets.catalog.publications.dump_registry import DumpState
@@ -169,7 +169,7 @@ def take_account(scale: float, folder: Path) -> None:
     """Fills a catalog on a server of its own in `folder`, and writes the figures there."""
     (folder / "storage").mkdir(parents=True, exist_ok=True)
     plan = plan_index(scale, start=SERIALS_BEFORE, ranges=RANGES)
-    old_rows.FIRST_VISITS_KEPT = round(old_rows.FIRST_VISITS_KEPT * scale)  # or else all visits of few projects stay
+    pruning.FIRST_VISITS_KEPT = round(pruning.FIRST_VISITS_KEPT * scale)  # or else all visits of few projects stay
     context = get_context("spawn")
     turn = context.Barrier(WORKERS + 1)
     with server(folder) as (url, _):

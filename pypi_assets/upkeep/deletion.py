@@ -14,10 +14,15 @@ from dataclasses import dataclass, field
 
 from pypi_assets.catalog.coordination.leases import LeaseTakenError, deletion_deadlines, lease, renewing
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.catalog.pruning.old_rows import old_attempts, old_visits
-from pypi_assets.catalog.pruning.sweeps import sweep
-from pypi_assets.catalog.pruning.unused_names import forget_dumps, forget_versions
-from pypi_assets.catalog.pruning.unused_rows import unused_details, unused_lists
+from pypi_assets.catalog.pruning import (
+    forget_dumps,
+    forget_versions,
+    old_attempts,
+    old_visits,
+    sweep,
+    unused_details,
+    unused_lists,
+)
 from pypi_assets.catalog.tables import dumps, leveldb_versions
 from pypi_assets.dumps.dump_paths import DUMPS
 from pypi_assets.dumps.unused_dumps import clean_dumps

@@ -4,7 +4,7 @@ import pytest
 from sqlalchemy import update
 
 from pypi_assets.catalog.database import open_existing_catalog
-from pypi_assets.catalog.pruning import old_rows
+from pypi_assets.catalog import pruning
 from pypi_assets.catalog.tables import visits
 from pypi_assets.settings import load_settings
 from pypi_assets_tests.cli.commands import Commands
@@ -22,7 +22,7 @@ def test_visits_that_were_deleted_are_reported(
         connection.execute(update(visits).values(started_at=0.0))
     catalog.close()
     assert commands.json("prune")["visits"] == 0  # among the first
-    monkeypatch.setattr(old_rows, "FIRST_VISITS_KEPT", 0)
+    monkeypatch.setattr(pruning, "FIRST_VISITS_KEPT", 0)
     assert unnamed(commands.done("prune").stdout, "1") == []
     for shown in (commands.done("visits", "demo"), commands.done("history", "demo")):
         assert unnamed(shown.stderr, 1, "PYPI_ASSETS_VISITS_KEPT_DAYS") == []

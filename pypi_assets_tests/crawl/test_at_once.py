@@ -17,9 +17,7 @@ from sqlalchemy import Engine, delete, event, select
 from pypi_assets.catalog.database import Catalog, CatalogError, open_catalog
 from pypi_assets.catalog.derived.visits import recompute_stored
 from pypi_assets.catalog.ledger.range_ledger import RangeState, ledger
-from pypi_assets.catalog.pruning.old_rows import old_attempts, old_visits
-from pypi_assets.catalog.pruning.sweeps import sweep
-from pypi_assets.catalog.pruning.unused_rows import unused_details, unused_lists
+from pypi_assets.catalog.pruning import old_attempts, old_visits, sweep, unused_details, unused_lists
 from pypi_assets.catalog.publications.dump_registry import open_full_dump, open_range_dump
 from pypi_assets.catalog.reports.recounts import count_differences
 from pypi_assets.catalog.tables import checkpoints, projects

@@ -21,7 +21,7 @@ from pypi_assets.catalog.ledger.epochs import note_change
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.observed.followed import mark_projects
 from pypi_assets.catalog.observed.kept_aside import replace_list, replace_pages
-from pypi_assets.catalog.pruning import old_rows
+from pypi_assets.catalog import pruning
 from pypi_assets.catalog.publications.journal_letters import NewLetter, delete_letter, letters_of, store_letters
 from pypi_assets.catalog.publications.leveldb_versions import allocate_version, begin_build
 from pypi_assets.catalog.reads.read_outcomes import FinishedRead, Outcome
@@ -385,7 +385,7 @@ def test_each_row_that_names_what_deletes_has_a_case() -> None:
 def test_what_the_docs_name_deletes_what_is_old_and_nothing_else(
     upkeep: Upkeep, names: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(old_rows, "FIRST_VISITS_KEPT", 0)
+    monkeypatch.setattr(pruning, "FIRST_VISITS_KEPT", 0)
     case = CASES[names[0]](upkeep)
     next(case)
     old = {name: keys_of(upkeep, name) for name in names}

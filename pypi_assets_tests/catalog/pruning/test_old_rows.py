@@ -9,9 +9,8 @@ from sqlalchemy import insert, select, update
 from pypi_assets.catalog.database import Catalog, CatalogError
 from pypi_assets.catalog.derived.visits import begin_visits
 from pypi_assets.catalog.observed.projects import Project, find_project
-from pypi_assets.catalog.pruning import old_rows
-from pypi_assets.catalog.pruning.old_rows import old_attempts, old_visits
-from pypi_assets.catalog.pruning.sweeps import sweep
+from pypi_assets.catalog import pruning
+from pypi_assets.catalog.pruning import old_attempts, old_visits, sweep
 from pypi_assets.catalog.reports.catalog_totals import work_done
 from pypi_assets.catalog.reports.failures import list_failures
 from pypi_assets.catalog.reports.past_visits import compare_visits, deleted_visits, past_visits
@@ -30,7 +29,7 @@ DAY = 86_400.0
 
 @pytest.fixture(autouse=True)
 def no_first_visits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(old_rows, "FIRST_VISITS_KEPT", 0)
+    monkeypatch.setattr(pruning, "FIRST_VISITS_KEPT", 0)
 
 
 @pytest.fixture
@@ -109,7 +108,7 @@ def test_visits_that_an_open_crawl_or_audit_is_completed_by_stay(small: SmallCat
 
 
 def test_the_first_visits_stay(small: SmallCatalog, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(old_rows, "FIRST_VISITS_KEPT", 2)
+    monkeypatch.setattr(pruning, "FIRST_VISITS_KEPT", 2)
     visit(small.catalog, project(small.catalog, "often"), *range(5))
     assert sweep(small.catalog, old_visits(100 * DAY)) == 2
     assert numbers(small.catalog, "often") == [1, 2, 5]

@@ -7,8 +7,7 @@ import pytest
 from sqlalchemy import Connection, Row, event, insert, select
 
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.catalog.pruning import sweeps
-from pypi_assets.catalog.pruning.sweeps import Sweep, sweep
+from pypi_assets.catalog.pruning import Sweep, sweep, sweeps
 from pypi_assets.catalog.tables import shared_details
 
 AT_A_TIME = 4

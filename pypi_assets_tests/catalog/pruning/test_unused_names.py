@@ -4,8 +4,8 @@ import pytest
 from sqlalchemy import func, select
 
 from pypi_assets.catalog.ledger.serial_range import SerialRange
-from pypi_assets.catalog.pruning import unused_names
-from pypi_assets.catalog.pruning.unused_names import forget_dumps, forget_versions
+from pypi_assets.catalog import pruning
+from pypi_assets.catalog.pruning import forget_dumps, forget_versions
 from pypi_assets.catalog.publications.dump_registry import (
     DumpDroppedError,
     begin_commit,
@@ -38,7 +38,7 @@ def count_rows(upkeep: Upkeep) -> tuple[int, int]:
 def test_dropped_dumps_are_forgotten_and_their_names_stay_taken(
     upkeep: Upkeep, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(unused_names, "NAMES_AT_A_TIME", 2)
+    monkeypatch.setattr(pruning, "NAMES_AT_A_TIME", 2)
     catalog, storage = upkeep.catalog, upkeep.storage
     for _ in range(5):
         upkeep.dump_range()
@@ -66,7 +66,7 @@ def test_dropped_dumps_are_forgotten_and_their_names_stay_taken(
 def test_old_versions_are_forgotten_but_for_the_newest_and_those_with_files(
     upkeep: Upkeep, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(unused_names, "NAMES_AT_A_TIME", 2)
+    monkeypatch.setattr(pruning, "NAMES_AT_A_TIME", 2)
     catalog = upkeep.catalog
     for number in range(1, 7):
         assert allocate_version(catalog, 3) == number

@@ -1,0 +1,288 @@
+"""Deletes rows: those of logs by their age, and those that nothing names any more.
+
+A sweep looks at the rows of one table in order of their ids, some in each transaction, and deletes some of them. It
+ends after a number of rows, and the next one goes on where it ended. So neither the work of a run nor the time for which
+a transaction locks anything depends on how long the catalog has lived.
+
+What follows from visits is elsewhere: file states from sightings, which stay, and the statistics of each project. What
+is never pruned (events, changes, intervals, sightings) does not belong here; docs/operations.md names all tables.
+"""
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from sqlalchemy import Column, Connection, Row, Table, delete, exists, func, select, update
+
+from pypi_assets.catalog.database import Catalog, upsert
+from pypi_assets.catalog.ledger.range_ledger import lock_state
+from pypi_assets.catalog.publications.dump_registry import DumpState
+from pypi_assets.catalog.reads.read_outcomes import Outcome
+from pypi_assets.catalog.tables import (
+    audits,
+    catalog_state,
+    distribution_data,
+    dump_files,
+    dumps,
+    full_crawls,
+    leveldb_builds,
+    leveldb_versions,
+    metadata,
+    module_roots,
+    name_lists,
+    pruning_positions,
+    read_attempts,
+    required_names,
+    shared_details,
+    visit_statuses,
+    visits,
+)
+
+ROWS_AT_A_TIME = 1_000
+MOST_ROWS = 500_000
+"""How many rows one sweep looks at: many times what the largest index adds to a table in a day."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """How one table is swept.
+
+    `table` has the key `id`, and `columns` are read of each of its rows. `chosen` returns the ids to delete, of rows
+    in order of their ids. With `locks`, it is called again once their rows are locked: other transactions that refer
+    to a row lock it as well, and what they have locked is skipped. `owned` are columns of other tables that refer to
+    `table`: their rows go with those that they refer to. A sweep ends at the last row, or where none of the rows of
+    one transaction `is_old`, and the next one begins at the first row again.
+    """
+
+    table: Table
+    chosen: Callable[[Connection, Sequence[Row[Any]]], Sequence[int]]
+    columns: tuple[Column[Any], ...] = ()
+    owned: tuple[Column[Any], ...] = ()
+    is_old: Callable[[Row[Any]], bool] = lambda _row: True
+    locks: bool = False
+
+    @property
+    def name(self) -> str:
+        return str(self.table.name)
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """How many rows one transaction looked at and deleted. The next one begins after the id `position`; None: the sweep
+    has ended."""
+
+    seen: int
+    deleted: int
+    position: int | None
+
+
+def sweep(catalog: Catalog, sweeping: Sweep, *, most: int = MOST_ROWS, dry_run: bool = False) -> int:
+    """Deletes what is `chosen` of at most about `most` rows, and returns how many rows of the table went.
+
+    In a `dry_run` nothing is deleted, and the next sweep begins where this one did.
+    """
+    with catalog.read() as connection:
+        position: int | None = _position(connection, sweeping)
+    deleted = seen = 0
+    while position is not None and seen < most:
+        after = position
+        if dry_run:
+            with catalog.read() as connection:
+                step = _step(connection, sweeping, after, dry_run=True)
+        else:
+            step = catalog.transact(partial(_step, sweeping=sweeping, after=after))
+        deleted, seen, position = deleted + step.deleted, seen + step.seen, step.position
+    return deleted
+
+
+def _position(connection: Connection, sweeping: Sweep) -> int:
+    of_table = pruning_positions.c.table_name == sweeping.name
+    return int(connection.scalar(select(pruning_positions.c.position).where(of_table)) or 0)
+
+
+def _step(connection: Connection, sweeping: Sweep, after: int, *, dry_run: bool = False) -> _Step:
+    """Looks at the next rows, deletes those that are chosen, and stores how far it came."""
+    table = sweeping.table
+    query = select(table.c.id, *sweeping.columns).where(table.c.id > after).order_by(table.c.id)
+    rows = connection.execute(query.limit(ROWS_AT_A_TIME)).all()
+    is_last = len(rows) < ROWS_AT_A_TIME or not any(sweeping.is_old(row) for row in rows)
+    position = None if is_last else int(rows[-1].id)
+    chosen = list(sweeping.chosen(connection, rows)) if rows else []
+    if not dry_run:
+        if chosen and sweeping.locks:
+            chosen = _still_chosen(connection, sweeping, rows, chosen)
+        if chosen:
+            for column in sweeping.owned:
+                connection.execute(delete(column.table).where(column.in_(chosen)))
+            connection.execute(delete(table).where(table.c.id.in_(chosen)))
+        row = {"table_name": sweeping.name, "position": position or 0}
+        upsert(connection, pruning_positions, [row], key=("table_name",), update=("position",))
+    return _Step(len(rows), len(chosen), position)
+
+
+def _still_chosen(
+    connection: Connection, sweeping: Sweep, rows: Sequence[Row[Any]], chosen: Sequence[int]
+) -> list[int]:
+    """Those of `chosen` that could be locked, and that nothing has referred to until then."""
+    id_ = sweeping.table.c.id
+    locked = set(connection.scalars(select(id_).where(id_.in_(chosen)).with_for_update(skip_locked=True)))
+    return list(sweeping.chosen(connection, [row for row in rows if row.id in locked]))
+
+
+FIRST_VISITS_KEPT = 1_000
+"""The first visits stay: what their pages show decides which hosts files may come from."""
+_UNREAD = (Outcome.PENDING, Outcome.ERROR, Outcome.EXHAUSTED)
+
+
+def old_visits(before: float) -> Sweep:
+    """The visits that began `before` (unix seconds), except the newest of each project.
+
+    So visits of a project go on to be counted up, and the outcome of the last one stays. So do the visits of an open
+    full crawl or audit, which is completed by what they saw.
+    """
+    later = visits.alias("later")
+    is_newest = ~exists().where(later.c.project_id == visits.c.project_id, later.c.visit > visits.c.visit)
+
+    def chosen(connection: Connection, rows: Sequence[Row[Any]]) -> Sequence[int]:
+        workloads = [
+            f"{kind}:{id_}"
+            for kind, table in (("crawl", full_crawls), ("audit", audits))
+            for id_ in connection.scalars(select(table.c.id).where(table.c.open.is_not(None)))
+        ]
+        ids = [row.id for row in rows if row.started_at < before and row.id > FIRST_VISITS_KEPT]
+        return connection.scalars(
+            select(visits.c.id).where(visits.c.id.in_(ids), ~is_newest, visits.c.workload.not_in(workloads))
+        ).all()
+
+    return Sweep(
+        visits,
+        chosen,
+        columns=(visits.c.started_at,),
+        owned=(visit_statuses.c.visit_id,),
+        is_old=lambda row: row.started_at < before,
+    )
+
+
+def old_attempts(before: float) -> Sweep:
+    """The attempts to read that began `before` (unix seconds), except those of files that are not read.
+
+    Their failures are listed with the number of attempts. Of an attempt whose worker died no time is known: it goes
+    with the one before it. The newest attempt stays, since attempts are counted by it.
+    """
+
+    def chosen(connection: Connection, rows: Sequence[Row[Any]]) -> Sequence[int]:
+        ids, is_old = [], True
+        for row in rows:
+            is_old = is_old if row.started_at is None else row.started_at < before
+            if is_old:
+                ids.append(row.id)
+        is_unread = exists().where(
+            distribution_data.c.distribution_id == read_attempts.c.distribution_id,
+            distribution_data.c.outcome.in_(_UNREAD),
+        )
+        newest = select(func.max(read_attempts.c.id)).scalar_subquery()
+        return connection.scalars(
+            select(read_attempts.c.id).where(read_attempts.c.id.in_(ids), read_attempts.c.id < newest, ~is_unread)
+        ).all()
+
+    return Sweep(
+        read_attempts,
+        chosen,
+        columns=(read_attempts.c.started_at,),
+        is_old=lambda row: row.started_at is not None and row.started_at < before,
+    )
+
+
+def unused_lists() -> Sweep:
+    """The lists that no file has, with what finds them by a name."""
+    return _unused(name_lists, module_roots.c.list_id, required_names.c.list_id)
+
+
+def unused_details() -> Sweep:
+    return _unused(shared_details)
+
+
+def referring_columns(table: Table) -> list[Column[Any]]:
+    """The columns of all tables that refer to the id of `table`."""
+    return [
+        key.parent
+        for other in metadata.sorted_tables
+        for key in sorted(other.foreign_keys, key=lambda key: str(key.parent.name))
+        if key.column is table.c.id
+    ]
+
+
+def _unused(table: Table, *owned: Column[Any]) -> Sweep:
+    """The rows of `table` to which nothing refers but `owned`."""
+    owners = {column.table for column in owned}
+    referring = [column for column in referring_columns(table) if column.table not in owners]
+    is_unused = [~exists().where(column == table.c.id) for column in referring]
+
+    def chosen(connection: Connection, rows: Sequence[Row[Any]]) -> Sequence[int]:
+        ids = [row.id for row in rows]
+        return connection.scalars(select(table.c.id).where(table.c.id.in_(ids), *is_unused)).all()
+
+    return Sweep(table, chosen, owned=owned, locks=True)
+
+
+NAMES_AT_A_TIME = 1_000
+
+
+def forget_dumps(catalog: Catalog, before: float, there: Collection[str]) -> int:
+    """Deletes the rows of dropped dumps that were opened `before` (unix seconds), and returns their count.
+
+    Those whose directory is still `there` stay, and so does the newest dump, since names are counted by it.
+    """
+
+    def forget(connection: Connection, after: int) -> tuple[int, int | None]:
+        lock_state(connection, exclusive=True)
+        newest = select(func.max(dumps.c.id)).scalar_subquery()
+        is_old = (dumps.c.state == DumpState.DROPPED, dumps.c.opened_at < before, dumps.c.id < newest)
+        columns = select(dumps.c.id, dumps.c.directory, dumps.c.end)
+        query = columns.where(*is_old, dumps.c.id > after).order_by(dumps.c.id).limit(NAMES_AT_A_TIME)
+        found = connection.execute(query).all()
+        gone = [row for row in found if row.directory not in there]
+        if gone:
+            ids, end = [row.id for row in gone], max(row.end for row in gone)
+            connection.execute(delete(dump_files).where(dump_files.c.dump_id.in_(ids)))
+            connection.execute(delete(dumps).where(dumps.c.id.in_(ids)))
+            through = catalog_state.c.dumps_forgotten_through
+            connection.execute(update(catalog_state).where(through < end).values(dumps_forgotten_through=end))
+        return len(gone), found[-1].id if len(found) == NAMES_AT_A_TIME else None
+
+    return _repeated(catalog, forget)
+
+
+def forget_versions(catalog: Catalog, before: float, there: Collection[tuple[str, str]]) -> int:
+    """Deletes the rows of versions allocated `before` (unix seconds) and of their builds; returns the versions' count.
+
+    A version stays while a directory of one of its builds is `there`, given as (dataset, directory), and so does the
+    newest one, since versions are counted by it.
+    """
+
+    def forget(connection: Connection, after: int) -> tuple[int, int | None]:
+        lock_state(connection, exclusive=True)  # or else a build of one of them could begin
+        version, builds = leveldb_versions.c.version, leveldb_builds.c
+        newest = select(func.max(version)).scalar_subquery()
+        is_old = (leveldb_versions.c.requested_at < before, version < newest, version > after)
+        found = connection.scalars(select(version).where(*is_old).order_by(version).limit(NAMES_AT_A_TIME)).all()
+        named = select(builds.version, builds.dataset, builds.directory).where(builds.version.in_(found))
+        kept = {row.version for row in connection.execute(named) if (row.dataset, row.directory) in there}
+        gone = sorted({*found} - kept)
+        connection.execute(delete(leveldb_builds).where(builds.version.in_(gone)))
+        connection.execute(delete(leveldb_versions).where(version.in_(gone)))
+        return len(gone), found[-1] if len(found) == NAMES_AT_A_TIME else None
+
+    return _repeated(catalog, forget)
+
+
+def _repeated(catalog: Catalog, forget: Callable[..., tuple[int, int | None]]) -> int:
+    """The count of all rows that `forget` deletes, in a transaction for each time that it returns where to go on."""
+    forgotten, after = 0, 0
+    while True:
+        count, last = catalog.transact(partial(forget, after=after))
+        forgotten += count
+        if last is None:
+            return forgotten
+        after = last
