@@ -29,10 +29,10 @@ from benchmarks.pypi_size import WORKERS, enter_state, make_database, prepare_ta
 from benchmarks.size_filling import PERIODS, BulkFill, connect, make_constraints
 from benchmarks.size_projects import PROJECTS, RANGES, SERIALS_BEFORE, IndexPlan, plan_index
 from benchmarks.size_rows import YEAR_S, CatalogRows
+from pypi_assets.catalog import pruning
 from pypi_assets.catalog.database import Catalog, open_catalog
 from pypi_assets.catalog.derived.visits import recompute_stored
-from pypi_assets.catalog import pruning
-from pypi_assets.catalog.publications.dump_columns import COLUMNS
+from pypi_assets.catalog.publications.dump_facts import COLUMNS
 from pypi_assets.catalog.publications.dump_files import DumpKind
 from pypi_assets.catalog.publications.dump_registry import DumpState
 from pypi_assets.catalog.tables import dump_files, dumps, leveldb_builds, leveldb_versions, metadata, sightings

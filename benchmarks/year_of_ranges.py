@@ -34,7 +34,7 @@ from pypi_assets.catalog.coordination.leases import deletion_deadlines
 from pypi_assets.catalog.database import Catalog, open_catalog
 from pypi_assets.catalog.ledger.range_ledger import last_allocated_serial, read_state
 from pypi_assets.catalog.ledger.serial_range import SerialRange
-from pypi_assets.catalog.publications.leveldb_versions import allocate_version
+from pypi_assets.catalog.publications.allocated_names import allocate_version
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.definitions import build_defs
 from pypi_assets.defs.resources import Resources, build_resources

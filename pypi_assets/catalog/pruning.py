@@ -1,8 +1,8 @@
 """Deletes rows: those of logs by their age, and those that nothing names any more.
 
 A sweep looks at the rows of one table in order of their ids, some in each transaction, and deletes some of them. It
-ends after a number of rows, and the next one goes on where it ended. So neither the work of a run nor the time for which
-a transaction locks anything depends on how long the catalog has lived.
+ends after a number of rows, and the next one goes on where it ended. So neither the work of a run nor the time for
+which a transaction locks anything depends on how long the catalog has lived.
 
 What follows from visits is elsewhere: file states from sightings, which stay, and the statistics of each project. What
 is never pruned (events, changes, intervals, sightings) does not belong here; docs/operations.md names all tables.

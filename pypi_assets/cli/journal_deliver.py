@@ -13,7 +13,7 @@ from pypi_assets.times import utc_text
 
 if TYPE_CHECKING:
     from pypi_assets.catalog.database import Catalog
-    from pypi_assets.catalog.publications.journal_letters import Letter
+    from pypi_assets.catalog.publications.journal_deliveries import Letter
     from pypi_assets.journal.delivering import Delivered
     from pypi_assets.journal.reading import Journal
     from pypi_assets.journal.webhooks import Sender, Webhook
@@ -118,7 +118,7 @@ def journal_letters_command(
 
     A letter has changes of one project. Its later letters wait for it, until it is dead.
     """
-    from pypi_assets.catalog.publications.journal_letters import letters_of, resend_letters
+    from pypi_assets.catalog.publications.journal_deliveries import letters_of, resend_letters
     from pypi_assets.settings import load_settings
 
     if letter_id is not None and not resend:

@@ -10,7 +10,7 @@ from typing import TypeVar
 from sqlalchemy import Connection
 
 from pypi_assets.catalog.ledger.range_ledger import SIMPLE, XMLRPC
-from pypi_assets.catalog.observed.lister_states import Content, read_lister_state, save_lister_state
+from pypi_assets.catalog.observed.index_state import Content, read_lister_state, save_lister_state
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.index.errors import PackageIndexError, RefusedError, StaleError
 

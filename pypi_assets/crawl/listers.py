@@ -10,7 +10,7 @@ from typing import Protocol, TypeVar
 
 from sqlalchemy import Connection
 
-from pypi_assets.catalog.observed.lister_states import Content, ListerState, read_lister_state, save_lister_state
+from pypi_assets.catalog.observed.index_state import Content, ListerState, read_lister_state, save_lister_state
 from pypi_assets.crawl.crawler import Crawler
 
 PageT = TypeVar("PageT")

@@ -20,7 +20,7 @@ from pypi_assets.catalog.coordination.claims import FOLLOWER, workloads_at_work
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.ledger.range_ledger import last_allocated_serial
 from pypi_assets.catalog.observed.events import events_through
-from pypi_assets.catalog.publications.leveldb_versions import allocate_version, last_allocated_version
+from pypi_assets.catalog.publications.allocated_names import allocate_version, last_allocated_version
 from pypi_assets.crawl.incremental_crawl import allocate_next_ranges
 from pypi_assets.crawl.simple_lister import LIST_PAUSE_S
 from pypi_assets.defs.attempts import attempts, failures_in_a_row

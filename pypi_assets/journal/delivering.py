@@ -19,7 +19,7 @@ from pypi_assets.catalog.coordination.leases import LeaseTakenError, lease, rene
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.publications.journal_consumers import find_consumer
-from pypi_assets.catalog.publications.journal_letters import (
+from pypi_assets.catalog.publications.journal_deliveries import (
     Letter,
     NewLetter,
     count_letters,

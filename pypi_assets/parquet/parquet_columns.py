@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from pypi_assets.catalog.publications.dump_columns import COLUMNS
+from pypi_assets.catalog.publications.dump_facts import COLUMNS
 
 STRING = "string"
 INTEGER = "int64"

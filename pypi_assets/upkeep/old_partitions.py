@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.ledger.range_ledger import LedgerRange, RangeState, past_range_keys, recent_ranges
 from pypi_assets.catalog.ledger.serial_range import SerialRange
-from pypi_assets.catalog.publications.leveldb_versions import allocated_versions, last_allocated_version
+from pypi_assets.catalog.publications.allocated_names import allocated_versions, last_allocated_version
 from pypi_assets.dumps.cover import cover
 from pypi_assets.leveldbs.versions.leveldb_paths import version_name
 

@@ -23,6 +23,7 @@ from pypi_assets.catalog.ledger.range_ledger import (
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.observed.events import has_at_least
 from pypi_assets.catalog.observed.projects import find_project
+from pypi_assets.catalog.publications.allocated_names import allocated_versions, last_allocated_version
 from pypi_assets.catalog.publications.dump_registry import open_full_dump, open_range_dump, range_dump_rows
 from pypi_assets.catalog.publications.dump_rows import (
     project_rows_at,
@@ -30,7 +31,6 @@ from pypi_assets.catalog.publications.dump_rows import (
     requiring_releases,
     shard_at,
 )
-from pypi_assets.catalog.publications.leveldb_versions import allocated_versions, last_allocated_version
 from pypi_assets.catalog.reads.stored_extracts import records_older_than
 from pypi_assets.catalog.reports.catalog_totals import about_known, work_done
 from pypi_assets.catalog.reports.failures import failed_reads_of_range

@@ -3,8 +3,8 @@
 import pytest
 from sqlalchemy import update
 
-from pypi_assets.catalog.database import open_existing_catalog
 from pypi_assets.catalog import pruning
+from pypi_assets.catalog.database import open_existing_catalog
 from pypi_assets.catalog.tables import visits
 from pypi_assets.settings import load_settings
 from pypi_assets_tests.cli.commands import Commands

@@ -7,7 +7,7 @@ from starlette.responses import PlainTextResponse, Response
 
 from pypi_assets.catalog.database import Catalog, CatalogError
 from pypi_assets.catalog.ledger.range_ledger import SIMPLE, XMLRPC
-from pypi_assets.catalog.observed.lister_states import changelog_trouble
+from pypi_assets.catalog.observed.index_state import changelog_trouble
 from pypi_assets.catalog.reports.catalog_status import catalog_status
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import allocate_next_ranges, crawl_incremental, crawl_range

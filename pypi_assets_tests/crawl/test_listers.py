@@ -10,7 +10,7 @@ from sqlalchemy import select
 
 from pypi_assets.catalog.derived.file_history import UNEXPLAINED
 from pypi_assets.catalog.ledger.range_ledger import SIMPLE, XMLRPC, inexact_spans
-from pypi_assets.catalog.observed.lister_states import OvertakenError, read_lister_state
+from pypi_assets.catalog.observed.index_state import OvertakenError, read_lister_state
 from pypi_assets.catalog.reports.catalog_status import catalog_status
 from pypi_assets.catalog.tables import changes
 from pypi_assets.crawl.crawler import Crawler

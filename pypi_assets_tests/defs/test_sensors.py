@@ -10,8 +10,8 @@ from sqlalchemy import update
 
 from pypi_assets.catalog.coordination.claims import FOLLOWER
 from pypi_assets.catalog.ledger.range_ledger import SIMPLE, complete_serial, ledger
-from pypi_assets.catalog.observed.lister_states import changelog_trouble
-from pypi_assets.catalog.publications.leveldb_versions import allocated_versions
+from pypi_assets.catalog.observed.index_state import changelog_trouble
+from pypi_assets.catalog.publications.allocated_names import allocated_versions
 from pypi_assets.catalog.tables import rates
 from pypi_assets.crawl.draining import claiming
 from pypi_assets.crawl.full_crawl import crawl_full, list_index

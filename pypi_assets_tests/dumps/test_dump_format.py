@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pypi_assets.catalog.publications.dump_columns import COLUMNS
+from pypi_assets.catalog.publications.dump_facts import COLUMNS
 from pypi_assets.dumps.dump_format import DumpDamagedError, Row, RowError, read_rows, write_rows
 from pypi_assets_tests.examples import examples
 from pypi_assets_tests.naming import naming

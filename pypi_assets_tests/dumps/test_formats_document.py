@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from pypi_assets.catalog.publications.dump_columns import COLUMNS, COLUMNS_VERSION
+from pypi_assets.catalog.publications.dump_facts import COLUMNS, COLUMNS_VERSION
 from pypi_assets.leveldbs.datasets.depgraph.records import FEW_FILES, FORMAT, OWN_FIELDS, SHARED_FIELDS
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "formats.md").read_text(encoding="utf-8")

@@ -12,9 +12,9 @@ import pytest
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.observed.projects import Selection
-from pypi_assets.catalog.publications import journal_letters
+from pypi_assets.catalog.publications import journal_deliveries
 from pypi_assets.catalog.publications.journal_consumers import find_consumer
-from pypi_assets.catalog.publications.journal_letters import letters_of, resend_letters
+from pypi_assets.catalog.publications.journal_deliveries import letters_of, resend_letters
 from pypi_assets.catalog.publications.journal_takedowns import add_takedown
 from pypi_assets.catalog.reports.journal_format import Stream
 from pypi_assets.catalog.work.full_crawls import open_crawl
@@ -266,7 +266,7 @@ def test_a_kill_at_any_step_repeats_but_loses_nothing(
     growing.grow(12)
     failures = iter([500, 200, 200, 500])
     receiver.status = lambda _body: next(failures, 200)
-    original, calls = getattr(journal_letters, step), iter(range(100))
+    original, calls = getattr(journal_deliveries, step), iter(range(100))
 
     class KilledError(BaseException):
         pass

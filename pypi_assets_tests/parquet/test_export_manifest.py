@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pyarrow.parquet
 
-from pypi_assets.catalog.publications.dump_columns import COLUMNS
+from pypi_assets.catalog.publications.dump_facts import COLUMNS
 from pypi_assets.dumps.cover import cover
 from pypi_assets.dumps.dump_manifest import read_manifest
 from pypi_assets.dumps.dump_paths import manifest_path as dump_manifest_path

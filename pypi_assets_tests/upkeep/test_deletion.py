@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from pypi_assets.catalog.coordination.leases import LeaseTakenError, lease
 from pypi_assets.catalog.database import Catalog, CatalogError, open_catalog
+from pypi_assets.catalog.publications.allocated_names import allocate_version, begin_build
 from pypi_assets.catalog.publications.dump_registry import (
     DumpDroppedError,
     begin_commit,
@@ -24,8 +25,7 @@ from pypi_assets.catalog.publications.dump_registry import (
     open_full_dump,
     open_range_dump,
 )
-from pypi_assets.catalog.publications.leveldb_versions import allocate_version, begin_build
-from pypi_assets.catalog.reads.name_lists import store_lists
+from pypi_assets.catalog.reads.stored_lists import store_lists
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.dumps.compaction import compact, joined_rows
 from pypi_assets.dumps.cover import cover

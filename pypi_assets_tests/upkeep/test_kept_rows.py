@@ -13,6 +13,7 @@ import pytest
 from sqlalchemy import Connection, insert, select, update
 
 from pypi_assets.catalog import counters as counted
+from pypi_assets.catalog import pruning
 from pypi_assets.catalog.coordination.claims import claim_workload
 from pypi_assets.catalog.counters import add_counts, read_counts
 from pypi_assets.catalog.derived.leaving import remove_scope
@@ -21,9 +22,8 @@ from pypi_assets.catalog.ledger.epochs import note_change
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.observed.followed import mark_projects
 from pypi_assets.catalog.observed.kept_aside import replace_list, replace_pages
-from pypi_assets.catalog import pruning
-from pypi_assets.catalog.publications.journal_letters import NewLetter, delete_letter, letters_of, store_letters
-from pypi_assets.catalog.publications.leveldb_versions import allocate_version, begin_build
+from pypi_assets.catalog.publications.allocated_names import allocate_version, begin_build
+from pypi_assets.catalog.publications.journal_deliveries import NewLetter, delete_letter, letters_of, store_letters
 from pypi_assets.catalog.reads.read_outcomes import FinishedRead, Outcome
 from pypi_assets.catalog.reads.shared_details import store_shared_details
 from pypi_assets.catalog.tables import (

@@ -4,7 +4,7 @@ from sqlalchemy import update
 
 from pypi_assets.catalog.ledger.range_ledger import allocate_range, ledger
 from pypi_assets.catalog.ledger.serial_range import SerialRange
-from pypi_assets.catalog.publications.leveldb_versions import allocate_version
+from pypi_assets.catalog.publications.allocated_names import allocate_version
 from pypi_assets.catalog.tables import serial_ranges
 from pypi_assets.dumps.cover import cover
 from pypi_assets.upkeep.old_partitions import old_partitions, runs_kept_since, shown_ranges, shown_versions

@@ -25,11 +25,11 @@ from pypi_assets.catalog.ledger.range_ledger import RangeState, complete_serial,
 from pypi_assets.catalog.observed.kept_aside import Source
 from pypi_assets.catalog.observed.projects import enter_projects, project_ids
 from pypi_assets.catalog.reads.file_counts import counting_files, recount_files
-from pypi_assets.catalog.reads.name_lists import store_list_contents
 from pypi_assets.catalog.reads.past_generations import keep_past_generations
 from pypi_assets.catalog.reads.read_outcomes import READ_LATE, Outcome
 from pypi_assets.catalog.reads.shared_details import RecordDetails, store_shared_details
 from pypi_assets.catalog.reads.stored_json import to_json
+from pypi_assets.catalog.reads.stored_lists import store_list_contents
 from pypi_assets.catalog.tables import (
     broken_entries,
     catalog_state,

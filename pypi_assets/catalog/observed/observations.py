@@ -23,7 +23,7 @@ from pypi_assets.catalog.database import (
     sent_values,
     storable,
 )
-from pypi_assets.catalog.observed.lister_states import Content, read_lister_state, save_lister_state
+from pypi_assets.catalog.observed.index_state import Content, read_lister_state, save_lister_state
 from pypi_assets.catalog.tables import catalog_state, lister_states, observed_events, observed_projects
 from pypi_assets.index.kind_names import PAGES
 from pypi_assets.index.models import LONGEST_ACTION, LONGEST_NAME, ChangelogEvent, ListedProject

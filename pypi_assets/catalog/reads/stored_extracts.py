@@ -16,9 +16,9 @@ from pypi_assets.catalog.database import at_a_time, lock_rows
 from pypi_assets.catalog.ledger.epochs import note_changed_files
 from pypi_assets.catalog.ledger.notices import NoticeKind, announce
 from pypi_assets.catalog.reads.file_counts import counting_files
-from pypi_assets.catalog.reads.name_lists import StoredLists, list_digest
 from pypi_assets.catalog.reads.read_outcomes import Outcome, record_outcome
 from pypi_assets.catalog.reads.shared_details import merged_details, record_details
+from pypi_assets.catalog.reads.stored_lists import StoredLists, list_digest
 from pypi_assets.catalog.reads.stored_records import record_columns, store_record_parts
 from pypi_assets.catalog.tables import (
     distribution_data,

@@ -5,8 +5,8 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from pypi_assets.catalog.reads.name_lists import store_lists
 from pypi_assets.catalog.reads.shared_details import record_details, store_shared_details
+from pypi_assets.catalog.reads.stored_lists import store_lists
 from pypi_assets.distributions.installability import is_installable
 from pypi_assets.distributions.record import EXTRACTOR_VERSION, DistributionRecord
 from pypi_assets.distributions.record_building import record_digest

@@ -7,7 +7,7 @@ from sqlalchemy import Connection
 from pypi_assets.catalog.ledger.range_ledger import complete_serial
 from pypi_assets.catalog.observed.events import first_event_time
 from pypi_assets.catalog.observed.file_origins import known_file_origin
-from pypi_assets.catalog.observed.lister_states import ChangelogTrouble, changelog_trouble, last_listed
+from pypi_assets.catalog.observed.index_state import ChangelogTrouble, changelog_trouble, last_listed
 from pypi_assets.catalog.observed.observations import first_observed_at, observed_serial
 from pypi_assets.catalog.work.full_crawls import followed_index, has_baseline
 

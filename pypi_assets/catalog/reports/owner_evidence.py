@@ -8,8 +8,8 @@ from sqlalchemy import Connection, func, select
 from pypi_assets.catalog.database import Catalog, at_a_time, read_by_index, storable
 from pypi_assets.catalog.observed.followed import answered_at
 from pypi_assets.catalog.publications.dump_rows import holds_at, requiring_releases, rows_at, stream_rows
-from pypi_assets.catalog.reads.name_lists import StoredLists
 from pypi_assets.catalog.reads.past_generations import counts_later, has_past_generations, rejected_then
+from pypi_assets.catalog.reads.stored_lists import StoredLists
 from pypi_assets.catalog.tables import (
     distribution_data,
     distributions,

@@ -7,7 +7,7 @@ from typing import Any
 
 import dagster as dg
 
-from pypi_assets.catalog.publications.leveldb_versions import require_version
+from pypi_assets.catalog.publications.allocated_names import require_version
 from pypi_assets.defs.markdown import markdown_table
 from pypi_assets.defs.marking import count_log, marking
 from pypi_assets.defs.partitions import leveldb_versions

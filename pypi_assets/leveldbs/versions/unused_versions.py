@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from pypi_assets.catalog.coordination.leases import Deadlines
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.catalog.publications.leveldb_versions import Attempt, attempts
+from pypi_assets.catalog.publications.allocated_names import Attempt, attempts
 from pypi_assets.dumps.dump_paths import DUMPS
 from pypi_assets.leveldbs.format.errors import LeveldbDamagedError, UnknownFormatError
 from pypi_assets.leveldbs.versions.input_lists import InputList, read_input_list, stored_input_lists

@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import insert
 
 from pypi_assets.catalog.database import Catalog, CatalogError
-from pypi_assets.catalog.observed.lister_states import read_lister_state
+from pypi_assets.catalog.observed.index_state import read_lister_state
 from pypi_assets.catalog.observed.observations import Observations, counted_serial, require_counter
 from pypi_assets.catalog.tables import catalog_state
 from pypi_assets.index.kind_names import PAGES

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from sqlalchemy import insert, select, update
 
+from pypi_assets.catalog import pruning
 from pypi_assets.catalog.database import Catalog, CatalogError
 from pypi_assets.catalog.derived.visits import begin_visits
 from pypi_assets.catalog.observed.projects import Project, find_project
-from pypi_assets.catalog import pruning
 from pypi_assets.catalog.pruning import old_attempts, old_visits, sweep
 from pypi_assets.catalog.reports.catalog_totals import work_done
 from pypi_assets.catalog.reports.failures import list_failures

@@ -3,22 +3,22 @@
 import pytest
 from sqlalchemy import func, select
 
-from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog import pruning
+from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.pruning import forget_dumps, forget_versions
+from pypi_assets.catalog.publications.allocated_names import (
+    UnknownVersionError,
+    allocate_version,
+    allocated_versions,
+    attempts,
+    begin_build,
+)
 from pypi_assets.catalog.publications.dump_registry import (
     DumpDroppedError,
     begin_commit,
     mark_committed,
     open_range_dump,
     require_not_dropped,
-)
-from pypi_assets.catalog.publications.leveldb_versions import (
-    UnknownVersionError,
-    allocate_version,
-    allocated_versions,
-    attempts,
-    begin_build,
 )
 from pypi_assets.catalog.tables import dump_files, dumps
 from pypi_assets.dumps.compaction import compact

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from pypi_assets.catalog.coordination.leases import LeaseTakenError, lease
+from pypi_assets.catalog.publications.allocated_names import UnknownVersionError, allocate_version
 from pypi_assets.catalog.publications.dump_leaves import Leaves
 from pypi_assets.catalog.publications.dump_registry import committed_dumps
-from pypi_assets.catalog.publications.leveldb_versions import UnknownVersionError, allocate_version
 from pypi_assets.dumps.dump_format import DumpDamagedError
 from pypi_assets.dumps.dump_paths import file_path
 from pypi_assets.dumps.full_dump import full_dump

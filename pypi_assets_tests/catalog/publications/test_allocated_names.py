@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pypi_assets.catalog.publications.leveldb_versions import UnknownVersionError, allocate_version, require_version
+from pypi_assets.catalog.publications.allocated_names import UnknownVersionError, allocate_version, require_version
 from pypi_assets_tests.small_catalog import small_catalog
 
 

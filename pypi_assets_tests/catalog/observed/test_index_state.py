@@ -7,7 +7,7 @@ import pytest
 
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.ledger.range_ledger import SIMPLE, XMLRPC
-from pypi_assets.catalog.observed.lister_states import (
+from pypi_assets.catalog.observed.index_state import (
     ChangelogTrouble,
     Content,
     ListerState,

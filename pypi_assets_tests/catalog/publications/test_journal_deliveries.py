@@ -4,7 +4,7 @@ import pytest
 
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.publications.journal_consumers import find_consumer
-from pypi_assets.catalog.publications.journal_letters import (
+from pypi_assets.catalog.publications.journal_deliveries import (
     Letter,
     NewLetter,
     count_letters,
