@@ -4,8 +4,7 @@ An `Answer` is whole in memory, a `StreamedAnswer` is written as it is made. Nei
 """
 
 import hashlib
-import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import format_datetime, parsedate_to_datetime
@@ -27,7 +26,6 @@ _ZSTD_LEVEL = 1
 _ENCODINGS = ("zstd", "gzip")
 """Those that are offered, the better first."""
 _LONGEST_HEADER = 1_000
-_NO_TEXT = re.compile(rb"[\x00-\x1f\x7f]")
 Header = tuple[bytes, bytes]
 _Form = tuple[str, bytes, tuple[Header, ...]]
 """An encoding, the body in it, and the headers of a response that has it."""
@@ -68,7 +66,6 @@ class Answer(msgspec.Struct, gc=False):  # thousands are remembered, and each lo
     set_id: str | None = None
     _tag: str = ""
     _forms: tuple[_Form, ...] = ()
-    _wire: tuple[str, bytes, bytes] | None = None
 
     @property
     def tag(self) -> str:
@@ -96,20 +93,6 @@ class Answer(msgspec.Struct, gc=False):  # thousands are remembered, and each lo
             headers.append((b"etag", f'"{self.tag}-{encoding}"'.encode()))
         headers.append((b"content-length", str(len(body)).encode()))
         return body, tuple(headers)
-
-    def wire(self, encoding: str) -> tuple[bytes, bytes]:
-        """The body in an encoding, and the fields of its response as they are sent, up to the empty line after them.
-
-        For an answer of status 200 that has no headers of its own.
-        """
-        if self._wire is None or self._wire[0] != encoding:
-            body = self.body if encoding == "identity" else self.form(encoding)[0]
-            shared = _shared_fields(
-                self.media_type, self.lasting, tuple(self.varies), self.serial, self.modified, encoding
-            )
-            own = f'etag: "{self.tag}-{encoding}"\r\ncontent-length: {len(body)}\r\n\r\n'
-            self._wire = encoding, body, shared + own.encode()
-        return self._wire[1:]
 
     def encoding_for(self, accept_encoding: str) -> str:
         """The encoding in which the answer is sent: none where it is so short that this gains nothing."""
@@ -239,19 +222,6 @@ def _shared_headers(
     if modified is not None:
         headers.append((b"last-modified", format_datetime(modified.astimezone(UTC), usegmt=True).encode()))
     return tuple(headers)
-
-
-@lru_cache(maxsize=256)
-def _shared_fields(*answer: Any) -> bytes:
-    """The same as they are sent."""
-    return sent_fields(_shared_headers(*answer))
-
-
-def sent_fields(headers: Iterable[Header]) -> bytes:
-    """Headers as they are sent. Raises ValueError for what no header may have."""
-    if any(_NO_TEXT.search(part) for header in headers for part in header):
-        raise ValueError("a header with a control character")
-    return b"".join(b"%b: %b\r\n" % header for header in headers)
 
 
 def serial_header(serial: int) -> Header:

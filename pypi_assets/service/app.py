@@ -7,11 +7,15 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from functools import partial
+from types import FrameType
 
-from starlette.routing import BaseRoute, Route, Router
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.routing import BaseRoute, Route
 
 from pypi_assets.logs import set_up_logs
 from pypi_assets.service import (
@@ -27,11 +31,9 @@ from pypi_assets.service import (
     status,
 )
 from pypi_assets.service.access_log import AccessLog
-from pypi_assets.service.at_once import AtOnce
-from pypi_assets.service.connections import ServiceConnection
-from pypi_assets.service.front import Front
+from pypi_assets.service.front import LimitMiddleware, RequestMiddleware, answer_routing_error
 from pypi_assets.service.measures import note_state
-from pypi_assets.service.operations import Operation, operation_routes
+from pypi_assets.service.operations import Endpoint, Operation, operation_routes
 from pypi_assets.service.pages import site
 from pypi_assets.service.service import Service, open_service
 from pypi_assets.settings import load_settings
@@ -52,7 +54,7 @@ def _operations() -> Iterator[Operation]:
     yield from site.operations()
 
 
-def create_app(service: Service | None = None) -> Front:
+def create_app(service: Service | None = None) -> Starlette:
     """The application of `service`; without it that of a process of its own, by the settings, with an access log.
 
     The service closes when the application ends.
@@ -63,27 +65,64 @@ def create_app(service: Service | None = None) -> Front:
         _end_with_parent()
         service, log = open_service(load_settings()), AccessLog(sys.stdout)
         service.address = os.environ.get(ADDRESS_VARIABLE, service.address)
-    ServiceConnection.most = service.settings.service_max_connections
-    ordered: list[Route] = sorted(operation_routes(service, _operations()), key=_parameters)
+    ordered: list[Route] = sorted(operation_routes(service, _operations()), key=_order)
     found: list[BaseRoute] = [*ordered]
     found += openapi.routes(service, lambda: found)
-    router = Router(found, redirect_slashes=False, lifespan=partial(_following, service))
-    return Front(service, router, log, AtOnce(service, found, log))
+    app = Starlette(
+        routes=found,
+        middleware=[Middleware(RequestMiddleware, service, log), Middleware(LimitMiddleware, service)],
+        exception_handlers={HTTPException: answer_routing_error},
+        lifespan=partial(_following, service, log),
+    )
+    app.router.redirect_slashes = False
+    return app
 
 
-def _parameters(route: Route) -> tuple[int, int]:
-    """Return how many parameters a route has: the first route that fits a request answers it, so fewer come first."""
-    return route.path.count(":path}"), route.path.count("{")
+def _order(route: Route) -> tuple[bool, int, int]:
+    """Return the place of a route: the first that fits a request answers it, so fewer parameters come first.
+
+    Before all come point look-ups, which are requested most and whose addresses fit no other route.
+    """
+    is_point = isinstance(route.endpoint, Endpoint) and route.endpoint.operation.few is not None
+    return not is_point, route.path.count(":path}"), route.path.count("{")
 
 
 @asynccontextmanager
-async def _following(service: Service, _app: object) -> AsyncIterator[None]:
+async def _following(service: Service, log: AccessLog | None, _app: object) -> AsyncIterator[None]:
     service.follow_in_background(note_state)
+    restore = _stop_on_signals(service)
     gc.collect()
     gc.freeze()  # what was loaded stays, and each look of the garbage collector at it would hold up all requests
     gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
     yield
+    restore()
     service.close()
+    if log is not None:
+        log.write()
+
+
+def _stop_on_signals(service: Service) -> Callable[[], None]:
+    """Let signals end what waits for changes, and then do what they did before; return what undoes that.
+
+    The server completes each answer before it ends, and those would go on for ever.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return lambda: None
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        service.stop()
+        handler = before[signal.Signals(number)]
+        if callable(handler):
+            handler(number, frame)
+
+    def restore() -> None:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+    for number in before:
+        signal.signal(number, stop)
+    return restore
 
 
 def _end_with_parent() -> None:

@@ -31,7 +31,7 @@ from pypi_assets.service.answers import Answer, Lasting, StreamedAnswer, serial_
 from pypi_assets.service.names import whole
 from pypi_assets.service.operations import Call, Endpoint, Operation, Parameters, convert_parameters, query_fields
 from pypi_assets.service.problems import ProblemError, bad_parameter, not_found, unavailable
-from pypi_assets.service.responses import ClientTooSlowError, respond
+from pypi_assets.service.responses import respond
 from pypi_assets.service.service import Service
 
 NO_JOURNAL = "there is no journal yet: write it with `pypi-assets journal write`"
@@ -203,14 +203,18 @@ def _no_stream(_service: Service, _call: Call[Any]) -> Answer | StreamedAnswer:
 class _Presence:
     """Whether the client of a request is still there, and the server goes on: then `ended` is not done."""
 
-    def __init__(self, scope: Scope, receive: Receive) -> None:
+    def __init__(self, service: Service, receive: Receive) -> None:
         self.ended: asyncio.Future[None] = asyncio.ensure_future(self._disconnected(receive))
-        scope["pypi_assets.end"] = self.ended.cancel
+        self._waits = service.waits
+        if service.is_closing:
+            self.ended.cancel()
 
     def __enter__(self) -> "_Presence":
+        self._waits.add(self.ended)
         return self
 
     def __exit__(self, *_error: object) -> None:
+        self._waits.discard(self.ended)
         self.ended.cancel()
 
     async def _disconnected(self, receive: Receive) -> None:
@@ -226,11 +230,11 @@ class WaitingEndpoint(Endpoint):
         scope["pypi_assets.route"] = self.route
         query = query_fields(scope["query_string"].decode("latin-1"))
         given = convert_parameters(ChangesParameters, scope["path_params"], query)
-        with _Presence(scope, receive) as presence:
-            answer = await self._answer(given, presence, headers.get("accept-encoding", ""))
+        with _Presence(self.service, receive) as presence:
+            answer = await self._wait(given, presence, headers.get("accept-encoding", ""))
         await respond(self.service, scope, receive, send, answer, headers)
 
-    async def _answer(
+    async def _wait(
         self, given: ChangesParameters, presence: _Presence, accept_encoding: str
     ) -> Answer | StreamedAnswer:
         wanted, loop = given.wanted(), asyncio.get_running_loop()
@@ -250,7 +254,7 @@ class WaitingEndpoint(Endpoint):
             if found.lines or not found.is_last or not wanted.read_streams or loop.time() >= until:
                 return answer
             if not await self.service.changes.wait_beyond(
-                self.service.threads, found.through, wanted.read_streams, until, presence.ended
+                self.service.threads.run, found.through, wanted.read_streams, until, presence.ended
             ):
                 return answer
 
@@ -258,18 +262,13 @@ class WaitingEndpoint(Endpoint):
 class StreamEndpoint(Endpoint):
     """Sends what is published, as long as the client takes it."""
 
-    @property
-    def take_s(self) -> float:
-        """For how long a client may take nothing."""
-        return self.service.settings.service_timeout_s
-
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers: Mapping[str, str] = scope["pypi_assets.headers"]
         scope["pypi_assets.route"] = self.route
         query = query_fields(scope["query_string"].decode("latin-1"))
         given = convert_parameters(StreamParameters, scope["path_params"], query)
         wanted = given.wanted()
-        with _Presence(scope, receive) as presence:
+        with _Presence(self.service, receive) as presence:
             first = await self._run(partial(self._begin, given.since, wanted, headers.get("last-event-id")))
             batch = await self._run(partial(self._next, first, wanted))  # problems are answered before the stream
             answer = StreamedAnswer(
@@ -284,7 +283,7 @@ class StreamEndpoint(Endpoint):
     async def _run(self, work: Any) -> Any:
         try:
             async with asyncio.timeout(self.service.settings.service_timeout_s):
-                return await self.service.threads.run_alone(work)
+                return await self.service.threads.run_part(work)
         except TimeoutError:
             raise unavailable("the changes could not be read in time", "too-slow") from None
 
@@ -301,30 +300,26 @@ class StreamEndpoint(Endpoint):
 
     async def _send_all(self, send: Send, presence: _Presence, wanted: RecordFilter, batch: Batch) -> None:
         loop = asyncio.get_running_loop()
-        await self._send(send, b"retry: 2000\n" + _heartbeat(batch.cursor if not batch.lines else None))
+        await _send(send, b"retry: 2000\n" + _heartbeat(batch.cursor if not batch.lines else None))
         while not presence.ended.done():
             if batch.lines:
-                await self._send(send, b"".join(_event(cursor, with_time(line)) for cursor, line in batch.lines))
+                await _send(send, b"".join(_event(cursor, with_time(line)) for cursor, line in batch.lines))
             if batch.is_last and not await self.service.changes.wait_beyond(
-                self.service.threads,
+                self.service.threads.run,
                 batch.through,
                 wanted.read_streams or tuple(KINDS),
                 loop.time() + HEARTBEAT_S,
                 presence.ended,
             ):
                 if not presence.ended.done():
-                    await self._send(send, _heartbeat(batch.cursor))
+                    await _send(send, _heartbeat(batch.cursor))
                 batch = Batch([], batch.cursor, batch.through, is_last=True)
                 continue
             batch = await self._run(partial(self._next, batch.cursor, wanted))
 
-    async def _send(self, send: Send, chunk: bytes) -> None:
-        """Sends a part, of which the connection holds little: a client that takes nothing for too long is left."""
-        try:
-            async with asyncio.timeout(self.take_s):
-                await send({"type": "http.response.body", "body": chunk, "more_body": True})
-        except TimeoutError:
-            raise ClientTooSlowError from None
+
+async def _send(send: Send, chunk: bytes) -> None:
+    await send({"type": "http.response.body", "body": chunk, "more_body": True})
 
 
 def _event(cursor: Cursor, line: bytes) -> bytes:

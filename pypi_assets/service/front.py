@@ -1,22 +1,29 @@
 """What every request passes, before and after its route: checks of its form, problem documents for all errors, headers
 that each answer has, measures and the access log."""
 
+import asyncio
 import logging
+import random
+import re
 import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from http import HTTPStatus
 from urllib.parse import unquote_to_bytes
 
 from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from pypi_assets.service import measures
+from pypi_assets.service import measures as monitoring
 from pypi_assets.service.access_log import AccessLog
 from pypi_assets.service.answers import CROSS_ORIGIN, serial_header
-from pypi_assets.service.at_once import AtOnce
 from pypi_assets.service.pages.problems import answer_problem
+from pypi_assets.service.places import client_of
 from pypi_assets.service.problems import ProblemError, defect, problem_of
-from pypi_assets.service.request_ids import HEADER, request_id
-from pypi_assets.service.responses import ClientTooSlowError, respond
+from pypi_assets.service.responses import respond
 from pypi_assets.service.service import Service
 
 _log = logging.getLogger(__name__)
@@ -30,30 +37,33 @@ _PREFLIGHT = [
     (b"content-length", b"0"),
 ]
 _OTHER_ROUTE = "other"
-_ID_HEADER = HEADER.lower().encode()
+_ID_HEADER = b"x-request-id"
+_ACCEPTED_ID = re.compile(r"[A-Za-z0-9._~+/=:@-]{1,128}")
+"""IDs of proxies and tracers: UUIDs, hex, Base64. No terminal, header or page acts on them."""
+BODY_S = 30.0
+"""For how long a body may arrive."""
+_MOST_BODIES, _MOST_BODIES_OF_A_CLIENT = 16, 4
+_MOST_HEAD_BYTES = 64 * 1024
 _WITHOUT_CHUNKS = frozenset({"0.9", "1.0"})
 _WITHOUT_BODY = frozenset({204, 304})
 
 
-class Front:
-    """The outermost ASGI application. Connections of `at_once` give it what that does not answer."""
+class RequestMiddleware:
+    """Gives each request an ID, checks its form, answers errors by problems, and measures and logs the request."""
 
-    def __init__(
-        self, service: Service, app: ASGIApp, log: AccessLog | None = None, at_once: AtOnce | None = None
-    ) -> None:
-        self.service, self.app, self.log, self.at_once = service, app, log, at_once
+    def __init__(self, app: ASGIApp, service: Service, log: AccessLog | None = None) -> None:
+        self.app, self.service, self.log = app, service, log
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        scope["app"] = self  # so that the router raises what it does not find
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
         request = _Request(scope, send)
-        measures.OPEN.inc()
+        monitoring.OPEN.inc()
         try:
             await self._answer(request, scope, receive)
         finally:
-            measures.OPEN.dec()
+            monitoring.OPEN.dec()
             request.measure(self.log)
 
     async def _answer(self, request: "_Request", scope: Scope, receive: Receive) -> None:
@@ -66,21 +76,121 @@ class Front:
             check_form(scope)
             if scope["method"] == "OPTIONS":
                 await _answer_preflight(self.service, request.send)
-                return
-            present = self.service.present
-            target = (scope["raw_path"], scope["query_string"], headers.get("accept", ""))
-            known = self.service.remembered.get(present.id if present else None, target)
-            if known is not None and scope["method"] in _READ_METHODS:
-                answer, scope["pypi_assets.route"] = known
-                await respond(self.service, scope, receive, request.send, answer, headers)
-                return
-            await self.app(scope, receive, request.send)
+            else:
+                await self.app(scope, receive, request.send)
         except Exception as error:  # noqa: BLE001 - no error reaches a client, whatever it is
             problem = _problem(error, request.id)
             if request.status:  # the connection ends, and so the client sees that the answer is not whole
                 return
             answer = answer_problem(problem, headers, scope["raw_path"], request.id)
             await respond(self.service, scope, receive, request.send, answer, headers)
+
+
+class LimitMiddleware:
+    """Limits the bodies of requests, the time in which they arrive, and the time in which clients take answers."""
+
+    def __init__(self, app: ASGIApp, service: Service) -> None:
+        self.app, self.service, self._bodies = app, service, BodyRoom()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        timeout_s = self.service.settings.service_timeout_s
+
+        async def send_in_time(message: Message) -> None:
+            try:
+                async with asyncio.timeout(timeout_s):
+                    await send(message)
+            except TimeoutError:
+                raise ClientTooSlowError from None
+
+        if scope["method"] in _READ_METHODS:
+            await self.app(scope, receive, send_in_time)
+            return
+        client = client_of(scope["client"][0] if scope.get("client") else "")
+        most_bytes = self.service.settings.service_max_body_bytes
+        with self._bodies.held_by(client, most_bytes) as hold:
+            limited = _limited(receive, scope["pypi_assets.headers"], most_bytes, hold)
+            await self.app(scope, limited, send_in_time)
+
+
+class ClientTooSlowError(Exception):
+    """A client that does not take an answer."""
+
+
+def _limited(receive: Receive, headers: Mapping[str, str], most_bytes: int, hold: Callable[[int], None]) -> Receive:
+    """Return `receive` for a body of `most_bytes`, all of which arrives in time. `hold` receives the size of each part.
+    It raises a ProblemError, after which the connection ends, since the rest of the body is not read.
+    """
+    announced = headers.get("content-length", "0")
+    size, ends, is_whole = 0, time.monotonic() + BODY_S, False
+
+    async def receive_limited() -> Message:
+        nonlocal size, is_whole
+        if is_whole:
+            return await receive()  # the end of the connection
+        if int(announced) > most_bytes:
+            raise too_large(most_bytes)
+        try:
+            async with asyncio.timeout(ends - time.monotonic()):
+                message = await receive()
+        except TimeoutError:
+            raise _refused("the body took too long to arrive", 408, "too-slow") from None
+        part_bytes = len(message.get("body", b""))
+        size += part_bytes
+        if size > most_bytes:
+            raise too_large(most_bytes)
+        hold(part_bytes)
+        is_whole = not message.get("more_body", False)
+        return message
+
+    return receive_limited
+
+
+class BodyRoom:
+    """Counts the bytes of all bodies of a process that are being received or answered: as many as `_MOST_BODIES` of the
+    greatest size have, of which one client may have a part.
+    """
+
+    def __init__(self) -> None:
+        self._held: Counter[str] = Counter()
+
+    @contextmanager
+    def held_by(self, client: str, most_body_bytes: int) -> Iterator[Callable[[int], None]]:
+        """Yield a function that counts some more bytes of the client's body, until the end of the block. It raises a
+        ProblemError where there is no room: 429 if the client has its part, else 503.
+        """
+        size = 0
+
+        def hold(more: int) -> None:
+            nonlocal size
+            size += more
+            self._held[client] += more
+            headers = [("Retry-After", "1"), ("Connection", "close")]
+            if self._held[client] > _MOST_BODIES_OF_A_CLIENT * most_body_bytes:
+                raise ProblemError(429, "busy", "this client sends too much at once", headers=headers)
+            if self._held.total() > _MOST_BODIES * most_body_bytes:
+                raise ProblemError(503, "busy", "too much is being received at once", headers=headers)
+
+        try:
+            yield hold
+        finally:
+            self._held[client] -= size
+            if not self._held[client]:
+                del self._held[client]
+
+
+def too_large(most_bytes: int) -> ProblemError:
+    """Return the problem of a body above the limit."""
+    return ProblemError(
+        413,
+        "too-large",
+        f"the body has more than {most_bytes} bytes",
+        parameter="body",
+        accepts=f"at most {most_bytes} bytes",
+        headers=[("Connection", "close")],
+    )
 
 
 class _Request:
@@ -106,10 +216,9 @@ class _Request:
         """Raises a ProblemError where a body of unknown length is to be sent to a client that knows no chunks (RFC
         9112): it would take what is around them for data, and a part of the body for all of it.
         """
-        is_chunked = start["status"] not in _WITHOUT_BODY and all(
-            name.lower() != b"content-length" for name, _ in start["headers"]
-        )
-        if is_chunked and self._scope["http_version"] in _WITHOUT_CHUNKS:
+        if self._scope["http_version"] not in _WITHOUT_CHUNKS or start["status"] in _WITHOUT_BODY:
+            return
+        if all(name.lower() != b"content-length" for name, _ in start["headers"]):
             raise ProblemError(
                 505,
                 "http-version",
@@ -121,7 +230,7 @@ class _Request:
         """Counts and logs the request, which has ended."""
         seconds = time.perf_counter() - self._began
         route = self._scope["pypi_assets.route"]
-        measures.count(route, self.status, seconds)
+        monitoring.count(route, self.status, seconds)
         if log is not None:
             log.add(self._scope, self.status, self.sent_bytes, seconds)
 
@@ -132,12 +241,20 @@ async def _answer_preflight(service: Service, send: Send) -> None:
     await send({"type": "http.response.body", "body": b""})
 
 
+def request_id(sent: str | None) -> str:
+    """Return the ID that the client sent if it is valid, else a new one. It is in the answer, in its problem document
+    and in each line of the log about the request.
+
+    >>> request_id("4f7a-1"), len(request_id("no ID"))
+    ('4f7a-1', 16)
+    """
+    return sent if sent and _ACCEPTED_ID.fullmatch(sent) else f"{random.getrandbits(64):016x}"
+
+
 def _problem(error: Exception, of_request: str) -> ProblemError:
     """The problem that an error means; a defect is logged."""
-    if isinstance(error, HTTPException):
-        return _of_routing(error)
     if isinstance(error, ClientTooSlowError):
-        measures.CLIENTS_LEFT.inc()
+        monitoring.CLIENTS_LEFT.inc()
         return defect()
     found = problem_of(error)
     if found is None:
@@ -146,13 +263,16 @@ def _problem(error: Exception, of_request: str) -> ProblemError:
     return found
 
 
-def _of_routing(error: HTTPException) -> ProblemError:
+async def answer_routing_error(_request: Request, error: Exception) -> Response:
+    """Raise the problem that an error of routing means: an unknown address, or another method."""
+    if not isinstance(error, HTTPException):
+        raise error
     headers = [(name.title(), value) for name, value in (error.headers or {}).items()]
     if error.status_code == HTTPStatus.NOT_FOUND:
-        return ProblemError(404, "not-found", "nothing is at this address; /docs lists the routes of the API")
+        raise ProblemError(404, "not-found", "nothing is at this address; /docs lists the routes of the API")
     if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
-        return ProblemError(405, "no-method", "this route has other methods: see the header Allow", headers=headers)
-    return ProblemError(error.status_code, "bad-request", error.detail, headers=headers)
+        raise ProblemError(405, "no-method", "this route has other methods: see the header Allow", headers=headers)
+    raise ProblemError(error.status_code, "bad-request", error.detail, headers=headers)
 
 
 def check_form(scope: Scope) -> None:
@@ -162,6 +282,8 @@ def check_form(scope: Scope) -> None:
     percent-encoded UTF-8, or has a NUL, or is too long. The connection ends then.
     """
     _check_framing(scope["headers"], scope["http_version"])
+    if sum(len(name) + len(value) for name, value in scope["headers"]) > _MOST_HEAD_BYTES:
+        raise _refused(f"the headers have more than {_MOST_HEAD_BYTES} bytes", 431, "too-large")
     raw_path: bytes = scope["raw_path"]
     if len(raw_path) + len(scope["query_string"]) > _LONGEST_TARGET_BYTES:
         raise _refused(f"the target has more than {_LONGEST_TARGET_BYTES} bytes", 414, "too-large")

@@ -54,8 +54,11 @@ def lines_of(results: Iterable[Any]) -> Iterator[bytes]:
 
 def _prefers_lines(headers: Mapping[str, str]) -> bool:
     """Whether the header Accept names NDJSON with more weight than JSON."""
+    accept = headers.get("accept", "")[:1_000].lower()
+    if NDJSON not in accept:
+        return False
     weights: dict[str, float] = {}
-    for item in headers.get("accept", "")[:1_000].lower().split(","):
+    for item in accept.split(","):
         name, _, parameters = item.partition(";")
         weights[name.strip()] = quality(parameters)
     return weights.get(NDJSON, 0.0) > weights.get(JSON, 0.0)

@@ -15,12 +15,12 @@ from urllib.parse import parse_qsl
 
 import msgspec
 from sqlalchemy.exc import DBAPIError
+from starlette.requests import ClientDisconnect, Request
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from pypi_assets.questions.addresses import names_in
 from pypi_assets.service.answers import JSON, Answer, StreamedAnswer
-from pypi_assets.service.bodies import read_body
 from pypi_assets.service.pins import GONE, Pinned, answer_at, parse_pin
 from pypi_assets.service.places import client_of
 from pypi_assets.service.problems import ProblemError, bad_parameter, unavailable
@@ -33,6 +33,7 @@ _MOST_QUERY_FIELDS = 20
 _CATALOG_PATIENCE_S, _PAUSE_S = 5.0, 0.25
 _WRONG = re.compile(r"(.*?)(?: - at `\$\.?([^`]*)`)?", re.DOTALL)
 _MISSING = re.compile(r"Object missing required field `(.*)`", re.DOTALL)
+_TOO_MANY = re.compile(r"Expected `array` of length <= (\d+)")
 _UNKNOWN = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
 
 
@@ -67,7 +68,7 @@ class Call(msgspec.Struct, Generic[AnyParameters], frozen=True):
 
 
 Handler = Callable[[Service, Call[Any]], Answer | StreamedAnswer]
-LatestLookup = Callable[[Service, str], Answer | None]
+LatestLookup = Callable[[Service, Call[Any]], Answer | None]
 
 
 @dataclass(frozen=True)
@@ -79,9 +80,9 @@ class Operation:
     that may follow the serial after commas. `media_types` are the forms of an answer that is not JSON. `problems` are
     the statuses that it can have next to those that each can.
 
-    `latest` answers for the name at the end of the path as the handler does, where a few reads of LevelDBs are enough,
-    and returns None for all else: the event loop calls it (`at_once.py`). `when_over` answers where the epoch that is
-    named is over, if the answer follows from the path alone; None: it does not. `endpoint` is the class that answers a
+    `few` answers the latest as the handler does where a few reads of LevelDBs are enough, and returns None for all
+    else. It is called in the event loop, since a thread costs more. `when_over` answers where the epoch that is named
+    is over, if the answer follows from the path alone; None: it does not. `endpoint` is the class that answers a
     request in another way than from one call of the handler.
     """
 
@@ -99,7 +100,7 @@ class Operation:
     tag: str = "lookup"
     at_serial: bool = True
     options: tuple[str, ...] = ()
-    latest: LatestLookup | None = None
+    few: LatestLookup | None = None
     when_over: Callable[[Service, Call[Any]], Answer | None] | None = None
     endpoint: "type[Endpoint] | None" = None
 
@@ -122,6 +123,34 @@ def convert_parameters(
         return msgspec.convert(values, kind, strict=False)
     except msgspec.ValidationError as error:
         raise _wrong_parameter(kind, str(error)) from None
+
+
+async def read_body(scope: Scope, receive: Receive, kind: Any) -> Any:
+    """Return what a body of JSON means as `kind`. Raises a ProblemError: not JSON, not what `kind` is, or too many
+    items.
+    """
+    headers: Mapping[str, str] = scope["pypi_assets.headers"]
+    media_type = headers.get("content-type", JSON).partition(";")[0].strip().lower()
+    if media_type != JSON:
+        raise ProblemError(415, "bad-request", f"the body is {media_type:.100}; it takes {JSON}")
+    if headers.get("content-encoding", "identity").strip().lower() != "identity":
+        raise ProblemError(415, "bad-request", "the body is compressed; it takes plain JSON")
+    try:
+        return msgspec.json.decode(await Request(scope, receive).body(), type=kind)
+    except ClientDisconnect:
+        raise ProblemError(400, "bad-request", "the request ended before its body") from None
+    except msgspec.ValidationError as error:
+        if match := _TOO_MANY.match(str(error)):
+            raise ProblemError(
+                413,
+                "too-large",
+                f"the body has more than {int(match[1]):,} items",
+                parameter="body",
+                accepts=f"at most {int(match[1]):,} items",
+            ) from None
+        raise bad_parameter("body", f"the body is not what it must be: {error}") from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise bad_parameter("body", f"the body is not JSON: {error}") from None
 
 
 def query_fields(query: str) -> list[tuple[str, str]]:
@@ -169,23 +198,37 @@ class Endpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers: Mapping[str, str] = scope["pypi_assets.headers"]
         scope["pypi_assets.route"] = self.route
+        answer = await self._answer(scope, receive, headers)
+        await respond(self.service, scope, receive, send, answer, headers)
+
+    async def _answer(self, scope: Scope, receive: Receive, headers: Mapping[str, str]) -> Answer | StreamedAnswer:
+        """Return the answer: one that was made before, or one of a few reads, or else one that is made in a thread."""
+        target, known = None, None
         path: dict[str, Any] = scope["path_params"]
         pin = path.pop("at", None)
+        if self.operation.method == "GET":
+            target = scope["raw_path"], scope["query_string"], headers.get("accept", "")
+            known = self.service.cache.get(target)
+            present = self.service.present
+            if pin is None and known is not None and present is not None and known.set_id == present.id:
+                return known
         query = query_fields(scope["query_string"].decode("latin-1"))
         parameters = convert_parameters(self.operation.parameters, path, query)
-        client = client_of(scope["client"][0] if scope.get("client") else "")
-        most_bytes = self.service.settings.service_max_body_bytes
-        with self.service.body_room.held_by(client, most_bytes) as held:
-            body = None
-            if self.operation.body is not None:
-                body = await read_body(receive, headers, self.operation.body, most_bytes, held)
-            call = Call(parameters, headers, body, client=client)
-            answer = await self._patiently(partial(self._make_answer, scope, pin, call))
-        if isinstance(answer, Answer) and answer.set_id is not None and self.operation.method == "GET":
-            present = self.service.present
-            target = (scope["raw_path"], scope["query_string"], headers.get("accept", ""))
-            self.service.remembered.keep(present.id if present else None, target, answer, self.route)
-        await respond(self.service, scope, receive, send, answer, headers)
+        body = None if self.operation.body is None else await read_body(scope, receive, self.operation.body)
+        call = Call(parameters, headers, body, client=client_of(scope["client"][0] if scope.get("client") else ""))
+        answer = self._quick_answer(call) if pin is None and self.operation.few is not None else None
+        if answer is None:
+            answer = await self._patiently(partial(self._make_answer, scope, pin, call, known))
+        if target is not None and isinstance(answer, Answer):
+            self.service.cache.keep(target, answer)
+        return answer
+
+    def _quick_answer(self, call: Call[Any]) -> Answer | StreamedAnswer | None:
+        """Return the answer of a few reads. None: it takes more, or fails, which the handler reports."""
+        try:
+            return None if self.operation.few is None else self.operation.few(self.service, call)
+        except Exception:  # noqa: BLE001 - the handler fails as well, or can read another version
+            return None
 
     async def _patiently(self, work: Callable[[], Answer | StreamedAnswer]) -> Answer | StreamedAnswer:
         """What `work` returns in a thread, again where the catalog did not answer: its server may start again just now.
@@ -209,13 +252,15 @@ class Endpoint:
                     raise
             await asyncio.sleep(_PAUSE_S)
 
-    def _make_answer(self, scope: Scope, pin: str | None, call: Call[Any]) -> Answer | StreamedAnswer:
-        answer = self.operation.handler(self.service, call) if pin is None else self._answer_at(scope, pin, call)
+    def _make_answer(
+        self, scope: Scope, pin: str | None, call: Call[Any], known: Answer | None
+    ) -> Answer | StreamedAnswer:
+        answer = self.operation.handler(self.service, call) if pin is None else self._answer_at(scope, pin, call, known)
         if isinstance(answer, Answer):  # what takes long for a large one is done here, and not in the event loop
             answer.form(answer.encoding_for(call.headers.get("accept-encoding", "")))
         return answer
 
-    def _answer_at(self, scope: Scope, pin: str, call: Call[Any]) -> Answer | StreamedAnswer:
+    def _answer_at(self, scope: Scope, pin: str, call: Call[Any], cached: Answer | None) -> Answer | StreamedAnswer:
         def answer(pinned: Pinned) -> Answer | StreamedAnswer:
             return self.operation.handler(self.service, msgspec.structs.replace(call, pinned=pinned))
 
@@ -224,9 +269,8 @@ class Endpoint:
         if unknown := [option for option in parsed.options if option not in known]:
             accepts = f"after a comma: {' or '.join(known)}" if known else "no option"
             raise bad_parameter("at", f"there is no option {unknown[0]!r:.100} here", accepts)
-        accept = call.headers.get("accept", "") if self.operation.method == "GET" else None
         try:
-            return answer_at(self.service, parsed, scope["raw_path"], scope["query_string"], answer, accept)
+            return answer_at(self.service, parsed, scope["raw_path"], scope["query_string"], answer, cached)
         except ProblemError as error:
             when_over = self.operation.when_over if error.problem.status == GONE else None
             lasting = None if when_over is None else when_over(self.service, call)

@@ -23,7 +23,6 @@ from pypi_assets.catalog.reports.moments import (
 from pypi_assets.catalog.reports.serials_of_times import first_answered_time, time_of
 from pypi_assets.service.answers import Answer, Lasting, StreamedAnswer, redirect
 from pypi_assets.service.problems import ProblemError, bad_parameter, unavailable
-from pypi_assets.service.remembered import Target
 from pypi_assets.service.service import Service
 from pypi_assets.times import utc_text
 
@@ -85,19 +84,19 @@ def answer_at(
     raw_path: bytes,
     query: bytes,
     answer: Callable[[Pinned], Answer | StreamedAnswer],
-    accept: str | None = None,
+    known: Answer | None = None,
 ) -> Answer | StreamedAnswer:
     """What `answer` returns at the pinned serial: immutable. Without an epoch in the pin, a redirect to the one there.
-    `accept` is the header of the request that the answer can depend on; None: it depends on more, such as a body, and
-    is not remembered.
+    `known` is the answer of before, which still holds if the epoch of its serial is the one in the pin.
 
     Raises a ProblemError: 409 where the catalog is not exact at the serial, or it never had this epoch; 410 where the
     epoch is over; 503 where a mirror has not replayed it yet.
     """
     catalog = service.require_catalog()
-    target = None if accept is None else (raw_path, query, accept)
-    if target is not None and (known := _known(service, catalog, pin, target)) is not None:
-        return known
+    if known is not None and known.serial is not None:  # which was exact then
+        with catalog.read() as connection:
+            if epoch_of(connection, known.serial) == pin.epoch:
+                return known
     serial = exact_serial(service, catalog, pin.moment)
     with catalog.read() as connection:
         epoch, at = epoch_of(connection, serial), time_of(connection, serial)
@@ -112,18 +111,7 @@ def answer_at(
     found.serial = serial
     if found.status == 200 and found.lasting == Lasting.SHORT:
         found.lasting, found.modified = Lasting.IMMUTABLE, at
-        if target is not None and isinstance(found, Answer):
-            service.pinned_answers.keep(target, found)
     return found
-
-
-def _known(service: Service, catalog: Catalog, pin: Pin, target: Target) -> Answer | None:
-    """The remembered answer, if the epoch that it was made in is still that of its serial, which was exact then."""
-    known = service.pinned_answers.get(target)
-    if known is None or known.serial is None:
-        return None
-    with catalog.read() as connection:
-        return known if epoch_of(connection, known.serial) == pin.epoch else None
 
 
 def _redirect(pin: Pin, raw_path: bytes, query: bytes, to: str, serial: int) -> Answer:

@@ -7,6 +7,7 @@ import threading
 from collections import Counter, OrderedDict, deque
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from ipaddress import IPv6Address, ip_address
 
 from pypi_assets.service.problems import ProblemError
@@ -15,6 +16,7 @@ _NETWORK_BITS = 64
 """Of an address of IPv6: what one customer has at least."""
 
 
+@lru_cache(maxsize=1_024)
 def client_of(address: str) -> str:
     """Return the client that an address belongs to; addresses that cannot be parsed count as one each.
 

@@ -6,7 +6,7 @@ What waits costs no thread. One look a second, for all requests of the process t
 import asyncio
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Any, TypeVar
 
 from pypi_assets.errors import ExpectedError
@@ -14,12 +14,13 @@ from pypi_assets.journal.cursors import RANKS
 from pypi_assets.journal.reading import Journal, NoJournalError
 from pypi_assets.journal.segment_files import Head
 from pypi_assets.journal.tailing import Tail
-from pypi_assets.service.threads import Threads
 from pypi_assets.storage.store import Storage
 
 LOOK_EVERY_S = 1.0
 _MOST_REMEMBERED = 64
 Result = TypeVar("Result")
+Run = Callable[[Callable[[], list[Head]]], Awaitable[list[Head]]]
+"""Reads heads in a thread."""
 
 
 class PublishedChanges:
@@ -62,7 +63,7 @@ class PublishedChanges:
 
     async def wait_beyond(
         self,
-        threads: Threads,
+        run: Run,
         through: int,
         streams: Collection[str],
         until: float,
@@ -74,7 +75,7 @@ class PublishedChanges:
         """
         loop = asyncio.get_running_loop()
         if self._watch is None or self._watch.loop is not loop:
-            self._watch = _Watch(loop, threads, self)
+            self._watch = _Watch(loop, run, self)
         with self._watch as watch:
             while not watch.is_beyond(through, streams):
                 rest = until - loop.time()
@@ -87,10 +88,10 @@ class PublishedChanges:
 class _Watch:
     """Looks at the heads of the journal while any request waits. A context for each that does."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, threads: Threads, changes: PublishedChanges) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, run: Run, changes: PublishedChanges) -> None:
         self.loop = loop
         self.changed: asyncio.Future[None] = loop.create_future()
-        self._threads, self._changes = threads, changes
+        self._run, self._changes = run, changes
         self._through: Mapping[str, int] = {}
         self._waiting = 0
         self._task: asyncio.Task[None] | None = None
@@ -112,7 +113,7 @@ class _Watch:
     async def _look(self) -> None:
         while self._waiting:
             try:
-                found = await self._threads.run(self._heads)  # streams that read much hold up no look
+                found = await self._run(self._heads)  # streams that read much hold up no look
             except (ExpectedError, OSError):
                 found = []  # who waits is answered in time, and then the problem is shown
             through = {head.stream: head.through for head in found}

@@ -118,7 +118,7 @@ class _Asked:
             answer=answer,
             line=question.result if self._has_pages else None,
             problems=(404, 409, 410) if self._has_pages else (404, 409),
-            latest=None if question.few is None else self._few,
+            few=None if question.few is None else self._few,
         )
 
     def _answer(self, service: Service, call: Call[Any]) -> Answer | StreamedAnswer:
@@ -231,10 +231,13 @@ class _Asked:
             "count": count,
         }
 
-    def _few(self, service: Service, name: str) -> Answer | None:
-        datasets = service.datasets()
-        few = self._question.few
-        found = None if few is None else few(published_snapshot(datasets), name)
+    def _few(self, service: Service, call: Call[Any]) -> Answer | None:
+        datasets, few = service.datasets(), self._question.few
+        given = call.parameters
+        [name, *others] = [getattr(given, field) for field in (*self._names, "limit", "cursor")]
+        if few is None or any(others) or wants_lines(given, call.headers):
+            return None
+        found = few(published_snapshot(datasets), name)
         if found is None or not found.results:
             return None
         content = Results(

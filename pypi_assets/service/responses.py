@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator, Mapping
+from functools import partial
 
 from starlette.types import Receive, Scope, Send
 
@@ -19,10 +20,8 @@ _NOT_MODIFIED = frozenset(
     {b"etag", b"cache-control", b"vary", b"last-modified", b"x-pypi-last-serial", *(name for name, _ in CROSS_ORIGIN)}
 )
 """The headers of a 304: what a cache renews."""
-
-
-class ClientTooSlowError(Exception):
-    """The client takes nothing of a stream any more."""
+_LONG_BODY = 16 * 1024
+"""To compress a longer one in the event loop would hold up other requests."""
 
 
 async def respond(
@@ -43,6 +42,8 @@ async def respond(
             gone.cancel()
         return
     encoding = answer.encoding_for(accept_encoding)
+    if len(answer.body) > _LONG_BODY and not answer.has_form(encoding):
+        await service.threads.run(partial(answer.form, encoding))
     body, found = answer.form(encoding)
     status = answer.status
     if answer.is_known(headers.get("if-none-match"), headers.get("if-modified-since")):
@@ -67,19 +68,16 @@ async def _respond_with_stream(
     chunks = compressed_chunks(answer.chunks, encoding)
     is_wanted = scope["method"] != "HEAD"
     try:
-        chunk = await service.threads.run_alone(_next_chunk, chunks) if is_wanted else None
+        chunk = await service.threads.run_part(_next_chunk, chunks) if is_wanted else None
         head = answer.head(encoding)
         if answer.serial is None:
             head.append(serial_header(service.serial))
         await send({"type": "http.response.start", "status": answer.status, "headers": head})
         while chunk is not None and not gone.done():
-            async with asyncio.timeout(service.settings.service_timeout_s):
-                await send({"type": "http.response.body", "body": chunk, "more_body": True})
-            chunk = await service.threads.run_alone(_next_chunk, chunks)
-    except TimeoutError:
-        raise ClientTooSlowError from None
+            await send({"type": "http.response.body", "body": chunk, "more_body": True})
+            chunk = await service.threads.run_part(_next_chunk, chunks)
     finally:
-        await service.threads.run_alone(_close, chunks, answer.chunks)
+        await service.threads.run_part(_close, chunks, answer.chunks)
     await send({"type": "http.response.body", "body": b""})
 
 

@@ -12,17 +12,16 @@ from typing import Any
 import uvicorn
 from uvicorn.supervisors import Multiprocess
 
-from pypi_assets.service import connections
 from pypi_assets.service.app import ADDRESS_VARIABLE, create_app
-from pypi_assets.service.connections import ServiceConnection
 from pypi_assets.service.measures import FOLDER_VARIABLE
 from pypi_assets.service.service import Service
+from pypi_assets.settings import Settings, load_settings
 
 _APP = "pypi_assets.service.app:create_app"
 _BACKLOG = 2_048
 _KEEP_ALIVE_S = 15
-_STOP_S = 5
-"""For how long a handler may take to end when its connection has ended."""
+GRACE_S = 30
+"""For how long answers that have begun are completed when the service stops."""
 _START_S = 30
 """For how long a worker may answer its supervisor nothing, which then replaces it: also while it starts. On a machine
 with much else at work that takes longer than the server's own 5 seconds."""
@@ -35,7 +34,7 @@ def serve(host: str, port: int, workers: int, *, ready: Callable[[str], None]) -
     is replaced. `ready` is called with the URL once it is bound. Raises OSError where it cannot be bound.
     """
     with _listener(host, port) as listener, tempfile.TemporaryDirectory(prefix="pypi-assets-service-") as folder:
-        config = _config(_APP, factory=True, workers=workers, lifespan="on")
+        config = _config(_APP, load_settings(), factory=True, workers=workers, lifespan="on")
         os.environ[ADDRESS_VARIABLE] = _local_url(host, listener)
         ready(_url(host, listener))
         if workers > 1:
@@ -48,7 +47,7 @@ def serve(host: str, port: int, workers: int, *, ready: Callable[[str], None]) -
 @contextmanager
 def running(service: Service, host: str = "127.0.0.1", port: int = 0) -> Iterator[str]:
     """Serves from a thread of this process while the context lasts; yields the URL, which ends in a slash."""
-    server = uvicorn.Server(_config(create_app(service), lifespan="off"))
+    server = uvicorn.Server(_config(create_app(service), service.settings, lifespan="off"))
     with _listener(host, port) as listener:
         service.address = _local_url(host, listener)
         thread = threading.Thread(target=server.run, args=([listener],), name="service")
@@ -56,21 +55,23 @@ def running(service: Service, host: str = "127.0.0.1", port: int = 0) -> Iterato
         try:
             yield _url(host, listener)
         finally:
+            service.stop()
             server.should_exit = True
             thread.join()
 
 
-def _config(app: Any, **options: Any) -> uvicorn.Config:
+def _config(app: Any, settings: Settings, **options: Any) -> uvicorn.Config:
     return uvicorn.Config(
         app,
-        http=ServiceConnection,
+        http="httptools",
         access_log=False,
         log_config=None,
         server_header=False,
         proxy_headers=False,
         ws="none",
+        limit_concurrency=settings.service_max_connections + 1,  # which counts the connection that is too many
         timeout_keep_alive=_KEEP_ALIVE_S,
-        timeout_graceful_shutdown=int(connections.GRACE_S) + _STOP_S,
+        timeout_graceful_shutdown=GRACE_S,
         timeout_worker_healthcheck=_START_S,
         **options,
     )

@@ -3,12 +3,15 @@
 It follows new versions in the background. A request keeps the set that it began with until it ends.
 """
 
+import asyncio
 import copy
 import logging
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
+from typing import TypeVar
 
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -21,36 +24,68 @@ from pypi_assets.leveldbs.format.errors import LeveldbError
 from pypi_assets.lookup.published_sets import OpenSet, PublishedSets
 from pypi_assets.mirror.mirror_state import journal_end
 from pypi_assets.resolve.solvability_days import StoredDays
-from pypi_assets.service.bodies import BodyRoom
 from pypi_assets.service.problems import unavailable
 from pypi_assets.service.published_changes import PublishedChanges
-from pypi_assets.service.remembered import PinnedAnswers, Remembered
 from pypi_assets.service.resolver import ResolverProcess
-from pypi_assets.service.threads import Threads
+from pypi_assets.service.response_cache import ResponseCache
 from pypi_assets.settings import Settings
 from pypi_assets.storage.store import StorageError
 
 _log = logging.getLogger(__name__)
+_THREADS = 16
 _FORMER_SETS = 2
 """How many sets stay open after newer ones came, for the next pages of what began with them."""
+
+Result = TypeVar("Result")
+
+
+class Threads:
+    """Threads for what blocks: LevelDBs and the catalog. `waiting` is how many calls have begun, or wait for a thread.
+
+    A call that takes too long holds its thread until it ends, so slow storages never lead to more threads.
+    """
+
+    def __init__(self, timeout_s: float = 30.0) -> None:
+        self.waiting = 0
+        self._timeout_s = timeout_s
+        self._short = ThreadPoolExecutor(_THREADS, "service")
+        self._streams = ThreadPoolExecutor(_THREADS, "streams")
+
+    async def run(self, work: Callable[[], Result]) -> Result:
+        """Return what `work` returns. Raises TimeoutError if that takes too long."""
+        self.waiting += 1
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                return await asyncio.get_running_loop().run_in_executor(self._short, work)
+        finally:
+            self.waiting -= 1
+
+    async def run_part(self, work: Callable[..., Result], *arguments: object) -> Result:
+        """Return what `work` returns, for a part of a stream: these have threads of their own, and any time."""
+        return await asyncio.get_running_loop().run_in_executor(self._streams, work, *arguments)
+
+    def close(self) -> None:
+        """Begin nothing more."""
+        for pool in (self._short, self._streams):
+            pool.shutdown(wait=False, cancel_futures=True)
 
 
 @dataclass
 class Service:
     """Opened by `open_service`. `datasets` and `catalog` are for handlers, which run in threads.
 
-    `problems` are why the storage or the catalog could not be followed last, by their names. `threads` and `remembered`
-    belong to the event loop. `address` is the URL at which it listens, as a client on this machine reaches it.
+    `problems` are why the storage or the catalog could not be followed last, by their names. `threads`, `cache` and
+    `waits` belong to the event loop: `waits` has a future for each client that waits for changes. `address` is the URL
+    at which it listens, as a client on this machine reaches it.
     """
 
     settings: Settings
     problems: dict[str, str] = field(default_factory=dict)
     address: str = "http://127.0.0.1:8642/"
     threads: Threads = field(default_factory=Threads)
-    remembered: Remembered = field(default_factory=Remembered)
-    pinned_answers: PinnedAnswers = field(default_factory=PinnedAnswers)
+    cache: ResponseCache = field(default_factory=ResponseCache)
+    waits: set[asyncio.Future[None]] = field(default_factory=set)
     stored_files: StoredFiles = field(default_factory=StoredFiles)
-    body_room: BodyRoom = field(default_factory=BodyRoom)
     resolver: ResolverProcess = field(init=False)
     solvability: StoredDays = field(init=False)
     changes: PublishedChanges = field(init=False)
@@ -151,8 +186,14 @@ class Service:
         followed(self)
         threading.Thread(target=self._keep_following, args=(followed,), name="follow", daemon=True).start()
 
+    def stop(self) -> None:
+        """End the following, and the answers of clients that wait for changes. Other answers are completed."""
+        self._closing.set()
+        for ended in tuple(self.waits):
+            ended.get_loop().call_soon_threadsafe(ended.cancel)
+
     def close(self) -> None:
-        """Ends the following. What answers still use closes with them."""
+        """Close the service. What answers still use closes with them."""
         self._closing.set()
         self.threads.close()
         self.resolver.close()

@@ -9,7 +9,7 @@ import ssl
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -84,12 +84,12 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Published]:
 
 
 @contextmanager
-def proxied(folder: Path, published: Published) -> Iterator[tuple[Proxy, int]]:
-    """The service as a process behind nginx; yields the process id of the service too."""
+def proxied(folder: Path, published: Published, times: Mapping[str, str] | None = None) -> Iterator[tuple[Proxy, int]]:
+    """The service as a process behind nginx, with other `times`; yields the process id of the service too."""
     with served(published.home, index_url=published.index.url) as (behind, pid):
         proxy = Proxy(*free_ports(2), folder / "ca.pem", behind, published.index.serial)
         config = folder / "nginx.conf"
-        config.write_text(here((DEPLOY / "nginx.conf").read_text(), folder, proxy))
+        config.write_text(here((DEPLOY / "nginx.conf").read_text(), folder, proxy, times or {}))
         certificates = folder / "certificates"
         certificates.mkdir()
         ca = trustme.CA()
@@ -107,9 +107,10 @@ def proxied(folder: Path, published: Published) -> Iterator[tuple[Proxy, int]]:
                 nginx.terminate()
 
 
-def here(text: str, folder: Path, proxy: Proxy) -> str:
-    """The configuration with the ports, addresses and folders of the test, and nothing else replaced."""
+def here(text: str, folder: Path, proxy: Proxy, times: Mapping[str, str]) -> str:
+    """The configuration with the ports, addresses, folders and times of the test, and nothing else replaced."""
     places = {
+        **times,
         "pid /run/nginx.pid;": f"pid {folder}/nginx.pid;",
         "server service:8642;": f"server {proxy.behind.removeprefix('http://').rstrip('/')};",
         "listen 8080;": f"listen 127.0.0.1:{proxy.plain_port};",
@@ -235,6 +236,34 @@ def test_a_client_that_sends_too_much_at_once_is_refused_for_a_while(proxy: Prox
     assert refused.headers["retry-after"] == "1"
     time.sleep(1)
     assert proxy.get(PATH).status_code == 200
+
+
+def test_a_client_that_sends_slowly_or_too_much_does_not_reach_the_service(published: Published, tmp_path: Path):
+    head = b"GET /" + PATH.encode() + b" HTTP/1.1\r\n" + HOST
+    times = {
+        "client_header_timeout 10s;": "client_header_timeout 1s;",
+        "client_body_timeout 30s;": "client_body_timeout 1s;",
+    }
+    with proxied(tmp_path, published, times) as (proxy, _):
+        before = answered(proxy)
+        for content, statuses in (
+            (b"", []),
+            (head + b"X: ", []),
+            (POST + b"Content-Length: 20\r\n\r\n{", []),
+            (head + b"X: " + b"x" * 70_000 + b"\r\n\r\n", [b"400"]),
+            (head + b"X: y\r\n" * 70_000, [b"400"]),
+        ):
+            answer = proxy.sent(content)
+            assert [one for one in re.findall(rb"HTTP/1\.1 (\d{3})", answer) if one != b"408"] == statuses
+        assert answered(proxy) == before
+        assert proxy.get(PATH).status_code == 200
+
+
+def answered(proxy: Proxy) -> float:
+    """Return how many requests the service has answered, besides those for its metrics."""
+    lines = requests.get(proxy.behind + "metrics", timeout=30).text.splitlines()
+    counts = [line for line in lines if line.startswith("pypi_assets_service_requests_total") and "metrics" not in line]
+    return sum(float(line.rpartition(" ")[2]) for line in counts)
 
 
 def test_what_is_immutable_is_kept_and_a_service_that_is_gone_is_a_problem(published: Published, tmp_path: Path):

@@ -32,7 +32,7 @@ def test_head_has_the_headers_alone(client: Client):
 
 def test_the_garbage_collector_seldom_looks_and_at_little_while_the_application_runs(published: Published):
     async def run() -> None:
-        async with app.app.lifespan_context(app):  # type: ignore[attr-defined]
+        async with app.router.lifespan_context(app):
             assert gc.get_threshold()[0] > 5_000
             assert gc.get_freeze_count() > 10_000
 

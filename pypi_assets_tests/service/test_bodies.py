@@ -1,25 +1,36 @@
-"""Bodies of requests: their limits, and what is wrong with them."""
+"""Bodies of requests: their limits, and what is wrong with them; clients that take no answer."""
 
 import asyncio
 from collections.abc import Mapping
 from contextlib import ExitStack
+from typing import Any
 
 import pytest
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-from pypi_assets.service.bodies import BodyRoom, read_body
+from pypi_assets.service.front import BodyRoom, ClientTooSlowError, LimitMiddleware
+from pypi_assets.service.operations import read_body
 from pypi_assets.service.problems import ProblemError
+from pypi_assets.service.service import Service
+from pypi_assets_tests.service.published import Published
 
-MOST_BYTES = 100
+
+def scope_of(headers: Mapping[str, str] | None, method: str = "POST") -> dict[str, Any]:
+    return {"type": "http", "method": method, "pypi_assets.headers": headers or {}, "client": ("192.0.2.1", 1)}
 
 
-def read(*parts: bytes, headers: Mapping[str, str] | None = None) -> object:
+def received(*parts: bytes) -> Receive:
     messages = [{"type": "http.request", "body": part, "more_body": True} for part in parts]
     messages[-1]["more_body"] = False
 
-    async def receive() -> dict[str, object]:
+    async def receive() -> dict[str, Any]:
         return messages.pop(0)
 
-    return asyncio.run(read_body(receive, headers or {}, list[str], MOST_BYTES, lambda _more: None))
+    return receive
+
+
+def read(*parts: bytes, headers: Mapping[str, str] | None = None) -> object:
+    return asyncio.run(read_body(scope_of(headers), received(*parts), list[str]))
 
 
 def problem(*parts: bytes, headers: Mapping[str, str] | None = None) -> ProblemError:
@@ -31,13 +42,6 @@ def problem(*parts: bytes, headers: Mapping[str, str] | None = None) -> ProblemE
 def test_a_body_is_read_in_parts():
     assert read(b'["a",', b'"b"]') == ["a", "b"]
     assert read(b"[]", headers={"content-type": "application/json; charset=utf-8"}) == []
-
-
-def test_a_body_above_the_limit_is_not_read_to_its_end():
-    assert problem(b"[]", headers={"content-length": "101"}).problem.status == 413
-    found = problem(b" " * 60, b" " * 60, b"never read")
-    assert (found.problem.status, found.problem.accepts) == (413, "at most 100 bytes")
-    assert ("Connection", "close") in found.headers
 
 
 @pytest.mark.parametrize(
@@ -61,6 +65,48 @@ def test_what_is_not_the_json_that_it_must_be_names_the_body(body: bytes, text: 
 def test_other_forms_of_bodies_are_refused():
     assert problem(b"a=1", headers={"content-type": "application/x-www-form-urlencoded"}).problem.status == 415
     assert problem(b"[]", headers={"content-encoding": "gzip"}).problem.status == 415
+
+
+def limited(service: Service, app: ASGIApp, *parts: bytes, headers: Mapping[str, str] | None = None) -> list[Any]:
+    """Send a request through the middleware to an application; return what is sent to the client."""
+    messages: list[Any] = []
+
+    async def send(message: Any) -> None:
+        messages.append(message)
+
+    asyncio.run(LimitMiddleware(app, service)(scope_of(headers), received(*parts), send))
+    return messages
+
+
+def test_a_body_above_the_limit_is_not_read_to_its_end(published: Published):
+    async def reads(scope: Scope, receive: Receive, _send: Send) -> None:
+        read.append(await read_body(scope, receive, list[str]))
+
+    read: list[object] = []
+    with published.service(service_max_body_bytes=1_024) as service:
+        limited(service, reads, b" " * 1_000, b"[]" + b" " * 22)
+        for parts, headers in (((b"[]",), {"content-length": "1025"}), ((b" " * 600, b" " * 600, b"[]"), {})):
+            with pytest.raises(ProblemError) as raised:
+                limited(service, reads, *parts, headers=headers)
+            assert (raised.value.problem.status, raised.value.problem.accepts) == (413, "at most 1024 bytes")
+            assert ("Connection", "close") in raised.value.headers
+    assert read == [[]]
+
+
+def test_a_client_that_takes_nothing_more_is_left(published: Published):
+    async def streams(_scope: Scope, _receive: Receive, send: Send) -> None:
+        sent.append(1)
+        await send({"type": "http.response.body", "body": b"1", "more_body": True})
+
+    async def never(_message: Any) -> None:
+        await asyncio.Event().wait()
+
+    sent: list[int] = []
+    with published.service(service_timeout_s=0.05) as service:
+        for method in ("GET", "POST"):
+            with pytest.raises(ClientTooSlowError):
+                asyncio.run(LimitMiddleware(streams, service)(scope_of(None, method), received(b""), never))
+    assert len(sent) == 2
 
 
 def test_bodies_above_the_room_are_rejected_by_client():

@@ -19,8 +19,7 @@ from pypi_assets.catalog.reports.journal_format import Record
 from pypi_assets.journal.cursors import Cursor
 from pypi_assets.journal.reading import Journal
 from pypi_assets.journal.segment_files import Head, write_head
-from pypi_assets.service import changes, connections, published_changes
-from pypi_assets.service.changes import StreamEndpoint
+from pypi_assets.service import changes, published_changes, server
 from pypi_assets.service.published_changes import PublishedChanges
 from pypi_assets.storage.store import open_storage
 from pypi_assets_tests.environment import clear_settings
@@ -242,10 +241,9 @@ def test_clients_that_take_nothing_hold_up_no_other(drawn: DrawnJournal, waits: 
         assert slow_clients(client) == left_before
 
 
-def test_a_client_that_takes_nothing_is_left(drawn: DrawnJournal, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(StreamEndpoint, "take_s", 0.3)
+def test_a_client_that_takes_nothing_is_left(drawn: DrawnJournal):
     drawn.add(400, blob="x" * 60_000)
-    with drawn.client(service_timeout_s=300) as client, ExitStack() as open_sockets:
+    with drawn.client(service_timeout_s=1) as client, ExitStack() as open_sockets:
         left_before = slow_clients(client)
         stalled = stalled_clients(client, 5, open_sockets)
         until(lambda: slow_clients(client) == left_before + len(stalled))
@@ -295,7 +293,7 @@ def test_the_server_ends_while_streams_are_open(drawn: DrawnJournal, waits: queu
         ]
         assert [waits.get(timeout=60) for _ in open_ones] == [1, 1]
         began = time.monotonic()
-    assert time.monotonic() - began < connections.GRACE_S
+    assert time.monotonic() - began < server.GRACE_S
     for one in open_ones:
         assert read_some(one).startswith(b"HTTP/1.1 200")
 

@@ -11,7 +11,7 @@ import pytest
 from pypi_assets.journal.reading import NoJournalError
 from pypi_assets.service import published_changes
 from pypi_assets.service.published_changes import PublishedChanges
-from pypi_assets.service.threads import Threads
+from pypi_assets.service.service import Threads
 from pypi_assets.storage.store import open_storage
 from pypi_assets_tests.service.drawn_journal import DrawnJournal
 
@@ -52,7 +52,7 @@ def test_many_wait_with_one_look_a_time(drawn: DrawnJournal, monkeypatch: pytest
         ended = loop.create_future()
         ends_at = loop.time() + 60
         waiting = [
-            asyncio.ensure_future(changes.wait_beyond(threads, 1, ("index", "content"), ends_at, ended))
+            asyncio.ensure_future(changes.wait_beyond(threads.run, 1, ("index", "content"), ends_at, ended))
             for _ in range(200)
         ]
         while len(looks) < 4:
@@ -89,9 +89,9 @@ def test_waiting_ends_in_time_and_with_its_client(drawn: DrawnJournal):
             began = loop.time()
             if after is not None:
                 loop.call_later(after, ended.cancel)
-            is_beyond = await changes.wait_beyond(threads, 1, ("index",), began + until, ended)
+            is_beyond = await changes.wait_beyond(threads.run, 1, ("index",), began + until, ended)
             found.append((is_beyond, loop.time() - began < 60))
-        assert await changes.wait_beyond(threads, 0, ("index",), loop.time() + 60, loop.create_future())
+        assert await changes.wait_beyond(threads.run, 0, ("index",), loop.time() + 60, loop.create_future())
         threads.close()
         return found
 
@@ -104,8 +104,9 @@ def test_streams_that_read_for_long_hold_up_no_request_that_waits(drawn: DrawnJo
 
     async def run() -> bool:
         threads, loop = Threads(), asyncio.get_running_loop()
-        reading = [threads.run_alone(is_over.wait, 60) for _ in range(100)]
-        found = await changes.wait_beyond(threads, 0, ("index",), loop.time() + 60, loop.create_future())
+        reading = [asyncio.ensure_future(threads.run_part(is_over.wait, 60)) for _ in range(100)]
+        await asyncio.sleep(0)  # so that all have begun
+        found = await changes.wait_beyond(threads.run, 0, ("index",), loop.time() + 60, loop.create_future())
         is_over.set()
         await asyncio.gather(*reading)
         threads.close()
@@ -119,7 +120,7 @@ def test_without_a_journal_waiting_ends_in_time(drawn: DrawnJournal):
 
     async def run() -> bool:
         threads, loop = Threads(), asyncio.get_running_loop()
-        found = await changes.wait_beyond(threads, 0, ("index",), loop.time() + 0.1, loop.create_future())
+        found = await changes.wait_beyond(threads.run, 0, ("index",), loop.time() + 0.1, loop.create_future())
         threads.close()
         return found
 

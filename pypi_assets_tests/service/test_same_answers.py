@@ -1,4 +1,4 @@
-"""What is remembered answers no request otherwise, whatever requests come in which order, while versions change."""
+"""The cache of responses changes no answer, whatever requests come in which order, while versions change."""
 
 import asyncio
 import json
@@ -8,10 +8,10 @@ from contextlib import contextmanager
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from starlette.applications import Starlette
 
 from pypi_assets.service.app import create_app
-from pypi_assets.service.front import Front
-from pypi_assets.service.remembered import PinnedAnswers, Remembered
+from pypi_assets.service.response_cache import ResponseCache
 from pypi_assets.service.service import Service
 from pypi_assets_tests.examples import examples
 from pypi_assets_tests.service.in_process import Received, Sent, answers
@@ -68,11 +68,11 @@ def requests(draw: st.DrawFn, targets: list[tuple[str, str]]) -> Sent:
 def both(published: Published) -> Iterator[tuple[Service, Service]]:
     """A service, and one that remembers nothing."""
     with published.service() as service, published.service() as forgetful:
-        forgetful.remembered, forgetful.pinned_answers = Remembered(0), PinnedAnswers(0)
+        forgetful.cache = ResponseCache(0)
         yield service, forgetful
 
 
-def compare(app: Front, truth: Front, drawn: list[Sent]) -> list[Received]:
+def compare(app: Starlette, truth: Starlette, drawn: list[Sent]) -> list[Received]:
     """Sends requests at once to one, and one after the other to the other: the answers are the same."""
 
     async def run() -> tuple[list[Received], list[Received]]:
@@ -99,9 +99,9 @@ def test_what_is_remembered_changes_no_answer(published: Published) -> None:
                 compare(app, truth, batch)
 
         check()
-        assert service.remembered._answers._kept
-        assert service.pinned_answers._answers._kept
-        assert not forgetful.remembered._answers._kept
+        for pin in ("", f"at/{serial}.{serial}/"):
+            assert service.cache.get((f"/{pin}v1/projects/demo".encode(), b"", "")) is not None
+        assert len(forgetful.cache) == 0
 
 
 @pytest.mark.nightly

@@ -5,6 +5,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 import requests
 
+from pypi_assets.service import server
 from pypi_assets.service.server import running
 from pypi_assets_tests.cli.commands import PROCESS
 from pypi_assets_tests.following.followers import until
@@ -43,12 +45,19 @@ def served(published: Published, workers: int) -> Iterator[tuple[str, subprocess
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("workers", [1, 2])
-def test_the_command_answers_until_it_is_stopped(published: Published, workers: int):
-    with served(published, workers) as (url, process):
+def test_the_command_answers_until_it_is_stopped(journaled: Published, workers: int):
+    with (
+        served(journaled, workers) as (url, process),
+        requests.get(f"{url}v1/changes/stream", stream=True, timeout=60) as stream,
+    ):
         shown = requests.get(f"{url}project/demo/", timeout=60).text
         assert f"{url.rstrip('/')}</span>/simple/" in shown  # each worker knows where the service listens
+        assert stream.status_code == 200
+        began = time.monotonic()
         process.send_signal(signal.SIGTERM)
         rest = process.communicate(timeout=60)[1]
+        assert time.monotonic() - began < server.GRACE_S  # the stream has ended, which would go on for ever
+        assert stream.content.startswith(b"retry: ")
     assert process.returncode in {0, -signal.SIGTERM}, rest
     assert "Traceback" not in rest
 

@@ -1,11 +1,16 @@
 """What the routes share: a set of datasets of one serial, which newer ones replace without harm."""
 
+import asyncio
+import threading
+from collections.abc import Iterator
+
 import pytest
 
 from pypi_assets.lookup.modules_reader import ModulesReader
 from pypi_assets.lookup.published_sets import PublishedSets
+from pypi_assets.service import service as service_module
 from pypi_assets.service.problems import ProblemError
-from pypi_assets.service.service import open_service
+from pypi_assets.service.service import Threads, open_service
 from pypi_assets_tests.environment import clear_settings
 from pypi_assets_tests.service.published import Published
 
@@ -72,3 +77,45 @@ def test_a_defect_in_following_is_reported_and_the_next_look_follows(changing: P
         assert service.problems.keys() == {"storage"}
         service.follow()
         assert (service.serial, service.problems) == (serial, {})
+
+
+@pytest.fixture
+def gate() -> Iterator[threading.Event]:
+    """What slow work waits for; it is opened at the end in any case."""
+    event = threading.Event()
+    yield event
+    event.set()
+
+
+def test_a_slow_call_holds_up_no_other_and_what_takes_too_long_is_an_error(gate: threading.Event):
+    async def run() -> None:
+        own, begun = Threads(timeout_s=0.5), threading.Event()
+        slow = asyncio.ensure_future(own.run(lambda: (begun.set(), gate.wait())))
+        assert await own.run(lambda: "quick") == "quick"
+        assert await own.run_part(max, 3, 4) == 4
+        assert begun.wait(60)
+        assert own.waiting == 1
+        with pytest.raises(TimeoutError):
+            await slow
+        with pytest.raises(ZeroDivisionError):
+            await own.run(lambda: 1 // 0)
+        assert own.waiting == 0
+        own.close()
+
+    asyncio.run(run())
+
+
+def test_calls_that_take_too_long_hold_their_threads_and_what_waits_for_one_is_not_done(gate: threading.Event):
+    count, begun = service_module._THREADS, []
+
+    async def run() -> None:
+        own = Threads(timeout_s=0.3)
+        slow = [own.run(lambda: (begun.append(1), gate.wait())) for _ in range(count)]
+        for result in await asyncio.gather(*slow, own.run(lambda: begun.append(2)), return_exceptions=True):
+            assert isinstance(result, TimeoutError)
+        gate.set()
+        assert await own.run(lambda: "next") == "next"
+        own.close()
+
+    asyncio.run(run())
+    assert begun == [1] * count

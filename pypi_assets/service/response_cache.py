@@ -1,0 +1,54 @@
+"""Keeps answers that never change: those of one set of datasets, and those of a serial in its epoch."""
+
+from collections import OrderedDict
+
+from pypi_assets.service.answers import Answer, Lasting
+
+Target = tuple[bytes, bytes, str]
+"""The path and the query of a request as they came, and its header Accept."""
+_MOST_BYTES = 128 * 1024**2
+_LONGEST_BODY = 4 * 1024**2
+"""The page of a project of 2,000 files has 1.1 MB in the Simple API."""
+_OVERHEAD_BYTES = 2_000
+
+
+class ResponseCache:
+    """The answers that were used last, up to `most_bytes` of memory. It is used by the event loop alone.
+
+    Who takes an answer checks that its set is the present one, or that its epoch is the one of its serial.
+    """
+
+    def __init__(self, most_bytes: int = _MOST_BYTES) -> None:
+        self._most_bytes = most_bytes
+        self._answers: OrderedDict[Target, Answer] = OrderedDict()
+        self._bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._answers)
+
+    def get(self, target: Target) -> Answer | None:
+        """Return the answer to this target, if it is cached."""
+        found = self._answers.get(target)
+        if found is not None:
+            self._answers.move_to_end(target)
+        return found
+
+    def keep(self, target: Target, answer: Answer) -> None:
+        """Cache an answer, if it never changes and depends on no other header than Accept."""
+        lasts = answer.set_id is not None or answer.lasting is Lasting.IMMUTABLE
+        if not lasts or answer.status != 200 or len(answer.body) > _LONGEST_BODY:
+            return
+        if not {"Accept"}.issuperset(answer.varies):
+            return
+        former = self._answers.pop(target, None)
+        if former is not None:
+            self._bytes -= _size(target, former)
+        self._answers[target] = answer
+        self._bytes += _size(target, answer)
+        while self._bytes > self._most_bytes:
+            self._bytes -= _size(*self._answers.popitem(last=False))
+
+
+def _size(target: Target, answer: Answer) -> int:
+    """Return about how many bytes of memory an answer takes, also in other encodings."""
+    return 2 * len(answer.body) + sum(map(len, target)) + _OVERHEAD_BYTES
