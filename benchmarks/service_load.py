@@ -1,12 +1,12 @@
 """How many requests a second does the service answer, compared with the smallest route of Starlette, and how soon?
 
-    python -m benchmarks.service_load [--rows 20000] [--seconds 10] [--repeats 3]
+    python -m benchmarks.service_load [--rows 20000] [--seconds 10] [--repeats 3] [--workers 1]
 
 Server and load generator (wrk, 64 connections) have a core each, and the two servers are measured in turn, several
-times. The bare route answers a body of the same size. `repeated` requests one module again and again, which the service
-remembers; `different` requests another one each time. Processor time depends less on what else the machine does than
-requests a second do. At half of the load the answers' 99th percentile is measured, at first undisturbed, then while
-versions are published: no request may fail.
+times. Several workers share all cores with the load generator. The bare route answers a body of the same size.
+`repeated` requests one module again and again, which the service caches; `different` requests another one each time.
+Processor time depends less on what else the machine does than requests a second do. At half of the load the answers'
+99th percentile is measured, at first undisturbed, then while versions are published: no request may fail.
 """
 
 import argparse
@@ -22,6 +22,7 @@ import requests
 
 from benchmarks.service_home import (
     Home,
+    children,
     home_of,
     in_order,
     process,
@@ -52,10 +53,13 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=20_000)
     parser.add_argument("--seconds", type=int, default=10)
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--workers", type=int, default=1)
     options = parser.parse_args()
+    core = SERVER_CORE if options.workers == 1 else None
     rows = in_order([*some_projects(options.rows), row_of("measured")])
     modules = list(dict.fromkeys(str(name) for row in rows for name in _modules_of(row)))
-    with home_of(rows) as home, served(home.folder, core=SERVER_CORE, service_refresh_s=1) as (url, server):
+    workers = "--workers", str(options.workers)
+    with home_of(rows) as home, served(home.folder, *workers, core=core, service_refresh_s=1) as (url, server):
         size = len(requests.get(url + _PATH, timeout=10).content)
         found = compare(url, server, size, modules, options.seconds, options.repeats)
         print("| route | requests/s | of the bare route | processor µs a request | of the bare route |")
@@ -103,14 +107,19 @@ def compare(
             script.write(_requests_of(modules[first:] + modules[:first]))
             script.flush()
             for name, (address, pid, one) in loads.items():
-                before = processor_s(pid)
+                before = _all_processor_s(pid)
                 found = wrk(address, seconds, core=CLIENT_CORE, script=one)
                 if found["failed"]:
                     raise SystemExit(f"{found['failed']:.0f} requests failed")
-                measured[name].append((found["rps"], 1e6 * (processor_s(pid) - before) / found["requests"]))
+                measured[name].append((found["rps"], 1e6 * (_all_processor_s(pid) - before) / found["requests"]))
     return {
         name: (median(rate for rate, _ in turns), median(cost for _, cost in turns)) for name, turns in measured.items()
     }
+
+
+def _all_processor_s(pid: int) -> float:
+    """Return the processor time of a server with its workers, in seconds."""
+    return sum(map(processor_s, (pid, *children(pid))))
 
 
 def _requests_of(modules: list[str]) -> str:

@@ -99,6 +99,9 @@ class LimitMiddleware:
         timeout_s = self.service.settings.service_timeout_s
 
         async def send_in_time(message: Message) -> None:
+            if not message.get("more_body", False):
+                await send(message)
+                return
             try:
                 async with asyncio.timeout(timeout_s):
                     await send(message)
@@ -282,8 +285,6 @@ def check_form(scope: Scope) -> None:
     percent-encoded UTF-8, or has a NUL, or is too long. The connection ends then.
     """
     _check_framing(scope["headers"], scope["http_version"])
-    if sum(len(name) + len(value) for name, value in scope["headers"]) > _MOST_HEAD_BYTES:
-        raise _refused(f"the headers have more than {_MOST_HEAD_BYTES} bytes", 431, "too-large")
     raw_path: bytes = scope["raw_path"]
     if len(raw_path) + len(scope["query_string"]) > _LONGEST_TARGET_BYTES:
         raise _refused(f"the target has more than {_LONGEST_TARGET_BYTES} bytes", 414, "too-large")
@@ -292,8 +293,9 @@ def check_form(scope: Scope) -> None:
 
 
 def _check_framing(headers: list[tuple[bytes, bytes]], version: str) -> None:
-    lengths = hosts = encodings = 0
+    size = lengths = hosts = encodings = 0
     for name, value in headers:
+        size += len(name) + len(value)
         if name == b"host":
             hosts += 1
         elif name == b"content-length":
@@ -304,6 +306,8 @@ def _check_framing(headers: list[tuple[bytes, bytes]], version: str) -> None:
             encodings += 1
             if value.lower() != b"chunked":
                 raise _refused("the body comes in a transfer encoding other than chunked")
+    if size > _MOST_HEAD_BYTES:
+        raise _refused(f"the headers have more than {_MOST_HEAD_BYTES} bytes", 431, "too-large")
     if lengths + encodings > 1:
         raise _refused("the body has more than one length")
     if hosts > 1 or (not hosts and version == "1.1"):
