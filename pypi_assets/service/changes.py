@@ -28,8 +28,8 @@ from pypi_assets.journal.tailing import (
     cursor_since,
 )
 from pypi_assets.service.answers import Answer, Lasting, StreamedAnswer, serial_header
-from pypi_assets.service.names import whole
 from pypi_assets.service.operations import Call, Endpoint, Operation, Parameters, convert_parameters, query_fields
+from pypi_assets.service.parameters import whole
 from pypi_assets.service.problems import ProblemError, bad_parameter, not_found, unavailable
 from pypi_assets.service.responses import respond
 from pypi_assets.service.service import Service

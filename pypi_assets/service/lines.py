@@ -8,8 +8,8 @@ from msgspec import Meta
 
 from pypi_assets.questions.paging import PAGE_LIMIT as PAGE_LIMIT
 from pypi_assets.service.answers import JSON, NDJSON, quality, to_json
-from pypi_assets.service.names import CursorText, Limit
 from pypi_assets.service.operations import Parameters
+from pypi_assets.service.parameters import CursorText, Limit
 from pypi_assets.service.problems import conflict
 
 _FIRST_LINES, _LINES = 100, 2_000

@@ -21,8 +21,8 @@ from starlette.types import Receive, Scope, Send
 
 from pypi_assets.questions.addresses import names_in
 from pypi_assets.service.answers import JSON, Answer, StreamedAnswer
+from pypi_assets.service.client_limits import client_of
 from pypi_assets.service.pins import GONE, Pinned, answer_at, parse_pin
-from pypi_assets.service.places import client_of
 from pypi_assets.service.problems import ProblemError, bad_parameter, unavailable
 from pypi_assets.service.responses import respond
 from pypi_assets.service.service import Service
@@ -57,7 +57,7 @@ class Call(msgspec.Struct, Generic[AnyParameters], frozen=True):
     """One request, parsed. `body` is what the operation's `body` type makes of it; None where it has none.
 
     `headers` are those of the request, by lower-case name. `pinned` is the serial that is requested, None: the latest.
-    `client` is who sent it, as `places.py` tells clients apart.
+    `client` is who sent it, as `client_limits.py` tells clients apart.
     """
 
     parameters: AnyParameters

@@ -43,11 +43,11 @@ from pypi_assets.service.answering import (
 )
 from pypi_assets.service.answers import Answer, Lasting, StreamedAnswer, to_json
 from pypi_assets.service.lines import PagedParameters, lines_of, wants_lines
-from pypi_assets.service.lookups import One, Results, past_answer, published_answer
-from pypi_assets.service.names import whole
 from pypi_assets.service.operations import Call, Operation
+from pypi_assets.service.parameters import whole
 from pypi_assets.service.pins import Pinned
 from pypi_assets.service.problems import ProblemError, conflict, not_found, suggestions_in
+from pypi_assets.service.results import One, Results, past_answer, published_answer
 from pypi_assets.service.service import Service
 
 

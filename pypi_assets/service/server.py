@@ -13,7 +13,7 @@ import uvicorn
 from uvicorn.supervisors import Multiprocess
 
 from pypi_assets.service.app import ADDRESS_VARIABLE, create_app
-from pypi_assets.service.measures import FOLDER_VARIABLE
+from pypi_assets.service.monitoring import FOLDER_VARIABLE
 from pypi_assets.service.service import Service
 from pypi_assets.settings import Settings, load_settings
 

@@ -14,7 +14,7 @@ from pypi_assets.catalog.reports.followed_index import read_followed
 from pypi_assets.index.urls import redact
 from pypi_assets.lookup.published_sets import OpenSet
 from pypi_assets.service.answers import Answer, Lasting, to_json
-from pypi_assets.service.measures import metrics_text
+from pypi_assets.service.monitoring import metrics_text
 from pypi_assets.service.operations import Call, NoParameters, Operation
 from pypi_assets.service.problems import unavailable
 from pypi_assets.service.service import Service

@@ -5,7 +5,7 @@ import socket
 
 import pytest
 
-from pypi_assets.service import front
+from pypi_assets.service import middleware
 from pypi_assets_tests.following.followers import until
 from pypi_assets_tests.service.published import Client, Published
 
@@ -138,7 +138,7 @@ def test_a_large_body_in_small_chunks_is_read(client: Client):
 
 
 def test_a_body_that_arrives_slowly_is_given_no_more_time(client: Client, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(front, "BODY_S", 0.25)
+    monkeypatch.setattr(middleware, "BODY_S", 0.25)
     answer = sent(client, POST + b"Content-Length: 20\r\n\r\n{")
     assert statuses(answer) == [408]
     assert json.loads(answer.partition(b"\r\n\r\n")[2])["type"] == "/docs#too-slow"

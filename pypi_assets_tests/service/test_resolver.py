@@ -11,7 +11,7 @@ import pytest
 from pypi_assets.resolve.questions import parse_wanted
 from pypi_assets.resolve.releases import ReleaseIndex
 from pypi_assets.service import resolver
-from pypi_assets.service.places import Places
+from pypi_assets.service.client_limits import Places
 from pypi_assets.service.service import Service
 from pypi_assets_tests.service.published import Client, Published, client_of
 from pypi_assets_tests.service.test_resolutions import WHERE, pins

@@ -1,5 +1,5 @@
 from pypi_assets.service.answers import to_json
-from pypi_assets.service.lookups import Results, published_answer
+from pypi_assets.service.results import Results, published_answer
 from pypi_assets_tests.service.published import Published
 
 

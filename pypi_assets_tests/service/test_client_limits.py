@@ -5,7 +5,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from pypi_assets.service.places import Places, client_of
+from pypi_assets.service.client_limits import Places, client_of
 from pypi_assets.service.problems import ProblemError
 
 CLIENTS = {

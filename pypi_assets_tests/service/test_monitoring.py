@@ -8,18 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from pypi_assets.service import measures
-from pypi_assets.service.measures import FOLDER_VARIABLE
+from pypi_assets.service import monitoring
+from pypi_assets.service.monitoring import FOLDER_VARIABLE
 from pypi_assets_tests.following.followers import until
 from pypi_assets_tests.service.published import Client, Published
 
 _COUNT = """
 import sys
-from pypi_assets.service import measures
+from pypi_assets.service import monitoring
 from pypi_assets.service.service import Service
-measures.REQUESTS.labels("/v1/modules/{module}", "200").inc(int(sys.argv[1]))
-measures.OPEN.inc()
-print(measures.metrics_text(Service(None))[0].decode())
+monitoring.REQUESTS.labels("/v1/modules/{module}", "200").inc(int(sys.argv[1]))
+monitoring.OPEN.inc()
+print(monitoring.metrics_text(Service(None))[0].decode())
 """
 
 
@@ -53,10 +53,10 @@ def test_processes_count_together_and_what_ended_is_left_out(tmp_path, monkeypat
 
 def test_how_far_a_process_has_come_is_measured_whenever_it_looks(changing: Published):
     def measured() -> float | None:
-        return measures._REGISTRY.get_sample_value("pypi_assets_service_serial")
+        return monitoring._REGISTRY.get_sample_value("pypi_assets_service_serial")
 
     with changing.service(service_refresh_s=0.05) as service:
-        service.follow_in_background(measures.note_state)
+        service.follow_in_background(monitoring.note_state)
         assert measured() == service.serial
         changing.add("wheel", "another", "1.0")
         serial = changing.publish()
@@ -66,5 +66,5 @@ def test_how_far_a_process_has_come_is_measured_whenever_it_looks(changing: Publ
 def test_each_metric_is_described():
     text = (Path(__file__).parents[2] / "docs" / "service.md").read_text()
     described = set(re.findall(r"\| `(pypi_assets_service_[a-z_]+?)(?:_total)?[`{]", text))
-    made = {family.name for family in measures._REGISTRY.collect()}
+    made = {family.name for family in monitoring._REGISTRY.collect()}
     assert described == made

@@ -17,11 +17,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from pypi_assets.service import measures as monitoring
+from pypi_assets.service import monitoring
 from pypi_assets.service.access_log import AccessLog
 from pypi_assets.service.answers import CROSS_ORIGIN, serial_header
+from pypi_assets.service.client_limits import client_of
 from pypi_assets.service.pages.problems import answer_problem
-from pypi_assets.service.places import client_of
 from pypi_assets.service.problems import ProblemError, defect, problem_of
 from pypi_assets.service.responses import respond
 from pypi_assets.service.service import Service
