@@ -1,4 +1,4 @@
-"""What a handler returns, and how it becomes an HTTP response: entity tags, conditional requests, encodings, caching.
+"""What handlers return, and its HTTP response: entity tags, conditional requests, encodings, caching.
 
 An `Answer` is whole in memory, a `StreamedAnswer` is written as it is made. Neither knows of the request.
 """
@@ -48,11 +48,11 @@ class Lasting(StrEnum):
     NO_STORE = "no-store"
 
 
-class Answer(msgspec.Struct, gc=False):  # thousands are remembered, and each look of the collector would go through all
+class Answer(msgspec.Struct, gc=False):  # thousands are cached, and the collector would go through all
     """A whole answer. `serial` is the one that it is of, and `modified` the time since which it is so.
 
     `varies` are the request's headers that it depends on, next to Accept-Encoding. `set_id` is the set of datasets that
-    alone it follows from: the answer is remembered as long as that is the present one.
+    alone it follows from: the answer is cached as long as that is the present one.
     """
 
     body: bytes

@@ -30,9 +30,8 @@ from pypi_assets.service import (
     solvability,
     status,
 )
-from pypi_assets.service.access_log import AccessLog
 from pypi_assets.service.middleware import LimitMiddleware, RequestMiddleware, answer_routing_error
-from pypi_assets.service.monitoring import note_state
+from pypi_assets.service.monitoring import AccessLog, note_state
 from pypi_assets.service.operations import Endpoint, Operation, operation_routes
 from pypi_assets.service.pages import site
 from pypi_assets.service.service import Service, open_service

@@ -1,17 +1,18 @@
-"""Shares what does one thing at a time among clients: how many may wait, and whose turn it is.
+"""Shares what is scarce among clients: turns at what does one thing at a time, and memory for bodies.
 
 A client is an address, or a network of IPv6 as providers assign it to one customer.
 """
 
 import threading
 from collections import Counter, OrderedDict, deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from ipaddress import IPv6Address, ip_address
 
 from pypi_assets.service.problems import ProblemError
 
+_MOST_BODIES, _MOST_BODIES_OF_A_CLIENT = 16, 4
 _NETWORK_BITS = 64
 """Of an address of IPv6: what one customer has at least."""
 
@@ -103,3 +104,36 @@ class Places:
             if not tickets:
                 del self._waiting[client]
             self._changed.notify_all()
+
+
+class BodyRoom:
+    """Counts the bytes of all bodies of a process that are being received or answered: as many as `_MOST_BODIES` of the
+    greatest size have, of which one client may have a part.
+    """
+
+    def __init__(self) -> None:
+        self._held: Counter[str] = Counter()
+
+    @contextmanager
+    def held_by(self, client: str, most_body_bytes: int) -> Iterator[Callable[[int], None]]:
+        """Yield a function that counts some more bytes of the client's body, until the end of the block. It raises a
+        ProblemError where there is no room: 429 if the client has its part, else 503.
+        """
+        size = 0
+
+        def hold(more: int) -> None:
+            nonlocal size
+            size += more
+            self._held[client] += more
+            headers = [("Retry-After", "1"), ("Connection", "close")]
+            if self._held[client] > _MOST_BODIES_OF_A_CLIENT * most_body_bytes:
+                raise ProblemError(429, "busy", "this client sends too much at once", headers=headers)
+            if self._held.total() > _MOST_BODIES * most_body_bytes:
+                raise ProblemError(503, "busy", "too much is being received at once", headers=headers)
+
+        try:
+            yield hold
+        finally:
+            self._held[client] -= size
+            if not self._held[client]:
+                del self._held[client]

@@ -6,9 +6,7 @@ import logging
 import random
 import re
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from urllib.parse import unquote_to_bytes
 
@@ -18,12 +16,12 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pypi_assets.service import monitoring
-from pypi_assets.service.access_log import AccessLog
 from pypi_assets.service.answers import CROSS_ORIGIN, serial_header
-from pypi_assets.service.client_limits import client_of
+from pypi_assets.service.client_limits import BodyRoom, client_of
+from pypi_assets.service.monitoring import AccessLog
+from pypi_assets.service.operations import respond
 from pypi_assets.service.pages.problems import answer_problem
 from pypi_assets.service.problems import ProblemError, defect, problem_of
-from pypi_assets.service.responses import respond
 from pypi_assets.service.service import Service
 
 _log = logging.getLogger(__name__)
@@ -42,7 +40,6 @@ _ACCEPTED_ID = re.compile(r"[A-Za-z0-9._~+/=:@-]{1,128}")
 """IDs of proxies and tracers: UUIDs, hex, Base64. No terminal, header or page acts on them."""
 BODY_S = 30.0
 """For how long a body may arrive."""
-_MOST_BODIES, _MOST_BODIES_OF_A_CLIENT = 16, 4
 _MOST_HEAD_BYTES = 64 * 1024
 _WITHOUT_CHUNKS = frozenset({"0.9", "1.0"})
 _WITHOUT_BODY = frozenset({204, 304})
@@ -149,39 +146,6 @@ def _limited(receive: Receive, headers: Mapping[str, str], most_bytes: int, hold
         return message
 
     return receive_limited
-
-
-class BodyRoom:
-    """Counts the bytes of all bodies of a process that are being received or answered: as many as `_MOST_BODIES` of the
-    greatest size have, of which one client may have a part.
-    """
-
-    def __init__(self) -> None:
-        self._held: Counter[str] = Counter()
-
-    @contextmanager
-    def held_by(self, client: str, most_body_bytes: int) -> Iterator[Callable[[int], None]]:
-        """Yield a function that counts some more bytes of the client's body, until the end of the block. It raises a
-        ProblemError where there is no room: 429 if the client has its part, else 503.
-        """
-        size = 0
-
-        def hold(more: int) -> None:
-            nonlocal size
-            size += more
-            self._held[client] += more
-            headers = [("Retry-After", "1"), ("Connection", "close")]
-            if self._held[client] > _MOST_BODIES_OF_A_CLIENT * most_body_bytes:
-                raise ProblemError(429, "busy", "this client sends too much at once", headers=headers)
-            if self._held.total() > _MOST_BODIES * most_body_bytes:
-                raise ProblemError(503, "busy", "too much is being received at once", headers=headers)
-
-        try:
-            yield hold
-        finally:
-            self._held[client] -= size
-            if not self._held[client]:
-                del self._held[client]
 
 
 def too_large(most_bytes: int) -> ProblemError:

@@ -10,8 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, Generic, TypeVar
-from urllib.parse import parse_qsl
+from typing import Any, Generic
 
 import msgspec
 from sqlalchemy.exc import DBAPIError
@@ -20,37 +19,25 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from pypi_assets.questions.addresses import names_in
-from pypi_assets.service.answers import JSON, Answer, StreamedAnswer
+from pypi_assets.service.answers import (
+    CROSS_ORIGIN,
+    JSON,
+    Answer,
+    StreamedAnswer,
+    best_encoding,
+    compressed_chunks,
+    serial_header,
+)
 from pypi_assets.service.client_limits import client_of
+from pypi_assets.service.parameters import AnyParameters, NoParameters, Parameters, convert_parameters, query_fields
 from pypi_assets.service.pins import GONE, Pinned, answer_at, parse_pin
 from pypi_assets.service.problems import ProblemError, bad_parameter, unavailable
-from pypi_assets.service.responses import respond
 from pypi_assets.service.service import Service
 
 PAGES = "pages"
 """The tag of pages for people, which are no part of the API."""
-_MOST_QUERY_FIELDS = 20
 _CATALOG_PATIENCE_S, _PAUSE_S = 5.0, 0.25
-_WRONG = re.compile(r"(.*?)(?: - at `\$\.?([^`]*)`)?", re.DOTALL)
-_MISSING = re.compile(r"Object missing required field `(.*)`", re.DOTALL)
 _TOO_MANY = re.compile(r"Expected `array` of length <= (\d+)")
-_UNKNOWN = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
-
-
-class Parameters(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
-    """Base of the parameters of an operation: those in its path, and those of its query.
-
-    class ModuleParameters(Parameters, frozen=True):
-        module: Annotated[str, Meta(description="the dotted name of a module")]
-        prefix: Annotated[bool, Meta(description="1: all modules that begin with the name")] = False
-    """
-
-
-class NoParameters(Parameters, frozen=True):
-    """An operation without parameters."""
-
-
-AnyParameters = TypeVar("AnyParameters", bound=Parameters)
 
 
 class Call(msgspec.Struct, Generic[AnyParameters], frozen=True):
@@ -110,21 +97,6 @@ class Operation:
         return names_in(self.path)
 
 
-def convert_parameters(
-    kind: type[AnyParameters], path: Mapping[str, Any], query: Iterable[tuple[str, str]]
-) -> AnyParameters:
-    """`kind` with the values of a path and of a query. Raises a ProblemError that names the parameter."""
-    values: dict[str, Any] = dict(path)
-    for name, value in query:
-        if name in values:
-            raise bad_parameter(name, f"{name} is given twice", "one value")
-        values[name] = value
-    try:
-        return msgspec.convert(values, kind, strict=False)
-    except msgspec.ValidationError as error:
-        raise _wrong_parameter(kind, str(error)) from None
-
-
 async def read_body(scope: Scope, receive: Receive, kind: Any) -> Any:
     """Return what a body of JSON means as `kind`. Raises a ProblemError: not JSON, not what `kind` is, or too many
     items.
@@ -153,40 +125,12 @@ async def read_body(scope: Scope, receive: Receive, kind: Any) -> Any:
         raise bad_parameter("body", f"the body is not JSON: {error}") from None
 
 
-def query_fields(query: str) -> list[tuple[str, str]]:
-    """The fields of a query string. Raises a ProblemError for what is not one."""
-    if not query:
-        return []
-    try:
-        fields = parse_qsl(query, True, False, "utf-8", "strict", _MOST_QUERY_FIELDS)
-    except ValueError:
-        detail = "the query string cannot be read: it takes NAME=VALUE&... in UTF-8, percent-encoded"
-        raise ProblemError(400, "bad-request", detail) from None
-    if any("\0" in part for field in fields for part in field):
-        raise ProblemError(400, "bad-request", "the query string has a NUL")
-    return fields
-
-
-def accepted(kind: type[msgspec.Struct], name: str) -> str:
-    """What the field `name` of parameters takes, in words."""
-    schema = msgspec.json.schema(kind)["$defs"][kind.__name__]["properties"].get(name, {})
-    either = [schema, *schema.get("anyOf", ())]  # one that can be left out is one of several
-    return next((str(one["description"]) for one in either if "description" in one), "")
-
-
-def _wrong_parameter(kind: type[Parameters], text: str) -> ProblemError:
-    if unknown := _UNKNOWN.fullmatch(text):
-        known = ", ".join(field.encode_name for field in msgspec.structs.fields(kind)) or "none"
-        return bad_parameter(unknown[1][:100], f"there is no parameter {unknown[1]!r:.200}", f"one of: {known}")
-    if missing := _MISSING.fullmatch(text):
-        return bad_parameter(missing[1], f"{missing[1]} is missing", accepted(kind, missing[1]) or None)
-    match = _WRONG.fullmatch(text)
-    reason, name = (match[1], match[2]) if match else (text, None)
-    if name is None:
-        return ProblemError(400, "bad-parameter", text)
-    if reason.startswith("Expected `str` matching regex"):
-        reason = "The value is not one that is accepted"  # what is, comes in words, and a pattern is for programs
-    return bad_parameter(name, f"{name}: {reason[0].lower()}{reason[1:]}", accepted(kind, name) or None)
+_NOT_MODIFIED = frozenset(
+    {b"etag", b"cache-control", b"vary", b"last-modified", b"x-pypi-last-serial", *(name for name, _ in CROSS_ORIGIN)}
+)
+"""The headers of a 304: what a cache renews."""
+_LONG_BODY = 16 * 1024
+"""To compress a longer one in the event loop would hold up other requests."""
 
 
 class Endpoint:
@@ -287,3 +231,78 @@ def operation_routes(service: Service, operations: Iterable[Operation]) -> Itera
             path = prefix + operation.path
             endpoint = (operation.endpoint or Endpoint)(service, operation, path)
             yield Route(path, endpoint, methods=[operation.method], name=path)
+
+
+async def respond(
+    service: Service,
+    scope: Scope,
+    receive: Receive,
+    send: Send,
+    answer: Answer | StreamedAnswer,
+    headers: Mapping[str, str],
+) -> None:
+    """Writes the answer to a request with these headers, by lower-case name."""
+    accept_encoding = headers.get("accept-encoding", "")
+    if isinstance(answer, StreamedAnswer):
+        gone = asyncio.ensure_future(_disconnected(receive))
+        try:
+            await _respond_with_stream(service, scope, send, answer, accept_encoding, gone)
+        finally:
+            gone.cancel()
+        return
+    encoding = answer.encoding_for(accept_encoding)
+    if len(answer.body) > _LONG_BODY and not answer.has_form(encoding):
+        await service.threads.run(partial(answer.form, encoding))
+    body, found = answer.form(encoding)
+    status = answer.status
+    if answer.is_known(headers.get("if-none-match"), headers.get("if-modified-since")):
+        status, body = 304, b""
+        found = tuple(header for header in found if header[0] in _NOT_MODIFIED)
+    if answer.serial is None:
+        found = (*found, serial_header(service.serial))
+    await send({"type": "http.response.start", "status": status, "headers": found})
+    await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else body})
+
+
+async def _respond_with_stream(
+    service: Service,
+    scope: Scope,
+    send: Send,
+    answer: StreamedAnswer,
+    accept_encoding: str,
+    gone: "asyncio.Future[None]",
+) -> None:
+    """Each chunk is made when the client has taken the one before; a client that takes nothing is left."""
+    encoding = best_encoding(accept_encoding)
+    chunks = compressed_chunks(answer.chunks, encoding)
+    is_wanted = scope["method"] != "HEAD"
+    try:
+        chunk = await service.threads.run_part(_next_chunk, chunks) if is_wanted else None
+        head = answer.head(encoding)
+        if answer.serial is None:
+            head.append(serial_header(service.serial))
+        await send({"type": "http.response.start", "status": answer.status, "headers": head})
+        while chunk is not None and not gone.done():
+            await send({"type": "http.response.body", "body": chunk, "more_body": True})
+            chunk = await service.threads.run_part(_next_chunk, chunks)
+    finally:
+        await service.threads.run_part(_close, chunks, answer.chunks)
+    await send({"type": "http.response.body", "body": b""})
+
+
+async def _disconnected(receive: Receive) -> None:
+    """Returns when the client has ended the connection."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+def _next_chunk(chunks: Iterator[bytes]) -> bytes | None:
+    """The next chunk that is not empty; None at the end."""
+    return next((chunk for chunk in chunks if chunk), None)
+
+
+def _close(*iterators: Iterator[bytes]) -> None:
+    for iterator in iterators:
+        close = getattr(iterator, "close", None)
+        if close is not None:
+            close()

@@ -1,12 +1,20 @@
-"""The types of the names that routes take, with their limits."""
+"""The parameters of operations: the types of the names that routes take, with their limits, and their conversion."""
 
 import re
-from collections.abc import Mapping
-from typing import Annotated, Any
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any, TypeVar
+from urllib.parse import parse_qsl
 
+import msgspec
 from msgspec import Meta
 
 from pypi_assets.questions.paging import MOST_PER_PAGE
+from pypi_assets.service.problems import ProblemError, bad_parameter
+
+_MOST_QUERY_FIELDS = 20
+_WRONG = re.compile(r"(.*?)(?: - at `\$\.?([^`]*)`)?", re.DOTALL)
+_MISSING = re.compile(r"Object missing required field `(.*)`", re.DOTALL)
+_UNKNOWN = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
 
 
 def whole(pattern: str) -> str:
@@ -51,3 +59,70 @@ Limit = Annotated[int, Meta(ge=1, le=MOST_PER_PAGE, description=f"the most resul
 CursorText = Annotated[
     str, Meta(min_length=1, max_length=4_000, description="`next` of the page before, with the same other parameters")
 ]
+
+
+class Parameters(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
+    """Base of the parameters of an operation: those in its path, and those of its query.
+
+    class ModuleParameters(Parameters, frozen=True):
+        module: Annotated[str, Meta(description="the dotted name of a module")]
+        prefix: Annotated[bool, Meta(description="1: all modules that begin with the name")] = False
+    """
+
+
+class NoParameters(Parameters, frozen=True):
+    """An operation without parameters."""
+
+
+AnyParameters = TypeVar("AnyParameters", bound=Parameters)
+
+
+def convert_parameters(
+    kind: type[AnyParameters], path: Mapping[str, Any], query: Iterable[tuple[str, str]]
+) -> AnyParameters:
+    """`kind` with the values of a path and of a query. Raises a ProblemError that names the parameter."""
+    values: dict[str, Any] = dict(path)
+    for name, value in query:
+        if name in values:
+            raise bad_parameter(name, f"{name} is given twice", "one value")
+        values[name] = value
+    try:
+        return msgspec.convert(values, kind, strict=False)
+    except msgspec.ValidationError as error:
+        raise _wrong_parameter(kind, str(error)) from None
+
+
+def query_fields(query: str) -> list[tuple[str, str]]:
+    """The fields of a query string. Raises a ProblemError for what is not one."""
+    if not query:
+        return []
+    try:
+        fields = parse_qsl(query, True, False, "utf-8", "strict", _MOST_QUERY_FIELDS)
+    except ValueError:
+        detail = "the query string cannot be read: it takes NAME=VALUE&... in UTF-8, percent-encoded"
+        raise ProblemError(400, "bad-request", detail) from None
+    if any("\0" in part for field in fields for part in field):
+        raise ProblemError(400, "bad-request", "the query string has a NUL")
+    return fields
+
+
+def accepted(kind: type[msgspec.Struct], name: str) -> str:
+    """What the field `name` of parameters takes, in words."""
+    schema = msgspec.json.schema(kind)["$defs"][kind.__name__]["properties"].get(name, {})
+    either = [schema, *schema.get("anyOf", ())]  # one that can be left out is one of several
+    return next((str(one["description"]) for one in either if "description" in one), "")
+
+
+def _wrong_parameter(kind: type[Parameters], text: str) -> ProblemError:
+    if unknown := _UNKNOWN.fullmatch(text):
+        known = ", ".join(field.encode_name for field in msgspec.structs.fields(kind)) or "none"
+        return bad_parameter(unknown[1][:100], f"there is no parameter {unknown[1]!r:.200}", f"one of: {known}")
+    if missing := _MISSING.fullmatch(text):
+        return bad_parameter(missing[1], f"{missing[1]} is missing", accepted(kind, missing[1]) or None)
+    match = _WRONG.fullmatch(text)
+    reason, name = (match[1], match[2]) if match else (text, None)
+    if name is None:
+        return ProblemError(400, "bad-parameter", text)
+    if reason.startswith("Expected `str` matching regex"):
+        reason = "The value is not one that is accepted"  # what is, comes in words, and a pattern is for programs
+    return bad_parameter(name, f"{name}: {reason[0].lower()}{reason[1:]}", accepted(kind, name) or None)

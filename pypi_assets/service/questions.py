@@ -31,7 +31,7 @@ from pypi_assets.questions.question import (
     unwrapped,
 )
 from pypi_assets.questions.snapshot import Found, OtherSnapshotError, Snapshot
-from pypi_assets.service import operations
+from pypi_assets.service import parameters
 from pypi_assets.service.answering import (
     CatalogFacts,
     JobResolver,
@@ -42,12 +42,19 @@ from pypi_assets.service.answering import (
     time_limit,
 )
 from pypi_assets.service.answers import Answer, Lasting, StreamedAnswer, to_json
-from pypi_assets.service.lines import PagedParameters, lines_of, wants_lines
 from pypi_assets.service.operations import Call, Operation
 from pypi_assets.service.parameters import whole
 from pypi_assets.service.pins import Pinned
 from pypi_assets.service.problems import ProblemError, conflict, not_found, suggestions_in
-from pypi_assets.service.results import One, Results, past_answer, published_answer
+from pypi_assets.service.results import (
+    One,
+    PagedParameters,
+    Results,
+    lines_of,
+    past_answer,
+    published_answer,
+    wants_lines,
+)
 from pypi_assets.service.service import Service
 
 
@@ -109,10 +116,10 @@ class _Asked:
             summary=question.summary,
             description=question.description,
             method="POST" if question.has_body else "GET",
-            parameters=operations.NoParameters
+            parameters=parameters.NoParameters
             if question.has_body
             else _parameters(
-                question.parameters, question.takes, PagedParameters if self._has_pages else operations.Parameters
+                question.parameters, question.takes, PagedParameters if self._has_pages else parameters.Parameters
             ),
             body=_body(question.parameters, question.takes) if question.has_body else None,
             answer=answer,
@@ -279,7 +286,7 @@ class _AskedTogether:
             handler=self._answer,
             summary=batch.summary,
             description=batch.description,
-            parameters=_parameters(batch.parameters, self._takes, operations.Parameters),
+            parameters=_parameters(batch.parameters, self._takes, parameters.Parameters),
             body=body,
             answer=Results[question.result],  # type: ignore[name-defined]
         )
@@ -370,14 +377,14 @@ def published_snapshot(datasets: OpenSet, facts: CatalogFacts | None = None) -> 
 
 
 def _parameters(
-    kind: type[Parameters], takes: Iterable[Parameter], base: type[operations.Parameters]
-) -> type[operations.Parameters]:
+    kind: type[Parameters], takes: Iterable[Parameter], base: type[parameters.Parameters]
+) -> type[parameters.Parameters]:
     """Return the parameters of an operation."""
     takes = tuple(takes)
-    if not takes and base is operations.Parameters:
-        return operations.NoParameters
+    if not takes and base is parameters.Parameters:
+        return parameters.NoParameters
     return cast(
-        "type[operations.Parameters]",
+        "type[parameters.Parameters]",
         msgspec.defstruct(
             kind.__name__,
             _struct_fields(takes),

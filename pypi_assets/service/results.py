@@ -1,16 +1,24 @@
-"""What the routes that look something up share: the form of their answers, from readers and from the catalog."""
+"""The form of the answers of look-ups: whole, in pages of JSON with a cursor, or as lines of JSON."""
 
-from collections.abc import Sequence
-from typing import Any, Generic, TypeVar
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
 import msgspec
+from msgspec import Meta
 
 from pypi_assets.lookup.published_sets import OpenSet
-from pypi_assets.service.answers import Answer, to_json
+from pypi_assets.questions.paging import PAGE_LIMIT as PAGE_LIMIT
+from pypi_assets.service.answers import JSON, NDJSON, Answer, quality, to_json
+from pypi_assets.service.parameters import CursorText, Limit, Parameters
 from pypi_assets.service.pins import Pinned
-from pypi_assets.service.problems import Suggestion
+from pypi_assets.service.problems import Suggestion, conflict
 
 Result = TypeVar("Result")
+_FIRST_LINES, _LINES = 100, 2_000
+"""How many results a chunk of a stream has: few at first, so that it begins at once."""
+_CHUNK_S = 1.0
+"""After how long a chunk ends that has fewer."""
 
 
 class Results(msgspec.Struct, Generic[Result], frozen=True, kw_only=True, omit_defaults=True):
@@ -52,3 +60,49 @@ def published_answer(datasets: OpenSet, content: Any) -> Answer:
 def past_answer(pinned: Pinned, content: Any) -> Answer:
     """The answer with `content` as JSON, which is from the catalog at a serial."""
     return Answer(to_json(content), serial=pinned.serial, modified=pinned.at)
+
+
+class PagedParameters(Parameters, frozen=True):
+    """How a long list is answered. `limit` and `cursor` go with pages alone."""
+
+    format: (
+        Annotated[Literal["json", "ndjson"], Meta(description="json: pages, ndjson: all, one a line; else by Accept")]
+        | None
+    ) = None
+    limit: Limit | None = None
+    cursor: CursorText | None = None
+
+
+def wants_lines(given: PagedParameters, headers: Mapping[str, str]) -> bool:
+    """Whether all results are wanted as lines. Raises a ProblemError where parameters of pages are given as well."""
+    is_streamed = given.format == "ndjson" or (given.format is None and _prefers_lines(headers))
+    for name, value in (("limit", given.limit), ("cursor", given.cursor)):
+        if is_streamed and value is not None:
+            raise conflict(name, f"{name} goes with pages alone: format=json")
+    return is_streamed
+
+
+def lines_of(results: Iterable[Any]) -> Iterator[bytes]:
+    """Results as lines of JSON, in chunks."""
+    lines: list[bytes] = []
+    count, ends = _FIRST_LINES, time.monotonic() + _CHUNK_S
+    for one in results:
+        lines.append(to_json(one) + b"\n")
+        if len(lines) >= count or time.monotonic() > ends:
+            yield b"".join(lines)
+            lines.clear()
+            count, ends = _LINES, time.monotonic() + _CHUNK_S
+    if lines:
+        yield b"".join(lines)
+
+
+def _prefers_lines(headers: Mapping[str, str]) -> bool:
+    """Whether the header Accept names NDJSON with more weight than JSON."""
+    accept = headers.get("accept", "")[:1_000].lower()
+    if NDJSON not in accept:
+        return False
+    weights: dict[str, float] = {}
+    for item in accept.split(","):
+        name, _, parameters = item.partition(";")
+        weights[name.strip()] = quality(parameters)
+    return weights.get(NDJSON, 0.0) > weights.get(JSON, 0.0)

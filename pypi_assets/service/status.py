@@ -15,7 +15,8 @@ from pypi_assets.index.urls import redact
 from pypi_assets.lookup.published_sets import OpenSet
 from pypi_assets.service.answers import Answer, Lasting, to_json
 from pypi_assets.service.monitoring import metrics_text
-from pypi_assets.service.operations import Call, NoParameters, Operation
+from pypi_assets.service.operations import Call, Operation
+from pypi_assets.service.parameters import NoParameters
 from pypi_assets.service.problems import unavailable
 from pypi_assets.service.service import Service
 from pypi_assets.times import utc_text

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from pypi_assets.service.middleware import BodyRoom, ClientTooSlowError, LimitMiddleware
+from pypi_assets.service.client_limits import BodyRoom
+from pypi_assets.service.middleware import ClientTooSlowError, LimitMiddleware
 from pypi_assets.service.operations import read_body
 from pypi_assets.service.problems import ProblemError
 from pypi_assets.service.service import Service

@@ -5,7 +5,7 @@ from typing import Annotated
 import pytest
 from msgspec import Meta
 
-from pypi_assets.service.operations import Parameters, convert_parameters, query_fields
+from pypi_assets.service.parameters import Parameters, convert_parameters, query_fields
 from pypi_assets.service.problems import Problem, ProblemError
 
 

@@ -15,8 +15,8 @@ from pypi_assets.journal.reading import NoJournalError
 from pypi_assets.journal.segment_files import JournalDamagedError
 from pypi_assets.service.change_feeds import change_page, change_summary, day_of
 from pypi_assets.service.changes import NO_JOURNAL, GainedFacts, KindNames, ProjectNames, damaged
-from pypi_assets.service.operations import Parameters
 from pypi_assets.service.pages.page import Content, Page, View, page_operations
+from pypi_assets.service.parameters import Parameters
 from pypi_assets.service.problems import bad_parameter
 from pypi_assets.service.service import Service
 from pypi_assets.times import utc_text

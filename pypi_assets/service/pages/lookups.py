@@ -1,9 +1,8 @@
 """The pages of one look-up: who provides an import, who installs a command, which file has a hash."""
 
-from pypi_assets.service.operations import Parameters
 from pypi_assets.service.pages.install import shell_requirement
 from pypi_assets.service.pages.page import Content, Page, View, page_operations
-from pypi_assets.service.parameters import CommandName, ImportName, Sha256
+from pypi_assets.service.parameters import CommandName, ImportName, Parameters, Sha256
 from pypi_assets.service.questions import operation
 
 _MOST_CANDIDATES = 50

@@ -9,12 +9,11 @@ from pypi_assets.catalog.observed.project_names import CORRECTED
 from pypi_assets.catalog.reports.project_history import VISIT
 from pypi_assets.index.actions import Action
 from pypi_assets.lookup.requirement_tree import Tree
-from pypi_assets.service.operations import Parameters
 from pypi_assets.service.pages.install import shell_requirement
 from pypi_assets.service.pages.page import Content, Page, View, page_operations
 from pypi_assets.service.pages.releases import named_versions, tree_of, version_before
 from pypi_assets.service.pages.timeline import moments, timelines
-from pypi_assets.service.parameters import CursorText, ProjectName
+from pypi_assets.service.parameters import CursorText, Parameters, ProjectName
 from pypi_assets.service.problems import ProblemError
 from pypi_assets.service.questions import operation
 

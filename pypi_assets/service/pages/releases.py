@@ -8,10 +8,9 @@ from msgspec import Meta
 from pypi_assets.leveldbs.format.version_order import canonical_version
 from pypi_assets.lookup.release_comparison import compare_releases, is_same
 from pypi_assets.lookup.requirement_tree import Tree, requirement_tree
-from pypi_assets.service.operations import Parameters
 from pypi_assets.service.pages.install import shell_requirement
 from pypi_assets.service.pages.page import Content, Page, View, page_operations
-from pypi_assets.service.parameters import ProjectName, VersionText
+from pypi_assets.service.parameters import Parameters, ProjectName, VersionText
 from pypi_assets.service.problems import not_found
 from pypi_assets.service.questions import operation
 

@@ -16,8 +16,8 @@ from pypi_assets.resolve.blame import changed_pins
 from pypi_assets.resolve.formats.json_answer import ChosenReleaseResult, ResolutionResult
 from pypi_assets.resolve.targets import PYTHONS
 from pypi_assets.service.answering import JobResolver
-from pypi_assets.service.operations import Parameters
 from pypi_assets.service.pages.page import Content, Page, View, page_operations
+from pypi_assets.service.parameters import Parameters
 from pypi_assets.service.pins import PIN_ACCEPTS, Pinned, exact_serial, parse_pin
 from pypi_assets.service.problems import ProblemError, bad_parameter
 from pypi_assets.service.questions import limited, snapshot_of

@@ -8,9 +8,9 @@ import msgspec
 from msgspec import Meta
 
 from pypi_assets.lookup.search_terms import LONGEST_TEXT, Kind, Meaning, meanings
-from pypi_assets.service.operations import Parameters
 from pypi_assets.service.pages.addresses import page_address
 from pypi_assets.service.pages.page import Content, Page, View, page_operations
+from pypi_assets.service.parameters import Parameters
 from pypi_assets.service.problems import ProblemError
 from pypi_assets.service.questions import operation
 

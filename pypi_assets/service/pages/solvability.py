@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pypi_assets.service.operations import Parameters
 from pypi_assets.service.pages.page import Content, Page, View, page_operations
 from pypi_assets.service.pages.solvability_plot import plots
+from pypi_assets.service.parameters import Parameters
 from pypi_assets.service.solvability import MOST_DAYS, NEWEST, SOLVABILITY_DAY, SOLVABILITY_DAYS, DayText
 
 _PLOTTED = 90
