@@ -22,7 +22,6 @@ from starlette.types import ASGIApp
 
 from pypi_assets.questions.addresses import STEPS, filled
 from pypi_assets.questions.question import Question, all_questions
-from pypi_assets.service.answers import JSON
 from pypi_assets.service.app import create_app
 from pypi_assets.service.changes import CHANGES
 from pypi_assets.service.in_process import Received, answer
@@ -31,6 +30,7 @@ from pypi_assets.service.parameters import accepted, as_json_schema
 from pypi_assets.service.pins import PIN_ACCEPTS, PIN_PATTERN
 from pypi_assets.service.problems import bad_parameter, problem_answer
 from pypi_assets.service.questions import operation
+from pypi_assets.service.responses import JSON
 from pypi_assets.service.results import PagedParameters
 from pypi_assets.service.service import Service, open_service
 from pypi_assets.settings import Settings

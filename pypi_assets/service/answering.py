@@ -27,10 +27,10 @@ from pypi_assets.resolve.formats.json_answer import ResolutionResult
 from pypi_assets.resolve.releases import ReleaseIndex
 from pypi_assets.resolve.solutions import Allowance, verdict_on
 from pypi_assets.resolve.targets import target
-from pypi_assets.service.answers import Answer, Lasting
 from pypi_assets.service.pins import Pinned
 from pypi_assets.service.problems import ProblemError, bad_parameter, conflict, not_found, unavailable
 from pypi_assets.service.resolver import Job
+from pypi_assets.service.responses import Answer, Lasting
 from pypi_assets.service.service import Service
 
 _ACCEPTS = "`next` of the page before"

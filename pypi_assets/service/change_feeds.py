@@ -21,11 +21,11 @@ from pypi_assets.journal.filters import RecordFilter
 from pypi_assets.journal.looking_back import look_back
 from pypi_assets.journal.reading import NoJournalError
 from pypi_assets.journal.segment_files import JournalDamagedError
-from pypi_assets.service.answers import Answer
 from pypi_assets.service.changes import damaged, no_journal
 from pypi_assets.service.operations import Call, Operation
 from pypi_assets.service.pages.addresses import page_address
 from pypi_assets.service.parameters import ModuleName, Parameters, ProjectName
+from pypi_assets.service.responses import Answer
 from pypi_assets.service.service import Service
 from pypi_assets.times import utc_text
 

@@ -27,10 +27,10 @@ from pypi_assets.journal.tailing import (
     beginning,
     cursor_since,
 )
-from pypi_assets.service.answers import Answer, Lasting, StreamedAnswer, serial_header
 from pypi_assets.service.operations import Call, Endpoint, Operation, respond
 from pypi_assets.service.parameters import Parameters, convert_parameters, query_fields, whole
 from pypi_assets.service.problems import ProblemError, bad_parameter, not_found, unavailable
+from pypi_assets.service.responses import Answer, Lasting, StreamedAnswer, serial_header
 from pypi_assets.service.service import Service
 
 NO_JOURNAL = "there is no journal yet: write it with `pypi-assets journal write`"

@@ -16,12 +16,12 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pypi_assets.service import monitoring
-from pypi_assets.service.answers import CROSS_ORIGIN, serial_header
 from pypi_assets.service.client_limits import BodyRoom, client_of
 from pypi_assets.service.monitoring import AccessLog
 from pypi_assets.service.operations import respond
 from pypi_assets.service.pages.problems import answer_problem
 from pypi_assets.service.problems import ProblemError, defect, problem_of
+from pypi_assets.service.responses import CROSS_ORIGIN, serial_header
 from pypi_assets.service.service import Service
 
 _log = logging.getLogger(__name__)

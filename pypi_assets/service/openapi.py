@@ -7,12 +7,12 @@ from typing import Any
 import msgspec
 from starlette.routing import BaseRoute, Route
 
-from pypi_assets.service.answers import JSON, NDJSON, Answer, to_json
 from pypi_assets.service.operations import PAGES, Call, Endpoint, Operation, operation_routes
 from pypi_assets.service.pages.rendering import HEADERS, HTML, render
 from pypi_assets.service.parameters import NoParameters, as_json_schema
 from pypi_assets.service.pins import PIN_ACCEPTS, PIN_PATTERN
 from pypi_assets.service.problems import MEDIA_TYPE, TITLES, Problem
+from pypi_assets.service.responses import JSON, NDJSON, Answer, to_json
 from pypi_assets.service.service import Service
 
 _REF = "#/components/schemas/{name}"

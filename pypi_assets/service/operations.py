@@ -19,7 +19,11 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from pypi_assets.questions.addresses import names_in
-from pypi_assets.service.answers import (
+from pypi_assets.service.client_limits import client_of
+from pypi_assets.service.parameters import AnyParameters, NoParameters, Parameters, convert_parameters, query_fields
+from pypi_assets.service.pins import GONE, Pinned, answer_at, parse_pin
+from pypi_assets.service.problems import ProblemError, bad_parameter, unavailable
+from pypi_assets.service.responses import (
     CROSS_ORIGIN,
     JSON,
     Answer,
@@ -28,10 +32,6 @@ from pypi_assets.service.answers import (
     compressed_chunks,
     serial_header,
 )
-from pypi_assets.service.client_limits import client_of
-from pypi_assets.service.parameters import AnyParameters, NoParameters, Parameters, convert_parameters, query_fields
-from pypi_assets.service.pins import GONE, Pinned, answer_at, parse_pin
-from pypi_assets.service.problems import ProblemError, bad_parameter, unavailable
 from pypi_assets.service.service import Service
 
 PAGES = "pages"

@@ -21,8 +21,8 @@ from pypi_assets.catalog.reports.moments import (
     serial_of,
 )
 from pypi_assets.catalog.reports.serials_of_times import first_answered_time, time_of
-from pypi_assets.service.answers import Answer, Lasting, StreamedAnswer, redirect
 from pypi_assets.service.problems import ProblemError, bad_parameter, unavailable
+from pypi_assets.service.responses import Answer, Lasting, StreamedAnswer, redirect
 from pypi_assets.service.service import Service
 from pypi_assets.times import utc_text
 

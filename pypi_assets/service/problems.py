@@ -16,7 +16,7 @@ from pypi_assets.leveldbs.format.errors import LeveldbError, NotBuiltYetError
 from pypi_assets.lookup.errors import LookupNameError
 from pypi_assets.lookup.hints import Hint
 from pypi_assets.questions.question import ParameterError
-from pypi_assets.service.answers import Answer, Lasting, to_json
+from pypi_assets.service.responses import Answer, Lasting, to_json
 from pypi_assets.storage.store import StorageError
 
 MEDIA_TYPE = "application/problem+json"

@@ -41,11 +41,11 @@ from pypi_assets.service.answering import (
     set_of,
     time_limit,
 )
-from pypi_assets.service.answers import Answer, Lasting, StreamedAnswer, to_json
 from pypi_assets.service.operations import Call, Operation
 from pypi_assets.service.parameters import whole
 from pypi_assets.service.pins import Pinned
 from pypi_assets.service.problems import ProblemError, conflict, not_found, suggestions_in
+from pypi_assets.service.responses import Answer, Lasting, StreamedAnswer, to_json
 from pypi_assets.service.results import (
     One,
     PagedParameters,

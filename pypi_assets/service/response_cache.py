@@ -2,7 +2,7 @@
 
 from collections import OrderedDict
 
-from pypi_assets.service.answers import Answer, Lasting
+from pypi_assets.service.responses import Answer, Lasting
 
 Target = tuple[bytes, bytes, str]
 """The path and the query of a request as they came, and its header Accept."""

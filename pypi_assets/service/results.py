@@ -9,10 +9,10 @@ from msgspec import Meta
 
 from pypi_assets.lookup.published_sets import OpenSet
 from pypi_assets.questions.paging import PAGE_LIMIT as PAGE_LIMIT
-from pypi_assets.service.answers import JSON, NDJSON, Answer, quality, to_json
 from pypi_assets.service.parameters import CursorText, Limit, Parameters
 from pypi_assets.service.pins import Pinned
 from pypi_assets.service.problems import Suggestion, conflict
+from pypi_assets.service.responses import JSON, NDJSON, Answer, quality, to_json
 
 Result = TypeVar("Result")
 _FIRST_LINES, _LINES = 100, 2_000

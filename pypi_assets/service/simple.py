@@ -12,11 +12,11 @@ from pypi_assets.catalog.reports.project_following import require_answered
 from pypi_assets.catalog.reports.simple_page import SimplePage
 from pypi_assets.lookup.published_sets import OpenSet
 from pypi_assets.lookup.simple_reader import SimpleReader, in_page_order
-from pypi_assets.service.answers import Answer, Lasting, redirect
 from pypi_assets.service.operations import Call, Operation
 from pypi_assets.service.parameters import Parameters, ProjectName
 from pypi_assets.service.pins import Pinned
 from pypi_assets.service.problems import not_found
+from pypi_assets.service.responses import Answer, Lasting, redirect
 from pypi_assets.service.service import Service
 from pypi_assets.service.simple_pages import HTML, MEDIA_TYPES, V1_JSON, negotiate, render_page
 

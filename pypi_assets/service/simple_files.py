@@ -25,11 +25,11 @@ from pypi_assets.lookup.depgraph_reader import DepgraphReader
 from pypi_assets.lookup.hashes_reader import HashesReader
 from pypi_assets.lookup.published_sets import OpenSet
 from pypi_assets.lookup.simple_reader import SimpleReader
-from pypi_assets.service.answers import Answer, Lasting, redirect
 from pypi_assets.service.operations import Call, Handler, Operation
 from pypi_assets.service.parameters import Parameters, ProjectName, Sha256
 from pypi_assets.service.pins import Pinned
 from pypi_assets.service.problems import ProblemError, not_found, unavailable
+from pypi_assets.service.responses import Answer, Lasting, redirect
 from pypi_assets.service.service import Service
 from pypi_assets.service.simple import OPTIONS
 from pypi_assets.service.simple_pages import METADATA_SUFFIX, UNHASHED

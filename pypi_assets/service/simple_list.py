@@ -11,9 +11,9 @@ from urllib.parse import quote
 from pypi_assets.catalog.reads.stored_json import to_utf8_json
 from pypi_assets.catalog.reports.live_projects import live_projects
 from pypi_assets.lookup.simple_reader import SimpleReader
-from pypi_assets.service.answers import Answer, StreamedAnswer, redirect
 from pypi_assets.service.operations import Call, Operation
 from pypi_assets.service.parameters import Parameters
+from pypi_assets.service.responses import Answer, StreamedAnswer, redirect
 from pypi_assets.service.service import Service
 from pypi_assets.service.simple_pages import HTML, MEDIA_TYPES, V1_JSON, negotiate
 

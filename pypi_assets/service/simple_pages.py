@@ -14,7 +14,7 @@ from pypi_assets.catalog.reads.stored_json import to_utf8_json
 from pypi_assets.catalog.reports.simple_page import SimpleFile, SimplePage
 from pypi_assets.distributions.record import DistributionKind
 from pypi_assets.lookup.simple_reader import page_versions
-from pypi_assets.service.answers import quality
+from pypi_assets.service.responses import quality
 from pypi_assets.short_texts import cached_if_short
 
 API_VERSION, API_VERSION_WITHOUT_SIZES = "1.4", "1.0"

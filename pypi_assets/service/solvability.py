@@ -8,10 +8,10 @@ from msgspec import Meta
 
 from pypi_assets.resolve.solvability_days import DaySummary
 from pypi_assets.resolve.solvability_files import NoDayError, Solvability, SolvabilityError
-from pypi_assets.service.answers import Answer, to_json
 from pypi_assets.service.operations import Call, Operation
 from pypi_assets.service.parameters import Parameters, whole
 from pypi_assets.service.problems import not_found, unavailable
+from pypi_assets.service.responses import Answer, to_json
 from pypi_assets.service.service import Service
 
 MOST_DAYS, DEFAULT_DAYS = 400, 90

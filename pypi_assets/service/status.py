@@ -13,11 +13,11 @@ from pypi_assets.catalog.reports.answerable_serials import first_exact_serial
 from pypi_assets.catalog.reports.followed_index import read_followed
 from pypi_assets.index.urls import redact
 from pypi_assets.lookup.published_sets import OpenSet
-from pypi_assets.service.answers import Answer, Lasting, to_json
 from pypi_assets.service.monitoring import metrics_text
 from pypi_assets.service.operations import Call, Operation
 from pypi_assets.service.parameters import NoParameters
 from pypi_assets.service.problems import unavailable
+from pypi_assets.service.responses import Answer, Lasting, to_json
 from pypi_assets.service.service import Service
 from pypi_assets.times import utc_text
 

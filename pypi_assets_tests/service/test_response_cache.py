@@ -1,5 +1,5 @@
-from pypi_assets.service.answers import Answer, Lasting
 from pypi_assets.service.response_cache import ResponseCache, Target
+from pypi_assets.service.responses import Answer, Lasting
 
 
 def target(name: str) -> Target:

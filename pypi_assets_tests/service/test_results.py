@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from pypi_assets.service.answers import NDJSON, to_json
 from pypi_assets.service.problems import ProblemError
+from pypi_assets.service.responses import NDJSON, to_json
 from pypi_assets.service.results import PagedParameters, Results, lines_of, published_answer, wants_lines
 from pypi_assets_tests.service.published import Published
 

@@ -8,7 +8,6 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from pypi_assets.catalog.database import CatalogError
 from pypi_assets.catalog.reports.recent_events import recent_events
-from pypi_assets.service.answers import Answer, Lasting, redirect
 from pypi_assets.service.operations import PAGES, Call, Operation
 from pypi_assets.service.pages.addresses import is_local_page
 from pypi_assets.service.pages.install import shell_requirement
@@ -16,6 +15,7 @@ from pypi_assets.service.pages.page import Content, Page, View, page_operations
 from pypi_assets.service.parameters import Parameters
 from pypi_assets.service.pins import PIN_ACCEPTS, parse_pin
 from pypi_assets.service.problems import ProblemError, bad_parameter
+from pypi_assets.service.responses import Answer, Lasting, redirect
 from pypi_assets.service.service import Service
 from pypi_assets.service.status import STATUS
 from pypi_assets.times import utc_text

@@ -10,7 +10,6 @@ from markupsafe import escape
 
 from pypi_assets.lookup.published_sets import OpenSet
 from pypi_assets.questions.snapshot import Snapshot
-from pypi_assets.service.answers import JSON, Answer, Lasting, redirect, to_json
 from pypi_assets.service.operations import PAGES, Call, Operation
 from pypi_assets.service.pages.addresses import data_address, page_address
 from pypi_assets.service.pages.install import index_address
@@ -19,6 +18,7 @@ from pypi_assets.service.parameters import Parameters, convert_parameters
 from pypi_assets.service.pins import Pinned
 from pypi_assets.service.problems import ProblemError, not_found
 from pypi_assets.service.questions import snapshot_of
+from pypi_assets.service.responses import JSON, Answer, Lasting, redirect, to_json
 from pypi_assets.service.service import Service
 from pypi_assets.service.status import STATUS
 

@@ -11,11 +11,11 @@ from urllib.parse import unquote
 import msgspec
 from markupsafe import Markup, escape
 
-from pypi_assets.service.answers import Answer, Lasting, quality
 from pypi_assets.service.pages.addresses import is_local_page, page_address
 from pypi_assets.service.pages.rendering import HEADERS, HTML, render
 from pypi_assets.service.pins import GONE
 from pypi_assets.service.problems import Problem, ProblemError, problem_answer, status_phrase
+from pypi_assets.service.responses import Answer, Lasting, quality
 
 _LEAST_WEIGHT = 0.5
 """Clients of packages accept HTML too, as the last of all."""

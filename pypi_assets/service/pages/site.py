@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from pypi_assets.service.answers import Answer
 from pypi_assets.service.operations import PAGES, Call, Operation
 from pypi_assets.service.pages import changes, home, lookups, projects, releases, resolutions, search, solvability
 from pypi_assets.service.parameters import NoParameters
+from pypi_assets.service.responses import Answer
 from pypi_assets.service.service import Service
 
 _FOLDER = Path(__file__).parent / "static"

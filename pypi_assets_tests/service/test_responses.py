@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 import zstandard
 
-from pypi_assets.service.answers import (
+from pypi_assets.service.operations import respond
+from pypi_assets.service.responses import (
     Answer,
     Lasting,
     StreamedAnswer,
@@ -19,7 +20,6 @@ from pypi_assets.service.answers import (
     compressed_chunks,
     redirect,
 )
-from pypi_assets.service.operations import respond
 from pypi_assets.service.service import Service
 from pypi_assets_tests.service.published import Published
 
