@@ -1,10 +1,10 @@
 """What does a backfill of hundreds of partitions cost, and does it show every failure?
 
-    python -m benchmarks.backfills [--ranges 500] [--projects 1000] [--shards 1000] [--no-failures]
+    python -m benchmarks.backfills [--ranges 500] [--projects 1000] [--parts 100] [--no-failures]
 
 Starts an index on loopback with `--projects` projects of one wheel each, and Dagster's webserver, daemon and code
 server over SQLite, configured as in dagster.yaml. Launches backfills by GraphQL, as the UI does: all 1,000 project
-shards of an open full crawl, then `--ranges` ranges of one upload each. The baseline is the same work from the
+parts of an open full crawl, then `--ranges` ranges of one upload each. The baseline is the same work from the
 command line, into another catalog. The overhead is what Dagster takes in addition, divided by the partitions. Seconds
 are by the clock, and of the processor; the latter of all processes that Dagster or the command line has started,
 without the index.
@@ -34,18 +34,18 @@ from starlette.responses import PlainTextResponse, Response
 
 from benchmarks.many_partitions import tree_processor_s
 from pypi_assets.catalog.ledger.serial_range import SerialRange
-from pypi_assets.catalog.observed.projects import project_shard
+from pypi_assets.catalog.observed.projects import project_part_key, project_shard
 from pypi_assets.catalog.reports.range_states import ShownState, range_statuses
 from pypi_assets.crawl.full_crawl import list_index
 from pypi_assets.crawl.incremental_crawl import allocate_next_ranges
-from pypi_assets.defs.partitions import project_shards
+from pypi_assets.defs.partitions import project_parts
 from pypi_assets.defs.resources import build_resources
 from pypi_assets.settings import Settings, load_settings
 from pypi_assets_tests.served_dagster import RANGE_ASSETS, served_dagster
 from pypi_assets_tests.served_index import ServedIndex, served_index
 
 EVENTS_AN_UPLOAD = 4  # of a new project: create, add owner, new release, add file
-SHARD_ASSETS = ("crawled_projects", "crawled_distribution_data")
+PART_ASSETS = ("crawled_projects", "crawled_distribution_data")
 FAULTY_RANGES = 40
 SPOILED = (3, 17, 25)
 """Which of the faulty ranges: two of the first run's, and one of the second's."""
@@ -56,7 +56,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ranges", type=int, default=500)
     parser.add_argument("--projects", type=int, default=1_000)
-    parser.add_argument("--shards", type=int, default=1_000, help="how many of the 1,000 are backfilled")
+    parser.add_argument("--parts", type=int, default=100, help="how many of the 100 are backfilled")
     parser.add_argument("--no-failures", action="store_true")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder, served_index(Path(folder) / "served") as index:
@@ -65,7 +65,7 @@ def main() -> None:
         with Bench(Path(folder), index).opened() as bench:
             print("| partitions | runs | s, command line | s, Dagster | overhead, ms each | processor s | overhead |")
             print("|---|---|---|---|---|---|---|", flush=True)
-            bench.measure_shards(options.shards)
+            bench.measure_parts(options.parts)
             bench.measure_ranges(options.ranges)
             if not options.no_failures:
                 bench.show_exhausted()
@@ -91,12 +91,12 @@ class Bench:
                 yield self
             self.resources.close()
 
-    def measure_shards(self, count: int) -> None:
+    def measure_parts(self, count: int) -> None:
         alone = timed(lambda: self.run_commands("crawl full"))
         list_index(self.resources.crawler.get())
-        shards = project_shards.get_partition_keys()
-        self.measure(SHARD_ASSETS, shards[:count], alone)
-        if count < len(shards):  # ranges follow a complete crawl
+        parts = project_parts.get_partition_keys()
+        self.measure(PART_ASSETS, parts[:count], alone)
+        if count < len(parts):  # ranges follow a complete crawl
             run_command(self.settings, "crawl full")
         for settings in (self.plain, self.settings):
             run_command(settings, "dump full")
@@ -122,9 +122,9 @@ class Bench:
 
     def show_exhausted(self) -> None:
         list_index(self.resources.crawler.get())
-        keys = project_shards.get_partition_keys()
+        keys = project_parts.get_partition_keys()
         projects = [f"old-{number}" for number in SPOILED]
-        self.exhaust(SHARD_ASSETS, keys, {project: keys[project_shard(project)] for project in projects})
+        self.exhaust(PART_ASSETS, keys, {project: project_part_key(project_shard(project)) for project in projects})
         keys = self.new_ranges(FAULTY_RANGES, "broken")
         self.exhaust(RANGE_ASSETS, keys, {f"broken-{number}": keys[number] for number in SPOILED})
 

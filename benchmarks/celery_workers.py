@@ -4,7 +4,7 @@
 
 Serves generated wheels from a devindex on loopback that takes `--latency` seconds for each answer, as a distant index
 does. Without latency, workers of one machine could only share its two cores. For each line, starts the services of
-deploy/ with Redis, an S3 server and new databases; lists the index; and backfills all 1,000 shards, which makes ten
+deploy/ with Redis, an S3 server and new databases; lists the index; and backfills all 100 parts, which makes ten
 runs. A worker takes one run at a time, with four connections. The seconds are from the start of the first of these
 runs to the end of the last, so they include Dagster's time to start each run and to store its events.
 
@@ -22,8 +22,8 @@ from starlette.requests import Request
 from benchmarks.full_crawl import generate
 from benchmarks.workers import read_statistics
 from pypi_assets.catalog.database import open_catalog
-from pypi_assets.crawl.run_size import SHARDS_IN_ONE_RUN
-from pypi_assets.defs.partitions import project_shards
+from pypi_assets.defs.assets.full_crawl import PARTS_IN_ONE_RUN
+from pypi_assets.defs.partitions import project_parts
 from pypi_assets.devindex.server import running
 from pypi_assets_tests.deploy.services import Deployment, drop_databases, local_environment, make_databases
 from pypi_assets_tests.deploy.ui_client import backfill, ended, launch, run_details, runs, until
@@ -32,17 +32,17 @@ CONNECTIONS = 4
 
 
 def crawl(deployment: Deployment, workers: int) -> float:
-    """Seconds of the runs of all shards."""
+    """Seconds of the runs of all parts."""
     for another in range(1, workers):
         deployment.start_another("worker", f"worker {another}")
     deployment.run("dagster", "instance", "concurrency", "set", "index", str(workers))
     listing = launch(deployment, "full_crawl", "project_listing")
     assert until(deployment, lambda: ended(deployment, listing)) == "SUCCESS"
-    shards = project_shards.get_partition_keys()
-    backfill(deployment, ("crawled_projects", "crawled_distribution_data"), shards)
-    until(deployment, lambda: len(runs(deployment, "SUCCESS", "FAILURE")) > len(shards) // SHARDS_IN_ONE_RUN)
+    parts = project_parts.get_partition_keys()
+    backfill(deployment, ("crawled_projects", "crawled_distribution_data"), parts)
+    until(deployment, lambda: len(runs(deployment, "SUCCESS", "FAILURE")) > len(parts) // PARTS_IN_ONE_RUN)
     crawled = [run for run in run_details(deployment, "SUCCESS") if run["runId"] != listing]
-    assert len(crawled) == len(shards) // SHARDS_IN_ONE_RUN
+    assert len(crawled) == len(parts) // PARTS_IN_ONE_RUN
     return float(max(run["endTime"] for run in crawled) - min(run["startTime"] for run in crawled))
 
 

@@ -1,12 +1,11 @@
-"""What does an event of a partition cost in Dagster's own storage, and in ours, which keeps its connections?
+"""What does an event of a partition cost in Dagster's own storage on PostgreSQL, and in ours, which keeps connections?
 
-    python -m benchmarks.kept_connections [--events 500] [--databases sqlite postgresql]
+    python -m benchmarks.kept_connections [--events 500]
 
-On SQLite files in a temporary folder, and on a PostgreSQL server that pip brings, over its socket file and without a
-password: over a network, or with a password, connecting takes longer. Materializations are reported one by one, and
-made by a run of one asset in this process, which makes two events of each partition. Milliseconds an event by the
-clock, and of the processor: of this process on SQLite, of all with PostgreSQL, the server's included; there run nothing
-else meanwhile.
+On a PostgreSQL server that pip brings, over its socket file and without a password: over a network, or with a password,
+connecting takes longer. Materializations are reported one by one, and made by a run of one asset in this process, which
+makes two events of each partition. Milliseconds an event by the clock, and of all processors, the server included: run
+nothing else meanwhile.
 """
 
 import argparse
@@ -22,19 +21,10 @@ import dagster as dg
 import psutil
 import yaml
 
-OWN_SQLITE: dict[str, object] = {}
-KEPT_SQLITE = {
-    "custom": {
-        "module": "pypi_assets.dagster_instance.sqlite_storage",
-        "class": "KeptSqliteStorage",
-        "config": {"base_dir": {"env": "DAGSTER_HOME"}},
-    }
-}
 KEPT_POSTGRESQL = {"module": "pypi_assets.dagster_instance.postgres_storage", "class": "PooledPostgresStorage"}
 WARM_UP = 50
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 
-Clock = Callable[[], float]
 Costs = dict[str, tuple[float, float]]
 """Milliseconds an event by the clock and of the processor, by what makes the events."""
 
@@ -42,23 +32,12 @@ Costs = dict[str, tuple[float, float]]
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--events", type=int, default=500)
-    parser.add_argument("--databases", nargs="+", choices=["sqlite", "postgresql"], default=["sqlite", "postgresql"])
     options = parser.parse_args()
-    print("| database | events | own, ms | own, processor ms | kept, ms | kept, processor ms | ratio | of processor |")
-    print("|---|---|---|---|---|---|---|---|")
-    if "sqlite" in options.databases:
-        show("SQLite", measure(OWN_SQLITE, options.events, time.process_time), measure_kept_sqlite(options.events))
-    if "postgresql" in options.databases:
-        with postgresql() as config:
-            own = measure({"postgres": config}, options.events, busy_s)
-            show("PostgreSQL", own, measure({"custom": KEPT_POSTGRESQL | {"config": config}}, options.events, busy_s))
-
-
-def measure_kept_sqlite(events: int) -> Costs:
-    try:
-        return measure(KEPT_SQLITE, events, time.process_time)
-    finally:
-        os.environ.pop("DAGSTER_EVENT_BATCH_SIZE", None)  # which this storage sets: the others are not to have it
+    print("| events | own, ms | own, processor ms | kept, ms | kept, processor ms | ratio | of processor |")
+    print("|---|---|---|---|---|---|---|")
+    with postgresql() as config:
+        own = measure({"postgres": config}, options.events)
+        show(own, measure({"custom": KEPT_POSTGRESQL | {"config": config}}, options.events))
 
 
 @contextmanager
@@ -74,31 +53,31 @@ def postgresql() -> Iterator[dict[str, str]]:
             server.cleanup()
 
 
-def show(database: str, own: Costs, kept: Costs) -> None:
+def show(own: Costs, kept: Costs) -> None:
     for what, (clock, processor) in own.items():
         kept_clock, kept_processor = kept[what]
         costs = " | ".join(f"{cost:.2f}" for cost in (clock, processor, kept_clock, kept_processor))
-        print(f"| {database} | {what} | {costs} | {clock / kept_clock:.1f} | {processor / kept_processor:.1f} |")
+        print(f"| {what} | {costs} | {clock / kept_clock:.1f} | {processor / kept_processor:.1f} |")
 
 
-def measure(storage: dict[str, Any], events: int, processor: Clock) -> Costs:
+def measure(storage: dict[str, Any], events: int) -> Costs:
     with tempfile.TemporaryDirectory() as folder:
         os.environ["DAGSTER_HOME"] = folder
-        config = {"telemetry": {"enabled": False}} | ({"storage": storage} if storage else {})
+        config = {"telemetry": {"enabled": False}, "storage": storage}
         (Path(folder) / "dagster.yaml").write_text(yaml.safe_dump(config))
         with dg.DagsterInstance.get() as instance:
             report(instance, WARM_UP)  # what is only done once
             run(instance, WARM_UP)
             return {
-                "one by one": timed(lambda: report(instance, events), events, processor),
-                "of a run": timed(lambda: run(instance, events), 2 * events, processor),
+                "one by one": timed(lambda: report(instance, events), events),
+                "of a run": timed(lambda: run(instance, events), 2 * events),
             }
 
 
-def timed(work: Callable[[], None], events: int, processor: Clock) -> tuple[float, float]:
-    begun, busy = time.monotonic(), processor()
+def timed(work: Callable[[], None], events: int) -> tuple[float, float]:
+    begun, busy = time.monotonic(), busy_s()
     work()
-    return 1_000 * (time.monotonic() - begun) / events, 1_000 * (processor() - busy) / events
+    return 1_000 * (time.monotonic() - begun) / events, 1_000 * (busy_s() - busy) / events
 
 
 def report(instance: dg.DagsterInstance, events: int) -> None:

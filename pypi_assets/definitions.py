@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 import dagster as dg
 
 from pypi_assets.catalog.database import Catalog
+from pypi_assets.catalog.observed.projects import SHARDS_IN_A_PART
 from pypi_assets.crawl.run_size import SHARDS_IN_ONE_RUN, shards_in_one_run
 from pypi_assets.defs import assets, checks, health
 from pypi_assets.defs.assets import group_of
@@ -25,7 +26,7 @@ from pypi_assets.defs.journal_topics import has_kafka, journal_topics, new_journ
 from pypi_assets.defs.maintenance_jobs import MAINTENANCE_JOBS
 from pypi_assets.defs.naming import BARE, Job, Naming
 from pypi_assets.defs.package_index import PACKAGE_INDEX
-from pypi_assets.defs.partitions import leveldb_versions, project_shards, serial_ranges
+from pypi_assets.defs.partitions import leveldb_versions, project_parts, serial_ranges
 from pypi_assets.defs.policy import in_runs_of
 from pypi_assets.defs.resources import build_resources
 from pypi_assets.defs.run_notices import build_failed_check_sensor, build_failed_run_sensor, next_steps
@@ -78,7 +79,8 @@ def _in_runs(settings: Settings | SettingsError, assets: Sequence[dg.AssetsDefin
     most: int | None = SHARDS_IN_ONE_RUN
     if isinstance(settings, Settings):
         most = shards_in_one_run(settings.resolved_database_url, len(settings.projects))
-    return in_runs_of(most, project_shards, assets)
+    parts = None if most is None else most // SHARDS_IN_A_PART
+    return in_runs_of(parts, project_parts, assets)
 
 
 def _index_asset(settings: Settings | SettingsError, naming: Naming) -> dg.AssetSpec:

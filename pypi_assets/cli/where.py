@@ -21,7 +21,7 @@ def where_command(project: str, output: Output) -> None:
     from packaging.utils import canonicalize_name
 
     from pypi_assets.assembly import storage_from
-    from pypi_assets.catalog.observed.projects import project_shard, project_shard_key
+    from pypi_assets.catalog.observed.projects import project_part_key, project_shard
     from pypi_assets.catalog.publications.dump_files import MOST_SHARDS, DumpKind
     from pypi_assets.dumps.dump_manifest import read_manifest
     from pypi_assets.dumps.dump_paths import file_path, shard_key, shard_of
@@ -36,6 +36,6 @@ def where_command(project: str, output: Output) -> None:
             storage = storage_from(settings, catalog)
             files = {one.shard: one.name for one in read_manifest(storage, newest.directory).files}
             file = storage.uri(file_path(newest.directory, files[shard_of(normalized, newest.shards)]))
-    crawled, dumped = project_shard_key(project_shard(normalized)), shard_key(shard_of(normalized, MOST_SHARDS))
+    crawled, dumped = project_part_key(project_shard(normalized)), shard_key(shard_of(normalized, MOST_SHARDS))
     rows = [("crawled_projects, crawled_distribution_data", crawled, None), ("full_dump", dumped, file)]
     print_rows(_COLUMNS, [dict(zip(_COLUMNS, row, strict=True)) for row in rows], output)

@@ -10,7 +10,7 @@ import dagster as dg
 
 from pypi_assets.defs import health
 from pypi_assets.defs.naming import Job
-from pypi_assets.defs.partitions import all_of, dump_shards, project_shards
+from pypi_assets.defs.partitions import all_of, dump_shards, project_parts
 from pypi_assets.defs.pods import BUILDING, CRAWLING, DUMPING, EXPORTING
 from pypi_assets.defs.policy import ENDS_IN_TIME, FROM_SCRATCH_TAG, ONE_AT_A_TIME_TAG
 from pypi_assets.defs.scope_tags import partitioned_by_scope
@@ -41,7 +41,7 @@ class Schedule:
 full_crawl_job = dg.define_asset_job(
     "full_crawl",
     selection=dg.AssetSelection.groups("crawl_full") | _AFTER_FULL_CRAWL,
-    tags=all_of(project_shards) | CRAWLING | {ONE_AT_A_TIME_TAG: "full_crawl"},
+    tags=all_of(project_parts) | CRAWLING | {ONE_AT_A_TIME_TAG: "full_crawl"},
     description="Reads the whole package index from scratch, in one run: lists all projects, visits their pages,"
     " reads every file. A run that stopped is continued by the next one. Its tags take all partitions: in the"
     " Launchpad, choose none, and confirm; from then on, *Re-execute latest run* in the list of jobs does the same.",

@@ -45,7 +45,7 @@ from pypi_assets.defs.joined_ranges import (
     with_not_shown,
 )
 from pypi_assets.defs.naming import BARE, Naming
-from pypi_assets.defs.partitions import all_of, dump_shards, leveldb_versions, project_shards, serial_ranges
+from pypi_assets.defs.partitions import all_of, dump_shards, leveldb_versions, project_parts, serial_ranges
 from pypi_assets.defs.policy import leveldb_asset
 from pypi_assets.defs.resources import CatalogResource, CrawlerResource, SettingsResource, StorageResource
 from pypi_assets.defs.scope_sensor import scope_work_sensor
@@ -148,7 +148,7 @@ def failed_full_crawl_sensor(naming: Naming, interval_s: int, status: dg.Default
                 return dg.SkipReason(f"the full crawl at serial {completed.serial} has been completed since")
             if not made.due(opened.clock()):
                 return dg.SkipReason(made.describe(opened.clock()))
-        return dg.RunRequest(run_key=str(made.ended_at), tags=all_of(project_shards))
+        return dg.RunRequest(run_key=str(made.ended_at), tags=all_of(project_parts))
 
     return failed_full_crawl
 

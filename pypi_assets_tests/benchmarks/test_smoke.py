@@ -59,7 +59,7 @@ SMOKES = (
     Smoke("generated", "HOME/generated --rows 50"),
     Smoke("impact", "--projects 40"),
     Smoke("journal", "--rows 50 --repeats 1"),
-    Smoke("kept_connections", "--events 2 --databases sqlite"),
+    Smoke("kept_connections", "--events 2"),
     Smoke("large_pages", "--files 20 --dependents 10 --requests 1"),
     Smoke("leveldb_build", "HOME --rows 50 --repeats 1 --datasets modules"),
     Smoke("leveldb_update", "HOME --rows 50 --changed 10 --updates 1 --datasets modules"),

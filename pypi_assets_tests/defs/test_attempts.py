@@ -29,7 +29,7 @@ def test_a_full_crawl_whose_run_failed_is_continued(index: ServedIndex, pipeline
     pipeline.ahead_s = 2 * FIRST_PAUSE_S + 5
     request, again = pipeline.tick("failed_full_crawl"), pipeline.tick("failed_full_crawl")
     assert isinstance(request, dg.RunRequest)
-    assert request.tags == {RANGE_START_TAG: "000", RANGE_END_TAG: "999"}
+    assert request.tags == {RANGE_START_TAG: "00", RANGE_END_TAG: "99"}
     assert again == request
     launched(dg.DagsterRunStatus.STARTED)
     pipeline.skipped("failed_full_crawl")

@@ -22,7 +22,7 @@ def test_instance_yaml_is_the_repositorys_but_for_the_storage_and_the_launcher()
             found = yaml.safe_load(instance_yaml(on_postgres=on_postgres, with_celery=with_celery))
             same = root.keys() - {"storage"} if on_postgres else root.keys()
             assert {name: found[name] for name in same} == {name: root[name] for name in same}
-            assert ("PooledPostgresStorage" in str(found["storage"])) == on_postgres
+            assert ("PooledPostgresStorage" in str(found.get("storage"))) == on_postgres
             assert ("Celery" in found["run_launcher"]["class"]) == with_celery
 
 

@@ -11,6 +11,7 @@ from pypi_assets.catalog.database import at_a_time, insert_missing, lock_rows, s
 from pypi_assets.catalog.tables import catalog_state, projects
 
 PROJECT_SHARDS = 1_000
+SHARDS_IN_A_PART = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +56,13 @@ def project_shard(normalized: str) -> int:
     return _shard(_digest(normalized))
 
 
-def project_shard_key(shard: int) -> str:
-    """Return the partition key of a shard of a full crawl: three decimal digits."""
-    return f"{shard:03d}"
+def project_part_key(shard: int) -> str:
+    """Return the partition key of a full crawl that has this shard: the first two of its three decimal digits.
+
+    >>> project_part_key(457)
+    '45'
+    """
+    return f"{shard // SHARDS_IN_A_PART:02d}"
 
 
 def project_bucket(normalized: str) -> int:

@@ -3,7 +3,7 @@
 import dagster as dg
 import pytest
 
-from pypi_assets.catalog.observed.projects import project_shard
+from pypi_assets.catalog.observed.projects import project_part_key, project_shard
 from pypi_assets.crawl.full_crawl import list_index
 from pypi_assets.defs.assets.full_crawl import crawled_distribution_data, crawled_projects
 from pypi_assets.defs.policy import leveldb_asset
@@ -19,14 +19,14 @@ def versions(pipeline: Pipeline, asset: str, key: str | None = None) -> list[str
     return [(event.tags or {}).get("dagster/data_version") for event in events if event][::-1]
 
 
-def test_shards_of_a_full_crawl_have_its_serial(index: ServedIndex, pipeline: Pipeline) -> None:
-    shard = f"{project_shard('alpha'):03d}"
+def test_parts_of_a_full_crawl_have_its_serial(index: ServedIndex, pipeline: Pipeline) -> None:
+    part = project_part_key(project_shard("alpha"))
     crawl, _ = list_index(pipeline.crawler)
     for _ in range(2):
         for asset in (crawled_projects, crawled_distribution_data):
-            assert pipeline.materialize(asset, shard).success
+            assert pipeline.materialize(asset, part).success
     for name in ("crawled_projects", "crawled_distribution_data"):
-        assert versions(pipeline, name, shard) == [str(crawl.serial)] * 2
+        assert versions(pipeline, name, part) == [str(crawl.serial)] * 2
     index.wheel("alpha", "2.0")
     pipeline.crawled()
     assert pipeline.materialize(pipeline.asset("project_listing")).success
@@ -34,18 +34,18 @@ def test_shards_of_a_full_crawl_have_its_serial(index: ServedIndex, pipeline: Pi
 
 
 @pytest.mark.nightly
-def test_shards_that_a_failed_run_has_finished_have_it_too(
+def test_parts_that_a_failed_run_has_finished_have_it_too(
     index: ServedIndex, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("pypi_assets.crawl.shards._GROUP_PROJECTS", 1)
     crawl, _ = list_index(pipeline.crawler)
     last = max(("alpha", "beta", "gamma"), key=project_shard)
     index.faults = lambda request: lose_state(pipeline.catalog) if last in request.url.path else None
-    result = pipeline.materialize(crawled_projects, "000", "999")
+    result = pipeline.materialize(crawled_projects, "00", "99")
     index.faults = None
     assert failure_text(result)
     restore_state(pipeline.catalog)
-    assert versions(pipeline, "crawled_projects", "000") == [str(crawl.serial)]
+    assert versions(pipeline, "crawled_projects", "00") == [str(crawl.serial)]
 
 
 def test_an_export_and_a_dataset_change_with_the_dumps_alone(index: ServedIndex, pipeline: Pipeline) -> None:

@@ -4,23 +4,23 @@ import pytest
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 
-from pypi_assets.catalog.observed.projects import project_shard
+from pypi_assets.catalog.observed.projects import project_part_key, project_shard
 from pypi_assets.catalog.work.full_crawls import find_open_crawl, last_completed_crawl
 from pypi_assets.crawl.full_crawl import list_index
 from pypi_assets.defs.assets.full_crawl import crawled_distribution_data, crawled_projects
 from pypi_assets_tests.defs.conftest import Pipeline, failure_text, lose_state, restore_state
 from pypi_assets_tests.served_index import ServedIndex, live
 
-ALL_SHARDS = [f"{shard:03d}" for shard in range(1_000)]
+ALL_PARTS = [f"{part:02d}" for part in range(100)]
 
 
 @pytest.mark.nightly
-def test_one_run_takes_all_shards_and_marks_each_once(index: ServedIndex, pipeline: Pipeline) -> None:
+def test_one_run_takes_all_parts_and_marks_each_once(index: ServedIndex, pipeline: Pipeline) -> None:
     assert pipeline.run("full_crawl").success
     assert live(pipeline.catalog) == index.shown()
     for asset in ("crawled_projects", "crawled_distribution_data"):
-        assert pipeline.marked(asset) == ALL_SHARDS
-    alpha = f"{project_shard('alpha'):03d}"
+        assert pipeline.marked(asset) == ALL_PARTS
+    alpha = project_part_key(project_shard("alpha"))
     assert pipeline.metadata("crawled_projects", alpha)["projects"] == 1
     data = pipeline.metadata("crawled_distribution_data", alpha)
     assert (data["read"], data["failed"], data["dagster/partition_row_count"]) == (2, 0, 2)
@@ -32,19 +32,19 @@ def test_shards_of_an_open_crawl_join_it_and_the_last_one_completes_it(pipeline:
     list_index(pipeline.crawler)
     for done, name in enumerate(("alpha", "beta", "gamma"), 1):
         for asset in (crawled_projects, crawled_distribution_data):
-            assert pipeline.materialize(asset, f"{project_shard(name):03d}").success
+            assert pipeline.materialize(asset, project_part_key(project_shard(name))).success
         with pipeline.catalog.read() as connection:
             assert (find_open_crawl(connection) is None) == (done == 3)
 
 
-def test_a_failure_in_the_middle_keeps_the_finished_shards_marked(
+def test_a_failure_in_the_middle_keeps_the_finished_parts_marked(
     index: ServedIndex, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("pypi_assets.crawl.shards._GROUP_PROJECTS", 1)  # each shard that has projects by itself
     names: dict[int, str] = {}
     for number in range(10_000):
         name = f"near-{number}"
-        if 500 <= project_shard(name) < 520 and len(names) < 3 and project_shard(name) not in names:
+        if 520 <= project_shard(name) < 600 and len(names) < 3 and project_shard(name) not in names:
             names[project_shard(name)] = name
             index.wheel(name, "1.0")
     list_index(pipeline.crawler)
@@ -55,16 +55,16 @@ def test_a_failure_in_the_middle_keeps_the_finished_shards_marked(
             lose_state(pipeline.catalog)
 
     index.faults = break_catalog
-    result = pipeline.materialize(crawled_projects, "500", "519")
+    result = pipeline.materialize(crawled_projects, "50", "59")
     index.faults = None
     assert failure_text(result)
-    assert pipeline.marked("crawled_projects") == ALL_SHARDS[500 : first + 1]
+    assert pipeline.marked("crawled_projects") == ALL_PARTS[50 : (first + 1) // 10]
     restore_state(pipeline.catalog)
-    assert pipeline.materialize(crawled_projects, "500", "519").success
-    assert sorted(set(pipeline.marked("crawled_projects"))) == ALL_SHARDS[500:520]
+    assert pipeline.materialize(crawled_projects, "50", "59").success
+    assert sorted(set(pipeline.marked("crawled_projects"))) == ALL_PARTS[50:60]
 
 
-def test_a_shard_run_while_no_crawl_is_open_visits_its_projects_again(index: ServedIndex, pipeline: Pipeline) -> None:
+def test_a_part_run_while_no_crawl_is_open_visits_its_projects_again(index: ServedIndex, pipeline: Pipeline) -> None:
     pipeline.crawled()
     with pipeline.catalog.read() as connection:
         before = last_completed_crawl(connection)
@@ -74,7 +74,7 @@ def test_a_shard_run_while_no_crawl_is_open_visits_its_projects_again(index: Ser
         requested.append(request.url.path)
 
     index.faults = listen
-    key = f"{project_shard('alpha'):03d}"
+    key = project_part_key(project_shard("alpha"))
     assert pipeline.materialize(crawled_projects, key).success
     assert pipeline.materialize(crawled_distribution_data, key).success
     assert "/simple/alpha/" in requested
@@ -90,7 +90,7 @@ def test_failures_are_counted_by_kind(index: ServedIndex, pipeline: Pipeline) ->
     lost = index.wheel("alpha", "1.3")
     index.faults = lambda request: PlainTextResponse("", 500) if request.url.path.endswith(lost) else None
     list_index(pipeline.crawler)
-    key = f"{project_shard('alpha'):03d}"
+    key = project_part_key(project_shard("alpha"))
     assert pipeline.materialize(crawled_projects, key).success
     assert pipeline.materialize(crawled_distribution_data, key).success
     numbers = pipeline.metadata("crawled_distribution_data", key)
@@ -103,6 +103,6 @@ def test_failures_are_counted_by_kind(index: ServedIndex, pipeline: Pipeline) ->
 
 
 def test_shards_are_refused_where_nothing_was_ever_listed(pipeline: Pipeline) -> None:
-    result = pipeline.materialize(crawled_projects, "007")
+    result = pipeline.materialize(crawled_projects, "07")
     assert failure_text(result)
     assert pipeline.marked("crawled_projects") == []
