@@ -36,8 +36,7 @@ from pypi_assets.upkeep.due import Due, what_is_due
 from pypi_assets.workspace import prefix_in_dagster
 
 if TYPE_CHECKING:
-    from pypi_assets.dagster_instance.activity import Activity
-    from pypi_assets.dagster_instance.run_counts import RunCounts
+    from pypi_assets.dagster_instance.activity import Activity, RunCounts
 
 _PATIENCE_S = 5.0
 _LIST_IS_OLD_AFTER_S = 3_600.0
@@ -365,8 +364,10 @@ def read_dagster(settings: Settings, *, with_counts: bool = False) -> DagsterSta
     """Return the state of the instance that `DAGSTER_HOME` names, which is opened once; None without an instance."""
     if not has_instance():
         return None
-    from pypi_assets.dagster_instance.activity import read_activity  # imports Dagster, which takes a second
-    from pypi_assets.dagster_instance.run_counts import count_runs
+    from pypi_assets.dagster_instance.activity import (
+        count_runs,
+        read_activity,  # imports Dagster, which takes a second
+    )
 
     try:
         prefix = prefix_in_dagster(read_variables().index)

@@ -161,7 +161,7 @@ def test_ranges_and_versions_are_to_be_fresh_if_the_settings_say_so() -> None:
     ("given", "most"),
     [
         ({"database_url": "sqlite:////data/catalog.sqlite"}, None),
-        ({"database_url": "postgresql://host/catalog"}, 100),
+        ({"database_url": "postgresql://host/catalog"}, 10),
         ({"database_url": "postgresql://host/catalog", "projects": "requests idna"}, None),
     ],
 )
@@ -175,7 +175,7 @@ def test_a_backfill_of_a_crawl_is_one_run_unless_machines_can_share_it(given: di
         "crawled_projects": dg.BackfillPolicy(most),
         "crawled_distribution_data": dg.BackfillPolicy(most),
         "full_dump": dg.BackfillPolicy.single_run(),
-        "incremental_dump": dg.BackfillPolicy.multi_run(20),
+        "incremental_dump": dg.BackfillPolicy.multi_run(1),
     }
 
 

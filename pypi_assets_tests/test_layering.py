@@ -6,6 +6,7 @@ Each rule is one test, which names the file of every breach.
 import ast
 import graphlib
 import importlib
+import re
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -194,6 +195,17 @@ ONLY_IN = {
 """Libraries that belong to one kind of code."""
 
 
+PRIVATE_PARTS_OF_DAGSTER = {
+    "defs/expected_errors.py": {"dagster._core.errors"},
+    "dagster_instance/run_launcher.py": {
+        "dagster._core.errors",
+        "dagster._core.launcher",
+        "dagster._grpc.types",
+        "dagster._serdes",
+    },
+}
+"""The private modules of Dagster that are used, by file; `docs/development.md` says why."""
+
 LINKS_OF_DELETIONS = [
     "extracts.unused_packs.clean_packs",
     "parquet.unused_exports.clean_exports",
@@ -283,6 +295,11 @@ def test_imports_follow_the_flow():
 def test_libraries_stay_where_they_belong():
     libraries = {path: {name.split(".")[0] for name in imports(path)} & ONLY_IN.keys() for path in modules()}
     assert_allowed(libraries, lambda path: {name for name, parts in ONLY_IN.items() if part(path) in parts})
+
+
+def test_private_parts_of_dagster_are_used_where_that_is_measured_alone():
+    used = {name_of(path): {name for name in imports(path) if re.match(r"dagster\w*\._", name)} for path in modules()}
+    assert {file: names for file, names in used.items() if names} == PRIVATE_PARTS_OF_DAGSTER
 
 
 def test_only_the_door_to_leveldb_imports_its_binding():

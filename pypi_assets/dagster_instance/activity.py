@@ -1,13 +1,18 @@
-"""Reads what Dagster does for one package index: its runs that have not ended, and which of its sensors are off."""
+"""Reads the state of an instance of Dagster: its runs that have not ended, its sensors that are off, its pools."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 
 import dagster as dg
 
-from pypi_assets.dagster_instance.run_counts import QUEUED, RUNNING
-
+FAILED_WITHIN = timedelta(hours=1)
+IS_RETRIED = {"dagster/will_retry": "true"}
+"""The tag of failed runs that Dagster launches again by itself (`run_retries` of the instance)."""
+QUEUED = (dg.DagsterRunStatus.QUEUED, dg.DagsterRunStatus.NOT_STARTED)
+RUNNING = (dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING)
+UNENDED = [*QUEUED, *RUNNING]
 _SEPARATOR = "__"
 
 
@@ -32,7 +37,7 @@ def read_activity(
     `sensors` are names without the prefix. A sensor that nobody has switched is on if `are_on_by_default`. Raises
     whatever the classes raise that `dagster.yaml` names.
     """
-    runs = instance.get_runs(dg.RunsFilter(statuses=[*QUEUED, *RUNNING]))
+    runs = instance.get_runs(dg.RunsFilter(statuses=UNENDED))
     switched = {one.instigator_name: one.status.name for one in instance.all_instigator_state()}
     is_on = {"RUNNING": True, "STOPPED": False}  # any other state leaves it to the default
     off = [sensor for sensor in sensors if not is_on.get(switched.get(prefix + sensor, ""), are_on_by_default)]
@@ -54,3 +59,50 @@ def _without(prefix: str, name: str) -> Iterator[str]:
     rest = name.removeprefix(prefix)
     if name.startswith(prefix) and _SEPARATOR not in rest:
         yield rest
+
+
+@dataclass(frozen=True, slots=True)
+class PoolCounts:
+    """The places in a pool, how many of them steps have claimed, and how many steps wait for a place."""
+
+    limit: int
+    claimed: int
+    waiting: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunCounts:
+    """How many runs are queued and running, how many have failed within `FAILED_WITHIN`, and the pools by name.
+
+    A failed run that Dagster launches again does not count: the last attempt decides.
+    """
+
+    queued: int
+    running: int
+    failed: int
+    pools: dict[str, PoolCounts]
+
+
+def count_runs(instance: dg.DagsterInstance) -> RunCounts:
+    """Return the counts of an instance. Raises whatever the classes raise that its `dagster.yaml` names."""
+
+    def count(*statuses: dg.DagsterRunStatus, since: datetime | None = None, tags: dict[str, str] | None = None) -> int:
+        return instance.get_runs_count(dg.RunsFilter(statuses=statuses, updated_after=since, tags=tags))
+
+    begun = datetime.now(UTC) - FAILED_WITHIN
+    retried = count(dg.DagsterRunStatus.FAILURE, since=begun, tags=IS_RETRIED)
+    return RunCounts(
+        queued=count(*QUEUED),
+        running=count(*RUNNING),
+        failed=max(count(dg.DagsterRunStatus.FAILURE, since=begun) - retried, 0),
+        pools=_count_pools(instance),
+    )
+
+
+def _count_pools(instance: dg.DagsterInstance) -> dict[str, PoolCounts]:
+    events = instance.event_log_storage
+    pools = {}
+    for name in sorted(events.get_concurrency_keys()):
+        pool = events.get_concurrency_info(name)
+        pools[name] = PoolCounts(pool.slot_count, pool.active_slot_count, pool.pending_step_count)
+    return pools

@@ -1,7 +1,8 @@
 """Runs on workers of Celery. Loaded by deploy/celery/run_launcher.yaml; needs the extra `celery`."""
 
+from typing import Any
+
 import dagster as dg
-from dagster._core.launcher import CheckRunHealthResult, WorkerStatus
 from dagster_celery.launcher import CeleryRunLauncher
 from dagster_celery.tags import DAGSTER_CELERY_TASK_ID_TAG
 
@@ -10,23 +11,27 @@ ANSWERS_WITHIN_S = (1.0, 10.0)
 unless its machine is overloaded."""
 
 
+class LostRunError(Exception):
+    """The result of a task that no worker has: what Celery returns for a task that failed."""
+
+
 class WatchedCeleryRunLauncher(CeleryRunLauncher):
-    """Dagster's own, which also knows a run whose worker is gone.
+    """Dagster's own launcher, which also detects a run whose worker is gone.
 
     A worker that is killed with all its processes, or whose machine is lost, leaves its tasks as started for ever. So
-    while a task has not ended, each check queries the workers for it.
+    while a task has not ended, each check queries the workers for it, and stores a failure if none has it.
     """
 
-    def check_run_worker_health(self, run: dg.DagsterRun) -> CheckRunHealthResult:
-        """Whether some worker is at the run. Raises what Celery does where the broker cannot be reached."""
-        task_id = run.tags.get(DAGSTER_CELERY_TASK_ID_TAG)
-        if task_id is None:  # it began before runs were handed to Celery: its code server has been restarted since
-            return CheckRunHealthResult(WorkerStatus.NOT_FOUND, "the run was not handed to Celery")
-        if self.celery.AsyncResult(task_id).ready():
-            return super().check_run_worker_health(run)
-        if any(self._some_worker_is_at(task_id, within_s) for within_s in ANSWERS_WITHIN_S):
-            return CheckRunHealthResult(WorkerStatus.RUNNING)
-        return CheckRunHealthResult(WorkerStatus.FAILED, "no worker of Celery is at the run")
+    def check_run_worker_health(self, run: dg.DagsterRun) -> Any:
+        """Return whether a worker has the run. Raises Celery's errors if the broker does not answer."""
+        # a run without a task began before runs were handed to Celery: its code server has been restarted since
+        task_id = run.tags.get(DAGSTER_CELERY_TASK_ID_TAG, run.run_id)
+        if not self.celery.AsyncResult(task_id).ready() and not self._is_at_work(task_id):
+            self.celery.backend.mark_as_failure(task_id, LostRunError(run.run_id))
+        return super().check_run_worker_health(run.with_tags({**run.tags, DAGSTER_CELERY_TASK_ID_TAG: task_id}))
+
+    def _is_at_work(self, task_id: str) -> bool:
+        return any(self._some_worker_is_at(task_id, within_s) for within_s in ANSWERS_WITHIN_S)
 
     def _some_worker_is_at(self, task_id: str, within_s: float) -> bool:
         # not `inspect`, which keeps one answer a name: workers of one machine may share theirs

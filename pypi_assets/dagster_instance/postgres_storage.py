@@ -5,7 +5,6 @@ from functools import cache
 from typing import Any, Self
 
 import dagster as dg
-from dagster._serdes import ConfigurableClassData
 from dagster_postgres import DagsterPostgresStorage
 from sqlalchemy import Engine, create_engine
 
@@ -20,7 +19,7 @@ class PooledPostgresStorage(DagsterPostgresStorage):
     PostgreSQL may have been restarted in between.
     """
 
-    def __init__(self, postgres_url: str, *, inst_data: ConfigurableClassData | None = None) -> None:
+    def __init__(self, postgres_url: str, *, inst_data: Any = None) -> None:
         super().__init__(postgres_url, inst_data=inst_data)
         for storage in (self._run_storage, self._event_log_storage, self._schedule_storage):
             storage._engine = _engine(postgres_url)
@@ -30,7 +29,7 @@ class PooledPostgresStorage(DagsterPostgresStorage):
         return {"postgres_url": dg.Field(dg.StringSource)}
 
     @classmethod
-    def from_config_value(cls, inst_data: ConfigurableClassData | None, config_value: Any) -> Self:
+    def from_config_value(cls, inst_data: Any, config_value: Any) -> Self:
         return cls(config_value["postgres_url"], inst_data=inst_data)
 
 

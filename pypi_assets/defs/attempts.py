@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from itertools import takewhile
 
 import dagster as dg
-from dagster._core.storage.dagster_run import NOT_FINISHED_STATUSES
 
+from pypi_assets.dagster_instance.activity import UNENDED
 from pypi_assets.defs.partitions import PARTITION_TAG
 
 FIRST_PAUSE_S = 60.0
@@ -49,7 +49,7 @@ def attempts(instance: dg.DagsterInstance, job: str, partition_key: str | None =
 
 def unended_run(instance: dg.DagsterInstance, job: str) -> dg.DagsterRun | None:
     """The newest run of `job` that has not ended: it is under way or queued."""
-    newest = instance.get_runs(dg.RunsFilter(job_name=job, statuses=NOT_FINISHED_STATUSES), limit=1)
+    newest = instance.get_runs(dg.RunsFilter(job_name=job, statuses=UNENDED), limit=1)
     return newest[0] if newest else None
 
 

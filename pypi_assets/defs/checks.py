@@ -12,6 +12,7 @@ from pypi_assets.catalog.reports.ledger_faults import ledger_faults
 from pypi_assets.catalog.reports.live_files import count_live
 from pypi_assets.defs.check_results import check_result
 from pypi_assets.defs.expected_errors import expected_errors_as_failures
+from pypi_assets.defs.factories import CheckFactory, check
 from pypi_assets.defs.policy import leveldb_asset
 from pypi_assets.defs.resources import CatalogResource, SettingsResource, StorageResource
 from pypi_assets.dumps.cover import cover
@@ -29,7 +30,7 @@ from pypi_assets.upkeep.due import due_datasets
 AUDITED_RANGES = 50  # more than one run takes, and few enough for a check after every range
 
 
-@dg.asset_check(asset="changelog")
+@check("changelog")
 def ranges_without_gap_or_overlap(catalog: CatalogResource) -> dg.AssetCheckResult:
     """No event of the package index is missing or counted twice: the ranges of serials follow each other from 0."""
     with expected_errors_as_failures(), catalog.get().read() as connection:
@@ -41,7 +42,7 @@ def ranges_without_gap_or_overlap(catalog: CatalogResource) -> dg.AssetCheckResu
     )
 
 
-@dg.asset_check(asset="full_dump")
+@check("full_dump")
 def full_dump_rows_match_catalog(catalog: CatalogResource, storage: StorageResource) -> dg.AssetCheckResult:
     """The newest full dump has exactly one row for each file that the index had at that moment."""
     with expected_errors_as_failures():
@@ -49,7 +50,7 @@ def full_dump_rows_match_catalog(catalog: CatalogResource, storage: StorageResou
         return _audit(catalog.get(), storage.get(), [newest] if newest else [])
 
 
-@dg.asset_check(asset="incremental_dump")
+@check("incremental_dump")
 def incremental_dump_rows_match_catalog(catalog: CatalogResource, storage: StorageResource) -> dg.AssetCheckResult:
     """Each of the last 50 dumps of changes has exactly one row for each file that changed."""
     with expected_errors_as_failures():
@@ -76,16 +77,18 @@ def _audit(catalog: Catalog, storage: Storage, dumps: list[Dump]) -> dg.AssetChe
     )
 
 
-def _matches_input_list(dataset: str) -> dg.AssetChecksDefinition:
-    @dg.asset_check(
-        asset=leveldb_asset(dataset),
+def _matches_input_list(dataset: str) -> CheckFactory:
+    @check(
+        leveldb_asset(dataset),
         name=f"{dataset}_matches_input_list",
         description=f"The files of the newest version of {dataset} are whole, and are those that its manifest lists."
         " The job `verify_leveldbs` records here whether they equal a rebuild, too. Warns where the dumps lack columns,"
         " so that there can be no version yet.",
         blocking=True,
     )
-    def check(settings: SettingsResource, catalog: CatalogResource, storage: StorageResource) -> dg.AssetCheckResult:
+    def of_dataset(
+        settings: SettingsResource, catalog: CatalogResource, storage: StorageResource
+    ) -> dg.AssetCheckResult:
         with expected_errors_as_failures():
             versions = published_versions(storage.get(), dataset)
             if not versions:
@@ -95,7 +98,7 @@ def _matches_input_list(dataset: str) -> dg.AssetChecksDefinition:
             )
         return verification_result(verified, f"version {verified.version} is whole")
 
-    return check
+    return of_dataset
 
 
 def verification_result(verified: Verification, passed: str) -> dg.AssetCheckResult:
@@ -115,10 +118,9 @@ def _without_version(dataset: str, catalog: Catalog, storage: Storage) -> dg.Ass
 
 
 MATCHES_INPUT_LIST = {dataset: _matches_input_list(dataset) for dataset in DATASETS}
-LEVELDB_CHECKS = list(MATCHES_INPUT_LIST.values())
 
 
-@dg.asset_check(asset="parquet_export")
+@check("parquet_export")
 def parquet_rows_match_catalog(catalog: CatalogResource, storage: StorageResource) -> dg.AssetCheckResult:
     """The newest Parquet export has exactly one row for each file that the index had at that moment."""
     with expected_errors_as_failures():
@@ -132,3 +134,12 @@ def parquet_rows_match_catalog(catalog: CatalogResource, storage: StorageResourc
         description=f"{export.directory} has {export.rows} rows, and the catalog counts {expected}",
         metadata={"serial": export.serial, "rows": export.rows, "expected_rows": expected},
     )
+
+
+CHECKS = [
+    ranges_without_gap_or_overlap,
+    full_dump_rows_match_catalog,
+    incremental_dump_rows_match_catalog,
+    *MATCHES_INPUT_LIST.values(),
+    parquet_rows_match_catalog,
+]

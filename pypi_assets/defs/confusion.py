@@ -12,6 +12,7 @@ from pypi_assets.catalog.reports.answerable_serials import answerable_serial
 from pypi_assets.confusion import HadFirst, OpenIndex, PublicName, open_indexes, public_names, require_indexes
 from pypi_assets.defs.check_results import check_result
 from pypi_assets.defs.expected_errors import expected_errors_as_failures
+from pypi_assets.defs.factories import AssetJob, check
 from pypi_assets.defs.jobs import Schedule
 from pypi_assets.defs.policy import NOTICE_OF
 from pypi_assets.defs.resources import CatalogResource, SettingsResource
@@ -19,7 +20,7 @@ from pypi_assets.defs.resources import CatalogResource, SettingsResource
 _MOST_NAMES = 10
 
 
-@dg.asset_check(asset="changed_distribution_data", additional_deps=["crawled_distribution_data"])
+@check("changed_distribution_data", additional_deps=["crawled_distribution_data"])
 def no_name_became_public(settings: SettingsResource, catalog: CatalogResource) -> dg.AssetCheckResult:
     """No name of this private index is newly on a public one, where others could upload files that installers take in
     place of yours. Fails if the private index had the name first, or if both have had it since the same second. Warns
@@ -76,9 +77,9 @@ def _date(since: float | None) -> str:
     return "an unknown time" if since is None else datetime.fromtimestamp(since, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
-confusion_job = dg.define_asset_job(
+confusion_job = AssetJob(
     "confusion",
-    selection=dg.AssetSelection.checks(no_name_became_public),
+    checks=[no_name_became_public],
     description="Compares the names of this private index with those of the public ones, and fails a check where one"
     " of them is newly there. Reads what is stored alone.",
 )

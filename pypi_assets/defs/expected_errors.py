@@ -4,8 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import dagster as dg
-from dagster._core.errors import DagsterExecutionInterruptedError, DagsterUserCodeProcessError
-from dagster._core.execution.context.compute import current_execution_context
+from dagster._core.errors import DagsterUserCodeProcessError
 from dagster_shared.error import SerializableErrorInfo
 
 from pypi_assets.catalog.database import CatalogError, database_failure
@@ -70,7 +69,7 @@ class ExpectedRetryError(DagsterUserCodeProcessError, dg.RetryRequested):
         )
 
 
-class TerminatedError(DagsterUserCodeProcessError, DagsterExecutionInterruptedError):
+class TerminatedError(DagsterUserCodeProcessError, dg.DagsterExecutionInterruptedError):
     """The end of a step whose run was terminated, which Dagster shows as a text alone too.
 
     An interrupt as it comes would count as a request to try the step again, and the run would go on to its end.
@@ -88,7 +87,7 @@ def expected_errors_as_failures() -> Iterator[None]:
     """
     try:
         yield
-    except (DagsterExecutionInterruptedError, KeyboardInterrupt) as interrupt:
+    except (dg.DagsterExecutionInterruptedError, KeyboardInterrupt) as interrupt:
         raise TerminatedError from interrupt
     except EXPECTED as error:
         if is_transient(error) and (retry := _next_attempt(describe_error(error))):
@@ -111,9 +110,11 @@ def expected_errors_of_ticks(interval_s: float) -> Iterator[None]:
 
 def _next_attempt(text: str) -> ExpectedRetryError | None:
     """What tries the step again in which this runs; None outside of steps, and where no attempt is left."""
-    if (context := current_execution_context.get()) is None:
+    try:
+        context = dg.OpExecutionContext.get()
+    except dg.DagsterInvariantViolationError:
         return None
-    policy, made = context.get_step_execution_context().op_retry_policy, context.retry_number
+    policy, made = context.op_def.retry_policy, context.retry_number
     if policy is None or made >= policy.max_retries:
         return None
     return ExpectedRetryError(text, max_retries=policy.max_retries, pause_s=policy.calculate_delay(made + 1))

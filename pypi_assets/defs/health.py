@@ -17,6 +17,7 @@ from pypi_assets.catalog.reports.range_changes import count_unexplained
 from pypi_assets.catalog.work.audits import last_completed_audit
 from pypi_assets.defs.check_results import check_result
 from pypi_assets.defs.expected_errors import expected_errors_as_failures
+from pypi_assets.defs.factories import CheckFactory, check
 from pypi_assets.defs.naming import Naming
 from pypi_assets.defs.policy import leveldb_asset
 from pypi_assets.defs.resources import CatalogResource, SettingsResource, StorageResource
@@ -32,7 +33,7 @@ _CRAWLED = ["crawled_distribution_data"]
 """A full crawl changes what these checks compare, too, and they come after it."""
 
 
-@dg.asset_check(asset="changed_distribution_data", additional_deps=_CRAWLED)
+@check("changed_distribution_data", additional_deps=_CRAWLED)
 def catalog_is_fresh(settings: SettingsResource, catalog: CatalogResource) -> dg.AssetCheckResult:
     """What happened on the package index is known here soon. The age of the first event that is not counts: it warns
     from `PYPI_ASSETS_LAG_WARN_S` on, and fails from `PYPI_ASSETS_LAG_FAIL_S` on. Where the index does not answer, what
@@ -57,15 +58,17 @@ def catalog_is_fresh(settings: SettingsResource, catalog: CatalogResource) -> dg
     return _by_age(thresholds, "the catalog", "the index", lag.seconds, lag.index_error, numbers)
 
 
-def _is_fresh(dataset: str) -> dg.AssetChecksDefinition:
-    @dg.asset_check(
-        asset=leveldb_asset(dataset),
+def _is_fresh(dataset: str) -> CheckFactory:
+    @check(
+        leveldb_asset(dataset),
         name=f"{dataset}_is_fresh",
         description=f"Look-ups in {dataset} know soon what was crawled. The age of the first event that they lack"
         " counts: it warns from `PYPI_ASSETS_LAG_WARN_S` on, and fails from `PYPI_ASSETS_LAG_FAIL_S` on. Warns where"
         " it must be built from scratch, and where it cannot be built since dumps lack columns.",
     )
-    def check(settings: SettingsResource, catalog: CatalogResource, storage: StorageResource) -> dg.AssetCheckResult:
+    def of_dataset(
+        settings: SettingsResource, catalog: CatalogResource, storage: StorageResource
+    ) -> dg.AssetCheckResult:
         with expected_errors_as_failures():
             opened, thresholds = catalog.get(), settings.get()
             in_use = cover(opened)
@@ -82,14 +85,13 @@ def _is_fresh(dataset: str) -> dg.AssetChecksDefinition:
         age = 0.0 if due.lacks_since is None else max(now - due.lacks_since, 0.0)
         return _by_age(thresholds, dataset, "the catalog", age, None, numbers)
 
-    return check
+    return of_dataset
 
 
-LEVELDB_CHECKS = [_is_fresh(dataset) for dataset in DATASETS]
 _FIRST, *_OTHERS = (leveldb_asset(dataset) for dataset in DATASETS)
 
 
-@dg.asset_check(asset=_FIRST, additional_deps=_OTHERS)
+@check(_FIRST, additional_deps=_OTHERS)
 def answers_are_fresh(
     settings: SettingsResource, catalog: CatalogResource, storage: StorageResource
 ) -> dg.AssetCheckResult:
@@ -132,7 +134,7 @@ def _by_age(
     )
 
 
-@dg.asset_check(asset="changed_distribution_data", name="few_are_given_up", additional_deps=_CRAWLED)
+@check("changed_distribution_data", name="few_are_given_up", additional_deps=_CRAWLED)
 def few_are_exhausted(settings: SettingsResource, catalog: CatalogResource) -> dg.AssetCheckResult:
     """Few pages and files could not be fetched in spite of many attempts: warns and fails from the percentages of
     `PYPI_ASSETS_GIVEN_UP_WARN_PERCENT` and `PYPI_ASSETS_GIVEN_UP_FAIL_PERCENT` on.
@@ -159,7 +161,7 @@ def check_exhausted(settings: SettingsResource, catalog: CatalogResource) -> dg.
     )
 
 
-@dg.asset_check(asset="changed_distributions", additional_deps=_CRAWLED)
+@check("changed_distributions", additional_deps=_CRAWLED)
 def nothing_drifted(catalog: CatalogResource) -> dg.AssetCheckResult:
     """The last audit found no difference between what is stored and the package index; warns where it did. Changes of
     files that no event explains, and broken entries of the index's answers, are counted in addition.
@@ -194,11 +196,20 @@ def check_drift(catalog: CatalogResource) -> dg.AssetCheckResult:
     )
 
 
+HEALTH_CHECKS = [
+    catalog_is_fresh,
+    *(_is_fresh(dataset) for dataset in DATASETS),
+    answers_are_fresh,
+    few_are_exhausted,
+    nothing_drifted,
+]
+
+
 def record_check(
-    context: dg.OpExecutionContext, naming: Naming, check: dg.AssetChecksDefinition, result: dg.AssetCheckResult
+    context: dg.OpExecutionContext, naming: Naming, check: CheckFactory, result: dg.AssetCheckResult
 ) -> None:
     """Records a result of `check` from an op, which is no asset that the check could follow."""
-    [key] = map(naming.check_key, check.check_keys)
+    key = naming.check_key(check.key)
     context.instance.report_runless_asset_event(
         dg.AssetCheckEvaluation(
             asset_key=key.asset_key,

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 import dagster as dg
 
 from pypi_assets.defs import health
-from pypi_assets.defs.naming import Job
+from pypi_assets.defs.factories import AssetJob
+from pypi_assets.defs.naming import JobFactory
 from pypi_assets.defs.partitions import all_of, dump_shards, project_parts
 from pypi_assets.defs.pods import BUILDING, CRAWLING, DUMPING, EXPORTING
 from pypi_assets.defs.policy import ENDS_IN_TIME, FROM_SCRATCH_TAG, ONE_AT_A_TIME_TAG
 from pypi_assets.defs.scope_tags import partitioned_by_scope
 
-_HEALTH_CHECKS = dg.AssetSelection.checks(*dg.load_asset_checks_from_modules([health]))
-_AFTER_FULL_CRAWL = dg.AssetSelection.checks(health.catalog_is_fresh, health.few_are_exhausted, health.nothing_drifted)
+_AFTER_FULL_CRAWL = [health.catalog_is_fresh, health.few_are_exhausted, health.nothing_drifted]
 """Checks of assets that follow the index: a full crawl changes what they check as well."""
 
 Requests = Callable[[dg.ScheduleEvaluationContext], Iterator[dg.RunRequest | dg.SkipReason]]
@@ -31,85 +31,86 @@ class Schedule:
     """
 
     name: str
-    job: Job
+    job: JobFactory
     cron: str
     description: str
     requests: Requests | None = None
     needs: frozenset[str] = frozenset()
 
 
-full_crawl_job = dg.define_asset_job(
+full_crawl_job = AssetJob(
     "full_crawl",
-    selection=dg.AssetSelection.groups("crawl_full") | _AFTER_FULL_CRAWL,
+    groups=["crawl_full"],
+    checks=_AFTER_FULL_CRAWL,
     tags=all_of(project_parts) | CRAWLING | {ONE_AT_A_TIME_TAG: "full_crawl"},
     description="Reads the whole package index from scratch, in one run: lists all projects, visits their pages,"
     " reads every file. A run that stopped is continued by the next one. Its tags take all partitions: in the"
     " Launchpad, choose none, and confirm; from then on, *Re-execute latest run* in the list of jobs does the same.",
 )
-follow_scopes_job = dg.define_asset_job(
+follow_scopes_job = AssetJob(
     "follow_scopes",
-    selection=dg.AssetSelection.groups("crawl_scopes"),
-    config=partitioned_by_scope(),
+    groups=["crawl_scopes"],
+    config=partitioned_by_scope,
     tags=CRAWLING,
     description="Visits and reads what the roots of a scope lead to, until nothing is left. A partition is a scope,"
     " which `pypi-assets scope create` makes. The sensor scope_work adds them, and requests those with work.",
 )
-full_dump_job = dg.define_asset_job(
+full_dump_job = AssetJob(
     "full_dump",
-    selection=dg.AssetSelection.assets("full_dump"),
+    assets=["full_dump"],
     tags=all_of(dump_shards) | ENDS_IN_TIME | DUMPING | {ONE_AT_A_TIME_TAG: "full_dump"},
     description="Writes a new dump of all files that the package index has, in one run of all 256 shards. Its tags take"
     " all partitions: in the Launchpad, choose none, and confirm. The dump is as of the serial (the number of an event"
     " of the index) that is crawled.",
 )
-redump_job = dg.define_asset_job(
+redump_job = AssetJob(
     "redump",
-    selection=dg.AssetSelection.assets("full_dump"),
+    assets=["full_dump"],
     tags=all_of(dump_shards) | ENDS_IN_TIME | DUMPING | {ONE_AT_A_TIME_TAG: "full_dump", FROM_SCRATCH_TAG: "true"},
     description="Writes a dump like the job full_dump, but from scratch, and joins none that was begun before. For"
     " use after the job reprocess_distributions, or where dumps lack new columns. In the Launchpad, choose no"
     " partition, and confirm.",
 )
-dump_late_changes_job = dg.define_asset_job(
+dump_late_changes_job = AssetJob(
     "dump_late_changes",
-    selection=dg.AssetSelection.assets("late_dump"),
+    assets=["late_dump"],
     tags=ENDS_IN_TIME | {ONE_AT_A_TIME_TAG: "dump_late_changes"},
     description="Dumps what was learnt late of stretches of time that are dumped already. The sensor late_changes"
     " requests it.",
 )
-compact_dumps_job = dg.define_asset_job(
+compact_dumps_job = AssetJob(
     "compact_dumps",
-    selection=dg.AssetSelection.assets("compacted_dump"),
+    assets=["compacted_dump"],
     tags=ENDS_IN_TIME | {ONE_AT_A_TIME_TAG: "compact_dumps"},
     description="Joins small dumps of changes into larger ones, so that those who read them open few files. Writes"
     " nothing where it does not pay.",
 )
-incremental_crawl_job = dg.define_asset_job(
+incremental_crawl_job = AssetJob(
     "incremental_crawl",
-    selection=dg.AssetSelection.groups("crawl_incremental")
-    | dg.AssetSelection.assets("incremental_dump", "change_journal"),
+    groups=["crawl_incremental"],
+    assets=["incremental_dump", "change_journal"],
     tags=ENDS_IN_TIME | CRAWLING,
     description="Brings the data up to date with what changed on the package index, dumps that, and writes it into the"
     " journal. A partition is a range of serials (numbers of the index's events), which the sensor new_serial_range"
     " adds and requests.",
 )
-update_leveldbs_job = dg.define_asset_job(
+update_leveldbs_job = AssetJob(
     "update_leveldbs",
-    selection=dg.AssetSelection.groups("leveldbs"),
+    groups=["leveldbs"],
     tags=ENDS_IN_TIME | BUILDING,
     description="Builds the databases (LevelDB) that look-ups read from the dumps, and publishes them as one version."
     " A partition is a version, which the sensor new_leveldb_version adds and requests.",
 )
-export_parquet_job = dg.define_asset_job(
+export_parquet_job = AssetJob(
     "export_parquet",
-    selection=dg.AssetSelection.assets("parquet_export"),
+    assets=["parquet_export"],
     tags=ENDS_IN_TIME | EXPORTING | {ONE_AT_A_TIME_TAG: "export_parquet"},
     description="Exports all files that the package index has as Parquet, where the dumps have anything new. Needs"
     " the extra `parquet`.",
 )
-health_job = dg.define_asset_job(
+health_job = AssetJob(
     "health",
-    selection=_HEALTH_CHECKS,
+    checks=health.HEALTH_CHECKS,
     tags=ENDS_IN_TIME | {ONE_AT_A_TIME_TAG: "health"},
     description="Checks how far the data lags the package index, how much could not be read, and what the last audit"
     " found.",

@@ -10,13 +10,14 @@ from importlib.util import find_spec
 import dagster as dg
 
 from pypi_assets.catalog.publications.journal_consumers import find_consumer
-from pypi_assets.defs.assets import GROUPS
+from pypi_assets.defs.assets import GROUPS, Group
 from pypi_assets.defs.attempts import attempts, failures_in_a_row
 from pypi_assets.defs.expected_errors import expected_errors_as_failures, expected_errors_of_ticks
+from pypi_assets.defs.factories import AssetJob, asset
 from pypi_assets.defs.marking import count_log
 from pypi_assets.defs.naming import Naming
 from pypi_assets.defs.pods import EXPORTING
-from pypi_assets.defs.policy import ENDS_IN_TIME, ONE_AT_A_TIME_TAG, RETRIES
+from pypi_assets.defs.policy import ENDS_IN_TIME, ONE_AT_A_TIME_TAG
 from pypi_assets.defs.resources import CatalogResource, SettingsResource, StorageResource
 from pypi_assets.journal.cursors import Cursor
 from pypi_assets.journal.kafka import CONSUMER, KafkaPublisher, open_producer, patience_of, read_properties, topic_of
@@ -31,13 +32,11 @@ def has_kafka(settings: Settings | SettingsError) -> bool:
     return is_wanted and find_spec("confluent_kafka") is not None
 
 
-@dg.asset(
+@asset(
     deps=["change_journal"],
-    group_name=GROUPS["journal"].name,
+    group=Group(GROUPS["journal"].name, "docs/kafka.md"),
     kinds={"kafka"},
-    retry_policy=RETRIES,
     code_version=str(FORMAT),
-    metadata={"docs": dg.MetadataValue.text("docs/kafka.md")},
 )
 def journal_topics(
     context: dg.AssetExecutionContext, settings: SettingsResource, catalog: CatalogResource, storage: StorageResource
@@ -71,9 +70,9 @@ def journal_topics(
     )
 
 
-publish_journal_job = dg.define_asset_job(
+publish_journal_job = AssetJob(
     "publish_journal",
-    selection=dg.AssetSelection.assets(journal_topics),
+    assets=["journal_topics"],
     tags=ENDS_IN_TIME | EXPORTING | {ONE_AT_A_TIME_TAG: "publish_journal"},
     description="Publishes to Kafka what happened on the package index since it did so last. Needs the extra `kafka`.",
 )

@@ -16,6 +16,7 @@ from pypi_assets.crawl.retry_failures import retry
 from pypi_assets.defs.checks import MATCHES_INPUT_LIST, verification_result
 from pypi_assets.defs.confusion import confusion_job
 from pypi_assets.defs.expected_errors import describe_error, expected_errors_as_failures
+from pypi_assets.defs.factories import op_job
 from pypi_assets.defs.health import (
     check_drift,
     check_exhausted,
@@ -29,7 +30,7 @@ from pypi_assets.defs.marking import count_log, progress_log
 from pypi_assets.defs.naming import BARE, Naming
 from pypi_assets.defs.partitions import leveldb_versions, serial_ranges
 from pypi_assets.defs.pods import BUILDING, CRAWLING
-from pypi_assets.defs.policy import ENDS_IN_TIME, INDEX_POOL, ON_FAILURE, ONE_AT_A_TIME_TAG
+from pypi_assets.defs.policy import ENDS_IN_TIME, INDEX_POOL, ONE_AT_A_TIME_TAG
 from pypi_assets.defs.resources import (
     CatalogResource,
     CrawlerResource,
@@ -98,7 +99,13 @@ def _prune(
     return len(pruned)
 
 
-@dg.op
+@op_job(
+    "verify_leveldbs",
+    "Builds the newest database (LevelDB) of each dataset again, and compares every record. Fails where"
+    " they differ. Publishes nothing.",
+    on_failure="build the version from scratch: `pypi-assets leveldb update --from-scratch`",
+    tags=ENDS_IN_TIME | BUILDING | {ONE_AT_A_TIME_TAG: "verify_leveldbs"},
+)
 def verify_newest_versions(
     context: dg.OpExecutionContext, settings: SettingsResource, storage: StorageResource
 ) -> None:
@@ -126,17 +133,13 @@ def verify_newest_versions(
         raise dg.Failure("; ".join(problems[:10]), allow_retries=False)
 
 
-@dg.job(
-    tags=ENDS_IN_TIME | BUILDING | {ONE_AT_A_TIME_TAG: "verify_leveldbs"},
-    description="Builds the newest database (LevelDB) of each dataset again, and compares every record. Fails where"
-    " they differ. Publishes nothing.",
-    metadata={ON_FAILURE: "build the version from scratch: `pypi-assets leveldb update --from-scratch`"},
+@op_job(
+    "clean_up",
+    "Deletes files that newer ones have replaced, and Dagster's old partitions and runs. What stays, and"
+    " for how long, is in the settings. Files are LevelDB versions, dumps, Parquet exports, packs, and what stopped"
+    " runs left.",
+    tags=ENDS_IN_TIME | {ONE_AT_A_TIME_TAG: "clean_up"},
 )
-def verify_leveldbs() -> None:
-    verify_newest_versions()
-
-
-@dg.op
 def clean_up_storage(
     context: dg.OpExecutionContext, settings: SettingsResource, catalog: CatalogResource, storage: StorageResource
 ) -> None:
@@ -157,17 +160,6 @@ def clean_up_storage(
     context.add_output_metadata(cleaned.counts)
 
 
-@dg.job(
-    name="clean_up",
-    tags=ENDS_IN_TIME | {ONE_AT_A_TIME_TAG: "clean_up"},
-    description="Deletes files that newer ones have replaced, and Dagster's old partitions and runs. What stays, and"
-    " for how long, is in the settings. Files are LevelDB versions, dumps, Parquet exports, packs, and what stopped"
-    " runs left.",
-)
-def clean_up_job() -> None:
-    clean_up_storage()
-
-
 class Retries(dg.Config):
     """What to try again."""
 
@@ -177,7 +169,14 @@ class Retries(dg.Config):
     )
 
 
-@dg.op(name="retry_given_up", pool=INDEX_POOL)
+@op_job(
+    "retry_failures",
+    "Tries again what was abandoned: pages that could not be visited, files that could not be fetched. With"
+    " `kinds: []` in its config, also files that could not be read.",
+    tags=CRAWLING,
+    op="retry_given_up",
+    pool=INDEX_POOL,
+)
 def retry_exhausted(
     context: dg.OpExecutionContext,
     config: Retries,
@@ -198,15 +197,6 @@ def retry_exhausted(
     record_check(context, settings.naming, few_are_exhausted, check_exhausted(settings, catalog))
 
 
-@dg.job(
-    tags=CRAWLING,
-    description="Tries again what was abandoned: pages that could not be visited, files that could not be fetched. With"
-    " `kinds: []` in its config, also files that could not be read.",
-)
-def retry_failures() -> None:
-    retry_exhausted()
-
-
 class Auditing(dg.Config):
     """The share of the index to visit."""
 
@@ -216,7 +206,13 @@ class Auditing(dg.Config):
     )
 
 
-@dg.op(pool=INDEX_POOL)
+@op_job(
+    "audit",
+    "Compares what is stored with the package index, corrects what differs, and reports why. It compares"
+    " each project with the index's list, and visits those that differ and a share of the others.",
+    tags=CRAWLING | {ONE_AT_A_TIME_TAG: "audit"},
+    pool=INDEX_POOL,
+)
 def audit_catalog(
     context: dg.OpExecutionContext,
     config: Auditing,
@@ -244,15 +240,6 @@ def audit_catalog(
     record_check(context, settings.naming, nothing_drifted, check_drift(catalog))
 
 
-@dg.job(
-    tags=CRAWLING | {ONE_AT_A_TIME_TAG: "audit"},
-    description="Compares what is stored with the package index, corrects what differs, and reports why. It compares"
-    " each project with the index's list, and visits those that differ and a share of the others.",
-)
-def audit() -> None:
-    audit_catalog()
-
-
 class Reprocessing(dg.Config):
     """Which records to make again."""
 
@@ -265,7 +252,12 @@ class Reprocessing(dg.Config):
     processes: int = Field(default=PROCESSES, ge=1, description="the count of reader processes, of some 100 MB each")
 
 
-@dg.op
+@op_job(
+    "reprocess_distributions",
+    "Reads all files again by the newest rules, from what was stored of them, without the package index. By"
+    " default only those that older rules have read, so it does nothing where none were.",
+    tags=ENDS_IN_TIME | CRAWLING | {ONE_AT_A_TIME_TAG: "reprocess_distributions"},
+)
 def reprocess_extracts(
     context: dg.OpExecutionContext,
     config: Reprocessing,
@@ -309,13 +301,4 @@ def _example_table(found: Mapping[str, Sequence[str]]) -> str:
     return markdown_table(("what", "example"), rows)
 
 
-@dg.job(
-    tags=ENDS_IN_TIME | CRAWLING | {ONE_AT_A_TIME_TAG: "reprocess_distributions"},
-    description="Reads all files again by the newest rules, from what was stored of them, without the package index. By"
-    " default only those that older rules have read, so it does nothing where none were.",
-)
-def reprocess_distributions() -> None:
-    reprocess_extracts()
-
-
-MAINTENANCE_JOBS = [clean_up_job, verify_leveldbs, retry_failures, audit, reprocess_distributions]
+MAINTENANCE_JOBS = [clean_up_storage, verify_newest_versions, retry_exhausted, audit_catalog, reprocess_extracts]

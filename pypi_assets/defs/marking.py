@@ -1,8 +1,6 @@
 """Reports to Dagster how a run goes: which of its partitions are done, with their numbers, and its progress.
 
-Dagster shows a partition as failed where a run was to materialize it, did not, and failed. After a step that fails it
-starts no later step. So a step in which some ranges fail marks the others and ends well, if a later step of the run
-processes the same ranges: that step goes on with the others, and the last one fails the run.
+Dagster shows a partition as failed if a run was to materialize it, did not, and failed.
 
 The work itself does not belong here.
 """
@@ -13,23 +11,12 @@ from contextlib import contextmanager
 from typing import Any
 
 import dagster as dg
-from dagster._core.definitions.source_asset import SYSTEM_METADATA_KEY_SOURCE_ASSET_OBSERVATION
 
 from pypi_assets.catalog.ledger.serial_range import SerialRange
-from pypi_assets.defs.expected_errors import (
-    EXPECTED,
-    ExpectedError,
-    describe_error,
-    expected_errors_as_failures,
-)
+from pypi_assets.defs.expected_errors import expected_errors_as_failures
 from pypi_assets.progress import Progress
-from pypi_assets.upkeep.transient import is_transient
 
 PROGRESS_EVERY_S = 30.0
-_SHOWN_FAILURES = 10
-_FAILURE = "failure"
-"""The metadata of an observation: why a partition was left out."""
-
 _DATA_VERSION = "dagster/data_version"
 """The tag of a materialization that Dagster compares to find out whether what follows is out of date."""
 
@@ -84,88 +71,14 @@ def mark_each_range(
 
     `totals` returns metadata that all of them have in common, once they are done.
 
-    A range that fails stops no other one, here or in the assets that follow: the last step of the run fails and names
-    it. A transient error concerns all ranges, and one that all ranges have is no odd key: both end the run at once.
+    The first error ends the step: the ranges before it stay marked.
     """
-    keys, failed = list(context.partition_keys), dict[str, Exception]()
-    done: dict[str, Mapping[str, Any]] = {}
     with marking(context) as mark:
-        for key in keys:
-            try:
-                started = time.monotonic()
-                numbers = work(SerialRange.parse(key))
-                done[key] = {**numbers, "seconds": round(time.monotonic() - started, 3)}
-                mark(key, done[key])
-            except Exception as error:
-                if is_transient(error) or len(keys) == 1:
-                    raise
-                failed[key] = error
-        texts = {key: describe_error(error) for key, error in failed.items()}
-        is_last = not done or not _is_followed(context)
-        before = _left_out(context) if is_last and len(keys) > 1 else {}
-        if is_last and (texts or before):
-            unexpected = next((error for error in failed.values() if not isinstance(error, EXPECTED)), None)
-            raise _failure(texts | before, len(keys), unexpected) from unexpected
-        if not texts:
-            return dg.MaterializeResult(metadata=totals())
-        _leave_out(context, texts)
-        shared = totals()
-        return materialize_only(context, {key: {**shared, **metadata} for key, metadata in done.items()})
-
-
-def materialize_only(
-    context: dg.AssetExecutionContext, done: Mapping[str, Mapping[str, Any]]
-) -> dg.MaterializeResult[None]:
-    """Return the result of a step that materializes the partitions `done` and not all of its run.
-
-    Dagster materializes all partitions of the run with the output that later steps wait for, except for an output with
-    the mark of an observed source, of which the step logs each event itself.
-    """
-    for key, metadata in done.items():
-        context.log_event(dg.AssetMaterialization(context.asset_key, partition=key, metadata=metadata))
-    return dg.MaterializeResult(metadata={SYSTEM_METADATA_KEY_SOURCE_ASSET_OBSERVATION: True})
-
-
-def _is_followed(context: dg.AssetExecutionContext) -> bool:
-    """Whether a later step of this run processes the same partitions."""
-    layer = context.job_def.asset_layer
-    plan = context.get_step_execution_context().plan_data.execution_plan
-    steps = set(plan.step_keys_to_execute)
-    of_run = {key for key in layer.selected_asset_keys if str(layer.get_op_output_handle(key).node_handle) in steps}
-    following = {context.asset_key}
-    while more := {child for key in following for child in layer.get(key).child_keys} & of_run - following:
-        following |= more
-    same = layer.get(context.asset_key).partitions_def
-    return any(layer.get(key).partitions_def == same for key in following - {context.asset_key})
-
-
-def _leave_out(context: dg.AssetExecutionContext, failed: Mapping[str, str]) -> None:
-    """Records why partitions stay without a materialization: in the log, on their pages, for the run's last step."""
-    for key, text in failed.items():
-        context.log.error(f"{key} failed: {text}")
-        context.log_event(dg.AssetObservation(context.asset_key, partition=key, metadata={_FAILURE: text}))
-
-
-def _left_out(context: dg.AssetExecutionContext) -> dict[str, str]:
-    """Why earlier steps of the run left partitions out, by key; of several reasons the first."""
-    events = context.instance.get_records_for_run(context.run.run_id, of_type=dg.DagsterEventType.ASSET_OBSERVATION)
-    found: dict[str, str] = {}
-    for record in events.records:
-        observation = record.asset_observation
-        if observation and observation.partition and _FAILURE in observation.metadata:
-            reason = f"{observation.metadata[_FAILURE].value} (in {observation.asset_key.to_user_string()})"
-            found.setdefault(observation.partition, reason)
-    return found
-
-
-def _failure(failed: Mapping[str, str], count: int, unexpected: Exception | None) -> dg.Failure:
-    """What is raised for those of `count` partitions that `failed`: without a traceback where no error is
-    `unexpected`. It is not tried again, which would do all of them again.
-    """
-    texts = [f"{key}: {text}" for key, text in failed.items()]
-    more = [f"and {len(texts) - _SHOWN_FAILURES} more"] if len(texts) > _SHOWN_FAILURES else []
-    text = f"{len(failed)} of {count} partitions failed: {'; '.join(texts[:_SHOWN_FAILURES] + more)}"
-    return dg.Failure(text, allow_retries=False) if unexpected else ExpectedError(text)
+        for key in context.partition_keys:
+            started = time.monotonic()
+            numbers = work(SerialRange.parse(key))
+            mark(key, {**numbers, "seconds": round(time.monotonic() - started, 3)})
+        return mark.result(totals())
 
 
 def progress_log(

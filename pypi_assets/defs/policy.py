@@ -4,9 +4,8 @@ Every asset, check and job may import this. It imports none of them, and nothing
 """
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import dagster as dg
 
@@ -17,7 +16,8 @@ INDEX_POOL = "index"
 DATABASE_POOL = "database"
 """Of steps that read much of the catalog."""
 
-RANGES_IN_ONE_RUN = 20
+PARTS_IN_ONE_RUN = 10
+"""Of the 100 parts of a full crawl, if several machines share it."""
 
 ONE_AT_A_TIME_TAG = "pypi-assets/one-at-a-time"
 """`dagster.yaml` limits the runs of equal value to one."""
@@ -48,39 +48,3 @@ def beta_parameters() -> Iterator[None]:
 def leveldb_asset(dataset: str) -> str:
     """The asset whose partitions are the versions of a dataset, and the pool of its builds: one publishes at a time."""
     return f"{dataset}_leveldb"
-
-
-def crawl_asset(
-    partitions: dg.PartitionsDefinition[str] | None = None,
-    most_in_one_run: int = 1,
-    *,
-    deps: Sequence[str] = (),
-    code_version: str = "1",
-) -> Callable[[Callable[..., Any]], dg.AssetsDefinition]:
-    """The decorator of an asset whose steps talk to the index and write to the catalog.
-
-    A run of a backfill takes at most `most_in_one_run` of `partitions`.
-
-        @crawl_asset(serial_ranges, RANGES_IN_ONE_RUN, deps=["changelog"])
-        def changed_distributions(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]: ...
-    """
-    return dg.asset(
-        deps=deps,
-        partitions_def=partitions,
-        backfill_policy=None if partitions is None else dg.BackfillPolicy.multi_run(most_in_one_run),
-        kinds={"python", "sqlalchemy"},
-        pool=INDEX_POOL,
-        retry_policy=RETRIES,
-        code_version=code_version,
-    )
-
-
-def in_runs_of(
-    most_in_one_run: int | None, partitions: dg.PartitionsDefinition[str], assets: Iterable[dg.AssetsDefinition]
-) -> list[dg.AssetsDefinition]:
-    """The assets; of those with these partitions, a run of a backfill takes at most that many, or all of them."""
-    policy = dg.BackfillPolicy(most_in_one_run)
-    return [
-        asset.with_attributes(backfill_policy=policy) if asset.partitions_def == partitions else asset
-        for asset in assets
-    ]

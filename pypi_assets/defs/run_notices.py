@@ -9,11 +9,10 @@ from datetime import UTC, datetime, timedelta
 from itertools import dropwhile
 
 import dagster as dg
-from dagster._core.storage.asset_check_execution_record import AssetCheckExecutionRecord
-from dagster._core.storage.tags import WILL_RETRY_TAG
 
+from pypi_assets.dagster_instance.activity import IS_RETRIED
 from pypi_assets.defs.expected_errors import expected_errors_of_ticks
-from pypi_assets.defs.naming import Job, Naming
+from pypi_assets.defs.naming import Naming
 from pypi_assets.defs.partitions import PARTITION_TAG, RANGE_START_TAG
 from pypi_assets.defs.policy import NOTICE_OF, ON_FAILURE, REPORTED_TAG
 from pypi_assets.defs.resources import SettingsResource
@@ -33,7 +32,7 @@ _NO_REASON = "marked as failed from outside"
 
 
 def next_steps(
-    jobs: Iterable[Job], sensors: Iterable[dg.SensorDefinition], schedules: Iterable[dg.ScheduleDefinition]
+    jobs: Iterable[dg.JobDefinition], sensors: Iterable[dg.SensorDefinition], schedules: Iterable[dg.ScheduleDefinition]
 ) -> dict[str, str]:
     """By job, what comes next after a run of it failed: what a person should do, where the job names it; else which
     sensor or schedule runs it again; else that it can be launched again.
@@ -47,13 +46,13 @@ def next_steps(
     return steps | {job.name: step for job in jobs if (step := _step_of(job))}
 
 
-def _step_of(job: Job) -> str | None:
+def _step_of(job: dg.JobDefinition) -> str | None:
     step = (job.metadata or {}).get(ON_FAILURE)
     return str(step.value if isinstance(step, dg.MetadataValue) else step) if step else None
 
 
 def build_failed_run_sensor(
-    naming: Naming, steps: Mapping[str, str], of_one_partition: Iterable[Job], *, on: bool
+    naming: Naming, steps: Mapping[str, str], of_one_partition: Iterable[dg.JobDefinition], *, on: bool
 ) -> dg.SensorDefinition:
     """The sensor that reports failed runs: in its log, and to the services that the settings name.
 
@@ -72,7 +71,7 @@ def build_failed_run_sensor(
         what = describe_run(run)
         lacks_partition = run.job_name in of_partitions and not {PARTITION_TAG, RANGE_START_TAG} & run.tags.keys()
         step = _NEEDS_PARTITION if lacks_partition else steps.get(run.job_name, "nothing happens by itself")
-        if run.tags.get(WILL_RETRY_TAG) == "true":
+        if run.tags.items() >= IS_RETRIED.items():
             step = _RUN_AGAIN
         text = f"{reason_of(context)}\n\nWhat comes next: {step}."
         context.log.error(f"{what} failed: {text}")
@@ -108,7 +107,9 @@ def build_failed_check_sensor(
         with expected_errors_of_ticks(_FAILED_CHECK_EVERY_S):
             urls = settings.get().notify_urls
         records = context.instance.event_log_storage.get_latest_asset_check_execution_by_key(keys)
-        evaluations = {key.name: evaluation for key, record in records.items() if (evaluation := _evaluated(record))}
+        evaluations = {
+            key.name: evaluation for key, record in records.items() if (evaluation := _evaluated(record.event))
+        }
         found = {_identity(name, one): one for name, one in evaluations.items()}
         reported = set(json.loads(context.cursor or "[]"))
         failing = {
@@ -142,9 +143,9 @@ def _bare(identity: str) -> str:
     return identity.partition(_OF)[0]
 
 
-def _evaluated(record: AssetCheckExecutionRecord) -> dg.AssetCheckEvaluation | None:
-    """The result of a check; None while it is running."""
-    event = record.event.dagster_event if record.event else None
+def _evaluated(entry: dg.EventLogEntry | None) -> dg.AssetCheckEvaluation | None:
+    """Return the result of a check from its last event; None while it is running."""
+    event = entry.dagster_event if entry else None
     is_made = event is not None and event.event_type == dg.DagsterEventType.ASSET_CHECK_EVALUATION
     return event.asset_check_evaluation_data if event and is_made else None
 

@@ -15,7 +15,7 @@ from pypi_assets.defs.jobs import (
     full_dump_job,
     health_job,
 )
-from pypi_assets.defs.maintenance_jobs import audit, clean_up_job, retry_failures, verify_leveldbs
+from pypi_assets.defs.maintenance_jobs import audit_catalog, clean_up_storage, retry_exhausted, verify_newest_versions
 from pypi_assets.defs.naming import Naming
 from pypi_assets.upkeep.due import audit_hindrance
 
@@ -40,7 +40,7 @@ _SCHEDULES = (
     ),
     Schedule(
         "daily_retry",
-        retry_failures,
+        retry_exhausted,
         "17 4 * * *",
         "Tries again, once a day, pages and files that could not be fetched.",
     ),
@@ -53,13 +53,13 @@ _SCHEDULES = (
     Schedule("hourly_compaction", compact_dumps_job, "47 * * * *", "Joins small dumps once an hour, where it pays."),
     Schedule(
         "daily_clean_up",
-        clean_up_job,
+        clean_up_storage,
         "11 9 * * *",
         "Deletes once a day files that newer ones have replaced for long enough.",
     ),
     Schedule(
         "weekly_audit",
-        audit,
+        audit_catalog,
         "23 2 * * 6",
         "Compares what is stored with the package index once a week.",
         _audit_if_possible,
@@ -67,7 +67,7 @@ _SCHEDULES = (
     ),
     Schedule(
         "weekly_verification",
-        verify_leveldbs,
+        verify_newest_versions,
         "31 10 * * 3",
         "Builds the newest databases again once a week, and compares them.",
     ),

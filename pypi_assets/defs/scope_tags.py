@@ -11,6 +11,7 @@ import dagster as dg
 from pypi_assets.assembly import existing_catalog_from
 from pypi_assets.catalog.database import NoCatalogError
 from pypi_assets.catalog.work.scopes import Scope, find_scope
+from pypi_assets.defs.naming import Naming
 from pypi_assets.defs.partitions import scope_names
 from pypi_assets.defs.pods import with_tag
 from pypi_assets.setting_variables import read_all_indexes, selected_index
@@ -51,12 +52,10 @@ class TagsOfPartition:
         return {} if scope is None else tags_of(scope)
 
 
-def partitioned_by_scope(
-    index: str = "", partitions: dg.DynamicPartitionsDefinition = scope_names
-) -> dg.PartitionedConfig:
-    """The configuration of a job whose partitions are scopes: each run has the tags of its scope."""
+def partitioned_by_scope(naming: Naming) -> dg.PartitionedConfig:
+    """Return the configuration of a job whose partitions are scopes: each run has the tags of its scope."""
     return dg.PartitionedConfig(
-        partitions_def=partitions,
+        partitions_def=naming.partitions(scope_names),
         run_config_for_partition_key_fn=lambda _: {},
-        tags_for_partition_key_fn=TagsOfPartition(index),
+        tags_for_partition_key_fn=TagsOfPartition(naming.index),
     )

@@ -14,15 +14,14 @@ from typing import Any
 import dagster as dg
 
 from pypi_assets.catalog.reports.answerable_serials import NotExactError
-from pypi_assets.defs.assets import GROUPS
 from pypi_assets.defs.check_results import check_result
 from pypi_assets.defs.expected_errors import expected_errors_as_failures
+from pypi_assets.defs.factories import AssetJob, ForIndex, asset
 from pypi_assets.defs.jobs import Schedule
 from pypi_assets.defs.losses import losses_table
 from pypi_assets.defs.marking import count_log, marking
-from pypi_assets.defs.naming import Job
 from pypi_assets.defs.pods import BUILDING
-from pypi_assets.defs.policy import DATABASE_POOL, ENDS_IN_TIME, RETRIES, beta_parameters
+from pypi_assets.defs.policy import DATABASE_POOL, ENDS_IN_TIME, beta_parameters
 from pypi_assets.defs.resources import CatalogResource, SettingsResource, StorageResource
 from pypi_assets.lookup.depgraph_reader import DepgraphReader
 from pypi_assets.lookup.latest import open_latest
@@ -38,7 +37,6 @@ from pypi_assets.resolve.solvability_files import (
 from pypi_assets.settings import Settings, SettingsError
 from pypi_assets.storage.store import Storage
 
-_GROUP = GROUPS["solvability"]
 _SHOWN_REFUSALS = 10
 
 
@@ -48,7 +46,7 @@ class SolvabilityDefs:
 
     asset: dg.AssetsDefinition
     checks: tuple[dg.AssetChecksDefinition, ...]
-    job: Job
+    job: AssetJob
     schedule: Schedule
 
 
@@ -57,27 +55,24 @@ def first_day(settings: Settings | SettingsError) -> date | None:
     return settings.solvability_since if isinstance(settings, Settings) else None
 
 
-def build_solvability(since: date) -> SolvabilityDefs:
+def build_solvability(since: date, index: ForIndex) -> SolvabilityDefs:
     """Return the definitions whose partitions are the days in UTC from `since` to yesterday."""
     days = dg.DailyPartitionsDefinition(start_date=since.isoformat())
+    key = index.naming.key("solvability")
+    solve = asset(
+        deps=[dg.AssetDep("depgraph_leveldb", partition_mapping=dg.AllPartitionMapping())],
+        partitions=days,
+        kinds={"json", "gzip"},
+        pool=DATABASE_POOL,
+        code_version=str(FORMAT),
+    )(solvability)
     with beta_parameters():
-        asset = dg.asset(
-            deps=[dg.AssetDep("depgraph_leveldb", partition_mapping=dg.AllPartitionMapping())],
-            partitions_def=days,
-            backfill_policy=dg.BackfillPolicy.multi_run(1),
-            group_name=_GROUP.name,
-            kinds={"json", "gzip"},
-            pool=DATABASE_POOL,
-            retry_policy=RETRIES,
-            code_version=str(FORMAT),
-            metadata={"docs": dg.MetadataValue.text(_GROUP.page)},
-        )(solvability)
-        check = dg.asset_check(asset=asset, partitions_def=days)
+        check = dg.asset_check(asset=key, partitions_def=days)
         checks = check(newly_unsolvable), check(solvability_is_whole)
 
-    job = dg.define_asset_job(
+    job = AssetJob(
         "solve_days",
-        selection=dg.AssetSelection.assets(asset),
+        assets=["solvability"],
         tags=ENDS_IN_TIME | BUILDING,
         description="Resolves the most-required projects as of the end of a day, and finds what can no longer be"
         " installed. A partition is a day in UTC that is over, such as `2026-03-01`. The schedule daily_solvability"
@@ -101,7 +96,7 @@ def build_solvability(since: date) -> SolvabilityDefs:
         runs_of_days,
         needs=frozenset({"catalog", "storage"}),
     )
-    return SolvabilityDefs(asset, checks, job, schedule)
+    return SolvabilityDefs(solve.make(index), checks, job, schedule)
 
 
 def solvability(

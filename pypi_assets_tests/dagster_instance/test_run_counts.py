@@ -7,8 +7,8 @@ import dagster as dg
 import pytest
 import yaml
 
-from pypi_assets.dagster_instance import run_counts
-from pypi_assets.dagster_instance.run_counts import PoolCounts, RunCounts, count_runs
+from pypi_assets.dagster_instance import activity
+from pypi_assets.dagster_instance.activity import PoolCounts, RunCounts, count_runs
 from pypi_assets_tests.deploy.services import DEPLOY
 
 ROOT = Path(__file__).parent.parent.parent
@@ -62,5 +62,5 @@ def require_counts(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             events.claim_concurrency_slot("index", "run", step)
         pool = PoolCounts(limit=2, claimed=2, waiting=1)
         assert count_runs(instance) == RunCounts(queued=3, running=1, failed=3, pools={"index": pool})
-        monkeypatch.setattr(run_counts, "FAILED_WITHIN", timedelta(0))
+        monkeypatch.setattr(activity, "FAILED_WITHIN", timedelta(0))
         assert count_runs(instance).failed == 0

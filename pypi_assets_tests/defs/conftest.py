@@ -20,6 +20,7 @@ from pypi_assets.catalog.database import Catalog, open_catalog
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.definitions import build_defs
+from pypi_assets.defs.factories import AssetFactory, ForIndex
 from pypi_assets.defs.partitions import RANGE_END_TAG, RANGE_START_TAG
 from pypi_assets.defs.resources import Resources, build_resources
 from pypi_assets.dumps.full_dump import full_dump
@@ -70,14 +71,19 @@ class Pipeline:
         return self.defs.resolve_job_def(job).execute_in_process(instance=self.instance, partition_key=key, **options)
 
     def materialize(
-        self, asset: dg.AssetsDefinition, first: str | None = None, last: str | None = None, **options: Any
+        self,
+        asset: dg.AssetsDefinition | AssetFactory,
+        first: str | None = None,
+        last: str | None = None,
+        **options: Any,
     ) -> dg.ExecuteInProcessResult:
         """Materializes one asset alone, of one partition or of all from `first` to `last`."""
         tags = {RANGE_START_TAG: first, RANGE_END_TAG: last} if first and last else {}
         resources = self.resources.by_name()
         options = {"raise_on_error": False} | options
+        made = asset.make(ForIndex()) if isinstance(asset, AssetFactory) else asset
         return dg.materialize(
-            [asset],
+            [made],
             instance=self.instance,
             partition_key=None if last else first,
             tags=tags,

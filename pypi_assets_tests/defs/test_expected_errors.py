@@ -13,6 +13,7 @@ from dagster._grpc.impl import get_external_sensor_execution
 from pypi_assets.definitions import build_defs
 from pypi_assets.defs.assets.full_crawl import project_listing
 from pypi_assets.defs.expected_errors import expected_errors_as_failures
+from pypi_assets.defs.factories import ForIndex
 from pypi_assets.defs.resources import CatalogResource, build_resources
 from pypi_assets.defs.sensors import build_sensors
 from pypi_assets.settings import Settings, SettingsError, load_settings
@@ -38,7 +39,7 @@ def test_a_run_names_wrong_settings_and_a_wrong_database(tmp_path: Path) -> None
         dg.build_asset_context(resources=build_resources(settings).by_name()) as context,
         pytest.raises(dg.Failure, match="PYPI_ASSETS_DATABASE_URL") as failed,
     ):
-        project_listing(context)
+        project_listing.make(ForIndex())(context)
     assert failed.value.allow_retries
 
 
@@ -152,7 +153,7 @@ def _list_with(settings: Settings | SettingsError) -> dg.ExecuteInProcessResult:
     resources = build_resources(settings)
     with dg.DagsterInstance.ephemeral() as instance:
         result = dg.materialize(
-            [project_listing], instance=instance, resources=resources.by_name(), raise_on_error=False
+            [project_listing.make(ForIndex())], instance=instance, resources=resources.by_name(), raise_on_error=False
         )
     resources.close()
     assert not result.success

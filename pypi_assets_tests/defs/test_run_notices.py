@@ -2,7 +2,6 @@
 
 import dagster as dg
 import pytest
-from dagster._core.storage.tags import WILL_RETRY_TAG
 
 from pypi_assets.crawl.incremental_crawl import crawl_incremental
 from pypi_assets.defs.run_notices import reason_of, reported_recently
@@ -88,7 +87,9 @@ def test_a_run_that_dagster_runs_again_needs_no_person(pipeline: Pipeline) -> No
     pipeline.crawled()
     pipeline.instance.add_dynamic_partitions("leveldb_versions", ["00007"])
     run = pipeline.run("update_leveldbs", "00007", raise_on_error=False)
-    pipeline.instance.add_run_tags(run.run_id, {WILL_RETRY_TAG: "true"})  # as Dagster does where its process was lost
+    pipeline.instance.add_run_tags(
+        run.run_id, {"dagster/will_retry": "true"}
+    )  # as Dagster does where its process was lost
     with receiving() as (url, received):
         pipeline.change_settings(notify_urls=(url,))
         notify(pipeline, run)

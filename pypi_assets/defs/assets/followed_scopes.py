@@ -10,15 +10,15 @@ from pypi_assets.catalog.reports.scope_status import ScopeStatus, scope_status
 from pypi_assets.catalog.work.scopes import require_scope
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.scope_crawl import find_scope_projects, run_scope
+from pypi_assets.defs.factories import crawl_asset
 from pypi_assets.defs.marking import failure_counts, marking, progress_log
 from pypi_assets.defs.partitions import scope_names
-from pypi_assets.defs.policy import crawl_asset
 from pypi_assets.defs.read_results import total_metadata
 from pypi_assets.defs.resources import CrawlerResource
 from pypi_assets.distributions.record import EXTRACTOR_VERSION
 
 
-@crawl_asset(scope_names, deps=["package_index"])
+@crawl_asset(partitions=scope_names, deps=["package_index"])
 def scope_projects(context: dg.AssetExecutionContext, crawler: CrawlerResource) -> dg.MaterializeResult[None]:
     """The pages of the projects that a scope leads to. What leads on is read as well, so that all of them are found.
 
@@ -34,7 +34,7 @@ def scope_projects(context: dg.AssetExecutionContext, crawler: CrawlerResource) 
     return mark.result()
 
 
-@crawl_asset(scope_names, deps=["scope_projects"], code_version=str(EXTRACTOR_VERSION))
+@crawl_asset(partitions=scope_names, deps=["scope_projects"], code_version=str(EXTRACTOR_VERSION))
 def scope_distribution_data(context: dg.AssetExecutionContext, crawler: CrawlerResource) -> dg.MaterializeResult[None]:
     """What the files of a scope's projects contain and require, or why that is unknown.
 

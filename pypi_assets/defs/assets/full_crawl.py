@@ -12,17 +12,14 @@ from pypi_assets.catalog.reads.read_outcomes import Outcome
 from pypi_assets.catalog.reports.failures import Failure, failed_reads_of_shard
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.full_crawl import list_index
-from pypi_assets.crawl.run_size import SHARDS_IN_ONE_RUN
 from pypi_assets.crawl.shards import FinishedShard, crawl_of_shards, read_each_shard, visit_each_shard
 from pypi_assets.defs.expected_errors import expected_errors_as_failures
+from pypi_assets.defs.factories import crawl_asset
 from pypi_assets.defs.marking import failure_counts, marking, progress_log
 from pypi_assets.defs.partitions import project_parts, shards_of_parts
-from pypi_assets.defs.policy import crawl_asset
 from pypi_assets.defs.read_results import SHOWN_FAILURES, failure_table, total_metadata
 from pypi_assets.defs.resources import CrawlerResource
 from pypi_assets.distributions.record import EXTRACTOR_VERSION
-
-PARTS_IN_ONE_RUN = SHARDS_IN_ONE_RUN // SHARDS_IN_A_PART
 
 
 @crawl_asset(deps=["package_index"])
@@ -45,7 +42,7 @@ def project_listing(context: dg.AssetExecutionContext, crawler: CrawlerResource)
     )
 
 
-@crawl_asset(project_parts, PARTS_IN_ONE_RUN, deps=["project_listing"])
+@crawl_asset(partitions=project_parts, deps=["project_listing"])
 def crawled_projects(context: dg.AssetExecutionContext, crawler: CrawlerResource) -> dg.MaterializeResult[None]:
     """The page of every project: which files it has, with their hashes and addresses.
 
@@ -70,7 +67,7 @@ def crawled_projects(context: dg.AssetExecutionContext, crawler: CrawlerResource
     return mark.result()
 
 
-@crawl_asset(project_parts, PARTS_IN_ONE_RUN, deps=["crawled_projects"], code_version=str(EXTRACTOR_VERSION))
+@crawl_asset(partitions=project_parts, deps=["crawled_projects"], code_version=str(EXTRACTOR_VERSION))
 def crawled_distribution_data(
     context: dg.AssetExecutionContext, crawler: CrawlerResource
 ) -> dg.MaterializeResult[None]:

@@ -11,15 +11,15 @@ from pypi_assets.catalog.work.visit_queue import abandoned_projects, range_workl
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.incremental_crawl import read_range, store_changelog, visit_range
 from pypi_assets.defs.expected_errors import expected_errors_as_failures
+from pypi_assets.defs.factories import crawl_asset
 from pypi_assets.defs.marking import failure_counts, mark_each_range, progress_log
 from pypi_assets.defs.partitions import serial_ranges
-from pypi_assets.defs.policy import RANGES_IN_ONE_RUN, crawl_asset
 from pypi_assets.defs.read_results import failure_table, total_metadata
 from pypi_assets.defs.resources import CrawlerResource
 from pypi_assets.distributions.record import EXTRACTOR_VERSION
 
 
-@crawl_asset(serial_ranges, RANGES_IN_ONE_RUN, deps=["package_index"])
+@crawl_asset(partitions=serial_ranges, deps=["package_index"])
 def changelog(context: dg.AssetExecutionContext, crawler: CrawlerResource) -> dg.MaterializeResult[None]:
     """What happened on the package index, such as uploads and removals, copied as it reports it.
 
@@ -43,7 +43,7 @@ def changelog(context: dg.AssetExecutionContext, crawler: CrawlerResource) -> dg
     return mark_each_range(context, store)
 
 
-@crawl_asset(serial_ranges, RANGES_IN_ONE_RUN, deps=["changelog"])
+@crawl_asset(partitions=serial_ranges, deps=["changelog"])
 def changed_distributions(context: dg.AssetExecutionContext, crawler: CrawlerResource) -> dg.MaterializeResult[None]:
     """The pages of the projects whose files changed, fetched again.
 
@@ -66,7 +66,7 @@ def changed_distributions(context: dg.AssetExecutionContext, crawler: CrawlerRes
     return mark_each_range(context, visit)
 
 
-@crawl_asset(serial_ranges, RANGES_IN_ONE_RUN, deps=["changed_distributions"], code_version=str(EXTRACTOR_VERSION))
+@crawl_asset(partitions=serial_ranges, deps=["changed_distributions"], code_version=str(EXTRACTOR_VERSION))
 def changed_distribution_data(
     context: dg.AssetExecutionContext, crawler: CrawlerResource
 ) -> dg.MaterializeResult[None]:

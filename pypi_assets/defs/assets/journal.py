@@ -6,21 +6,20 @@ import dagster as dg
 
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.reports.journal_format import Stream
+from pypi_assets.defs.factories import asset
 from pypi_assets.defs.marking import count_log, mark_each_range
 from pypi_assets.defs.partitions import serial_ranges
-from pypi_assets.defs.policy import DATABASE_POOL, RANGES_IN_ONE_RUN, RETRIES
+from pypi_assets.defs.policy import DATABASE_POOL
 from pypi_assets.defs.resources import CatalogResource, StorageResource
 from pypi_assets.journal.publishing import write_first_range, write_range
 from pypi_assets.journal.segment_files import FORMAT, head_path
 
 
-@dg.asset(
+@asset(
     deps=["incremental_dump"],
-    partitions_def=serial_ranges,
-    backfill_policy=dg.BackfillPolicy.multi_run(RANGES_IN_ONE_RUN),
+    partitions=serial_ranges,
     kinds={"json", "zstd"},
     pool=DATABASE_POOL,
-    retry_policy=RETRIES,
     code_version=str(FORMAT),
 )
 def change_journal(

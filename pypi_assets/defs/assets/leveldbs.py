@@ -8,10 +8,11 @@ from typing import Any
 import dagster as dg
 
 from pypi_assets.catalog.publications.allocated_names import require_version
+from pypi_assets.defs.factories import AssetFactory, asset
 from pypi_assets.defs.markdown import markdown_table
 from pypi_assets.defs.marking import count_log, marking
 from pypi_assets.defs.partitions import leveldb_versions
-from pypi_assets.defs.policy import RETRIES, leveldb_asset
+from pypi_assets.defs.policy import leveldb_asset
 from pypi_assets.defs.resources import CatalogResource, SettingsResource, StorageResource
 from pypi_assets.leveldbs.datasets.dataset import Dataset
 from pypi_assets.leveldbs.datasets.registry import DATASETS
@@ -36,8 +37,8 @@ _SAMPLES = 5
 _KEY_PARTS = r" \0 "  # how the zero byte between the parts of a key is shown
 
 
-def _leveldb(dataset: Dataset) -> dg.AssetsDefinition:
-    @dg.asset(
+def _leveldb(dataset: Dataset) -> AssetFactory:
+    @asset(
         name=leveldb_asset(dataset.name),
         description=_DESCRIPTION.format(dataset.description),
         deps=[
@@ -46,11 +47,9 @@ def _leveldb(dataset: Dataset) -> dg.AssetsDefinition:
             "late_dump",
             "compacted_dump",
         ],
-        partitions_def=leveldb_versions,
-        backfill_policy=dg.BackfillPolicy.multi_run(1),
+        partitions=leveldb_versions,
         kinds={"leveldb"},
         pool=leveldb_asset(dataset.name),
-        retry_policy=RETRIES,
         code_version=str(dataset.format),
     )
     def leveldb(

@@ -1,9 +1,9 @@
 """The assets of LevelDB versions: one for each dataset, and versions that are refused."""
 
-import dagster as dg
 import pytest
 
 from pypi_assets.defs.assets.leveldbs import LEVELDBS
+from pypi_assets.defs.factories import ForIndex
 from pypi_assets.defs.policy import leveldb_asset
 from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.leveldbs.versions.leveldb_manifest import read_published
@@ -14,9 +14,9 @@ from pypi_assets_tests.served_index import ServedIndex
 
 
 def test_each_dataset_has_an_asset_with_its_description_and_format() -> None:
-    assert [asset.key for asset in LEVELDBS] == [dg.AssetKey(leveldb_asset(name)) for name in DATASETS]
+    assert [asset.name for asset in LEVELDBS] == [leveldb_asset(name) for name in DATASETS]
     for asset, dataset in zip(LEVELDBS, DATASETS.values(), strict=True):
-        [spec] = asset.specs
+        [spec] = asset.make(ForIndex()).specs
         assert unnamed(str(spec.description), dataset.description) == []
         assert spec.code_version == str(dataset.format)
 

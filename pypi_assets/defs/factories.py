@@ -1,0 +1,229 @@
+"""Declares assets, checks and jobs once, and makes those of each index with its names and settings.
+
+    @crawl_asset(partitions=serial_ranges, deps=["changelog"])
+    def changed_distributions(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]: ...
+
+    changed_distributions.make(ForIndex(Naming("company")))
+
+Sensors and schedules are made by functions in their own modules.
+"""
+
+import operator
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial, reduce
+from typing import Any
+
+import dagster as dg
+
+from pypi_assets.defs.assets import Group, group_of
+from pypi_assets.defs.naming import BARE, Naming
+from pypi_assets.defs.partitions import dump_shards, leveldb_versions, project_parts, serial_ranges
+from pypi_assets.defs.policy import INDEX_POOL, ON_FAILURE, PARTS_IN_ONE_RUN, RETRIES, beta_parameters
+from pypi_assets.settings import Settings
+
+_Deps = Sequence[str | dg.AssetDep]
+_DEFAULT_OWNERS = tuple(Settings.model_fields["owners"].default)
+
+
+@dataclass(frozen=True)
+class ForIndex:
+    """What all definitions of an index have in common.
+
+    A run of a backfill takes `parts_in_one_run` partitions of a full crawl, or all of them (None). `freshness` is the
+    policy of the assets that a followed index keeps materializing.
+    """
+
+    naming: Naming = BARE
+    owners: Sequence[str] = _DEFAULT_OWNERS
+    freshness: dg.FreshnessPolicy | None = None
+    parts_in_one_run: int | None = PARTS_IN_ONE_RUN
+
+    def freshness_of(self, partitions: dg.PartitionsDefinition[Any] | None) -> dg.FreshnessPolicy | None:
+        """Return the freshness policy of an asset with these partitions."""
+        return self.freshness if partitions in {serial_ranges, leveldb_versions} else None
+
+    def backfills_of(self, partitions: dg.PartitionsDefinition[Any] | None) -> dg.BackfillPolicy | None:
+        """Return how many of these partitions a run of a backfill takes. The failure of a range stops no other."""
+        if partitions is None:
+            return None
+        if partitions == project_parts:
+            return dg.BackfillPolicy(self.parts_in_one_run)
+        return dg.BackfillPolicy.single_run() if partitions == dump_shards else dg.BackfillPolicy.multi_run(1)
+
+
+@dataclass(frozen=True)
+class AssetFactory:
+    """Makes the asset `name` of each index."""
+
+    name: str
+    make: Callable[[ForIndex], dg.AssetsDefinition]
+
+
+def asset(
+    *,
+    kinds: set[str],
+    deps: _Deps = (),
+    partitions: dg.PartitionsDefinition[str] | None = None,
+    pool: str | None = None,
+    name: str | None = None,
+    description: str | None = None,
+    metadata: Mapping[str, Any] | None = None,
+    code_version: str = "1",
+    group: Group | None = None,
+    skips_verified: bool = False,
+) -> Callable[[Callable[..., Any]], AssetFactory]:
+    """Return the decorator of an asset. Its group and its page of the docs follow from its module, or are `group`.
+
+    `skips_verified`: the function is a generator. If it yields nothing, then nothing counts as materialized.
+    """
+
+    def declare(function: Callable[..., Any]) -> AssetFactory:
+        asset_name = name or function.__name__
+        of_group = group or group_of(function.__module__.rpartition(".")[2])
+
+        def make(index: ForIndex) -> dg.AssetsDefinition:
+            naming = index.naming
+            spec: dict[str, Any] = {
+                "key": naming.key(asset_name),
+                "deps": [naming.dep(dep) for dep in deps],
+                "description": description,
+                "metadata": {**(metadata or {}), "docs": dg.MetadataValue.text(of_group.page)},
+                "group_name": of_group.name,
+                "code_version": code_version,
+                "owners": list(index.owners),
+                "kinds": kinds,
+                "freshness_policy": index.freshness_of(partitions),
+            }
+            op: dict[str, Any] = {
+                "partitions_def": naming.partitions(partitions),
+                "backfill_policy": index.backfills_of(partitions),
+                "pool": pool and naming.name(pool),
+                "retry_policy": RETRIES,
+            }
+            with beta_parameters():
+                if skips_verified:
+                    specs = [dg.AssetSpec(**spec, skippable=True)]
+                    return dg.multi_asset(name=function.__name__, specs=specs, **op)(function)
+                made: dg.AssetsDefinition = dg.asset(**spec, **op)(function)
+                return made
+
+        return AssetFactory(asset_name, make)
+
+    return declare
+
+
+crawl_asset = partial(asset, kinds={"python", "sqlalchemy"}, pool=INDEX_POOL)
+"""The decorator of an asset whose steps talk to the index and write to the catalog."""
+
+
+@dataclass(frozen=True)
+class CheckFactory:
+    """Makes a check of each index; `key` is its key for the default index."""
+
+    key: dg.AssetCheckKey
+    make: Callable[[Naming], dg.AssetChecksDefinition]
+
+
+def check(
+    asset: str,
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    additional_deps: Sequence[str] = (),
+    blocking: bool = False,
+) -> Callable[[Callable[..., dg.AssetCheckResult]], CheckFactory]:
+    """Return the decorator of a check of the asset `asset`."""
+
+    def declare(function: Callable[..., dg.AssetCheckResult]) -> CheckFactory:
+        key = dg.AssetCheckKey(dg.AssetKey(asset), name or function.__name__)
+
+        def make(naming: Naming) -> dg.AssetChecksDefinition:
+            return dg.asset_check(
+                asset=naming.key(asset),
+                name=key.name,
+                description=description,
+                additional_deps=[naming.key(dep) for dep in additional_deps],
+                blocking=blocking,
+            )(function)
+
+        return CheckFactory(key, make)
+
+    return declare
+
+
+@dataclass(frozen=True)
+class AssetJob:
+    """Makes the job of each index that materializes the assets of `groups` and `assets`, and runs `checks`."""
+
+    name: str
+    description: str
+    groups: Sequence[str] = ()
+    assets: Sequence[str] = ()
+    checks: Sequence[CheckFactory] = ()
+    tags: Mapping[str, str] = field(default_factory=dict)
+    config: Callable[[Naming], dg.PartitionedConfig] | None = None
+
+    def make(self, naming: Naming) -> Any:
+        """Return the job."""
+        selections: list[dg.AssetSelection] = []
+        if self.groups:
+            selections.append(dg.AssetSelection.groups(*self.groups))
+        if self.assets:
+            selections.append(dg.AssetSelection.assets(*map(naming.key, self.assets)))
+        if self.checks:
+            selections.append(dg.AssetSelection.checks(*(naming.check_key(one.key) for one in self.checks)))
+        return dg.define_asset_job(
+            naming.name(self.name),
+            selection=reduce(operator.or_, selections),
+            description=self.description,
+            tags=naming.tags(self.tags),
+            config=None if self.config is None else self.config(naming),
+        )
+
+
+@dataclass(frozen=True)
+class OpJob:
+    """Makes the job of each index that runs one function, which is no asset."""
+
+    name: str
+    description: str
+    function: Callable[..., None]
+    op: str
+    pool: str | None
+    tags: Mapping[str, str]
+    on_failure: str | None
+
+    def make(self, naming: Naming) -> dg.JobDefinition:
+        """Return the job."""
+        step = dg.op(name=self.op, pool=self.pool and naming.name(self.pool))(self.function)
+
+        @dg.job(
+            name=naming.name(self.name),
+            description=self.description,
+            tags=naming.tags(self.tags),
+            metadata={ON_FAILURE: self.on_failure} if self.on_failure else None,
+        )
+        def job() -> None:
+            step()
+
+        return job
+
+
+def op_job(
+    name: str,
+    description: str,
+    *,
+    tags: Mapping[str, str],
+    op: str | None = None,
+    pool: str | None = None,
+    on_failure: str | None = None,
+) -> Callable[[Callable[..., None]], OpJob]:
+    """Return the decorator of the function that a job runs. `on_failure` is what a person should do if it fails."""
+    return lambda function: OpJob(name, description, function, op or function.__name__, pool, tags, on_failure)
+
+
+def factories_in(values: Iterable[object]) -> list[AssetFactory]:
+    """Return the factories of assets among the values of a module, also those in its lists."""
+    flat = (one for value in values for one in (value if isinstance(value, list) else [value]))
+    return [one for one in flat if isinstance(one, AssetFactory)]
