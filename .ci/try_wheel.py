@@ -81,7 +81,7 @@ def try_wheel(wheel: Path, folder: Path) -> None:
     location = environment.run("python", "-c", "import pypi_assets; print(pypi_assets.__file__)")
     assert Path(location).is_relative_to(folder), location
     assert environment.show("--version").endswith(wheel.name.split("-")[1])
-    [record] = json.loads(environment.run("pypi-assets", "inspect", str(wheel), "--json"))
+    [record] = json.loads(environment.run("pypi-assets", "admin", "inspect", str(wheel), "--json"))
     assert "pypi_assets" in record["modules"], record
     environment.show("devindex", "add", "index", str(wheel))
     with environment.served(folder / "index"):

@@ -113,8 +113,8 @@ def measure_processes(year: Year, keys: Sequence[str]) -> None:
     with year.catalog.read() as connection:
         line("the ledger, as `ledger` has it", lambda: ledger(connection))
         line("check of the ledger", lambda: ledger_faults(connection))
-    for command in ("status", "ranges"):
-        line(f"pypi-assets {command}", partial(run_command, year, command))
+    for command in (("status",), ("admin", "ranges")):
+        line(f"pypi-assets {' '.join(command)}", partial(run_command, year, command))
     days = len(keys) * PAUSE_S / DAY_S
     began = time.monotonic(), time.process_time()
     pruned = prune_partitions(year.instance, BARE, old_partitions(year.catalog, days - 1))
@@ -137,9 +137,9 @@ def processor_s() -> float:
     return time.process_time() + children.ru_utime + children.ru_stime
 
 
-def run_command(year: Year, command: str) -> None:
+def run_command(year: Year, command: tuple[str, ...]) -> None:
     program = Path(sys.executable).with_name("pypi-assets")
-    subprocess.run([program, command], env=environment(year), capture_output=True, check=False)
+    subprocess.run([program, *command], env=environment(year), capture_output=True, check=False)
 
 
 def environment(year: Year) -> dict[str, str]:

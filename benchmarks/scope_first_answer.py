@@ -116,7 +116,7 @@ def _measured(
         run("leveldb", "update")
         answers = [run("lookup", "module", module, "--json") for module in modules]
         seconds = time.monotonic() - started
-        live = json.loads(run("files", "--json"))
+        live = json.loads(run("lookup", "files", "--json"))
     assert all(json.loads(answer) for answer in answers), answers
     projects = {file["project"] for file in live}
     return name, {

@@ -312,10 +312,10 @@ def what_next(serial_before: int | None) -> None:
         ("pypi-assets lookup project requests", "what each of its files requires"),
         ("pypi-assets lookup command slugify", "which projects install a command"),
         ("pypi-assets lookup hash --file .demo/downloads/sdists/six-1.17.0.tar.gz", "which project a file is from"),
-        (f"pypi-assets files click --at {serial_before}", "what was true before the changes"),
+        (f"pypi-assets lookup files click --at {serial_before}", "what was true before the changes"),
         ("pypi-assets resolve freezegun beautifulsoup4", "which versions would be installed, as a tree"),
         (f"pypi-assets blame {REQUIREMENT} --good {serial_before}", "which event broke a build"),
-        ("pypi-assets inspect .demo/downloads/sdists/six-1.17.0.tar.gz", "read one file"),
+        ("pypi-assets admin inspect .demo/downloads/sdists/six-1.17.0.tar.gz", "read one file"),
     ):
         table.add_row(f"  [bold]{command}[/bold]", text)
     console.print()

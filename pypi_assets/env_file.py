@@ -24,7 +24,8 @@ _UNWRITABLE = "${"  # it would stand for another variable
 
 _TEXT = """\
 # Settings of pypi-assets. A command reads this file in the folder that it is started in. A variable of the environment
-# wins over a line here. `pypi-assets man` has all settings.
+# wins over a line here. `pypi-assets admin settings` lists
+# all settings.
 
 # The index to follow: the address of its list of projects. Empty: PyPI.
 {index_line}

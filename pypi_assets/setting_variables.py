@@ -227,7 +227,7 @@ def _unknown_index(text: str) -> SettingsError:
 def describe_unknown(variable: str) -> str:
     """A warning about a variable that names no setting. It is not an error, since a newer version may know it."""
     nearest = get_close_matches(_setting(variable), sorted(SETTING_NAMES), n=1)
-    hint = f"did you mean {ENV_PREFIX}{nearest[0].upper()}?" if nearest else "`pypi-assets man` lists the settings"
+    hint = f"did you mean {ENV_PREFIX}{nearest[0].upper()}?" if nearest else "`pypi-assets admin settings` lists them"
     return f"{variable} is no setting and has no effect; {hint}"
 
 

@@ -251,7 +251,7 @@ class Status:
         is_known = self.lag.seconds is not None or self.lag.serials
         text = "the catalog lags the index" if is_known else "it is not known how far the catalog lags the index"
         if self.catalog.running_ranges:
-            return f"{text}: see `pypi-assets ranges` for the ranges that are running"
+            return f"{text}: see `pypi-assets admin ranges` for the ranges that are running"
         return f"{text}: run `pypi-assets crawl incremental`"
 
     def _of_dumps(self) -> list[str]:

@@ -34,7 +34,7 @@ def run(*arguments: object) -> str:
 
 
 def test_metrics_describe_the_state_of_each_stage(index: ServedIndex, monkeypatch: pytest.MonkeyPatch) -> None:
-    nothing = samples(run("metrics"))
+    nothing = samples(run("admin", "metrics"))
     assert nothing["serial", "index"] == index.serial
     assert ("serial", "catalog") not in nothing
     assert ("lag_serials",) not in nothing
@@ -45,7 +45,7 @@ def test_metrics_describe_the_state_of_each_stage(index: ServedIndex, monkeypatc
     first = index.serial
     for command in (("crawl", "full"), ("dump", "full", "--shards", "1"), ("leveldb", "update")):
         run(*command)
-    level = samples(run("metrics"))
+    level = samples(run("admin", "metrics"))
     stages = ("index", "catalog", "dumps", "modules", "depgraph")
     assert {stage: level["serial", stage] for stage in stages} == dict.fromkeys(stages, first)
     assert (level["lag_serials",], level["lag_seconds",], level["to_do",]) == (0, 0, 0)
@@ -59,16 +59,16 @@ def test_metrics_describe_the_state_of_each_stage(index: ServedIndex, monkeypatc
     assert (level["due", "modules"], level["due", "ranges"], nothing["due", "full_crawl"]) == (0, 0, 1)
 
     index.wheel("demo", "2.0")
-    behind = samples(run("metrics"))
+    behind = samples(run("admin", "metrics"))
     assert (behind["lag_serials",], behind["to_do",]) == (index.serial - first, 0)
     run("crawl", "incremental")
-    after = samples(run("metrics"))
+    after = samples(run("admin", "metrics"))
     assert (after["lag_serials",], after["answers_lag_serials",]) == (0, index.serial - first)
     assert 0 < after["answers_lag_seconds",] < 60
     assert (after["serial", "catalog"], after["serial", "dumps"]) == (index.serial, first)
     assert (after["to_do",], after["due", "range_dumps"]) == (0, 1)
     monkeypatch.setenv("PYPI_ASSETS_LAG_WARN_S", "0.001")
-    assert samples(run("metrics"))["to_do",] == 1
+    assert samples(run("admin", "metrics"))["to_do",] == 1
     assert after["visits_total",] > level["visits_total",]
 
 
@@ -79,7 +79,7 @@ def test_the_lag_in_time_is_that_of_the_first_event_that_is_missing(index: Serve
     run("crawl", "full")
     index.wheel("demo", "2.0", at=second)
     index.wheel("demo", "3.0", at=third)
-    lag = samples(run("metrics"))["lag_seconds",]
+    lag = samples(run("admin", "metrics"))["lag_seconds",]
     assert 3_600 <= lag <= time.time() - before + 3_601  # the index tells whole seconds
 
 
@@ -87,11 +87,11 @@ def test_a_silent_stage_is_reported(index: ServedIndex, monkeypatch: pytest.Monk
     index.wheel("demo", "1.0")
     run("crawl", "full")
     monkeypatch.setenv("PYPI_ASSETS_INDEX_URL", "http://127.0.0.1:9/simple/")
-    taken = samples(run("metrics"))
+    taken = samples(run("admin", "metrics"))
     assert (taken["reachable", "index"], taken["reachable", "catalog"], taken["reachable", "storage"]) == (0, 1, 1)
     assert ("serial", "index") not in taken
     monkeypatch.setenv("PYPI_ASSETS_DATABASE_URL", "postgresql://nobody@127.0.0.1:9/catalog")
-    taken = samples(run("metrics"))
+    taken = samples(run("admin", "metrics"))
     assert taken["reachable", "catalog"] == 0
     assert ("serial", "index") not in taken
 
@@ -112,14 +112,14 @@ def test_metrics_describe_scopes(index: ServedIndex) -> None:
     index.wheel("app", "1.0", requires_dist=["library"])
     index.wheel("library", "1.0")
     run("scope", "create", "mine", "app")
-    found = samples(run("metrics"))
+    found = samples(run("admin", "metrics"))
     assert (found["due", "scopes"], found["scope_visits_left", "mine"], found["scope_entering", "mine"]) == (1, 1, 1)
     assert (found["due", "full_crawl"], found["to_do",]) == (0, 1)
     to_do = run("status")
     assert "mine" in to_do
     assert "`pypi-assets scope run`" in to_do
     run("scope", "run")
-    found = samples(run("metrics"))
+    found = samples(run("admin", "metrics"))
     assert (found["due", "scopes"], found["scope_state", "mine", "finished"], found["followed_projects",]) == (0, 1, 2)
     assert (found["scope_projects", "0", "mine"], found["scope_projects", "1", "mine"]) == (1, 1)
     assert "crawl full" not in run("status")
@@ -130,16 +130,16 @@ def test_metrics_and_status_describe_readers_of_the_journal(
 ) -> None:
     index.wheel("demo", "1.0")
     run("crawl", "full")
-    assert not [name for name, *_ in samples(run("metrics")) if name.startswith("journal")]
+    assert not [name for name, *_ in samples(run("admin", "metrics")) if name.startswith("journal")]
     run("journal", "write")
     run("journal", "tail", "--consumer", "mirror", "--stream", "observed")
-    found = samples(run("metrics"))
+    found = samples(run("admin", "metrics"))
     assert (found["journal_consumer_lag_serials", "mirror"], found["journal_consumer_lag_seconds", "mirror"]) == (0, 0)
     assert (found["journal_letters", "mirror", "dead"], found["journal_letters", "mirror", "waiting"]) == (0, 0)
     serial = index.serial
     index.wheel("demo", "2.0")
     run("crawl", "incremental")
-    found = samples(run("metrics"))
+    found = samples(run("admin", "metrics"))
     assert found["journal_consumer_lag_serials", "mirror"] == index.serial - serial
     assert found["journal_consumer_lag_seconds", "mirror"] > 0
     status = json.loads(run("status", "--json"))
@@ -151,11 +151,11 @@ def test_metrics_and_status_describe_readers_of_the_journal(
 def test_metrics_have_the_disks_of_local_folders_before_they_exist(
     index: ServedIndex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    nothing = samples(run("metrics"))
+    nothing = samples(run("admin", "metrics"))
     run("crawl", "full")
-    local = samples(run("metrics"))
+    local = samples(run("admin", "metrics"))
     monkeypatch.setenv("PYPI_ASSETS_STORAGE_URL", "memory:///")
-    remote = samples(run("metrics"))
+    remote = samples(run("admin", "metrics"))
     for found, folders in ((nothing, {"home"}), (local, {"home", "storage"}), (remote, {"home"})):
         free, size = ({key[1] for key in found if key[0] == name} for name in ("disk_free_bytes", "disk_size_bytes"))
         assert free == size == folders
@@ -168,22 +168,22 @@ def test_metrics_show_how_far_the_journal_is_signed(index: ServedIndex, tmp_path
     run("crawl", "full")
     run("journal", "write")
     first = index.serial
-    found = samples(run("metrics"))
+    found = samples(run("admin", "metrics"))
     assert found["journal_serial", "written", "content"] == first
     assert ("journal_serial", "signed", "content") not in found
     storage = open_storage((tmp_path / "home" / "storage").as_uri())
     sign_checkpoint(storage, Stream.CONTENT, Ed25519PrivateKey.generate())
-    assert samples(run("metrics"))["journal_serial", "signed", "content"] == first
+    assert samples(run("admin", "metrics"))["journal_serial", "signed", "content"] == first
 
     index.wheel("demo", "2.0")
     run("crawl", "incremental")
     run("journal", "write")
-    found = samples(run("metrics"))
+    found = samples(run("admin", "metrics"))
     assert [found["journal_serial", state, "content"] for state in ("written", "signed")] == [index.serial, first]
     content = storage.get(checkpoint_path("content"))
     for changed in (content.replace(b'"generation": 1', b'"generation": 9'), b"{", b"{}", b"[]"):
         storage.put(checkpoint_path("content"), changed)
-        assert samples(run("metrics"))["journal_serial", "signed", "content"] == 0
+        assert samples(run("admin", "metrics"))["journal_serial", "signed", "content"] == 0
 
 
 def opening(opened: list[None]) -> Callable[[], dg.DagsterInstance]:
@@ -203,20 +203,20 @@ def test_metrics_count_runs_if_there_is_an_instance_of_dagster(
     home = tmp_path / "dagster"
     home.mkdir()
     monkeypatch.setenv("DAGSTER_HOME", str(home))
-    assert ("reachable", "dagster") not in samples(run("metrics"))
+    assert ("reachable", "dagster") not in samples(run("admin", "metrics"))
     assert list(home.iterdir()) == []
     (home / "dagster.yaml").write_text("telemetry: {enabled: false}")
     opened: list[None] = []
     monkeypatch.setattr(dg.DagsterInstance, "get", opening(opened))
-    found = samples(run("metrics"))
+    found = samples(run("admin", "metrics"))
     assert len(opened) == 1  # each opening connects to its databases again
     assert found["reachable", "dagster"] == 1
     assert (found["runs", "queued"], found["runs", "running"], found["failed_runs",]) == (0, 0, 0)
     (home / "dagster.yaml").write_text("storage: {custom: {module: nowhere, class: Nothing}}")
-    found = samples(run("metrics"))
+    found = samples(run("admin", "metrics"))
     assert (found["reachable", "dagster"], found["reachable", "index"]) == (0, 1)
     assert ("failed_runs",) not in found
     monkeypatch.setenv("PYPI_ASSETS_DATABASE_URL", "postgresql://nobody@127.0.0.1:9/catalog")
-    found = samples(run("metrics"))
+    found = samples(run("admin", "metrics"))
     assert (found["reachable", "dagster"], found["reachable", "catalog"]) == (0, 0)
     assert found["disk_free_bytes", "home"] > 0

@@ -63,11 +63,11 @@ def fill(index: ServedIndex, folder: Path, environment: pytest.MonkeyPatch) -> N
 
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory: pytest.TempPathFactory) -> Series:
-    """By name, the labels of each series that `pypi-assets metrics` prints."""
+    """By name, the labels of each series that `pypi-assets admin metrics` prints."""
     folder = tmp_path_factory.mktemp("monitoring")
     with pytest.MonkeyPatch.context() as environment, followed_index(folder, environment) as index:
         fill(index, folder, environment)
-        text = CliRunner().invoke(cli, ["metrics"], catch_exceptions=False).stdout
+        text = CliRunner().invoke(cli, ["admin", "metrics"], catch_exceptions=False).stdout
     series: Series = {"up": [{}]}
     for family in text_string_to_metric_families(text):
         for sample in family.samples:

@@ -74,7 +74,7 @@ def test_ranges_that_are_running_are_let_be_and_looked_at(index: ServedIndex, st
     status = status_at(0)
     lag = replace(status.lag, index_serial=index.serial + 1, lagging_since=1_000.0, measured_at=1_000.0 + LAG_WARN_S)
     running = replace(status, lag=lag, catalog=replace(status.catalog, open_ranges=1, running_ranges=1))
-    assert commands_in(*running.to_do()) == ["ranges"]
+    assert commands_in(*running.to_do()) == ["admin ranges"]
     assert replace(running, lag=replace(lag, measured_at=lag.measured_at - 1)).to_do() == []
 
 

@@ -403,7 +403,7 @@ def _bring_up_to_date(catalog: Catalog, *, migrate: bool, must_exist: bool) -> t
         if found not in {None, newest} and not migrate:
             raise CatalogError(
                 f"the catalog has schema {found}, and this version of pypi-assets needs {newest}: stop all processes"
-                " that use it, back it up, and run `pypi-assets migrate`"
+                " that use it, back it up, and run `pypi-assets admin migrate`"
             )
         config.attributes["connection"] = connection
         command.upgrade(config, "head")

@@ -30,33 +30,28 @@ OBJECTS_BETWEEN_COLLECTIONS = 10_000
 """Batches of records are no garbage, and to look through them at every 700 objects, as Python does, takes long."""
 _INDEX = "--index"
 _ALL_INDEXES = "all"
-_QUERY = "Query"
-_COMPARING = "confusion"
-"""The query that is of all indexes anyway."""
+_OF_EACH_INDEX = ("lookup", "owners", "impact", "history", "mcp", "admin visits", "admin where")
+"""The commands that can be run for each index in turn."""
+_OF_ALL_INDEXES = "lookup confusion"
+"""The command that compares all indexes anyway."""
 _STOPPED = "Stopped. What was done is kept; run the same command again to continue."
 _QUESTION = "cli.questions:command_of"
 """The function that makes a command that follows from its question alone."""
 _COMMANDS = {
     "Start": {
         "init": ("cli.init:init_command", "Write a commented file of settings, .env, into this folder."),
+        "up": ("cli.up:up_command", "Run the whole pipeline on this machine, until stopped."),
         "status": ("cli.status:status_command", "Show the state of every stage, and what to do next."),
         "devindex": (
             "devindex.commands:devindex",
             "A small package index over a folder of real files, for development, demos and tests.",
         ),
-        "indexes": ("cli.indexes:indexes_command", "List the indexes that PYPI_ASSETS_INDEXES names."),
-        "inspect": ("cli.inspect:inspect_command", "Read distributions from disk and print their records."),
     },
-    _QUERY: {
+    "Query": {
         "lookup": ("cli.lookup:lookup_group", "Query the newest LevelDB versions; for an earlier serial, the catalog."),
         "owners": ("cli.owners:owners_command", "Rank the projects that provide imports, with the reasons."),
-        "files": ("cli.files:files_command", "List the live distributions."),
         "impact": ("cli.impact:impact_command", "Show what depends on PROJECT, or on one of its versions."),
-        "breaks": ("cli.breaks:breaks_command", "Show projects whose newest release excludes VERSION of PROJECT."),
         "history": (_QUESTION, "Show what happened to a project, by serial."),
-        "confusion": ("cli.confusion:confusion_command", "Show names that several indexes have, or that look alike."),
-        "visits": ("cli.visits:visits_command", "List or compare the visits of PROJECT's page."),
-        "where": ("cli.where:where_command", "Show the partitions and the dump's file that PROJECT is in."),
         "serve": ("cli.serve:serve_command", "Answer over HTTP, until stopped."),
         "mcp": ("cli.mcp:mcp_command", "Offer questions to agents as tools (MCP), until stopped."),
     },
@@ -64,19 +59,11 @@ _COMMANDS = {
         "blame": ("cli.blame:blame_command", "Find the event that changed what an installer would choose."),
         "resolve": ("cli.resolve:resolve_command", "Choose versions as an installer would, now or as of any moment."),
     },
-    "Lock files": {
-        "collisions": (
-            "cli.collisions:collisions_command",
-            "Show modules that several distributions pinned by LOCK have.",
-        ),
-    },
     "Follow an index": {
         "scope": ("cli.scope:scope_group", "Follow some projects, and what they require."),
         "crawl": ("cli.crawl:crawl_group", "Bring the catalog up to the index."),
         "follow": ("cli.follow:follow_command", "Follow the index within seconds, until stopped."),
-        "ranges": ("cli.ranges:ranges_command", "List serial ranges with their states."),
         "failures": ("cli.failures:failures_group", "List failed reads and visits, and try them again."),
-        "audit": ("cli.audit:audit_command", "Find drift between the index and the catalog."),
     },
     "Publish": {
         "dump": ("cli.dump:dump_group", "Write data dumps from the catalog, and Parquet from the dumps."),
@@ -86,18 +73,7 @@ _COMMANDS = {
         "export": ("cli.export:export_group", "Write files that other tools read."),
     },
     "Operate": {
-        "up": ("cli.up:up_command", "Run the whole pipeline on this machine, until stopped."),
-        "metrics": ("cli.metrics:metrics_command", "Print, write or serve metrics for Prometheus."),
-        "reprocess": ("cli.reprocess:reprocess_command", "Make records again from stored extracts."),
-        "extracts": ("cli.extracts:extracts_group", "Manage the stored extracts of distributions."),
-        "report": ("cli.report:report_group", "Measure what the catalog knows."),
-        "prune": ("cli.prune:prune_command", "Delete old rows of the catalog."),
-        "completion": (
-            "cli.completion:completion_command",
-            "Print the script that completes commands and options in a shell.",
-        ),
-        "man": ("cli.man:man_command", "Print the manual page of all commands, for man."),
-        "migrate": ("cli.migrate:migrate_command", "Upgrade the tables of the catalog."),
+        "admin": ("cli.admin:admin_group", "Maintain a catalog and its storage, and look into them."),
     },
 }
 """By section of the help and name: where each command is defined, and the first sentence of its help.
@@ -206,9 +182,10 @@ class _Commands(click.Group):
         from pypi_assets.setting_variables import read_all_indexes
 
         arguments: list[str] = ctx.meta[_ARGUMENTS]
-        of_all = [name for name in _COMMANDS[_QUERY] if name not in {_COMPARING, "serve"}]
-        if next((word for word in arguments if not word.startswith("-")), "") not in of_all:
-            raise click.UsageError(f"{_INDEX} {_ALL_INDEXES} goes with {', '.join(of_all)} alone", ctx)
+        words = [word for word in arguments if not word.startswith("-")][:2]
+        called = " ".join(words)
+        if called == _OF_ALL_INDEXES or not {called, *words[:1]} & set(_OF_EACH_INDEX):
+            raise click.UsageError(f"{_INDEX} {_ALL_INDEXES} goes with {', '.join(_OF_EACH_INDEX)} alone", ctx)
         indexes = read_all_indexes()
         if indexes is None:
             raise SettingsError(f"{_INDEX}: there are no indexes, since PYPI_ASSETS_INDEXES is not set")

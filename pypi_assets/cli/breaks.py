@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _QUESTION = find_question("breaks")
 
 
-@command("breaks", _QUESTION.example)
+@command("breaks", _QUESTION.example, within="lookup")
 @click.argument("requirement", metavar=_QUESTION.argument)
 @parameter_options(_QUESTION, without=SOLVING)
 @LIMIT

@@ -17,7 +17,7 @@ _COLUMNS = ("modules", "distributions", "pip")
 _SHOWN = 5
 
 
-@command("collisions", "requirements.txt --python 3.12 --platform linux")
+@command("collisions", "requirements.txt --python 3.12 --platform linux", within="lookup")
 @click.argument("lock", type=LOCK_FILE)
 @environment_options
 @click.option("--check", is_flag=True, help="Exit with 1 where there is a collision.")

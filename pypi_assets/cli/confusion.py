@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _COLUMNS = ("kind", "name", "index", "newest", "since", "since_serial", "first", "taken_by")
 
 
-@command("confusion", "--json")
+@command("confusion", "--json", within="lookup")
 @row_output
 def confusion_command(output: Output) -> None:
     """Show names that several indexes have, or that look alike.

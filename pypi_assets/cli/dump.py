@@ -8,7 +8,7 @@ import click
 
 from pypi_assets import terminal
 from pypi_assets.catalog.publications.dump_files import FULL_DUMP_SHARDS, MOST_SHARDS
-from pypi_assets.cli.opening import existing_catalog, opened_catalog
+from pypi_assets.cli.opening import existing_catalog
 from pypi_assets.cli.options import JSON, command
 from pypi_assets.progress import Progress
 from pypi_assets.terminal import counted, print_json, print_message
@@ -58,8 +58,8 @@ def dump_full_command(shards: str | None, concurrency: int | None, as_json: bool
 def dump_redo_command(shards: str | None, concurrency: int | None, as_json: bool) -> None:
     """Write a full dump even if nothing has changed.
 
-    Run it after `pypi-assets reprocess`, whose changes no incremental dump contains. The dumps in use stay in use until
-    the new one is complete. The next LevelDB versions are built from scratch on it. If it was stopped,
+    Run it after `pypi-assets admin reprocess`, whose changes no incremental dump contains. The dumps in use stay in use
+    until the new one is complete. The next LevelDB versions are built from scratch on it. If it was stopped,
     `pypi-assets dump full` continues it.
     """
     _dump_full(shards, concurrency, as_json, from_scratch=True)
@@ -215,32 +215,6 @@ def dump_clean_command(dry_run: bool, as_json: bool) -> None:
     done = "would be deleted" if dry_run else "deleted"
     total = sum(removal.size for removal in removed)
     print_message(f"{done}: {counted(sum(removal.files for removal in removed), 'file')}, {total} bytes")
-
-
-@command("restore", group=dump_group)
-@JSON
-def dump_restore_command(as_json: bool) -> None:
-    """Enter the dumps of the storage into the catalog.
-
-    Use it for a catalog that has lost its dumps; it reads their manifests.
-    """
-    from pypi_assets.assembly import storage_from
-    from pypi_assets.catalog.coordination.leases import lease
-    from pypi_assets.dumps.restore import restore_index
-    from pypi_assets.settings import load_settings
-    from pypi_assets.upkeep.deletion import LEASE_NAME
-
-    settings = load_settings()
-    with opened_catalog(settings) as catalog, lease(catalog, LEASE_NAME):  # nothing is deleted meanwhile
-        found = restore_index(catalog, storage_from(settings, read_only=True))
-    if as_json:
-        print_json(asdict(found))
-    else:
-        click.echo(f"committed dumps that are in the catalog: {len(found.restored)}")
-    for problem in found.damaged:
-        print_message(problem)
-    if found.damaged:
-        raise click.exceptions.Exit(1)
 
 
 def _print_dumps(manifests: "Sequence[Manifest]", storage: "Storage", as_json: bool) -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _QUESTION = find_question("files")
 
 
-@command("files", _QUESTION.example)
+@command("files", _QUESTION.example, within="lookup")
 @click.argument("project", required=False)
 @LIMIT
 @AT

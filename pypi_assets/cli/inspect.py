@@ -17,7 +17,7 @@ _SHOWN_ENTRY_POINTS = 5
 _SHOWN_MODULES = 60
 
 
-@command("inspect", "dist/demo-1.0-py3-none-any.whl dist/demo-1.0.tar.gz")
+@command("inspect", "dist/demo-1.0-py3-none-any.whl dist/demo-1.0.tar.gz", within="admin")
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option(
     "--from-extract", is_flag=True, help="Treat FILES as filenames of distributions, and read their stored extracts."

@@ -1,18 +1,27 @@
 """`pypi-assets lookup ...`: a command for each question about names."""
 
+from importlib import import_module
+
 import click
 
 from pypi_assets.cli.questions import command_of
 from pypi_assets.questions.question import MODULES, TOP_LEVEL
+
+_WITH_OWN_OPTIONS = ("files", "breaks", "collisions", "confusion")
+"""The commands with more options than follow from a question. Each is in the module of its name."""
 
 
 class _Lookups(click.Group):
     """The commands of the questions. Only the module of the one that is run is imported."""
 
     def list_commands(self, _: click.Context) -> list[str]:
-        return [name for name in MODULES if name not in TOP_LEVEL]
+        names = dict.fromkeys((*MODULES, *_WITH_OWN_OPTIONS))
+        return [name for name in names if name not in TOP_LEVEL]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name in _WITH_OWN_OPTIONS:
+            found: click.Command = getattr(import_module(f"pypi_assets.cli.{cmd_name}"), f"{cmd_name}_command")
+            return found
         return command_of(cmd_name) if cmd_name in self.list_commands(ctx) else None
 
     def resolve_command(

@@ -25,8 +25,11 @@ def row_output(run: Callable[..., None]) -> Callable[..., None]:
 
 
 def command(
-    name: str, example: str = "", *, group: click.Group | None = None
+    name: str, example: str = "", *, group: click.Group | None = None, within: str = ""
 ) -> Callable[[Callable[..., None]], click.Command]:
-    """A decorator for a command, of `group` or at the top level, with `example` at the end of its help."""
-    path = f"{group.name} {name}" if group else name
-    return (group or click).command(name, epilog=f"Example: pypi-assets {path} {example}".rstrip())
+    """Return a decorator that makes a command, of `group` if that is given, with `example` at the end of its help.
+
+    `within` are the words between `pypi-assets` and the name of the group or the command.
+    """
+    words = ("pypi-assets", within, group.name if group else "", name, example)
+    return (group or click).command(name, epilog=f"Example: {' '.join(filter(None, words))}")

@@ -41,7 +41,7 @@ def report_group() -> None:
     """Measure what the catalog knows."""
 
 
-@command("removals", "--within 1,3,7,14", group=report_group)
+@command("removals", "--within 1,3,7,14", group=report_group, within="admin")
 @click.option("--within", type=DaysType(), default="1,3,7,14", show_default=True, help="Numbers of days.")
 @JSON
 def removals_command(within: tuple[int, ...], as_json: bool) -> None:
@@ -117,7 +117,7 @@ class DayType(click.ParamType[Any]):
             self.fail(f"{str(value)[:100]!r} is no day: give one such as 2026-03-01", param, ctx)
 
 
-@command("solvability", "--day 2026-03-01", group=report_group)
+@command("solvability", "--day 2026-03-01", group=report_group, within="admin")
 @click.option("--day", type=DayType(), metavar="DAY", help="This day (UTC); default: the newest that was made.")
 @JSON
 def solvability_command(day: "date | None", as_json: bool) -> None:

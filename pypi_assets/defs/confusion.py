@@ -66,7 +66,7 @@ def _texts(what: str, found: Sequence[PublicName]) -> list[str]:
     """A sentence for each of the first names, and one for the others."""
     texts = [f"{_name(one)} is on {one.public.index} since {_date(one.public.project.since)}: {what}" for one in found]
     more = len(texts) - _MOST_NAMES
-    return texts[:_MOST_NAMES] + ([f"and {more} more: `pypi-assets confusion` lists them"] if more > 0 else [])
+    return texts[:_MOST_NAMES] + ([f"and {more} more: `pypi-assets lookup confusion` lists them"] if more > 0 else [])
 
 
 def _name(one: PublicName) -> str:

@@ -17,7 +17,9 @@ def losses_table(made: Solvability) -> str:
     ]
     table = markdown_table(_COLUMNS, rows)
     left = len(made.newly_unsolvable) - len(shown)
-    return f"{table}\n\nand {left} more: `pypi-assets report solvability --day {made.moment.day}`" if left else table
+    return (
+        f"{table}\n\nand {left} more: `pypi-assets admin report solvability --day {made.moment.day}`" if left else table
+    )
 
 
 def _why(one: NewlyUnsolvable) -> str:

@@ -48,7 +48,7 @@ def clean_dumps(
         has_manifest = any(stored.path == manifest_path(directory) for stored in found)
         if directory in dropped or (is_known and names is None):
             return Reason.SUPERSEDED if has_manifest else Reason.ABANDONED, found
-        if has_manifest and not is_known:  # of another catalog, or `pypi-assets dump restore` is to be run
+        if has_manifest and not is_known:  # of another catalog, or `pypi-assets admin restore` is to be run
             return None
         left_over = _left_over(storage, directory, found, names or set(), deadlines.old)
         return (Reason.ABANDONED, left_over) if left_over else None
@@ -98,5 +98,5 @@ def _check_that_they_belong_together(
         return
     raise CatalogError(
         f"{storage.uri(DUMPS)} seems to belong to another catalog: {what}. Nothing was deleted; check"
-        " PYPI_ASSETS_DATABASE_URL, PYPI_ASSETS_STORAGE_URL and PYPI_ASSETS_HOME, or run `pypi-assets dump restore`"
+        " PYPI_ASSETS_DATABASE_URL, PYPI_ASSETS_STORAGE_URL and PYPI_ASSETS_HOME, or run `pypi-assets admin restore`"
     )

@@ -298,8 +298,8 @@ def stored_records(
     if not places:
         of_project = f" of {project}" if project else ""
         raise CatalogError(
-            f"no extract of {filename}{of_project} is stored: `pypi-assets files` shows what the catalog knows, and an"
-            " extract is kept of what was read since there are extracts"
+            f"no extract of {filename}{of_project} is stored: `pypi-assets lookup files` shows what the catalog knows,"
+            " and an extract is kept of what was read since there are extracts"
         )
     return [(place, _record_at(storage, readers, place)) for place in places]
 

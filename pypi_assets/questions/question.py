@@ -256,7 +256,7 @@ MODULES = {
     "collisions": "pypi_assets.questions.collisions",
 }
 """The module of each question, in the order of help and documents."""
-TOP_LEVEL = frozenset(("owners", "impact", "breaks", "files", "history", "resolve", "collisions"))
+TOP_LEVEL = frozenset(("owners", "impact", "history", "resolve"))
 """The questions whose commands are not in the group `lookup`. `_COMMANDS` of `cli/__init__.py` lists them too."""
 
 

@@ -158,7 +158,7 @@ def _own(ports: Ports, databases: tuple[str, ...]) -> list[Program]:
         ),
         Program(
             "metrics",
-            (_script("pypi-assets"), "metrics", "--listen", f"{HOST}:{ports.metrics}"),
+            (_script("pypi-assets"), "admin", "metrics", "--listen", f"{HOST}:{ports.metrics}"),
             awaits=databases,
             answers_at=f"http://{HOST}:{ports.metrics}/metrics",
         ),

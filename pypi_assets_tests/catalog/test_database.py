@@ -96,7 +96,7 @@ def test_a_catalog_of_an_older_version_is_left_alone_until_it_is_migrated(
     (newer / "versions" / "9001_notes.py").write_text(_NOTES)
     monkeypatch.setattr(database, "_MIGRATIONS", newer)
     before = inspect(catalog.engine).get_columns("leases")
-    with pytest.raises(CatalogError, match=naming(9001, "pypi-assets migrate")):
+    with pytest.raises(CatalogError, match=naming(9001, "pypi-assets admin migrate")):
         open_catalog(url)
     assert len(inspect(catalog.engine).get_columns("leases")) == len(before)
     [*_, ours_newest] = sorted(path.name[:4] for path in (ours / "versions").glob("[0-9]*.py"))

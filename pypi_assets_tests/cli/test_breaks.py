@@ -1,4 +1,4 @@
-"""`pypi-assets breaks`: whose requirements exclude a version, and what requires these."""
+"""`pypi-assets lookup breaks`: whose requirements exclude a version, and what requires these."""
 
 import json
 from collections import Counter
@@ -20,25 +20,25 @@ def test_what_excludes_a_version_and_what_requires_that(
     index.wheel("over", "1.0", requires_dist=["old; extra == 'x'"])
     for name in ("crawl incremental", "dump incremental", "leveldb update"):
         published.done(*name.split())
-    [old] = published.json("breaks", "base==2.0")
+    [old] = published.json("lookup", "breaks", "base==2.0")
     assert (old["normalized"], old["reason"], old["requirements"], old["proof"]) == (
         "old",
         "excludes",
         ["base<2"],
         None,
     )
-    found = published.json("breaks", "base==2.0", "--transitive")
+    found = published.json("lookup", "breaks", "base==2.0", "--transitive")
     assert [(row["normalized"], row["reason"], row["condition"]) for row in found] == [
         ("old", "excludes", "always"),
         ("over", "requires", "extra"),
     ]
-    past = published.json("breaks", "base==2.0", "--transitive", "--at", index.serial)
+    past = published.json("lookup", "breaks", "base==2.0", "--transitive", "--at", index.serial)
     assert [{**row, "epoch": 0} for row in found] == [{**row, "epoch": 0} for row in past]
-    result = published.done("breaks", "base==2.0", "--transitive")
+    result = published.done("lookup", "breaks", "base==2.0", "--transitive")
     assert result.stdout.splitlines()[1].split("\t")[:4] == ["requires", "2", "old", "over"]
     assert unnamed(result.stderr, "2", "1") == []
-    assert unnamed(published.done("breaks", "base==1.0").stderr, "base", "1.0") == []
-    assert unnamed(published.done("breaks", "base==3.0").stderr, "base", "3.0") == []
+    assert unnamed(published.done("lookup", "breaks", "base==1.0").stderr, "base", "1.0") == []
+    assert unnamed(published.done("lookup", "breaks", "base==3.0").stderr, "base", "3.0") == []
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def led(published: Commands, index: ServedIndex) -> Commands:  # noqa: F811
 
 
 def test_what_has_no_solution_with_a_version(led: Commands, index: ServedIndex) -> None:
-    found = led.json("breaks", "base==2.0", "--transitive", "--solve", *WHERE)
+    found = led.json("lookup", "breaks", "base==2.0", "--transitive", "--solve", *WHERE)
     assert [(row["depth"], row["normalized"], row["reason"], row["chain"], row["older"]) for row in found] == [
         (1, "dark", "undecided", ["base"], None),
         (1, "old", "excludes", ["base"], None),
@@ -67,29 +67,34 @@ def test_what_has_no_solution_with_a_version(led: Commands, index: ServedIndex) 
     over = found[-1]
     assert "lib" in over["proof"]
     assert unnamed(over["proof"], "lib<2", "base<2", "base==2.0") == []
-    assert [row["normalized"] for row in led.json("breaks", "base==2.0", "--solve", *WHERE)] == ["dark", "old"]
-    past = led.json("breaks", "base==2.0", "--transitive", "--solve", "--at", index.serial, *WHERE)
+    assert [row["normalized"] for row in led.json("lookup", "breaks", "base==2.0", "--solve", *WHERE)] == [
+        "dark",
+        "old",
+    ]
+    past = led.json("lookup", "breaks", "base==2.0", "--transitive", "--solve", "--at", index.serial, *WHERE)
     assert [{**row, "epoch": 0} for row in past] == [{**row, "epoch": 0} for row in found]
-    result = led.done("breaks", "base==2.0", "--transitive", "--solve", "--unknown", "assume-none", *WHERE)
+    result = led.done("lookup", "breaks", "base==2.0", "--transitive", "--solve", "--unknown", "assume-none", *WHERE)
     assert len(result.stdout.splitlines()) == 3
     assert unnamed(result.stderr, "3.12", "linux-x86_64", "6", "4", "1") == []
-    result = led.done("breaks", "base==1.0", "--solve", "--unknown", "assume-none", *WHERE)
+    result = led.done("lookup", "breaks", "base==1.0", "--solve", "--unknown", "assume-none", *WHERE)
     assert unnamed(result.stderr, "base", "1.0") == []
 
 
 def test_what_is_not_resolved_in_time_is_named(led: Commands) -> None:
-    result = led.done("breaks", "base==2.0", "--transitive", "--solve", "--total-seconds", "1e-9", "--json", *WHERE)
+    result = led.done(
+        "lookup", "breaks", "base==2.0", "--transitive", "--solve", "--total-seconds", "1e-9", "--json", *WHERE
+    )
     found = json.loads(result.stdout)
     assert Counter(row["reason"] for row in found) == {"undecided": 6, "excludes": 1}
     assert unnamed(found[-1]["proof"], "1e-09") == []
     assert unnamed(result.stderr, "5", "--total-seconds") == []
-    found = led.json("breaks", "base==2.0", "--transitive", "--solve", "--project-seconds", "1e-9", *WHERE)
+    found = led.json("lookup", "breaks", "base==2.0", "--transitive", "--solve", "--project-seconds", "1e-9", *WHERE)
     assert {row["reason"] for row in found} == {"undecided", "excludes"}
     assert unnamed(found[-1]["proof"], "1e-09") == []
 
 
 def test_nothing_is_solved_with_a_version_that_is_not_there(led: Commands) -> None:
-    text = led.refused("breaks", "base==3.0", "--solve", *WHERE)
+    text = led.refused("lookup", "breaks", "base==3.0", "--solve", *WHERE)
     assert unnamed(text, "base", "3.0") == []
 
 
@@ -106,4 +111,4 @@ def test_nothing_is_solved_with_a_version_that_is_not_there(led: Commands) -> No
     ],
 )
 def test_wrong_usage_is_named(commands: Commands, arguments: list[str], named: list[str]) -> None:
-    assert unnamed(commands.refused("breaks", *arguments, exit_code=2), *named) == []
+    assert unnamed(commands.refused("lookup", "breaks", *arguments, exit_code=2), *named) == []

@@ -108,7 +108,12 @@ def test_a_second_home_is_refused_and_nothing_is_lost(
     before = contents(storage)
     assert len(before) == 2
     use_home(monkeypatch, tmp_path / "second", second_url)
-    for command in (("crawl", "full"), ("scope", "create", "tools", "demo"), ("dump", "full"), ("extracts", "clean")):
+    for command in (
+        ("crawl", "full"),
+        ("scope", "create", "tools", "demo"),
+        ("dump", "full"),
+        ("admin", "extracts", "clean"),
+    ):
         message = commands.run(*command)
         assert message.exit_code == 1
         if command[0] in {"crawl", "scope"}:
@@ -120,8 +125,8 @@ def test_a_second_home_is_refused_and_nothing_is_lost(
         for path in (storage.root / "extracts").rglob("*.pack"):
             os.utime(path, (time.time() - 3 * DAY_S,) * 2)
     commands.done("dump", "full")
-    assert commands.json("extracts", "clean")["deleted"] == []
-    assert commands.run("inspect", filename, "--from-extract").exit_code == 0
+    assert commands.json("admin", "extracts", "clean")["deleted"] == []
+    assert commands.run("admin", "inspect", filename, "--from-extract").exit_code == 0
     monkeypatch.setenv("PYPI_ASSETS_STORAGE_URL", (tmp_path / "own").as_uri())
     use_home(monkeypatch, tmp_path / "second", second_url)
     commands.done("crawl", "full")
@@ -150,7 +155,7 @@ def test_of_two_first_crawls_at_once_one_wins_and_the_other_goes_on_elsewhere(
     assert contents(storage) == before
     use_home(monkeypatch, winner)
     for number in range(3):
-        assert commands.run("inspect", f"demo{number}-1.0-py3-none-any.whl", "--from-extract").exit_code == 0
+        assert commands.run("admin", "inspect", f"demo{number}-1.0-py3-none-any.whl", "--from-extract").exit_code == 0
     monkeypatch.setenv("PYPI_ASSETS_STORAGE_URL", (tmp_path / "own").as_uri())
     use_home(monkeypatch, loser)
     assert commands.json("crawl", "full")["reads"]["data"] == 3
@@ -190,7 +195,7 @@ def test_a_restored_or_moved_catalog_is_still_the_owner(
     commands.done("crawl", "incremental")
     commands.done("dump", "full")
     assert owner(storage) == first
-    assert commands.run("inspect", "demo-2.0-py3-none-any.whl", "--from-extract").exit_code == 0
+    assert commands.run("admin", "inspect", "demo-2.0-py3-none-any.whl", "--from-extract").exit_code == 0
     monkeypatch.setenv("PYPI_ASSETS_STORAGE_URL", (tmp_path / "elsewhere").as_uri())
     index.wheel("demo", "3.0")
     commands.done("crawl", "incremental")  # into an empty root, which becomes its own as well
@@ -206,4 +211,4 @@ def test_an_index_without_any_selected_project_is_one_all_the_same(
     index.faults = lambda request: PlainTextResponse("", 404) if request.url.path == "/simple/" else None
     index.wheel("missing", "1.0")  # the list is requested for the first crawl alone
     commands.done("crawl", "incremental")
-    assert [file["project"] for file in commands.json("files")] == ["missing"]
+    assert [file["project"] for file in commands.json("lookup", "files")] == ["missing"]

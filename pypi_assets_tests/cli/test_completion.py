@@ -1,4 +1,4 @@
-"""`pypi-assets completion`: its scripts complete commands, options and values in real shells."""
+"""The scripts that click prints complete commands, options and values in real shells."""
 
 import os
 import shutil
@@ -7,9 +7,6 @@ import sys
 from pathlib import Path
 
 import pytest
-
-from pypi_assets_tests.cli.commands import Commands
-from pypi_assets_tests.named import unnamed
 
 BASH = """
 source {script}
@@ -29,7 +26,7 @@ CASES = {
     "pypi-assets crawl full --w": ["--with-history"],
     "pypi-assets leveldb update --dataset h": ["hashes"],
     "pypi-assets lookup mo": ["module"],
-    "pypi-assets completion z": ["zsh"],
+    "pypi-assets admin mi": ["migrate"],
     "pypi-assets nope": [],
 }
 
@@ -45,9 +42,14 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
 
 
-def completed(commands: Commands, tmp_path: Path, shell: str, template: str, line: str) -> list[str]:
+def script_for(shell: str) -> str:
+    environment = os.environ | {"_PYPI_ASSETS_COMPLETE": f"{shell}_source"}
+    return subprocess.run(["pypi-assets"], check=True, capture_output=True, text=True, env=environment).stdout
+
+
+def completed(tmp_path: Path, shell: str, template: str, line: str) -> list[str]:
     script = tmp_path / f"completion.{shell}"
-    script.write_text(commands.done("completion", shell).stdout)
+    script.write_text(script_for(shell))
     done = subprocess.run(
         [shell, "-c", template.format(script=script, words=line)], check=True, capture_output=True, text=True
     )
@@ -58,28 +60,19 @@ def completed(commands: Commands, tmp_path: Path, shell: str, template: str, lin
 @pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
 @pytest.mark.parametrize("line", CASES)
 @pytest.mark.usefixtures("installed")
-def test_bash_completes(commands: Commands, tmp_path: Path, line: str) -> None:
-    assert completed(commands, tmp_path, "bash", BASH, line) == CASES[line]
+def test_bash_completes(tmp_path: Path, line: str) -> None:
+    assert completed(tmp_path, "bash", BASH, line) == CASES[line]
 
 
 @pytest.mark.skipif(shutil.which("fish") is None, reason="fish is not installed")
 @pytest.mark.parametrize("line", CASES)
 @pytest.mark.usefixtures("installed")
-def test_fish_completes(commands: Commands, tmp_path: Path, line: str) -> None:
-    assert completed(commands, tmp_path, "fish", FISH, line) == CASES[line]
+def test_fish_completes(tmp_path: Path, line: str) -> None:
+    assert completed(tmp_path, "fish", FISH, line) == CASES[line]
 
 
-def test_the_script_of_zsh_is_read_by_compdef(commands: Commands) -> None:
-    script = commands.done("completion", "zsh").stdout
+@pytest.mark.usefixtures("installed")
+def test_the_script_of_zsh_is_read_by_compdef() -> None:
+    script = script_for("zsh")
     assert script.startswith("#compdef pypi-assets\n")
     assert "compdef _pypi_assets_completion pypi-assets" in script
-
-
-def test_the_help_names_the_file_of_each_shell(commands: Commands) -> None:
-    shown = commands.done("completion", "--help").stdout
-    for line in ("completion bash >> ~/.bashrc", "completion zsh >> ~/.zshrc", "completion fish > ~/.config/fish"):
-        assert line in shown
-
-
-def test_another_shell_is_refused(commands: Commands) -> None:
-    assert unnamed(commands.refused("completion", "tcsh", exit_code=2), "tcsh", "bash", "zsh", "fish") == []

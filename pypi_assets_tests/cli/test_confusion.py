@@ -42,7 +42,7 @@ def indexes(commands: Commands, monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
 
 
 def test_names_are_shown_with_what_each_installer_takes(commands: Commands, indexes: Path) -> None:
-    same, alike, tie = commands.json("confusion")
+    same, alike, tie = commands.json("lookup", "confusion")
     assert list(same) == ["kind", "names", "indexes", "pip", "pip_indexes", "uv", "uv_index"]
     fields = ["index", "private", "name", "normalized", "newest", "since_serial", "since", "first"]
     assert [list(one) for one in same["indexes"]] == [fields, fields]
@@ -65,7 +65,7 @@ def test_names_are_shown_with_what_each_installer_takes(commands: Commands, inde
         ["unknown", "unknown"],
     ]
     assert (alike["kind"], alike["names"], alike["pip"]) == ("alike", ["pi1low", "pillow"], None)
-    rows = list(csv.DictReader(io.StringIO(commands.done("confusion", "--csv", "--header").stdout)))
+    rows = list(csv.DictReader(io.StringIO(commands.done("lookup", "confusion", "--csv", "--header").stdout)))
     assert [(row["kind"], row["name"], row["index"], row["first"], row["taken_by"]) for row in rows] == [
         ("same", "acme-tools", "company", "yes", '["uv"]'),
         ("same", "acme_tools", "public", "no", '["pip"]'),
@@ -78,20 +78,20 @@ def test_names_are_shown_with_what_each_installer_takes(commands: Commands, inde
 
 def test_what_cannot_be_compared_is_named_and_fails_the_command(commands: Commands, indexes: Path) -> None:
     indexes.write_text(indexes.read_text() + '[third]\nurl = "http://127.0.0.1:9/simple/"\nprivate = true\n')
-    result = commands.run("confusion")
+    result = commands.run("lookup", "confusion")
     assert result.exit_code == 1
     assert len(result.stdout.splitlines()) == 6
     assert unnamed(result.stderr, "third") == []
-    assert commands.run("confusion", "--index", "third").stdout == ""
+    assert commands.run("lookup", "confusion", "--index", "third").stdout == ""
 
 
 def test_what_is_not_followed_is_not_compared(commands: Commands, indexes: Path) -> None:
     with closing(open_catalog(f"sqlite:///{commands.home}/catalog.sqlite")) as catalog, catalog.write() as connection:
         connection.execute(update(catalog_state).values(follows_all=False))
-    result = commands.done("confusion")
+    result = commands.done("lookup", "confusion")
     assert result.stdout == ""
     assert unnamed(result.stderr, "public", "0") == []
 
 
 def test_it_needs_several_indexes(commands: Commands) -> None:
-    assert unnamed(commands.refused("confusion", exit_code=2), "PYPI_ASSETS_INDEXES") == []
+    assert unnamed(commands.refused("lookup", "confusion", exit_code=2), "PYPI_ASSETS_INDEXES") == []

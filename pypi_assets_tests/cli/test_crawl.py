@@ -78,7 +78,7 @@ def test_selected_projects_that_the_index_lacks_are_reported(
     crawled = commands.done("crawl", "full", "--json")
     assert json.loads(crawled.stdout)["missing_projects"] == ["missing"]
     assert unnamed(crawled.stderr, "missing") == []
-    assert [file["project"] for file in commands.json("files")] == ["demo"]
+    assert [file["project"] for file in commands.json("lookup", "files")] == ["demo"]
 
 
 def test_an_index_without_a_changelog_is_followed_by_its_list(commands: Commands, index: ServedIndex) -> None:
@@ -95,8 +95,8 @@ def test_an_index_without_a_changelog_is_followed_by_its_list(commands: Commands
     assert (status["changelog_off"], status["lag"], status["index_error"]) == (True, 0, None)
     assert status["inexact_spans"] == [f"{baseline}-{index.serial}"]
     assert status["to_do"]
-    [_, listed] = commands.json("ranges", "--all")
+    [_, listed] = commands.json("admin", "ranges", "--all")
     assert (listed["lister"], listed["exact_from"]) == ("simple", index.serial)
-    assert commands.done("ranges").stderr
-    assert len(commands.json("files", "--at", index.serial)) == 2
-    assert unnamed(commands.refused("files", "--at", index.serial - 1), index.serial - 1) == []
+    assert commands.done("admin", "ranges").stderr
+    assert len(commands.json("lookup", "files", "--at", index.serial)) == 2
+    assert unnamed(commands.refused("lookup", "files", "--at", index.serial - 1), index.serial - 1) == []

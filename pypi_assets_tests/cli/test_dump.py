@@ -53,11 +53,11 @@ def test_dumps_that_the_catalog_has_lost_are_entered_again(commands: Commands, i
         database.execute("DELETE FROM dump_files")
         database.execute("DELETE FROM dumps")
     commands.refused("leveldb", "update")
-    assert commands.json("dump", "restore") == {"restored": [f"0-{index.serial}"], "damaged": []}
+    assert commands.json("admin", "restore") == {"restored": [f"0-{index.serial}"], "damaged": []}
     commands.done("leveldb", "update")
     manifest = commands.home / "storage/data_dumps/python_distribution_data" / f"0-{index.serial}" / "_MANIFEST.json"
     manifest.write_text("{}")
-    result = commands.run("dump", "restore")
+    result = commands.run("admin", "restore")
     assert (result.exit_code, f"0-{index.serial}" in result.stderr) == (1, True)
 
 

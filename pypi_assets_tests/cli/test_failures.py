@@ -15,7 +15,7 @@ from pypi_assets_tests.served_index import ServedIndex
 
 
 def test_failures_are_listed_and_can_be_tried_again(commands: Commands, index: ServedIndex) -> None:
-    commands.done("migrate")
+    commands.done("admin", "migrate")
     assert commands.done("failures", "list").stderr
     index.wheel("demo", "1.0")
     index.wheel("hidden", "1.0")
@@ -60,7 +60,7 @@ def test_failures_are_listed_and_can_be_tried_again(commands: Commands, index: S
     assert (again["retried_reads"], again["retried_visits"], again["visits_given_up"]) == (2, 1, 0)
     assert (again["reads"]["data"], again["reads"]["errors"]) == (2, 1)
     assert [group["kind"] for group in commands.json("failures", "list")["groups"]] == ["corrupt archive"]
-    assert len(commands.json("files", "hidden")) == 1
+    assert len(commands.json("lookup", "files", "hidden")) == 1
 
 
 @pytest.mark.nightly

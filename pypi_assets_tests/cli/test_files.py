@@ -1,4 +1,4 @@
-"""`pypi-assets files`: the live files of a project and of all, and serials that it cannot answer for."""
+"""`pypi-assets lookup files`: the live files of a project and of all, and serials that it cannot answer for."""
 
 from pypi_assets.lookup.live_files import LiveFileResult
 from pypi_assets_tests.cli.commands import Commands
@@ -11,7 +11,7 @@ def test_a_serial_without_an_answer_is_refused_with_those_that_have_one(commands
     commands.build_versions()
     serial = index.serial
     for refused in (serial - 1, serial + 1):
-        assert unnamed(commands.refused("files", "--at", refused), refused, serial) == []
+        assert unnamed(commands.refused("lookup", "files", "--at", refused), refused, serial) == []
 
 
 def test_the_files_of_a_project_are_those_of_the_list(commands: Commands, index: ServedIndex) -> None:
@@ -23,14 +23,14 @@ def test_the_files_of_a_project_are_those_of_the_list(commands: Commands, index:
     index.history.yank("Demo.Pkg", "1.0")
     commands.done("crawl", "incremental")
     for at, yanked in ((first, [False, False]), (index.serial, [True, False])):
-        listed = commands.json("files", "--at", at)
-        found = commands.json("files", "demo-pkg", "--at", at)
+        listed = commands.json("lookup", "files", "--at", at)
+        found = commands.json("lookup", "files", "demo-pkg", "--at", at)
         assert [one["yanked"] for one in found] == yanked
         assert found == [{**one, "epoch": at} for one in listed if one["project"] == "Demo.Pkg"]
-    assert commands.json("files", "demo-pkg") == found
+    assert commands.json("lookup", "files", "demo-pkg") == found
     assert [list(one) for one in found] == [[*LiveFileResult.__annotations__, "epoch"]] * 2
-    newest = commands.done("files")
+    newest = commands.done("lookup", "files")
     assert len(newest.stdout.splitlines()) == 3
     assert unnamed(newest.stderr, index.serial) == []
     for project in ((), ("demo-pkg",)):
-        assert len(commands.json("files", *project, "--limit", 1)) == 1
+        assert len(commands.json("lookup", "files", *project, "--limit", 1)) == 1

@@ -80,10 +80,10 @@ def test_a_package_url_names_a_project_that_is_not_followed(commands: Commands, 
 
 def test_commands_over_the_catalog_report_who_is_not_followed(commands: Commands, scoped: ServedIndex) -> None:
     serial = scoped.serial
-    files = commands.done("files")
+    files = commands.done("lookup", "files")
     assert len(files.stdout.splitlines()) == 2
     assert unnamed(files.stderr, serial, "2") == []
-    for command in (("files",), ("history",), ("visits",)):
+    for command in (("lookup", "files"), ("history",), ("admin", "visits")):
         shown = commands.done(*command, "outside")
         assert (shown.stdout, commands_in(shown.stderr)) == ("", NOT_FOLLOWED)
         assert commands_in(commands.done(*command, "App").stderr) == []
@@ -99,7 +99,7 @@ def test_a_project_has_answers_from_when_it_is_known_until_it_leaves(commands: C
     commands.done("crawl", "incremental")
     lag = commands.done("lookup", "project", "outside").stderr
     assert unnamed(lag, "outside") == []
-    [found] = commands.json("files", "outside")
+    [found] = commands.json("lookup", "files", "outside")
     assert found["version"] == "2.0"
     known_since = ("outside", removed - 1, removed)
     for command in (("files",), ("lookup", "project")):
@@ -116,9 +116,9 @@ def test_a_project_has_answers_from_when_it_is_known_until_it_leaves(commands: C
     pruned = scoped.serial
     scoped.wheel("library", "2.0")
     commands.done("crawl", "incremental")
-    assert unnamed(commands.done("files", "outside").stderr, "outside", pruned + 1) == []
+    assert unnamed(commands.done("lookup", "files", "outside").stderr, "outside", pruned + 1) == []
     assert unnamed(commands.done("history", "outside").stderr, "outside", pruned + 1) == []
-    assert commands.json("files", "outside", "--at", pruned)
+    assert commands.json("lookup", "files", "outside", "--at", pruned)
 
 
 def test_where_all_is_followed_nothing_is_added() -> None:

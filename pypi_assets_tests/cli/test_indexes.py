@@ -62,12 +62,12 @@ def two(commands: Commands, file: Path, tmp_path: Path) -> Iterator[Two]:
 
 def test_a_command_is_for_one_index_wherever_the_option_is(two: Two) -> None:
     for arguments in (
-        ("--index", "company", "files"),
-        ("files", "--index", "company"),
-        ("files", "--index=company"),
+        ("--index", "company", "lookup", "files"),
+        ("lookup", "files", "--index", "company"),
+        ("lookup", "files", "--index=company"),
     ):
         assert two.commands.done(*arguments).stdout.startswith("demo-1.0-py3-none-any.whl\t"), arguments
-    assert {row["version"] for row in two.commands.json("files")} == {"1.0", "2.0"}  # of the default index
+    assert {row["version"] for row in two.commands.json("lookup", "files")} == {"1.0", "2.0"}  # of the default index
     [row] = two.commands.json("lookup", "module", "demo_module", "--index", "company")
     assert row["versions"] == ["1.0"]
     home = two.commands.home
@@ -77,7 +77,7 @@ def test_a_command_is_for_one_index_wherever_the_option_is(two: Two) -> None:
 
 
 def test_what_follows_two_hyphens_is_an_argument(two: Two) -> None:
-    assert "--index" in two.commands.done("visits", "--", "--index").stderr
+    assert "--index" in two.commands.done("admin", "visits", "--", "--index").stderr
 
 
 def test_a_look_up_in_all_is_one_answer_whose_rows_name_their_index(two: Two) -> None:
@@ -91,7 +91,7 @@ def test_a_look_up_in_all_is_one_answer_whose_rows_name_their_index(two: Two) ->
     assert unnamed(of_company, "company", two.company.serial) == []
     rows = two.commands.json("--index", "all", "lookup", "module", "demo_module")
     assert [(row["index"], row["versions"]) for row in rows] == [("public", ["2.0"]), ("company", ["1.0"])]
-    table = two.commands.done("files", "--index", "all", "--csv", "--header").stdout
+    table = two.commands.done("lookup", "files", "--index", "all", "--csv", "--header").stdout
     read = list(csv.DictReader(io.StringIO(table)))
     assert [(row["index"], row["filename"][:8]) for row in read] == [
         ("public", "demo-2.0"),
@@ -99,7 +99,10 @@ def test_a_look_up_in_all_is_one_answer_whose_rows_name_their_index(two: Two) ->
         ("company", "demo-1.0"),
     ]
     assert [row["index"] for row in two.commands.json("history", "other", "--index", "all")]
-    assert {row["index"] for row in two.commands.json("visits", "demo", "--index", "all")} == {"public", "company"}
+    assert {row["index"] for row in two.commands.json("admin", "visits", "demo", "--index", "all")} == {
+        "public",
+        "company",
+    }
 
 
 def test_what_one_of_all_does_not_have_is_no_failure(two: Two) -> None:
@@ -131,7 +134,7 @@ def test_an_index_that_cannot_answer_fails_the_command_after_the_answers_of_othe
     [line] = [line for line in result.stderr.splitlines() if line.startswith("third: ")]
     assert "indexes/third" in line
     done = subprocess.run(
-        [*PROCESS, "files", "--index", "all"], env=os.environ, capture_output=True, text=True, check=False
+        [*PROCESS, "lookup", "files", "--index", "all"], env=os.environ, capture_output=True, text=True, check=False
     )
     assert (done.returncode, len(done.stdout.splitlines())) == (1, 3)
 
@@ -142,8 +145,9 @@ def test_an_index_that_cannot_answer_fails_the_command_after_the_answers_of_othe
         (("--index",), "--index"),
         (("status", "--index"), "--index"),
         (("status", "--index", "compony"), "--index compony"),
-        (("--index", "all", "crawl", "full"), "--index lookup owners files impact breaks history visits"),
-        (("indexes", "--index", "all"), "--index"),
+        (("--index", "all", "crawl", "full"), "--index lookup owners impact history visits"),
+        (("admin", "indexes", "--index", "all"), "--index"),
+        (("lookup", "confusion", "--index", "all"), "--index"),
         (("lookup", "--index", "all", "modul", "x"), "'modul' 'module'"),
     ],
 )
@@ -153,7 +157,7 @@ def test_a_wrong_index_is_wrong_usage(commands: Commands, file: Path, arguments:
 
 def test_without_a_file_there_is_no_index_of_any_name(commands: Commands) -> None:
     for name in ("company", "all"):
-        assert unnamed(commands.refused("files", "--index", name, exit_code=2), "PYPI_ASSETS_INDEXES") == []
+        assert unnamed(commands.refused("lookup", "files", "--index", name, exit_code=2), "PYPI_ASSETS_INDEXES") == []
 
 
 def test_an_option_of_that_name_is_its_command_s(commands: Commands, tmp_path: Path) -> None:
@@ -162,7 +166,7 @@ def test_an_option_of_that_name_is_its_command_s(commands: Commands, tmp_path: P
 
 
 def test_the_indexes_are_listed_with_what_each_has(commands: Commands, file: Path) -> None:
-    assert commands.json("indexes") == [
+    assert commands.json("admin", "indexes") == [
         {
             "index": "public",
             "url": "http://127.0.0.1:9/simple/",
@@ -184,18 +188,18 @@ def test_the_indexes_are_listed_with_what_each_has(commands: Commands, file: Pat
             "storage": f"file://{commands.home}/indexes/company/storage",
         },
     ]
-    assert unnamed(commands.done("indexes").stderr, "public") == []
-    assert unnamed(commands.done("indexes", "--index", "company").stderr, "company") == []
+    assert unnamed(commands.done("admin", "indexes").stderr, "public") == []
+    assert unnamed(commands.done("admin", "indexes", "--index", "company").stderr, "company") == []
 
 
 def test_without_a_file_the_one_index_is_listed(commands: Commands) -> None:
-    [row] = commands.json("indexes")
+    [row] = commands.json("admin", "indexes")
     assert (row["index"], row["default"]) == (None, True)
-    assert unnamed(commands.refused("indexes", "--workspace", exit_code=2), "PYPI_ASSETS_INDEXES") == []
+    assert unnamed(commands.refused("admin", "indexes", "--workspace", exit_code=2), "PYPI_ASSETS_INDEXES") == []
 
 
 def test_dagster_is_to_load_a_location_for_each(commands: Commands, file: Path) -> None:
-    written = yaml.safe_load(commands.done("indexes", "--workspace").stdout)["load_from"]
+    written = yaml.safe_load(commands.done("admin", "indexes", "--workspace").stdout)["load_from"]
     assert [one["python_module"] for one in written] == [
         {"module_name": "pypi_assets.definitions", "location_name": "pypi-assets"},
         {
@@ -208,8 +212,8 @@ def test_dagster_is_to_load_a_location_for_each(commands: Commands, file: Path) 
 
 def test_what_is_wrong_in_any_index_is_reported(commands: Commands, file: Path) -> None:
     file.write_text(file.read_text() + 'lister = "telepathy"\n')
-    assert unnamed(commands.refused("indexes", exit_code=2), file, "company", "'telepathy'") == []
-    commands.done("files", "--help")
+    assert unnamed(commands.refused("admin", "indexes", exit_code=2), file, "company", "'telepathy'") == []
+    commands.done("lookup", "files", "--help")
 
 
 def test_names_of_indexes_are_completed(commands: Commands, file: Path) -> None:

@@ -1,4 +1,4 @@
-"""`pypi-assets inspect`: records of files on disk, and of stored extracts."""
+"""`pypi-assets admin inspect`: records of files on disk, and of stored extracts."""
 
 import sys
 from pathlib import Path
@@ -23,7 +23,7 @@ def test_the_record_of_each_file_is_printed(commands: Commands, tmp_path: Path) 
         tmp_path / "broken-1.0-py3-none-any.whl",
     ]
     files[-1].write_bytes(b"no zip")
-    records = commands.json("inspect", "--exit-zero", *files)
+    records = commands.json("admin", "inspect", "--exit-zero", *files)
     assert [record["kind"] for record in records] == ["wheel", "sdist", "egg", "wheel"]
     wheel, broken = records[0], records[-1]
     assert {key: wheel[key] for key in ("filename", "project", "version", "yanked", "requires_dist", "error")} == {
@@ -36,7 +36,7 @@ def test_the_record_of_each_file_is_printed(commands: Commands, tmp_path: Path) 
     }
     assert (wheel["requires_python"], wheel["modules"], len(wheel["sha256"])) == (">=3.8", ["demo"], 64)
     assert broken["error"]["kind"] == "corrupt archive"
-    assert unnamed(commands.done("inspect", "--exit-zero", files[-1]).stdout, "corrupt archive") == []
+    assert unnamed(commands.done("admin", "inspect", "--exit-zero", files[-1]).stdout, "corrupt archive") == []
 
 
 def test_entry_points_are_grouped_and_what_is_left_out_is_described(
@@ -52,19 +52,19 @@ def test_entry_points_are_grouped_and_what_is_left_out_is_described(
         entry_points=f"[console_scripts]\n{scripts}{groups}",
         extra_headers=[("Project-URL", "Home, https://example.org/")],
     )
-    lines = commands.done("inspect", wheel).stdout.splitlines()
+    lines = commands.done("admin", "inspect", wheel).stdout.splitlines()
     [entry_points] = [line for line in lines if line.startswith("entry points")]
     first = "console_scripts: run0 = demo:main, run1 = demo:main, run2 = demo:main, run3 = demo:main, run4 = demo:main"
     assert unnamed(entry_points, first, "2", "--json", "group.0", "demo:b", "group.1") == []
     assert unnamed(entry_points, "group.8", "demo:b", "2") == []
     assert any(not unnamed(line, "2") for line in lines)
     assert any(not unnamed(line, "https://example.org/") for line in lines)
-    [record] = commands.json("inspect", wheel)
+    [record] = commands.json("admin", "inspect", wheel)
     assert (len(record["entry_points"]["console_scripts"]), record["left_out"]) == (7, 2)
     assert len(record["entry_points"]) == 12
 
     one = make_wheel(tmp_path, "one", "1.0", files={"my-app/x.py": "", **{f"m{i:03}.py": "" for i in range(70)}})
-    shown = commands.done("inspect", one).stdout
+    shown = commands.done("admin", "inspect", one).stdout
     assert unnamed(shown, "1") == []
     assert "m069" in shown
     monkeypatch.setenv("COLUMNS", "80")
@@ -78,13 +78,13 @@ def test_entry_points_are_grouped_and_what_is_left_out_is_described(
 def test_a_file_with_an_error_exits_with_1(commands: Commands, tmp_path: Path) -> None:
     good, broken = make_wheel(tmp_path, "demo", "1.0"), tmp_path / "broken-1.0-py3-none-any.whl"
     broken.write_bytes(b"no zip")
-    assert commands.done("inspect", good).stderr == ""
+    assert commands.done("admin", "inspect", good).stderr == ""
     for options in ((), ("--json",)):
-        result = commands.run("inspect", broken, good, *options)
+        result = commands.run("admin", "inspect", broken, good, *options)
         assert result.exit_code == 1
         assert unnamed(result.stderr, "1", "(broken-1.0-py3-none-any.whl)") == []
         assert good.name in result.stdout
-    assert commands.done("inspect", broken, good, "--exit-zero").stderr == result.stderr
+    assert commands.done("admin", "inspect", broken, good, "--exit-zero").stderr == result.stderr
 
 
 def test_a_file_that_cannot_be_opened_exits_with_1_in_any_case(
@@ -96,18 +96,18 @@ def test_a_file_that_cannot_be_opened_exits_with_1_in_any_case(
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr("pypi_assets.distributions.local_files.read_local", refuse)
-    result = commands.run("inspect", wheel, "--exit-zero", "--json")
+    result = commands.run("admin", "inspect", wheel, "--exit-zero", "--json")
     assert (result.exit_code, result.stdout) == (1, "[]\n")
     assert unnamed(result.stderr, wheel) == []
 
 
 def test_a_missing_file_is_wrong_usage(commands: Commands, tmp_path: Path) -> None:
-    commands.refused("inspect", tmp_path / "none.whl", exit_code=2)
+    commands.refused("admin", "inspect", tmp_path / "none.whl", exit_code=2)
 
 
 def test_control_characters_of_a_file_never_reach_the_terminal(commands: Commands, tmp_path: Path) -> None:
     wheel = make_wheel(tmp_path, "demo", "1.0", summary="x", requires_dist=["evil\x1b[2Jname ; broken"])
-    shown = commands.done("inspect", wheel).stdout
+    shown = commands.done("admin", "inspect", wheel).stdout
     assert "\x1b" not in shown
     assert "evil" in shown
 
@@ -118,31 +118,33 @@ def test_stored_extracts_are_read_without_the_index(
     wheel = index.wheel("demo", "1.0", requires_dist=["a>=1"])
     commands.done("crawl", "full")
     monkeypatch.setenv("PYPI_ASSETS_INDEX_URL", "https://index.example.org/simple/")  # for which a contact is missing
-    [record] = commands.json("inspect", "--from-extract", wheel)
+    [record] = commands.json("admin", "inspect", "--from-extract", wheel)
     assert (record["requires_dist"], record["modules"], record["of_project"]) == (["a>=1"], ["demo_module"], "demo")
     assert record["offset"] > 0
     assert 0 < record["extract_bytes"] < 4_000
-    shown = commands.done("inspect", "--from-extract", wheel, "--project", "demo").stdout
+    shown = commands.done("admin", "inspect", "--from-extract", wheel, "--project", "demo").stdout
     assert record["pack"] in shown
     broken = index.raw("broken-1.0-py3-none-any.whl", b"no zip")
     monkeypatch.setenv("PYPI_ASSETS_INDEX_URL", index.url)
     commands.done("crawl", "incremental")
-    assert commands.run("inspect", "--from-extract", broken).exit_code == 1
-    assert unnamed(commands.refused("inspect", "--from-extract", "demo-2.0.tar.gz"), "demo-2.0.tar.gz") == []
-    assert unnamed(commands.refused("inspect", wheel, "--project", "demo", exit_code=2), "--from-extract") == []
+    assert commands.run("admin", "inspect", "--from-extract", broken).exit_code == 1
+    assert unnamed(commands.refused("admin", "inspect", "--from-extract", "demo-2.0.tar.gz"), "demo-2.0.tar.gz") == []
+    assert (
+        unnamed(commands.refused("admin", "inspect", wheel, "--project", "demo", exit_code=2), "--from-extract") == []
+    )
 
 
 @pytest.mark.nightly
 def test_records_are_compared_with_pip(commands: Commands, tmp_path: Path) -> None:
     files = [make_wheel(tmp_path, "demo", "1.0"), make_sdist(tmp_path, "demo", "1.0")]
-    rows = commands.json("inspect", "--against-pip", *files)
+    rows = commands.json("admin", "inspect", "--against-pip", *files)
     assert [(row["filename"], row["refusal"], row["differences"]) for row in rows] == [
         (file.name, None, []) for file in files
     ]
-    assert files[1].name in commands.done("inspect", "--against-pip", files[1]).stdout
+    assert files[1].name in commands.done("admin", "inspect", "--against-pip", files[1]).stdout
     files[1].write_bytes(b"no tar")
-    assert files[1].name in commands.done("inspect", "--against-pip", files[1]).stdout
-    [row] = commands.json("inspect", "--against-pip", files[1])
+    assert files[1].name in commands.done("admin", "inspect", "--against-pip", files[1]).stdout
+    [row] = commands.json("admin", "inspect", "--against-pip", files[1])
     assert row["refusal"] is not None
 
 
@@ -163,9 +165,9 @@ def test_a_file_that_takes_its_reader_over_can_do_nothing(
             monkeypatch.setenv(name, value)
         monkeypatch.setattr(reader_pool, "INHERITED", reader_pool.INHERITED | variables.keys())
         monkeypatch.setenv("PYPI_ASSETS_CONTAINMENT", "required")
-        [record] = commands.json("inspect", "--exit-zero", wheel)
+        [record] = commands.json("admin", "inspect", "--exit-zero", wheel)
         assert record["notes"] == [f"{len(ATTEMPTS)} attempts"]
-        assert commands.json("inspect", "--against-pip", "--exit-zero", wheel)[0]["differences"] != []
+        assert commands.json("admin", "inspect", "--against-pip", "--exit-zero", wheel)[0]["differences"] != []
         place = Path(variables["TARGET_FOLDER"])
         assert sorted(path.name for path in place.iterdir()) == ["deleted", "file", "old", "socket"]
 
@@ -174,12 +176,12 @@ def test_a_file_that_takes_its_reader_over_can_do_nothing(
 @pytest.mark.usefixtures("misbehaving")
 def test_a_file_that_crashes_its_reader_has_one_error(commands: Commands, tmp_path: Path) -> None:
     files = [make_wheel(tmp_path, name, "1.0") for name in ("crash", "demo")]
-    result = commands.run("inspect", *files)
+    result = commands.run("admin", "inspect", *files)
     assert result.exit_code == 1
     assert unnamed(result.stdout, "SIGSEGV") == []
     assert unnamed(result.stderr, "1", "crash-1.0-py3-none-any.whl") == []
     assert unnamed(result.stdout, "demo") == []
-    assert "SIGSEGV" not in commands.run("inspect", "--against-pip", files[1]).stdout
+    assert "SIGSEGV" not in commands.run("admin", "inspect", "--against-pip", files[1]).stdout
 
 
 @pytest.mark.usefixtures("misbehaving")
@@ -189,7 +191,7 @@ def test_where_a_layer_is_missing_the_setting_decides(
     wheel = make_wheel(tmp_path, "demo", "1.0")
     monkeypatch.setenv("LACKING_LAYER", "seccomp")
     monkeypatch.setattr(reader_pool, "INHERITED", reader_pool.INHERITED | {"LACKING_LAYER"})
-    assert commands.done("inspect", wheel).stdout
+    assert commands.done("admin", "inspect", wheel).stdout
     monkeypatch.setenv("PYPI_ASSETS_CONTAINMENT", "required")
     for options in ((), ("--against-pip",)):
-        assert "CONTAINMENT=required" in commands.refused("inspect", wheel, *options)
+        assert "CONTAINMENT=required" in commands.refused("admin", "inspect", wheel, *options)

@@ -37,7 +37,7 @@ def test_a_dataset_whose_columns_dumps_lack_is_not_built_yet(commands: Commands,
     cut_dumps(catalog, storage_from(settings), dump["directory"])
     catalog.close()
 
-    order = ["reprocess", "dump redo", "leveldb update"]
+    order = ["admin reprocess", "dump redo", "leveldb update"]
     directory = dump["directory"]
 
     def names(text: str, dataset: str, *columns: str) -> bool:

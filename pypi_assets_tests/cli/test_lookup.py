@@ -147,8 +147,8 @@ def test_commands_and_hashes(commands: Commands, index: ServedIndex, tmp_path: P
     assert nothing.stdout == ""
     assert unnamed(nothing.stderr, "nope", first) == []
 
-    [demo] = commands.json("files", "demo")
-    [other] = commands.json("files", "other")
+    [demo] = commands.json("lookup", "files", "demo")
+    [other] = commands.json("lookup", "files", "other")
     sha256 = demo["sha256"]
     found = {
         "sha256": sha256,
@@ -228,8 +228,8 @@ def test_what_may_have_been_meant_is_named_on_standard_error(commands: Commands,
         ("lookup", "project", "demo-project==2"): ["demo-project", "1.0"],
         ("lookup", "dependents", "importable"): ["importable", "Demo-Project"],
         ("history", "importable"): ["importable", "Demo-Project"],
-        ("visits", "importable"): ["importable", "Demo-Project"],
-        ("files", "demo-projet"): ["demo-project"],
+        ("admin", "visits", "importable"): ["importable", "Demo-Project"],
+        ("lookup", "files", "demo-projet"): ["demo-project"],
     }.items():
         result = commands.done(*question)
         assert result.stdout == ""

@@ -122,8 +122,8 @@ def test_from_an_index_to_answers_and_on_to_new_answers(
     after = commands.json("status")
     assert (after["leveldbs"]["modules"], after["to_do"]) == ({"version": 2, "serial": index.serial}, [])
 
-    then = {file["filename"] for file in commands.json("files", "--at", first)}
-    now = commands.json("files")
+    then = {file["filename"] for file in commands.json("lookup", "files", "--at", first)}
+    now = commands.json("lookup", "files")
     assert then - {file["filename"] for file in now} == {"other_pkg-2.0-py3-none-any.whl"}
     assert [file["filename"] for file in now if file["yanked"]] == ["demo-1.0-py3-none-any.whl", "demo-1.0.tar.gz"]
     assert {"filename", "project", "version", "kind", "sha256", "yanked"} <= set(now[0])
@@ -142,6 +142,8 @@ def test_a_second_run_reports_that_nothing_is_new(commands: Commands, index: Ser
 
 DERIVED = {"history"}
 """The commands that follow from a question alone."""
+BELOW = {"files", "breaks", "collisions", "confusion", "inspect", "report"}
+"""The commands of `lookup` and `admin` with modules of their own."""
 
 
 def test_a_command_is_in_the_module_of_its_name(subtests: pytest.Subtests) -> None:
@@ -173,13 +175,13 @@ def test_each_module_of_a_command_is_in_the_list() -> None:
     folder = Path(pypi_assets.cli.__file__).parent
     texts = {path.stem: path.read_text(encoding="utf-8") for path in folder.glob("*.py")}
     defined = {name for name, text in texts.items() if f'@command("{name}"' in text or f'@click.group("{name}"' in text}
-    assert defined | {"devindex"} | DERIVED == set(cli.commands)
+    assert defined | {"devindex"} | DERIVED == {*cli.commands, *BELOW}
 
 
 def test_the_commands_are_these() -> None:
     assert {" ".join(path) for path, _ in every_command() if path[0] != "devindex"} == {
         "status",
-        "metrics",
+        "admin metrics",
         "crawl full",
         "crawl incremental",
         "dump full",
@@ -188,7 +190,7 @@ def test_the_commands_are_these() -> None:
         "dump compact",
         "dump clean",
         "dump parquet",
-        "dump restore",
+        "admin restore",
         "leveldb update",
         "leveldb list",
         "leveldb verify",
@@ -210,32 +212,31 @@ def test_the_commands_are_these() -> None:
         "serve",
         "mcp",
         "owners",
-        "collisions",
+        "lookup collisions",
         "impact",
-        "breaks",
+        "lookup breaks",
         "resolve",
         "blame",
-        "report removals",
-        "report solvability",
-        "files",
+        "admin report removals",
+        "admin report solvability",
+        "lookup files",
         "history",
         "up",
-        "visits",
-        "where",
-        "ranges",
+        "admin visits",
+        "admin where",
+        "admin ranges",
         "failures list",
         "failures retry",
-        "audit",
-        "reprocess",
-        "extracts clean",
-        "prune",
+        "admin audit",
+        "admin reprocess",
+        "admin extracts clean",
+        "admin prune",
         "init",
-        "inspect",
-        "completion",
-        "man",
-        "migrate",
-        "indexes",
-        "confusion",
+        "admin inspect",
+        "admin settings",
+        "admin migrate",
+        "admin indexes",
+        "lookup confusion",
         "scope create",
         "scope run",
         "scope list",
@@ -278,7 +279,7 @@ def test_without_a_terminal_lines_are_plain(commands: Commands, index: ServedInd
     commands.done("dump", "full", "--shards", "1")
     commands.done("leveldb", "update")
     filename = "demo-1.0-py3-none-any.whl"
-    assert commands.done("files").stdout == f"{filename}\tdemo\t1.0\twheel\tno\tdata\t{index.serial}\n"
+    assert commands.done("lookup", "files").stdout == f"{filename}\tdemo\t1.0\twheel\tno\tdata\t{index.serial}\n"
     assert commands.done("lookup", "module", "demo_module").stdout == "demo\t1.0\n"
     assert commands.done("lookup", "project", "demo").stdout == f"{filename}\t1.0\t-\tno\ta, b\n"
 
@@ -287,7 +288,7 @@ def test_without_a_terminal_lines_are_plain(commands: Commands, index: ServedInd
 def test_on_a_terminal_there_are_tables_and_bars(commands: Commands, index: ServedIndex) -> None:
     index.wheel("demo", "1.0")
     assert "visits" in on_a_terminal("crawl", "full")
-    shown = on_a_terminal("files")
+    shown = on_a_terminal("lookup", "files")
     assert "filename" in shown  # a heading
     assert "\u2500\u2500" in shown  # a rule below it
     assert "\n demo-1.0" in shown
@@ -387,7 +388,9 @@ def test_a_second_ctrl_c_does_not_wait(commands: Commands, index: ServedIndex) -
 def test_a_closed_output_pipe_is_no_error(commands: Commands, index: ServedIndex) -> None:
     index.wheel("demo", "1.0")
     commands.done("crawl", "full")
-    with subprocess.Popen([*PROCESS, "files", "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    with subprocess.Popen(
+        [*PROCESS, "lookup", "files", "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
         assert process.stdout is not None
         assert process.stderr is not None
         process.stdout.close()
@@ -406,7 +409,7 @@ def test_a_misspelled_variable_is_one_line_on_standard_error(
     commands: Commands, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("PYPI_ASSETS_STORAGE_ULR", "file:///x")
-    result = commands.done("inspect", make_wheel(tmp_path, "demo", "1.0", files={"demo.py": ""}), "--json")
+    result = commands.done("admin", "inspect", make_wheel(tmp_path, "demo", "1.0", files={"demo.py": ""}), "--json")
     assert json.loads(result.stdout)[0]["filename"] == "demo-1.0-py3-none-any.whl"
     assert re.findall(r"PYPI_ASSETS_\w+", result.stderr) == ["PYPI_ASSETS_STORAGE_ULR", "PYPI_ASSETS_STORAGE_URL"]
     assert len(result.stderr.splitlines()) == 1
@@ -422,7 +425,7 @@ BEFORE_A_CRAWL = {
     ("leveldb", "update"): ["dump full"],
     ("leveldb", "verify"): FIRST,
     ("lookup", "module", "demo"): FIRST,
-    ("files",): ["crawl full"],
+    ("lookup", "files"): ["crawl full"],
     ("failures", "retry"): ["crawl full"],
 }
 
@@ -431,7 +434,7 @@ BEFORE_A_CRAWL = {
 def test_before_a_full_crawl_the_message_names_the_first_command(
     commands: Commands, index: ServedIndex, subtests: pytest.Subtests
 ) -> None:
-    commands.done("migrate")
+    commands.done("admin", "migrate")
     for arguments, first in BEFORE_A_CRAWL.items():
         with subtests.test(arguments=arguments):
             named = re.findall(r"pypi-assets (\w+ \w+)", commands.refused(*arguments))
@@ -440,23 +443,23 @@ def test_before_a_full_crawl_the_message_names_the_first_command(
 
 READING = [
     ("status",),
-    ("files",),
+    ("lookup", "files"),
     ("history", "demo"),
-    ("visits", "demo"),
-    ("where", "demo"),
-    ("ranges",),
+    ("admin", "visits", "demo"),
+    ("admin", "where", "demo"),
+    ("admin", "ranges"),
     ("failures", "list"),
-    ("metrics",),
-    ("inspect", "--from-extract", "demo-1.0.tar.gz"),
+    ("admin", "metrics"),
+    ("admin", "inspect", "--from-extract", "demo-1.0.tar.gz"),
     ("lookup", "module", "demo"),
     ("lookup", "project", "demo"),
     ("lookup", "dependents", "demo"),
     ("impact", "demo"),
-    ("breaks", "demo==1.0"),
+    ("lookup", "breaks", "demo==1.0"),
     ("resolve", "demo"),
     ("blame", "demo", "--good", "1"),
-    ("report", "removals"),
-    ("report", "solvability"),
+    ("admin", "report", "removals"),
+    ("admin", "report", "solvability"),
     ("lookup", "command", "demo"),
     ("lookup", "hash", "0" * 64),
     ("lookup", "hash", "0" * 64, "--all"),
@@ -478,7 +481,7 @@ def test_commands_that_only_read_create_nothing(commands: Commands, tmp_path: Pa
             result = commands.run(*arguments)
             assert set(tmp_path.rglob("*")) == before
             assert "Traceback" not in result.output
-            if arguments == ("metrics",):
+            if arguments == ("admin", "metrics"):
                 assert 'pypi_assets_reachable{part="catalog"} 0.0' in result.stdout
                 return
             assert result.exit_code == (0 if arguments == ("status",) else 1)
@@ -487,9 +490,9 @@ def test_commands_that_only_read_create_nothing(commands: Commands, tmp_path: Pa
 
 
 NEEDING_A_CATALOG = [
-    ("reprocess",),
-    ("extracts", "clean"),
-    ("prune",),
+    ("admin", "reprocess"),
+    ("admin", "extracts", "clean"),
+    ("admin", "prune"),
     ("dump", "full"),
     ("dump", "redo"),
     ("dump", "incremental"),
@@ -498,7 +501,7 @@ NEEDING_A_CATALOG = [
     ("dump", "compact"),
     ("leveldb", "update"),
     ("crawl", "incremental"),
-    ("audit",),
+    ("admin", "audit"),
     ("failures", "retry"),
     ("scope", "run"),
     ("scope", "set", "tools", "--nice", "1"),
@@ -515,7 +518,12 @@ NEEDING_A_CATALOG = [
     ("journal", "takedown", "demo", "--reason", "x"),
     ("journal", "prune", "--before", "1"),
 ]
-MAKING_A_CATALOG = [("crawl", "full"), ("scope", "create"), ("migrate",), ("dump", "restore")]
+MAKING_A_CATALOG = [
+    ("crawl", "full"),
+    ("scope", "create"),
+    ("admin", "migrate"),
+    ("admin", "restore"),
+]
 
 
 def test_commands_that_write_create_nothing_in_a_wrong_home(
@@ -537,11 +545,10 @@ def test_each_command_needs_a_catalog_or_makes_one_or_has_none() -> None:
         *NEEDING_A_CATALOG,
         *MAKING_A_CATALOG,
         ("init",),
-        ("completion",),
-        ("man",),
-        ("indexes",),
-        ("confusion",),
-        ("collisions",),
+        ("admin", "settings"),
+        ("admin", "indexes"),
+        ("lookup", "confusion"),
+        ("lookup", "collisions"),
         *(("lookup", name) for name in ("page", "releases", "release", "purl")),
         ("owners",),
         ("serve",),
@@ -561,7 +568,7 @@ def test_a_database_without_tables_is_no_catalog(
 ) -> None:
     url = empty_postgres_database_url.replace("+psycopg:", ":")
     monkeypatch.setenv("PYPI_ASSETS_DATABASE_URL", url)
-    message = commands.refused("files")
+    message = commands.refused("lookup", "files")
     assert "PYPI_ASSETS_DATABASE_URL" in message
     assert commands_in(message) == FIRST
     assert not commands.home.exists()
@@ -570,9 +577,24 @@ def test_a_database_without_tables_is_no_catalog(
 @pytest.mark.parametrize(
     ("variable", "value", "arguments", "named"),
     [
-        ("HOME", "{file}/below", ("migrate",), "{file}/below"),
-        ("DATABASE_URL", "postgresql://me:secret@127.0.0.1:9/catalog", ("files",), "PYPI_ASSETS_DATABASE_URL"),
-        ("DATABASE_URL", "sqlite:///{file}", ("files",), "PYPI_ASSETS_DATABASE_URL"),
+        (
+            "HOME",
+            "{file}/below",
+            ("admin", "migrate"),
+            "{file}/below",
+        ),
+        (
+            "DATABASE_URL",
+            "postgresql://me:secret@127.0.0.1:9/catalog",
+            ("lookup", "files"),
+            "PYPI_ASSETS_DATABASE_URL",
+        ),
+        (
+            "DATABASE_URL",
+            "sqlite:///{file}",
+            ("lookup", "files"),
+            "PYPI_ASSETS_DATABASE_URL",
+        ),
         ("STORAGE_URL", "file://{file}/below", ("crawl", "full"), "{file}/below"),
         ("STORAGE_URL", "file://{file}/below", ("leveldb", "list"), "{file}/below"),
     ],
@@ -618,11 +640,11 @@ def test_an_unknown_name_is_an_empty_answer_with_a_remark(commands: Commands, in
         ("lookup", "dependents", "nope"): ["nope", serial],
         ("lookup", "project", "nope"): ["nope", serial],
         ("lookup", "project", "demo==9"): ["demo", "9", serial, "1.0"],
-        ("files", "nope"): ["nope"],
+        ("lookup", "files", "nope"): ["nope"],
         ("history", "nope"): ["nope"],
-        ("visits", "nope"): ["nope"],
-        ("visits", "nope", "--compare", 1, 2): ["nope"],
-        ("visits", "demo", "--compare", 1, 1): ["demo", "1"],
+        ("admin", "visits", "nope"): ["nope"],
+        ("admin", "visits", "nope", "--compare", 1, 2): ["nope"],
+        ("admin", "visits", "demo", "--compare", 1, 1): ["demo", "1"],
     }.items():
         result = commands.done(*arguments)
         assert (result.stdout, [value for value in named if value not in result.stderr]) == ("", []), arguments

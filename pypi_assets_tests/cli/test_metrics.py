@@ -21,9 +21,9 @@ def test_a_file_is_written_whole_again_and_again_and_an_address_answers(
     index.wheel("demo", "1.0")
     commands.done("crawl", "full")
     path = tmp_path / "pypi-assets.prom"
-    commands.done("metrics", "--file", path)
+    commands.done("admin", "metrics", "--file", path)
     assert samples(path.read_text())["serial", "catalog"] == index.serial
-    command = [*PROCESS, "metrics", "--every", "1"]
+    command = [*PROCESS, "admin", "metrics", "--every", "1"]
     command += ["--file", str(path), "--listen", "127.0.0.1:0"]
     path.unlink()
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
@@ -42,4 +42,4 @@ def test_a_file_is_written_whole_again_and_again_and_an_address_answers(
 
 @pytest.mark.parametrize("address", ["9464", ":9464", "localhost:", "localhost:none", "localhost:70000"])
 def test_what_is_no_address_is_refused(commands: Commands, address: str) -> None:
-    assert unnamed(commands.refused("metrics", "--listen", address, exit_code=2), address, "HOST:PORT") == []
+    assert unnamed(commands.refused("admin", "metrics", "--listen", address, exit_code=2), address, "HOST:PORT") == []

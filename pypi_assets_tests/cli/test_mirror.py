@@ -40,7 +40,7 @@ PATHS = ("simple/", "simple/demo/", "v1/modules/yaml", "v1/projects/demo", "proj
 
 def reachable(commands: Commands) -> dict[str, float]:
     """Return the value of the metric `reachable` for each part."""
-    found = samples(commands.done("metrics").stdout)
+    found = samples(commands.done("admin", "metrics").stdout)
     return {key[1]: value for key, value in found.items() if key[0] == "reachable"}
 
 
@@ -59,7 +59,7 @@ def test_a_mirror_answers_look_ups_pages_and_the_simple_index_without_a_catalog(
     assert commands.json("lookup", "dependents", "pyyaml")
     commands.refused("lookup", "module", "yaml", "--at", "5")
     assert reachable(commands) == {"storage": 1}
-    assert ("to_do",) not in samples(commands.done("metrics").stdout)
+    assert ("to_do",) not in samples(commands.done("admin", "metrics").stdout)
     status = commands.json("status")
     assert (status["index_serial"], status["index_error"], status["to_do"]) == (None, None, [])
     assert unnamed(commands.done("status", "--check").stdout, "pypi-assets mirror status") == []

@@ -60,13 +60,13 @@ def test_every_command_about_the_past_takes_a_date_as_it_takes_its_serial(
     index.wheel("demo", "2.0", files={"demo_module/__init__.py": ""}, at=day + timedelta(days=2))
     commands.done("crawl", "incremental")
     asked = [
-        ("files",),
+        ("lookup", "files"),
         ("lookup", "module", "demo_module"),
         ("lookup", "project", "demo"),
         ("lookup", "dependents", "older"),
         ("lookup", "page", "demo"),
         ("owners", "demo_module"),
-        ("collisions", lock),
+        ("lookup", "collisions", lock),
         ("impact", "older"),
     ]
     for question in asked:

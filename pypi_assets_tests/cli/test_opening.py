@@ -57,7 +57,7 @@ def test_a_command_is_undumpable_while_it_reads_and_a_program_that_calls_it_is_n
 ) -> None:
     done: list[bool] = []
     monkeypatch.setattr(kernel, "set_undumpable", lambda: done.append(True))
-    for command in (["crawl", "full"], ["reprocess"]):
+    for command in (["crawl", "full"], ["admin", "reprocess"]):
         assert CliRunner().invoke(cli, command).exit_code == 0
         assert done == []
         assert CliRunner().invoke(cli, command, obj=OwnProcess()).exit_code == 0
@@ -82,12 +82,12 @@ def test_a_second_catalog_does_not_write_to_the_storage_of_the_first(
     for command in (
         "crawl full",
         "crawl incremental",
-        "reprocess",
+        "admin reprocess",
         "dump full",
         "dump incremental",
         "dump compact",
         "dump clean",
-        "extracts clean",
+        "admin extracts clean",
         "leveldb update",
         "journal write",
         "journal restart index",

@@ -1,4 +1,4 @@
-"""`pypi-assets ranges`: the state of each range, and what is missing."""
+"""`pypi-assets admin ranges`: the state of each range, and what is missing."""
 
 import subprocess
 import threading
@@ -20,19 +20,19 @@ def test_ranges_are_shown_with_what_is_missing(
     baseline = index.serial
     index.wheel("demo", "2.0")
     index.wheel("demo", "3.0")
-    found = commands.json("ranges")
+    found = commands.json("admin", "ranges")
     assert [(row["range"], row["state"]) for row in found] == [
         (f"0-{baseline}", "complete"),
         (f"{baseline}-{index.serial}", "missing"),
     ]
     monkeypatch.setenv("PYPI_ASSETS_RANGE_EVENTS", "2")
     commands.done("crawl", "incremental")
-    found = commands.json("ranges", "--all")
+    found = commands.json("admin", "ranges", "--all")
     assert [row["range"] for row in found[1:]] == [f"{baseline}-{baseline + 2}", f"{baseline + 2}-{index.serial}"]
     assert {row["state"] for row in found} == {"complete"}
     assert found[1]["projects"] == found[1]["visited"] == 1
     monkeypatch.setenv("PYPI_ASSETS_INDEX_URL", "http://127.0.0.1:9/simple/")
-    assert unnamed(commands.done("ranges").stderr, "PYPI_ASSETS_INDEX_URL") == []
+    assert unnamed(commands.done("admin", "ranges").stderr, "PYPI_ASSETS_INDEX_URL") == []
 
 
 @pytest.mark.nightly
@@ -52,7 +52,7 @@ def test_a_range_is_running_until_its_process_is_killed(
             killed.wait(120)
 
     def counts_of_the_last_range() -> dict[str, object]:
-        row = commands.json("ranges")[-1]
+        row = commands.json("admin", "ranges")[-1]
         return {name: row[name] for name in ("state", "projects", "visited", "to_visit", "to_read")}
 
     index.faults = hold

@@ -43,7 +43,7 @@ def contents(storage: Storage) -> dict[str, bytes]:
     return {stored.path: storage.get(stored.path) for stored in storage.list()}
 
 
-WRITERS = (("crawl", "incremental"), ("dump", "full"), ("leveldb", "update"), ("journal", "write"), ("prune",))
+WRITERS = (("crawl", "incremental"), ("dump", "full"), ("leveldb", "update"), ("journal", "write"), ("admin", "prune"))
 
 
 def advance(commands: Commands, index: ServedIndex, version: str) -> None:
@@ -91,7 +91,7 @@ def test_the_error_names_the_folder_and_its_setting(
             lasting = {path: one for path, one in before.items() if not path.startswith("published")}
             assert {path: after.get(path) for path in lasting} == lasting
             advance(commands, index, "3.0")
-            assert [file["version"] for file in commands.json("files")] == ["1.0", "2.0", "3.0"]
+            assert [file["version"] for file in commands.json("lookup", "files")] == ["1.0", "2.0", "3.0"]
 
 
 def test_a_storage_that_becomes_read_only_during_a_crawl_loses_nothing(

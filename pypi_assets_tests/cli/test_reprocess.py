@@ -1,4 +1,4 @@
-"""`pypi-assets reprocess`: records made again from stored extracts, without a request to the index."""
+"""`pypi-assets admin reprocess`: records made again from stored extracts, without a request to the index."""
 
 import re
 
@@ -21,10 +21,10 @@ def test_records_are_made_again_without_the_index(
     reads = commands.json("crawl", "full")["reads"]
     assert (reads["data"], reads["errors"], reads["bytes_fetched"] > 100) == (1, 0, True)
     monkeypatch.setenv("PYPI_ASSETS_INDEX_URL", "https://index.example.org/simple/")  # for which a contact is missing
-    assert commands.json("reprocess")["looked_at"] == 0
-    again = commands.done("reprocess", "--older-than-version", EXTRACTOR_VERSION + 1, "--project", "Demo")
+    assert commands.json("admin", "reprocess")["looked_at"] == 0
+    again = commands.done("admin", "reprocess", "--older-than-version", EXTRACTOR_VERSION + 1, "--project", "Demo")
     assert re.match(r"1\D+\d+\.\d\D+0\D", again.stdout)
-    assert unnamed(commands.refused("reprocess", "--project", "none"), "none") == []
+    assert unnamed(commands.refused("admin", "reprocess", "--project", "none"), "none") == []
 
 
 def test_files_that_no_extract_supplies_are_named_and_read_again(commands: Commands, index: ServedIndex) -> None:
@@ -32,10 +32,10 @@ def test_files_that_no_extract_supplies_are_named_and_read_again(commands: Comma
     commands.done("crawl", "full")
     with opened_catalog(load_settings()) as catalog, catalog.write() as connection:
         connection.execute(update(distribution_data).values(pack_id=None, extractor_version=EXTRACTOR_VERSION - 1))
-    done = commands.done("reprocess")
-    assert unnamed(done.stderr, "1", filename, "pypi-assets reprocess --read-again") == []
-    result = commands.json("reprocess", "--read-again")
+    done = commands.done("admin", "reprocess")
+    assert unnamed(done.stderr, "1", filename, "pypi-assets admin reprocess --read-again") == []
+    result = commands.json("admin", "reprocess", "--read-again")
     assert (result["not_supplied"], result["not_supplied_files"], result["queued"]) == (1, [filename], 1)
     assert commands.json("failures", "retry")["reads"]["data"] == 1
-    result = commands.json("reprocess", "--read-again")
+    result = commands.json("admin", "reprocess", "--read-again")
     assert (result["not_supplied"], result["not_supplied_files"], result["queued"]) == (0, [], 0)

@@ -41,7 +41,7 @@ def test_a_scope_is_created_run_shown_changed_and_removed(commands: Commands, to
     commands.done("scope", "set", "tools", "--tag", "", "--no-match-only")
     shown = commands.json("scope", "show", "tools")
     assert (shown["tag"], shown["match_only"]) == (None, False)
-    names = [one["filename"] for one in commands.json("files")]
+    names = [one["filename"] for one in commands.json("lookup", "files")]
     assert names == [f"{name}-1.0-py3-none-any.whl" for name in ("app", "extra_tool", "library")]
     assert commands.json("scope", "remove", "tools")["no_longer_followed"] == ["app", "extra-tool", "library"]
     assert commands.done("scope", "list").stderr

@@ -77,7 +77,7 @@ def test_a_stopped_crawl_is_not_running(commands: Commands, index: ServedIndex) 
 
 def test_an_empty_home_is_described_in_plain_words(commands: Commands, index: ServedIndex) -> None:
     index.wheel("demo", "1.0")
-    commands.done("migrate")
+    commands.done("admin", "migrate")
     shown = commands.done("status").stdout
     assert unnamed(shown, index.url, index.serial) == []
     assert unnamed(shown, "modules", "crawl full") == []

@@ -35,34 +35,33 @@ OPTIONS = [
     ("lookup hash --file none.whl", "'--file' 'none.whl'"),
     ("lookup hash --file folder", "'--file' 'folder'"),
     ("lookup hash", "SHA256 --file"),
-    ("files a,b", "PROJECT 'a,b'"),
-    ("files --at now", "'--at' 'now'"),
+    ("lookup files a,b", "PROJECT 'a,b'"),
+    ("lookup files --at now", "'--at' 'now'"),
     ("history", "'PROJECT'"),
-    ("visits demo --compare 1", "'--compare' 2"),
-    ("visits demo --compare 0 2", "'--compare' 0 x>=1"),
+    ("admin visits demo --compare 1", "'--compare' 2"),
+    ("admin visits demo --compare 0 2", "'--compare' 0 x>=1"),
     ("dump full --shards 7", "'--shards' '7' '1' '16' '256'"),
     ("dump full --concurrency 99", "'--concurrency' 99 1<=x<=12"),
     ("dump compact --growth 0", "'--growth' 0 x>=1"),
     ("dump compact --most 1", "'--most' 1 x>=2"),
     ("leveldb update --dataset nope", "'nope' 'modules' 'depgraph' 'commands' 'hashes' 'simple'"),
     ("leveldb verify --version 0", "'--version' 0 x>=1"),
-    ("metrics --listen 9464", "9464 HOST:PORT 127.0.0.1:9464"),
-    ("metrics --listen 127.0.0.1:99999", "127.0.0.1:99999 HOST:PORT"),
-    ("metrics --every 0", "'--every' 0.0 x>=1"),
-    ("metrics --file none/pypi.prom", "/none"),
-    ("metrics --file folder", "'--file' 'folder'"),
-    ("audit --share 101", "'--share' 101.0 0<=x<=100"),
-    ("audit --share x", "'--share' 'x'"),
-    ("reprocess --processes 0", "'--processes' 0 x>=1"),
-    ("inspect", "'FILES...'"),
-    ("inspect none.whl", "'none.whl'"),
-    ("inspect folder", "'folder'"),
-    ("inspect file --project demo", "--project --from-extract"),
+    ("admin metrics --listen 9464", "9464 HOST:PORT 127.0.0.1:9464"),
+    ("admin metrics --listen 127.0.0.1:99999", "127.0.0.1:99999 HOST:PORT"),
+    ("admin metrics --every 0", "'--every' 0.0 x>=1"),
+    ("admin metrics --file none/pypi.prom", "/none"),
+    ("admin metrics --file folder", "'--file' 'folder'"),
+    ("admin audit --share 101", "'--share' 101.0 0<=x<=100"),
+    ("admin audit --share x", "'--share' 'x'"),
+    ("admin reprocess --processes 0", "'--processes' 0 x>=1"),
+    ("admin inspect", "'FILES...'"),
+    ("admin inspect none.whl", "'none.whl'"),
+    ("admin inspect folder", "'folder'"),
+    ("admin inspect file --project demo", "--project --from-extract"),
     ("devindex serve", "'FOLDER'"),
     ("devindex serve folder --port 99999", "'--port' 99999 0<=x<=65535"),
     ("devindex serve file", "'FOLDER' 'file'"),
     ("devindex add folder none.whl", "'none.whl'"),
-    ("completion tcsh", "'tcsh' 'bash' 'zsh' 'fish'"),
     ("history \udcff\udcfe", "UTF-8 '\\udcff\\udcfe'"),
     ("\udcff", "UTF-8 '\\udcff'"),
 ]
@@ -94,12 +93,12 @@ SETTINGS = [
 PLACES = [
     ("crawl full", {"INDEX_URL": "https://index.example.org/simple/"}, USAGE, "PYPI_ASSETS_CONTACT"),
     ("crawl full", {}, FAILURE, "http://127.0.0.1:9/simple/"),
-    ("files", {"HOME": "none"}, FAILURE, "none/catalog.sqlite PYPI_ASSETS_HOME"),
+    ("lookup files", {"HOME": "none"}, FAILURE, "none/catalog.sqlite PYPI_ASSETS_HOME"),
     ("crawl full", {"HOME": "file/below"}, FAILURE, "file/below PYPI_ASSETS_HOME"),
-    ("files", {"DATABASE_URL": "sqlite:///file"}, FAILURE, "sqlite:///file PYPI_ASSETS_DATABASE_URL"),
-    ("files", {"DATABASE_URL": "sqlite:///newer.sqlite"}, FAILURE, "9999"),
+    ("lookup files", {"DATABASE_URL": "sqlite:///file"}, FAILURE, "sqlite:///file PYPI_ASSETS_DATABASE_URL"),
+    ("lookup files", {"DATABASE_URL": "sqlite:///newer.sqlite"}, FAILURE, "9999"),
     (
-        "files",
+        "lookup files",
         {"DATABASE_URL": "postgresql://me:secret@127.0.0.1:9/catalog"},
         FAILURE,
         "PYPI_ASSETS_DATABASE_URL",
@@ -108,15 +107,15 @@ PLACES = [
     ("lookup module demo", {"STORAGE_URL": "file:///none/here"}, FAILURE, "/none/here"),
     ("lookup module demo", {"STORAGE_URL": "s3://none/here"}, FAILURE, "s3://none/here/modules/input_lists"),
     ("leveldb list", {"STORAGE_URL": "file:///none/here"}, FAILURE, "/none/here"),
-    ("inspect --from-extract demo-1.0.tar.gz", {}, FAILURE, "PYPI_ASSETS_HOME"),
+    ("admin inspect --from-extract demo-1.0.tar.gz", {}, FAILURE, "PYPI_ASSETS_HOME"),
     ("devindex yank folder nope 1", {}, FAILURE, "nope"),
 ]
 """Command lines over an empty home that meet a place or a server that cannot be used, and what the message names."""
 
 AFTER_A_CRAWL = [
-    ("files --at 99999999", "99999999"),
+    ("lookup files --at 99999999", "99999999"),
     ("lookup module demo_module --at 99999999", "99999999"),
-    ("visits demo --compare 1 99", "99"),
+    ("admin visits demo --compare 1 99", "99"),
 ]
 """Command lines that name what is not there, though the catalog is filled."""
 
@@ -211,12 +210,12 @@ def test_a_full_disk_is_one_line(commands: Commands) -> None:
 
 def test_a_reader_that_stops_early_is_no_error(commands: Commands) -> None:
     done = subprocess.run(
-        ["bash", "-c", 'set -o pipefail; "$@" | head -1', "bash", *PROCESS, "man"],
+        ["bash", "-c", 'set -o pipefail; "$@" | head -1', "bash", *PROCESS, "admin", "settings"],
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.stdout.startswith(".TH")
+    assert done.stdout.startswith("PYPI_ASSETS_")
     assert done.stderr == ""
 
 
@@ -270,11 +269,11 @@ def test_every_table_has_the_same_options(commands: Commands, index: ServedIndex
     for line, first_columns in {
         "failures list": ("kind", "count"),
         "failures list --project broken": ("project", "filename"),
-        "ranges": ("range", "state"),
+        "admin ranges": ("range", "state"),
         "leveldb list": ("dataset", "version"),
-        "visits demo": ("visit", "scope"),
+        "admin visits demo": ("visit", "scope"),
         "history demo": ("serial", "time"),
-        "files": ("filename", "project"),
+        "lookup files": ("filename", "project"),
     }.items():
         rows = commands.done(*line.split()).stdout.splitlines()
         with_header = commands.done(*line.split(), "--header").stdout.splitlines()
@@ -288,7 +287,7 @@ def test_every_table_has_the_same_options(commands: Commands, index: ServedIndex
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("line", ["devindex serve folder --port {port}", "metrics --listen 127.0.0.1:{port}"])
+@pytest.mark.parametrize("line", ["devindex serve folder --port {port}", "admin metrics --listen 127.0.0.1:{port}"])
 def test_a_busy_port_is_named_with_what_to_do(commands: Commands, monkeypatch: pytest.MonkeyPatch, line: str) -> None:
     monkeypatch.setenv("PYPI_ASSETS_REQUEST_ATTEMPTS", "1")
     with socket.create_server(("127.0.0.1", 0)) as taken:

@@ -112,7 +112,7 @@ def printed_of_many(
         return shown
     lock = Path(os.environ["PYPI_ASSETS_HOME"]) / "requirements.txt"
     lock.write_text("\n".join(names))
-    shown = json.loads(commands.run("collisions", lock, *moment, "--json").stdout)
+    shown = json.loads(commands.run("lookup", "collisions", lock, *moment, "--json").stdout)
     assert (shown.pop("lock"), isinstance(shown.pop("serial"), int)) == (lock.name, True)
     return json.loads(json.dumps(shown).replace(f"{lock}:", "pin "))
 

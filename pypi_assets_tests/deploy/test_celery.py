@@ -120,5 +120,5 @@ def test_workers_take_the_scopes_of_their_tags_and_a_killed_one_loses_nothing(
     deployment.start_another("worker", "left worker", None, "--queues=left", "--hostname=left@%h")
     until(deployment, lambda: set(states(deployment).values()) == {"finished"})
     assert "follow_scopes" not in deployment.log_of("worker")
-    files = json.loads(deployment.run("pypi-assets", "files", "--json"))
+    files = json.loads(deployment.run("pypi-assets", "lookup", "files", "--json"))
     assert {(file["project"], file["outcome"]) for file in files} == {(name, "data") for name in expected}

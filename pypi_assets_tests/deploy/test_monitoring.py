@@ -71,8 +71,8 @@ class Prometheus:
 
 @contextmanager
 def serving_metrics() -> Iterator[str]:
-    """`pypi-assets metrics`, as a process that measures each second; yields HOST:PORT."""
-    command = [*PROCESS, "metrics", "--every", "1", "--listen", "127.0.0.1:0"]
+    """`pypi-assets admin metrics`, as a process that measures each second; yields HOST:PORT."""
+    command = [*PROCESS, "admin", "metrics", "--every", "1", "--listen", "127.0.0.1:0"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as serving:
         try:
             assert serving.stderr is not None

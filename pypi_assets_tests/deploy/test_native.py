@@ -97,4 +97,4 @@ def restore(deployment: Deployment, backup: Path, postgres_url: str) -> None:
     deployment.bucket.mkdir()
     deployment.start("s3")
     run_script(deployment, "restore", backup)
-    assert unnamed(deployment.run("pypi-assets", "dump", "restore"), "1") == []
+    assert unnamed(deployment.run("pypi-assets", "admin", "restore"), "1") == []

@@ -55,7 +55,7 @@ def test_a_name_of_devpi_that_becomes_public_is_found_checked_and_notified(
         monkeypatch.setenv("PYPI_ASSETS_NOTIFY_URLS", url)
         for index in ("company", "public"):
             commands.done("crawl", "full", "--index", index)
-        assert commands.json("confusion") == []
+        assert commands.json("lookup", "confusion") == []
 
         with selected_index("company"):
             defs = build_defs(load_settings(), Naming("company"), is_private=True)
@@ -68,7 +68,7 @@ def test_a_name_of_devpi_that_becomes_public_is_found_checked_and_notified(
         assert check().passed
         public.wheel("Acme.Tools", "99.0")
         commands.done("crawl", "incremental")
-        [found] = commands.json("confusion")
+        [found] = commands.json("lookup", "confusion")
         assert (found["kind"], found["names"], found["pip_indexes"], found["uv_index"]) == (
             "same",
             ["acme-tools"],
@@ -87,5 +87,5 @@ def test_a_name_of_devpi_that_becomes_public_is_found_checked_and_notified(
         devpi.request("DELETE", "/me/dev/acme-tools/1.0")
         for _ in range(3):  # what is gone counts once it is confirmed
             commands.done("crawl", "incremental", "--index", "company")
-        assert commands.json("confusion") == []
+        assert commands.json("lookup", "confusion") == []
         assert check().passed

@@ -62,7 +62,7 @@ def test_each_of_two_locations_follows_its_own_index(tmp_path: Path) -> None:
             f'[public]\nurl = "{public.url}"\ndefault = true\n[our-company]\nurl = "{company.url}"\nprivate = true\n'
         )
         variables = {"PYPI_ASSETS_HOME": str(home), "PYPI_ASSETS_INDEXES": str(indexes)}
-        command = [Path(sys.executable).with_name("pypi-assets"), "indexes", "--workspace"]
+        command = [Path(sys.executable).with_name("pypi-assets"), "admin", "indexes", "--workspace"]
         workspace.write_text(subprocess.check_output(command, env=os.environ | variables, text=True))
         (tmp_path / "dagster").mkdir()
         with served_dagster(tmp_path / "dagster", variables, workspace) as dagster:

@@ -219,7 +219,7 @@ def test_up_everything_lost_comes_back_from_a_backup(tmp_path: Path):
         up.start()
         up.until(lambda: [(row["name"], row["answers"]) for row in up.rows()] == [("postgres", True)])
         up.script("restore", tmp_path / "backup")
-        assert up.run("dump", "restore").returncode == 0
+        assert up.run("admin", "restore").returncode == 0
         assert up.signal(signal.SIGINT) == 0
         up.options = ()
         up.start()

@@ -25,7 +25,7 @@ def test_they_are_what_the_command_prints_now_and_at_a_serial(
     for at in (None, 12, published.index.serial):
         prefix, option = ("", ()) if at is None else (f"/at/{at}.{at}", ("--at", at))
         answer = client.get(f"{prefix}/v1/projects/Demo/files").json()
-        printed = Commands(published.home).json("files", "demo", *option)
+        printed = Commands(published.home).json("lookup", "files", "demo", *option)
         assert [{**one, "epoch": answer["epoch"]} for one in answer["results"]] == printed
         found[at] = {one["filename"]: one["yanked"] for one in answer["results"]}
     assert found[None] == found[published.index.serial]

@@ -81,7 +81,7 @@ def chain(upkeep: Upkeep) -> DeletionChain:
 
 
 def prune(upkeep: Upkeep) -> None:
-    """What `pypi-assets prune` does, and the nightly clean-up."""
+    """What `pypi-assets admin prune` does, and the nightly clean-up."""
     chain(upkeep).clean_rows()
 
 

@@ -136,7 +136,7 @@ def _shown_files(connection: Connection, project: Project, visit: int) -> Mappin
         .where(visits.c.project_id == project.id, visits.c.visit == visit)
         .order_by(visit_statuses.c.id)
     ).all()
-    listed = f"see `pypi-assets visits {project.name}`"
+    listed = f"see `pypi-assets admin visits {project.name}`"
     if not statuses and visit < (connection.scalar(_newest_visit(project)) or 0):
         raise CatalogError(f"visit {visit} of {project.name} is older than the log of visits and was deleted; {listed}")
     if not statuses:

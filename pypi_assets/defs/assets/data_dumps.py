@@ -41,7 +41,7 @@ _READ = ("crawled", "changed", "scope")
 _FULL_DUMP = """All files that the package index has, one row each, with what they contain and require.
 
 A partition is one of 256 shards: the first two hex digits of the sha256 of the normalized project name, such as `ec`
-for `requests`. `pypi-assets where PROJECT` prints it. The dump is published with its last shard.
+for `requests`. `pypi-assets admin where PROJECT` prints it. The dump is published with its last shard.
 
 To make a new dump, run the job `full_dump`, or all partitions. **A run of some partitions writes the rest of a dump
 that was begun.** If no dump is incomplete, it writes nothing and materializes nothing: it reads these files of the

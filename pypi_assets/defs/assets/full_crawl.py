@@ -46,7 +46,7 @@ def project_listing(context: dg.AssetExecutionContext, crawler: CrawlerResource)
 def crawled_projects(context: dg.AssetExecutionContext, crawler: CrawlerResource) -> dg.MaterializeResult[None]:
     """The page of every project: which files it has, with their hashes and addresses.
 
-    A partition is one of 100 parts of the projects, by sha256 of the normalized name; `pypi-assets where PROJECT`
+    A partition is one of 100 parts of the projects, by sha256 of the normalized name; `pypi-assets admin where PROJECT`
     prints which one a project is in. A run does its part of the full crawl that is not complete yet. Where there is
     none, it visits its projects once more, and completes nothing.
     """

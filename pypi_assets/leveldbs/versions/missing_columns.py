@@ -38,6 +38,6 @@ def not_built_yet(
     those = f"column{'s' if len(columns) > 1 else ''} {', '.join(columns)}"
     return NotBuiltYetError(
         f"{dataset.name} is not built yet: {dumps} of the cover ({named}) {lack} the {those}; run"
-        " `pypi-assets reprocess`, `pypi-assets dump redo` and `pypi-assets leveldb update`, in this order"
+        " `pypi-assets admin reprocess`, `pypi-assets dump redo` and `pypi-assets leveldb update`, in this order"
         + (f" ({'; '.join(unreadable)})" if unreadable else "")
     )

@@ -88,7 +88,7 @@ def test_dumps_that_lack_columns_make_nothing_due(small: SmallCatalog, storage: 
     lacking = Cover(tuple(replace(dump, columns=("project", "filename")) for dump in reached.dumps))
     answer = build_need(MODULES, newest_version(storage, "modules").manifest, lacking)
     assert (answer.need, answer.is_due, answer.is_buildable) == (Need.LACKS_COLUMNS, False, False)
-    assert mentions(answer.reason, "modules", "pypi-assets reprocess", "pypi-assets dump redo")
+    assert mentions(answer.reason, "modules", "pypi-assets admin reprocess", "pypi-assets dump redo")
 
 
 def test_a_build_from_dumps_that_lack_columns_is_refused(

@@ -22,7 +22,7 @@ def test_the_error_names_the_dumps_their_missing_columns_and_the_command() -> No
     one = str(not_built_yet(DATASET, {"0-7": ("one",)}))
     assert one == (
         "demo is not built yet: 1 dump of the cover (0-7) lacks the column one;"
-        " run `pypi-assets reprocess`, `pypi-assets dump redo` and `pypi-assets leveldb update`, in this order"
+        " run `pypi-assets admin reprocess`, `pypi-assets dump redo` and `pypi-assets leveldb update`, in this order"
     )
     many = str(not_built_yet(DATASET, {f"{start}-{start + 1}": ("one", "two") for start in range(5)}))
     assert "5 dumps of the cover (0-1, 1-2, 2-3, ...) lack the columns one, two; run" in many

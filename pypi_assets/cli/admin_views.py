@@ -1,0 +1,217 @@
+"""The views of `pypi-assets admin`: ranges, visits, partitions, indexes and settings. They change nothing."""
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pypi_assets.cli.followed_notes import note_of
+from pypi_assets.cli.opening import existing_catalog
+from pypi_assets.cli.options import command, row_output
+from pypi_assets.terminal import Output, local_time, print_message, print_rows
+from pypi_assets.times import utc_text
+
+if TYPE_CHECKING:
+    from pypi_assets.catalog.reports.range_states import RangeStatus
+    from pypi_assets.indexes import IndexTable
+
+_SHOWN_COMPLETE_RANGES = 10
+_VISIT_COLUMNS = ("visit", "scope", "attempt", "started_at", "outcome", "page_serial", "files", "snapshot", "text")
+_DIGITS_SHOWN = 12
+_DIFFERENCE_COLUMNS = ("filename", "change", "sha256_before", "sha256_after")
+_PARTITION_COLUMNS = ("assets", "partition", "file")
+_SETTING_COLUMNS = ("variable", "default", "accepts")
+_INDEX_COLUMNS = ("index", "url", "lister", "default", "private", "scopes", "database", "storage")
+
+
+@command("ranges", "--all", within="admin")
+@click.option("--all", "all_ranges", is_flag=True, help="Include all complete ranges, not only the newest ten.")
+@row_output
+def ranges_command(all_ranges: bool, output: Output) -> None:
+    """List serial ranges with their states.
+
+    A serial range is a run of the index's changes that is crawled as one. It is complete, running, failed, interrupted,
+    waiting or missing. The last one is what is missing up to the last serial of the index.
+    """
+    from pypi_assets.catalog.reports.range_states import range_statuses
+    from pypi_assets.catalog.work.full_crawls import followed_index
+    from pypi_assets.settings import load_settings
+    from pypi_assets.status import query_last_serial
+
+    settings = load_settings()
+    with existing_catalog(settings) as catalog:
+        with catalog.read() as connection:
+            followed = followed_index(connection)
+        index_serial, problem = query_last_serial(settings, followed)
+        with catalog.read() as connection:
+            found = range_statuses(
+                connection,
+                catalog.clock(),
+                index_serial=index_serial,
+                complete=None if all_ranges else _SHOWN_COMPLETE_RANGES,
+            )
+    columns = ("range", "state", "to_visit", "to_read", "gave_up", "completed", "error")
+    rows = [_range_row(status) for status in found]
+    if problem:
+        print_message(problem)
+    if inexact := [status.serials.key for status in found if status.exact_from is not None]:
+        spans = ", ".join(inexact)
+        print_message(f"changes in {spans} were found from the list of projects; their single events are not known")
+    if not print_rows(columns, rows, output):
+        print_message("there are no ranges: run `pypi-assets crawl full` first")
+
+
+def _range_row(status: "RangeStatus") -> dict[str, object]:
+    return {
+        "range": status.serials.key,
+        "state": status.state.value,
+        "projects": status.visits.total,
+        "visited": status.visits.done,
+        "gave_up": status.visits.exhausted,
+        "to_visit": status.visits.todo,
+        "to_read": status.reads_to_do,
+        "asked": local_time(status.requested_at),
+        "begun": local_time(status.begun_at),
+        "completed": local_time(status.completed_at),
+        "error": status.error_text,
+        "lister": status.lister,
+        "exact_from": status.exact_from,
+    }
+
+
+@command("visits", "requests --compare 1 3", within="admin")
+@click.argument("project")
+@click.option("--compare", type=click.IntRange(1), nargs=2, help="Compare the files that these two visits saw.")
+@row_output
+def visits_command(project: str, compare: tuple[int, int] | None, output: Output) -> None:
+    """List or compare the visits of PROJECT's page."""
+    from pypi_assets.catalog.observed.projects import find_project
+    from pypi_assets.catalog.reports.past_visits import compare_visits, deleted_visits_sentence, past_visits
+    from pypi_assets.catalog.reports.project_following import following_at
+    from pypi_assets.lookup.catalog_hints import unknown_project_hints
+    from pypi_assets.settings import load_settings
+
+    rows: list[dict[str, Any]] = []
+    deleted: str | None = None
+    nothing = [f"the catalog knows no project {project}"]
+    with existing_catalog(load_settings()) as catalog, catalog.read() as connection:
+        known = find_project(connection, project)
+        notes = list(note_of(following_at(connection, project)))
+        if known and compare:
+            rows = [asdict(difference) for difference in compare_visits(connection, known, *compare)]
+            nothing = [f"visits {compare[0]} and {compare[1]} of {known.name} saw the same files"]
+        elif known:
+            rows = [asdict(visit) for visit in past_visits(connection, known)]
+            deleted = deleted_visits_sentence([row["visit"] for row in rows])
+            nothing = [f"{known.name} has not been visited yet"]
+        elif not notes:
+            nothing += unknown_project_hints(connection, project)
+        if notes and not rows:
+            nothing = []
+    for row in rows:
+        row.update({time: utc_text(row[time]) for time in ("started_at", "ended_at") if time in row})
+        if row.get("snapshot") and not (output.as_json or output.as_csv):
+            row["snapshot"] = row["snapshot"][:_DIGITS_SHOWN]
+    if not print_rows(_DIFFERENCE_COLUMNS if compare else _VISIT_COLUMNS, rows, output):
+        for message in nothing:
+            print_message(message)
+    for note in notes:
+        print_message(note)
+    if deleted:
+        print_message(deleted)
+
+
+@command("where", "requests", within="admin")
+@click.argument("project")
+@row_output
+def where_command(project: str, output: Output) -> None:
+    """Show the partitions and the dump's file that PROJECT is in.
+
+    Partitions follow from the hash of the normalized name, so the project need not be known. The file is that of the
+    newest full dump.
+    """
+    from packaging.utils import canonicalize_name
+
+    from pypi_assets.assembly import storage_from
+    from pypi_assets.catalog.observed.projects import project_part_key, project_shard
+    from pypi_assets.catalog.publications.dump_files import MOST_SHARDS, DumpKind
+    from pypi_assets.dumps.dump_manifest import read_manifest
+    from pypi_assets.dumps.dump_paths import file_path, shard_key, shard_of
+    from pypi_assets.dumps.full_dump import newest_dump
+    from pypi_assets.settings import load_settings
+
+    normalized = canonicalize_name(project)
+    settings = load_settings()
+    with existing_catalog(settings) as catalog:
+        newest, file = newest_dump(catalog, DumpKind.FULL), None
+        if newest is not None:
+            storage = storage_from(settings, catalog)
+            files = {one.shard: one.name for one in read_manifest(storage, newest.directory).files}
+            file = storage.uri(file_path(newest.directory, files[shard_of(normalized, newest.shards)]))
+    crawled, dumped = project_part_key(project_shard(normalized)), shard_key(shard_of(normalized, MOST_SHARDS))
+    rows = [("crawled_projects, crawled_distribution_data", crawled, None), ("full_dump", dumped, file)]
+    print_rows(_PARTITION_COLUMNS, [dict(zip(_PARTITION_COLUMNS, row, strict=True)) for row in rows], output)
+
+
+@command("indexes", "--json", within="admin")
+@click.option("--workspace", is_flag=True, help="Print a workspace.yaml for Dagster: a code location for each index.")
+@row_output
+def indexes_command(workspace: bool, output: Output) -> None:
+    """List the indexes that PYPI_ASSETS_INDEXES names.
+
+    The settings of each are checked, so it reports what is wrong with any of them. It sends no request.
+    """
+    from pypi_assets.setting_variables import read_all_indexes, read_variables
+    from pypi_assets.workspace import workspace_yaml
+
+    indexes = read_all_indexes()
+    if workspace:
+        if indexes is None:
+            raise click.UsageError("--workspace is for several indexes, and PYPI_ASSETS_INDEXES is not set")
+        click.echo(workspace_yaml(indexes.tables), nl=False)
+        return
+    selected = read_variables().index
+    tables = indexes.tables if indexes else (None,)
+    print_rows(_INDEX_COLUMNS, [_index_row(table) for table in tables], output)
+    if selected is None:
+        print_message("PYPI_ASSETS_INDEXES is not set, so there is one index")
+    else:
+        print_message(f"commands are for {selected.name}, or for the one that --index names")
+
+
+def _index_row(table: "IndexTable | None") -> dict[str, Any]:
+    from sqlalchemy.engine import make_url
+
+    from pypi_assets.index.urls import redact
+    from pypi_assets.setting_variables import selected_index
+    from pypi_assets.settings import load_settings
+
+    with selected_index(table.name if table else None):
+        settings = load_settings()
+    return {
+        "index": table.name if table else None,
+        "url": redact(settings.index_url),
+        "lister": settings.lister,
+        "default": table.is_default if table else True,
+        "private": table.is_private if table else False,
+        "scopes": [scope.name for scope in table.scopes] if table else [],
+        "database": make_url(settings.resolved_database_url).render_as_string(hide_password=True),
+        "storage": settings.resolved_storage_url,
+    }
+
+
+@command("settings", "--json", within="admin")
+@row_output
+def settings_command(output: Output) -> None:
+    """List all settings with their defaults, and what their variables accept."""
+    from pypi_assets.settings import ENV_PREFIX, Settings
+
+    rows = [
+        {
+            "variable": f"{ENV_PREFIX}{name.upper()}",
+            "default": "" if (default := field.get_default(call_default_factory=True)) in (None, ()) else str(default),
+            "accepts": field.description,
+        }
+        for name, field in Settings.model_fields.items()
+    ]
+    print_rows(_SETTING_COLUMNS, rows, output)
