@@ -15,6 +15,7 @@ from pypi_assets.catalog.tables import (
     catalog_state,
     distribution_data,
     distributions,
+    full_crawls,
     live_intervals,
     name_lists,
     projects,
@@ -67,6 +68,17 @@ def fill_catalog(catalog: Catalog, rows: Iterable[Row]) -> int:
                 events_through=serial,
                 exact_from=serial,
                 next_dump_sequence=1,
+            )
+        )
+        connection.execute(
+            insert(full_crawls).values(
+                id=1,
+                serial=serial,
+                selection="[]",
+                opened_at=0.0,
+                listed_at=0.0,
+                listed_serial=serial,
+                completed_at=0.0,
             )
         )
         serials = allocate_range(connection, serial, 0.0)

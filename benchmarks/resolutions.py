@@ -71,14 +71,21 @@ def timed(name: str, index_of: Callable[[int], ReleaseIndex], questions: Sequenc
     )
 
 
-def compile_by_uv(url: str, requirements: Sequence[str], cache: Path, serial: int) -> float:
-    """Seconds by the clock of one resolution by uv."""
+def compile_by_uv(url: str, requirements: Sequence[str], cache: Path, serial: int) -> tuple[float, bool]:
+    """Return the seconds by the clock of one resolution by uv, and whether there is a solution.
+
+    Raises RuntimeError with uv's message if uv did not resolve.
+    """
     command = [sys.executable, "-m", "uv", "pip", "compile", "-", "--no-header", "--no-annotate", "--quiet"]
     command += ["--python-version", PYTHON, "--python-platform", UV_PLATFORM, "--only-binary", ":all:"]
     command += ["--index-url", f"{url}at/{serial}/simple/", "--cache-dir", str(cache), "--no-config"]
     started = time.perf_counter()
-    subprocess.run(command, input="\n".join(requirements), text=True, capture_output=True, check=False)
-    return time.perf_counter() - started
+    done = subprocess.run(command, input="\n".join(requirements), text=True, capture_output=True, check=False)
+    seconds = time.perf_counter() - started
+    is_unsolvable = done.returncode == 1 and "No solution found" in done.stderr
+    if done.returncode != 0 and not is_unsolvable:
+        raise RuntimeError(f"uv ended with {done.returncode}: {done.stderr.strip()}")
+    return seconds, not is_unsolvable
 
 
 def by_uv(home: Path, sets: Sequence[Sequence[str]], serials: Sequence[int]) -> None:
@@ -87,15 +94,17 @@ def by_uv(home: Path, sets: Sequence[Sequence[str]], serials: Sequence[int]) -> 
         for requirements, serial in zip(sets, serials, strict=True):
             compile_by_uv(url, requirements, cache, serial)
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        seconds = [
+        found = [
             compile_by_uv(url, requirements, cache, serial) for requirements, serial in zip(sets, serials, strict=True)
         ]
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
     processor = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    seconds = [each for each, _ in found]
+    unsolvable = sum(not is_solved for _, is_solved in found)
     p95 = statistics.quantiles(seconds, n=20)[18]
     print(
         f"| uv, warm cache | {len(sets) / processor:.1f} | {statistics.median(seconds) * 1_000:.1f} |"
-        f" {p95 * 1_000:.1f} | |"
+        f" {p95 * 1_000:.1f} | {unsolvable} |"
     )
 
 
@@ -136,7 +145,7 @@ def main() -> None:
         serials = [draw.randint(SERIALS // 2, SERIALS) for _ in sets]
         past = [question(requirements, Semantics.PIP) for requirements, _ in sets]
         timed("catalog at a serial, cold, pip", lambda number: past_index(catalog, serials[number]), past)
-        by_uv(home, [requirements for requirements, _ in sets[: options.uv_sets]], [SERIALS] * options.uv_sets)
+        by_uv(home, [requirements for requirements, _ in sets[: options.uv_sets]], [warm.serial] * options.uv_sets)
         catalog.close()
 
 
