@@ -7,13 +7,13 @@ from itertools import groupby
 from typing import cast
 
 from pypi_assets.resolve.candidates import Candidates
-from pypi_assets.resolve.complete_solver import ROOT, Constrained
-from pypi_assets.resolve.provider import IMPOSSIBLE, Provider
+from pypi_assets.resolve.provider import Provider
 from pypi_assets.resolve.pubgrub import Incompatibility
 from pypi_assets.resolve.questions import Wanted
 from pypi_assets.resolve.releases import ReleaseIndex
+from pypi_assets.resolve.uv_solver import ROOT, Constrained, Package
 
-_Fact = Incompatibility[str]
+_Fact = Incompatibility[Package]
 _MOST_RUNS = 4
 _MOST_REASONS = 3
 
@@ -55,7 +55,7 @@ def prove_alone(wanted: Wanted, provider: Provider, index: ReleaseIndex) -> Proo
     if next(table.newest_first(found.bits), None) is not None:
         return None
     words = _Words(provider, index)
-    why = words.no_versions(wanted.project, found.bits)
+    why = words.no_versions(Package(wanted.project), found.bits)
     return Proof((f"Because {why} and you require {wanted.text}, there is no solution.",), tuple(words.projects))
 
 
@@ -109,15 +109,7 @@ class _Steps:
 
 def _causes(one: _Fact) -> tuple[_Fact, ...]:
     """What one follows from: what was decided earlier first."""
-    return tuple(map(_simplified, reversed(one.causes or ())))
-
-
-def _simplified(one: _Fact) -> _Fact:
-    """That versions require what is impossible, where that alone leads to one."""
-    for cause in one.causes or ():
-        if cause.dependency is not None and cause.dependency[1].startswith(IMPOSSIBLE):
-            return cause
-    return one
+    return tuple(reversed(one.causes or ()))
 
 
 def _conclusions(last: _Fact) -> list[_Fact]:
@@ -151,10 +143,9 @@ class _Words:
         if one.dependency is not None:
             return self._dependency(one, *one.dependency)
         [(package, term)] = one.terms.items()
-        if isinstance(one.origin, Constrained):
-            self.projects.add(package)
-            return f"a constraint is {one.origin.wanted.text}"
-        return "" if package.startswith(IMPOSSIBLE) else self.no_versions(package, term.bits)
+        if one.origin is not None:
+            return f"{self._named(package, term.bits)} cannot be installed ({one.origin})"
+        return self.no_versions(package, term.bits)
 
     def conclusion(self, one: _Fact) -> str:
         """What follows from other facts."""
@@ -168,22 +159,23 @@ class _Words:
         required = " or ".join(negative)
         return f"{' and '.join(positive)} needs {required}" if positive else f"{required} is needed"
 
-    def _dependency(self, one: _Fact, package: str, required: str) -> str:
+    def _dependency(self, one: _Fact, package: Package, required: Package) -> str:
+        if isinstance(one.origin, Constrained):
+            self.projects.add(required.project)
+            return f"a constraint is {one.origin.wanted.text}"
         if package == ROOT:
             wanted = cast("Wanted", one.origin)
             self.projects.add(wanted.project)
             return f"you require {wanted.text}"
         name = self._named(package, one.terms[package].bits)
-        if required.startswith(IMPOSSIBLE):
-            return f"{name} cannot be installed ({required.removeprefix(IMPOSSIBLE)})"
         if one.origin is None:
             return ""  # what has an extra is a part of the project
-        self.projects.add(required.partition("[")[0])
+        self.projects.add(required.project)
         return f"{name} requires {required}{cast('Wanted', one.origin).specifier}"
 
-    def no_versions(self, package: str, wanted_bits: int) -> str:
+    def no_versions(self, package: Package, wanted_bits: int) -> str:
         """Why none of these versions can be chosen."""
-        table = self._provider.table(package)
+        table = self._provider.table(package.project)
         self.projects.add(table.project)
         newest = next(table.live(table.known), None)
         if newest is None:
@@ -208,17 +200,15 @@ class _Words:
             return f"{'it is' if count == 1 else f'all {count} are'} {some[0][0]}"
         return ", ".join(f"{count} {'is' if count == 1 else 'are'} {reason}" for reason, count in some)
 
-    def _named(self, package: str, bits: int) -> str:
+    def _named(self, package: Package, bits: int) -> str:
         """A package with versions of it: by a specifier that allows just these, else by the versions."""
-        if package.startswith(IMPOSSIBLE):
-            return package.removeprefix(IMPOSSIBLE)
-        table = self._provider.table(package)
+        table = self._provider.table(package.project)
         self.projects.add(table.project)
         if table.names.get(bits):
             return f"{package}{table.names[bits]}"
         fitting = bits & table.fitting
         if table.fitting and fitting == table.fitting:
-            return package
+            return str(package)
         for named, text in table.names.items():
             if fitting and named & table.fitting == fitting:
                 return f"{package}{text}"

@@ -15,7 +15,7 @@ from pypi_assets.locks.environments import Environment
 from pypi_assets.resolve.candidates import Candidate, Candidates, refusal
 from pypi_assets.resolve.questions import Question, ResolveError, Semantics, Unknown, Wanted
 from pypi_assets.resolve.release_requirements import ReleaseRequirements
-from pypi_assets.resolve.releases import ReadReleases, ReleaseIndex
+from pypi_assets.resolve.releases import ReleaseIndex
 from pypi_assets.resolve.version_sets import Notes, VersionSet
 
 IMPOSSIBLE = "!"
@@ -66,9 +66,7 @@ class Provider:
         found = self._tables.get(package)
         if found is None:
             project = package.partition("[")[0]
-            if package.startswith(IMPOSSIBLE):
-                found = Candidates(package, ReadReleases(()), self.question.conditions_of(package))
-            elif project == package:
+            if project == package:
                 found = self._index.candidates(project, self.question.conditions_of(project))
             else:
                 found = self.table(project)
@@ -78,7 +76,7 @@ class Provider:
     @property
     def touched(self) -> frozenset[str]:
         """The projects that were looked at."""
-        return frozenset(one for one in self._tables if "[" not in one and not one.startswith(IMPOSSIBLE))
+        return frozenset(one for one in self._tables if "[" not in one)
 
     def candidate(self, package: str, version: int) -> Candidate:
         """The version with this number."""
@@ -213,17 +211,21 @@ class Provider:
         return known
 
     def _add(self, known: Known, wanted: Wanted) -> None:
-        table = self.table(wanted.project)
-        found = table.matching(wanted.specifier)
-        is_pinned = bool(found.notes & Notes.PINNED)
-        if is_pinned and self.question.semantics is Semantics.PIP:
-            yanked = table.yanked(found.bits) & ~self.allowed.get(wanted.project, 0)
-            if yanked:
-                self.late_pins[wanted.project] = self.late_pins.get(wanted.project, 0) | yanked
+        found = self.matching(wanted)
         for package in _packages(wanted):
             before = known.sets.get(package)
             known.sets[package] = found if before is None else before & found
             known.wanted.setdefault(package, []).append(wanted)
+
+    def matching(self, wanted: Wanted) -> VersionSet:
+        """The versions that a requirement of a version allows. Notes yanked ones that pip allows since it pins them."""
+        table = self.table(wanted.project)
+        found = table.matching(wanted.specifier)
+        if found.notes & Notes.PINNED and self.question.semantics is Semantics.PIP:
+            yanked = table.yanked(found.bits) & ~self.allowed.get(wanted.project, 0)
+            if yanked:
+                self.late_pins[wanted.project] = self.late_pins.get(wanted.project, 0) | yanked
+        return found
 
     def _add_impossible(self, known: Known, reason: str) -> None:
         known.sets[f"{IMPOSSIBLE}{reason}"] = VersionSet.singleton(0)

@@ -75,7 +75,13 @@ class Incompatibility(Generic[P]):
         return cls({package: Term(True, bits)}, origin=origin)
 
     def _merged(self, other: "Incompatibility[P]") -> "Incompatibility[P] | None":
-        """Both as one, where versions of a package require the same of another: the terms are in this order."""
+        """Both as one, where versions of a package require the same of another: the terms are in this order.
+
+        Or where versions of a package cannot be chosen for the same reason.
+        """
+        if self.dependency is None:
+            [(package, term)] = self.terms.items()
+            return Incompatibility.of_versions(package, term.bits | other.terms[package].bits, self.origin)
         package, required = self.terms
         if self.terms[required] != other.terms[required]:
             return None
@@ -147,7 +153,7 @@ class PartialSolution(Generic[P]):
         self._level = self._order = 0
         self._assigned: dict[P, _Assignments[P]] = {}
         self._incompatibilities: dict[P, list[Incompatibility[P]]] = {}
-        self._merged: dict[tuple[P, P], list[Incompatibility[P]]] = {}
+        self._merged: dict[Hashable, list[Incompatibility[P]]] = {}
         self._contradicted: dict[Incompatibility[P], int] = {}
         self._has_backtracked = False
         self.add(Incompatibility({root: Term(False, ROOT_BITS)}))
@@ -168,9 +174,13 @@ class PartialSolution(Generic[P]):
         return one.term.bits if one is not None and one.term.is_positive else None
 
     def add(self, one: Incompatibility[P]) -> None:
-        """Adds an incompatibility; one of a dependency is joined with an equal dependency of other versions."""
-        if one.dependency is not None:
-            same = self._merged.setdefault(one.dependency, [])
+        """Adds an incompatibility; one of a dependency is joined with an equal dependency of other versions, and one of
+        versions that has an origin with those of the same origin."""
+        key: Hashable = one.dependency
+        if key is None and one.causes is None and one.origin is not None:
+            key = (*one.terms, one.origin)
+        if key is not None:
+            same = self._merged.setdefault(key, [])
             for place, past in enumerate(same):
                 merged = one._merged(past)
                 if merged is not None:

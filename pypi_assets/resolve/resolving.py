@@ -7,7 +7,6 @@ from functools import partial
 from pypi_assets.errors import ExpectedError
 from pypi_assets.locks.lock_content import shown
 from pypi_assets.resolve.candidates import Candidate
-from pypi_assets.resolve.complete_solver import solve_completely
 from pypi_assets.resolve.pip_solver import solve_as_pip
 from pypi_assets.resolve.proofs import NoInstallerSolutionError, Proof, prove, prove_alone
 from pypi_assets.resolve.provider import (
@@ -20,7 +19,7 @@ from pypi_assets.resolve.provider import (
 from pypi_assets.resolve.pubgrub import NoSolutionError
 from pypi_assets.resolve.questions import Question, ResolveError, Semantics, Unknown, Wanted, parse_wanted
 from pypi_assets.resolve.releases import ReleaseIndex, past_index
-from pypi_assets.resolve.uv_solver import solve_as_uv
+from pypi_assets.resolve.uv_solver import solve_as_uv, solve_by_facts
 from pypi_assets.resolve.version_sets import VersionSet
 
 __all__ = [
@@ -44,7 +43,7 @@ MOST_STEPS = 200_000
 MOST_SECONDS = 60.0
 _MOST_TRIES = 5
 _MOST_AS_PIP = 500
-"""Requirements of a question: resolvelib takes time by their square. More are solved otherwise, in pip's order."""
+"""Requirements of a question: resolvelib takes time by their square. More are solved by PubGrub."""
 
 
 class UnsolvableError(ExpectedError):
@@ -150,7 +149,7 @@ def _attempt(index: ReleaseIndex, provider: Provider, watch: Watch, most_steps: 
     any_solution = partial(_any_solution, index, provider, watch, most_steps)
     try:
         if question.semantics is Semantics.UV:
-            pins = solve_as_uv(provider, watch, most_steps)
+            pins = _solve_as_uv(provider, watch, most_steps)
         elif len(roots) <= _MOST_AS_PIP:
             pins = solve_as_pip(provider, watch, most_steps, in_doubt=any_solution)
         else:
@@ -163,10 +162,18 @@ def _attempt(index: ReleaseIndex, provider: Provider, watch: Watch, most_steps: 
     return _resolution(index, provider, pins, roots, watch.decisions)
 
 
-def _any_solution(index: ReleaseIndex, provider: Provider, watch: Watch, most_steps: int) -> dict[str, int]:
-    """Versions that meet the requirements, by the solver that tries all. Raises UnsolvableError with the proof."""
+def _solve_as_uv(provider: Provider, watch: Watch, most_steps: int) -> dict[str, int]:
+    """Versions as uv chooses them. Raises NoInstallerSolutionError."""
     try:
-        return solve_completely(provider, watch, most_steps)
+        return solve_as_uv(provider, watch, most_steps)
+    except NoSolutionError:
+        raise NoInstallerSolutionError(Proof(("There is no solution in the order in which uv decides.",), ())) from None
+
+
+def _any_solution(index: ReleaseIndex, provider: Provider, watch: Watch, most_steps: int) -> dict[str, int]:
+    """Versions that meet the requirements, wherever there are some. Raises UnsolvableError with the proof."""
+    try:
+        return solve_by_facts(provider, watch, most_steps)
     except NoSolutionError as error:
         raise UnsolvableError(prove(error.conflict, provider, index)) from None
 

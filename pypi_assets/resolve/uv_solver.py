@@ -1,11 +1,12 @@
-"""Chooses versions as uv does: which packages PubGrub sees, in which order they are decided, and what they require.
+"""Chooses versions by PubGrub: which packages it sees, in which order they are decided, and what they require.
 
-To uv a project is one package, each of its extras another one, and so is what is required under a marker. Those are
-proxies: they require the project, in the same version. The order of decisions follows from when each was seen first,
-from pins, and from conflicts.
+The order is uv's. It follows from when a project was seen first, from pins, and from conflicts. To uv a project is one
+package, each of its extras another one, and so is what is required under a marker. Those are proxies: they require the
+project, in the same version. Without proxies, the same search finds versions wherever there are some, or the facts of
+a proof that there are none.
 """
 
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from heapq import heappop, heappush
@@ -15,20 +16,20 @@ from packaging.markers import Marker
 from packaging.utils import canonicalize_name
 
 from pypi_assets.resolve.candidates import TOO_NEW
-from pypi_assets.resolve.proofs import NoInstallerSolutionError, Proof
 from pypi_assets.resolve.provider import Provider, ResolutionLimitError, Watch
-from pypi_assets.resolve.pubgrub import ROOT_BITS, Incompatibility, NoSolutionError, PartialSolution
+from pypi_assets.resolve.pubgrub import ROOT_BITS, Incompatibility, PartialSolution
 from pypi_assets.resolve.questions import Wanted
 from pypi_assets.resolve.release_requirements import ReleaseRequirements
-from pypi_assets.resolve.version_sets import Notes
+from pypi_assets.resolve.version_sets import Notes, VersionSet
 
 _CONFLICTS = 5
 """At this conflict of a package its project is decided earlier, and what it conflicts with is taken back."""
 _PINNED, _EARLY, _LATE, _USUAL = range(4)
 _ALL = -1
+_ITSELF = "it requires another version of itself"
 
 
-class _Package(NamedTuple):
+class Package(NamedTuple):
     """A project, or a proxy of it: what is required with an extra, or under a marker.
 
     Without being a proxy, one with an extra has what the extra requires.
@@ -43,47 +44,64 @@ class _Package(NamedTuple):
         return f"{self.project}[{self.extra}]" if self.extra else self.project
 
 
-_ROOT = _Package("")
+ROOT = Package("")
+"""The package that requires what the question requires."""
+
+
+class Constrained(NamedTuple):
+    """The origin of a fact: a constraint of the question excludes these versions."""
+
+    wanted: Wanted
 
 
 class _Dependency(NamedTuple):
-    """The versions of a package that are required."""
+    """The versions of a package that are required. Without `origin`, a part of a project requires the project."""
 
-    package: _Package
+    package: Package
     bits: int
     is_pin: bool
+    origin: Wanted | Constrained | None = None
 
 
-class _UrlRequiredError(Exception):
-    """What is required is at a URL, and so on no index."""
+class _ImpossibleError(Exception):
+    """A version requires something that no index can serve. The text is the reason."""
 
 
 def solve_as_uv(provider: Provider, watch: Watch, most_steps: int) -> dict[str, int]:
-    """The version of each project, and of each `project[extra]` that is wanted.
+    """Return the version of each project, and of each `project[extra]` that is wanted, that uv would choose.
 
-    Raises NoInstallerSolutionError, ResolutionLimitError and UnknownRequirementsError.
+    Raises NoSolutionError, ResolutionLimitError and UnknownRequirementsError.
     """
-    try:
-        return _UvSolver(provider, watch).solve(most_steps)
-    except NoSolutionError:
-        raise NoInstallerSolutionError(Proof(("There is no solution in the order in which uv decides.",), ())) from None
+    return _Solver(provider, watch, is_uv=True).solve(most_steps)
 
 
-class _UvSolver:
-    def __init__(self, provider: Provider, watch: Watch) -> None:
-        self._provider, self._watch = provider, watch
+def solve_by_facts(provider: Provider, watch: Watch, most_steps: int) -> dict[str, int]:
+    """Return versions that meet all requirements, wherever there are some, with candidates by the question's semantics.
+
+    Raises NoSolutionError with the derivation from facts, ResolutionLimitError and UnknownRequirementsError. The origin
+    of a fact is the requirement, a `Constrained`, the reason why a version is impossible, or None.
+    """
+    return _Solver(provider, watch, is_uv=False).solve(most_steps)
+
+
+class _Solver:
+    """Decides package after package. Where it `is_uv`, it sees the packages that uv sees, and takes the same steps."""
+
+    def __init__(self, provider: Provider, watch: Watch, *, is_uv: bool) -> None:
+        self._provider, self._watch, self._is_uv = provider, watch, is_uv
         self._question = provider.question
-        self._solution = PartialSolution(_ROOT, watch.look)
+        self._requiring: defaultdict[str, list[tuple[Package, int, Notes]]] = defaultdict(list)
+        self._solution = PartialSolution(ROOT, watch.look)
         self._order = _Order()
-        self._known: set[tuple[_Package, int]] = set()
-        self._proxies: set[tuple[_Package, int]] = set()
+        self._known: set[tuple[Package, int]] = set()
+        self._proxies: set[tuple[Package, int]] = set()
         self._constraints: dict[str, list[Wanted]] = {}
         for constraint in self._question.constraints:
             self._constraints.setdefault(constraint.project, []).append(constraint)
 
     def solve(self, most_steps: int) -> dict[str, int]:
         solution = self._solution
-        changed = _ROOT
+        changed = ROOT
         for _ in range(most_steps):
             solution.propagate(changed)
             for package, conflict in solution.conflicts:
@@ -95,8 +113,8 @@ class _UvSolver:
             if first is None:
                 return self._pins()
             changed = first
-            if changed == _ROOT:
-                self._decide(_ROOT, ROOT_BITS, self._of_question())
+            if changed == ROOT:
+                self._decide(ROOT, ROOT_BITS, self._of_question())
             else:
                 self._watch.decided(str(changed))
                 self._choose(changed, solution.undecided[changed])
@@ -105,9 +123,9 @@ class _UvSolver:
             " the requirements"
         )
 
-    def _choose(self, package: _Package, wanted: int) -> None:
+    def _choose(self, package: Package, wanted: int) -> None:
         """Decides for a version among `wanted`, or notes why it cannot be."""
-        version, is_usable = self._newest(package.project, wanted)
+        version, is_usable = self._newest(package.project, wanted) if self._is_uv else self._best(package, wanted)
         if version is None:
             self._solution.add(Incompatibility.of_versions(package, wanted))
         elif not is_usable:
@@ -116,30 +134,54 @@ class _UvSolver:
             self._solution.decide(package, 1 << version)
         else:
             self._known.add((package, version))
-            dependencies = self._of_version(package, version)
-            if dependencies is None:
-                self._solution.add(Incompatibility.of_versions(package, 1 << version))
+            try:
+                dependencies = self._of_version(package, version)
+            except _ImpossibleError as error:
+                self._exclude(package, 1 << version, str(error))
             else:
                 self._decide(package, 1 << version, dependencies)
 
-    def _decide(self, package: _Package, bits: int, dependencies: list[_Dependency]) -> None:
+    def _exclude(self, package: Package, bits: int, reason: str) -> None:
+        """Note that versions cannot be installed. Facts with a reason are joined, which would change uv's steps."""
+        self._solution.add(Incompatibility.of_versions(package, bits, None if self._is_uv else reason))
+
+    def _decide(self, package: Package, bits: int, dependencies: list[_Dependency]) -> None:
         found = []
         for required in dependencies:
             self._order.see(required)
             if required.package != package:
-                found.append(Incompatibility.of_dependency(package, bits, required.package, required.bits))
+                found.append(
+                    Incompatibility.of_dependency(package, bits, required.package, required.bits, required.origin)
+                )
             elif not bits & required.bits:
-                found.append(Incompatibility.of_versions(package, bits))
+                found.append(Incompatibility.of_versions(package, bits, None if self._is_uv else _ITSELF))
+            if isinstance(required.origin, Wanted) and not self._is_uv:
+                notes = self._provider.matching(required.origin).notes
+                self._requiring[required.package.project].append((package, bits, notes))
         for one in found:
             self._solution.add(one)
         for required in dependencies:
             if required.package.is_proxy and required[:2] not in self._proxies:
                 self._proxies.add(required[:2])
-                base = _Package(required.package.project)
+                base = Package(required.package.project)
                 self._solution.add(Incompatibility.of_dependency(required.package, required.bits, base, required.bits))
         conflict = self._solution.try_to_decide(package, bits, found)
         if conflict is not None:
             self._order.count(package, conflict)
+
+    def _best(self, package: Package, wanted: int) -> tuple[int | None, bool]:
+        """The version that is tried next: the project's, for a package with an extra."""
+        project = package.project
+        constraint = self._provider.constraints.get(project)
+        notes = Notes.NONE if constraint is None else constraint.notes
+        for requiring, bits, its_notes in self._requiring[project]:
+            if self._solution.has_decided(requiring, bits):
+                notes |= its_notes
+        of_project = self._solution.left(Package(project)) if package.extra else None
+        version = None
+        if of_project is not None:
+            version = self._provider.choose(project, VersionSet(wanted & of_project, notes))
+        return self._provider.choose(project, VersionSet(wanted, notes)) if version is None else version, True
 
     def _newest(self, project: str, wanted: int) -> tuple[int | None, bool]:
         """The version that is tried next, and whether a file of it can be taken."""
@@ -162,20 +204,18 @@ class _UvSolver:
         roots = [wanted for wanted in self._question.requirements if self._provider.holds(wanted, "")]
         return [one for wanted in roots for one in self._constrained(wanted, _shown(wanted.marker), "")]
 
-    def _of_version(self, package: _Package, version: int) -> list[_Dependency] | None:
-        """What a version of a package requires; None where that cannot be met by an index."""
+    def _of_version(self, package: Package, version: int) -> list[_Dependency]:
+        """What a version of a package requires. Raises _ImpossibleError."""
         project, bits = package.project, 1 << version
         if package.is_proxy:
             markers = dict.fromkeys(["", package.marker])
             extras = dict.fromkeys(["", package.extra])
-            return [_Dependency(_Package(project, extra, marker), bits, True) for marker in markers for extra in extras]
+            return [_Dependency(Package(project, extra, marker), bits, True) for marker in markers for extra in extras]
         requirements = self._provider.required(project, version)
-        if requirements.errors:
-            return None
-        try:
-            return list(self._flattened(project, package.extra, requirements))
-        except _UrlRequiredError:
-            return None
+        for error in requirements.errors:
+            raise _ImpossibleError(str(error))
+        base = [_Dependency(Package(project), bits, True)] if package.extra and not self._is_uv else []
+        return [*base, *self._flattened(project, package.extra, requirements)]
 
     def _flattened(self, project: str, extra: str, requirements: ReleaseRequirements) -> Iterator[_Dependency]:
         """Extras of the project itself are replaced by what they require."""
@@ -187,7 +227,7 @@ class _UvSolver:
                 continue
             waiting += [(each, marker) for each in wanted.extras]
             bits, is_pin = self._matching(wanted)
-            own.append(_Dependency(_Package(project, marker=marker, is_proxy=bool(marker)), bits, is_pin))
+            own.append(_Dependency(self._package(project, "", marker), bits, is_pin, wanted))
         while waiting:
             if (one := waiting.popleft()) in seen:
                 continue
@@ -202,28 +242,33 @@ class _UvSolver:
         yield from own
 
     def _held(self, requirements: ReleaseRequirements, extra: str) -> Sequence[Wanted]:
-        """Those that hold; with an extra those that it adds. Raises _UrlRequiredError."""
+        """Those that hold; with an extra those that it adds. Raises _ImpossibleError."""
         held = requirements.added(extra) if extra else requirements.held
-        if any(wanted.url is not None for wanted in held):
-            raise _UrlRequiredError
+        for wanted in held:
+            if wanted.url is not None:
+                raise _ImpossibleError(f"it requires {wanted.project} from a URL")
         return held
+
+    def _package(self, project: str, extra: str, marker: str) -> Package:
+        """The package of what is required of a project: where it `is_uv`, a proxy under an extra or a marker."""
+        return Package(project, extra, marker, bool(extra or marker)) if self._is_uv else Package(project, extra)
 
     def _constrained(self, wanted: Wanted, marker: str, extra: str) -> Iterator[_Dependency]:
         """A requirement, and the constraints of its project."""
         bits, is_pin = self._matching(wanted)
-        for each in _written_extras(wanted) or [""]:
-            is_proxy = bool(each or marker)
-            yield _Dependency(_Package(wanted.project, each, marker, is_proxy), bits, is_pin)
+        extras = _written_extras(wanted)
+        for each in extras if extras and self._is_uv else ["", *extras]:
+            yield _Dependency(self._package(wanted.project, each, marker), bits, is_pin, wanted)
         for constraint in self._constraints.get(wanted.project, ()):
             if self._provider.holds(constraint, extra):
                 bits, is_pin = self._matching(constraint)
                 joined = _joined(marker, _shown(constraint.marker))
-                yield _Dependency(_Package(wanted.project, "", joined, bool(joined)), bits, is_pin)
+                yield _Dependency(self._package(wanted.project, "", joined), bits, is_pin, Constrained(constraint))
 
     def _matching(self, wanted: Wanted) -> tuple[int, bool]:
-        if not wanted.specifier:
+        if self._is_uv and not wanted.specifier:
             return _ALL, False
-        found = self._provider.table(wanted.project).matching(wanted.specifier)
+        found = self._provider.matching(wanted)
         return found.bits, bool(found.notes & Notes.PINNED)
 
     def _pins(self) -> dict[str, int]:
@@ -236,21 +281,21 @@ class _Order:
     """Which package is decided first."""
 
     def __init__(self) -> None:
-        self._groups = {_ROOT.project: _PINNED}
-        self._places = {_ROOT.project: 0}
-        self._seen = {_ROOT: 0}
-        self._packages = {_ROOT.project: [_ROOT]}
-        self._ranked: list[tuple[tuple[int, int, bool, int], _Package]] = []
+        self._groups = {ROOT.project: _PINNED}
+        self._places = {ROOT.project: 0}
+        self._seen = {ROOT: 0}
+        self._packages = {ROOT.project: [ROOT]}
+        self._ranked: list[tuple[tuple[int, int, bool, int], Package]] = []
         self._moved: set[str] = set()
-        self._affected: Counter[_Package] = Counter()
-        self._culprits: Counter[_Package] = Counter()
-        self._earlier: list[_Package] = []
-        self._later: list[_Package] = []
+        self._affected: Counter[Package] = Counter()
+        self._culprits: Counter[Package] = Counter()
+        self._earlier: list[Package] = []
+        self._later: list[Package] = []
 
     def see(self, required: _Dependency) -> None:
         """Notes a requirement, maybe the first of its project."""
         package = required.package
-        seen = [package, _Package(package.project)] if package.is_proxy else [package]
+        seen = [package, Package(package.project)] if package.is_proxy else [package]
         project = package.project
         for each in seen:
             if each not in self._seen:
@@ -262,7 +307,7 @@ class _Order:
         else:
             self._groups.setdefault(project, _USUAL)
 
-    def first(self, undecided: Mapping[_Package, int], changed: set[_Package]) -> _Package | None:
+    def first(self, undecided: Mapping[Package, int], changed: set[Package]) -> Package | None:
         """The one that is decided first, with the versions that are left of each; None where there is none.
 
         `changed` are those of which other versions are left than before; it is emptied.
@@ -285,24 +330,24 @@ class _Order:
             self._groups[project] = group
             self._moved.add(project)
 
-    def _rank(self, package: _Package, wanted: int) -> tuple[int, int, bool, int]:
+    def _rank(self, package: Package, wanted: int) -> tuple[int, int, bool, int]:
         is_single = wanted > 0 and not wanted & (wanted - 1)
         project = package.project
         return self._groups[project], self._places[project], not is_single, self._seen[package]
 
-    def count(self, package: _Package, conflict: Incompatibility[_Package]) -> None:
+    def count(self, package: Package, conflict: Incompatibility[Package]) -> None:
         """Notes that a package was in a conflict with the others that are named."""
         others = [other for other in conflict.terms if other.project != package.project]
         for other in others:
             self._culprits[other] += 1
-            if self._culprits[other] == _CONFLICTS and other != _ROOT:
+            if self._culprits[other] == _CONFLICTS and other != ROOT:
                 self._later.append(other)
         if others:
             self._affected[package] += 1
-            if self._affected[package] == _CONFLICTS and package != _ROOT:
+            if self._affected[package] == _CONFLICTS and package != ROOT:
                 self._earlier.append(package)
 
-    def rearranged(self) -> Iterator[_Package]:
+    def rearranged(self) -> Iterator[Package]:
         """Changes the groups after many conflicts; yields those whose decisions are to be taken back."""
         for package in self._earlier:
             self._move(package.project, _EARLY)

@@ -93,3 +93,19 @@ def test_there_may_be_no_solution() -> None:
     solution.add(Incompatibility.of_versions("a", 0b11))
     with pytest.raises(NoSolutionError):
         solution.propagate("a")
+
+
+def test_versions_that_are_excluded_for_one_reason_are_one_fact() -> None:
+    solution = PartialSolution("root")
+    decide_root(solution, ("a", 0b111))
+    for bits, reason in ((0b100, "reason"), (0b010, "other"), (0b001, "reason")):
+        solution.add(Incompatibility.of_versions("a", bits, reason))
+    with pytest.raises(NoSolutionError) as raised:
+        solution.propagate("a")
+    facts, waiting = {}, [raised.value.conflict]
+    while waiting:
+        one = waiting.pop()
+        waiting += one.causes or ()
+        if one.causes is None and one.origin is not None:
+            facts[one.origin] = one.terms["a"].bits
+    assert facts == {"reason": 0b101, "other": 0b010}

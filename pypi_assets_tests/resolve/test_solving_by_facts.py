@@ -5,16 +5,16 @@ from collections.abc import Mapping
 
 import pytest
 
-from pypi_assets.resolve.complete_solver import solve_completely
 from pypi_assets.resolve.provider import Provider, ResolutionLimitError, Watch
 from pypi_assets.resolve.pubgrub import NoSolutionError
+from pypi_assets.resolve.uv_solver import solve_by_facts
 from pypi_assets_tests.naming import naming
 from pypi_assets_tests.resolve.made_index import MadeIndex, Release, question
 
 
 def solved(projects: Mapping[str, Mapping[str, Release]], *requirements: str, **options: object) -> dict[str, str]:
     provider = Provider(MadeIndex(projects), question(*requirements, **options), {})
-    found = solve_completely(provider, Watch(60), 100_000)
+    found = solve_by_facts(provider, Watch(60), 100_000)
     assert provider.reachable({name: number for name, number in found.items() if "[" not in name}) == found
     return {name: provider.candidate(name, number).text for name, number in found.items()}
 
@@ -65,6 +65,6 @@ def test_graphs_that_make_a_solver_explode_end_with_a_proof_or_at_the_limit():
     large = pigeons(12)
     provider = Provider(MadeIndex(large), question(*(name for name in large if name.startswith("pigeon"))), {})
     with pytest.raises(ResolutionLimitError, match=r"0\.5\b.*\d"):
-        solve_completely(provider, Watch(0.5), 1_000_000)
+        solve_by_facts(provider, Watch(0.5), 1_000_000)
     with pytest.raises(ResolutionLimitError, match=naming(50)):
-        solve_completely(provider, Watch(60), 50)
+        solve_by_facts(provider, Watch(60), 50)
