@@ -9,9 +9,9 @@ from typing import cast
 from pypi_assets.resolve.candidates import Candidates
 from pypi_assets.resolve.provider import Provider
 from pypi_assets.resolve.pubgrub import Incompatibility
+from pypi_assets.resolve.pubgrub_solver import ROOT, Constrained, Package
 from pypi_assets.resolve.questions import Wanted
 from pypi_assets.resolve.releases import ReleaseIndex
-from pypi_assets.resolve.uv_solver import ROOT, Constrained, Package
 
 _Fact = Incompatibility[Package]
 _MOST_RUNS = 4

@@ -17,9 +17,9 @@ from pypi_assets.resolve.provider import (
     WrongSolutionError,
 )
 from pypi_assets.resolve.pubgrub import NoSolutionError
+from pypi_assets.resolve.pubgrub_solver import solve_as_uv, solve_by_facts
 from pypi_assets.resolve.questions import Question, ResolveError, Semantics, Unknown, Wanted, parse_wanted
 from pypi_assets.resolve.releases import ReleaseIndex, past_index
-from pypi_assets.resolve.uv_solver import solve_as_uv, solve_by_facts
 from pypi_assets.resolve.version_sets import VersionSet
 
 __all__ = [

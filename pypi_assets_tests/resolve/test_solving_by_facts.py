@@ -7,7 +7,7 @@ import pytest
 
 from pypi_assets.resolve.provider import Provider, ResolutionLimitError, Watch
 from pypi_assets.resolve.pubgrub import NoSolutionError
-from pypi_assets.resolve.uv_solver import solve_by_facts
+from pypi_assets.resolve.pubgrub_solver import solve_by_facts
 from pypi_assets_tests.naming import naming
 from pypi_assets_tests.resolve.made_index import MadeIndex, Release, question
 

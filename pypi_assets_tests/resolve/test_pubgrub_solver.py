@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from packaging.requirements import Requirement
 
-from pypi_assets.resolve import uv_solver
+from pypi_assets.resolve import pubgrub_solver
 from pypi_assets.resolve.questions import Semantics
 from pypi_assets.resolve.resolving import ResolutionLimitError, UnsolvableError, resolve
 from pypi_assets_tests.naming import naming
@@ -122,14 +122,14 @@ def test_a_solution_is_found_wherever_there_is_one(
 
 def test_a_decision_costs_the_same_however_many_projects_are_undecided(monkeypatch: pytest.MonkeyPatch) -> None:
     ranked = 0
-    rank = uv_solver._Order._rank
+    rank = pubgrub_solver._Order._rank
 
     def counting(*values: Any) -> Any:
         nonlocal ranked
         ranked += 1
         return rank(*values)
 
-    monkeypatch.setattr(uv_solver._Order, "_rank", counting)
+    monkeypatch.setattr(pubgrub_solver._Order, "_rank", counting)
 
     def ranks(count: int) -> float:
         nonlocal ranked
