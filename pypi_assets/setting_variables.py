@@ -1,16 +1,21 @@
 """Where settings come from: variables PYPI_ASSETS_... of the environment, of a file `.env`, and the table of an index.
-Checks no value.
 
-It imports neither pydantic nor Dagster, so a command that needs one or two settings can read them at once. What each
-variable accepts is in `settings.py`.
+Settings are declared and checked in `settings.py`, whose validation library takes longer to import than a look-up
+takes. So that is not imported here, and a look-up reads the two settings that it needs: where the home and the storage
+are.
 """
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import cache
+from importlib import import_module
+from importlib.abc import InspectLoader
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,92 +32,19 @@ FILE_SUFFIX = "_FILE"
 DEFAULT_HOME = Path(".pypi-assets")
 INDEX_ACCEPTS = "the name of an index in the file of PYPI_ASSETS_INDEXES; default: its default index"
 ENV_FILE_ACCEPTS = "a file of settings, a line NAME=VALUE each; default: .env in the current folder"
+STORAGE_URL_ACCEPTS = "file:///PATH, s3://BUCKET/PREFIX, gs://..., az://... or memory:///; default: in home"
+_SETTINGS = "pypi_assets.settings"
+_FIELD = re.compile(r"^    (\w+): Annotated\[", re.MULTILINE)
 
-SETTING_NAMES = frozenset(
-    {
-        "allowed_file_hosts",
-        "audit_share_percent",
-        "ca_file",
-        "changelog_url",
-        "claim_lease_s",
-        "client_cert",
-        "connect_timeout_s",
-        "contact",
-        "containment",
-        "database_url",
-        "dump_concurrency",
-        "env_file",
-        "follow_interval_s",
-        "follow_leveldb_interval_s",
-        "freshness_hours",
-        "given_up_fail_percent",
-        "given_up_warn_percent",
-        "home",
-        "in_flight",
-        "index",
-        "index_url",
-        "indexes",
-        "kafka_bootstrap_servers",
-        "kafka_properties",
-        "kafka_topic_prefix",
-        "lag_fail_s",
-        "lag_warn_s",
-        "leveldb_memory_bytes",
-        "leveldb_versions_kept",
-        "leveldb_write_buffer_bytes",
-        "lister",
-        "log_format",
-        "log_level",
-        "max_attempts",
-        "max_connections",
-        "max_expansion_ratio",
-        "max_file_bytes",
-        "max_inflated_bytes",
-        "max_members",
-        "max_metadata_bytes",
-        "max_name_length",
-        "max_read_seconds",
-        "notify_urls",
-        "owners",
-        "parquet_exports_kept",
-        "partitions_kept_days",
-        "poll_confirm_s",
-        "poll_longest_s",
-        "poll_requests",
-        "poll_shortest_s",
-        "projects",
-        "proxy",
-        "range_events",
-        "range_min_age_s",
-        "range_min_events",
-        "read_attempts_kept_days",
-        "read_timeout_s",
-        "request_attempts",
-        "requests_per_second",
-        "retry_deadline_s",
-        "retry_pause_s",
-        "revisit_share",
-        "sensor_interval_s",
-        "sensors_on",
-        "service_allow_quarantined",
-        "service_max_body_bytes",
-        "service_resolve_timeout_s",
-        "service_max_connections",
-        "service_max_requests",
-        "service_public_url",
-        "service_refresh_s",
-        "service_timeout_s",
-        "solvability_kept_days",
-        "solvability_projects",
-        "solvability_since",
-        "storage_url",
-        "superseded_kept_hours",
-        "visits_kept_days",
-        "webhooks",
-        "webhooks_private",
-    }
-)
-"""The fields of `settings.Settings`; a test compares the two."""
+
+@cache
+def setting_names() -> frozenset[str]:
+    """Return the names of the fields of `settings.Settings`, read from the text of that module, if there is one."""
+    spec = find_spec(_SETTINGS)
+    source = spec.loader.get_source(_SETTINGS) if spec and isinstance(spec.loader, InspectLoader) else None
+    if source is None:  # there is bytecode alone
+        return frozenset(import_module(_SETTINGS).Settings.model_fields)
+    return frozenset(_FIELD.findall(source))
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +109,7 @@ def read_variables(environment: Mapping[str, str] = os.environ) -> SettingVariab
     stored = _read_file(path, is_required=named_file is not None)
     in_file = {} if stored is None else _with_values_of_files(_of_settings(stored))
     found = in_file | named
-    texts = {name: text for variable, text in found.items() if (name := _setting(variable)) in SETTING_NAMES}
+    texts = {name: text for variable, text in found.items() if (name := _setting(variable)) in setting_names()}
     if named_file is not None:
         texts["env_file"] = named_file
     index, texts = _of_index(texts, {**(stored or {}), **environment})
@@ -186,7 +118,7 @@ def read_variables(environment: Mapping[str, str] = os.environ) -> SettingVariab
         texts=texts,
         file=None if stored is None else path,
         in_file=frozenset(_setting(variable) for variable in in_file.keys() - named.keys()),
-        unknown=tuple(sorted(variable for variable in found if _setting(variable) not in SETTING_NAMES)),
+        unknown=tuple(sorted(variable for variable in found if _setting(variable) not in setting_names())),
     )
 
 
@@ -197,7 +129,7 @@ def read_all_indexes(environment: Mapping[str, str] = os.environ) -> "Indexes | 
         return None
     from pypi_assets.indexes import read_indexes
 
-    return read_indexes(index.path, SETTING_NAMES)
+    return read_indexes(index.path, setting_names())
 
 
 def _of_index(texts: dict[str, str], variables: Mapping[str, str]) -> "tuple[IndexTable | None, dict[str, str]]":
@@ -209,7 +141,7 @@ def _of_index(texts: dict[str, str], variables: Mapping[str, str]) -> "tuple[Ind
         return None, texts
     from pypi_assets.indexes import read_indexes, refuse_shared_places, settings_of
 
-    indexes = read_indexes(Path(os.path.expanduser(texts["indexes"])), SETTING_NAMES)  # noqa: PTH111 - as above
+    indexes = read_indexes(Path(os.path.expanduser(texts["indexes"])), setting_names())  # noqa: PTH111 - as above
     home = texts.get("home", str(DEFAULT_HOME))
     refuse_shared_places(indexes, texts, variables, home)
     index = indexes.default if name is None else indexes.named(name)
@@ -226,7 +158,7 @@ def _unknown_index(text: str) -> SettingsError:
 
 def describe_unknown(variable: str) -> str:
     """A warning about a variable that names no setting. It is not an error, since a newer version may know it."""
-    nearest = get_close_matches(_setting(variable), sorted(SETTING_NAMES), n=1)
+    nearest = get_close_matches(_setting(variable), sorted(setting_names()), n=1)
     hint = f"did you mean {ENV_PREFIX}{nearest[0].upper()}?" if nearest else "`pypi-assets admin settings` lists them"
     return f"{variable} is no setting and has no effect; {hint}"
 
@@ -245,7 +177,7 @@ def _with_values_of_files(variables: Mapping[str, str]) -> dict[str, str]:
     found = dict(variables)
     for variable, path in variables.items():
         named = variable.removesuffix(FILE_SUFFIX)
-        if named == variable or _setting(variable) in SETTING_NAMES or _setting(named) not in SETTING_NAMES:
+        if named == variable or _setting(variable) in setting_names() or _setting(named) not in setting_names():
             continue
         if named in variables:
             raise SettingsError(f"{variable}: {named} is set too; set one of them")
@@ -281,3 +213,51 @@ def _read_file(path: Path, *, is_required: bool) -> dict[str, str] | None:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         message = f"{ENV_FILE_VARIABLE}: cannot read {path}: {reason}; it accepts {ENV_FILE_ACCEPTS}"
         raise SettingsError(message) from error
+
+
+@dataclass(frozen=True, slots=True)
+class Locations:
+    """`home` is the folder for all local files; an empty `storage_url` means the folder `storage` in it."""
+
+    home: Path = DEFAULT_HOME
+    storage_url: str = ""
+
+    @property
+    def resolved_home(self) -> Path:
+        return self.home.expanduser().resolve()
+
+    @property
+    def leveldbs_dir(self) -> Path:
+        """The folder in which LevelDBs of a remote store are built and cached."""
+        return self.resolved_home / "leveldbs"
+
+    @property
+    def resolved_storage_url(self) -> str:
+        return self.storage_url or (self.resolved_home / "storage").as_uri()
+
+
+def load_locations(environment: Mapping[str, str] = os.environ) -> Locations:
+    """The locations that the settings name, as in `load_settings().locations`; no other setting is looked at.
+
+    Raises SettingsError, with the text that `load_settings` has for a wrong storage URL.
+    """
+    variables = read_variables(environment)
+    home, url = (variables.texts.get(name, "") for name in ("home", "storage_url"))
+    try:
+        return Locations(Path(home) if home else DEFAULT_HOME, checked_storage_url(url))
+    except ValueError as error:
+        place = variables.place("storage_url")
+        label = variables.label("storage_url")
+        raise SettingsError(f"{label}: {error}{place}; it accepts {STORAGE_URL_ACCEPTS}") from error
+
+
+def checked_storage_url(value: str) -> str:
+    """The URL without a slash at its end. Raises ValueError where it is the URL of no storage."""
+    scheme, _, rest = value.partition("://")
+    if value and scheme not in {"file", "s3", "gs", "az", "memory"}:
+        raise ValueError("not file://, s3://, gs://, az:// or memory://")
+    if scheme == "file" and not rest.removeprefix("localhost").startswith("/"):
+        raise ValueError("not an absolute path: file:///PATH")
+    if scheme in {"s3", "gs", "az"} and not rest.partition("/")[0]:
+        raise ValueError("names no bucket")
+    return value.rstrip("/") if value.count("/") > 3 else value

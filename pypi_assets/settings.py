@@ -14,7 +14,7 @@ from pydantic import BeforeValidator, Field, ValidationError, ValidationInfo, fi
 from pydantic_core import ErrorDetails
 from pydantic_settings import (
     BaseSettings,
-    EnvSettingsSource,
+    InitSettingsSource,
     NoDecode,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
@@ -25,8 +25,16 @@ from pypi_assets.index.addresses import is_loopback as is_loopback
 from pypi_assets.index.kind_names import AUTO, WITH_CHANGELOG_NEXT_TO_IT, require_kind
 from pypi_assets.index.urls import base_of
 from pypi_assets.indexes import INDEXES_ACCEPTS
-from pypi_assets.locations import DEFAULT_HOME, STORAGE_URL_ACCEPTS, Locations, checked_storage_url
-from pypi_assets.setting_variables import ENV_FILE, ENV_FILE_ACCEPTS, INDEX_ACCEPTS, read_variables
+from pypi_assets.setting_variables import (
+    DEFAULT_HOME,
+    ENV_FILE,
+    ENV_FILE_ACCEPTS,
+    INDEX_ACCEPTS,
+    STORAGE_URL_ACCEPTS,
+    Locations,
+    checked_storage_url,
+    read_variables,
+)
 from pypi_assets.setting_variables import ENV_PREFIX as ENV_PREFIX
 
 AUTO_HOSTS = "auto"
@@ -71,7 +79,7 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003
         file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        return init_settings, _Variables(settings_cls)
+        return init_settings, InitSettingsSource(settings_cls, dict(read_variables().texts))
 
     env_file: Annotated[Path, Field(description=ENV_FILE_ACCEPTS)] = Path(ENV_FILE)
     indexes: Annotated[Path | None, Field(description=INDEXES_ACCEPTS)] = None
@@ -610,13 +618,6 @@ class Settings(BaseSettings):
     @cached_property
     def resolved_storage_url(self) -> str:
         return self.locations.resolved_storage_url
-
-
-class _Variables(EnvSettingsSource):
-    """Gives pydantic the variables of `setting_variables.py`, in place of those that it would read itself."""
-
-    def _load_env_vars(self) -> Mapping[str, str | None]:
-        return {f"{ENV_PREFIX}{name}".lower(): text for name, text in read_variables().texts.items()}
 
 
 def load_settings(**overrides: object) -> Settings:

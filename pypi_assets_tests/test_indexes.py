@@ -8,9 +8,14 @@ import pytest
 
 from pypi_assets.errors import SettingsError
 from pypi_assets.indexes import read_indexes
-from pypi_assets.locations import load_locations
 from pypi_assets.scope_tables import ScopeTable
-from pypi_assets.setting_variables import SETTING_NAMES, read_all_indexes, read_variables, selected_index
+from pypi_assets.setting_variables import (
+    load_locations,
+    read_all_indexes,
+    read_variables,
+    selected_index,
+    setting_names,
+)
 from pypi_assets.settings import load_settings
 from pypi_assets_tests.environment import clear_settings
 
@@ -93,7 +98,7 @@ def test_a_variable_or_a_block_selects_the_index(write: Write, monkeypatch: pyte
 
 
 def test_a_table_has_what_is_of_no_setting_too(write: Write) -> None:
-    indexes = read_indexes(write(PUBLIC + COMPANY), SETTING_NAMES)
+    indexes = read_indexes(write(PUBLIC + COMPANY), setting_names())
     assert [table.name for table in indexes.tables] == ["public", "company-internal"]
     company = indexes.named("company-internal")
     assert company is not None

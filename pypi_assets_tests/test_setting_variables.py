@@ -11,8 +11,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pypi_assets.errors import SettingsError
-from pypi_assets.locations import load_locations
-from pypi_assets.setting_variables import ENV_PREFIX, SETTING_NAMES, describe_unknown, read_variables
+from pypi_assets.setting_variables import (
+    ENV_PREFIX,
+    Locations,
+    describe_unknown,
+    load_locations,
+    read_variables,
+    setting_names,
+)
 from pypi_assets.settings import Settings, load_settings
 from pypi_assets_tests.environment import clear_settings
 from pypi_assets_tests.examples import examples
@@ -28,7 +34,12 @@ def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 
 def test_the_names_are_those_of_the_settings() -> None:
-    assert set(Settings.model_fields) == SETTING_NAMES
+    assert set(Settings.model_fields) == setting_names()
+
+
+def test_setting_names_without_source_text_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pypi_assets.setting_variables.find_spec", lambda _: None)
+    assert setting_names.__wrapped__() == set(Settings.model_fields)
 
 
 def test_without_a_file_there_is_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,13 +144,13 @@ def test_a_misspelled_variable_is_reported_with_the_nearest(monkeypatch: pytest.
     load_settings()
 
 
-@given(st.sampled_from(sorted(SETTING_NAMES - {"home"})), st.data())
+@given(st.sampled_from(sorted(setting_names() - {"home"})), st.data())
 def test_two_swapped_letters_lead_back_to_a_setting(name: str, data: st.DataObject) -> None:
     at = data.draw(st.integers(0, len(name) - 2))
     swapped = name[:at] + name[at + 1] + name[at] + name[at + 2 :]
-    if swapped not in SETTING_NAMES:
+    if swapped not in setting_names():
         [_, nearest] = re.findall(rf"{ENV_PREFIX}(\w+)", describe_unknown(f"{ENV_PREFIX}{swapped.upper()}"))
-        assert nearest.lower() in SETTING_NAMES
+        assert nearest.lower() in setting_names()
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(50))
@@ -201,3 +212,63 @@ def test_a_file_that_holds_no_value_is_refused(
         monkeypatch.setenv(f"PYPI_ASSETS_{name}", value)
     with pytest.raises(SettingsError, match=named):
         read_variables()
+
+
+VALUES = [
+    {},
+    {"HOME": ""},
+    {"HOME": "relative/folder"},
+    {"HOME": "/a/../b"},
+    {"HOME": "~/pypi"},
+    {"HOME": "/with space/and-ü"},
+    {"STORAGE_URL": "file:///data/"},
+    {"STORAGE_URL": "file://localhost/data"},
+    {"STORAGE_URL": "s3://bucket/prefix/"},
+    {"STORAGE_URL": "s3://bucket"},
+    {"STORAGE_URL": "memory:///"},
+    {"HOME": "/home/me", "STORAGE_URL": "az://container/x"},
+    {"HOME": "/home/me", "MAX_CONNECTIONS": "3"},
+]
+WRONG_URLS = ["ftp://host/path", "file://relative", "s3:///prefix", "gs://", "no url", "bucket/prefix"]
+
+
+def resolved(locations: Locations) -> tuple[Path, Path, str]:
+    return locations.resolved_home, locations.leveldbs_dir, locations.resolved_storage_url
+
+
+def test_locations_are_those_of_all_settings(subtests: pytest.Subtests) -> None:
+    for lower in [False, True]:
+        for values in VALUES:
+            with subtests.test(lower=lower, values=values), pytest.MonkeyPatch.context() as monkeypatch:
+                for name, value in values.items():
+                    variable = f"{ENV_PREFIX}{name}"
+                    monkeypatch.setenv(variable.lower() if lower else variable, value)
+                settings = load_settings()
+                assert resolved(load_locations()) == resolved(settings.locations)
+                assert resolved(settings.locations) == (
+                    settings.resolved_home,
+                    settings.leveldbs_dir,
+                    settings.resolved_storage_url,
+                )
+
+
+@pytest.mark.parametrize("url", WRONG_URLS)
+def test_a_wrong_location_has_the_same_text(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(f"{ENV_PREFIX}STORAGE_URL", url)
+    with pytest.raises(SettingsError) as of_all:
+        load_settings()
+    with pytest.raises(SettingsError) as of_locations:
+        load_locations()
+    assert str(of_locations.value) == str(of_all.value)
+    assert str(of_locations.value).startswith("PYPI_ASSETS_STORAGE_URL: ")
+
+
+def test_locations_look_at_no_other_setting() -> None:
+    environment = {"PYPI_ASSETS_MAX_CONNECTIONS": "none", "PYPI_ASSETS_HOME": "/data"}
+    assert load_locations(environment) == Locations(Path("/data"))
+
+
+def test_locations_are_read_from_the_environment_at_each_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert load_locations() == Locations()
+    monkeypatch.setitem(os.environ, f"{ENV_PREFIX}HOME", "/data")
+    assert load_locations() == Locations(Path("/data"))

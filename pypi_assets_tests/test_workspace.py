@@ -5,14 +5,14 @@ from pathlib import Path
 import yaml
 
 from pypi_assets.indexes import read_indexes
-from pypi_assets.setting_variables import SETTING_NAMES
+from pypi_assets.setting_variables import setting_names
 from pypi_assets.workspace import CodeLocation, code_location, name_in_dagster, workspace_yaml
 
 ROOT = Path(__file__).parent.parent
 
 
 def test_the_default_index_is_what_the_workspace_of_the_root_has() -> None:
-    indexes = read_indexes(Path(__file__).parent / "data" / "indexes.toml", SETTING_NAMES)
+    indexes = read_indexes(Path(__file__).parent / "data" / "indexes.toml", setting_names())
     of_default = workspace_yaml([indexes.default])
     assert yaml.safe_load(of_default) == yaml.safe_load((ROOT / "workspace.yaml").read_text())
     assert [code_location(table) for table in indexes.tables] == [

@@ -182,7 +182,7 @@ def _home(settings: Any, cache_dir: Path | None) -> Source:
 
 def _storage(url: str, cache_dir: Path | None) -> Source:
     from pypi_assets.client.local_sources import PublishedSource
-    from pypi_assets.locations import STORAGE_URL_ACCEPTS, checked_storage_url
+    from pypi_assets.setting_variables import STORAGE_URL_ACCEPTS, checked_storage_url
     from pypi_assets.storage.store import open_storage
 
     try:

@@ -24,7 +24,6 @@ PARTS_OF_LOOKUP = {
     "inert",
     "inert_logs",
     "leveldbs",
-    "locations",
     "logs",
     "lookup",
     "progress",
