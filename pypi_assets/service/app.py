@@ -64,11 +64,10 @@ def create_app(service: Service | None = None) -> Starlette:
         _end_with_parent()
         service, log = open_service(load_settings()), AccessLog(sys.stdout)
         service.address = os.environ.get(ADDRESS_VARIABLE, service.address)
-    ordered: list[Route] = sorted(operation_routes(service, _operations()), key=_order)
-    found: list[BaseRoute] = [*ordered]
-    found += openapi.routes(service, lambda: found)
+    routes = sorted(operation_routes(service, _operations()), key=_parameters)
+    routes += openapi.routes(service, lambda: routes)
     app = Starlette(
-        routes=found,
+        routes=sorted(routes, key=_is_no_point_lookup),  # which are requested most, and fit no other address
         middleware=[Middleware(RequestMiddleware, service, log), Middleware(LimitMiddleware, service)],
         exception_handlers={HTTPException: answer_routing_error},
         lifespan=partial(_following, service, log),
@@ -77,13 +76,14 @@ def create_app(service: Service | None = None) -> Starlette:
     return app
 
 
-def _order(route: Route) -> tuple[bool, int, int]:
-    """Return the place of a route: the first that fits a request answers it, so fewer parameters come first.
+def _parameters(route: Route) -> tuple[int, int]:
+    """Return how many parameters a route has: the first route that fits a request answers it, so fewer come first."""
+    return route.path.count(":path}"), route.path.count("{")
 
-    Before all come point look-ups, which are requested most and whose addresses fit no other route.
-    """
-    is_point = isinstance(route.endpoint, Endpoint) and route.endpoint.operation.few is not None
-    return not is_point, route.path.count(":path}"), route.path.count("{")
+
+def _is_no_point_lookup(route: BaseRoute) -> bool:
+    endpoint = route.endpoint if isinstance(route, Route) else None
+    return not isinstance(endpoint, Endpoint) or endpoint.operation.few is None
 
 
 @asynccontextmanager
