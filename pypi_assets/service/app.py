@@ -19,7 +19,6 @@ from starlette.routing import BaseRoute, Route
 
 from pypi_assets.logs import set_up_logs
 from pypi_assets.service import (
-    change_feeds,
     changes,
     completions,
     openapi,
@@ -47,7 +46,7 @@ _OBJECTS_BETWEEN_COLLECTIONS = 10_000
 def _operations() -> Iterator[Operation]:
     """Yield all operations but those that describe the others."""
     yield from questions.all_operations()  # of which modules are requested most
-    for module in (status, change_feeds, completions, solvability, simple, simple_files, simple_list):
+    for module in (status, completions, solvability, simple, simple_files, simple_list):
         yield from module.OPERATIONS
     yield from changes.OPERATIONS
     yield from site.operations()

@@ -10,7 +10,7 @@ import requests
 from jsonschema import Draft202012Validator
 from openapi_spec_validator import validate
 
-from pypi_assets.service import change_feeds, changes, simple_files, solvability
+from pypi_assets.service import changes, simple_files, solvability
 from pypi_assets.service.questions import all_operations
 from pypi_assets_tests.service.published import Client, Published
 
@@ -47,8 +47,6 @@ PATHS = [
     "/v1/projects/demo/files?limit=1",
     "/v1/projects/none/files",
     "/v1/projects/demo/history?all=1",
-    "/v1/projects/demo/changes.atom",
-    "/v1/modules/yaml/changes.atom",
     "/v1/changes",
     "/v1/changes?kind=none",
     "/v1/changes/stream",
@@ -146,7 +144,7 @@ def test_a_pattern_accepts_no_newline_at_the_end(client: Client, document: dict[
     described = set(patterns(document))
     assert len(described) > 5
     assert not [one for one in described if not one.endswith("$") or "\\Z" in one]
-    modules = (changes, change_feeds, simple_files, solvability)
+    modules = (changes, simple_files, solvability)
     for operation in (*all_operations(), *(one for module in modules for one in module.OPERATIONS)):
         for kind in filter(None, (operation.parameters, operation.body)):
             for pattern in patterns(msgspec.json.schema(kind)):

@@ -1,8 +1,9 @@
 """The page of what changed on the newest day of the journal, by kind."""
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 import orjson
@@ -13,8 +14,8 @@ from pypi_assets.journal.filters import KINDS, RecordFilter
 from pypi_assets.journal.looking_back import look_back
 from pypi_assets.journal.reading import NoJournalError
 from pypi_assets.journal.segment_files import JournalDamagedError
-from pypi_assets.service.change_feeds import change_page, change_summary, day_of
 from pypi_assets.service.changes import NO_JOURNAL, GainedFacts, KindNames, ProjectNames, damaged
+from pypi_assets.service.pages.addresses import page_address
 from pypi_assets.service.pages.page import Content, Page, View, page_operations
 from pypi_assets.service.parameters import Parameters
 from pypi_assets.service.problems import bad_parameter
@@ -24,6 +25,7 @@ from pypi_assets.times import utc_text
 MOST_OF_A_KIND = 25
 MOST_OF_ONE_KIND = 500
 """Where one kind is wanted."""
+_MOST_NAMES = 20
 _SHOWN = frozenset({*KINDS[Stream.OBSERVED], RELEASE_COMPARED, NEW_PROVIDER})
 """The kinds that are shown where none is wanted: what the index announced leads to these."""
 
@@ -109,7 +111,7 @@ def _last_day(records: Iterable[Record], most: int) -> _Day:
     """
     found = _Day()
     for record in records:
-        day = "" if record["at"] is None else day_of(record["at"])
+        day = "" if record["at"] is None else str(datetime.fromtimestamp(record["at"], UTC).date())
         if day > found.day:
             found = _Day(day)
         found.add(record, most)
@@ -128,6 +130,40 @@ def _entry(record: Record) -> dict[str, Any]:
         "more": change_summary(record),
         "page": change_page(record),
     }
+
+
+def change_summary(record: Record) -> str:
+    """Return more about a change, in a sentence."""
+    parts = [f"at serial {record['of_serial']}"]
+    if record["serial"] != record["of_serial"]:
+        parts.append(f"published at serial {record['serial']}")
+    if record.get("cause"):
+        parts.append(f"cause: {record['cause']}")
+    if record.get("yanked_reason"):
+        parts.append(f"reason: {record['yanked_reason']}")
+    if record["kind"] == RELEASE_COMPARED:
+        parts.append(f"compared with {record['against']}")
+        parts += [f"{what} {_named(record[what])}" for what in ("gained", "lost") if record[what]]
+    if record["kind"] == NEW_PROVIDER and record["is_first"]:
+        parts.append("the first project with this module")
+    return "; ".join(parts)
+
+
+def _named(difference: Mapping[str, list[str]]) -> str:
+    return ", ".join(
+        f"{fact.replace('_', ' ')}: {', '.join(names[:_MOST_NAMES])}{' ...' if len(names) > _MOST_NAMES else ''}"
+        for fact, names in difference.items()
+    )
+
+
+def change_page(record: Record) -> str | None:
+    """Return the address of the page about a change; None if there is none."""
+    name, version = record["normalized"], record.get("version")
+    if not name:
+        return None
+    if version and record["stream"] != Stream.INDEX:
+        return page_address("", "release", name, version) or page_address("", "project", name)
+    return page_address("", "project", name)
 
 
 CHANGES_PAGE = Page(

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from pypi_assets.service.pages import changes
-from pypi_assets_tests.journal.written import write_journal
+from pypi_assets.service.pages.changes import change_page, change_summary
+from pypi_assets_tests.hostile_index import HOSTILE
+from pypi_assets_tests.journal.written import simple_record, write_journal
 from pypi_assets_tests.named import unnamed
 from pypi_assets_tests.service.drawn_journal import DrawnJournal
 from pypi_assets_tests.service.pages.documents import page
@@ -64,8 +66,6 @@ def test_of_a_project_and_of_a_kind(busy: Client):
     document = page(busy, "/changes/?project=Busy&kind=file-added")
     assert unnamed(document.text, "3") == []
     assert "new provider" not in document.text
-    assert document.links["Atom feed of this project"] == "/v1/projects/busy/changes.atom"
-    assert busy.get(document.links["Atom feed of this project"]).status_code == 200
     page(busy, "/changes/?project=none")
     announced = busy.get("/changes.json?kind=yank%20release").json()["changes"]
     assert [one["kind"] for one in announced["kinds"]] == ["yank release"]
@@ -96,3 +96,12 @@ def test_without_a_catalog_and_datasets_it_is_shown_too(tmp_path, monkeypatch: p
     with drawn.client() as client:
         document = page(client, "/changes/?kind=add_file")
         assert unnamed(document.text, "3") == []
+
+
+def test_where_a_change_is_shown():
+    read = simple_record(3, "file read", "demo", stream="content", version="a/b", filename=HOSTILE)
+    assert change_page(read) == "/project/demo/"
+    assert change_page({**read, "version": "1.0"}) == "/release/demo/1.0/"
+    epoch = simple_record(9, "epoch changed", "", stream="observed") | {"normalized": None, "of_serial": 4}
+    assert change_page(epoch) is None
+    assert unnamed(change_summary(epoch), 4, 9) == []
