@@ -25,7 +25,6 @@ from pypi_assets.service import (
     questions,
     simple,
     simple_files,
-    simple_list,
     solvability,
     status,
 )
@@ -46,7 +45,7 @@ _OBJECTS_BETWEEN_COLLECTIONS = 10_000
 def _operations() -> Iterator[Operation]:
     """Yield all operations but those that describe the others."""
     yield from questions.all_operations()  # of which modules are requested most
-    for module in (status, completions, solvability, simple, simple_files, simple_list):
+    for module in (status, completions, solvability, simple, simple_files):
         yield from module.OPERATIONS
     yield from changes.OPERATIONS
     yield from site.operations()

@@ -1,4 +1,8 @@
-"""The routes of pages of the Simple API: of the published datasets, and at an earlier serial of the catalog."""
+"""The routes of the Simple API: pages of projects, and the list of projects that have files, by normalized name.
+
+They answer from the published datasets, and at an earlier serial from the catalog. By the list other indexes, and
+pypi-assets itself, can follow the service.
+"""
 
 from dataclasses import replace
 from urllib.parse import quote
@@ -7,6 +11,7 @@ from packaging.utils import canonicalize_name
 
 from pypi_assets.catalog.database import CatalogError
 from pypi_assets.catalog.reports.answerable_serials import answerable_serial
+from pypi_assets.catalog.reports.live_projects import live_projects
 from pypi_assets.catalog.reports.past_pages import page_at
 from pypi_assets.catalog.reports.project_following import require_answered
 from pypi_assets.catalog.reports.simple_page import SimplePage
@@ -16,9 +21,9 @@ from pypi_assets.service.operations import Call, Operation
 from pypi_assets.service.parameters import Parameters, ProjectName
 from pypi_assets.service.pins import Pinned
 from pypi_assets.service.problems import not_found
-from pypi_assets.service.responses import Answer, Lasting, redirect
+from pypi_assets.service.responses import Answer, Lasting, StreamedAnswer, redirect
 from pypi_assets.service.service import Service
-from pypi_assets.service.simple_pages import HTML, MEDIA_TYPES, V1_JSON, negotiate, render_page
+from pypi_assets.service.simple_pages import HTML, MEDIA_TYPES, V1_JSON, negotiate, render_list, render_page
 
 SAFE = "safe"
 NO_SDIST_METADATA = "no-sdist-metadata"
@@ -31,6 +36,10 @@ class PageParameters(Parameters, frozen=True):
     """The page of which project."""
 
     project: ProjectName
+
+
+class ListParameters(Parameters, frozen=True):
+    """The list has no parameters."""
 
 
 def _page(service: Service, call: Call[PageParameters]) -> Answer:
@@ -83,9 +92,12 @@ def _page_without_files(service: Service, datasets: OpenSet, project: str) -> Si
 
 def _rendered(page: SimplePage, media_type: str, *, has_sdist_metadata: bool = True, is_pinned: bool = False) -> Answer:
     body = render_page(page, media_type, has_sdist_metadata=has_sdist_metadata, is_pinned=is_pinned)
-    shown = media_type if media_type != HTML else f"{HTML}; charset=utf-8"
     headers = () if media_type == V1_JSON else _HTML_HEADERS
-    return Answer(body, shown, varies=("Accept",), headers=headers)
+    return Answer(body, _content_type(media_type), varies=("Accept",), headers=headers)
+
+
+def _content_type(media_type: str) -> str:
+    return media_type if media_type != HTML else f"{HTML}; charset=utf-8"
 
 
 def _no_page(project: str, serial: int, reason: str | None = None) -> Exception:
@@ -94,6 +106,23 @@ def _no_page(project: str, serial: int, reason: str | None = None) -> Exception:
 
 def _with_slash(_service: Service, call: Call[PageParameters]) -> Answer:
     return redirect(f"{quote(canonicalize_name(call.parameters.project))}/", status=301)
+
+
+def _list(service: Service, call: Call[ListParameters]) -> StreamedAnswer:
+    media_type, pinned = negotiate(call.headers.get("accept")), call.pinned
+    shown = _content_type(media_type)
+    if pinned is not None:
+        chunks = render_list(live_projects(pinned.catalog, pinned.serial), media_type)
+        return StreamedAnswer(chunks, shown, serial=pinned.serial, modified=pinned.at, varies=("Accept",))
+    datasets = service.datasets()
+    names = (one["name"] for one in datasets.reader(SimpleReader).listed())
+    chunks = render_list(names, media_type)
+    modified = datasets.published.published_at
+    return StreamedAnswer(chunks, shown, serial=datasets.serial, modified=modified, varies=("Accept",))
+
+
+def _list_with_slash(_service: Service, _call: Call[ListParameters]) -> Answer:
+    return redirect("simple/", status=301)
 
 
 PAGE = Operation(
@@ -121,4 +150,22 @@ PAGE_WITHOUT_SLASH = Operation(
     tag="simple",
     options=OPTIONS,
 )
-OPERATIONS = (PAGE, PAGE_WITHOUT_SLASH)
+LIST = Operation(
+    path="/simple/",
+    handler=_list,
+    summary="The list of projects in the Simple API",
+    description="All projects that have files, by normalized name. Installers do not need it; mirrors and indexes do.",
+    parameters=ListParameters,
+    media_types=MEDIA_TYPES,
+    tag="simple",
+)
+LIST_WITHOUT_SLASH = Operation(
+    path="/simple",
+    handler=_list_with_slash,
+    summary="Leads to the list of projects",
+    parameters=ListParameters,
+    media_types=MEDIA_TYPES,
+    problems=(301,),
+    tag="simple",
+)
+OPERATIONS = (PAGE, PAGE_WITHOUT_SLASH, LIST, LIST_WITHOUT_SLASH)

@@ -1,11 +1,14 @@
-"""Renders the page of a project in the Simple API, in JSON and in HTML (PEP 503, 592, 658, 691, 700, 714, 792).
+"""Renders pages of projects and the list of projects for the Simple API, in JSON and HTML (PEP 503, 592, 658, 691, 700,
+714, 792).
 
 Pure functions. All addresses are relative to the page, so they hold behind any host and prefix.
 """
 
 import re
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from html import escape
+from itertools import islice
 from urllib.parse import quote
 
 import orjson
@@ -34,6 +37,14 @@ _ALIASES = {
 }
 _PREFERENCE = (HTML, V1_HTML, V1_JSON)
 """Which form is answered of those that are accepted alike: browsers accept any."""
+_AT_ONCE = 2_000
+"""How many projects a chunk has: about 50 KB."""
+_HTML_START = (
+    '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+    f'<meta name="pypi:repository-version" content="{API_VERSION_WITHOUT_SIZES}">\n'
+    "<title>Simple index</title>\n</head>\n<body>\n"
+)
+_HTML_END = "</body>\n</html>\n"
 _MOST_RANGES = 50
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_.~-]+")
 _escaped = cached_if_short(maxsize=1_024)(escape)
@@ -54,6 +65,34 @@ def render_page(
     without_metadata = None if has_sdist_metadata else DistributionKind.SDIST.value
     up = _UP_TO_AT if is_pinned else _UP
     return (_as_json if media_type == V1_JSON else _as_html)(page, without_metadata, up)
+
+
+def render_list(names: Iterable[str], media_type: str) -> Iterator[bytes]:
+    """Yield the list of these projects (normalized names) in one of MEDIA_TYPES, in chunks."""
+    parts = _json_parts(names) if media_type == V1_JSON else _html_parts(names)
+    return (part.encode() for part in parts)
+
+
+def _json_parts(names: Iterable[str]) -> Iterator[str]:
+    yield f'{{"meta":{{"api-version":"{API_VERSION_WITHOUT_SIZES}"}},"projects":['
+    separator = ""
+    for some in _in_parts(names):
+        yield separator + ",".join(to_utf8_json({"name": name}).decode() for name in some)
+        separator = ","
+    yield "]}"
+
+
+def _html_parts(names: Iterable[str]) -> Iterator[str]:
+    yield _HTML_START
+    for some in _in_parts(names):  # a normalized name has no character that HTML would need escaped
+        yield "".join(f'<a href="{quote(name)}/">{name}</a><br>\n' for name in some)
+    yield _HTML_END
+
+
+def _in_parts(names: Iterable[str]) -> Iterator[list[str]]:
+    rest = iter(names)
+    while some := list(islice(rest, _AT_ONCE)):
+        yield some
 
 
 def negotiate(accept: str | None) -> str:

@@ -5,8 +5,7 @@ from urllib.parse import urljoin
 
 from pypi_assets.catalog.reports import live_projects
 from pypi_assets.index.observing.html_pages import read_html_list
-from pypi_assets.service.simple_list import render_list
-from pypi_assets.service.simple_pages import HTML, V1_JSON
+from pypi_assets.service.simple_pages import HTML, V1_JSON, render_list
 from pypi_assets_tests.service.published import Client, Published
 
 ACCEPT = {"Accept": V1_JSON}
