@@ -16,7 +16,7 @@ from pypi_assets.lookup.providers import NamesReader
 from pypi_assets.lookup.published_sets import OpenSet
 from pypi_assets.lookup.search_terms import Kind, Meaning, meanings
 from pypi_assets.service.operations import Call, Operation
-from pypi_assets.service.pages.addresses import page_address
+from pypi_assets.service.pages.rendering import page_address
 from pypi_assets.service.parameters import Parameters
 from pypi_assets.service.responses import Answer
 from pypi_assets.service.results import Results, published_answer

@@ -15,8 +15,8 @@ from pypi_assets.journal.looking_back import look_back
 from pypi_assets.journal.reading import NoJournalError
 from pypi_assets.journal.segment_files import JournalDamagedError
 from pypi_assets.service.changes import NO_JOURNAL, GainedFacts, KindNames, ProjectNames, damaged
-from pypi_assets.service.pages.addresses import page_address
 from pypi_assets.service.pages.page import Content, Page, View, page_operations
+from pypi_assets.service.pages.rendering import page_address
 from pypi_assets.service.parameters import Parameters
 from pypi_assets.service.problems import bad_parameter
 from pypi_assets.service.service import Service

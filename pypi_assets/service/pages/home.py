@@ -9,9 +9,8 @@ from sqlalchemy.exc import SQLAlchemyError
 from pypi_assets.catalog.database import CatalogError
 from pypi_assets.catalog.reports.recent_events import recent_events
 from pypi_assets.service.operations import PAGES, Call, Operation
-from pypi_assets.service.pages.addresses import is_local_page
-from pypi_assets.service.pages.install import shell_requirement
-from pypi_assets.service.pages.page import Content, Page, View, page_operations
+from pypi_assets.service.pages.page import Content, Page, View, page_operations, shell_requirement
+from pypi_assets.service.pages.rendering import is_local_page
 from pypi_assets.service.parameters import Parameters
 from pypi_assets.service.pins import PIN_ACCEPTS, parse_pin
 from pypi_assets.service.problems import ProblemError, bad_parameter

@@ -11,8 +11,7 @@ from urllib.parse import unquote
 import msgspec
 from markupsafe import Markup, escape
 
-from pypi_assets.service.pages.addresses import is_local_page, page_address
-from pypi_assets.service.pages.rendering import HEADERS, HTML, render
+from pypi_assets.service.pages.rendering import HEADERS, HTML, is_local_page, page_address, render
 from pypi_assets.service.pins import GONE
 from pypi_assets.service.problems import Problem, ProblemError, problem_answer, status_phrase
 from pypi_assets.service.responses import Answer, Lasting, quality

@@ -1,16 +1,21 @@
-"""Renders templates: all text is escaped and made inert, and a page loads the style and the script of this service."""
+"""Renders pages: their addresses, numbers and times as people read them, and templates, in which all text is escaped
+and made inert. A page loads the style and the script of this service.
 
-from collections.abc import Mapping
+A page ends with a slash, and its data with `.json`: so `/import/flask.json/` is the page of a module, and
+`/import/flask.json` the data of another one.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote, urlencode
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from pypi_assets.inert import inert_line
 from pypi_assets.lookup.owner_ranking import in_words
-from pypi_assets.service.pages.addresses import download_address, page_address
-from pypi_assets.service.pages.words import counted, day, sentence, size_in_words, version_span
 
 HTML = "text/html; charset=utf-8"
 _POLICY = (
@@ -25,6 +30,111 @@ HEADERS = (
 )
 """Of each page. No script runs but the file `pages.js`, also if a name has one."""
 _LONGEST_TEXT = 500
+_LONGEST = 4_000
+_PATH_ALONE = frozenset({"", ".", ".."})
+_UNITS = ("bytes", "kB", "MB", "GB", "TB")
+_DAY_LETTERS = 10
+_OWN_WORDS = frozenset({"a", "did", "it", "no", "not", "nothing", "the", "there", "this", "too", "who"})
+"""What sentences of the service begin with that do not begin with a name."""
+
+
+def counted(count: int, noun: str, nouns: str | None = None) -> str:
+    """
+    >>> counted(1, "release"), counted(1200, "release"), counted(2, "dependency", "dependencies")
+    ('1 release', '1,200 releases', '2 dependencies')
+    """
+    return f"{count:,} {noun if count == 1 else nouns or noun + 's'}"
+
+
+def size_in_words(size_bytes: int) -> str:
+    """
+    >>> size_in_words(999), size_in_words(1_234_567)
+    ('999 bytes', '1.2 MB')
+    """
+    size, unit = float(size_bytes), 0
+    while size >= 999.5 and unit < len(_UNITS) - 1:
+        size, unit = size / 1_000, unit + 1
+    return f"{size:.1f} {_UNITS[unit]}" if unit and size < 9.95 else f"{size:.0f} {_UNITS[unit]}"
+
+
+def day(time: str | None) -> str:
+    """The day of a time in ISO 8601; nothing for what is none.
+
+    >>> day("2026-03-03T12:00:00Z")
+    '2026-03-03'
+    """
+    shown = (time or "")[:_DAY_LETTERS]
+    return shown if unix_seconds(shown) is not None else ""
+
+
+def unix_seconds(time: str | None) -> float | None:
+    """The seconds of a time in ISO 8601, which is in UTC where it names no zone; None for what is none."""
+    try:
+        found = datetime.fromisoformat(time or "")
+        return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, OverflowError):
+        return None
+
+
+def sentence(text: str) -> str:
+    """Return a sentence of the service with a capital letter, unless it begins with a name.
+
+    >>> sentence("there is no project six"), sentence("six has no version 9")
+    ('There is no project six', 'six has no version 9')
+    """
+    return text[:1].upper() + text[1:] if text.partition(" ")[0] in _OWN_WORDS else text
+
+
+def version_span(versions: Sequence[str]) -> str:
+    """
+    >>> version_span(["1.0"]), version_span(["1.0", "1.1", "2.0"])
+    ('1.0', '1.0 to 2.0 (3 versions)')
+    """
+    if len(versions) < 2:
+        return "".join(versions)
+    return f"{versions[0]} to {versions[-1]} ({counted(len(versions), 'version')})"
+
+
+def page_address(prefix: str, *parts: str, **query: object) -> str | None:
+    """The address of a page; None where a name cannot be part of a path: it is empty, has a slash, or is too long.
+
+    >>> page_address("/at/17.17", "project", "a b", page=2)
+    '/at/17.17/project/a%20b/?page=2'
+    """
+    return _address(prefix, parts, "/", query)
+
+
+def data_address(prefix: str, *parts: str, **query: object) -> str | None:
+    """The address of the data of the same page; that of the first page, which has no parts, is `/index.json`."""
+    return _address(prefix, parts or ("index",), ".json", query)
+
+
+def download_address(prefix: str, sha256: str, filename: str) -> str | None:
+    """Where this service leads to the bytes of a file.
+
+    >>> download_address("/at/17.17", "00ff", "six-1.17.0.tar.gz")
+    '/at/17.17/files/00ff/six-1.17.0.tar.gz'
+    """
+    return _address(prefix, ("files", sha256, filename), "", {})
+
+
+def is_local_page(path: str) -> bool:
+    """Whether a path, perhaps with a query, can be one of this service, as it is written in a form.
+
+    >>> is_local_page("/import/yaml/"), is_local_page("//elsewhere.invalid/")
+    (True, False)
+    """
+    is_plain = path.isascii() and path.isprintable() and not {"\\", " ", '"', "<", ">"} & set(path)
+    return is_plain and path.startswith("/") and not path.startswith("//") and len(path) <= _LONGEST
+
+
+def _address(prefix: str, parts: tuple[str, ...], ending: str, query: dict[str, object]) -> str | None:
+    if any(part in _PATH_ALONE or "/" in part or "\0" in part for part in parts):
+        return None
+    path = "".join(f"/{quote(part, safe='')}" for part in parts)
+    given = {name: value for name, value in query.items() if value is not None}
+    found = f"{prefix}{path}{ending}" + (f"?{urlencode(given)}" if given else "")
+    return found if len(found) <= _LONGEST else None
 
 
 def render(template: str, content: Mapping[str, Any]) -> bytes:

@@ -5,7 +5,7 @@ from functools import partial
 from pathlib import Path
 
 from pypi_assets.service.operations import PAGES, Call, Operation
-from pypi_assets.service.pages import changes, home, lookups, projects, releases, resolutions, search, solvability
+from pypi_assets.service.pages import changes, home, projects, resolutions, search, solvability
 from pypi_assets.service.parameters import NoParameters
 from pypi_assets.service.responses import Answer
 from pypi_assets.service.service import Service
@@ -22,7 +22,7 @@ _ADDRESSES = {"robots.txt": "/robots.txt"}
 
 def operations() -> Iterator[Operation]:
     """Yield the operations of all pages and files."""
-    for module in (home, search, lookups, projects, releases, resolutions, solvability, changes):
+    for module in (home, search, projects, resolutions, solvability, changes):
         yield from module.OPERATIONS
     yield from (_file(path) for path in sorted(_FOLDER.rglob("*")) if path.is_file())
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, timedelta
 from typing import Any, NamedTuple
 
-from pypi_assets.service.pages.words import counted
+from pypi_assets.service.pages.rendering import counted
 
 WIDTH, NARROW, LEFT, RIGHT = 760, 330, 46, 14
 TOP, SHARES, GAP, LOSSES, BOTTOM = 14, 120, 22, 56, 26
