@@ -15,7 +15,7 @@ from pypi_assets.journal.looking_back import look_back
 from pypi_assets.journal.reading import NoJournalError
 from pypi_assets.journal.segment_files import JournalDamagedError
 from pypi_assets.service.changes import NO_JOURNAL, GainedFacts, KindNames, ProjectNames, damaged
-from pypi_assets.service.pages.page import Content, Page, View, page_operations
+from pypi_assets.service.pages.page import Content, View, page, page_operations
 from pypi_assets.service.pages.rendering import page_address
 from pypi_assets.service.parameters import Parameters
 from pypi_assets.service.problems import bad_parameter
@@ -52,6 +52,7 @@ class _Day:
         self.newest.setdefault(kind, deque(maxlen=most)).append(record)
 
 
+@page("/changes", "changed_today.html", "What changed on the newest day, by kind", at_serial=False)
 def _changes(view: View, parameters: ChangesPageParameters) -> Content:
     kinds = parameters.kind.split(",") if parameters.kind else ()
     projects = parameters.project.split(",") if parameters.project else ()
@@ -166,12 +167,4 @@ def change_page(record: Record) -> str | None:
     return page_address("", "project", name)
 
 
-CHANGES_PAGE = Page(
-    path="/changes",
-    template="changed_today.html",
-    summary="What changed on the newest day, by kind",
-    parameters=ChangesPageParameters,
-    content=_changes,
-    at_serial=False,
-)
-OPERATIONS = page_operations(CHANGES_PAGE)
+OPERATIONS = page_operations(_changes)

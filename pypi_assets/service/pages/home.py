@@ -9,7 +9,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from pypi_assets.catalog.database import CatalogError
 from pypi_assets.catalog.reports.recent_events import recent_events
 from pypi_assets.service.operations import PAGES, Call, Operation
-from pypi_assets.service.pages.page import Content, Page, View, page_operations, shell_requirement
+from pypi_assets.service.pages.page import Content, View, page, page_operations, shell_requirement
 from pypi_assets.service.pages.rendering import is_local_page
 from pypi_assets.service.parameters import Parameters
 from pypi_assets.service.pins import PIN_ACCEPTS, parse_pin
@@ -39,6 +39,7 @@ class AsOfParameters(Parameters, frozen=True):
     page: Annotated[str, Meta(max_length=4_000, description="the path of a page, such as /import/yaml/")] = "/"
 
 
+@page("/", "home.html", "The first page")
 def _home(view: View, _parameters: HomeParameters) -> Content:
     recent = _recent(view)
     parts = {"status": view.part(STATUS), "recent": recent}
@@ -92,7 +93,6 @@ def _as_of(_service: Service, call: Call[AsOfParameters]) -> Answer:
     return redirect(f"/at/{moment}{given.page}", Lasting.REVALIDATED, 303)
 
 
-HOME = Page(path="/", template="home.html", summary="The first page", parameters=HomeParameters, content=_home)
 AS_OF = Operation(
     path="/as-of",
     handler=_as_of,
@@ -102,4 +102,4 @@ AS_OF = Operation(
     tag=PAGES,
     at_serial=False,
 )
-OPERATIONS = (*page_operations(HOME), AS_OF)
+OPERATIONS = (*page_operations(_home), AS_OF)

@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, get_type_hints
 from urllib.parse import urlsplit
 
 import msgspec
@@ -157,6 +157,23 @@ class Page:
     parameters: type[Parameters]
     content: Callable[[View, Any], Content]
     at_serial: bool = True
+
+
+def page(
+    path: str, template: str, summary: str, *, at_serial: bool = True
+) -> Callable[[Callable[[View, Any], Content]], Page]:
+    """Return a decorator that makes a page of the function of its content, whose second argument has the type of the
+    parameters.
+
+    @page("/import/{name}", "import.html", "Which project an import is of")
+    def import_page(view: View, parameters: ImportPageParameters) -> Content: ...
+    """
+
+    def made(content: Callable[[View, Any], Content]) -> Page:
+        _, parameters, _ = get_type_hints(content).values()
+        return Page(path, template, summary, parameters, content, at_serial)
+
+    return made
 
 
 def page_operations(*pages: Page) -> tuple[Operation, ...]:

@@ -11,7 +11,7 @@ from pypi_assets.index.actions import Action
 from pypi_assets.leveldbs.format.version_order import canonical_version
 from pypi_assets.lookup.release_comparison import compare_releases, is_same
 from pypi_assets.lookup.requirement_tree import Tree, requirement_tree
-from pypi_assets.service.pages.page import Content, Page, View, page_operations, shell_requirement
+from pypi_assets.service.pages.page import Content, View, page, page_operations, shell_requirement
 from pypi_assets.service.pages.timeline import moments, timelines
 from pypi_assets.service.parameters import CursorText, Parameters, ProjectName, VersionText
 from pypi_assets.service.problems import ProblemError, not_found
@@ -42,6 +42,11 @@ class CursorParameters(ProjectPageParameters, frozen=True):
     cursor: CursorText | None = None
 
 
+@page(
+    "/project/{project}",
+    "project.html",
+    "A project: its releases over time, what it requires and provides, and who requires it",
+)
 def _project(view: View, parameters: ProjectPageParameters) -> Content:
     name = parameters.project
     history = view.optional_part(operation("history"), project=name)
@@ -97,6 +102,7 @@ def _removed(name: str, history: dict[str, Any]) -> Content:
     return Content(name, {"project": None, "history": history}, {**shown, "name": name})
 
 
+@page("/releases/{project}", "releases.html", "All releases of a project")
 def _releases(view: View, parameters: PageNumberParameters) -> Content:
     project = view.part(operation("releases"), project=parameters.project)
     found = project["result"]
@@ -105,12 +111,14 @@ def _releases(view: View, parameters: PageNumberParameters) -> Content:
     return Content(f"Releases of {found['project']}", {"project": project}, shown)
 
 
+@page("/dependents/{project}", "dependents.html", "All that require a project")
 def _dependents(view: View, parameters: CursorParameters) -> Content:
     name = parameters.project
     found = view.part(operation("dependents"), project=name, limit=_A_PAGE, cursor=parameters.cursor)
     return Content(f"What requires {name}", {"dependents": found}, {"text": name, "name": name})
 
 
+@page("/history/{project}", "history.html", "What happened to a project")
 def _history(view: View, parameters: PageNumberParameters) -> Content:
     name = parameters.project
     history = view.part(operation("history"), project=name)
@@ -143,36 +151,6 @@ def _page_of(all_of_it: Sequence[dict[str, Any]], number: int) -> tuple[Sequence
     return all_of_it[(number - 1) * _A_PAGE : number * _A_PAGE], max(1, -(-len(all_of_it) // _A_PAGE))
 
 
-PROJECT_PAGE = Page(
-    path="/project/{project}",
-    template="project.html",
-    summary="A project: its releases over time, what it requires and provides, and who requires it",
-    parameters=ProjectPageParameters,
-    content=_project,
-)
-RELEASES = Page(
-    path="/releases/{project}",
-    template="releases.html",
-    summary="All releases of a project",
-    parameters=PageNumberParameters,
-    content=_releases,
-)
-DEPENDENTS_PAGE = Page(
-    path="/dependents/{project}",
-    template="dependents.html",
-    summary="All that require a project",
-    parameters=CursorParameters,
-    content=_dependents,
-)
-HISTORY_PAGE = Page(
-    path="/history/{project}",
-    template="history.html",
-    summary="What happened to a project",
-    parameters=PageNumberParameters,
-    content=_history,
-)
-
-
 class ReleaseParameters(Parameters, frozen=True):
     """Which release."""
 
@@ -193,6 +171,7 @@ def tree_of(view: View, project: str, version: str) -> Tree:
     return requirement_tree(view.snapshot, project, version)
 
 
+@page("/release/{project}/{version}", "release.html", "A release: its files, what it requires and what it provides")
 def _release(view: View, parameters: ReleaseParameters) -> Content:
     release = view.part(operation("release"), project=parameters.project, version=parameters.version)
     found = release["result"]
@@ -206,6 +185,7 @@ def _release(view: View, parameters: ReleaseParameters) -> Content:
     return Content(title, {"release": release, "requirements": tree}, shown)
 
 
+@page("/changes/{project}", "changes.html", "What changed between two versions of a project")
 def _changes(view: View, parameters: ChangesParameters) -> Content:
     name = parameters.project
     project = view.part(operation("releases"), project=name)["result"]
@@ -238,18 +218,4 @@ def version_before(versions: list[str], version: str) -> str:
     return versions[place - 1] if place else version
 
 
-RELEASE = Page(
-    path="/release/{project}/{version}",
-    template="release.html",
-    summary="A release: its files, what it requires and what it provides",
-    parameters=ReleaseParameters,
-    content=_release,
-)
-CHANGES = Page(
-    path="/changes/{project}",
-    template="changes.html",
-    summary="What changed between two versions of a project",
-    parameters=ChangesParameters,
-    content=_changes,
-)
-OPERATIONS = page_operations(PROJECT_PAGE, RELEASES, DEPENDENTS_PAGE, HISTORY_PAGE, RELEASE, CHANGES)
+OPERATIONS = page_operations(_project, _releases, _dependents, _history, _release, _changes)

@@ -16,7 +16,7 @@ from pypi_assets.resolve.blame import changed_pins
 from pypi_assets.resolve.formats.json_answer import ChosenReleaseResult, ResolutionResult
 from pypi_assets.resolve.targets import PYTHONS
 from pypi_assets.service.answering import JobResolver
-from pypi_assets.service.pages.page import Content, Page, View, page_operations
+from pypi_assets.service.pages.page import Content, View, page, page_operations
 from pypi_assets.service.parameters import Parameters
 from pypi_assets.service.pins import PIN_ACCEPTS, Pinned, exact_serial, parse_pin
 from pypi_assets.service.problems import ProblemError, bad_parameter
@@ -59,6 +59,7 @@ class Difference(msgspec.Struct, frozen=True):
     after: str | None
 
 
+@page("/resolve", "resolve.html", "Which versions an installer would choose, now or at a serial")
 def _resolve(view: View, parameters: ResolvePageParameters) -> Content:
     lines = [line.strip() for line in parameters.requirements.splitlines() if line.strip()]
     form = {
@@ -146,11 +147,4 @@ def _pinned(service: Service, text: str) -> Pinned:
         return Pinned(catalog, serial, epoch_of(connection, serial), time_of(connection, serial))
 
 
-RESOLVE_PAGE = Page(
-    path="/resolve",
-    template="resolve.html",
-    summary="Which versions an installer would choose, now or at a serial",
-    parameters=ResolvePageParameters,
-    content=_resolve,
-)
-OPERATIONS = page_operations(RESOLVE_PAGE)
+OPERATIONS = page_operations(_resolve)

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Meta
 
 from pypi_assets.lookup.search_terms import LONGEST_TEXT, Kind, Meaning, meanings
-from pypi_assets.service.pages.page import Content, Page, View, page_operations, shell_requirement
+from pypi_assets.service.pages.page import Content, View, page, page_operations, shell_requirement
 from pypi_assets.service.pages.rendering import page_address
 from pypi_assets.service.parameters import CommandName, ImportName, Parameters, Sha256
 from pypi_assets.service.problems import ProblemError
@@ -31,6 +31,7 @@ class SearchParameters(Parameters, frozen=True):
     ] = ""
 
 
+@page("/search", "search.html", "What a text may mean: an import, a project, a release, a command or a file")
 def _search(view: View, parameters: SearchParameters) -> Content:
     text = parameters.q.strip()
     near = _Near()
@@ -112,15 +113,6 @@ def _address(view: View, result: dict[str, Any]) -> str | None:
     return page_address(view.prefix, result["kind"], result["name"], *version)
 
 
-SEARCH = Page(
-    path="/search",
-    template="search.html",
-    summary="What a text may mean: an import, a project, a release, a command or a file",
-    parameters=SearchParameters,
-    content=_search,
-)
-
-
 class ImportPageParameters(Parameters, frozen=True):
     """Which import."""
 
@@ -139,6 +131,7 @@ class FilePageParameters(Parameters, frozen=True):
     sha256: Sha256
 
 
+@page("/import/{name}", "import.html", "Which project an import is of")
 def _import(view: View, parameters: ImportPageParameters) -> Content:
     name = parameters.name
     owners = view.part(operation("owners"), name=name)
@@ -161,6 +154,7 @@ def _import(view: View, parameters: ImportPageParameters) -> Content:
     )
 
 
+@page("/command/{name}", "command.html", "Which projects install a command")
 def _command(view: View, parameters: CommandPageParameters) -> Content:
     name = parameters.name
     return Content(
@@ -168,31 +162,11 @@ def _command(view: View, parameters: CommandPageParameters) -> Content:
     )
 
 
+@page("/file/{sha256}", "file.html", "Which live files have a sha256")
 def _file(view: View, parameters: FilePageParameters) -> Content:
     sha256 = parameters.sha256.lower()
     found = view.part(operation("hash"), sha256=sha256)
     return Content("A file by its hash", {"file": found}, {"text": sha256, "sha256": sha256})
 
 
-IMPORT_PAGE = Page(
-    path="/import/{name}",
-    template="import.html",
-    summary="Which project an import is of",
-    parameters=ImportPageParameters,
-    content=_import,
-)
-COMMAND_PAGE = Page(
-    path="/command/{name}",
-    template="command.html",
-    summary="Which projects install a command",
-    parameters=CommandPageParameters,
-    content=_command,
-)
-FILE_PAGE = Page(
-    path="/file/{sha256}",
-    template="file.html",
-    summary="Which live files have a sha256",
-    parameters=FilePageParameters,
-    content=_file,
-)
-OPERATIONS = page_operations(SEARCH, IMPORT_PAGE, COMMAND_PAGE, FILE_PAGE)
+OPERATIONS = page_operations(_search, _import, _command, _file)
