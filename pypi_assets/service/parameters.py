@@ -2,13 +2,16 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any, TypeVar
+from dataclasses import asdict
+from typing import Annotated, Any, TypeVar, cast, get_args, get_origin
 from urllib.parse import parse_qsl
 
 import msgspec
 from msgspec import Meta
 
 from pypi_assets.questions.paging import MOST_PER_PAGE
+from pypi_assets.questions.question import Accepts, Parameter
+from pypi_assets.questions.question import Parameters as QuestionParameters
 from pypi_assets.service.problems import ProblemError, bad_parameter
 
 _MOST_QUERY_FIELDS = 20
@@ -126,3 +129,60 @@ def _wrong_parameter(kind: type[Parameters], text: str) -> ProblemError:
     if reason.startswith("Expected `str` matching regex"):
         reason = "The value is not one that is accepted"  # what is, comes in words, and a pattern is for programs
     return bad_parameter(name, f"{name}: {reason[0].lower()}{reason[1:]}", accepted(kind, name) or None)
+
+
+def parameters_type(
+    kind: type[QuestionParameters], takes: Iterable[Parameter], base: type[Parameters]
+) -> type[Parameters]:
+    """Return the parameters of an operation."""
+    takes = tuple(takes)
+    if not takes and base is Parameters:
+        return NoParameters
+    return cast(
+        "type[Parameters]",
+        msgspec.defstruct(
+            kind.__name__,
+            _struct_fields(takes),
+            bases=(base,),
+            namespace={"__doc__": kind.__doc__},
+            frozen=True,
+            kw_only=True,
+        ),
+    )
+
+
+def body_type(kind: type[QuestionParameters], takes: Iterable[Parameter]) -> type[msgspec.Struct]:
+    """Return the type of a body with these parameters."""
+    return msgspec.defstruct(
+        f"{kind.__name__.removesuffix('Parameters')}Body",
+        _struct_fields(takes),
+        namespace={"__doc__": kind.__doc__},
+        frozen=True,
+        kw_only=True,
+        forbid_unknown_fields=True,
+    )
+
+
+def _struct_fields(takes: Iterable[Parameter]) -> list[Any]:
+    return [(one.name, annotated(one)) if one.is_required else (one.name, annotated(one), one.default) for one in takes]
+
+
+def annotated(parameter: Parameter) -> Any:
+    """Return the type of a parameter with its limits, as msgspec takes it."""
+    return limited(parameter.type, parameter.accepts)
+
+
+def limited(kind: Any, accepts: Accepts) -> Any:
+    """Return a type with limits, as msgspec takes it. Limits of an optional value are those of the value."""
+    limits = {name: value for name, value in asdict(accepts).items() if value is not None and name != "canonical"}
+    if accepts.pattern is not None:
+        limits["pattern"] = whole(accepts.pattern)
+    text, most = limits.pop("text"), limits.pop("most", None)
+    if get_origin(kind) is tuple:
+        item = Annotated[str, Meta(**limits)]
+        return Annotated[tuple[item, ...], Meta(description=text, max_length=most)]
+    meta = Meta(description=text, **limits)
+    if type(None) in get_args(kind):
+        [other] = [one for one in get_args(kind) if one is not type(None)]
+        return Annotated[other, meta] | None
+    return Annotated[kind, meta]

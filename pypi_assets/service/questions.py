@@ -1,10 +1,9 @@
 """Makes operations of each question: its routes, their forms at a serial, pages, lines, and their place in OpenAPI."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict
 from functools import cache, partial
-from typing import Annotated, Any, NamedTuple, cast, get_args, get_origin
+from typing import Annotated, Any, NamedTuple, cast
 
 import msgspec
 from msgspec import Meta
@@ -19,11 +18,8 @@ from pypi_assets.questions.catalog_snapshot import CatalogSnapshot
 from pypi_assets.questions.paging import Cursor, digest_of, page_of
 from pypi_assets.questions.published_snapshot import PublishedSnapshot
 from pypi_assets.questions.question import (
-    Accepts,
     Batch,
-    Parameter,
     ParameterError,
-    Parameters,
     Question,
     all_questions,
     find_question,
@@ -31,7 +27,6 @@ from pypi_assets.questions.question import (
     unwrapped,
 )
 from pypi_assets.questions.snapshot import Found, OtherSnapshotError, Snapshot
-from pypi_assets.service import parameters
 from pypi_assets.service.answering import (
     CatalogFacts,
     JobResolver,
@@ -42,7 +37,8 @@ from pypi_assets.service.answering import (
     time_limit,
 )
 from pypi_assets.service.operations import Call, Operation
-from pypi_assets.service.parameters import whole
+from pypi_assets.service.parameters import NoParameters, annotated, body_type, limited, parameters_type
+from pypi_assets.service.parameters import Parameters as OperationParameters
 from pypi_assets.service.pins import Pinned
 from pypi_assets.service.problems import ProblemError, conflict, not_found, suggestions_in
 from pypi_assets.service.responses import Answer, Lasting, StreamedAnswer, to_json
@@ -116,12 +112,12 @@ class _Asked:
             summary=question.summary,
             description=question.description,
             method="POST" if question.has_body else "GET",
-            parameters=parameters.NoParameters
+            parameters=NoParameters
             if question.has_body
-            else _parameters(
-                question.parameters, question.takes, PagedParameters if self._has_pages else parameters.Parameters
+            else parameters_type(
+                question.parameters, question.takes, PagedParameters if self._has_pages else OperationParameters
             ),
-            body=_body(question.parameters, question.takes) if question.has_body else None,
+            body=body_type(question.parameters, question.takes) if question.has_body else None,
             answer=answer,
             line=question.result if self._has_pages else None,
             problems=(404, 409, 410) if self._has_pages else (404, 409),
@@ -268,7 +264,7 @@ class _AskedTogether:
     def operation(self) -> Operation:
         """Return the operation."""
         question, batch = self._question, self._batch
-        item = _annotated(question.takes[0]) if batch.item is None else limited(*unwrapped(batch.item))
+        item = annotated(question.takes[0]) if batch.item is None else limited(*unwrapped(batch.item))
         subjects = Annotated[
             tuple[item, ...],  # type: ignore[valid-type]
             Meta(max_length=batch.most, description=f"up to {batch.most}"),
@@ -286,7 +282,7 @@ class _AskedTogether:
             handler=self._answer,
             summary=batch.summary,
             description=batch.description,
-            parameters=_parameters(batch.parameters, self._takes, parameters.Parameters),
+            parameters=parameters_type(batch.parameters, self._takes, OperationParameters),
             body=body,
             answer=Results[question.result],  # type: ignore[name-defined]
         )
@@ -374,62 +370,3 @@ def snapshot_of(service: Service, source: Source) -> Snapshot:
 def published_snapshot(datasets: OpenSet, facts: CatalogFacts | None = None) -> PublishedSnapshot:
     """Return the snapshot of a set of datasets."""
     return PublishedSnapshot(datasets.reader, datasets.opened, facts)
-
-
-def _parameters(
-    kind: type[Parameters], takes: Iterable[Parameter], base: type[parameters.Parameters]
-) -> type[parameters.Parameters]:
-    """Return the parameters of an operation."""
-    takes = tuple(takes)
-    if not takes and base is parameters.Parameters:
-        return parameters.NoParameters
-    return cast(
-        "type[parameters.Parameters]",
-        msgspec.defstruct(
-            kind.__name__,
-            _struct_fields(takes),
-            bases=(base,),
-            namespace={"__doc__": kind.__doc__},
-            frozen=True,
-            kw_only=True,
-        ),
-    )
-
-
-def _body(kind: type[Parameters], takes: Iterable[Parameter]) -> type[msgspec.Struct]:
-    """Return the type of a body with these parameters."""
-    return msgspec.defstruct(
-        f"{kind.__name__.removesuffix('Parameters')}Body",
-        _struct_fields(takes),
-        namespace={"__doc__": kind.__doc__},
-        frozen=True,
-        kw_only=True,
-        forbid_unknown_fields=True,
-    )
-
-
-def _struct_fields(takes: Iterable[Parameter]) -> list[Any]:
-    return [
-        (one.name, _annotated(one)) if one.is_required else (one.name, _annotated(one), one.default) for one in takes
-    ]
-
-
-def _annotated(parameter: Parameter) -> Any:
-    """Return the type of a parameter with its limits, as msgspec takes it."""
-    return limited(parameter.type, parameter.accepts)
-
-
-def limited(kind: Any, accepts: Accepts) -> Any:
-    """Return a type with limits, as msgspec takes it. Limits of an optional value are those of the value."""
-    limits = {name: value for name, value in asdict(accepts).items() if value is not None and name != "canonical"}
-    if accepts.pattern is not None:
-        limits["pattern"] = whole(accepts.pattern)
-    text, most = limits.pop("text"), limits.pop("most", None)
-    if get_origin(kind) is tuple:
-        item = Annotated[str, Meta(**limits)]
-        return Annotated[tuple[item, ...], Meta(description=text, max_length=most)]
-    meta = Meta(description=text, **limits)
-    if type(None) in get_args(kind):
-        [other] = [one for one in get_args(kind) if one is not type(None)]
-        return Annotated[other, meta] | None
-    return Annotated[kind, meta]

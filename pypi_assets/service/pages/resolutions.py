@@ -17,10 +17,10 @@ from pypi_assets.resolve.formats.json_answer import ChosenReleaseResult, Resolut
 from pypi_assets.resolve.targets import PYTHONS
 from pypi_assets.service.answering import JobResolver
 from pypi_assets.service.pages.page import Content, View, page, page_operations
-from pypi_assets.service.parameters import Parameters
+from pypi_assets.service.parameters import Parameters, limited
 from pypi_assets.service.pins import PIN_ACCEPTS, Pinned, exact_serial, parse_pin
 from pypi_assets.service.problems import ProblemError, bad_parameter
-from pypi_assets.service.questions import limited, snapshot_of
+from pypi_assets.service.questions import snapshot_of
 from pypi_assets.service.service import Service
 
 _MOST = 200
