@@ -1,5 +1,7 @@
-"""What every request passes, before and after its route: checks of its form, problem documents for all errors, headers
-that each answer has, measures and the access log."""
+"""Middleware that every request passes: IDs, checks of its form, limits, problems for all errors, metrics and the log.
+
+What a bare server cannot limit, such as the arrival of a head, is in docs/service.md and deploy/nginx.conf.
+"""
 
 import asyncio
 import logging
@@ -46,7 +48,10 @@ _WITHOUT_BODY = frozenset({204, 304})
 
 
 class RequestMiddleware:
-    """Gives each request an ID, checks its form, answers errors by problems, and measures and logs the request."""
+    """Gives each request an ID, checks its form, answers errors by problems, and measures and logs the request.
+
+    It is the outermost one, since it also answers what `LimitMiddleware` and the routes raise.
+    """
 
     def __init__(self, app: ASGIApp, service: Service, log: AccessLog | None = None) -> None:
         self.app, self.service, self.log = app, service, log
