@@ -52,7 +52,7 @@ def _operations() -> Iterator[Operation]:
 
 
 def create_app(service: Service | None = None) -> Starlette:
-    """The application of `service`; without it that of a process of its own, by the settings, with an access log.
+    """Return the application of `service`, or of a new service by the settings, with an access log.
 
     The service closes when the application ends.
     """
@@ -89,7 +89,7 @@ async def _following(service: Service, log: AccessLog | None, _app: object) -> A
     service.follow_in_background(note_state)
     restore = _stop_on_signals(service)
     gc.collect()
-    gc.freeze()  # what was loaded stays, and each look of the garbage collector at it would hold up all requests
+    gc.freeze()  # the collector would hold up all requests to look at loaded code
     gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
     yield
     restore()
@@ -99,9 +99,9 @@ async def _following(service: Service, log: AccessLog | None, _app: object) -> A
 
 
 def _stop_on_signals(service: Service) -> Callable[[], None]:
-    """Let signals end what waits for changes, and then do what they did before; return what undoes that.
+    """Let signals also end the streams of changes; return a function that undoes this.
 
-    The server completes each answer before it ends, and those would go on for ever.
+    The server completes all answers before it ends, and streams would never be complete.
     """
     if threading.current_thread() is not threading.main_thread():
         return lambda: None
@@ -123,7 +123,7 @@ def _stop_on_signals(service: Service) -> Callable[[], None]:
 
 
 def _end_with_parent() -> None:
-    """Ends this process like SIGTERM does, once the one that started it has: killed, that cannot end its workers."""
+    """End this process as SIGTERM does once its parent has ended: a killed parent cannot end its workers."""
     parent = multiprocessing.parent_process()
     if parent is None:
         return

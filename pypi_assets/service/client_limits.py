@@ -1,4 +1,4 @@
-"""Shares what is scarce among clients: turns at what does one thing at a time, and memory for bodies.
+"""Shares scarce things among clients: turns at the resolver, and memory for bodies.
 
 A client is an address, or a network of IPv6 as providers assign it to one customer.
 """
@@ -117,7 +117,7 @@ class BodyRoom:
     @contextmanager
     def held_by(self, client: str, most_body_bytes: int) -> Iterator[Callable[[int], None]]:
         """Yield a function that counts some more bytes of the client's body, until the end of the block. It raises a
-        ProblemError where there is no room: 429 if the client has its part, else 503.
+        ProblemError if the room is full: 429 if the client has its part, else 503.
         """
         size = 0
 

@@ -1,6 +1,6 @@
 """Middleware that every request passes: IDs, checks of its form, limits, problems for all errors, metrics and the log.
 
-What a bare server cannot limit, such as the arrival of a head, is in docs/service.md and deploy/nginx.conf.
+A bare server has no limit for the time in which a head arrives, for instance: docs/service.md lists such limits.
 """
 
 import asyncio
@@ -166,7 +166,7 @@ def too_large(most_bytes: int) -> ProblemError:
 
 
 class _Request:
-    """How a request is answered: what is sent, and what is measured of it."""
+    """Passes the messages of a response on, and measures them."""
 
     def __init__(self, scope: Scope, send: Send) -> None:
         self.status = self.sent_bytes = 0
@@ -175,7 +175,7 @@ class _Request:
         self._began = time.perf_counter()
 
     async def send(self, message: Message) -> None:
-        """Sends a message, and notes what it is."""
+        """Send a message, and note its status and its size."""
         if message["type"] == "http.response.start":
             self._require_framing(message)
             self.status = message["status"]
@@ -185,8 +185,8 @@ class _Request:
         await self._send(message)
 
     def _require_framing(self, start: Message) -> None:
-        """Raises a ProblemError where a body of unknown length is to be sent to a client that knows no chunks (RFC
-        9112): it would take what is around them for data, and a part of the body for all of it.
+        """Raise a ProblemError if a body of unknown length is to be sent to a client that knows no chunks (RFC 9112):
+        it would take their framing for data, and a part of the body for all of it.
         """
         if self._scope["http_version"] not in _WITHOUT_CHUNKS or start["status"] in _WITHOUT_BODY:
             return
@@ -199,7 +199,7 @@ class _Request:
             )
 
     def measure(self, log: AccessLog | None) -> None:
-        """Counts and logs the request, which has ended."""
+        """Count and log the request, which has ended."""
         seconds = time.perf_counter() - self._began
         route = self._scope["pypi_assets.route"]
         monitoring.count(route, self.status, seconds)
@@ -224,7 +224,7 @@ def request_id(sent: str | None) -> str:
 
 
 def _problem(error: Exception, of_request: str) -> ProblemError:
-    """The problem that an error means; a defect is logged."""
+    """Return the problem that an error means; log a defect."""
     if isinstance(error, ClientTooSlowError):
         monitoring.CLIENTS_LEFT.inc()
         return defect()
@@ -248,7 +248,7 @@ async def answer_routing_error(_request: Request, error: Exception) -> Response:
 
 
 def check_form(scope: Scope) -> None:
-    """Raises a ProblemError where servers could read a request in different ways, or its target is not text.
+    """Raise a ProblemError if servers could read a request in different ways, or its target is not text.
 
     That is: more than one length or host, a length next to another transfer encoding, a path that is not
     percent-encoded UTF-8, or has a NUL, or is too long. The connection ends then.

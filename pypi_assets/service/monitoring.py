@@ -73,13 +73,13 @@ def _histogram(route: str) -> Histogram:
 
 
 def count(route: str, status: int, seconds: float) -> None:
-    """Counts a request that was answered by `status`, after `seconds`."""
+    """Count a request that was answered by `status`, after `seconds`."""
     _counter(route, status).inc()
     _histogram(route).observe(seconds)
 
 
 def metrics_text(service: Service) -> tuple[bytes, str]:
-    """The metrics, and their media type."""
+    """Return the metrics, and their media type."""
     note_state(service)
     registry = _REGISTRY
     if FOLDER_VARIABLE in os.environ:
@@ -90,7 +90,7 @@ def metrics_text(service: Service) -> tuple[bytes, str]:
 
 
 def _forget_ended(folder: Path) -> None:
-    """Removes what processes that have ended measured of themselves alone; what they counted stays."""
+    """Remove the gauges of processes that have ended. Their counters stay."""
     for path in folder.glob("gauge_live*_*.db"):
         process = int(path.stem.rpartition("_")[2])
         try:
@@ -100,7 +100,7 @@ def _forget_ended(folder: Path) -> None:
 
 
 def note_state(service: Service) -> None:
-    """Takes over how far this process has come: also where another process answers what is measured of all."""
+    """Set the gauges of this process, which another process may show."""
     SERIAL.set(service.serial)
     for part in ("storage", "catalog"):
         FOLLOWING.labels(part).set(part not in service.problems)
@@ -117,7 +117,7 @@ def _begin(level: str) -> str:
 
 
 class AccessLog:
-    """Writes to `stream`. What comes faster than it takes is counted, and not kept."""
+    """Writes to `stream`. Lines that come faster than it takes them are counted and dropped."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -126,7 +126,7 @@ class AccessLog:
         self._is_due = False
 
     def add(self, scope: Scope, status: int, sent_bytes: int, seconds: float) -> None:
-        """Logs a request that was answered; status 0: the client left before."""
+        """Log a request that was answered; status 0: the client left before."""
         if len(self._lines) >= _MOST_WAITING:
             self._left_out += 1
             return
@@ -143,7 +143,7 @@ class AccessLog:
             asyncio.get_running_loop().call_later(_EVERY_S, self.write)
 
     def write(self) -> None:
-        """Writes what waits."""
+        """Write the waiting lines."""
         self._is_due = False
         lines, self._lines = self._lines, []
         if self._left_out:

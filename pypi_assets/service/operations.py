@@ -98,9 +98,7 @@ class Operation:
 
 
 async def read_body(scope: Scope, receive: Receive, kind: Any) -> Any:
-    """Return what a body of JSON means as `kind`. Raises a ProblemError: not JSON, not what `kind` is, or too many
-    items.
-    """
+    """Return a body of JSON as `kind`. Raises a ProblemError: not JSON, not of `kind`, or too many items."""
     headers: Mapping[str, str] = scope["pypi_assets.headers"]
     media_type = headers.get("content-type", JSON).partition(";")[0].strip().lower()
     if media_type != JSON:
@@ -175,9 +173,9 @@ class Endpoint:
             return None
 
     async def _patiently(self, work: Callable[[], Answer | StreamedAnswer]) -> Answer | StreamedAnswer:
-        """What `work` returns in a thread, again where the catalog did not answer: its server may start again just now.
+        """Return the result of `work` in a thread. Repeat it if the catalog does not answer: its server may restart.
 
-        No thread waits meanwhile. Raises a ProblemError where too much waits, and where it takes too long.
+        No thread waits meanwhile. Raises a ProblemError if too many calls wait, or this one takes too long.
         """
         threads, settings = self.service.threads, self.service.settings
         ends = 0.0
@@ -291,13 +289,13 @@ async def _respond_with_stream(
 
 
 async def _disconnected(receive: Receive) -> None:
-    """Returns when the client has ended the connection."""
+    """Return when the client has ended the connection."""
     while (await receive())["type"] != "http.disconnect":
         pass
 
 
 def _next_chunk(chunks: Iterator[bytes]) -> bytes | None:
-    """The next chunk that is not empty; None at the end."""
+    """Return the next chunk that is not empty; None at the end."""
     return next((chunk for chunk in chunks if chunk), None)
 
 

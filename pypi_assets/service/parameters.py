@@ -83,7 +83,7 @@ AnyParameters = TypeVar("AnyParameters", bound=Parameters)
 def convert_parameters(
     kind: type[AnyParameters], path: Mapping[str, Any], query: Iterable[tuple[str, str]]
 ) -> AnyParameters:
-    """`kind` with the values of a path and of a query. Raises a ProblemError that names the parameter."""
+    """Return `kind` with the values of a path and of a query. Raises a ProblemError that names the parameter."""
     values: dict[str, Any] = dict(path)
     for name, value in query:
         if name in values:
@@ -96,7 +96,7 @@ def convert_parameters(
 
 
 def query_fields(query: str) -> list[tuple[str, str]]:
-    """The fields of a query string. Raises a ProblemError for what is not one."""
+    """Return the fields of a query string. Raises a ProblemError for an invalid one."""
     if not query:
         return []
     try:
@@ -110,7 +110,7 @@ def query_fields(query: str) -> list[tuple[str, str]]:
 
 
 def accepted(kind: type[msgspec.Struct], name: str) -> str:
-    """What the field `name` of parameters takes, in words."""
+    """Return in words which values the field `name` of parameters takes."""
     schema = msgspec.json.schema(kind)["$defs"][kind.__name__]["properties"].get(name, {})
     either = [schema, *schema.get("anyOf", ())]  # one that can be left out is one of several
     return next((str(one["description"]) for one in either if "description" in one), "")

@@ -1,4 +1,4 @@
-"""What went wrong with a request, as problem documents of RFC 9457.
+"""Problems of requests, as documents of RFC 9457.
 
 Handlers raise a ProblemError, or the errors of the parts that they call, which become problems here. No problem has a
 stack trace, or anything of an error that was not meant for people.
@@ -113,27 +113,27 @@ def suggestions_in(hints: Iterable[str]) -> tuple[Suggestion, ...]:
 
 
 def bad_parameter(parameter: str, detail: str, accepts: str | None = None) -> ProblemError:
-    """The error for a value of `parameter` that is not what it `accepts`."""
+    """Return the error for a value that `parameter` does not accept."""
     return ProblemError(400, "bad-parameter", detail, parameter=parameter, accepts=accepts)
 
 
 def conflict(parameter: str, detail: str, accepts: str | None = None) -> ProblemError:
-    """The error for a value of `parameter` that does not go with the others."""
+    """Return the error for a value of `parameter` that conflicts with another parameter."""
     return ProblemError(409, "conflict", detail, parameter=parameter, accepts=accepts)
 
 
 def not_found(detail: str, *, hints: Sequence[str] = (), parameter: str | None = None) -> ProblemError:
-    """The error for what there is not."""
+    """Return the error for a missing thing."""
     return ProblemError(404, "not-found", detail, hints=hints, parameter=parameter)
 
 
 def unavailable(detail: str, kind: str = "unavailable") -> ProblemError:
-    """The error for what can be answered later."""
+    """Return the error of a request that can be answered later."""
     return ProblemError(503, kind, detail, headers=[("Retry-After", str(_RETRY_AFTER_S))])
 
 
 def problem_of(error: Exception) -> ProblemError | None:
-    """The problem that an error of the parts below means; None for a defect, whose text is for the log alone."""
+    """Return the problem that an error of the parts below means; None for a defect, whose text is for the log alone."""
     match error:
         case ProblemError():
             return error
@@ -155,7 +155,7 @@ def problem_of(error: Exception) -> ProblemError | None:
 
 
 def problem_answer(error: ProblemError, serial: int | None = None, request_id: str | None = None) -> Answer:
-    """The answer to a request that ended with `error`."""
+    """Return the answer to a request that ended with `error`."""
     return Answer(
         to_json(msgspec.structs.replace(error.problem, request_id=request_id)),
         MEDIA_TYPE,
@@ -167,10 +167,10 @@ def problem_answer(error: ProblemError, serial: int | None = None, request_id: s
 
 
 def defect() -> ProblemError:
-    """The error for a request that failed by a mistake of ours."""
+    """Return the error of a request that failed by a defect of the service."""
     return ProblemError(500, "internal", "the request failed; the log of the service has the reason")
 
 
 def status_phrase(status: int) -> str:
-    """The phrase of a status: `Not Found`."""
+    """Return the phrase of a status: `Not Found`."""
     return HTTPStatus(status).phrase

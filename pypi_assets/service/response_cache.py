@@ -1,4 +1,4 @@
-"""Keeps answers that never change: those of one set of datasets, and those of a serial in its epoch."""
+"""Caches immutable answers: each is of one set of datasets, or of one serial in its epoch."""
 
 from collections import OrderedDict
 
@@ -15,7 +15,7 @@ _OVERHEAD_BYTES = 2_000
 class ResponseCache:
     """The answers that were used last, up to `most_bytes` of memory. It is used by the event loop alone.
 
-    Who takes an answer checks that its set is the present one, or that its epoch is the one of its serial.
+    The caller of `get` checks that the answer's datasets are the present ones, or that its epoch is its serial's epoch.
     """
 
     def __init__(self, most_bytes: int = _MOST_BYTES) -> None:

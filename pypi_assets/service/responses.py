@@ -1,6 +1,6 @@
-"""What handlers return, and its HTTP response: entity tags, conditional requests, encodings, caching.
+"""Answers of handlers, and their HTTP responses: entity tags, conditional requests, encodings, caching.
 
-An `Answer` is whole in memory, a `StreamedAnswer` is written as it is made. Neither knows of the request.
+An `Answer` is whole in memory, a `StreamedAnswer` is written chunk by chunk. Neither depends on the request.
 """
 
 import hashlib
@@ -69,12 +69,12 @@ class Answer(msgspec.Struct, gc=False):  # thousands are cached, and the collect
 
     @property
     def tag(self) -> str:
-        """What the entity tags of all its encodings begin with: it follows from the bytes."""
+        """The beginning of the entity tags of all encodings, which follows from the bytes."""
         self._tag = self._tag or hashlib.sha256(self.body).hexdigest()[:32]
         return self._tag
 
     def form(self, encoding: str) -> tuple[bytes, tuple[Header, ...]]:
-        """The body in an encoding (`identity`: as it is), with the headers of a response that has it."""
+        """Return the body in an encoding (`identity`: unchanged), with the headers of its response."""
         for known, body, headers in self._forms:
             if known == encoding:
                 return body, headers
@@ -83,7 +83,7 @@ class Answer(msgspec.Struct, gc=False):  # thousands are cached, and the collect
         return body, headers
 
     def has_form(self, encoding: str) -> bool:
-        """Whether that costs nothing, since it was made before."""
+        """Check whether the body in this encoding was made before."""
         return any(known == encoding for known, _, _ in self._forms)
 
     def _make_form(self, encoding: str) -> tuple[bytes, tuple[Header, ...]]:
@@ -95,13 +95,13 @@ class Answer(msgspec.Struct, gc=False):  # thousands are cached, and the collect
         return body, tuple(headers)
 
     def encoding_for(self, accept_encoding: str) -> str:
-        """The encoding in which the answer is sent: none where it is so short that this gains nothing."""
+        """Return the encoding in which the answer is sent. Short answers are not compressed."""
         if len(self.body) < _LEAST_COMPRESSED_BYTES or self.status != 200:
             return "identity"
         return best_encoding(accept_encoding)
 
     def is_known(self, if_none_match: str | None, if_modified_since: str | None) -> bool:
-        """Whether the client holds this answer already, in any encoding. Dates count without tags alone (RFC 9110)."""
+        """Check whether the client holds this answer, in any encoding. Dates count without tags alone (RFC 9110)."""
         if self.status != 200:
             return False
         if if_none_match is not None:
@@ -133,12 +133,12 @@ class StreamedAnswer:
 
 
 def redirect(location: str, lasting: Lasting = Lasting.REDIRECT, status: int = 307) -> Answer:
-    """An answer that leads to `location`, which is percent-encoded. A relative one holds behind any prefix."""
+    """Return a redirect to `location`, which is percent-encoded. A relative one holds behind any prefix."""
     return Answer(b"", "text/plain", status, lasting=lasting, headers=[("Location", location)])
 
 
 def compressed(body: bytes, encoding: str) -> bytes:
-    """`body` in `encoding`, which is the same each time."""
+    """Return `body` in `encoding`, which is the same each time."""
     if encoding == "zstd":
         return zstandard.ZstdCompressor(_ZSTD_LEVEL).compress(body)
     packer = isal_zlib.compressobj(_GZIP_LEVEL, isal_zlib.DEFLATED, _GZIP_WINDOW)
@@ -146,7 +146,7 @@ def compressed(body: bytes, encoding: str) -> bytes:
 
 
 def compressed_chunks(chunks: Iterator[bytes], encoding: str) -> Iterator[bytes]:
-    """The chunks of a stream in `encoding`; each can be read whole once it is there."""
+    """Yield the chunks of a stream in `encoding`; a client can decode each chunk when it arrives."""
     if encoding == "identity":
         yield from chunks
         return
@@ -163,7 +163,7 @@ def compressed_chunks(chunks: Iterator[bytes], encoding: str) -> Iterator[bytes]
 
 @cached_if_short(maxsize=256)
 def best_encoding(accept_encoding: str) -> str:
-    """The encoding that a request accepts best, of those that are offered.
+    """Return the encoding that a request accepts best.
 
     >>> best_encoding("gzip, zstd;q=0.5")
     'gzip'
@@ -179,7 +179,7 @@ def best_encoding(accept_encoding: str) -> str:
 
 
 def quality(parameters: str) -> float:
-    """The weight `q` of one item of a header such as Accept, of which `parameters` is what follows its name."""
+    """Return the weight `q` of one item of a header such as Accept, from the `parameters` after its name."""
     for parameter in parameters.split(";"):
         name, _, value = parameter.partition("=")
         if name.strip() == "q":
@@ -207,7 +207,7 @@ def _shared_headers(
     modified: datetime | None,
     encoding: str,
 ) -> tuple[Header, ...]:
-    """The headers that most answers of a serial have in common."""
+    """Return the headers that most answers of a serial have in common."""
     headers = [
         (b"content-type", media_type.encode()),
         (b"cache-control", lasting.encode()),
@@ -225,7 +225,7 @@ def _shared_headers(
 
 
 def serial_header(serial: int) -> Header:
-    """The header with the serial that an answer is as of."""
+    """Return the header with the serial of an answer."""
     return b"x-pypi-last-serial", str(serial).encode()
 
 

@@ -51,14 +51,14 @@ class One(msgspec.Struct, Generic[Result], frozen=True, kw_only=True, omit_defau
 
 
 def published_answer(datasets: OpenSet, content: Any) -> Answer:
-    """The answer with `content` as JSON, which is from these datasets."""
+    """Return the answer with `content` as JSON, which is from these datasets."""
     return Answer(
         to_json(content), serial=datasets.serial, modified=datasets.published.published_at, set_id=datasets.id
     )
 
 
 def past_answer(pinned: Pinned, content: Any) -> Answer:
-    """The answer with `content` as JSON, which is from the catalog at a serial."""
+    """Return the answer with `content` as JSON, which is from the catalog at a serial."""
     return Answer(to_json(content), serial=pinned.serial, modified=pinned.at)
 
 
@@ -74,7 +74,7 @@ class PagedParameters(Parameters, frozen=True):
 
 
 def wants_lines(given: PagedParameters, headers: Mapping[str, str]) -> bool:
-    """Whether all results are wanted as lines. Raises a ProblemError where parameters of pages are given as well."""
+    """Check whether all results are wanted as lines. Raises a ProblemError if parameters of pages are given as well."""
     is_streamed = given.format == "ndjson" or (given.format is None and _prefers_lines(headers))
     for name, value in (("limit", given.limit), ("cursor", given.cursor)):
         if is_streamed and value is not None:
@@ -83,7 +83,7 @@ def wants_lines(given: PagedParameters, headers: Mapping[str, str]) -> bool:
 
 
 def lines_of(results: Iterable[Any]) -> Iterator[bytes]:
-    """Results as lines of JSON, in chunks."""
+    """Yield results as lines of JSON, in chunks."""
     lines: list[bytes] = []
     count, ends = _FIRST_LINES, time.monotonic() + _CHUNK_S
     for one in results:
@@ -97,7 +97,7 @@ def lines_of(results: Iterable[Any]) -> Iterator[bytes]:
 
 
 def _prefers_lines(headers: Mapping[str, str]) -> bool:
-    """Whether the header Accept names NDJSON with more weight than JSON."""
+    """Check whether the header Accept names NDJSON with more weight than JSON."""
     accept = headers.get("accept", "")[:1_000].lower()
     if NDJSON not in accept:
         return False

@@ -28,10 +28,10 @@ with much else at work that takes longer than the server's own 5 seconds."""
 
 
 def serve(host: str, port: int, workers: int, *, ready: Callable[[str], None]) -> None:
-    """Serves until SIGINT or SIGTERM, and completes the answers that have begun. Port 0 takes a free one.
+    """Serve until SIGINT or SIGTERM, and complete the answers that have begun. Port 0 takes a free one.
 
     Each of the `workers` reads the settings from the environment; several are processes of their own, and one that dies
-    is replaced. `ready` is called with the URL once it is bound. Raises OSError where it cannot be bound.
+    is replaced. `ready` is called with the URL once it is bound. Raises OSError if it cannot be bound.
     """
     with _listener(host, port) as listener, tempfile.TemporaryDirectory(prefix="pypi-assets-service-") as folder:
         config = _config(_APP, load_settings(), factory=True, workers=workers, lifespan="on")
@@ -46,7 +46,7 @@ def serve(host: str, port: int, workers: int, *, ready: Callable[[str], None]) -
 
 @contextmanager
 def running(service: Service, host: str = "127.0.0.1", port: int = 0) -> Iterator[str]:
-    """Serves from a thread of this process while the context lasts; yields the URL, which ends in a slash."""
+    """Serve from a thread of this process while the context lasts; yield the URL, which ends in a slash."""
     server = uvicorn.Server(_config(create_app(service), service.settings, lifespan="off"))
     with _listener(host, port) as listener:
         service.address = _local_url(host, listener)

@@ -1,4 +1,4 @@
-"""What the routes of one process share: the settings, the published set of datasets, the catalog, and threads.
+"""State that the routes of one process share: the settings, the published set of datasets, the catalog, and threads.
 
 It follows new versions in the background. A request keeps the set that it began with until it ends.
 """
@@ -34,7 +34,7 @@ from pypi_assets.storage.store import StorageError
 _log = logging.getLogger(__name__)
 _THREADS = 16
 _FORMER_SETS = 2
-"""How many sets stay open after newer ones came, for the next pages of what began with them."""
+"""How many earlier sets stay open, for further pages of lists that began with them."""
 
 Result = TypeVar("Result")
 
@@ -105,21 +105,21 @@ class Service:
 
     @property
     def present(self) -> OpenSet | None:
-        """The set that requests are answered from now; None where nothing is published."""
+        """The datasets that requests are answered from now; None if nothing is published."""
         return self._present
 
     @property
     def serial(self) -> int:
-        """The serial of the present set; 0 where there is none."""
+        """The serial of the present datasets; 0 if nothing is published."""
         return self._present.serial if self._present else 0
 
     @property
     def catalog(self) -> Catalog | None:
-        """The catalog; None where there is none, or where it did not answer yet."""
+        """The catalog; None without one, or while it has not answered yet."""
         return self._catalog
 
     def datasets(self) -> OpenSet:
-        """The readers that one request uses: all of one serial. Raises a ProblemError where nothing is published.
+        """Return the readers of one request, all of one serial. Raises a ProblemError if nothing is published.
 
         >>> service.datasets().reader(ModulesReader).module("yaml").results
         """
@@ -130,13 +130,13 @@ class Service:
         return self._present
 
     def of_one_set(self) -> "Service":
-        """The same, whose present set stays the one of now: for an answer that is made of several."""
+        """Return a copy that keeps the present datasets, for responses that need several look-ups."""
         return copy.copy(self)
 
     def named_set(self, set_id: str) -> OpenSet | None:
-        """The set of this name, which a cursor has: also one that came before, or that this process has not reached.
+        """Return the datasets that a cursor names: also earlier ones, and newer ones that this process has not opened.
 
-        None where it is no longer published. Raises StorageError.
+        None if they are no longer published. Raises StorageError.
         """
         for opened in (self._present, *self._former):
             if opened is not None and opened.id == set_id:
@@ -149,11 +149,11 @@ class Service:
 
     @property
     def journal_end(self) -> int | None:
-        """The serial up to which a mirror replays the journal into its catalog; None where this is no mirror."""
+        """The serial up to which a mirror replays the journal into its catalog; None without a mirror."""
         return self._journal_end
 
     def require_catalog(self) -> Catalog:
-        """The catalog. Raises a ProblemError where there is none."""
+        """Return the catalog. Raises a ProblemError without one."""
         if self._catalog is None:
             if self._journal_end is not None:
                 raise unavailable(
@@ -166,23 +166,23 @@ class Service:
 
     @property
     def has_catalog(self) -> bool:
-        """Whether there should be a catalog: there is one, or its database does not answer just now."""
+        """True with a catalog, also while its database does not answer."""
         return self._catalog is not None or not self._is_without_catalog
 
     @property
     def is_closing(self) -> bool:
-        """Whether it is about to end."""
+        """True once the service is about to end."""
         return self._closing.is_set()
 
     def follow(self) -> None:
-        """Opens what has been published since the last look, and the catalog where it was not open yet."""
+        """Open newly published datasets, and the catalog if it is not open yet."""
         with self._opening:
             self._note("storage", self._follow_storage)
             if self._catalog is None:
                 self._note("catalog", self._open_catalog)
 
     def follow_in_background(self, followed: Callable[["Service"], None]) -> None:
-        """Follows until `close`, at the interval of the settings. `followed` is called at first and after each look."""
+        """Follow until `close`, at the interval of the settings. `followed` is called at first and after each poll."""
         followed(self)
         threading.Thread(target=self._keep_following, args=(followed,), name="follow", daemon=True).start()
 
@@ -251,7 +251,7 @@ class Service:
 
 
 def open_service(settings: Settings) -> Service:
-    """A service of these settings, which has looked once at what is published. Nothing has to be there yet."""
+    """Return a service of these settings, which has polled the storage once. Nothing has to be published yet."""
     service = Service(settings, threads=Threads(settings.service_timeout_s))
     service.follow()
     return service
