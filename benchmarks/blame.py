@@ -18,7 +18,7 @@ from benchmarks.filled_catalog import fill_catalog
 from benchmarks.resolutions import question
 from pypi_assets.catalog.database import open_catalog
 from pypi_assets.catalog.observed.projects import Selection
-from pypi_assets.catalog.reports.answerable_serials import answerable_serial
+from pypi_assets.catalog.reports.moments import answerable_serial
 from pypi_assets.catalog.tables import catalog_state, full_crawls
 from pypi_assets.catalog.work.full_crawls import open_crawl
 from pypi_assets.resolve.blame import CatalogHistory, Outcomes, blame

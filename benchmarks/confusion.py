@@ -19,7 +19,7 @@ from contextlib import closing
 from pathlib import Path
 
 from pypi_assets.catalog.database import open_catalog
-from pypi_assets.catalog.reports.offered_projects import known_names
+from pypi_assets.catalog.reports.live_files import known_names
 from pypi_assets.confusion import OpenIndex, confusions
 
 SERIAL = 10_000_000

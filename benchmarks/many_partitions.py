@@ -37,7 +37,7 @@ from dagster._core.storage.event_log.schema import DynamicPartitionsTable
 
 from benchmarks.year_of_ranges import PAUSE_S, ROOT, Year, opened_year
 from pypi_assets.catalog.ledger.range_ledger import ledger
-from pypi_assets.catalog.reports.ledger_faults import ledger_faults
+from pypi_assets.catalog.reports.catalog_status import ledger_faults
 from pypi_assets.defs.attempts import attempts
 from pypi_assets.defs.maintenance_jobs import prune_partitions
 from pypi_assets.defs.naming import BARE

@@ -41,7 +41,7 @@ from benchmarks.size_rows import CRAWL, YEAR_S, CatalogRows
 from pypi_assets.catalog.counters import add_counts
 from pypi_assets.catalog.database import open_catalog
 from pypi_assets.catalog.ledger.serial_range import SerialRange
-from pypi_assets.catalog.reports.recounts import count_again
+from pypi_assets.catalog.reports.catalog_status import count_again
 from pypi_assets.catalog.tables import catalog_state, full_crawls, serial_ranges, visits
 from pypi_assets.catalog.work.visit_queue import range_workload
 from pypi_assets.extracts.packs import pack_path

@@ -27,7 +27,7 @@ from pypi_assets.catalog.derived.visits import recompute_stored
 from pypi_assets.catalog.ledger.range_ledger import complete_serial
 from pypi_assets.catalog.observed.projects import Project
 from pypi_assets.catalog.publications.dump_rows import project_rows_at, providing_releases, requiring_releases
-from pypi_assets.catalog.reports.files_by_hash import files_with_sha256
+from pypi_assets.catalog.reports.live_files import files_with_sha256
 from pypi_assets.catalog.reports.project_history import read_history
 from pypi_assets.catalog.tables import catalog_state, changes, distributions, projects
 from pypi_assets.crawl.crawler import Crawler

@@ -18,13 +18,13 @@ from pypi_assets.assembly import existing_catalog_from
 from pypi_assets.catalog.database import Catalog, CatalogError
 from pypi_assets.catalog.observed.followed import count_answered
 from pypi_assets.catalog.observed.projects import project_ids
-from pypi_assets.catalog.reports.answerable_serials import answerable_serial
-from pypi_assets.catalog.reports.offered_projects import (
+from pypi_assets.catalog.reports.live_files import (
     OfferedProject,
     known_names,
     names_by_skeleton,
     offered_projects,
 )
+from pypi_assets.catalog.reports.moments import answerable_serial
 from pypi_assets.errors import SettingsError
 from pypi_assets.indexes import IndexTable
 from pypi_assets.setting_variables import read_all_indexes, selected_index

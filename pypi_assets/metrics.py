@@ -17,7 +17,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from pypi_assets.assembly import storage_from
 from pypi_assets.catalog.database import CatalogError
-from pypi_assets.catalog.reports.catalog_totals import work_done
+from pypi_assets.catalog.reports.catalog_status import work_done
 from pypi_assets.catalog.reports.failures import count_failures
 from pypi_assets.catalog.reports.journal_format import Stream
 from pypi_assets.distributions.record import EXTRACTOR_VERSION

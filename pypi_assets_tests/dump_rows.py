@@ -7,8 +7,7 @@ from operator import itemgetter
 from hypothesis import strategies as st
 
 from pypi_assets.catalog.ledger.serial_range import SerialRange
-from pypi_assets.catalog.publications.dump_facts import COLUMNS
-from pypi_assets.catalog.publications.dump_files import DumpKind
+from pypi_assets.catalog.publications.dump_facts import COLUMNS, DumpKind
 from pypi_assets.dumps.dump_format import Row, write_rows
 from pypi_assets.dumps.dump_manifest import Manifest, write_manifest
 from pypi_assets.dumps.dump_paths import file_path, shard_of

@@ -1,7 +1,7 @@
 """That the counts which are kept equal those of the rows."""
 
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.catalog.reports.recounts import count_differences
+from pypi_assets.catalog.reports.catalog_status import count_differences
 
 
 def require_right_counts(catalog: Catalog) -> None:

@@ -12,7 +12,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 from sqlalchemy import update
 
-from pypi_assets.catalog.reports.offered_projects import skeleton
+from pypi_assets.catalog.reports.live_files import skeleton
 from pypi_assets.catalog.tables import distributions
 from pypi_assets.confusion import (
     ALIKE,

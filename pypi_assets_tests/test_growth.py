@@ -13,8 +13,7 @@ import pytest
 
 from pypi_assets.catalog import counters
 from pypi_assets.catalog.ledger import range_ledger
-from pypi_assets.catalog.reports.catalog_status import catalog_status
-from pypi_assets.catalog.reports.catalog_totals import work_done
+from pypi_assets.catalog.reports.catalog_status import catalog_status, work_done
 from pypi_assets.catalog.reports.failures import count_failures
 from pypi_assets.catalog.reports.range_states import range_statuses
 from pypi_assets.crawl.draining import Pace

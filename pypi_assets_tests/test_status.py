@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from starlette.responses import Response
 
 from pypi_assets.catalog.database import open_catalog
-from pypi_assets.catalog.reports.exhausted_work import ExhaustedWork
+from pypi_assets.catalog.reports.catalog_status import ExhaustedWork
 from pypi_assets.cli import cli
 from pypi_assets.settings import load_settings
 from pypi_assets.status import Status, status_of, status_to_json

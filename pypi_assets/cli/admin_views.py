@@ -87,7 +87,7 @@ def visits_command(project: str, compare: tuple[int, int] | None, output: Output
     """List or compare the visits of PROJECT's page."""
     from pypi_assets.catalog.observed.projects import find_project
     from pypi_assets.catalog.reports.past_visits import compare_visits, deleted_visits_sentence, past_visits
-    from pypi_assets.catalog.reports.project_following import following_at
+    from pypi_assets.catalog.reports.scope_status import following_at
     from pypi_assets.lookup.catalog_hints import unknown_project_hints
     from pypi_assets.settings import load_settings
 
@@ -134,7 +134,7 @@ def where_command(project: str, output: Output) -> None:
 
     from pypi_assets.assembly import storage_from
     from pypi_assets.catalog.observed.projects import project_part_key, project_shard
-    from pypi_assets.catalog.publications.dump_files import MOST_SHARDS, DumpKind
+    from pypi_assets.catalog.publications.dump_facts import MOST_SHARDS, DumpKind
     from pypi_assets.dumps.dump_manifest import read_manifest
     from pypi_assets.dumps.dump_paths import file_path, shard_key, shard_of
     from pypi_assets.dumps.full_dump import newest_dump

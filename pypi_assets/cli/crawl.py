@@ -11,7 +11,7 @@ from pypi_assets.terminal import counted, local_time, plain, print_json, print_m
 from pypi_assets.times import utc_text
 
 if TYPE_CHECKING:
-    from pypi_assets.catalog.reports.observed_state import ObservedState
+    from pypi_assets.catalog.reports.catalog_status import ObservedState
     from pypi_assets.index.protocol import Observation
 
 
@@ -67,7 +67,7 @@ def crawl_incremental_command(now: bool, as_json: bool) -> None:
     be confirmed by a later look.
     """
     from pypi_assets.catalog.ledger.range_ledger import SIMPLE, complete_serial
-    from pypi_assets.catalog.reports.observed_state import observed_state
+    from pypi_assets.catalog.reports.catalog_status import observed_state
     from pypi_assets.crawl.incremental_crawl import crawl_incremental
     from pypi_assets.declared_scopes import declared_scopes, keep_in_line
     from pypi_assets.settings import load_settings

@@ -145,7 +145,7 @@ def journal_letters_command(
 
 def _consumer(catalog: "Catalog", name: str) -> str:
     """The consumer of the webhook `name`, which can also be named as it is listed."""
-    from pypi_assets.catalog.publications.journal_consumers import find_consumer
+    from pypi_assets.catalog.publications.journal_deliveries import find_consumer
     from pypi_assets.journal.webhooks import consumer_of
 
     with catalog.read() as connection:

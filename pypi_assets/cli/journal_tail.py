@@ -121,7 +121,7 @@ def journal_tail_command(
 
 def check_consumer(name: str | None) -> None:
     """Raises UsageError where this is no name of a consumer."""
-    from pypi_assets.catalog.publications.journal_consumers import ConsumerNameError, check_name
+    from pypi_assets.catalog.publications.journal_deliveries import ConsumerNameError, check_name
 
     try:
         if name is not None:
@@ -133,7 +133,7 @@ def check_consumer(name: str | None) -> None:
 def _beginning(
     journal: "Journal", catalog: "Catalog | None", wanted: "RecordFilter", since: str | None, consumer: str | None
 ) -> "Cursor":
-    from pypi_assets.catalog.publications.journal_consumers import find_consumer
+    from pypi_assets.catalog.publications.journal_deliveries import find_consumer
     from pypi_assets.journal.cursors import Cursor
     from pypi_assets.journal.tailing import beginning, cursor_since
 
@@ -183,7 +183,7 @@ class Printer:
                 return not is_end
 
     def _flush(self, some: Sequence["Placed"], cursor: "Cursor") -> None:
-        from pypi_assets.catalog.publications.journal_consumers import move_consumer
+        from pypi_assets.catalog.publications.journal_deliveries import move_consumer
 
         if some:
             self._out.write(self._format(some))
@@ -239,7 +239,7 @@ def journal_consumers_command(*, forget: str | None, as_json: bool) -> None:
 
     `journal tail --consumer NAME` is one, and each webhook is one. One not seen for 30 days holds nothing back.
     """
-    from pypi_assets.catalog.publications.journal_consumers import forget_consumer
+    from pypi_assets.catalog.publications.journal_deliveries import forget_consumer
     from pypi_assets.catalog.reports.journal_lags import consumer_lags
     from pypi_assets.settings import load_settings
 

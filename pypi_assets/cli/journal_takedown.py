@@ -39,7 +39,7 @@ def journal_takedown_command(
     mirrors follow. The catalog, dumps, LevelDBs and what consumers have received stay as they are.
     """
     from pypi_assets.assembly import storage_from
-    from pypi_assets.catalog.publications.journal_takedowns import add_takedown
+    from pypi_assets.catalog.publications.journal_segments import add_takedown
     from pypi_assets.journal.publishing import complete_takedowns
     from pypi_assets.journal.takedowns import TakedownError, wanted_takedown
     from pypi_assets.settings import load_settings
@@ -68,7 +68,7 @@ def journal_takedown_command(
 @JSON
 def journal_takedowns_command(*, lift: int | None, as_json: bool) -> None:
     """List what was taken down from the journal."""
-    from pypi_assets.catalog.publications.journal_takedowns import all_takedowns, lift_takedown
+    from pypi_assets.catalog.publications.journal_segments import all_takedowns, lift_takedown
     from pypi_assets.settings import load_settings
 
     with existing_catalog(load_settings()) as catalog:

@@ -187,7 +187,7 @@ def _past(settings: "Settings") -> tuple[int, int] | None:
     from pypi_assets.assembly import existing_catalog_from
     from pypi_assets.catalog.database import NoCatalogError
     from pypi_assets.catalog.ledger.range_ledger import complete_serial
-    from pypi_assets.catalog.reports.answerable_serials import first_exact_serial
+    from pypi_assets.catalog.reports.moments import first_exact_serial
 
     try:
         catalog = existing_catalog_from(settings)

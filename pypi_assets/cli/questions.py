@@ -246,7 +246,7 @@ def opened_versions(refresh_every_s: float | None = None) -> Iterator[Asking]:
 @contextmanager
 def opened_catalog(at: "Moment | None") -> Iterator[Asking]:
     """Open the catalog as of a moment, or as of its complete serial."""
-    from pypi_assets.catalog.reports.answerable_serials import pinned_answer
+    from pypi_assets.catalog.reports.moments import pinned_answer
     from pypi_assets.questions.catalog_snapshot import CatalogSnapshot
 
     with catalog_at(at) as (catalog, serial):

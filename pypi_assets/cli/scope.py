@@ -344,7 +344,7 @@ def scope_prune_command(name: str, as_json: bool) -> None:
     """
     from functools import partial
 
-    from pypi_assets.catalog.derived.leaving import prune_scope
+    from pypi_assets.catalog.derived.settling import prune_scope
     from pypi_assets.catalog.work.scopes import require_scope
     from pypi_assets.settings import load_settings
 
@@ -362,7 +362,7 @@ def scope_remove_command(name: str, as_json: bool) -> None:
     """Remove scope NAME; what no other scope leads to is no longer followed."""
     from functools import partial
 
-    from pypi_assets.catalog.derived.leaving import remove_scope
+    from pypi_assets.catalog.derived.settling import remove_scope
     from pypi_assets.catalog.work.scopes import require_scope
     from pypi_assets.settings import load_settings
 

@@ -176,7 +176,7 @@ class CatalogSource:
         self, question: Question[Any], asked: Parameters, page_size: int | None, cursor: str | None
     ) -> Page[Mapping[str, Any]]:
         """Return one page. Raises CursorError, OtherSnapshotError and CatalogError."""
-        from pypi_assets.catalog.reports.answerable_serials import pinned_answer
+        from pypi_assets.catalog.reports.moments import pinned_answer
         from pypi_assets.questions.catalog_snapshot import CatalogSnapshot
 
         snapshot = CatalogSnapshot(self.catalog, self.serial, is_newest=self.is_newest)

@@ -20,10 +20,11 @@ from pypi_assets.catalog.coordination.claims import (
     claim_workload,
     claiming_workers,
     expire_claims,
+    is_dead,
+    new_worker,
     release_claims,
     renew_claims,
 )
-from pypi_assets.catalog.coordination.worker_names import is_dead, new_worker
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.crawl.crawler import LONGEST_PAUSE_S, Crawler
 

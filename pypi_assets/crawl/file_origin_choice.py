@@ -5,7 +5,7 @@ Which host may be trusted at all is decided in `index/file_origins.py`.
 
 from sqlalchemy import Connection
 
-from pypi_assets.catalog.observed.file_origins import first_file_urls, known_file_origin, store_file_origin
+from pypi_assets.catalog.observed.index_state import first_file_urls, known_file_origin, store_file_origin
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.index.file_origins import FileOrigin
 from pypi_assets.index.urls import shown_host

@@ -11,13 +11,13 @@ from functools import partial
 from sqlalchemy import Connection
 
 from pypi_assets.catalog.database import CatalogError
-from pypi_assets.catalog.derived.leaving import prune_scope
+from pypi_assets.catalog.derived.settling import prune_scope
 from pypi_assets.catalog.derived.visits import recompute_explained
 from pypi_assets.catalog.ledger.range_ledger import last_allocated_serial, read_state
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.observed.events import changed_projects
 from pypi_assets.catalog.observed.projects import know_from_the_beginning
-from pypi_assets.catalog.reports.range_changes import unexplained_projects
+from pypi_assets.catalog.reports.range_states import unexplained_projects
 from pypi_assets.catalog.work.finished_workloads import forget_visits
 from pypi_assets.catalog.work.full_crawls import (
     CrawlListing,

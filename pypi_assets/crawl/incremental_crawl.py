@@ -42,8 +42,8 @@ from pypi_assets.catalog.observed.events import (
     range_ends,
 )
 from pypi_assets.catalog.observed.kept_aside import count_broken_rows
-from pypi_assets.catalog.observed.visit_priority import revisits_for
-from pypi_assets.catalog.reports.range_changes import count_unexplained
+from pypi_assets.catalog.observed.visit_statistics import revisits_for
+from pypi_assets.catalog.reports.range_states import count_unexplained
 from pypi_assets.catalog.work.finished_workloads import (
     forget_done,
     projects_of_range,

@@ -9,8 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from pypi_assets.catalog.reads.extract_packs import StoredPack
-from pypi_assets.catalog.reads.read_outcomes import FinishedRead, Outcome
+from pypi_assets.catalog.reads.read_outcomes import FinishedRead, Outcome, StoredPack
 from pypi_assets.catalog.work.read_queue import (
     PendingRead,
     claim_reads,

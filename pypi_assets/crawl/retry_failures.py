@@ -11,7 +11,7 @@ from functools import partial
 from packaging.utils import canonicalize_name
 from sqlalchemy import Connection
 
-from pypi_assets.catalog.derived.checkpoints import discard_checkpoints
+from pypi_assets.catalog.derived.checkpoint import discard_checkpoints
 from pypi_assets.catalog.ledger.range_ledger import unfinished_ranges
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.observed.events import (

@@ -6,9 +6,9 @@ Checks of freshness and failures, which run on a schedule, are in `health.py`.
 import dagster as dg
 
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.catalog.publications.dump_files import DumpKind
+from pypi_assets.catalog.publications.dump_facts import DumpKind
 from pypi_assets.catalog.publications.dump_registry import Dump
-from pypi_assets.catalog.reports.ledger_faults import ledger_faults
+from pypi_assets.catalog.reports.catalog_status import ledger_faults
 from pypi_assets.catalog.reports.live_files import count_live
 from pypi_assets.defs.check_results import check_result
 from pypi_assets.defs.expected_errors import expected_errors_as_failures

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 import dagster as dg
 
-from pypi_assets.catalog.reports.answerable_serials import answerable_serial
+from pypi_assets.catalog.reports.moments import answerable_serial
 from pypi_assets.confusion import HadFirst, OpenIndex, PublicName, open_indexes, public_names, require_indexes
 from pypi_assets.defs.check_results import check_result
 from pypi_assets.defs.expected_errors import expected_errors_as_failures

@@ -10,10 +10,9 @@ from datetime import timedelta
 import dagster as dg
 
 from pypi_assets.catalog.observed.kept_aside import count_kept_aside
-from pypi_assets.catalog.reports.exhausted_work import read_exhausted
+from pypi_assets.catalog.reports.catalog_status import read_exhausted, read_followed
 from pypi_assets.catalog.reports.failures import VISIT
-from pypi_assets.catalog.reports.followed_index import read_followed
-from pypi_assets.catalog.reports.range_changes import count_unexplained
+from pypi_assets.catalog.reports.range_states import count_unexplained
 from pypi_assets.catalog.work.audits import last_completed_audit
 from pypi_assets.defs.check_results import check_result
 from pypi_assets.defs.expected_errors import expected_errors_as_failures

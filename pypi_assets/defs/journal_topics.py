@@ -9,7 +9,7 @@ from importlib.util import find_spec
 
 import dagster as dg
 
-from pypi_assets.catalog.publications.journal_consumers import find_consumer
+from pypi_assets.catalog.publications.journal_deliveries import find_consumer
 from pypi_assets.defs.assets import GROUPS, Group
 from pypi_assets.defs.attempts import attempts, failures_in_a_row
 from pypi_assets.defs.expected_errors import expected_errors_as_failures, expected_errors_of_ticks

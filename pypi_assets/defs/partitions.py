@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import dagster as dg
 
 from pypi_assets.catalog.observed.projects import PROJECT_SHARDS, SHARDS_IN_A_PART, project_part_key
-from pypi_assets.catalog.publications.dump_files import MOST_SHARDS
+from pypi_assets.catalog.publications.dump_facts import MOST_SHARDS
 from pypi_assets.dumps.dump_paths import shard_key
 
 DUMP_SHARDS = MOST_SHARDS

@@ -13,7 +13,7 @@ from typing import Any
 
 import dagster as dg
 
-from pypi_assets.catalog.reports.answerable_serials import NotExactError
+from pypi_assets.catalog.reports.moments import NotExactError
 from pypi_assets.defs.check_results import check_result
 from pypi_assets.defs.expected_errors import expected_errors_as_failures
 from pypi_assets.defs.factories import AssetJob, ForIndex, asset

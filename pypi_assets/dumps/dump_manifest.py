@@ -7,9 +7,7 @@ from typing import Any
 import orjson
 
 from pypi_assets.catalog.ledger.serial_range import RangeError, SerialRange
-from pypi_assets.catalog.publications.dump_facts import COLUMNS
-from pypi_assets.catalog.publications.dump_files import DumpFile, DumpKind
-from pypi_assets.catalog.publications.dump_leaves import Leaves
+from pypi_assets.catalog.publications.dump_facts import COLUMNS, DumpFile, DumpKind, Leaves
 from pypi_assets.dumps.dump_format import DumpDamagedError
 from pypi_assets.dumps.dump_paths import DUMPS, MANIFEST_NAME, manifest_path
 from pypi_assets.storage.store import NotFoundError, Storage

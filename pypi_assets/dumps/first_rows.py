@@ -5,7 +5,7 @@ from itertools import islice, takewhile
 
 import orjson
 
-from pypi_assets.catalog.publications.dump_files import DumpFile
+from pypi_assets.catalog.publications.dump_facts import DumpFile
 from pypi_assets.dumps.dump_format import DumpDamagedError, Row
 from pypi_assets.dumps.dump_paths import file_path
 from pypi_assets.storage.store import NotFoundError, Storage

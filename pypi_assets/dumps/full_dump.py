@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.catalog.publications.dump_files import DumpFile, DumpKind
+from pypi_assets.catalog.publications.dump_facts import DumpFile, DumpKind
 from pypi_assets.catalog.publications.dump_registry import (
     Dump,
     DumpError,

@@ -25,12 +25,14 @@ from pypi_assets.catalog.reads.stored_extracts import (
     StoredRecord,
     changed_names,
     count_older_than,
+    count_unsupplied,
     find_extracts,
+    make_pending,
     records_of_project,
     records_older_than,
     store_reprocessed,
+    unsupplied_records,
 )
-from pypi_assets.catalog.reads.unsupplied_records import count_unsupplied, make_pending, unsupplied_records
 from pypi_assets.catalog.work.read_queue import queue_reads
 from pypi_assets.distributions.extract import ExtractError
 from pypi_assets.distributions.reader_pool import ReaderFailure, ReaderPool, StoredExtract

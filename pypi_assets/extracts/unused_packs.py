@@ -10,7 +10,7 @@ from functools import partial
 
 from pypi_assets.catalog.coordination.leases import deletion_deadlines
 from pypi_assets.catalog.database import Catalog, CatalogError
-from pypi_assets.catalog.reads.extract_packs import forget_pack, have_extracts, used_packs
+from pypi_assets.catalog.reads.read_outcomes import forget_pack, have_extracts, used_packs
 from pypi_assets.extracts.packs import EXTRACTS, PackError, read_pack
 from pypi_assets.storage.store import Storage, StoredObject
 from pypi_assets.storage.sweeping import is_older, sweep_objects

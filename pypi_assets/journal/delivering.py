@@ -18,17 +18,17 @@ from pypi_assets.catalog.coordination.clock_steps import ClockSteps
 from pypi_assets.catalog.coordination.leases import LeaseTakenError, lease, renewing
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.ledger.serial_range import SerialRange
-from pypi_assets.catalog.publications.journal_consumers import find_consumer
 from pypi_assets.catalog.publications.journal_deliveries import (
     Letter,
     NewLetter,
     count_letters,
     delete_letter,
     due_letters,
+    find_consumer,
     note_failure,
     store_letters,
 )
-from pypi_assets.catalog.publications.journal_takedowns import all_takedowns
+from pypi_assets.catalog.publications.journal_segments import all_takedowns
 from pypi_assets.catalog.reports.journal_format import Record
 from pypi_assets.journal.cursors import RANKS, Cursor
 from pypi_assets.journal.reading import Journal

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Self
 import orjson
 from packaging.utils import canonicalize_name
 
-from pypi_assets.catalog.ledger.notices import NoticeKind
+from pypi_assets.catalog.ledger.epochs import NoticeKind
 from pypi_assets.catalog.reports.journal_contents import (
     COMPARED_FACTS,
     FILE_READ,

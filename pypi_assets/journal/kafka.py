@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import orjson
 
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.catalog.publications.journal_consumers import advance_consumer, find_consumer
+from pypi_assets.catalog.publications.journal_deliveries import advance_consumer, find_consumer
 from pypi_assets.catalog.reports.journal_format import Stream
 from pypi_assets.errors import ExpectedError
 from pypi_assets.extras import install_command

@@ -11,7 +11,7 @@ from functools import partial
 
 from pypi_assets.catalog.coordination.leases import renewing, waiting_for_lease
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.catalog.publications.journal_consumers import Consumer, all_consumers
+from pypi_assets.catalog.publications.journal_deliveries import Consumer, all_consumers
 from pypi_assets.catalog.publications.journal_segments import stream_lease
 from pypi_assets.catalog.reports.journal_format import Stream
 from pypi_assets.catalog.reports.journal_lags import UNSEEN_S

@@ -25,9 +25,9 @@ from pypi_assets.catalog.derived.replayed_records import (
     has_rows,
 )
 from pypi_assets.catalog.derived.stored_files import SHOWN_FACTS
-from pypi_assets.catalog.publications.dump_files import DumpKind
+from pypi_assets.catalog.publications.dump_facts import DumpKind
 from pypi_assets.catalog.publications.dump_rows import CONTENT
-from pypi_assets.catalog.publications.journal_consumers import find_consumer, put_consumer
+from pypi_assets.catalog.publications.journal_deliveries import find_consumer, put_consumer
 from pypi_assets.catalog.reports.journal_format import GAP, Record, Stream
 from pypi_assets.dumps.dump_manifest import Manifest, committed_directories, read_manifest
 from pypi_assets.dumps.dump_reader import iter_dump

@@ -14,8 +14,7 @@ from itertools import chain
 
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.ledger.range_ledger import complete_serial
-from pypi_assets.catalog.reports.moments import MOMENT_ACCEPTS, NoMomentError, parse_moment
-from pypi_assets.catalog.reports.serials_of_times import serial_at
+from pypi_assets.catalog.reports.moments import MOMENT_ACCEPTS, NoMomentError, parse_moment, serial_at
 from pypi_assets.errors import ExpectedError
 from pypi_assets.journal.cursors import RANKS, Cursor, CursorError
 from pypi_assets.journal.filters import RecordFilter

@@ -18,14 +18,16 @@ from packaging.utils import canonicalize_name, canonicalize_version
 from pypi_assets.catalog.coordination.leases import renewing, waiting_for_lease
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.publications.journal_segments import (
+    Takedown,
+    all_takedowns,
+    finish_takedowns,
     latest_generation,
     replace_unchained,
     stream_lease,
     unchained_segments,
 )
-from pypi_assets.catalog.publications.journal_takedowns import Takedown, all_takedowns, finish_takedowns
 from pypi_assets.catalog.publications.written_segments import SegmentFile
-from pypi_assets.catalog.reads.stored_json import to_utf8_json
+from pypi_assets.catalog.reads.stored_contents import to_utf8_json
 from pypi_assets.catalog.reports.journal_format import GAP, TAKEN_DOWN, Record, Stream
 from pypi_assets.errors import ExpectedError
 from pypi_assets.journal.published_heads import publish_heads

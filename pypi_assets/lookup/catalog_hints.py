@@ -23,7 +23,7 @@ def unknown_project_hints(connection: "Connection", name: str) -> Iterator[Hint]
     """What the project `name` may be; none for a project that the catalog knows."""
     from pypi_assets.catalog.database import storable  # the database takes long to load
     from pypi_assets.catalog.observed.projects import find_project
-    from pypi_assets.catalog.reports.known_names import next_project, providers_of_root
+    from pypi_assets.catalog.reports.live_files import next_project, providers_of_root
 
     name = storable(name)
     if find_project(connection, name) is not None:
@@ -42,7 +42,7 @@ def past_project_hints(catalog: "Catalog", name: str) -> Iterator[Hint]:
 def past_module_hints(catalog: "Catalog", name: str) -> Iterator[Hint]:
     """What the top-level name of the module `name` may be; none where the catalog knows that."""
     from pypi_assets.catalog.database import storable
-    from pypi_assets.catalog.reports.known_names import next_module_root
+    from pypi_assets.catalog.reports.live_files import next_module_root
 
     root = storable(name).partition(".")[0]
     with catalog.read() as connection:

@@ -15,7 +15,7 @@ from pypi_assets.lookup.errors import LookupNameError
 from pypi_assets.lookup.reader import Reader, require_text
 
 if TYPE_CHECKING:
-    from pypi_assets.catalog.reports.files_by_hash import FoundFile
+    from pypi_assets.catalog.reports.live_files import FoundFile
 
 _HASH_DIGITS = 64
 _HEX = re.compile(r"[0-9a-f]+")

@@ -163,8 +163,8 @@ def facts_at(
 ) -> ProjectFacts:
     """What the catalog knows of a project at `serial`; `rows` are those of its files, if they were read already."""
     from pypi_assets.catalog.observed.projects import find_project  # the database takes long to load
+    from pypi_assets.catalog.reports.moments import first_and_last_serial
     from pypi_assets.catalog.reports.past_statuses import page_status_at
-    from pypi_assets.catalog.reports.project_serials import first_and_last_serial
 
     found = rows_at(catalog, serial, name) if rows is None else rows
     with catalog.read() as connection:

@@ -12,8 +12,8 @@ from typing import BinaryIO, Protocol
 
 from pypi_assets.catalog.coordination.leases import lease, renewing
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.catalog.publications.dump_files import DumpFile
-from pypi_assets.catalog.publications.parquet_exports import allocate_export
+from pypi_assets.catalog.publications.allocated_names import allocate_export
+from pypi_assets.catalog.publications.dump_facts import DumpFile
 from pypi_assets.dumps.cover import cover
 from pypi_assets.dumps.dump_format import Row
 from pypi_assets.dumps.dump_manifest import Manifest, read_manifest

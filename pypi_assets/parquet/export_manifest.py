@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 
 import orjson
 
-from pypi_assets.catalog.publications.dump_files import DumpFile
+from pypi_assets.catalog.publications.dump_facts import DumpFile
 from pypi_assets.dumps.dump_manifest import COLUMNS_FORMAT, ManifestOfFiles, decode_files, directories_with_manifest
 from pypi_assets.errors import ExpectedError
 from pypi_assets.parquet.export_paths import EXPORTS, export_path, file_path, manifest_path

@@ -77,7 +77,7 @@ class CatalogSnapshot(Snapshot):
         return self._answer(KnownHashResult, self._known_files(sha256))
 
     def _known_files(self, sha256: str) -> "list[KnownHashResult]":
-        from pypi_assets.catalog.reports.files_by_hash import files_with_sha256
+        from pypi_assets.catalog.reports.live_files import files_with_sha256
         from pypi_assets.lookup.hashes_reader import known_files
 
         return known_files(sha256, files_with_sha256(self.catalog, self.serial, sha256))
@@ -189,7 +189,7 @@ class CatalogSnapshot(Snapshot):
 
     def history_remarks(self, project: str, found: "Iterable[HistoryEntry]", /) -> Iterator[str]:
         from pypi_assets.catalog.reports.past_visits import deleted_visits_sentence
-        from pypi_assets.catalog.reports.project_following import following_at
+        from pypi_assets.catalog.reports.scope_status import following_at
 
         if not self.is_newest:
             return
@@ -301,12 +301,12 @@ class CatalogSnapshot(Snapshot):
         return pinned_files(distributions_of(rows), names)
 
     def unfollowed(self, project: str, /) -> str | None:
-        from pypi_assets.catalog.reports.project_following import unfollowed_at
+        from pypi_assets.catalog.reports.scope_status import unfollowed_at
 
         return unfollowed_at(self.catalog, self.serial, project)
 
     def moment(self) -> "datetime | None":
-        from pypi_assets.catalog.reports.serials_of_times import time_of
+        from pypi_assets.catalog.reports.moments import time_of
 
         with self.catalog.read() as connection:
             return time_of(connection, self.serial)
@@ -344,7 +344,7 @@ class CatalogSnapshot(Snapshot):
                 yield as_dumped(row)
 
     def require_answered(self, project: str, /) -> None:
-        from pypi_assets.catalog.reports.project_following import require_answered
+        from pypi_assets.catalog.reports.scope_status import require_answered
 
         with self.catalog.read() as connection:
             require_answered(connection, project, self.serial)

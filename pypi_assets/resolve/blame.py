@@ -192,13 +192,13 @@ class CatalogHistory:
 
     def index_at(self, serial: int) -> ReleaseIndex:
         """Raises NotExactError where the catalog is not exact at `serial`."""
-        from pypi_assets.catalog.reports.answerable_serials import answerable_serial
+        from pypi_assets.catalog.reports.moments import answerable_serial
 
         return past_index(self._catalog, answerable_serial(self._catalog, serial))
 
     def changed_serials(self, project: str, after: int, through: int) -> Sequence[int]:
         """Each as the first serial from there on that can be answered for."""
-        from pypi_assets.catalog.reports.visible_changes import answerable_changes
+        from pypi_assets.catalog.reports.removals import answerable_changes
 
         with self._catalog.read() as connection:
             return answerable_changes(connection, project, after, through)
@@ -210,7 +210,7 @@ class CatalogHistory:
         """
         from pypi_assets.catalog.observed.projects import find_project
         from pypi_assets.catalog.reports.project_history import read_history
-        from pypi_assets.catalog.reports.visible_changes import answerable_before
+        from pypi_assets.catalog.reports.removals import answerable_before
 
         found = []
         with self._catalog.read() as connection:

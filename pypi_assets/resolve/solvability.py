@@ -10,10 +10,8 @@ from itertools import product
 
 from pypi_assets.catalog.database import Catalog, CatalogError
 from pypi_assets.catalog.ledger.epochs import epoch_of
-from pypi_assets.catalog.reports.answerable_serials import NotExactError
-from pypi_assets.catalog.reports.moments import serial_of
+from pypi_assets.catalog.reports.moments import NotExactError, serial_of, time_of
 from pypi_assets.catalog.reports.project_history import Entry
-from pypi_assets.catalog.reports.serials_of_times import time_of
 from pypi_assets.locks.environments import named_environment
 from pypi_assets.resolve import blame
 from pypi_assets.resolve.blame import CatalogHistory

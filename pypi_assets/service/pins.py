@@ -11,16 +11,18 @@ from datetime import datetime
 from pypi_assets.catalog.database import Catalog, CatalogError
 from pypi_assets.catalog.ledger.epochs import epoch_of
 from pypi_assets.catalog.ledger.range_ledger import complete_serial
-from pypi_assets.catalog.reports.answerable_serials import NotExactError, first_exact_serial
 from pypi_assets.catalog.reports.moments import (
     TIME_PATTERN,
     Moment,
     NoMomentError,
+    NotExactError,
+    first_answered_time,
+    first_exact_serial,
     moment_text,
     parse_moment,
     serial_of,
+    time_of,
 )
-from pypi_assets.catalog.reports.serials_of_times import first_answered_time, time_of
 from pypi_assets.service.problems import ProblemError, bad_parameter, unavailable
 from pypi_assets.service.responses import Answer, Lasting, StreamedAnswer, redirect
 from pypi_assets.service.service import Service

@@ -11,7 +11,7 @@ from msgspec import Meta
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.ledger.epochs import epoch_of
 from pypi_assets.catalog.ledger.range_ledger import complete_serial
-from pypi_assets.catalog.reports.answerable_serials import NotExactError, answerable_serial, pinned_answer
+from pypi_assets.catalog.reports.moments import NotExactError, answerable_serial, pinned_answer
 from pypi_assets.lookup.answers import Stream
 from pypi_assets.lookup.published_sets import OpenSet
 from pypi_assets.questions.catalog_snapshot import CatalogSnapshot

@@ -9,8 +9,8 @@ from sqlalchemy.exc import SQLAlchemyError
 from pypi_assets.catalog.database import CatalogError
 from pypi_assets.catalog.observed.events import first_event_time, last_event
 from pypi_assets.catalog.observed.followed import count_answered
-from pypi_assets.catalog.reports.answerable_serials import first_exact_serial
-from pypi_assets.catalog.reports.followed_index import read_followed
+from pypi_assets.catalog.reports.catalog_status import read_followed
+from pypi_assets.catalog.reports.moments import first_exact_serial
 from pypi_assets.index.urls import redact
 from pypi_assets.lookup.published_sets import OpenSet
 from pypi_assets.service.monitoring import metrics_text

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from sqlalchemy import Connection
 
 from pypi_assets.catalog.database import Catalog, CatalogError
-from pypi_assets.catalog.ledger.notices import is_reprocessed_since
+from pypi_assets.catalog.ledger.epochs import is_reprocessed_since
 from pypi_assets.catalog.ledger.range_ledger import RangeState, recent_ranges, unfinished_ranges
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.observed.events import first_event_time
@@ -26,7 +26,7 @@ from pypi_assets.catalog.publications.dump_registry import (
     read_known_dumps,
 )
 from pypi_assets.catalog.publications.journal_segments import last_chained, latest_generation
-from pypi_assets.catalog.reports.exhausted_work import read_exhausted
+from pypi_assets.catalog.reports.catalog_status import read_exhausted
 from pypi_assets.catalog.reports.journal_format import Stream
 from pypi_assets.catalog.reports.scope_status import ready_scopes
 from pypi_assets.catalog.work.audits import last_completed_audit

@@ -10,7 +10,7 @@ from pypi_assets.catalog.counters import add_counts
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.reads.file_counts import live_outcomes
 from pypi_assets.catalog.reads.read_outcomes import Outcome
-from pypi_assets.catalog.reports.recounts import count_differences
+from pypi_assets.catalog.reports.catalog_status import count_differences
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,15 +32,13 @@ from pypi_assets.catalog.publications.dump_rows import (
     shard_at,
 )
 from pypi_assets.catalog.reads.stored_extracts import records_older_than
-from pypi_assets.catalog.reports.catalog_totals import about_known, work_done
+from pypi_assets.catalog.reports.catalog_status import about_known, read_followed, work_done
 from pypi_assets.catalog.reports.failures import failed_reads_of_range
-from pypi_assets.catalog.reports.files_by_hash import files_with_sha256
-from pypi_assets.catalog.reports.followed_index import read_followed
-from pypi_assets.catalog.reports.live_files import live_files
+from pypi_assets.catalog.reports.live_files import files_with_sha256, live_files
 from pypi_assets.catalog.reports.past_pages import FilePlace, is_hidden_now, page_at, past_files
 from pypi_assets.catalog.reports.past_visits import compare_visits
 from pypi_assets.catalog.reports.project_history import read_history
-from pypi_assets.catalog.reports.range_changes import count_causes, first_changes
+from pypi_assets.catalog.reports.range_states import count_causes, first_changes
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import crawl_incremental
 from pypi_assets.crawl.retry_failures import retry

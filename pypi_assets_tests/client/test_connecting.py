@@ -13,7 +13,7 @@ import requests
 
 import pypi_assets
 from pypi_assets.catalog.database import NoCatalogError
-from pypi_assets.catalog.reports.answerable_serials import NotExactError as CatalogNotExactError
+from pypi_assets.catalog.reports.moments import NotExactError as CatalogNotExactError
 from pypi_assets.client import (
     BadParameterError,
     Client,

@@ -15,9 +15,9 @@ from sqlalchemy import text
 
 from pypi_assets.catalog.database import Catalog, CatalogError, open_catalog
 from pypi_assets.catalog.ledger.range_ledger import complete_serial, ledger
-from pypi_assets.catalog.reports.answerable_serials import answerable_serial
 from pypi_assets.catalog.reports.catalog_status import catalog_status
 from pypi_assets.catalog.reports.live_files import live_files
+from pypi_assets.catalog.reports.moments import answerable_serial
 from pypi_assets.catalog.tables import metadata
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.lister_choice import AUTO

@@ -18,11 +18,9 @@ from pypi_assets.catalog.derived.file_history import UNEXPLAINED
 from pypi_assets.catalog.ledger.range_ledger import complete_serial, ledger, read_state
 from pypi_assets.catalog.observed.project_names import CORRECTED
 from pypi_assets.catalog.reads.read_outcomes import Outcome
-from pypi_assets.catalog.reports.catalog_status import catalog_status
+from pypi_assets.catalog.reports.catalog_status import catalog_status, count_differences, ledger_faults
 from pypi_assets.catalog.reports.failures import count_failed_visits
-from pypi_assets.catalog.reports.ledger_faults import ledger_faults
 from pypi_assets.catalog.reports.live_files import live_files
-from pypi_assets.catalog.reports.recounts import count_differences
 from pypi_assets.catalog.tables import (
     changes,
     distribution_data,

@@ -25,11 +25,10 @@ from packaging.version import Version
 from sqlalchemy import Connection, Table, func, select
 
 from pypi_assets.catalog.database import Catalog, open_catalog
-from pypi_assets.catalog.derived.leaving import prune_scope, remove_scope
+from pypi_assets.catalog.derived.settling import prune_scope, remove_scope
 from pypi_assets.catalog.ledger.range_ledger import complete_serial, ledger
-from pypi_assets.catalog.reports.ledger_faults import ledger_faults
+from pypi_assets.catalog.reports.catalog_status import count_differences, ledger_faults
 from pypi_assets.catalog.reports.live_files import live_files
-from pypi_assets.catalog.reports.recounts import count_differences
 from pypi_assets.catalog.tables import (
     distribution_data,
     distributions,

@@ -21,7 +21,7 @@ from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.derived.file_history import fold
 from pypi_assets.catalog.observed.observations import Observations
 from pypi_assets.catalog.reports.live_files import live_files
-from pypi_assets.catalog.reports.range_changes import unexplained_projects
+from pypi_assets.catalog.reports.range_states import unexplained_projects
 from pypi_assets.catalog.tables import observed_events
 from pypi_assets.crawl import draining
 from pypi_assets.crawl.crawler import Crawler

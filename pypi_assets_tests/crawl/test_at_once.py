@@ -19,7 +19,7 @@ from pypi_assets.catalog.derived.visits import recompute_stored
 from pypi_assets.catalog.ledger.range_ledger import RangeState, ledger
 from pypi_assets.catalog.pruning import old_attempts, old_visits, sweep, unused_details, unused_lists
 from pypi_assets.catalog.publications.dump_registry import open_full_dump, open_range_dump
-from pypi_assets.catalog.reports.recounts import count_differences
+from pypi_assets.catalog.reports.catalog_status import count_differences
 from pypi_assets.catalog.tables import checkpoints, projects
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import crawl_incremental, crawl_range

@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.catalog.observed.file_origins import known_file_origin
+from pypi_assets.catalog.observed.index_state import known_file_origin
 from pypi_assets.catalog.reports.failures import list_failures
 from pypi_assets.catalog.tables import distribution_data, distributions
 from pypi_assets.crawl.crawler import Crawler

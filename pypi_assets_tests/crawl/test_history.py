@@ -12,7 +12,7 @@ from starlette.responses import PlainTextResponse
 from pypi_assets.catalog.database import Catalog, CatalogError, open_catalog
 from pypi_assets.catalog.derived.file_history import UNEXPLAINED
 from pypi_assets.catalog.observed.projects import Selection
-from pypi_assets.catalog.reports.answerable_serials import answerable_serial
+from pypi_assets.catalog.reports.moments import answerable_serial
 from pypi_assets.catalog.tables import catalog_state, changes, events
 from pypi_assets.crawl import stored_events
 from pypi_assets.crawl.full_crawl import crawl_full, list_index

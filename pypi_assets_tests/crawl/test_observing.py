@@ -13,9 +13,8 @@ from pypi_assets.catalog.observed.observations import Observations
 from pypi_assets.catalog.observed.projects import find_project
 from pypi_assets.catalog.publications.dump_rows import project_rows_at, providing_releases, requiring_releases
 from pypi_assets.catalog.reads.past_generations import past_generations_of
-from pypi_assets.catalog.reports.files_by_hash import files_with_sha256
-from pypi_assets.catalog.reports.followed_index import read_followed
-from pypi_assets.catalog.reports.live_files import live_files
+from pypi_assets.catalog.reports.catalog_status import read_followed
+from pypi_assets.catalog.reports.live_files import files_with_sha256, live_files
 from pypi_assets.catalog.reports.project_history import read_history
 from pypi_assets.catalog.reports.scope_status import scope_status
 from pypi_assets.catalog.work.scopes import ScopePlan, require_scope

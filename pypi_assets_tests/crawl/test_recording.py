@@ -13,8 +13,8 @@ import pytest
 
 from pypi_assets.catalog.database import Catalog, open_catalog
 from pypi_assets.catalog.observed.projects import Selection
-from pypi_assets.catalog.reports.answerable_serials import answerable_serial
 from pypi_assets.catalog.reports.catalog_status import catalog_status
+from pypi_assets.catalog.reports.moments import answerable_serial
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import crawl_incremental

@@ -16,7 +16,7 @@ from pypi_assets.catalog.publications.dump_registry import (
     range_dump_rows,
 )
 from pypi_assets.catalog.reports.catalog_status import catalog_status
-from pypi_assets.catalog.reports.range_changes import count_unexplained
+from pypi_assets.catalog.reports.range_states import count_unexplained
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import crawl_incremental
 from pypi_assets.dumps.dump_format import as_dumped

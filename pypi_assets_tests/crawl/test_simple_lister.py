@@ -9,9 +9,9 @@ from pypi_assets.catalog.database import CatalogError
 from pypi_assets.catalog.derived.file_history import LISTED
 from pypi_assets.catalog.ledger.range_ledger import SIMPLE, XMLRPC
 from pypi_assets.catalog.publications.dump_registry import DumpError, open_full_dump
-from pypi_assets.catalog.reports.answerable_serials import answerable_serial
 from pypi_assets.catalog.reports.catalog_status import catalog_status
 from pypi_assets.catalog.reports.live_files import live_files
+from pypi_assets.catalog.reports.moments import answerable_serial
 from pypi_assets.catalog.tables import changes
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import allocate_next_ranges, crawl_incremental, crawl_range

@@ -3,7 +3,7 @@
 import dagster as dg
 import pytest
 
-from pypi_assets.catalog.ledger.notices import NoticeKind, announce
+from pypi_assets.catalog.ledger.epochs import NoticeKind, announce
 from pypi_assets.catalog.ledger.range_ledger import lock_state
 from pypi_assets.crawl.incremental_crawl import crawl_incremental
 from pypi_assets.crawl.retry_failures import retry

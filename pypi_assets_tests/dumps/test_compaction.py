@@ -12,9 +12,7 @@ from sqlalchemy import Connection, insert, select, update
 
 from pypi_assets.catalog.coordination.leases import LeaseTakenError, lease
 from pypi_assets.catalog.ledger.serial_range import SerialRange
-from pypi_assets.catalog.publications.dump_facts import COLUMNS
-from pypi_assets.catalog.publications.dump_files import DumpFile, DumpKind
-from pypi_assets.catalog.publications.dump_leaves import Leaves, all_leaves
+from pypi_assets.catalog.publications.dump_facts import COLUMNS, DumpFile, DumpKind, Leaves, all_leaves
 from pypi_assets.catalog.publications.dump_registry import (
     Dump,
     DumpDroppedError,

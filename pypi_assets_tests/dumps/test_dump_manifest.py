@@ -6,8 +6,7 @@ from dataclasses import replace
 import pytest
 
 from pypi_assets.catalog.ledger.serial_range import SerialRange
-from pypi_assets.catalog.publications.dump_facts import COLUMNS
-from pypi_assets.catalog.publications.dump_files import DumpFile, DumpKind
+from pypi_assets.catalog.publications.dump_facts import COLUMNS, DumpFile, DumpKind
 from pypi_assets.dumps.dump_format import DumpDamagedError
 from pypi_assets.dumps.dump_manifest import Manifest, read_manifest
 from pypi_assets.dumps.dump_paths import manifest_path

@@ -7,7 +7,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from pypi_assets.catalog.publications.dump_files import DumpFile
+from pypi_assets.catalog.publications.dump_facts import DumpFile
 from pypi_assets.dumps.dump_format import DumpDamagedError
 from pypi_assets.dumps.dump_paths import file_path
 from pypi_assets.dumps.first_rows import READ_BYTES, first_rows

@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import select
 
 from pypi_assets.catalog.database import Catalog, CatalogError
-from pypi_assets.catalog.reads.extract_packs import used_packs
+from pypi_assets.catalog.reads.read_outcomes import used_packs
 from pypi_assets.catalog.tables import extract_packs
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import crawl_incremental

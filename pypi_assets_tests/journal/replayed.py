@@ -8,7 +8,7 @@ from pypi_assets.catalog.database import Catalog, CatalogError
 from pypi_assets.catalog.observed.projects import PROJECT_COLUMNS, Project
 from pypi_assets.catalog.publications.dump_rows import rows_at, stream_rows
 from pypi_assets.catalog.reads.read_outcomes import Outcome
-from pypi_assets.catalog.reports.answerable_serials import answerable_serial
+from pypi_assets.catalog.reports.moments import answerable_serial
 from pypi_assets.catalog.reports.project_history import VISIT, read_history
 from pypi_assets.catalog.tables import projects
 from pypi_assets.dumps.dump_format import as_dumped

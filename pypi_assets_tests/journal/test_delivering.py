@@ -13,9 +13,8 @@ from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.observed.projects import Selection
 from pypi_assets.catalog.publications import journal_deliveries
-from pypi_assets.catalog.publications.journal_consumers import find_consumer
-from pypi_assets.catalog.publications.journal_deliveries import letters_of, resend_letters
-from pypi_assets.catalog.publications.journal_takedowns import add_takedown
+from pypi_assets.catalog.publications.journal_deliveries import find_consumer, letters_of, resend_letters
+from pypi_assets.catalog.publications.journal_segments import add_takedown
 from pypi_assets.catalog.reports.journal_format import Stream
 from pypi_assets.catalog.work.full_crawls import open_crawl
 from pypi_assets.index.connections import Network

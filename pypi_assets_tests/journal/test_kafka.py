@@ -13,7 +13,7 @@ import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Message, TopicPartition
 
 from pypi_assets.catalog.database import Catalog, open_catalog
-from pypi_assets.catalog.publications.journal_consumers import find_consumer, move_consumer
+from pypi_assets.catalog.publications.journal_deliveries import find_consumer, move_consumer
 from pypi_assets.catalog.reports.journal_format import Stream
 from pypi_assets.journal import kafka
 from pypi_assets.journal.cursors import Cursor

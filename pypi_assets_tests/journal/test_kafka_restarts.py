@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka import Message
 
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.catalog.publications.journal_consumers import find_consumer
+from pypi_assets.catalog.publications.journal_deliveries import find_consumer
 from pypi_assets.journal import kafka
 from pypi_assets.journal.cursors import Cursor
 from pypi_assets.journal.kafka import CONSUMER, KafkaPublisher, KafkaTransientError, open_producer

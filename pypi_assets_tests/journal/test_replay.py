@@ -13,9 +13,9 @@ from pypi_assets.catalog.database import Catalog, open_catalog
 from pypi_assets.catalog.ledger.epochs import epoch_of
 from pypi_assets.catalog.ledger.range_ledger import complete_serial, inexact_spans, read_state
 from pypi_assets.catalog.observed.followed import follows_all
-from pypi_assets.catalog.publications.journal_consumers import find_consumer
+from pypi_assets.catalog.publications.journal_deliveries import find_consumer
 from pypi_assets.catalog.reads.past_generations import past_generations_of
-from pypi_assets.catalog.reports.recounts import count_differences
+from pypi_assets.catalog.reports.catalog_status import count_differences
 from pypi_assets.catalog.tables import distributions, events, followed_intervals, projects, serial_ranges
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import crawl_incremental

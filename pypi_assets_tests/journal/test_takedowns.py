@@ -9,7 +9,7 @@ import orjson
 import pytest
 from jsonschema import Draft202012Validator
 
-from pypi_assets.catalog.publications.journal_takedowns import Takedown, add_takedown, all_takedowns, lift_takedown
+from pypi_assets.catalog.publications.journal_segments import Takedown, add_takedown, all_takedowns, lift_takedown
 from pypi_assets.catalog.reports.journal_format import TAKEN_DOWN, Record, Stream
 from pypi_assets.journal import publishing
 from pypi_assets.journal.comparing import compare_stream

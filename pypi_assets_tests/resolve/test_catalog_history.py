@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from pypi_assets.catalog.reports.answerable_serials import NotExactError
+from pypi_assets.catalog.reports.moments import NotExactError
 from pypi_assets.resolve.blame import CatalogHistory, Outcomes, all_changes, blame
 from pypi_assets_tests.naming import naming
 from pypi_assets_tests.resolve.made_index import question
@@ -12,7 +12,7 @@ from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
 
 @pytest.fixture
 def small(tmp_path: Path, database_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[SmallCatalog]:
-    monkeypatch.setattr("pypi_assets.catalog.reports.answerable_serials.has_baseline", lambda _: True)
+    monkeypatch.setattr("pypi_assets.catalog.reports.moments.has_baseline", lambda _: True)
     small = small_catalog(tmp_path, database_url)
     small.add(2, "app", "1", "app-1-py3-none-any.whl", requires_dist=("Lib>=1",))
     small.add(4, "Lib", "1", "lib-1-py3-none-any.whl")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pypi_assets.catalog.ledger.epochs import note_change
-from pypi_assets.catalog.reports.answerable_serials import NotExactError
+from pypi_assets.catalog.reports.moments import NotExactError
 from pypi_assets.resolve import solvability
 from pypi_assets.resolve.provider import UnknownRequirementsError
 from pypi_assets.resolve.questions import Question, parse_wanted

@@ -3,7 +3,7 @@
 import json
 from urllib.parse import urljoin
 
-from pypi_assets.catalog.reports import live_projects
+from pypi_assets.catalog.reports import live_files
 from pypi_assets.index.observing.html_pages import read_html_list
 from pypi_assets.service.simple_pages import HTML, V1_JSON, render_list
 from pypi_assets_tests.service.published import Client, Published
@@ -21,7 +21,7 @@ def listed(client: Client, path: str) -> list[str]:
 
 
 def test_the_list_is_that_of_the_projects_with_files(client: Client, published: Published, monkeypatch) -> None:
-    monkeypatch.setattr(live_projects, "_AT_ONCE", 2)  # so that several transactions are needed
+    monkeypatch.setattr(live_files, "_AT_ONCE", 2)  # so that several transactions are needed
     latest = listed(client, "/simple/")
     assert latest == sorted(set(latest)) != []
     for serial in range(1, published.index.serial + 1):

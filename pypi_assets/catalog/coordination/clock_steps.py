@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from sqlalchemy import Column, ColumnElement, Connection, Table, and_, case, delete, insert, literal, select, update
 
-from pypi_assets.catalog.coordination.worker_names import machine_hash
+from pypi_assets.catalog.coordination.claims import machine_hash
 from pypi_assets.catalog.database import Catalog, MachineClock
 from pypi_assets.catalog.tables import (
     clock_offsets,

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from sqlalchemy import Connection, and_, delete, func, select, update
 
-from pypi_assets.catalog.coordination.worker_names import is_dead, new_worker
+from pypi_assets.catalog.coordination.claims import is_dead, new_worker
 from pypi_assets.catalog.database import Catalog, CatalogError, insert_missing, lock_rows
 from pypi_assets.catalog.tables import leases
 

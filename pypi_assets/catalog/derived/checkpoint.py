@@ -1,14 +1,20 @@
-"""The state of a project at a serial, as it is stored: later visits continue there instead of at the first event."""
+"""The state of a project at a serial, as it is stored: later visits continue there instead of at the first event.
+
+Any checkpoint can be discarded: the next visit makes a new one.
+"""
 
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from math import inf
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
+from sqlalchemy import Connection, delete, select
 
+from pypi_assets.catalog.database import at_a_time, upsert
 from pypi_assets.catalog.derived.project_state import FileState, ProjectState, ReleaseState
+from pypi_assets.catalog.tables import checkpoints
 
 _VERSION = 2
 _PRESENT, _YANKED, _BASELINE, _SHOWN_ALONE = 1, 2, 4, 8
@@ -165,3 +171,46 @@ def _file_flags(file: FileState) -> int:
         + _BASELINE * file.is_baseline
         + _SHOWN_ALONE * file.is_shown_alone
     )
+
+
+class StoredCheckpoint(NamedTuple):
+    """A checkpoint, and the serial of the page whose facts it has; None where it lacks some of them."""
+
+    checkpoint: Checkpoint
+    page_serial: int | None
+
+
+def load_checkpoints(connection: Connection, project_ids: Collection[int]) -> dict[int, StoredCheckpoint]:
+    """The checkpoints of those of the projects that have one. What cannot be read is discarded."""
+    found: dict[int, StoredCheckpoint] = {}
+    damaged: list[int] = []
+    for ids in at_a_time(sorted(project_ids)):
+        for row in connection.execute(select(checkpoints).where(checkpoints.c.project_id.in_(ids))):
+            try:
+                checkpoint = Checkpoint.decode(row.content)
+            except CheckpointError:
+                damaged.append(row.project_id)
+            else:
+                found[row.project_id] = StoredCheckpoint(checkpoint, row.page_serial)
+    discard_checkpoints(connection, damaged)
+    return found
+
+
+def store_checkpoints(connection: Connection, stored: Mapping[int, StoredCheckpoint]) -> None:
+    """Stores checkpoints by project id, in place of the ones before."""
+    rows = [
+        {
+            "project_id": project_id,
+            "serial": one.checkpoint.serial,
+            "page_serial": one.page_serial,
+            "content": one.checkpoint.encode(),
+        }
+        for project_id, one in sorted(stored.items())
+    ]
+    upsert(connection, checkpoints, rows, key=("project_id",), update=("serial", "page_serial", "content"))
+
+
+def discard_checkpoints(connection: Connection, project_ids: Collection[int]) -> None:
+    """Discards the checkpoints of these projects, whose past has changed: they are folded from scratch next time."""
+    for ids in at_a_time(sorted(project_ids)):
+        connection.execute(delete(checkpoints).where(checkpoints.c.project_id.in_(ids)))

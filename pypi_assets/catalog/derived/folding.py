@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
-from pypi_assets.catalog.derived.checkpoint import Checkpoint
-from pypi_assets.catalog.derived.checkpoints import StoredCheckpoint, discard_checkpoints, load_checkpoints
+from pypi_assets.catalog.derived.checkpoint import Checkpoint, StoredCheckpoint, discard_checkpoints, load_checkpoints
 from pypi_assets.catalog.derived.file_history import Fold
 from pypi_assets.catalog.derived.file_updates import UNSEEN, NewestPage, ParsedNames, ProjectInputs, fold_inputs
 from pypi_assets.catalog.derived.seen_pages import Sighting

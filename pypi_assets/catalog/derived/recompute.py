@@ -14,7 +14,7 @@ from sqlalchemy import Connection, Table, bindparam, delete, insert, select, upd
 
 from pypi_assets.catalog.counters import add_counts
 from pypi_assets.catalog.database import at_a_time, insert_missing, lock_rows, sent_rows, sent_values, upsert
-from pypi_assets.catalog.derived.checkpoints import StoredCheckpoint, store_checkpoints
+from pypi_assets.catalog.derived.checkpoint import StoredCheckpoint, store_checkpoints
 from pypi_assets.catalog.derived.file_history import UNEXPLAINED
 from pypi_assets.catalog.derived.file_updates import (
     UNSEEN,
@@ -30,8 +30,7 @@ from pypi_assets.catalog.derived.folding import FoldedProject, fold_projects
 from pypi_assets.catalog.derived.project_state import Interval
 from pypi_assets.catalog.derived.stored_files import PageFacts, intervals_of_files
 from pypi_assets.catalog.ledger.epochs import note_change
-from pypi_assets.catalog.ledger.logged_changes import log_changes
-from pypi_assets.catalog.ledger.range_ledger import lock_state, seals
+from pypi_assets.catalog.ledger.range_ledger import lock_state, log_changes, seals
 from pypi_assets.catalog.observed.followed import mark_projects
 from pypi_assets.catalog.observed.project_names import CORRECTED
 from pypi_assets.catalog.observed.projects import Project

@@ -12,13 +12,12 @@ from typing import Any
 from sqlalchemy import Connection, Row, Select, bindparam, exists, func, insert, select, update
 
 from pypi_assets.catalog.database import at_a_time, lock_rows, storable
-from pypi_assets.catalog.derived.checkpoints import discard_checkpoints
+from pypi_assets.catalog.derived.checkpoint import discard_checkpoints
 from pypi_assets.catalog.derived.recompute import recompute
 from pypi_assets.catalog.ledger.epochs import note_changed_files
 from pypi_assets.catalog.observed.events import events_through
 from pypi_assets.catalog.observed.followed import versions_in_force
-from pypi_assets.catalog.observed.project_names import ShownName, log_renamed, rename_projects
-from pypi_assets.catalog.observed.project_statuses import note_statuses
+from pypi_assets.catalog.observed.project_names import ShownName, log_renamed, note_statuses, rename_projects
 from pypi_assets.catalog.observed.projects import Project, load_projects
 from pypi_assets.catalog.observed.sightings import SeenNow, StoredSighting, bound_sightings, store_sightings
 from pypi_assets.catalog.observed.snapshots import snapshot_content

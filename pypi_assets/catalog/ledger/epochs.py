@@ -1,4 +1,4 @@
-"""The epoch of a serial: two answers at a serial are equal if its epochs are.
+"""The epoch of a serial: two answers at a serial are equal if its epochs are. And what the journal announces of that.
 
 The answer at a serial can improve later: a file is read late or reprocessed, a page corrects a derived change, a yank
 reason or a name changes. Each such change gives a new epoch to its serial and to all later serials.
@@ -7,16 +7,69 @@ Epochs are a staircase: each step begins at a serial and has a greater epoch tha
 serial replaces all later steps by one, so the steps are few.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
+from enum import StrEnum
 from itertools import pairwise
+from typing import NamedTuple
 
 from sqlalchemy import Connection, case, delete, func, select, text
 from sqlalchemy.dialects import postgresql, sqlite
 
 from pypi_assets.catalog.database import at_a_time
-from pypi_assets.catalog.ledger.notices import NoticeKind, announce
-from pypi_assets.catalog.ledger.range_ledger import complete_serial, lock_state
-from pypi_assets.catalog.tables import distributions, epochs, live_intervals
+from pypi_assets.catalog.ledger.range_ledger import complete_serial, lock_state, sealed_end_column
+from pypi_assets.catalog.ledger.serial_range import SerialRange
+from pypi_assets.catalog.tables import catalog_state, distributions, epochs, journal_notices, live_intervals
+
+
+class NoticeKind(StrEnum):
+    """The kind of an announcement."""
+
+    EPOCH_CHANGED = "epoch changed"
+    REPROCESSED = "reprocessed"
+    TAKEN_DOWN = "records taken down"
+
+
+class Notice(NamedTuple):
+    """An announcement: `of_serial` is the least serial whose answers it concerns."""
+
+    logged_serial: int
+    kind: NoticeKind
+    of_serial: int
+
+
+def announce(connection: Connection, kind: NoticeKind, of_serial: int) -> None:
+    """Log an announcement after the last sealed serial, or at `of_serial` if that is later. Announcements of one kind
+    at one serial become one, with the least `of_serial`.
+
+    The caller has the state's shared lock, so that no range is sealed meanwhile.
+    """
+    insert = sqlite.insert if connection.dialect.name == "sqlite" else postgresql.insert
+    sealed = sealed_end_column()
+    logged = case((sealed < of_serial, of_serial), else_=sealed + 1)
+    sequence = select(catalog_state.c.next_dump_sequence).scalar_subquery()
+    new = insert(journal_notices).values(logged_serial=logged, kind=kind, of_serial=of_serial, dump_sequence=sequence)
+    of = journal_notices.c.of_serial
+    least = case((of < new.excluded.of_serial, of), else_=new.excluded.of_serial)
+    changed = {"of_serial": least, "dump_sequence": new.excluded.dump_sequence}
+    connection.execute(new.on_conflict_do_update(index_elements=["logged_serial", "kind"], set_=changed))
+
+
+def is_reprocessed_since(connection: Connection, serial: int, sequence: int) -> bool:
+    """Check whether records were reprocessed after the full dump of this serial and sequence."""
+    of = journal_notices.c
+    since = of.logged_serial > serial, of.dump_sequence > sequence
+    query = select(of.kind).where(of.kind == NoticeKind.REPROCESSED, *since)
+    return connection.scalar(query.limit(1)) is not None
+
+
+def notices_in(connection: Connection, serials: SerialRange) -> Iterator[Notice]:
+    """Yield the announcements of a range, in order of serial and kind."""
+    of = journal_notices.c
+    within = (of.logged_serial > serials.start, of.logged_serial <= serials.end)
+    query = select(of.logged_serial, of.kind, of.of_serial).where(*within).order_by(of.logged_serial, of.kind)
+    for logged, kind, of_serial in connection.execute(query):
+        yield Notice(logged, NoticeKind(kind), of_serial)
+
 
 _LOCK = 0x65706F63  # any constant: the name of an advisory lock
 

@@ -2,18 +2,34 @@
 
 The ledger allocates each range with a unique start, at the end of the greatest one. So ranges never overlap and leave
 no gap.
+
+A change to a file is logged at its serial. A late change, at a serial that a dump has sealed, is logged after the
+sealed serials.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, Select, and_, func, insert, literal, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    RowMapping,
+    Select,
+    and_,
+    bindparam,
+    func,
+    insert,
+    literal,
+    or_,
+    select,
+    update,
+)
 
-from pypi_assets.catalog.database import CatalogError, lock_name, storable
+from pypi_assets.catalog.database import CatalogError, insert_missing, lock_name, storable
 from pypi_assets.catalog.ledger.serial_range import RangeError, SerialRange
-from pypi_assets.catalog.tables import catalog_state, serial_ranges
+from pypi_assets.catalog.tables import catalog_state, changes, serial_ranges
 
 CHECKED_RANGES = 1_000
 """How many of the newest ranges a check reads: about a week of ten-minute ranges."""
@@ -362,3 +378,21 @@ def _ledger_range(row: RowMapping) -> LedgerRange:
         exact_from=row["exact_from"],
         visited=row["visited"],
     )
+
+
+def log_changes(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> int:
+    """Log changes, given as rows of the table without a sequence. Return how many were not logged before.
+
+    Dumps that are opened from now on contain a late change. A late change that is logged again also gets the newest
+    dump sequence, since its data may differ. The caller has the state's shared lock, and opening a dump takes
+    the exclusive lock.
+    """
+    new = insert_missing(connection, changes, rows)
+    if late := [row for row in rows if row["logged_serial"] > max(row["serial"], 1)]:
+        key = ("distribution_id", "serial", "cause", "logged_serial")
+        sequence = select(catalog_state.c.next_dump_sequence).scalar_subquery()
+        known = update(changes).where(*(changes.c[name] == bindparam(f"of_{name}") for name in key))
+        connection.execute(
+            known.values(dump_sequence=sequence), [{f"of_{name}": row[name] for name in key} for row in late]
+        )
+    return new

@@ -1,6 +1,8 @@
-"""The state of each lister: saved after each of its pages, and compared before it is overwritten.
+"""The state of each lister, and the origin of the files that the first pages of the index agreed on.
 
-An *instance* is the URL of the listed index. How far events are stored is not here but in `catalog_state`.
+The state of a lister is saved after each of its pages, and compared before it is overwritten. An *instance* is the URL
+of the listed index. How far events are stored is not here but in `catalog_state`. On which origin pages agree is
+decided in `index/file_origins.py`.
 """
 
 import json
@@ -8,11 +10,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, select, update
+from sqlalchemy import Connection, exists, select, update
 
 from pypi_assets.catalog.database import CatalogError, insert_missing
 from pypi_assets.catalog.ledger.range_ledger import SIMPLE, XMLRPC
-from pypi_assets.catalog.tables import lister_states
+from pypi_assets.catalog.tables import catalog_state, distributions, lister_states, visits
 
 Content = Mapping[str, Any]
 
@@ -92,3 +94,23 @@ def last_listed(connection: Connection, instance: str) -> tuple[int | None, floa
     """The serial of the list that the lister `simple` compared last, and the time when that ended (unix seconds)."""
     known = read_lister_state(connection, SIMPLE, instance).content
     return known.get("serial"), known.get("ended_at")
+
+
+def known_file_origin(connection: Connection) -> str | None:
+    """The stored origin, such as `https://files.example.org`; empty: the index's own hosts alone; None: not decided."""
+    return connection.scalar(select(catalog_state.c.file_origin))
+
+
+def first_file_urls(connection: Connection, pages: int) -> list[str]:
+    """The URLs of the files on the first `pages` pages that were visited and have any."""
+    has_files = exists().where(distributions.c.project_id == visits.c.project_id, distributions.c.url.is_not(None))
+    first = select(visits.c.project_id).where(visits.c.visit == 1, has_files).order_by(visits.c.id).limit(pages)
+    ids = connection.scalars(first).all()
+    query = select(distributions.c.url).where(distributions.c.project_id.in_(ids), distributions.c.url.is_not(None))
+    return list(connection.scalars(query.order_by(distributions.c.id)))
+
+
+def store_file_origin(connection: Connection, origin: str) -> bool:
+    """Stores `origin`, unless one is stored already. Returns whether this one was."""
+    statement = update(catalog_state).where(catalog_state.c.file_origin.is_(None)).values(file_origin=origin)
+    return connection.execute(statement).rowcount == 1

@@ -10,9 +10,20 @@ from typing import Any, NamedTuple
 from sqlalchemy import ColumnElement, Connection, Select, func, insert, select, update
 
 from pypi_assets.catalog.database import at_a_time
-from pypi_assets.catalog.observed.newest_events import newest_events
 from pypi_assets.catalog.observed.snapshots import store_snapshots
-from pypi_assets.catalog.tables import projects, serial_ranges, sightings
+from pypi_assets.catalog.tables import events, projects, serial_ranges, sightings
+
+
+def newest_events(connection: Connection, project_ids: Collection[int]) -> dict[int, int]:
+    """The serial of the newest stored event of each project that has any, by project id."""
+    newest = select(events.c.serial).where(events.c.project_id == projects.c.id).order_by(events.c.serial.desc())
+    serial = newest.limit(1).correlate(projects).scalar_subquery()
+    return {
+        project_id: found
+        for ids in at_a_time(sorted(project_ids))
+        for project_id, found in connection.execute(select(projects.c.id, serial).where(projects.c.id.in_(ids)))
+        if found is not None
+    }
 
 
 @dataclass(frozen=True, slots=True)

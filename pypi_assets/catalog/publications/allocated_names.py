@@ -1,6 +1,6 @@
-"""The numbers of LevelDB versions and the names of their directories, each allocated once.
+"""The numbers of LevelDB versions, and the names of their directories and of Parquet exports, each allocated once.
 
-The input lists in the storage decide which versions are valid, and not the catalog.
+Input lists and manifests in the storage decide which versions and exports there are, and not the catalog.
 """
 
 import re
@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, Connection, func, insert, select, update
 
 from pypi_assets.catalog.database import Catalog, CatalogError
 from pypi_assets.catalog.ledger.range_ledger import lock_state
-from pypi_assets.catalog.tables import leveldb_builds, leveldb_versions
+from pypi_assets.catalog.tables import leveldb_builds, leveldb_versions, parquet_exports
 
 _NUMBER = re.compile(r"[0-9]{1,18}")  # what fits into the column
 
@@ -125,3 +125,17 @@ def mark_published(catalog: Catalog, build: Build, serial: int, base_version: in
         .values(published_at=catalog.clock(), serial=serial, base_version=base_version)
     )
     catalog.transact(lambda connection: connection.execute(published))
+
+
+def allocate_export(catalog: Catalog, serial: int) -> str:
+    """A directory for one attempt to export what is live at `serial`: `0-1350`, then `0-1350.2` and so on."""
+
+    def allocate(connection: Connection) -> str:
+        lock_state(connection, exclusive=True)
+        attempts = connection.scalar(select(func.count()).where(parquet_exports.c.serial == serial)) or 0
+        directory = f"0-{serial}.{attempts + 1}" if attempts else f"0-{serial}"
+        row = {"serial": serial, "directory": directory, "started_at": catalog.clock()}
+        connection.execute(insert(parquet_exports).values(**row))
+        return directory
+
+    return catalog.transact(allocate)

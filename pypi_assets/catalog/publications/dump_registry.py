@@ -25,9 +25,14 @@ from pypi_assets.catalog.ledger.range_ledger import (
     sealed_end,
 )
 from pypi_assets.catalog.ledger.serial_range import SerialRange
-from pypi_assets.catalog.publications.dump_facts import COLUMNS
-from pypi_assets.catalog.publications.dump_files import FULL_DUMP_SHARDS, DumpFile, DumpKind
-from pypi_assets.catalog.publications.dump_leaves import Leaves, all_leaves
+from pypi_assets.catalog.publications.dump_facts import (
+    COLUMNS,
+    FULL_DUMP_SHARDS,
+    DumpFile,
+    DumpKind,
+    Leaves,
+    all_leaves,
+)
 from pypi_assets.catalog.publications.dump_rows import rows_at, shard_at, stream_rows
 from pypi_assets.catalog.tables import catalog_state, changes, distributions, dump_files, dumps, full_crawls
 

@@ -1,7 +1,10 @@
-"""What was read from each distribution. What is still to be read is in read_queue.py."""
+"""What was read from each distribution, and the packs that hold the extracts.
+
+What is still to be read is in read_queue.py. The format of packs is in extracts/packs.py.
+"""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
@@ -10,6 +13,8 @@ from sqlalchemy import (
     Connection,
     Update,
     bindparam,
+    delete,
+    exists,
     func,
     literal,
     select,
@@ -17,20 +22,105 @@ from sqlalchemy import (
 )
 
 from pypi_assets.catalog.coordination.claims import WORKER_DIED
-from pypi_assets.catalog.database import at_a_time, storable
+from pypi_assets.catalog.database import at_a_time, insert_missing, storable
 from pypi_assets.catalog.ledger.epochs import note_changed_files
-from pypi_assets.catalog.ledger.logged_changes import log_changes
-from pypi_assets.catalog.ledger.range_ledger import lock_state, sealed_end
-from pypi_assets.catalog.reads.extract_packs import StoredPack, enter_pack
-from pypi_assets.catalog.reads.stored_records import store_record_parts
+from pypi_assets.catalog.ledger.range_ledger import lock_state, log_changes, sealed_end
+from pypi_assets.catalog.reads.stored_lists import record_details, store_lists, store_shared_details
 from pypi_assets.catalog.tables import (
     changes,
     distribution_data,
     distributions,
+    extract_packs,
     live_intervals,
     projects,
 )
-from pypi_assets.distributions.record import DistributionRecord, ErrorKind
+from pypi_assets.distributions.installability import is_installable
+from pypi_assets.distributions.record import EXTRACTOR_VERSION, DistributionRecord, ErrorKind
+from pypi_assets.distributions.record_building import record_digest
+
+_IS_USED = exists().where(distribution_data.c.pack_id == extract_packs.c.id)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPack:
+    """A pack that lies whole in the storage, its size in bytes, and where in it (offset, length) each distribution's
+    extract lies, by the distribution's id."""
+
+    name: str
+    size: int
+    places: Mapping[int, tuple[int, int]]
+
+
+def enter_pack(connection: Connection, pack: StoredPack) -> dict[int, tuple[int, int, int]]:
+    """Enters the pack where it is not known; where each distribution's extract lies: the pack's id, offset, length."""
+    insert_missing(connection, extract_packs, [{"name": pack.name, "size": pack.size}])
+    pack_id = connection.execute(select(extract_packs.c.id).where(extract_packs.c.name == pack.name)).scalar_one()
+    return {distribution_id: (pack_id, *place) for distribution_id, place in pack.places.items()}
+
+
+def used_packs(connection: Connection, after: str, limit: int) -> Sequence[str]:
+    """The names of packs into which a distribution points, in their order, up to `limit` of those after `after`."""
+    name = extract_packs.c.name
+    return connection.scalars(select(name).where(name > after, _IS_USED).order_by(name).limit(limit)).all()
+
+
+def have_extracts(connection: Connection, files: Collection[tuple[str, str]]) -> bool:
+    """Whether the catalog has an extract, in whatever pack, of each of the files: (normalized project, filename)."""
+    found = connection.execute(
+        select(projects.c.normalized, distributions.c.filename)
+        .join(distributions, distributions.c.project_id == projects.c.id)
+        .join(distribution_data, distribution_data.c.distribution_id == distributions.c.id)
+        .where(
+            projects.c.normalized.in_({project for project, _ in files}),
+            distributions.c.filename.in_({filename for _, filename in files}),
+            distribution_data.c.pack_id.is_not(None),
+        )
+    )
+    return {(row.normalized, row.filename) for row in found}.issuperset(files)
+
+
+def forget_pack(connection: Connection, name: str) -> bool:
+    """Removes the pack's row unless a distribution points into it; whether none does."""
+    connection.execute(delete(extract_packs).where(extract_packs.c.name == name, ~_IS_USED))
+    return connection.scalar(select(extract_packs.c.id).where(extract_packs.c.name == name)) is None
+
+
+def record_columns(record: DistributionRecord) -> dict[str, str | None]:
+    """The columns that are stored as they are in the record."""
+    return {
+        "error_kind": None if record.error is None else record.error.kind,
+        "error_text": None if record.error is None else record.error.text,
+        "metadata_version": record.metadata_version,
+        "requires_python": record.requires_python,
+    }
+
+
+def store_record_parts(connection: Connection, records: Sequence[DistributionRecord]) -> list[dict[str, Any]]:
+    """Stores the lists and the shared details of `records`; returns of each the values of all columns of its row.
+
+    The number of statements does not depend on that of the records.
+    """
+    lists = store_lists(
+        connection,
+        [record.requires_dist for record in records if record.requires_dist is not None],
+        [record.modules for record in records if record.modules is not None],
+    )
+    details = [record_details(record) for record in records]
+    shared = store_shared_details(connection, [one.shared for one in details if one.shared is not None])
+    return [
+        record_columns(record)
+        | {
+            "extractor_version": EXTRACTOR_VERSION,
+            "record_digest": record_digest(record),
+            "requires_dist_id": None if record.requires_dist is None else lists[record.requires_dist],
+            "modules_id": None if record.modules is None else lists[record.modules],
+            "details": of_record.own,
+            "is_rejected": not is_installable(record.refusals),
+            "shared_details_id": None if of_record.shared is None else shared[of_record.shared],
+        }
+        for record, of_record in zip(records, details, strict=True)
+    ]
+
 
 READ_LATE = "read late"
 GONE = "gone"

@@ -1,6 +1,7 @@
 """Which distributions have a stored extract, where it lies, and the records that are made of it again.
 
-A reprocess is published by the next full dump: what it changes is not logged for incremental ones.
+A reprocess is published by the next full dump: what it changes is not logged for incremental ones. Live files whose
+extract is missing or damaged keep the record of an older extractor until they are read again.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -10,20 +11,18 @@ from typing import Any
 
 from isal import isal_zlib
 from packaging.utils import canonicalize_name
-from sqlalchemy import Connection, Select, bindparam, func, select, tuple_, update
+from sqlalchemy import Connection, Select, bindparam, exists, func, select, tuple_, update
 
 from pypi_assets.catalog.database import at_a_time, lock_rows
-from pypi_assets.catalog.ledger.epochs import note_changed_files
-from pypi_assets.catalog.ledger.notices import NoticeKind, announce
+from pypi_assets.catalog.ledger.epochs import NoticeKind, announce, note_changed_files
 from pypi_assets.catalog.reads.file_counts import counting_files
-from pypi_assets.catalog.reads.read_outcomes import Outcome, record_outcome
-from pypi_assets.catalog.reads.shared_details import merged_details, record_details
-from pypi_assets.catalog.reads.stored_lists import StoredLists, list_digest
-from pypi_assets.catalog.reads.stored_records import record_columns, store_record_parts
+from pypi_assets.catalog.reads.read_outcomes import Outcome, record_columns, record_outcome, store_record_parts
+from pypi_assets.catalog.reads.stored_lists import StoredLists, list_digest, merged_details, record_details
 from pypi_assets.catalog.tables import (
     distribution_data,
     distributions,
     extract_packs,
+    live_intervals,
     name_lists,
     projects,
     shared_details,
@@ -299,3 +298,52 @@ def _content(
         requires_dist=None if requires_dist_id is None else (requires_dist_id, requires_dist_sha256),
         modules=None if modules_id is None else (modules_id, modules_sha256),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class UnsuppliedRecord:
+    """A file that could be read again."""
+
+    distribution_id: int
+    project_id: int
+    filename: str
+
+
+def count_unsupplied(connection: Connection, version: int, project_id: int | None = None) -> int:
+    """How many records an extractor older than `version` made, of all projects or one, once a reprocess is over."""
+    found = _unsupplied(version, project_id, after=0).subquery()
+    return int(connection.scalar(select(func.count()).select_from(found)) or 0)
+
+
+def unsupplied_records(
+    connection: Connection, version: int, project_id: int | None = None, *, after: int = 0, limit: int
+) -> list[UnsuppliedRecord]:
+    """The same records by distribution id, up to `limit` of those after the id `after`."""
+    query = _unsupplied(version, project_id, after).order_by(distribution_data.c.distribution_id).limit(limit)
+    return [UnsuppliedRecord(*row) for row in connection.execute(query)]
+
+
+def make_pending(connection: Connection, distribution_ids: Iterable[int]) -> None:
+    """Notes that these are to be read again. What is stored of them stays until they are."""
+    for ids in at_a_time(distribution_ids):
+        of_these = distribution_data.c.distribution_id.in_(ids)
+        with counting_files(connection, ids):
+            connection.execute(update(distribution_data).where(of_these).values(outcome=Outcome.PENDING))
+        note_changed_files(connection, ids)
+
+
+def _unsupplied(version: int, project_id: int | None, after: int) -> Select[Any]:
+    data, live = distribution_data.c, live_intervals.c
+    query = (
+        select(data.distribution_id, distributions.c.project_id, distributions.c.filename)
+        .select_from(distribution_data)
+        .join(distributions, distributions.c.id == data.distribution_id)
+        .where(
+            data.distribution_id > after,
+            data.extractor_version < version,
+            data.outcome.in_((Outcome.DATA, Outcome.ERROR)),
+            distributions.c.url.is_not(None),
+            exists().where(live.distribution_id == data.distribution_id, live.end.is_(None)),
+        )
+    )
+    return query if project_id is None else query.where(distributions.c.project_id == project_id)

@@ -1,32 +1,248 @@
-"""The status of the catalog: what it contains, what is open, what failed."""
+"""The status of the catalog: what it contains, how far it follows its index, what is open or under way, what failed."""
 
+import zlib
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, select
+import msgspec
+from sqlalchemy import Connection, func, literal_column, select
 
-from pypi_assets.catalog.coordination.claims import workloads_at_work
+from pypi_assets.catalog.coordination.claims import workers_of_workloads, workloads_at_work
+from pypi_assets.catalog.counters import read_counts
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.catalog.ledger.range_ledger import complete_serial, newest_inexact_spans, unfinished_ranges
+from pypi_assets.catalog.derived.file_history import UNEXPLAINED
+from pypi_assets.catalog.derived.recompute import UNEXPLAINED_CHANGES
+from pypi_assets.catalog.ledger.range_ledger import (
+    complete_serial,
+    faulty_ranges,
+    newest_inexact_spans,
+    unfinished_ranges,
+)
 from pypi_assets.catalog.ledger.serial_range import SerialRange
+from pypi_assets.catalog.observed.events import first_event_time
 from pypi_assets.catalog.observed.followed import count_answered
+from pypi_assets.catalog.observed.index_state import ChangelogTrouble, changelog_trouble, known_file_origin, last_listed
 from pypi_assets.catalog.observed.kept_aside import count_kept_aside
+from pypi_assets.catalog.observed.observations import first_observed_at, observed_serial
 from pypi_assets.catalog.observed.visit_statistics import VisitedProjects, visited_projects
-from pypi_assets.catalog.reads.file_counts import live_outcomes
+from pypi_assets.catalog.reads.file_counts import live_outcomes, recount_files
 from pypi_assets.catalog.reads.read_outcomes import Outcome
-from pypi_assets.catalog.reports.catalog_totals import work_done
-from pypi_assets.catalog.reports.exhausted_work import ExhaustedWork, read_exhausted
-from pypi_assets.catalog.reports.failures import VISIT
-from pypi_assets.catalog.reports.followed_index import Followed, read_followed
+from pypi_assets.catalog.reports.failures import VISIT, count_failures
 from pypi_assets.catalog.reports.journal_lags import ConsumerLag, consumer_lags
-from pypi_assets.catalog.reports.ledger_faults import ledger_faults
-from pypi_assets.catalog.reports.range_changes import count_unexplained
-from pypi_assets.catalog.reports.running_work import RunningWork, running_work
+from pypi_assets.catalog.reports.range_states import count_unexplained
 from pypi_assets.catalog.reports.scope_status import ScopeStatus, scope_status
-from pypi_assets.catalog.tables import catalog_state
-from pypi_assets.catalog.work.full_crawls import find_open_crawl, has_baseline, last_completed_crawl
-from pypi_assets.catalog.work.read_queue import count_queued_reads
+from pypi_assets.catalog.tables import (
+    catalog_state,
+    changes,
+    distributions,
+    observed_projects,
+    projects,
+    read_attempts,
+    read_queue,
+    visits,
+)
+from pypi_assets.catalog.work.audits import find_open_audit
+from pypi_assets.catalog.work.full_crawls import find_open_crawl, followed_index, has_baseline, last_completed_crawl
+from pypi_assets.catalog.work.read_queue import QUEUED_READS, count_pending_reads, count_queued_reads
 from pypi_assets.catalog.work.scopes import all_scopes
-from pypi_assets.catalog.work.visit_queue import WorkloadProgress, progress_by_shard, range_workload
+from pypi_assets.catalog.work.visit_queue import WorkloadProgress, progress_by_shard, range_workload, workload_progress
+from pypi_assets.index.observing.comparison import KnownPage
+
+
+def work_done(connection: Connection) -> tuple[int, int]:
+    """How many visits and how many attempts to read a distribution were ever made. Both only grow."""
+    visited, read = (connection.scalar(select(func.max(table.c.id))) for table in (visits, read_attempts))
+    return visited or 0, read or 0
+
+
+def about_known(connection: Connection) -> int:
+    """Roughly how many projects and distributions were ever known."""
+    return sum(connection.scalar(select(func.max(table.c.id))) or 0 for table in (projects, distributions))
+
+
+@dataclass(frozen=True, slots=True)
+class ExhaustedWork:
+    """The current exhausted work: reads by the kind of error, and visits. `known` is roughly how many distributions and
+    projects were ever known."""
+
+    kinds: dict[str, int]
+    known: int
+
+    @property
+    def count(self) -> int:
+        return sum(self.kinds.values())
+
+    @property
+    def percent(self) -> float:
+        """The share of all that was ever known, in per cent."""
+        return 100 * self.count / max(self.known, 1)
+
+
+def read_exhausted(connection: Connection) -> ExhaustedWork:
+    """The current exhausted work; quick on any catalog."""
+    return ExhaustedWork(count_failures(connection, only_exhausted=True), about_known(connection))
+
+
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """How far the index is followed. None: not known yet.
+
+    `next_event_at` is the time of the first stored event beyond the complete serial (unix seconds). `listed_serial` is
+    the serial of the list of projects that was compared last, and `listed_at` when that was. `file_origin` is that of
+    the files that the first pages agreed on, empty where that is the index itself alone. Of an index without serials,
+    `observed_serial` is the last one of its counter, and `next_observed_at` when the first event beyond the complete
+    serial was seen.
+    """
+
+    index_url: str | None
+    complete_serial: int | None
+    next_event_at: float | None
+    changelog_trouble: ChangelogTrouble | None
+    listed_serial: int | None
+    listed_at: float | None
+    file_origin: str | None = None
+    observed_serial: int | None = None
+    next_observed_at: float | None = None
+
+    @property
+    def is_changelog_off(self) -> bool:
+        return self.changelog_trouble is not None and self.changelog_trouble.is_off
+
+
+def read_followed(connection: Connection) -> Followed:
+    """How far the index is followed; quick on any catalog."""
+    index_url = followed_index(connection)
+    complete = complete_serial(connection) if has_baseline(connection) else None
+    listed_serial, listed_at = (None, None) if index_url is None else last_listed(connection, index_url)
+    return Followed(
+        index_url=index_url,
+        complete_serial=complete,
+        next_event_at=None if complete is None else first_event_time(connection, complete),
+        changelog_trouble=None if index_url is None else changelog_trouble(connection, index_url),
+        listed_serial=listed_serial,
+        listed_at=listed_at,
+        file_origin=known_file_origin(connection),
+        observed_serial=None if index_url is None else observed_serial(connection, index_url),
+        next_observed_at=None if complete is None else first_observed_at(connection, complete),
+    )
+
+
+_READER = msgspec.json.Decoder(KnownPage)
+_WAITING = b'"waiting":'  # absent from the JSON of a page for which nothing waits
+_AT_A_TIME = 500
+_NAMED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedState:
+    """The projects of an observed index: how many there are, how many are `due`, and when the next one is.
+
+    `unconfirmed` counts the projects that show something as gone or changed back, which counts once later looks agree;
+    `first_unconfirmed` names some. The last of them is looked at again at `confirmed_from` or later. Times are unix
+    seconds, None if there is no such project.
+    """
+
+    projects: int
+    due: int
+    next_due_at: float | None
+    unconfirmed: int
+    first_unconfirmed: tuple[str, ...]
+    confirmed_from: float | None
+
+
+def observed_state(connection: Connection, now: float, confirm_after_s: float) -> ObservedState:
+    """Return the state at `now` (unix seconds). It reads the pages that are due within `confirm_after_s` seconds."""
+    of = observed_projects.c
+    counts = select(func.count(), func.count().filter(of.due_at <= now), func.min(of.due_at).filter(of.due_at > now))
+    projects, due, next_due_at = connection.execute(counts.select_from(observed_projects)).one()
+    # What waits is due again once it can be confirmed, or sooner.
+    pages = select(of.project, of.content, of.due_at).where(of.content.is_not(None), of.due_at <= now + confirm_after_s)
+    waiting: list[tuple[float, str]] = []
+    for project, content, due_at in connection.execute(pages.execution_options(yield_per=_AT_A_TIME)):
+        page = zlib.decompress(content)
+        if _WAITING in page and _READER.decode(page).waiting:
+            waiting.append((due_at, project))
+    return ObservedState(
+        projects,
+        due,
+        next_due_at,
+        len(waiting),
+        tuple(sorted(project for _, project in waiting)[:_NAMED]),
+        max((due_at for due_at, _ in waiting), default=None),
+    )
+
+
+def ledger_faults(connection: Connection, *, only_newest: bool = True) -> list[str]:
+    """Gaps and overlaps of the ledger, or among its newest ranges, each described, in order. A sound one has none."""
+    return [
+        f"gap: no range holds the serials {before + 1} to {serials.start}"
+        if serials.start > before
+        else f"overlap: {serials} begins before {before}"
+        for serials, before in faulty_ranges(connection, only_newest=only_newest)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class RunningWork:
+    """One piece of work. `name` is for people: `full crawl at serial 17`, `scope tools`, `range 17-23`.
+
+    `processes` counts those that are known to live, on machines named `hosts`. `since` is when the work was begun first
+    (unix seconds; None where that is not known), also where it was stopped and continued. `projects` is 0 before they
+    are listed, and `reads_left` counts distributions of the projects that were visited. A full crawl visits every
+    project, so of it they are all.
+    """
+
+    name: str
+    is_full_crawl: bool
+    processes: int
+    since: float | None
+    projects_done: int
+    projects: int
+    reads_left: int
+    hosts: tuple[str, ...] = ()
+
+
+def running_work(connection: Connection, now: float) -> list[RunningWork]:
+    """What is at work at `now` (unix seconds), full crawls first; empty where no worker is known to live."""
+    workers = workers_of_workloads(connection, now)
+    if not workers:
+        return []
+    known: dict[str, tuple[str, float | None]] = {}
+    if crawl := find_open_crawl(connection):
+        known[crawl.workload] = (f"full crawl at serial {crawl.serial}", crawl.opened_at)
+    known |= {scope.workload: (f"scope {scope.name}", scope.created_at) for scope in all_scopes(connection)}
+    for entry in unfinished_ranges(connection):
+        known.setdefault(range_workload(entry.serials), (f"range {entry.serials.key}", entry.begun_at))
+    if audit := find_open_audit(connection):
+        at = "" if audit.serial is None else f" at serial {audit.serial}"
+        known[audit.workload] = (f"audit{at}", audit.opened_at)
+    found = []
+    for workload, (name, since) in known.items():
+        if (by := workers.get(workload)) is not None:
+            is_full_crawl = crawl is not None and workload == crawl.workload
+            progress = workload_progress(connection, workload)
+            reads_left = count_queued_reads(connection) if is_full_crawl else count_pending_reads(connection, workload)
+            done = progress.total - progress.todo
+            hosts = tuple(sorted(by.hosts))
+            done_of = (done, progress.total, reads_left)
+            found.append(RunningWork(name, is_full_crawl, len(by.processes), since, *done_of, hosts))
+    return found
+
+
+def count_again(connection: Connection) -> dict[str, int]:
+    """Every count, by its name, from the rows. Reads all of them: on a large catalog it takes minutes."""
+    unexplained = select(func.count()).where(changes.c.cause == literal_column(f"'{UNEXPLAINED}'"))
+    counted = recount_files(connection)
+    counted[UNEXPLAINED_CHANGES] = connection.scalar(unexplained) or 0
+    counted[QUEUED_READS] = connection.scalar(select(func.count()).select_from(read_queue)) or 0
+    return {name: count for name, count in counted.items() if count}
+
+
+def count_differences(connection: Connection) -> dict[str, int]:
+    """By how much the rows exceed each count that is kept, without counts that are right. Both are of one moment."""
+    kept, counted = read_counts(connection), count_again(connection)
+    names = sorted(kept.keys() | counted.keys())
+    return {name: counted.get(name, 0) - kept.get(name, 0) for name in names if counted.get(name) != kept.get(name)}
+
 
 MOST_SPANS = 100
 

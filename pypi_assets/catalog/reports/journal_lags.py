@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, func, select
 
 from pypi_assets.catalog.ledger.range_ledger import complete_serial
-from pypi_assets.catalog.publications.journal_consumers import all_consumers
+from pypi_assets.catalog.publications.journal_deliveries import all_consumers
 from pypi_assets.catalog.tables import events, journal_letters
 
 UNSEEN_S = 30 * 86_400.0

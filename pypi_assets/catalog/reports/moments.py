@@ -1,11 +1,144 @@
-"""Moments as people name them, and the serial that each means: a serial itself, or a time."""
+"""Moments as people name them, and the serial that each means: a serial or a time. Which serials have answers."""
 
+import math
 import re
+from collections.abc import Callable
 from datetime import UTC, datetime
+from typing import TypeVar
 
-from pypi_assets.catalog.database import Catalog
-from pypi_assets.catalog.reports.answerable_serials import NotExactError, answerable_serial, first_exact_serial
-from pypi_assets.catalog.reports.serials_of_times import first_answered_time, serial_at
+from sqlalchemy import ColumnElement, Connection, Table, func, select
+
+from pypi_assets.catalog.database import Catalog, CatalogError, storable
+from pypi_assets.catalog.ledger.epochs import epoch_of
+from pypi_assets.catalog.ledger.range_ledger import complete_serial, inexact_spans
+from pypi_assets.catalog.tables import (
+    catalog_state,
+    distributions,
+    events,
+    full_crawls,
+    live_intervals,
+    projects,
+    yanked_intervals,
+)
+from pypi_assets.catalog.work.full_crawls import has_baseline
+
+_T = TypeVar("_T")
+
+
+class NotExactError(CatalogError):
+    """The catalog has no exact answer at a serial; the message names those at which it has."""
+
+
+def pinned_answer(catalog: Catalog, serial: int, answer: Callable[[], _T]) -> tuple[_T, int]:
+    """What `answer` returns of `serial`, and the epoch that it belongs to.
+
+    It is called again where something visible at the serial changed meanwhile.
+    """
+    before = _epoch(catalog, serial)
+    while True:
+        found = answer()
+        after = _epoch(catalog, serial)
+        if after == before:
+            return found, after
+        before = after
+
+
+def _epoch(catalog: Catalog, serial: int) -> int:
+    with catalog.read() as connection:
+        return epoch_of(connection, serial)
+
+
+def first_exact_serial(connection: Connection) -> int | None:
+    """The least serial with an answer; None before a full crawl is complete."""
+    if not has_baseline(connection):
+        return None
+    return connection.scalar(select(catalog_state.c.exact_from)) or 0
+
+
+def answerable_serial(catalog: Catalog, serial: int | None = None) -> int:
+    """The serial at which a question about `serial` (None: the complete serial) is answered.
+
+    Raises NotExactError, with the answerable serials, where the catalog is not exact at `serial`.
+    """
+    with catalog.read() as connection:
+        exact_from = first_exact_serial(connection)
+        if exact_from is None:
+            raise CatalogError(
+                "no full crawl is complete yet, so there is no answer yet: run `pypi-assets crawl full`, or"
+                " `pypi-assets scope run` where a scope was created"
+            )
+        complete = complete_serial(connection)
+        spans = [] if serial is None else inexact_spans(connection, around=serial)
+    if serial is None:
+        return complete
+    if exact_from <= serial <= complete and spans:
+        raise NotExactError(
+            f"there is no answer for serial {serial}: between the serials {spans[0].start} and {spans[-1].end} only the"
+            " list of projects showed what changed, and no events are known; use one of the two serials, or"
+            " follow the changelog once it answers (`pypi-assets crawl incremental`)"
+        )
+    if exact_from <= serial <= complete:
+        return serial
+    if exact_from > complete:
+        raise NotExactError(
+            f"there is no answer for serial {serial} yet: the catalog is exact from serial {exact_from} on, and"
+            f" complete up to {complete}; run `pypi-assets crawl incremental`"
+        )
+    answerable = f"serial {complete}" if exact_from == complete else f"serials {exact_from} to {complete}"
+    raise NotExactError(f"there is no answer for serial {serial}, only for {answerable}")
+
+
+_DISORDER = 100_000
+"""Over how many serials times may run backwards: it is some days of the largest index."""
+
+
+def serial_at(connection: Connection, moment: datetime, complete: int) -> int | None:
+    """The greatest serial up to `complete` all of whose predecessors are not later than `moment`; None where the first
+    known event is later, and where none is known and no full crawl had begun by then.
+
+    It takes some twenty statements, and one over the serials before.
+    """
+    seconds = moment.timestamp()
+    later = _some_later(connection, seconds, complete)
+    around = events.c.serial.between(later - _DISORDER, later)
+    first = connection.scalar(select(func.min(events.c.serial)).where(around, events.c.timestamp > seconds))
+    found = complete if first is None else int(first) - 1
+    if connection.scalar(select(events.c.serial).where(events.c.serial <= found).limit(1)) is not None:
+        return found
+    crawled_before = select(full_crawls.c.id).where(full_crawls.c.opened_at <= seconds).limit(1)
+    return found if first is None and connection.scalar(crawled_before) is not None else None
+
+
+def time_of(connection: Connection, serial: int) -> datetime | None:
+    """The time of the last event up to `serial`; None where none is known."""
+    query = select(events.c.timestamp).where(events.c.serial <= serial).order_by(events.c.serial.desc()).limit(1)
+    seconds = connection.scalar(query)
+    return None if seconds is None else datetime.fromtimestamp(float(seconds), UTC)
+
+
+def first_answered_time(connection: Connection, exact_from: int) -> datetime | None:
+    """The first whole second that means a serial from `exact_from` on; None where no event is known."""
+    query = select(events.c.timestamp).order_by(events.c.serial).limit(1)
+    first = time_of(connection, exact_from)
+    seconds = connection.scalar(query) if first is None else first.timestamp()
+    return None if seconds is None else datetime.fromtimestamp(math.ceil(seconds), UTC)
+
+
+def _some_later(connection: Connection, seconds: float, complete: int) -> int:
+    """The serial of the first event later than `seconds`, as far as times run forwards; else the complete serial."""
+    least, greatest, later = 0, complete, complete
+    while least <= greatest:
+        middle = (least + greatest) // 2
+        query = select(events.c.serial, events.c.timestamp).where(events.c.serial.between(middle, greatest))
+        row = connection.execute(query.order_by(events.c.serial).limit(1)).first()
+        if row is None:
+            greatest = middle - 1
+        elif row.timestamp > seconds:
+            later, greatest = int(row.serial), middle - 1
+        else:
+            least = int(row.serial) + 1
+    return later
+
 
 Moment = int | datetime
 """A serial, or an aware time."""
@@ -66,3 +199,30 @@ def serial_of(catalog: Catalog, moment: Moment | None) -> int:
         since = "" if first is None else f"; the first time with an answer is {moment_text(first)}"
         raise NotExactError(f"{moment_text(moment)} is before the first known event of the index{since}")
     return answerable_serial(catalog, serial)
+
+
+def first_and_last_serial(connection: Connection, normalized: str, serial: int) -> tuple[int | None, int | None]:
+    """The serials of the first and of the last change of a project's files up to `serial`: a file came, went, was
+    yanked or no longer so. None where there was none.
+    """
+    found = [
+        _ends_of(connection, intervals, end, normalized, serial)
+        for intervals in (live_intervals, yanked_intervals)
+        for end in (intervals.c.start, intervals.c.end)
+    ]
+    serials = [one for ends in found for one in ends if one is not None]
+    return min(serials, default=None), max(serials, default=None)
+
+
+def _ends_of(
+    connection: Connection, intervals: Table, end: ColumnElement[int], normalized: str, serial: int
+) -> tuple[int | None, ...]:
+    """The least and the greatest of these ends up to `serial`."""
+    query = (
+        select(func.min(end), func.max(end))
+        .select_from(intervals)
+        .join(distributions, distributions.c.id == intervals.c.distribution_id)
+        .join(projects, projects.c.id == distributions.c.project_id)
+        .where(projects.c.normalized == storable(normalized), end <= serial)
+    )
+    return tuple(connection.execute(query).one())

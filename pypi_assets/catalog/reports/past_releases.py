@@ -14,7 +14,7 @@ from pypi_assets.catalog.observed.followed import answered_at
 from pypi_assets.catalog.publications.dump_rows import holds_at
 from pypi_assets.catalog.reads.past_generations import contents_at, has_past_generations
 from pypi_assets.catalog.reads.read_outcomes import Outcome
-from pypi_assets.catalog.reads.stored_json import from_json
+from pypi_assets.catalog.reads.stored_contents import from_json
 from pypi_assets.catalog.tables import (
     distribution_data,
     distributions,

@@ -1,15 +1,21 @@
-"""The status of a project at a serial (PEP 792), and whether it had a page there.
+"""The status of a project at a serial (PEP 792), whether it had a page there, and the reasons of its yanks.
 
 Quarantines, removals and registrations are events. Other statuses are known from pages alone: a page holds at its own
 serial, and where it was seen, unless an event of the project lies between. Each query looks at a few rows by an index.
+
+A reason counts for the whole interval in which the file was yanked. The two pages next to a serial have all that is
+known of them: what an earlier or a later page showed of the same interval, these show too.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from sqlalchemy import BindParameter, Connection, Select, and_, bindparam, or_, select
+from sqlalchemy import BindParameter, ColumnElement, Connection, Select, and_, bindparam, or_, select
 
-from pypi_assets.catalog.observed.project_statuses import QUARANTINED
+from pypi_assets.catalog.database import storable
+from pypi_assets.catalog.observed.project_names import QUARANTINED
 from pypi_assets.catalog.observed.projects import Project
+from pypi_assets.catalog.observed.snapshots import read_snapshots
 from pypi_assets.catalog.tables import events, sightings
 from pypi_assets.index.actions import Action
 
@@ -158,3 +164,56 @@ def _before_all(connection: Connection, project: Project, serial: int) -> str | 
     if page is None or (first is not None and first.serial <= page.page_serial):
         return None
     return str(page.page_status) if page.page_status not in {None, ACTIVE} else None
+
+
+class YankedFile(NamedTuple):
+    """A file that is yanked from the serial `since` up to `until` (None: it still is). `newest` is the reason that its
+    newest page gives."""
+
+    filename: str
+    since: int
+    until: int | None
+    newest: str | None
+
+
+def yank_reasons(
+    connection: Connection, project_id: int, serial: int, yanked: Sequence[YankedFile]
+) -> dict[str, str | None]:
+    """The reasons at `serial` for these files, by name; None where none was given, or none is known."""
+    if not yanked:
+        return {}
+    found = {file.filename: file.newest if file.until is None else None for file in yanked}
+    of = sightings.c
+    nearest = (
+        _page(connection, (of.project_id == project_id, of.page_serial > serial), of.page_serial, of.seen_through),
+        _page(
+            connection,
+            (of.project_id == project_id, of.page_serial <= serial),
+            of.page_serial.desc(),
+            of.seen_through.desc(),
+        ),
+    )
+    pages = [page for page in nearest if page is not None]
+    shown = dict(read_snapshots(connection, {page.snapshot_id for page in pages}))
+    # the page before counts where both have a reason; but a page that can be newer than its serial counts least
+    for through, page in [*((page.seen_through, page) for page in pages), *((page.serial, page) for page in pages)]:
+        reasons = shown[page.snapshot_id].reasons
+        for file in yanked:
+            is_of_it = file.since <= through and (file.until is None or page.serial < file.until)
+            if is_of_it and file.filename in reasons:
+                found[file.filename] = storable(reasons[file.filename])
+    return found
+
+
+class _Page(NamedTuple):
+    serial: int
+    seen_through: int
+    snapshot_id: int
+
+
+def _page(connection: Connection, where: Sequence[ColumnElement[bool]], *order: ColumnElement[int]) -> _Page | None:
+    """The first page in this order."""
+    of = sightings.c
+    query = select(of.page_serial, of.seen_through, of.snapshot_id).where(*where).order_by(*order, of.id)
+    row = connection.execute(query.limit(1)).first()
+    return None if row is None else _Page._make(row)

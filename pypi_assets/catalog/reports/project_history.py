@@ -1,12 +1,14 @@
-"""The history of a project in order of serial: its events, changes without an event, and its visits.
+"""The history of a project in order of serial, and what happened last on the index.
 
-`build_history` is a pure function of what is stored; `read_history` loads that.
+A history has events, changes without an event, and visits. `build_history` is a pure function of what is stored;
+`read_history` loads that.
 """
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from itertools import groupby, islice
+from typing import Any, TypedDict
 
 from sqlalchemy import Connection, select
 
@@ -17,13 +19,21 @@ from pypi_assets.catalog.derived.stored_files import intervals_of_projects
 from pypi_assets.catalog.ledger.epochs import epochs_of
 from pypi_assets.catalog.ledger.range_ledger import complete_serial
 from pypi_assets.catalog.observed.events import events_by_project
-from pypi_assets.catalog.observed.followed import FOLLOWED, UNFOLLOWED
+from pypi_assets.catalog.observed.followed import FOLLOWED, UNFOLLOWED, answered_at
 from pypi_assets.catalog.observed.observations import seen_without
 from pypi_assets.catalog.observed.project_names import CORRECTED
 from pypi_assets.catalog.observed.projects import Project
 from pypi_assets.catalog.reads.read_outcomes import READ_LATE
 from pypi_assets.catalog.reports.past_visits import PastVisit, past_visits
-from pypi_assets.catalog.tables import changes, distribution_data, distributions, live_intervals, yanked_intervals
+from pypi_assets.catalog.tables import (
+    changes,
+    distribution_data,
+    distributions,
+    events,
+    live_intervals,
+    projects,
+    yanked_intervals,
+)
 from pypi_assets.index.actions import NO_FILE_CHANGE, Action, FileChange, file_change
 from pypi_assets.index.models import ChangelogEvent
 
@@ -297,3 +307,62 @@ def _describe_visit(visit: PastVisit) -> str:
     page = "" if visit.page_serial is None else f", page of serial {visit.page_serial}"
     files = "" if visit.files is None else f", {visit.files} {'file' if visit.files == 1 else 'files'}"
     return f"visit {visit.visit} ({visit.scope}{again}): {visit.outcome.replace('_', ' ')}{page}{files}"
+
+
+_LOOKED_AT = 500
+"""How many events are looked at, at most: events of roles can follow each other for long."""
+_Found = tuple[str, ChangelogEvent, FileChange]
+
+
+class RecentEvent(TypedDict):
+    """An event of a project (normalized), or the uploads to one release that followed each other.
+
+    It is of `first_serial` to `serial`, `at` (unix seconds) the latter; `kind` is an Action.
+    """
+
+    serial: int
+    first_serial: int
+    at: int
+    project: str
+    kind: str
+    text: str
+
+
+def recent_events(connection: Connection, serial: int, most: int) -> list[RecentEvent]:
+    """The newest `most` events up to `serial`, the newest first. It costs the same however many there are."""
+    grouped = groupby(_newest(connection, serial), key=_group_of)
+    return [_summarize(list(some)) for _, some in islice(grouped, most)]
+
+
+def _newest(connection: Connection, serial: int) -> Iterator[_Found]:
+    newest = select(events).where(events.c.serial <= serial).order_by(events.c.serial.desc()).limit(_LOOKED_AT)
+    some = newest.subquery()
+    rows = connection.execute(
+        select(some, projects.c.normalized)
+        .join(projects, projects.c.id == some.c.project_id)
+        .where(answered_at(connection, projects.c.id, serial))
+        .order_by(some.c.serial.desc())
+    )
+    for row in rows:
+        event = ChangelogEvent(row.name, row.version, row.timestamp, row.action, row.serial)
+        change = file_change(event)
+        if change.action not in NO_FILE_CHANGE:
+            yield row.normalized, event, change
+
+
+def _group_of(found: _Found) -> tuple[object, ...]:
+    project, event, change = found
+    return (project, event.version) if change.action == Action.ADD_FILE else (event.serial,)
+
+
+def _summarize(some: list[_Found]) -> RecentEvent:
+    project, event, change = some[0]
+    is_one = len(some) == 1
+    return RecentEvent(
+        serial=event.serial,
+        first_serial=some[-1][1].serial,
+        at=event.timestamp,
+        project=project,
+        kind=change.action.value,
+        text=describe_event(event, change) if is_one else f"{len(some)} files of release {event.version} uploaded",
+    )

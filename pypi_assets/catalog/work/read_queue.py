@@ -21,9 +21,8 @@ from pypi_assets.catalog.coordination.claims import (
 from pypi_assets.catalog.counters import add_counts, read_counts
 from pypi_assets.catalog.database import at_a_time, insert_missing, storable
 from pypi_assets.catalog.observed.followed import mark_projects_of, versions_in_force
-from pypi_assets.catalog.reads.extract_packs import StoredPack
 from pypi_assets.catalog.reads.file_counts import counting_files
-from pypi_assets.catalog.reads.read_outcomes import FinishedRead, Outcome, store_reads, without_vanished
+from pypi_assets.catalog.reads.read_outcomes import FinishedRead, Outcome, StoredPack, store_reads, without_vanished
 from pypi_assets.catalog.tables import (
     distributions,
     projects,

@@ -35,8 +35,7 @@ from pypi_assets.catalog.ledger.range_ledger import read_state
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.observed.followed import is_followed
 from pypi_assets.catalog.observed.projects import PROJECT_COLUMNS, Project
-from pypi_assets.catalog.observed.visit_priority import NEVER_VISITED, due_at, nice_of
-from pypi_assets.catalog.observed.visit_statistics import prospects
+from pypi_assets.catalog.observed.visit_statistics import NEVER_VISITED, due_at, nice_of, prospects
 from pypi_assets.catalog.tables import (
     full_crawls,
     projects,

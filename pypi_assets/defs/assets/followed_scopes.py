@@ -5,7 +5,7 @@ from typing import Any
 import dagster as dg
 
 from pypi_assets.catalog.reads.read_outcomes import Outcome
-from pypi_assets.catalog.reports.followed_index import read_followed
+from pypi_assets.catalog.reports.catalog_status import read_followed
 from pypi_assets.catalog.reports.scope_status import ScopeStatus, scope_status
 from pypi_assets.catalog.work.scopes import require_scope
 from pypi_assets.crawl.crawler import Crawler

@@ -13,7 +13,7 @@ from typing import BinaryIO
 
 import msgspec
 
-from pypi_assets.catalog.publications.dump_files import DumpFile
+from pypi_assets.catalog.publications.dump_facts import DumpFile
 from pypi_assets.dumps.dump_format import DumpDamagedError
 from pypi_assets.dumps.dump_paths import file_path
 from pypi_assets.dumps.dump_reader import iter_rows

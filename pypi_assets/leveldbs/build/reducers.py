@@ -16,7 +16,7 @@ from typing import BinaryIO, Self, TypeVar, cast
 
 import msgspec
 
-from pypi_assets.catalog.publications.dump_files import DumpFile
+from pypi_assets.catalog.publications.dump_facts import DumpFile
 from pypi_assets.leveldbs.build.reduce_process import ERRORS, Failed, FromReducer, Rows, Setup, Written
 from pypi_assets.leveldbs.build.sorted_runs import Runs
 from pypi_assets.leveldbs.format.errors import LeveldbError

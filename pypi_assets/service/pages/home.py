@@ -7,7 +7,7 @@ from msgspec import Meta
 from sqlalchemy.exc import SQLAlchemyError
 
 from pypi_assets.catalog.database import CatalogError
-from pypi_assets.catalog.reports.recent_events import recent_events
+from pypi_assets.catalog.reports.project_history import recent_events
 from pypi_assets.service.operations import PAGES, Call, Operation
 from pypi_assets.service.pages.page import Content, View, page, page_operations, shell_requirement
 from pypi_assets.service.pages.rendering import is_local_page

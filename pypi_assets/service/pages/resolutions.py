@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from pypi_assets.catalog.ledger.epochs import epoch_of
-from pypi_assets.catalog.reports.serials_of_times import time_of
+from pypi_assets.catalog.reports.moments import time_of
 from pypi_assets.locks.environments import PLATFORMS
 from pypi_assets.questions.names import DEFAULT_PLATFORM, DEFAULT_PYTHON, PLATFORM, PYTHON
 from pypi_assets.questions.resolutions import ResolveParameters, resolved_by

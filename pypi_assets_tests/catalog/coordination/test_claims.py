@@ -13,11 +13,11 @@ from pypi_assets.catalog.coordination.claims import (
     claim_workload,
     claiming_workers,
     expire_claims,
+    new_worker,
     release_claims,
     renew_claims,
     workloads_at_work,
 )
-from pypi_assets.catalog.coordination.worker_names import new_worker
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.reads.read_outcomes import Outcome
 from pypi_assets.catalog.work.read_queue import ABANDONED
@@ -147,7 +147,7 @@ def test_workers_at_once_share_what_there_is(catalog: Catalog, kind: type[Visits
 
 
 def test_a_workload_is_at_work_while_any_of_its_workers_is_known_to_live(catalog: Catalog):
-    name = "from pypi_assets.catalog.coordination.worker_names import new_worker; print(new_worker())"
+    name = "from pypi_assets.catalog.coordination.claims import new_worker; print(new_worker())"
     ended = subprocess.run([sys.executable, "-c", name], capture_output=True, text=True, check=True)
     here, dead, elsewhere = new_worker(), ended.stdout.strip(), "another/1:1:0"
     with catalog.write() as connection:

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from pypi_assets.catalog.coordination import worker_names
-from pypi_assets.catalog.coordination.worker_names import is_dead, machine_hash, new_worker, process_of
+from pypi_assets.catalog.coordination import claims
+from pypi_assets.catalog.coordination.claims import is_dead, machine_hash, new_worker, process_of
 from pypi_assets.catalog.tables import visit_queue
 
-NAMED = "from pypi_assets.catalog.coordination.worker_names import new_worker; print(new_worker(), flush=True); input()"
+NAMED = "from pypi_assets.catalog.coordination.claims import new_worker; print(new_worker(), flush=True); input()"
 
 
 @pytest.fixture(autouse=True)
@@ -23,8 +23,8 @@ def _machine_is_identified_again() -> Iterator[None]:
 
 
 def test_each_worker_has_a_name_of_its_own_that_fits_into_its_column(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(worker_names.platform, "node", lambda: "a-host-name-of-63-characters".ljust(63, "x"))
-    monkeypatch.setattr(worker_names.os, "getpid", lambda: 2**22)  # the greatest that Linux gives
+    monkeypatch.setattr(claims.platform, "node", lambda: "a-host-name-of-63-characters".ljust(63, "x"))
+    monkeypatch.setattr(claims.os, "getpid", lambda: 2**22)  # the greatest that Linux gives
     names = [new_worker() for _ in range(1_000)]
     assert len(set(names)) == len(names)
     assert max(len(name) for name in names) <= visit_queue.c.claimed_by.type.length
@@ -54,24 +54,24 @@ def test_a_worker_of_another_machine_is_not_taken_for_dead(
 ):
     """Hosts outside containers have the same namespace, and can have names that begin alike."""
     host = "runner-of-the-continuous-integration-1"
-    monkeypatch.setattr(worker_names.platform, "node", lambda: host + "0")
+    monkeypatch.setattr(claims.platform, "node", lambda: host + "0")
     ended = new_worker().replace(f":{os.getpid()}-", ":4194304-")
     assert is_dead(ended)
     machine_hash.cache_clear()
     (tmp_path / "id").write_text("another\n")
     if differing == "node":
-        monkeypatch.setattr(worker_names.platform, "node", lambda: host + "1")
+        monkeypatch.setattr(claims.platform, "node", lambda: host + "1")
     else:
-        monkeypatch.setattr(worker_names, differing, () if differing == "_NAMESPACES" else tmp_path / "id")
+        monkeypatch.setattr(claims, differing, () if differing == "_NAMESPACES" else tmp_path / "id")
     assert not is_dead(ended)
 
 
 def test_a_name_without_the_start_of_its_process_is_not_taken_for_dead():
-    assert not is_dead(f"{worker_names.platform.node()}/{machine_hash()}:4194304-:01234567")
+    assert not is_dead(f"{claims.platform.node()}/{machine_hash()}:4194304-:01234567")
 
 
 def test_without_an_id_of_the_boot_no_worker_is_taken_for_dead(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
-    monkeypatch.setattr(worker_names, "_BOOT_ID", tmp_path / "none")
+    monkeypatch.setattr(claims, "_BOOT_ID", tmp_path / "none")
     monkeypatch.setenv("PATH", str(tmp_path))
     worker = new_worker()
     assert "/:" in worker
@@ -83,8 +83,8 @@ def test_other_systems_name_the_boot_and_the_start_of_a_process(monkeypatch: pyt
     for name, answer in answers.items():
         (tmp_path / name).write_text(f"#!/bin/sh\necho '{answer}'\n")
         (tmp_path / name).chmod(0o755)
-    monkeypatch.setattr(worker_names, "_BOOT_ID", tmp_path / "none")
-    monkeypatch.setattr(worker_names, "_text", lambda path: "")
+    monkeypatch.setattr(claims, "_BOOT_ID", tmp_path / "none")
+    monkeypatch.setattr(claims, "_text", lambda path: "")
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     worker = new_worker()
     assert not is_dead(worker)

@@ -3,8 +3,8 @@
 from sqlalchemy import func, select, update
 
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.catalog.derived.checkpoint import Checkpoint
-from pypi_assets.catalog.derived.checkpoints import (
+from pypi_assets.catalog.derived.checkpoint import (
+    Checkpoint,
     StoredCheckpoint,
     discard_checkpoints,
     load_checkpoints,

@@ -4,8 +4,8 @@ import pytest
 from sqlalchemy import select
 
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.catalog.derived.leaving import prune_scope, remove_scope
-from pypi_assets.catalog.reports.recounts import count_differences
+from pypi_assets.catalog.derived.settling import prune_scope, remove_scope
+from pypi_assets.catalog.reports.catalog_status import count_differences
 from pypi_assets.catalog.tables import live_intervals, read_queue, scope_edges, scope_projects, scopes, visit_queue
 from pypi_assets.crawl.retry_failures import retry
 from pypi_assets_tests.crawl.model_dumps import DumpReader

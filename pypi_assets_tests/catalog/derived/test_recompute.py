@@ -12,7 +12,7 @@ from pypi_assets.catalog.derived.visits import Verdict, VisitStatus, begin_visit
 from pypi_assets.catalog.observed.events import store_events
 from pypi_assets.catalog.observed.projects import Project
 from pypi_assets.catalog.reads.read_outcomes import Outcome
-from pypi_assets.catalog.reports.recounts import count_again
+from pypi_assets.catalog.reports.catalog_status import count_again
 from pypi_assets.catalog.tables import (
     changes,
     distribution_data,

@@ -21,7 +21,7 @@ from pypi_assets.catalog.ledger.epochs import epoch_of
 from pypi_assets.catalog.ledger.range_ledger import complete_serial, inexact_spans, read_state, sealed_end
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.publications.dump_rows import CONTENT, content_rows
-from pypi_assets.catalog.reports.recounts import count_differences
+from pypi_assets.catalog.reports.catalog_status import count_differences
 from pypi_assets.catalog.tables import changes, distribution_data, distributions, events, live_intervals
 from pypi_assets_tests.crawl.followers import empty_catalog
 from pypi_assets_tests.examples import examples

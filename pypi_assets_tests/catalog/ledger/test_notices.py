@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pypi_assets.catalog.ledger.epochs import note_change
-from pypi_assets.catalog.ledger.notices import Notice, NoticeKind, announce, notices_in
+from pypi_assets.catalog.ledger.epochs import Notice, NoticeKind, announce, note_change, notices_in
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.reports.journal_records import observed_records
 from pypi_assets_tests.journal.model_journal import seal_complete

@@ -21,7 +21,7 @@ from pypi_assets.catalog.ledger.range_ledger import (
     unfinished_ranges,
 )
 from pypi_assets.catalog.ledger.serial_range import SerialRange
-from pypi_assets.catalog.reports.ledger_faults import ledger_faults
+from pypi_assets.catalog.reports.catalog_status import ledger_faults
 from pypi_assets.catalog.tables import serial_ranges
 from pypi_assets_tests.naming import naming
 

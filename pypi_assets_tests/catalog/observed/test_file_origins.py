@@ -3,7 +3,7 @@
 from threading import Barrier, Thread
 
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.catalog.observed.file_origins import first_file_urls, known_file_origin, store_file_origin
+from pypi_assets.catalog.observed.index_state import first_file_urls, known_file_origin, store_file_origin
 from pypi_assets.catalog.observed.projects import Selection
 from pypi_assets.catalog.tables import distributions, projects, releases, visits
 from pypi_assets.catalog.work.full_crawls import open_crawl

@@ -4,8 +4,8 @@ from sqlalchemy import select
 
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.observed.events import store_events
-from pypi_assets.catalog.observed.newest_events import newest_events
 from pypi_assets.catalog.observed.projects import enter_projects
+from pypi_assets.catalog.observed.sightings import newest_events
 from pypi_assets.catalog.tables import projects
 from pypi_assets.index.models import ChangelogEvent
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pypi_assets.catalog.observed.visit_priority import WEIGHTS, Prospect, due_at, nice_of, revisits_for
+from pypi_assets.catalog.observed.visit_statistics import WEIGHTS, Prospect, due_at, nice_of, revisits_for
 
 GREATEST_SERIAL = 2**50
 LEAST_SMALLINT, GREATEST_SMALLINT = -(2**15), 2**15 - 1

@@ -11,7 +11,7 @@ from pypi_assets.catalog.database import Catalog, CatalogError
 from pypi_assets.catalog.derived.visits import begin_visits
 from pypi_assets.catalog.observed.projects import Project, find_project
 from pypi_assets.catalog.pruning import old_attempts, old_visits, sweep
-from pypi_assets.catalog.reports.catalog_totals import work_done
+from pypi_assets.catalog.reports.catalog_status import work_done
 from pypi_assets.catalog.reports.failures import list_failures
 from pypi_assets.catalog.reports.past_visits import compare_visits, deleted_visits, past_visits
 from pypi_assets.catalog.tables import (

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, Row, event, insert, select
 
+from pypi_assets.catalog import pruning
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.catalog.pruning import Sweep, sweep, sweeps
+from pypi_assets.catalog.pruning import Sweep, sweep
 from pypi_assets.catalog.tables import shared_details
 
 AT_A_TIME = 4
@@ -15,7 +16,7 @@ AT_A_TIME = 4
 
 @pytest.fixture(autouse=True)
 def few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sweeps, "ROWS_AT_A_TIME", AT_A_TIME)
+    monkeypatch.setattr(pruning, "ROWS_AT_A_TIME", AT_A_TIME)
 
 
 def add(catalog: Catalog, *ids: int) -> None:

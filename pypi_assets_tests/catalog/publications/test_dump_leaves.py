@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pypi_assets.catalog.publications.dump_leaves import NO_LEAVES, Leaves, all_leaves
+from pypi_assets.catalog.publications.dump_facts import NO_LEAVES, Leaves, all_leaves
 
 NAMES = st.lists(st.text("0123456789-.", min_size=1, max_size=12), unique=True, max_size=12)
 

@@ -9,7 +9,7 @@ from starlette.responses import PlainTextResponse
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.ledger.range_ledger import UnknownRangeError, complete_serial
 from pypi_assets.catalog.ledger.serial_range import SerialRange
-from pypi_assets.catalog.publications.dump_files import DumpFile
+from pypi_assets.catalog.publications.dump_facts import DumpFile
 from pypi_assets.catalog.publications.dump_registry import (
     DumpError,
     allocate_file_name,

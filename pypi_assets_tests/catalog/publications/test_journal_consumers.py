@@ -4,7 +4,7 @@ import pytest
 from sqlalchemy import insert, select
 
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.catalog.publications.journal_consumers import (
+from pypi_assets.catalog.publications.journal_deliveries import (
     Consumer,
     ConsumerNameError,
     advance_consumer,

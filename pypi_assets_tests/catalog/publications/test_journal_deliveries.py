@@ -3,13 +3,13 @@
 import pytest
 
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.catalog.publications.journal_consumers import find_consumer
 from pypi_assets.catalog.publications.journal_deliveries import (
     Letter,
     NewLetter,
     count_letters,
     delete_letter,
     due_letters,
+    find_consumer,
     letters_of,
     note_failure,
     resend_letters,

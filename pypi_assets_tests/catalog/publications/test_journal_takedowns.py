@@ -1,15 +1,15 @@
 """What was taken down is stored once, and a writer that does not know of it yet records nothing."""
 
-from pypi_assets.catalog.ledger.notices import NoticeKind, notices_in
+from pypi_assets.catalog.ledger.epochs import NoticeKind, notices_in
 from pypi_assets.catalog.ledger.serial_range import SerialRange
-from pypi_assets.catalog.publications.journal_segments import record_segment
-from pypi_assets.catalog.publications.journal_takedowns import (
+from pypi_assets.catalog.publications.journal_segments import (
     Takedown,
     add_takedown,
     all_takedowns,
     finish_takedowns,
     lift_takedown,
     newest_takedown,
+    record_segment,
 )
 from pypi_assets.catalog.publications.written_segments import SegmentFile
 from pypi_assets_tests.small_catalog import small_catalog

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from pypi_assets.catalog.publications.parquet_exports import allocate_export
+from pypi_assets.catalog.publications.allocated_names import allocate_export
 from pypi_assets_tests.small_catalog import small_catalog
 
 

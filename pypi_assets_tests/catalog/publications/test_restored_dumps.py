@@ -7,7 +7,7 @@ import pytest
 
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.ledger.serial_range import SerialRange
-from pypi_assets.catalog.publications.dump_files import DumpFile, DumpKind
+from pypi_assets.catalog.publications.dump_facts import DumpFile, DumpKind
 from pypi_assets.catalog.publications.dump_registry import (
     DumpState,
     committed_dumps,

@@ -5,7 +5,7 @@ from pathlib import Path
 from sqlalchemy import update
 
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.catalog.reads.extract_packs import StoredPack, enter_pack, forget_pack, have_extracts, used_packs
+from pypi_assets.catalog.reads.read_outcomes import StoredPack, enter_pack, forget_pack, have_extracts, used_packs
 from pypi_assets.catalog.tables import distribution_data
 from pypi_assets_tests.small_catalog import small_catalog
 

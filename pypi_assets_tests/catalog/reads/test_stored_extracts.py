@@ -7,8 +7,8 @@ import pytest
 from sqlalchemy import insert, update
 
 from pypi_assets.catalog.publications.dump_rows import rows_at, stream_rows
+from pypi_assets.catalog.reads.stored_contents import to_json
 from pypi_assets.catalog.reads.stored_extracts import find_extracts, records_older_than, store_reprocessed
-from pypi_assets.catalog.reads.stored_json import to_json
 from pypi_assets.catalog.tables import distribution_data, extract_packs
 from pypi_assets.distributions.record import EXTRACTOR_VERSION, DistributionKind, DistributionRecord
 from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog

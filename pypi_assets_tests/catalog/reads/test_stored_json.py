@@ -5,7 +5,7 @@ import json
 import orjson
 import pytest
 
-from pypi_assets.catalog.reads.stored_json import from_json, to_dump, to_json, to_utf8_json
+from pypi_assets.catalog.reads.stored_contents import from_json, to_dump, to_json, to_utf8_json
 
 
 @pytest.mark.parametrize("value", [{"a": ["ü"]}, "half \udc80", [None, 1, True]])

@@ -3,7 +3,7 @@
 from sqlalchemy import select
 
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.catalog.reads.stored_records import record_columns, store_record_parts
+from pypi_assets.catalog.reads.read_outcomes import record_columns, store_record_parts
 from pypi_assets.catalog.tables import name_lists, shared_details
 from pypi_assets.distributions.record import (
     EXTRACTOR_VERSION,

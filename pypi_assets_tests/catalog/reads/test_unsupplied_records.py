@@ -5,7 +5,7 @@ from pathlib import Path
 from sqlalchemy import select, update
 
 from pypi_assets.catalog.reads.read_outcomes import Outcome
-from pypi_assets.catalog.reads.unsupplied_records import count_unsupplied, make_pending, unsupplied_records
+from pypi_assets.catalog.reads.stored_extracts import count_unsupplied, make_pending, unsupplied_records
 from pypi_assets.catalog.tables import distribution_data, distributions
 from pypi_assets_tests.small_catalog import small_catalog
 

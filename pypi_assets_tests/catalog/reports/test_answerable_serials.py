@@ -7,8 +7,8 @@ import pytest
 from sqlalchemy import insert, update
 
 from pypi_assets.catalog.database import CatalogError
-from pypi_assets.catalog.reports.answerable_serials import answerable_serial, pinned_answer
 from pypi_assets.catalog.reports.live_files import live_files
+from pypi_assets.catalog.reports.moments import answerable_serial, pinned_answer
 from pypi_assets.catalog.tables import catalog_state, full_crawls
 from pypi_assets_tests.naming import naming
 from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog

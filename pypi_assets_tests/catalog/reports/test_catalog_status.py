@@ -4,8 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from pypi_assets.catalog.coordination.claims import claim_workload
-from pypi_assets.catalog.coordination.worker_names import new_worker
+from pypi_assets.catalog.coordination.claims import claim_workload, new_worker
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.ledger.range_ledger import allocate_ranges, complete_range
 from pypi_assets.catalog.observed.projects import Selection

@@ -1,7 +1,7 @@
 """Totals: what is known and what was done, from the greatest ids."""
 
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.catalog.reports.catalog_totals import about_known, work_done
+from pypi_assets.catalog.reports.catalog_status import about_known, work_done
 from pypi_assets_tests.catalog.claimed_queues import Reads
 from pypi_assets_tests.catalog.ended_visits import enter, visit
 

@@ -3,7 +3,7 @@
 from pypi_assets.catalog.coordination.claims import WORKER_DIED
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.reads.read_outcomes import FinishedRead, Outcome
-from pypi_assets.catalog.reports.exhausted_work import ExhaustedWork, read_exhausted
+from pypi_assets.catalog.reports.catalog_status import ExhaustedWork, read_exhausted
 from pypi_assets.catalog.reports.failures import VISIT
 from pypi_assets.catalog.work.read_queue import claim_reads, finish_reads
 from pypi_assets_tests.catalog.claimed_queues import Reads

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import update
 
-from pypi_assets.catalog.reports.files_by_hash import FoundFile, files_with_sha256
+from pypi_assets.catalog.reports.live_files import FoundFile, files_with_sha256
 from pypi_assets.catalog.tables import distributions
 from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
 

@@ -7,7 +7,7 @@ from pypi_assets.catalog.ledger.range_ledger import SIMPLE, XMLRPC, complete_ran
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.observed.events import store_events
 from pypi_assets.catalog.observed.index_state import ListerState, save_lister_state
-from pypi_assets.catalog.reports.followed_index import Followed, read_followed
+from pypi_assets.catalog.reports.catalog_status import Followed, read_followed
 from pypi_assets.catalog.tables import full_crawls
 from pypi_assets.index.models import ChangelogEvent
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from pypi_assets.catalog.reports.known_names import next_module_root, next_project, providers_of_root
+from pypi_assets.catalog.reports.live_files import next_module_root, next_project, providers_of_root
 from pypi_assets_tests.small_catalog import small_catalog
 
 

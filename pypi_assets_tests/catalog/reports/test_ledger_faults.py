@@ -9,7 +9,7 @@ from pypi_assets.catalog.ledger.range_ledger import (
     RangeState,
     allocate_range,
 )
-from pypi_assets.catalog.reports.ledger_faults import ledger_faults
+from pypi_assets.catalog.reports.catalog_status import ledger_faults
 from pypi_assets.catalog.tables import serial_ranges
 from pypi_assets_tests.naming import mentions
 

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import insert
 
-from pypi_assets.catalog.reports.answerable_serials import NotExactError
-from pypi_assets.catalog.reports.moments import Moment, NoMomentError, parse_moment, serial_of
+from pypi_assets.catalog.reports.moments import Moment, NoMomentError, NotExactError, parse_moment, serial_of
 from pypi_assets.catalog.tables import events, full_crawls
 from pypi_assets_tests.naming import naming
 from pypi_assets_tests.small_catalog import small_catalog

@@ -7,7 +7,7 @@ import pytest
 
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.observed.observations import Observations
-from pypi_assets.catalog.reports.observed_state import ObservedState, observed_state
+from pypi_assets.catalog.reports.catalog_status import ObservedState, observed_state
 from pypi_assets.index.observing.observed_index import ObservedIndex
 from pypi_assets_tests.index.observing.test_observed_index import POLICY, URL, Client, Source, Time, nothing, shown
 

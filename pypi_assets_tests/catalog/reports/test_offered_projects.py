@@ -8,7 +8,7 @@ from packaging.utils import canonicalize_name
 from sqlalchemy import insert
 
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.catalog.reports.offered_projects import known_names, names_by_skeleton, offered_projects, skeleton
+from pypi_assets.catalog.reports.live_files import known_names, names_by_skeleton, offered_projects, skeleton
 from pypi_assets.catalog.tables import catalog_state, events, projects
 from pypi_assets_tests.small_catalog import SmallCatalog
 

@@ -10,7 +10,7 @@ from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.ledger.range_ledger import complete_range
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.observed.projects import enter_projects, project_ids
-from pypi_assets.catalog.reports.project_following import (
+from pypi_assets.catalog.reports.scope_status import (
     Following,
     following_at,
     require_answered,

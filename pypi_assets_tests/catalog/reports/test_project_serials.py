@@ -1,4 +1,4 @@
-from pypi_assets.catalog.reports.project_serials import first_and_last_serial
+from pypi_assets.catalog.reports.moments import first_and_last_serial
 from pypi_assets_tests.small_catalog import small_catalog
 
 

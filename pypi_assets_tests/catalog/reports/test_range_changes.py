@@ -10,7 +10,7 @@ from pypi_assets.catalog.counters import add_counts
 from pypi_assets.catalog.derived.file_history import UNEXPLAINED
 from pypi_assets.catalog.derived.recompute import UNEXPLAINED_CHANGES
 from pypi_assets.catalog.ledger.serial_range import SerialRange
-from pypi_assets.catalog.reports.range_changes import (
+from pypi_assets.catalog.reports.range_states import (
     RangeChange,
     count_causes,
     count_unexplained,

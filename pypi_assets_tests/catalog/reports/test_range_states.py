@@ -2,8 +2,7 @@
 
 import pytest
 
-from pypi_assets.catalog.coordination.claims import claim_workload, expire_claims
-from pypi_assets.catalog.coordination.worker_names import new_worker
+from pypi_assets.catalog.coordination.claims import claim_workload, expire_claims, new_worker
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.ledger.range_ledger import (
     allocate_ranges,

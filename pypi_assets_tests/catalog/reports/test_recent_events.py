@@ -3,7 +3,7 @@
 from sqlalchemy import insert
 
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.catalog.reports.recent_events import recent_events
+from pypi_assets.catalog.reports.project_history import recent_events
 from pypi_assets.catalog.tables import catalog_state, events, followed_intervals, projects
 from pypi_assets_tests.naming import mentions
 

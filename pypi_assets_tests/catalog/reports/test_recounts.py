@@ -4,7 +4,7 @@ from sqlalchemy import insert
 
 from pypi_assets.catalog.counters import add_counts
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.catalog.reports.recounts import count_again, count_differences
+from pypi_assets.catalog.reports.catalog_status import count_again, count_differences
 from pypi_assets.catalog.tables import changes
 from pypi_assets_tests.catalog.claimed_queues import Reads
 

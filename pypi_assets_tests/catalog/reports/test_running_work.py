@@ -2,12 +2,11 @@
 
 import platform
 
-from pypi_assets.catalog.coordination.claims import claim_workload, expire_claims
-from pypi_assets.catalog.coordination.worker_names import new_worker
+from pypi_assets.catalog.coordination.claims import claim_workload, expire_claims, new_worker
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.ledger.range_ledger import allocate_ranges, begin_range, complete_range
 from pypi_assets.catalog.ledger.serial_range import SerialRange
-from pypi_assets.catalog.reports.running_work import RunningWork, running_work
+from pypi_assets.catalog.reports.catalog_status import RunningWork, running_work
 from pypi_assets.catalog.work.audits import open_audit
 from pypi_assets.catalog.work.full_crawls import find_open_crawl
 from pypi_assets.catalog.work.visit_queue import queue_visits, range_workload

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from sqlalchemy import Connection, delete, insert
 
 from pypi_assets.catalog.database import Catalog, open_catalog
-from pypi_assets.catalog.reports.serials_of_times import serial_at, time_of
+from pypi_assets.catalog.reports.moments import serial_at, time_of
 from pypi_assets.catalog.tables import events, full_crawls, projects
 from pypi_assets_tests.databases import sqlite_database
 

@@ -8,7 +8,7 @@ from sqlalchemy import select, update
 
 from pypi_assets.catalog.publications.dump_rows import project_rows_at
 from pypi_assets.catalog.reads.past_generations import keep_past_generations
-from pypi_assets.catalog.reports.visible_changes import answerable_before, answerable_changes, changed_serials
+from pypi_assets.catalog.reports.removals import answerable_before, answerable_changes, changed_serials
 from pypi_assets.catalog.tables import distributions, serial_ranges
 from pypi_assets.dumps.dump_format import as_dumped
 from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog

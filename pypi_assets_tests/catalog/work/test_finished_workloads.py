@@ -3,8 +3,7 @@
 import pytest
 from sqlalchemy import func, insert, select, update
 
-from pypi_assets.catalog.coordination.claims import claim_workload, expire_claims
-from pypi_assets.catalog.coordination.worker_names import new_worker
+from pypi_assets.catalog.coordination.claims import claim_workload, expire_claims, new_worker
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.ledger.range_ledger import allocate_range, complete_range, require_range
 from pypi_assets.catalog.ledger.serial_range import SerialRange

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from pypi_assets.catalog.publications.dump_files import DumpFile
+from pypi_assets.catalog.publications.dump_facts import DumpFile
 from pypi_assets.dumps.dump_manifest import Manifest
 from pypi_assets.dumps.dump_paths import file_path
 from pypi_assets.leveldbs.build.reduce_process import Failed, FromReducer, Rows, Setup, Written, new_records

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pypi_assets.catalog.ledger.serial_range import RangeError, SerialRange
-from pypi_assets.catalog.publications.dump_files import DumpKind
-from pypi_assets.catalog.publications.dump_leaves import Leaves
+from pypi_assets.catalog.publications.dump_facts import DumpKind, Leaves
 from pypi_assets.catalog.publications.dump_registry import Dump, DumpState
 from pypi_assets.leveldbs.versions.held_dumps import HeldDumps
 

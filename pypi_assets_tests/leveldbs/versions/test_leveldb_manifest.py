@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pypi_assets.catalog.publications.dump_leaves import Leaves
+from pypi_assets.catalog.publications.dump_facts import Leaves
 from pypi_assets.leveldbs.format.errors import LeveldbDamagedError, UnknownFormatError
 from pypi_assets.leveldbs.versions.held_dumps import HeldDumps
 from pypi_assets.leveldbs.versions.input_lists import InputList, write_input_list
