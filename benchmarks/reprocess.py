@@ -30,7 +30,7 @@ from benchmarks.corpora.download import FOLDER
 from pypi_assets.catalog.database import Catalog, open_catalog
 from pypi_assets.catalog.observed.projects import Selection, enter_projects
 from pypi_assets.catalog.reads.read_outcomes import FinishedRead, StoredPack, record_outcome, store_reads
-from pypi_assets.catalog.reads.stored_lists import store_lists
+from pypi_assets.catalog.reads.stored_contents import store_lists
 from pypi_assets.catalog.tables import distribution_data, distributions, projects, releases
 from pypi_assets.catalog.work.full_crawls import open_crawl
 from pypi_assets.distributions.extract import Extract, encode_extract

@@ -18,8 +18,7 @@ from benchmarks.size_pages import MadeFile, Showing
 from benchmarks.size_projects import IndexPlan, Shape, Unit
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.observed.projects import project_bucket, project_shard
-from pypi_assets.catalog.reads.stored_contents import to_json
-from pypi_assets.catalog.reads.stored_lists import record_details
+from pypi_assets.catalog.reads.stored_contents import record_details, to_json
 from pypi_assets.catalog.work.visit_queue import crawl_workload, range_workload, visit_kind
 from pypi_assets.distributions.record import EXTRACTOR_VERSION, DistributionKind, DistributionRecord, ModulesGrade
 from pypi_assets.distributions.requirement_names import required_projects

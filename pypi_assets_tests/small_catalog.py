@@ -15,7 +15,7 @@ from pypi_assets.catalog.database import Catalog, open_catalog
 from pypi_assets.catalog.ledger.range_ledger import allocate_range, complete_range
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.reads.read_outcomes import FinishedRead, Outcome, store_reads
-from pypi_assets.catalog.reads.stored_lists import store_lists
+from pypi_assets.catalog.reads.stored_contents import store_lists
 from pypi_assets.catalog.tables import (
     catalog_state,
     changes,

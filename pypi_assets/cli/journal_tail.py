@@ -239,8 +239,7 @@ def journal_consumers_command(*, forget: str | None, as_json: bool) -> None:
 
     `journal tail --consumer NAME` is one, and each webhook is one. One not seen for 30 days holds nothing back.
     """
-    from pypi_assets.catalog.publications.journal_deliveries import forget_consumer
-    from pypi_assets.catalog.reports.journal_lags import consumer_lags
+    from pypi_assets.catalog.publications.journal_deliveries import consumer_lags, forget_consumer
     from pypi_assets.settings import load_settings
 
     with existing_catalog(load_settings()) as catalog:

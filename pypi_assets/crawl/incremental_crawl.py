@@ -41,7 +41,7 @@ from pypi_assets.catalog.observed.events import (
     has_at_least,
     range_ends,
 )
-from pypi_assets.catalog.observed.kept_aside import count_broken_rows
+from pypi_assets.catalog.observed.index_state import count_broken_rows
 from pypi_assets.catalog.observed.visit_statistics import revisits_for
 from pypi_assets.catalog.reports.range_states import count_unexplained
 from pypi_assets.catalog.work.finished_workloads import (

@@ -13,7 +13,7 @@ from sqlalchemy import Connection
 
 from pypi_assets.catalog.ledger.range_ledger import complete_serial, last_allocated_serial
 from pypi_assets.catalog.observed.events import events_through
-from pypi_assets.catalog.observed.kept_aside import replace_list
+from pypi_assets.catalog.observed.index_state import replace_list
 from pypi_assets.catalog.observed.visit_statistics import note_seen
 from pypi_assets.catalog.work.audits import (
     Audit,

@@ -21,7 +21,7 @@ from pypi_assets.catalog.derived.visits import (
     record_verdicts,
 )
 from pypi_assets.catalog.observed.events import explained_absences, with_events, without_file_changes
-from pypi_assets.catalog.observed.kept_aside import replace_pages
+from pypi_assets.catalog.observed.index_state import replace_pages
 from pypi_assets.catalog.work.finished_workloads import forget_done
 from pypi_assets.catalog.work.visit_queue import (
     TaskState,

@@ -21,12 +21,11 @@ from pypi_assets.catalog.observed.events import (
     has_at_least,
     store_events,
 )
-from pypi_assets.catalog.observed.kept_aside import KeptEntry, forget_rows, kept_rows
+from pypi_assets.catalog.observed.index_state import KeptEntry, forget_rows, kept_rows
 from pypi_assets.catalog.observed.projects import find_project, project_shard
 from pypi_assets.catalog.reports.failures import BROKEN, VISIT
-from pypi_assets.catalog.work.finished_workloads import forget_visits
+from pypi_assets.catalog.work.finished_workloads import forget_visits, retry_failed_reads, retry_failed_visits
 from pypi_assets.catalog.work.full_crawls import find_open_crawl, require_followable
-from pypi_assets.catalog.work.requeued_failures import retry_failed_reads, retry_failed_visits
 from pypi_assets.catalog.work.visit_queue import (
     WorkloadProgress,
     range_workload,

@@ -10,8 +10,7 @@ from sqlalchemy import Connection
 
 from pypi_assets.catalog.ledger.range_ledger import SIMPLE, last_allocated_serial
 from pypi_assets.catalog.ledger.serial_range import SerialRange
-from pypi_assets.catalog.observed.index_state import Content, OvertakenError, read_lister_state
-from pypi_assets.catalog.observed.kept_aside import replace_list
+from pypi_assets.catalog.observed.index_state import Content, OvertakenError, read_lister_state, replace_list
 from pypi_assets.catalog.observed.visit_statistics import note_seen
 from pypi_assets.catalog.work.listed_projects import (
     ComparedProject,

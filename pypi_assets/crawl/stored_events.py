@@ -18,8 +18,7 @@ from pypi_assets.catalog.observed.events import (
     store_earlier_events,
     store_events,
 )
-from pypi_assets.catalog.observed.index_state import Content
-from pypi_assets.catalog.observed.kept_aside import keep_rows
+from pypi_assets.catalog.observed.index_state import Content, keep_rows
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.listers import run_lister
 from pypi_assets.index.broken_entries import broken_entry

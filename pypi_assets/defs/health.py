@@ -9,7 +9,7 @@ from datetime import timedelta
 
 import dagster as dg
 
-from pypi_assets.catalog.observed.kept_aside import count_kept_aside
+from pypi_assets.catalog.observed.index_state import count_kept_aside
 from pypi_assets.catalog.reports.catalog_status import read_exhausted, read_followed
 from pypi_assets.catalog.reports.failures import VISIT
 from pypi_assets.catalog.reports.range_states import count_unexplained

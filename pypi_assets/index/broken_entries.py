@@ -1,6 +1,6 @@
 """Entries of an index's answers that break its protocol: how many are kept aside before the whole answer is refused.
 
-Where they are kept is in `catalog/observed/kept_aside.py`.
+Where they are kept is in `catalog/observed/index_state.py`.
 """
 
 import json

@@ -11,10 +11,9 @@ from functools import partial
 
 from pypi_assets.catalog.coordination.leases import renewing, waiting_for_lease
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.catalog.publications.journal_deliveries import Consumer, all_consumers
+from pypi_assets.catalog.publications.journal_deliveries import UNSEEN_S, Consumer, all_consumers
 from pypi_assets.catalog.publications.journal_segments import stream_lease
 from pypi_assets.catalog.reports.journal_format import Stream
-from pypi_assets.catalog.reports.journal_lags import UNSEEN_S
 from pypi_assets.errors import ExpectedError
 from pypi_assets.journal.cursors import Cursor, CursorError
 from pypi_assets.journal.published_heads import publish_heads

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def overviews_at(catalog: "Catalog", serial: int, projects: Collection[str]) -> dict[str, Overview]:
     """Return the overviews of these projects (normalized). A project costs by the count of its files."""
-    from pypi_assets.catalog.reports.owner_evidence import (  # the database takes long to load
+    from pypi_assets.catalog.reports.past_releases import (  # the database takes long to load
         live_files_of,
         rows_of_files,
     )

@@ -99,7 +99,7 @@ class CatalogSnapshot(Snapshot):
 
     def providing(self, modules: Collection[str], /) -> "Callable[[str], list[Provider]]":
         from pypi_assets.catalog.publications.dump_rows import providing_releases
-        from pypi_assets.catalog.reports.owner_evidence import lists_with_modules
+        from pypi_assets.catalog.reports.past_releases import lists_with_modules
         from pypi_assets.lookup.providers import providers_of_releases
 
         with self.catalog.read() as connection:
@@ -113,7 +113,7 @@ class CatalogSnapshot(Snapshot):
         return providers
 
     def stubs(self, module: str, projects: Collection[str], /) -> "list[Provider]":
-        from pypi_assets.catalog.reports.owner_evidence import rows_of_projects
+        from pypi_assets.catalog.reports.past_releases import rows_of_projects
         from pypi_assets.lookup.providers import providers_of_releases
 
         rows = rows_of_projects(self.catalog, self.serial, projects)
@@ -130,7 +130,7 @@ class CatalogSnapshot(Snapshot):
         return overviews_at(self.catalog, self.serial, projects)
 
     def dependents_of_each(self, projects: Collection[str], /) -> Mapping[str, int]:
-        from pypi_assets.catalog.reports.owner_evidence import count_dependents
+        from pypi_assets.catalog.reports.past_releases import count_dependents
 
         return dict.fromkeys(projects, 0) | count_dependents(self.catalog, self.serial, projects)
 

@@ -16,7 +16,7 @@ from sqlalchemy import Connection, Table, select
 from pypi_assets.catalog.database import Catalog, CatalogError
 from pypi_assets.catalog.derived.file_history import UNEXPLAINED
 from pypi_assets.catalog.ledger.range_ledger import complete_serial, ledger, read_state
-from pypi_assets.catalog.observed.project_names import CORRECTED
+from pypi_assets.catalog.observed.projects import CORRECTED
 from pypi_assets.catalog.reads.read_outcomes import Outcome
 from pypi_assets.catalog.reports.catalog_status import catalog_status, count_differences, ledger_faults
 from pypi_assets.catalog.reports.failures import count_failed_visits

@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.catalog.reads.stored_lists import StoredLists
+from pypi_assets.catalog.reads.stored_contents import StoredLists
 from pypi_assets.catalog.tables import distribution_data, distributions, read_queue
 from pypi_assets.catalog.work.read_queue import PendingRead
 from pypi_assets.crawl import fetching

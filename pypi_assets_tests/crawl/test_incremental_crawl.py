@@ -16,7 +16,7 @@ from pypi_assets.catalog.observed.events import count_events
 from pypi_assets.catalog.reports.catalog_status import catalog_status
 from pypi_assets.catalog.reports.failures import list_failures
 from pypi_assets.catalog.reports.range_states import ShownState, range_statuses
-from pypi_assets.catalog.work.requeued_failures import retry_failed_visits
+from pypi_assets.catalog.work.finished_workloads import retry_failed_visits
 from pypi_assets.catalog.work.visit_queue import range_workload
 from pypi_assets.crawl.draining import claiming
 from pypi_assets.crawl.full_crawl import crawl_full

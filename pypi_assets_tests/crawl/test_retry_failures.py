@@ -6,7 +6,7 @@ from starlette.responses import PlainTextResponse
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.reports.catalog_status import catalog_status, read_exhausted
 from pypi_assets.catalog.reports.failures import count_failures, list_failures
-from pypi_assets.catalog.work.requeued_failures import retry_failed_reads
+from pypi_assets.catalog.work.finished_workloads import retry_failed_reads
 from pypi_assets.catalog.work.visit_queue import range_workload, workload_progress
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import crawl_incremental

@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from pypi_assets.catalog.reads.read_outcomes import Outcome
-from pypi_assets.catalog.reads.stored_lists import store_lists
+from pypi_assets.catalog.reads.stored_contents import store_lists
 from pypi_assets.catalog.reports.catalog_status import catalog_status
 from pypi_assets.catalog.tables import distribution_data
 from pypi_assets.definitions import build_defs

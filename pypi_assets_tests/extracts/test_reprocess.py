@@ -11,7 +11,7 @@ from starlette.requests import Request
 from pypi_assets.catalog.database import Catalog, CatalogError
 from pypi_assets.catalog.publications.dump_registry import full_dump_rows, open_full_dump
 from pypi_assets.catalog.reads.read_outcomes import Outcome
-from pypi_assets.catalog.reads.stored_lists import store_lists
+from pypi_assets.catalog.reads.stored_contents import store_lists
 from pypi_assets.catalog.tables import changes, distribution_data, distributions, extract_packs
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.reading import read_workload

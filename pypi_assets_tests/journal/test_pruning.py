@@ -6,10 +6,9 @@ from pathlib import Path
 import pytest
 
 from pypi_assets.catalog.database import open_catalog
-from pypi_assets.catalog.publications.journal_deliveries import put_consumer
+from pypi_assets.catalog.publications.journal_deliveries import UNSEEN_S, put_consumer
 from pypi_assets.catalog.publications.journal_segments import add_takedown
 from pypi_assets.catalog.reports.journal_format import Stream
-from pypi_assets.catalog.reports.journal_lags import UNSEEN_S
 from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.journal import pruning
 from pypi_assets.journal.cursors import Cursor

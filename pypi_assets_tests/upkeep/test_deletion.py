@@ -25,7 +25,7 @@ from pypi_assets.catalog.publications.dump_registry import (
     open_full_dump,
     open_range_dump,
 )
-from pypi_assets.catalog.reads.stored_lists import store_lists
+from pypi_assets.catalog.reads.stored_contents import store_lists
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.dumps.compaction import compact, joined_rows
 from pypi_assets.dumps.cover import cover

@@ -21,11 +21,11 @@ from pypi_assets.catalog.derived.visits import begin_visits
 from pypi_assets.catalog.ledger.epochs import note_change
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.observed.followed import mark_projects
-from pypi_assets.catalog.observed.kept_aside import replace_list, replace_pages
+from pypi_assets.catalog.observed.index_state import replace_list, replace_pages
 from pypi_assets.catalog.publications.allocated_names import allocate_version, begin_build
 from pypi_assets.catalog.publications.journal_deliveries import NewLetter, delete_letter, letters_of, store_letters
 from pypi_assets.catalog.reads.read_outcomes import FinishedRead, Outcome
-from pypi_assets.catalog.reads.stored_lists import store_shared_details
+from pypi_assets.catalog.reads.stored_contents import store_shared_details
 from pypi_assets.catalog.tables import (
     distribution_data,
     distributions,

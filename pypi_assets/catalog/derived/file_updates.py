@@ -10,8 +10,7 @@ from pypi_assets.catalog.derived.project_state import Interval, canonical
 from pypi_assets.catalog.derived.seen_pages import Sighting
 from pypi_assets.catalog.derived.stored_files import PageFacts, StoredFile
 from pypi_assets.catalog.ledger.range_ledger import Seals
-from pypi_assets.catalog.observed.project_names import CORRECTED
-from pypi_assets.catalog.observed.projects import Project
+from pypi_assets.catalog.observed.projects import CORRECTED, Project
 from pypi_assets.catalog.reads.read_outcomes import GONE, Outcome
 from pypi_assets.distributions.filenames import parse_filename
 from pypi_assets.distributions.record import FilenameParts

@@ -32,8 +32,7 @@ from pypi_assets.catalog.derived.stored_files import PageFacts, intervals_of_fil
 from pypi_assets.catalog.ledger.epochs import note_change
 from pypi_assets.catalog.ledger.range_ledger import lock_state, log_changes, seals
 from pypi_assets.catalog.observed.followed import mark_projects
-from pypi_assets.catalog.observed.project_names import CORRECTED
-from pypi_assets.catalog.observed.projects import Project
+from pypi_assets.catalog.observed.projects import CORRECTED, Project
 from pypi_assets.catalog.observed.sightings import StoredSighting
 from pypi_assets.catalog.reads.file_counts import counting_files
 from pypi_assets.catalog.reads.past_generations import keep_past_generations

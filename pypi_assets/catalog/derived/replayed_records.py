@@ -22,13 +22,12 @@ from pypi_assets.catalog.derived.replayed_changes import changed_serials, rename
 from pypi_assets.catalog.derived.stored_files import SHOWN_FACTS
 from pypi_assets.catalog.ledger.epochs import note_change, note_changed_projects
 from pypi_assets.catalog.ledger.range_ledger import RangeState, complete_serial, lock_state
-from pypi_assets.catalog.observed.kept_aside import Source
+from pypi_assets.catalog.observed.index_state import Source
 from pypi_assets.catalog.observed.projects import enter_projects, project_ids
 from pypi_assets.catalog.reads.file_counts import counting_files, recount_files
 from pypi_assets.catalog.reads.past_generations import keep_past_generations
 from pypi_assets.catalog.reads.read_outcomes import READ_LATE, Outcome
-from pypi_assets.catalog.reads.stored_contents import to_json
-from pypi_assets.catalog.reads.stored_lists import RecordDetails, store_list_contents, store_shared_details
+from pypi_assets.catalog.reads.stored_contents import RecordDetails, store_list_contents, store_shared_details, to_json
 from pypi_assets.catalog.tables import (
     broken_entries,
     catalog_state,

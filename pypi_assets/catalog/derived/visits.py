@@ -17,8 +17,14 @@ from pypi_assets.catalog.derived.recompute import recompute
 from pypi_assets.catalog.ledger.epochs import note_changed_files
 from pypi_assets.catalog.observed.events import events_through
 from pypi_assets.catalog.observed.followed import versions_in_force
-from pypi_assets.catalog.observed.project_names import ShownName, log_renamed, note_statuses, rename_projects
-from pypi_assets.catalog.observed.projects import Project, load_projects
+from pypi_assets.catalog.observed.projects import (
+    Project,
+    ShownName,
+    load_projects,
+    log_renamed,
+    note_statuses,
+    rename_projects,
+)
 from pypi_assets.catalog.observed.sightings import SeenNow, StoredSighting, bound_sightings, store_sightings
 from pypi_assets.catalog.observed.snapshots import snapshot_content
 from pypi_assets.catalog.observed.visit_statistics import EndedVisit, note_ended

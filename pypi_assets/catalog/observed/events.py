@@ -11,8 +11,14 @@ from pypi_assets.catalog.database import Catalog, CatalogError, at_a_time, inser
 from pypi_assets.catalog.ledger.range_ledger import lock_state, read_state
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.observed.followed import is_followed
-from pypi_assets.catalog.observed.project_names import ShownName, log_renamed, rename_projects
-from pypi_assets.catalog.observed.projects import Selection, enter_projects, project_ids
+from pypi_assets.catalog.observed.projects import (
+    Selection,
+    ShownName,
+    enter_projects,
+    log_renamed,
+    project_ids,
+    rename_projects,
+)
 from pypi_assets.catalog.observed.visit_statistics import note_seen
 from pypi_assets.catalog.tables import catalog_state, checkpoints, events, projects
 from pypi_assets.index.actions import NO_FILE_CHANGE, Action, file_change

@@ -15,11 +15,17 @@ from sqlalchemy import BindParameter, ColumnElement, Connection, FromClause, Sel
 
 from pypi_assets.catalog.database import Catalog, at_a_time, bare_rows, read_by_index, sent_values, storable
 from pypi_assets.catalog.observed.followed import answered_at
-from pypi_assets.catalog.observed.project_names import QUARANTINED
+from pypi_assets.catalog.observed.projects import QUARANTINED
 from pypi_assets.catalog.reads.past_generations import contents_at, counts_later, has_past_generations, rejected_then
 from pypi_assets.catalog.reads.read_outcomes import Outcome
-from pypi_assets.catalog.reads.stored_contents import StoredContents, from_json, to_dump, to_json
-from pypi_assets.catalog.reads.stored_lists import StoredLists, lists_with_module
+from pypi_assets.catalog.reads.stored_contents import (
+    StoredContents,
+    StoredLists,
+    from_json,
+    lists_with_module,
+    to_dump,
+    to_json,
+)
 from pypi_assets.catalog.tables import (
     distribution_data,
     distributions,

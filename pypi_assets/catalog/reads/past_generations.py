@@ -12,7 +12,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, exists, select
 
 from pypi_assets.catalog.database import at_a_time, insert_missing
-from pypi_assets.catalog.reads.stored_lists import merged_details
+from pypi_assets.catalog.reads.stored_contents import merged_details
 from pypi_assets.catalog.tables import (
     distribution_data,
     distributions,

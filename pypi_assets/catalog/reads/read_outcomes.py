@@ -25,7 +25,7 @@ from pypi_assets.catalog.coordination.claims import WORKER_DIED
 from pypi_assets.catalog.database import at_a_time, insert_missing, storable
 from pypi_assets.catalog.ledger.epochs import note_changed_files
 from pypi_assets.catalog.ledger.range_ledger import lock_state, log_changes, sealed_end
-from pypi_assets.catalog.reads.stored_lists import record_details, store_lists, store_shared_details
+from pypi_assets.catalog.reads.stored_contents import record_details, store_lists, store_shared_details
 from pypi_assets.catalog.tables import (
     changes,
     distribution_data,

@@ -1,18 +1,28 @@
 """Contents as the catalog stores them: as JSON, once each by their hash, in `name_lists` and `shared_details`.
 
+Of each list of modules the top-level names are stored as well, so that the lists that hold a module are found; of each
+list of requirements, the projects that it names. Details are shared by the files of a release: summary, licence, links,
+entry points, extras. A record's row has the rest of its details, and refers to what it shares.
+
 Names of broken distributions can hold half a surrogate pair, which UTF-8 cannot.
 """
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
-from typing import Any
+import zlib
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import orjson
 from isal import isal_zlib
-from sqlalchemy import Connection, Table, select
+from sqlalchemy import Connection, Table, select, update
 
-from pypi_assets.catalog.database import sent_values
+from pypi_assets.catalog.database import at_a_time, insert_missing, sent_values, storable
+from pypi_assets.catalog.tables import module_roots, name_lists, required_names, shared_details
+from pypi_assets.distributions.record import DistributionRecord, ModulesGrade
+from pypi_assets.distributions.requirement_names import required_projects
+from pypi_assets.index.models import LONGEST_NAME
 
 
 def to_json(value: object) -> bytes:
@@ -76,3 +86,209 @@ class StoredContents:
             for content_id, content in self._connection.execute(query):
                 loaded[content_id] = isal_zlib.decompress(content)
         return loaded
+
+
+def store_lists(
+    connection: Connection, requirements: Iterable[Sequence[str]], modules: Iterable[Sequence[str]] = ()
+) -> dict[tuple[str, ...], int]:
+    """Stores those of the lists that are not there yet; returns the id of each.
+
+    The lists of `modules` can be found by their top-level names afterwards, those of `requirements` by the projects
+    that they name.
+    """
+    of_requirements = {tuple(names) for names in requirements}
+    of_modules = {tuple(names) for names in modules}
+    contents = {names: to_json(names) for names in of_requirements | of_modules}
+    ids = store_list_contents(
+        connection, {contents[names] for names in of_requirements}, {contents[names] for names in of_modules}
+    )
+    return {names: ids[content] for names, content in contents.items()}
+
+
+def store_list_contents(
+    connection: Connection, requirements: Collection[bytes], modules: Collection[bytes]
+) -> dict[bytes, int]:
+    """The same of lists as `to_json` writes them: only those that are not there yet are parsed."""
+    of_modules, of_requirements = set(modules), set(requirements)
+    digests = {content: content_digest(content) for content in of_requirements | of_modules}
+    known = _find_lists(connection, set(digests.values()))
+    names = {content: from_json(content) for content, digest in digests.items() if digest not in known}
+    rows = [
+        {
+            "sha256": digests[content],
+            "length": len(listed),
+            "content": zlib.compress(content),
+            "has_roots": content in of_modules,
+            "has_required": content in of_requirements,
+        }
+        for content, listed in names.items()
+    ]
+    insert_missing(connection, name_lists, sorted(rows, key=lambda row: str(row["sha256"])))
+    found = known | _find_lists(connection, {str(row["sha256"]) for row in rows})
+    ids = {content: found[digest].id for content, digest in digests.items()}
+
+    def listed(content: bytes) -> Sequence[str]:
+        found: Sequence[str] = names.get(content) or from_json(content)
+        return found
+
+    rootless = {content for content in of_modules if not known.get(digests[content], _NEW).has_roots}
+    _store_roots(connection, {ids[content]: listed(content) for content in rootless})
+    _mark(connection, [ids[content] for content in rootless if not found[digests[content]].has_roots], "has_roots")
+    unnamed = {content for content in of_requirements if not known.get(digests[content], _NEW).has_required}
+    _store_required(connection, {ids[content]: listed(content) for content in unnamed})
+    _mark(connection, [ids[one] for one in unnamed if not found[digests[one]].has_required], "has_required")
+    return ids
+
+
+class _StoredList(NamedTuple):
+    """A list that is stored, and whether its top-level names are, and the projects that it names."""
+
+    id: int
+    has_roots: bool
+    has_required: bool
+
+
+_NEW = _StoredList(0, has_roots=False, has_required=False)
+
+
+def _find_lists(connection: Connection, digests: Collection[str]) -> dict[str, _StoredList]:
+    found: dict[str, _StoredList] = {}
+    lists = name_lists.c
+    for wanted in at_a_time(sorted(digests)):
+        query = select(lists.sha256, lists.id, lists.has_roots, lists.has_required).where(lists.sha256.in_(wanted))
+        rows = connection.execute(query.with_for_update(read=True, key_share=True))  # nothing prunes them meanwhile
+        found.update((sha256, _StoredList(*one)) for sha256, *one in rows)
+    return found
+
+
+def _store_roots(connection: Connection, lists: Mapping[int, Sequence[str]]) -> None:
+    rows = [{"name": root, "list_id": id_} for id_ in sorted(lists) for root in _roots(lists[id_])]
+    insert_missing(connection, module_roots, rows)
+
+
+def _store_required(connection: Connection, lists: Mapping[int, Sequence[str]]) -> None:
+    rows = [
+        {"name": name, "list_id": id_, "condition": condition}
+        for id_ in sorted(lists)
+        for name, condition in sorted(required_projects(lists[id_]).items())
+        if len(name) <= LONGEST_NAME  # a longer one is no project's
+    ]
+    insert_missing(connection, required_names, rows)
+
+
+def _mark(connection: Connection, ids: Sequence[int], flag: str) -> None:
+    """Of lists that were stored as lists of the other kind first."""
+    for some in at_a_time(sorted(ids)):
+        connection.execute(update(name_lists).where(name_lists.c.id.in_(some)).values({flag: True}))
+
+
+def _roots(modules: Iterable[str]) -> list[str]:
+    """The top-level names, in order."""
+    return sorted({_root(name) for name in {module.partition(".")[0] for module in modules}})
+
+
+def _root(module: str) -> str:
+    return storable(module.partition(".")[0][:LONGEST_NAME])
+
+
+def lists_with_module(connection: Connection, module: str) -> Iterator[int]:
+    """The ids of the lists that hold `module`."""
+    of_root = connection.scalars(select(module_roots.c.list_id).where(module_roots.c.name == _root(module))).all()
+    for ids in at_a_time(of_root):
+        lists = StoredLists(connection).load(ids)
+        yield from (list_id for list_id in ids if module in lists[list_id])
+
+
+class StoredLists:
+    """Reads lists by id, and keeps those of the last call: files of one release have the same ones."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._contents = StoredContents(connection, name_lists)
+
+    def load(self, ids: Iterable[int | None]) -> dict[int, list[str]]:
+        """The lists with these ids; None is left out."""
+        return {list_id: json.loads(content) for list_id, content in self.load_json(ids).items()}
+
+    def load_json(self, ids: Iterable[int | None]) -> Mapping[int, bytes]:
+        """The lists with these ids, each as `to_json` writes it; None is left out."""
+        return self._contents.load(ids)
+
+
+def list_digest(names: Sequence[str]) -> str:
+    """The hash by which a list is stored, in hex."""
+    return content_digest(to_json(names))
+
+
+@dataclass(frozen=True, slots=True)
+class RecordDetails:
+    """What is stored of a record as JSON: in its own row, and shared with others; None where it shares nothing."""
+
+    own: str
+    shared: bytes | None
+
+
+def record_details(record: DistributionRecord) -> RecordDetails:
+    """Both parts leave out what is empty, so that the same facts give the same bytes.
+
+    `import_names` alone can be empty and there: the project declares that there is nothing to import. `entry_points` is
+    null in the row's own part where the file was read and they are unknown. `modules_grade` is left out where it is
+    exact, as it is for each wheel.
+    """
+    shared = {
+        "summary": record.summary,
+        "provides_extra": record.provides_extra,
+        "entry_points": record.entry_points,
+        "license_expression": record.license_expression,
+        "license": record.license,
+        "license_classifiers": record.license_classifiers,
+        "project_urls": record.project_urls,
+        "import_names": record.import_names,
+    }
+    own = {
+        "name": record.project,
+        "version": record.version,
+        "modules_by": record.modules_by,
+        "modules_grade": None if record.modules_grade == ModulesGrade.EXACT else record.modules_grade,
+        "requires_by": record.requires_by,
+        "stubs": record.stubs,
+        "left_out": record.left_out,
+        "declared": record.declared,
+        "notes": record.notes,
+        "start_up_paths": record.start_up_paths,
+        "refusals": record.refusals,
+        "installed_metadata": record.installed_metadata,
+    }
+    in_common = {name: value for name, value in shared.items() if value or (value == () and name == "import_names")}
+    unknown = {"entry_points": None} if record.entry_points is None and record.error is None else {}
+    return RecordDetails(
+        own=to_json({name: value for name, value in own.items() if value} | unknown).decode(),
+        shared=to_json(in_common) if in_common else None,
+    )
+
+
+def merged_details(own: str | None, shared: bytes | None) -> dict[str, Any]:
+    """All details of a record, by name, whichever part they are stored in."""
+    return {**(from_json(own) if own else {}), **(from_json(shared) if shared else {})}
+
+
+def store_shared_details(connection: Connection, contents: Iterable[bytes]) -> dict[bytes, int]:
+    """Stores those of the contents that are not there yet; returns the id of each. It takes three statements."""
+    digests = {content: content_digest(content) for content in contents}
+    found = _find_details(connection, digests.values())
+    rows = [
+        {"sha256": digest, "content": zlib.compress(content)}
+        for content, digest in digests.items()
+        if digest not in found
+    ]
+    insert_missing(connection, shared_details, sorted(rows, key=lambda row: str(row["sha256"])))
+    found |= _find_details(connection, [str(row["sha256"]) for row in rows])
+    return {content: found[digest] for content, digest in digests.items()}
+
+
+def _find_details(connection: Connection, digests: Iterable[str]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for wanted in at_a_time(sorted(digests)):
+        query = select(shared_details.c.sha256, shared_details.c.id).where(shared_details.c.sha256.in_(wanted))
+        rows = connection.execute(query.with_for_update(read=True, key_share=True))  # nothing prunes them meanwhile
+        found.update((row.sha256, row.id) for row in rows)
+    return found

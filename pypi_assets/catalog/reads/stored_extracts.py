@@ -17,7 +17,7 @@ from pypi_assets.catalog.database import at_a_time, lock_rows
 from pypi_assets.catalog.ledger.epochs import NoticeKind, announce, note_changed_files
 from pypi_assets.catalog.reads.file_counts import counting_files
 from pypi_assets.catalog.reads.read_outcomes import Outcome, record_columns, record_outcome, store_record_parts
-from pypi_assets.catalog.reads.stored_lists import StoredLists, list_digest, merged_details, record_details
+from pypi_assets.catalog.reads.stored_contents import StoredLists, list_digest, merged_details, record_details
 from pypi_assets.catalog.tables import (
     distribution_data,
     distributions,

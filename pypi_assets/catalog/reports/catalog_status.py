@@ -20,14 +20,19 @@ from pypi_assets.catalog.ledger.range_ledger import (
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.observed.events import first_event_time
 from pypi_assets.catalog.observed.followed import count_answered
-from pypi_assets.catalog.observed.index_state import ChangelogTrouble, changelog_trouble, known_file_origin, last_listed
-from pypi_assets.catalog.observed.kept_aside import count_kept_aside
+from pypi_assets.catalog.observed.index_state import (
+    ChangelogTrouble,
+    changelog_trouble,
+    count_kept_aside,
+    known_file_origin,
+    last_listed,
+)
 from pypi_assets.catalog.observed.observations import first_observed_at, observed_serial
 from pypi_assets.catalog.observed.visit_statistics import VisitedProjects, visited_projects
+from pypi_assets.catalog.publications.journal_deliveries import ConsumerLag, consumer_lags
 from pypi_assets.catalog.reads.file_counts import live_outcomes, recount_files
 from pypi_assets.catalog.reads.read_outcomes import Outcome
 from pypi_assets.catalog.reports.failures import VISIT, count_failures
-from pypi_assets.catalog.reports.journal_lags import ConsumerLag, consumer_lags
 from pypi_assets.catalog.reports.range_states import count_unexplained
 from pypi_assets.catalog.reports.scope_status import ScopeStatus, scope_status
 from pypi_assets.catalog.tables import (

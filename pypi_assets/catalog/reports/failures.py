@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Row, Select, and_, func, or_, select
 from pypi_assets.catalog.coordination.claims import WORKER_DIED
 from pypi_assets.catalog.database import at_a_time
 from pypi_assets.catalog.ledger.serial_range import SerialRange
-from pypi_assets.catalog.observed.kept_aside import KeptEntry, count_kept_aside, kept_aside
+from pypi_assets.catalog.observed.index_state import KeptEntry, count_kept_aside, kept_aside
 from pypi_assets.catalog.reads.file_counts import failed_reads_by_kind
 from pypi_assets.catalog.reads.read_outcomes import FAILED, Outcome
 from pypi_assets.catalog.tables import (
@@ -19,7 +19,7 @@ from pypi_assets.catalog.tables import (
     projects,
     visit_queue,
 )
-from pypi_assets.catalog.work.requeued_failures import failed_reads, unread_live_files
+from pypi_assets.catalog.work.finished_workloads import failed_reads, unread_live_files
 from pypi_assets.catalog.work.visit_queue import IS_EXHAUSTED, TaskState
 
 VISIT = "visit"

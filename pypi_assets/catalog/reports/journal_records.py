@@ -21,8 +21,8 @@ from pypi_assets.catalog.ledger.epochs import notices_in
 from pypi_assets.catalog.ledger.range_ledger import inexact_spans, read_state
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.observed.followed import FOLLOWED, UNFOLLOWED, follows_all
-from pypi_assets.catalog.observed.kept_aside import Source
-from pypi_assets.catalog.observed.project_names import CORRECTED, QUARANTINED
+from pypi_assets.catalog.observed.index_state import Source
+from pypi_assets.catalog.observed.projects import CORRECTED, QUARANTINED
 from pypi_assets.catalog.reads.past_generations import contents_at, has_past_generations
 from pypi_assets.catalog.reads.read_outcomes import READ_LATE
 from pypi_assets.catalog.reports.journal_format import (

@@ -15,12 +15,10 @@ from pypi_assets.catalog.database import Catalog, bare_rows, read_by_index, sent
 from pypi_assets.catalog.ledger.epochs import newest_epoch
 from pypi_assets.catalog.ledger.range_ledger import complete_serial
 from pypi_assets.catalog.observed.followed import answered_at
-from pypi_assets.catalog.observed.project_names import QUARANTINED
-from pypi_assets.catalog.observed.projects import Project, find_project
+from pypi_assets.catalog.observed.projects import QUARANTINED, Project, find_project
 from pypi_assets.catalog.publications.dump_rows import holds_at
 from pypi_assets.catalog.reads.past_generations import PastGeneration, contents_at, counts_later, has_past_generations
-from pypi_assets.catalog.reads.stored_contents import StoredContents, from_json
-from pypi_assets.catalog.reads.stored_lists import StoredLists
+from pypi_assets.catalog.reads.stored_contents import StoredContents, StoredLists, from_json
 from pypi_assets.catalog.reports.past_statuses import YankedFile, last_event_at, page_status_at, yank_reasons
 from pypi_assets.catalog.reports.simple_page import SimpleFile, SimplePage
 from pypi_assets.catalog.tables import (

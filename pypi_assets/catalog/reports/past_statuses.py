@@ -13,8 +13,7 @@ from typing import NamedTuple
 from sqlalchemy import BindParameter, ColumnElement, Connection, Select, and_, bindparam, or_, select
 
 from pypi_assets.catalog.database import storable
-from pypi_assets.catalog.observed.project_names import QUARANTINED
-from pypi_assets.catalog.observed.projects import Project
+from pypi_assets.catalog.observed.projects import QUARANTINED, Project
 from pypi_assets.catalog.observed.snapshots import read_snapshots
 from pypi_assets.catalog.tables import events, sightings
 from pypi_assets.index.actions import Action

@@ -21,8 +21,7 @@ from pypi_assets.catalog.ledger.range_ledger import complete_serial
 from pypi_assets.catalog.observed.events import events_by_project
 from pypi_assets.catalog.observed.followed import FOLLOWED, UNFOLLOWED, answered_at
 from pypi_assets.catalog.observed.observations import seen_without
-from pypi_assets.catalog.observed.project_names import CORRECTED
-from pypi_assets.catalog.observed.projects import Project
+from pypi_assets.catalog.observed.projects import CORRECTED, Project
 from pypi_assets.catalog.reads.read_outcomes import READ_LATE
 from pypi_assets.catalog.reports.past_visits import PastVisit, past_visits
 from pypi_assets.catalog.tables import (

@@ -22,7 +22,7 @@ from pypi_assets.catalog.ledger.range_ledger import (
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.observed.events import events_since, events_through
 from pypi_assets.catalog.observed.followed import follows_all
-from pypi_assets.catalog.observed.kept_aside import replace_list
+from pypi_assets.catalog.observed.index_state import replace_list
 from pypi_assets.catalog.observed.projects import (
     Selection,
     enter_projects,

@@ -10,8 +10,7 @@ from pypi_assets.catalog.database import at_a_time, lock_rows, upsert
 from pypi_assets.catalog.ledger.range_ledger import SIMPLE, allocate_range, lock_state
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.observed.events import changed_projects, events_through
-from pypi_assets.catalog.observed.project_names import ShownName, log_renamed, rename_projects
-from pypi_assets.catalog.observed.projects import enter_projects, project_ids
+from pypi_assets.catalog.observed.projects import ShownName, enter_projects, log_renamed, project_ids, rename_projects
 from pypi_assets.catalog.tables import (
     distributions,
     events,

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, Table, bindparam, delete, insert, or_, select
 
 from pypi_assets.catalog.database import at_a_time
 from pypi_assets.catalog.observed.projects import project_ids as project_ids_of
-from pypi_assets.catalog.reads.stored_lists import StoredLists
+from pypi_assets.catalog.reads.stored_contents import StoredLists
 from pypi_assets.catalog.tables import (
     distribution_data,
     distributions,

@@ -5,7 +5,7 @@ from typing import Any
 import dagster as dg
 
 from pypi_assets.catalog.ledger.serial_range import SerialRange
-from pypi_assets.catalog.observed.kept_aside import count_broken_rows
+from pypi_assets.catalog.observed.index_state import count_broken_rows
 from pypi_assets.catalog.reports.failures import failed_reads_of_range
 from pypi_assets.catalog.work.visit_queue import abandoned_projects, range_workload
 from pypi_assets.crawl.crawler import Crawler

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from pypi_assets.catalog.observed.project_names import CORRECTED
+from pypi_assets.catalog.observed.projects import CORRECTED
 from pypi_assets.catalog.reports.project_history import VISIT
 from pypi_assets.index.actions import Action
 from pypi_assets.leveldbs.format.version_order import canonical_version

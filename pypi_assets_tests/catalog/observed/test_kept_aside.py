@@ -2,7 +2,7 @@
 
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.ledger.serial_range import SerialRange
-from pypi_assets.catalog.observed.kept_aside import (
+from pypi_assets.catalog.observed.index_state import (
     count_broken_rows,
     count_kept_aside,
     forget_rows,

@@ -7,8 +7,7 @@ from sqlalchemy import select, update
 
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.observed.events import store_earlier_events, store_events
-from pypi_assets.catalog.observed.project_names import ShownName, rename_projects
-from pypi_assets.catalog.observed.projects import Selection
+from pypi_assets.catalog.observed.projects import Selection, ShownName, rename_projects
 from pypi_assets.catalog.tables import catalog_state, projects
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import crawl_incremental

@@ -4,7 +4,7 @@ import pytest
 
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.ledger.epochs import epoch_of
-from pypi_assets.catalog.observed.project_names import QUARANTINED
+from pypi_assets.catalog.observed.projects import QUARANTINED
 from pypi_assets.catalog.publications.dump_rows import project_rows_at
 from pypi_assets.catalog.reports.past_pages import page_at
 from pypi_assets.crawl.full_crawl import crawl_full

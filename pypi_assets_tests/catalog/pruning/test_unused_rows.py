@@ -10,7 +10,7 @@ from sqlalchemy import Table, func, select, text, update
 
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.pruning import referring_columns, sweep, unused_details, unused_lists
-from pypi_assets.catalog.reads.stored_lists import store_lists, store_shared_details
+from pypi_assets.catalog.reads.stored_contents import store_lists, store_shared_details
 from pypi_assets.catalog.tables import (
     distribution_data,
     metadata,

@@ -23,7 +23,7 @@ from pypi_assets.catalog.publications.dump_registry import (
     range_dump_rows,
     record_file,
 )
-from pypi_assets.catalog.work.requeued_failures import retry_failed_reads
+from pypi_assets.catalog.work.finished_workloads import retry_failed_reads
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import allocate_next_ranges, crawl_incremental
 from pypi_assets.crawl.reading import read_workload

@@ -3,6 +3,7 @@
 from pypi_assets.catalog.ledger.epochs import NoticeKind, notices_in
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.publications.journal_segments import (
+    SegmentFile,
     Takedown,
     add_takedown,
     all_takedowns,
@@ -11,7 +12,6 @@ from pypi_assets.catalog.publications.journal_segments import (
     newest_takedown,
     record_segment,
 )
-from pypi_assets.catalog.publications.written_segments import SegmentFile
 from pypi_assets_tests.small_catalog import small_catalog
 
 

@@ -8,7 +8,7 @@ from sqlalchemy import select, update
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.publications.dump_rows import requiring_releases, version_yanks_at
 from pypi_assets.catalog.reads.past_generations import keep_past_generations, past_generations_of
-from pypi_assets.catalog.reports.owner_evidence import count_dependents, live_files_of
+from pypi_assets.catalog.reports.past_releases import count_dependents, live_files_of
 from pypi_assets.catalog.tables import distribution_data, distributions
 from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
 

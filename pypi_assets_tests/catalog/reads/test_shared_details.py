@@ -9,7 +9,7 @@ from sqlalchemy.exc import IntegrityError
 
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.publications.dump_rows import rows_at, stream_rows
-from pypi_assets.catalog.reads.stored_lists import merged_details, record_details, store_shared_details
+from pypi_assets.catalog.reads.stored_contents import merged_details, record_details, store_shared_details
 from pypi_assets.catalog.tables import shared_details
 from pypi_assets.distributions.record import DistributionKind, DistributionRecord, ErrorKind, ModulesGrade, ReadError
 from pypi_assets_tests.small_catalog import small_catalog

@@ -3,7 +3,7 @@
 from sqlalchemy import func, select
 
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.catalog.reads.stored_lists import StoredLists, list_digest, lists_with_module, store_lists
+from pypi_assets.catalog.reads.stored_contents import StoredLists, list_digest, lists_with_module, store_lists
 from pypi_assets.catalog.tables import name_lists, required_names
 
 LISTS = [(), ("one",), ("one", "two"), ("two", "one"), ("größe", "名"), ("half a pair \udc80",), ("nul \0",)]

@@ -7,8 +7,7 @@ import pytest
 from sqlalchemy import insert
 
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.catalog.publications.journal_deliveries import move_consumer
-from pypi_assets.catalog.reports.journal_lags import UNSEEN_S, consumer_lags
+from pypi_assets.catalog.publications.journal_deliveries import UNSEEN_S, consumer_lags, move_consumer
 from pypi_assets.catalog.tables import journal_letters
 from pypi_assets_tests.catalog.reports.test_serials_of_times import store
 from pypi_assets_tests.small_catalog import small_catalog

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pypi_assets.catalog.reports.owner_evidence import (
+from pypi_assets.catalog.reports.past_releases import (
     count_dependents,
     lists_with_modules,
     live_files_of,

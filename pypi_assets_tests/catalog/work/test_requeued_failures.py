@@ -9,8 +9,8 @@ from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.reads.read_outcomes import FAILED, FinishedRead, Outcome
 from pypi_assets.catalog.reports.failures import list_failures
 from pypi_assets.catalog.tables import distribution_data, live_intervals, projects, read_queue
+from pypi_assets.catalog.work.finished_workloads import failed_reads, retry_failed_reads, retry_failed_visits
 from pypi_assets.catalog.work.read_queue import claim_reads, count_pending_reads, finish_reads, queue_reads
-from pypi_assets.catalog.work.requeued_failures import failed_reads, retry_failed_reads, retry_failed_visits
 from pypi_assets.catalog.work.visit_queue import TaskState, claim_visits, finish_visits, workload_progress
 from pypi_assets_tests.catalog.claimed_queues import SHARD, Reads, Visits
 
