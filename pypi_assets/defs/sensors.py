@@ -8,7 +8,7 @@ Dagster's 60 seconds are over.
 
 The cursor of a sensor is the serial, or the version, up to which Dagster has the partitions, so a tick looks only at
 what came since. It is a hint: without it, a tick looks at everything that is to be shown. While a follower does the
-work, its ranges are joined: see `joined_ranges.py`.
+work, its ranges are joined: see `done_elsewhere.py`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,16 +24,7 @@ from pypi_assets.catalog.publications.allocated_names import allocate_version, l
 from pypi_assets.crawl.incremental_crawl import allocate_next_ranges
 from pypi_assets.crawl.simple_lister import LIST_PAUSE_S
 from pypi_assets.defs.attempts import attempts, failures_in_a_row
-from pypi_assets.defs.expected_errors import expected_errors_of_ticks
-from pypi_assets.defs.jobs import (
-    dump_late_changes_job,
-    full_crawl_job,
-    full_dump_job,
-    incremental_crawl_job,
-    redump_job,
-    update_leveldbs_job,
-)
-from pypi_assets.defs.joined_ranges import (
+from pypi_assets.defs.done_elsewhere import (
     LOOKED_BACK_S,
     RANGE_ASSETS,
     Entered,
@@ -43,6 +34,15 @@ from pypi_assets.defs.joined_ranges import (
     last_done,
     report_version,
     with_not_shown,
+)
+from pypi_assets.defs.expected_errors import expected_errors_of_ticks
+from pypi_assets.defs.jobs import (
+    dump_late_changes_job,
+    full_crawl_job,
+    full_dump_job,
+    incremental_crawl_job,
+    redump_job,
+    update_leveldbs_job,
 )
 from pypi_assets.defs.naming import BARE, Naming
 from pypi_assets.defs.partitions import all_of, dump_shards, leveldb_versions, project_parts, serial_ranges

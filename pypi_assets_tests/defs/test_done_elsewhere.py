@@ -5,7 +5,7 @@ import random
 import pytest
 
 from pypi_assets.catalog.ledger.serial_range import SerialRange
-from pypi_assets.defs.joined_ranges import RANGE_ASSETS, REPORT_EVERY_S, Entered, join_ranges, report_version
+from pypi_assets.defs.done_elsewhere import RANGE_ASSETS, REPORT_EVERY_S, Entered, join_ranges, report_version
 from pypi_assets.defs.naming import BARE, Naming
 
 DAY_S = 86_400
