@@ -6,13 +6,11 @@ lost or a run that failed. Here it becomes run requests, with pauses after failu
 last serial, and for a few pages of the changelog where that is new. It fails where no answer comes soon, before
 Dagster's 60 seconds are over.
 
-The cursor of a sensor is the serial, or the version, up to which Dagster has the partitions, so a tick looks only at
-what came since. It is a hint: without it, a tick looks at everything that is to be shown. While a follower does the
-work, its ranges are joined: see `done_elsewhere.py`.
+While a follower is at work, the sensors request no ranges and no versions: `follower_drives` decides this. Work that no
+run of Dagster did is shown all the same: see `done_elsewhere.py`, which also defines the cursor of these sensors.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 
 import dagster as dg
 
@@ -24,17 +22,7 @@ from pypi_assets.catalog.publications.allocated_names import allocate_version, l
 from pypi_assets.crawl.incremental_crawl import allocate_next_ranges
 from pypi_assets.crawl.simple_lister import LIST_PAUSE_S
 from pypi_assets.defs.attempts import attempts, failures_in_a_row
-from pypi_assets.defs.done_elsewhere import (
-    LOOKED_BACK_S,
-    RANGE_ASSETS,
-    Entered,
-    Report,
-    done_through,
-    join_ranges,
-    last_done,
-    report_version,
-    with_not_shown,
-)
+from pypi_assets.defs.done_elsewhere import Cursor, Partitions, report_ranges, report_version
 from pypi_assets.defs.expected_errors import expected_errors_of_ticks
 from pypi_assets.defs.jobs import (
     dump_late_changes_job,
@@ -46,21 +34,19 @@ from pypi_assets.defs.jobs import (
 )
 from pypi_assets.defs.naming import BARE, Naming
 from pypi_assets.defs.partitions import all_of, dump_shards, leveldb_versions, project_parts, serial_ranges
-from pypi_assets.defs.policy import leveldb_asset
 from pypi_assets.defs.resources import CatalogResource, CrawlerResource, SettingsResource, StorageResource
 from pypi_assets.defs.scope_sensor import scope_work_sensor
 from pypi_assets.dumps.cover import Cover, cover
 from pypi_assets.leveldbs.versions.build_need import BuildNeed
 from pypi_assets.leveldbs.versions.leveldb_paths import version_name
 from pypi_assets.upkeep.due import due_crawl, due_datasets, due_full_dump, due_ranges, due_redump
-from pypi_assets.upkeep.old_partitions import shown_ranges, shown_versions
 
 RUNS_A_TICK = 20
 CHANGELOG_PAGES_A_TICK = 5
 """Events are stored before their ranges are allocated; later ticks continue with a longer backlog."""
 KEYS_A_TICK = 20_000  # Dagster takes 25,000
 _LEFT = (
-    "a follower (`pypi-assets follow`) is at work, so ranges and versions are left to it; what it has done becomes one"
+    "a follower (`pypi-assets follow`) is at work, so ranges and versions are left to it; its work becomes one"
     " partition every ten minutes"
 )
 
@@ -86,39 +72,18 @@ def new_serial_range_sensor(naming: Naming, interval_s: int, status: dg.DefaultS
             opened, limits = catalog.get(), settings.get()
             if reason := not_followable(opened):
                 return dg.SkipReason(reason)
-            entered, now = Entered.parse(context.cursor), opened.clock()
-            is_left = _is_left_to_a_follower(opened)
-            report, through, since = Report(entered), done_through(opened), now - LOOKED_BACK_S
-            if is_left or entered.reported_at is not None:
-                done = shown_ranges(opened, limits.partitions_kept_days, entered.through)
-                known = context.instance.get_existing_dynamic_partitions(str(ranges.name), [one.key for one in done])
-                report = join_ranges(naming, entered, done, known, through, now, at_work=is_left)
-                since = entered.reported_at or 0.0
-            if entered.is_due(now):
-                late = [one.key for one in last_done(opened, through, since)]
-                of_assets = dict.fromkeys(RANGE_ASSETS, late)
-                report = with_not_shown(report, context.instance, naming, ranges, of_assets, job.name)
-            joins = report.added(context.instance, ranges)
-            if is_left:
-                return report.alone(_LEFT, joins)
+            cursor, kept_days = Cursor.parse(context.cursor), limits.partitions_kept_days
+            partitions = Partitions(context.instance, naming, ranges, job.name)
+            report = report_ranges(partitions, opened, cursor, kept_days)
+            if follower_drives(opened):
+                return report.result(_LEFT)
             least = limits.range_min_age_s, limits.range_min_events
             allocate_next_ranges(crawler.for_tick(context.log.warning), CHANGELOG_PAGES_A_TICK, LIST_PAUSE_S, *least)
-            unfinished = due_ranges(opened).all
-            through = report.entered.through
-            shown = set(shown_ranges(opened, limits.partitions_kept_days, through)).difference(report.joined)
-            added, cursor = _entering(
-                context.instance, ranges, {serials.key: serials.end for serials in sorted(shown)}, through
-            )
-            keys = [serials.key for serials in unfinished]
+            keys = [serials.key for serials in due_ranges(opened).all]
             requests, waiting = _requests(context.instance, job.name, keys, opened.clock())
-            nothing = _nothing_due(opened)
-        return dg.SensorResult(
-            run_requests=requests,
-            skip_reason=None if requests else "; ".join(waiting) or nothing,
-            cursor=cursor if report.entered.reported_at is None else str(report.entered),
-            dynamic_partitions_requests=[*joins, *added],
-            asset_events=report.events,
-        )
+            return report.result(
+                "; ".join(waiting) or _nothing_due(opened), requests, partitions.missing(keys, KEYS_A_TICK)
+            )
 
     return new_serial_range
 
@@ -195,7 +160,7 @@ def late_changes_sensor(naming: Naming, interval_s: int, status: dg.DefaultSenso
             opened = catalog.get()
             if due_redump(opened):
                 job, tags = redump, all_of(dump_shards)
-            elif _is_left_to_a_follower(opened):
+            elif follower_drives(opened):
                 return dg.SkipReason(_LEFT)
             elif due_ranges(opened).are_late_undumped:
                 job, tags = late, {}
@@ -222,48 +187,29 @@ def new_leveldb_version_sensor(naming: Naming, interval_s: int, status: dg.Defau
     )
     def new_leveldb_version(
         context: dg.SensorEvaluationContext,
-        settings: SettingsResource,
         catalog: CatalogResource,
         storage: StorageResource,
     ) -> dg.SensorResult:
         with expected_errors_of_ticks(interval_s):
             opened = catalog.get()
             newest, reached = last_allocated_version(opened), cover(opened)
-            due = due_datasets(opened, storage.get(), reached)
-            entered, is_left = Entered.parse(context.cursor), _is_left_to_a_follower(opened)
-            report = Report(entered)
-            published = {name: one.need.version for name, one in due.items()}
-            if is_left or entered.reported_at is not None:
-                report = report_version(naming, entered, published, opened.clock(), at_work=is_left)
-            if entered.is_due(opened.clock()):
-                of_assets = {leveldb_asset(name): [version_name(one)] for name, one in published.items() if one}
-                report = with_not_shown(report, context.instance, naming, versions, of_assets, job.name)
-            joins = report.added(context.instance, versions)
-            if is_left:
-                return report.alone(_LEFT, joins)
-            if report.entered != entered:  # what a follower has left is reported before anything is requested
-                return report.alone("a follower was at work", joins)
-            needs = [one.need for one in due.values()]
-            if reason := _no_version_due(needs, reached):
-                return report.alone(reason, joins)
+            needs = {name: one.need for name, one in due_datasets(opened, storage.get(), reached).items()}
+            published = {name: need.version for name, need in needs.items()}
+            cursor = Cursor.parse(context.cursor)
+            partitions = Partitions(context.instance, naming, versions, job.name)
+            report = report_version(partitions, published, cursor, opened.clock())
+            if follower_drives(opened):
+                return report.result(_LEFT)
+            if reason := _no_version_due([*needs.values()], reached):
+                return report.result(reason)
             if newest and attempts(context.instance, job.name, version_name(newest.version)).running:
-                return report.alone(f"version {version_name(newest.version)} is being built", joins)
-            if not newest or newest.serial < reached.serial or _is_published(newest.version, needs):
-                allocate_version(opened, reached.serial)
-            known = {
-                version_name(version): version
-                for version in shown_versions(opened, settings.get().partitions_kept_days, entered.through)
-            }
-            added, cursor = _entering(context.instance, versions, known, entered.through)
-            newest_name = list(known)[-1:]
-            requests, waiting = _requests(context.instance, job.name, newest_name, opened.clock())
-        return dg.SensorResult(
-            run_requests=requests,
-            skip_reason=None if requests else "; ".join(waiting),
-            cursor=str(replace(entered, through=int(cursor))),
-            dynamic_partitions_requests=added,
-            asset_events=report.events,
-        )
+                return report.result(f"version {version_name(newest.version)} is being built")
+            version = newest.version if newest else 0
+            if not newest or newest.serial < reached.serial or _is_published(version, [*needs.values()]):
+                version = allocate_version(opened, reached.serial)
+            keys = [version_name(version)]
+            requests, waiting = _requests(context.instance, job.name, keys, opened.clock())
+            return report.result("; ".join(waiting), requests, partitions.missing(keys, KEYS_A_TICK))
 
     return new_leveldb_version
 
@@ -276,8 +222,11 @@ def not_followable(catalog: Catalog) -> str | None:
     return f"{crawl.unfollowable}: run the job {crawl.first_job} {'first' if crawl.open is None else 'to continue it'}"
 
 
-def _is_left_to_a_follower(catalog: Catalog) -> bool:
-    """Whether a follower is at work; what it leaves is requested once it is gone."""
+def follower_drives(catalog: Catalog) -> bool:
+    """Return whether a follower is at work. Then it makes ranges, dumps and versions; otherwise these sensors do.
+
+    This is the one place that decides who drives. `done_elsewhere.py` shows the work of others, whoever drives.
+    """
     with catalog.read() as connection:
         return FOLLOWER in workloads_at_work(connection, catalog.clock())
 
@@ -306,19 +255,6 @@ def _no_version_due(needs: Sequence[BuildNeed], reached: Cover) -> str | None:
 def _is_published(version: int, needs: Sequence[BuildNeed]) -> bool:
     """Whether a dataset that is due has that version, or a newer one, already: another number is needed then."""
     return any(need.is_due and (need.version or 0) >= version for need in needs)
-
-
-def _entering(
-    instance: dg.DagsterInstance, partitions: dg.DynamicPartitionsDefinition, keys: Mapping[str, int], entered: int
-) -> tuple[list[dg.AddDynamicPartitionsRequest], str]:
-    """The requests that add those of `keys` that the instance lacks, and the cursor after that.
-
-    Each key, in order, comes with the serial or the version that the cursor names once the key is there.
-    """
-    known = instance.get_existing_dynamic_partitions(str(partitions.name), list(keys))
-    missing = [key for key in keys if key not in known][:KEYS_A_TICK]
-    last = missing[-1:] if len(missing) == KEYS_A_TICK else list(keys)[-1:]
-    return [partitions.build_add_request(missing)] if missing else [], str(max([entered, *(keys[key] for key in last)]))
 
 
 def _requests(

@@ -1,76 +1,126 @@
 """However often a follower makes a range, and is started and stopped: few partitions a day, and each range in one."""
 
 import random
+from dataclasses import dataclass
+from typing import Any
 
+import dagster as dg
 import pytest
 
 from pypi_assets.catalog.ledger.serial_range import SerialRange
-from pypi_assets.defs.done_elsewhere import RANGE_ASSETS, REPORT_EVERY_S, Entered, join_ranges, report_version
-from pypi_assets.defs.naming import BARE, Naming
-
-DAY_S = 86_400
-MOST_A_DAY = 144
-
-
-@pytest.mark.parametrize(
-    ("text", "entered"), [(None, (0, None)), ("x", (0, None)), ("7", (7, None)), ("7@12", (7, 12.0))]
+from pypi_assets.defs import done_elsewhere
+from pypi_assets.defs.done_elsewhere import (
+    RANGE_ASSETS,
+    REPORT_EVERY_S,
+    Cursor,
+    Partitions,
+    report_ranges,
+    report_version,
 )
-def test_a_cursor_is_its_text(text: str | None, entered: tuple[int, float | None]) -> None:
-    found = Entered.parse(text)
-    assert (found.through, found.reported_at) == entered
-    assert Entered.parse(str(found)) == found
+from pypi_assets.defs.naming import Naming
+from pypi_assets.defs.partitions import leveldb_versions, serial_ranges
+
+COMPANY = Naming("company")
+TICK_S, HOURS = 60, 4
+
+
+@dataclass
+class Clock:
+    """A catalog that knows the time alone."""
+
+    now: float = 1_000_000.0
+
+    def clock(self) -> float:
+        return self.now
+
+
+def apply(instance: dg.DagsterInstance, report: done_elsewhere.Report) -> None:
+    """Add the partitions and the events of a report, as the daemon does."""
+    for request in report.added:
+        instance.add_dynamic_partitions(request.partitions_def_name, request.partition_keys)
+    for event in report.events:
+        instance.report_runless_asset_event(event)
+
+
+def test_a_cursor_is_its_text() -> None:
+    cases = [(None, (0, 0.0)), ("x", (0, 0.0)), ("7", (7, 0.0)), ("7@12", (7, 12.0))]
+    for text, expected in cases:
+        found = Cursor.parse(text)
+        assert (found.through, found.reported_at) == expected
+        assert Cursor.parse(str(found)) == found
+    reported = Cursor(7, 5_000.0)
+    times = (5_000.0, 5_000.0 + REPORT_EVERY_S - 1, 5_000.0 + REPORT_EVERY_S, 4_999.0)
+    assert [reported.is_due(now) for now in times] == [False, False, True, True]
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("seed", range(4))
-def test_a_day_of_ranges_every_few_seconds(seed: int) -> None:
-    drawn = random.Random(seed)
-    entered, ranges, serial = Entered(100), list[SerialRange](), 100
-    known, joined = set[str](), list[SerialRange]()
-    at_work, last_own = True, 0
-    for now in range(0, DAY_S, 60):
-        at_work = at_work if seed == 0 or drawn.random() < 0.95 else not at_work
-        if at_work:
-            for _ in range(12):
-                ranges.append(SerialRange(serial, serial := serial + 1))
-        elif now - last_own >= REPORT_EVERY_S:  # as the sensor allocates them itself
-            ranges.append(SerialRange(serial, serial := serial + 50))
-            last_own = now
-        before = entered
-        report = join_ranges(BARE, entered, ranges[-20_000:], known, serial, float(now), at_work=at_work)
-        entered = Entered.parse(str(report.entered))
-        if report.key is not None:
-            joined += [SerialRange.parse(report.key)]
-            known.add(report.key)
-            assert len(report.events) == len(RANGE_ASSETS)
-            assert {one.partition for one in report.events} == {report.key}
-        if not at_work:
-            shown = [one for one in ranges if one.end > report.entered.through and one not in set(report.joined)]
-            known.update(one.key for one in shown if before.reported_at is None or one.end - one.start == 50)
-            if report.entered.reported_at is None and shown:
-                entered = Entered(shown[-1].end)
-    assert len(joined) <= MOST_A_DAY
-    assert seed or len(joined) == MOST_A_DAY
-    covered = sorted([*joined, *(SerialRange.parse(key) for key in known)])
-    reached = covered[0].start
-    for one in covered:
-        assert one.start <= reached, "a range is shown nowhere"
-        reached = max(reached, one.end)
-    assert serial - reached <= 12 * REPORT_EVERY_S / 60
+@pytest.mark.parametrize("seed", range(3))
+def test_each_range_is_in_one_partition_and_joined_ones_are_few(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn, catalog = random.Random(seed), Clock()
+    ranges, serial, at_work, cursor = list[SerialRange](), 100, True, Cursor(100)
+    monkeypatch.setattr(done_elsewhere, "done_through", lambda _: serial)
+    monkeypatch.setattr(done_elsewhere, "shown_ranges", lambda *_: [one for one in ranges if one.end > cursor.through])
+    reports: Any = []
+    with dg.DagsterInstance.ephemeral() as instance:
+        partitions = Partitions(instance, COMPANY, COMPANY.partitions(serial_ranges), "company__incremental_crawl")
+        for tick in range(HOURS * 3_600 // TICK_S):
+            catalog.now += TICK_S
+            at_work = at_work if seed == 0 or drawn.random() < 0.95 else not at_work
+            if at_work:
+                for _ in range(12):
+                    ranges.append(SerialRange(serial, serial := serial + 1))
+            elif tick % 10 == 0:  # a range of a sensor, whose run is done
+                ranges.append(SerialRange(serial, serial := serial + 50))
+                instance.add_dynamic_partitions("company__serial_ranges", [ranges[-1].key])
+            report = report_ranges(partitions, catalog, Cursor.parse(str(cursor)), 90)  # type: ignore[arg-type]
+            apply(instance, report)
+            cursor = report.cursor
+            reports += report.added
+        keys = instance.get_dynamic_partitions("company__serial_ranges")
+        for asset in RANGE_ASSETS:
+            shown = instance.get_materialized_partitions(dg.AssetKey(["company", asset]))
+            assert cursor.through - 50 <= max(SerialRange.parse(key).end for key in shown) <= cursor.through
+    assert len(reports) <= HOURS * 3_600 / REPORT_EVERY_S
+    assert seed or len(reports) == HOURS * 3_600 / REPORT_EVERY_S
+    reached = 100
+    for one in sorted((SerialRange.parse(key) for key in keys), key=lambda one: one.start):
+        assert one.start in {reached, *(own.start for own in ranges if own.start >= cursor.through)}
+        reached = one.end
+    assert serial - cursor.through <= 12 * REPORT_EVERY_S / TICK_S + 50
+
+
+def test_a_run_that_is_under_way_reports_its_range_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    ranges = [SerialRange(1, 3), SerialRange(3, 4), SerialRange(4, 9), SerialRange(9, 12)]
+    under_way = {"4-9"}
+    monkeypatch.setattr(done_elsewhere, "done_through", lambda _: 12)
+    monkeypatch.setattr(done_elsewhere, "shown_ranges", lambda *_: ranges)
+    monkeypatch.setattr(Partitions, "is_under_way", lambda _, key: key in under_way)
+    catalog: Any = Clock()
+    with dg.DagsterInstance.ephemeral() as instance:
+        instance.add_dynamic_partitions("company__serial_ranges", ["4-9"])
+        partitions = Partitions(instance, COMPANY, COMPANY.partitions(serial_ranges), "company__incremental_crawl")
+        for through, keys in ((4, {"1-4"}), (12, {"1-4", "4-9", "9-12"})):
+            report = report_ranges(partitions, catalog, Cursor(), 90)
+            apply(instance, report)
+            assert report.cursor.through == through
+            assert instance.get_materialized_partitions(dg.AssetKey(["company", "changelog"])) == keys
+            ranges = [one for one in ranges if one.end > through]
+            under_way.clear()
 
 
 def test_only_the_newest_version_is_shown_and_at_most_every_ten_minutes() -> None:
-    naming, entered, reported = Naming("company"), Entered(3), []
-    for now in range(0, DAY_S, 60):
-        newest = {"modules": 4 + now // 5, "depgraph": 4 + now // 5, "simple": 2, "hashes": None}
-        report = report_version(naming, entered, newest, float(now), at_work=True)
-        entered = Entered.parse(str(report.entered))
-        if report.key is not None:
-            reported.append(report.key)
-            assert [one.asset_key.to_user_string() for one in report.events] == [
-                "company/modules_leveldb",
-                "company/depgraph_leveldb",
-            ]
-    assert len(reported) == len(set(reported)) == MOST_A_DAY
-    gone = report_version(naming, entered, {"modules": 99_999}, entered.reported_at or 0.0, at_work=False)
-    assert (gone.key, gone.entered.through) == (None, 99_999)
+    cursor, reported = Cursor(3), list[str]()
+    with dg.DagsterInstance.ephemeral() as instance:
+        partitions = Partitions(instance, COMPANY, COMPANY.partitions(leveldb_versions), "company__update_leveldbs")
+        for now in range(0, 6 * 3_600, TICK_S):
+            newest = {"modules": 4 + now // 5, "depgraph": 4 + now // 5, "simple": 2, "hashes": None}
+            report = report_version(partitions, newest, cursor, 1_000_000.0 + now)
+            apply(instance, report)
+            cursor = Cursor.parse(str(report.cursor))
+            if report.added:
+                reported += report.added[0].partition_keys
+                assert [one.asset_key.to_user_string() for one in report.events] == [
+                    "company/modules_leveldb",
+                    "company/depgraph_leveldb",
+                ]
+    assert len(reported) == len(set(reported)) == 6 * 3_600 / REPORT_EVERY_S
