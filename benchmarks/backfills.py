@@ -38,7 +38,7 @@ from pypi_assets.catalog.observed.projects import project_part_key, project_shar
 from pypi_assets.catalog.reports.range_states import ShownState, range_statuses
 from pypi_assets.crawl.full_crawl import list_index
 from pypi_assets.crawl.incremental_crawl import allocate_next_ranges
-from pypi_assets.defs.partitions import project_parts
+from pypi_assets.defs.policy import project_parts
 from pypi_assets.defs.resources import build_resources
 from pypi_assets.settings import Settings, load_settings
 from pypi_assets_tests.served_dagster import RANGE_ASSETS, served_dagster

@@ -22,8 +22,7 @@ from starlette.requests import Request
 from benchmarks.full_crawl import generate
 from benchmarks.workers import read_statistics
 from pypi_assets.catalog.database import open_catalog
-from pypi_assets.defs.partitions import project_parts
-from pypi_assets.defs.policy import PARTS_IN_ONE_RUN
+from pypi_assets.defs.policy import PARTS_IN_ONE_RUN, project_parts
 from pypi_assets.devindex.server import running
 from pypi_assets_tests.deploy.services import Deployment, drop_databases, local_environment, make_databases
 from pypi_assets_tests.deploy.ui_client import backfill, ended, launch, run_details, runs, until

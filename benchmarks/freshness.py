@@ -33,7 +33,7 @@ from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.ledger.range_ledger import recent_ranges
 from pypi_assets.catalog.publications.allocated_names import allocated_versions
 from pypi_assets.catalog.publications.dump_registry import committed_dumps
-from pypi_assets.defs.partitions import PARTITION_TAG
+from pypi_assets.defs.policy import PARTITION_TAG
 from pypi_assets.devindex.history import History
 from pypi_assets.devindex.server import running
 from pypi_assets.journal.reading import Journal

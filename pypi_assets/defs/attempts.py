@@ -7,7 +7,7 @@ from itertools import takewhile
 import dagster as dg
 
 from pypi_assets.dagster_instance.activity import UNENDED
-from pypi_assets.defs.partitions import PARTITION_TAG
+from pypi_assets.defs.policy import PARTITION_TAG
 
 FIRST_PAUSE_S = 60.0
 LONGEST_PAUSE_S = 3600.0

@@ -10,9 +10,8 @@ from pypi_assets.catalog.publications.dump_facts import DumpKind
 from pypi_assets.catalog.publications.dump_registry import Dump
 from pypi_assets.catalog.reports.catalog_status import ledger_faults
 from pypi_assets.catalog.reports.live_files import count_live
-from pypi_assets.defs.check_results import check_result
 from pypi_assets.defs.expected_errors import expected_errors_as_failures
-from pypi_assets.defs.factories import CheckFactory, check
+from pypi_assets.defs.factories import CheckFactory, check, check_result
 from pypi_assets.defs.policy import leveldb_asset
 from pypi_assets.defs.resources import CatalogResource, SettingsResource, StorageResource
 from pypi_assets.dumps.cover import cover

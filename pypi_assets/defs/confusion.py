@@ -10,9 +10,8 @@ import dagster as dg
 
 from pypi_assets.catalog.reports.moments import answerable_serial
 from pypi_assets.confusion import HadFirst, OpenIndex, PublicName, open_indexes, public_names, require_indexes
-from pypi_assets.defs.check_results import check_result
 from pypi_assets.defs.expected_errors import expected_errors_as_failures
-from pypi_assets.defs.factories import AssetJob, check
+from pypi_assets.defs.factories import AssetJob, check, check_result
 from pypi_assets.defs.jobs import Schedule
 from pypi_assets.defs.policy import NOTICE_OF
 from pypi_assets.defs.resources import CatalogResource, SettingsResource

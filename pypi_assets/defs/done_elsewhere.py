@@ -2,7 +2,8 @@
 
 Nothing is run for it. Ranges without a partition become one partition, with a materialization of each of their assets.
 The newest version becomes another. That happens every ten minutes at most: a follower makes a range every few seconds,
-and Dagster's pages cost more with each partition. A partition whose run was killed is materialized once its work is done.
+and Dagster's pages cost more with each partition. A partition whose run was killed is materialized once its work is
+done.
 """
 
 from collections.abc import Collection, Mapping, Sequence

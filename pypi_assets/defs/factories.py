@@ -18,8 +18,18 @@ import dagster as dg
 
 from pypi_assets.defs.assets import Group, group_of
 from pypi_assets.defs.naming import BARE, Naming
-from pypi_assets.defs.partitions import dump_shards, leveldb_versions, project_parts, serial_ranges
-from pypi_assets.defs.policy import INDEX_POOL, ON_FAILURE, PARTS_IN_ONE_RUN, RETRIES, beta_parameters
+from pypi_assets.defs.policy import (
+    INDEX_POOL,
+    ON_FAILURE,
+    PARTS_IN_ONE_RUN,
+    RETRIES,
+    beta_parameters,
+    dump_shards,
+    leveldb_versions,
+    project_parts,
+    serial_ranges,
+)
+from pypi_assets.inert import inert_markdown
 from pypi_assets.settings import Settings
 
 _Deps = Sequence[str | dg.AssetDep]
@@ -227,3 +237,16 @@ def factories_in(values: Iterable[object]) -> list[AssetFactory]:
     """Return the factories of assets among the values of a module, also those in its lists."""
     flat = (one for value in values for one in (value if isinstance(value, list) else [value]))
     return [one for one in flat if isinstance(one, AssetFactory)]
+
+
+def check_result(
+    *,
+    passed: bool,
+    description: str,
+    severity: dg.AssetCheckSeverity = dg.AssetCheckSeverity.ERROR,
+    metadata: Mapping[str, float | None] | None = None,
+) -> dg.AssetCheckResult:
+    """A result whose `description` is shown as it is, whatever an index or a file has put into it."""
+    return dg.AssetCheckResult(
+        passed=passed, severity=severity, description=inert_markdown(description), metadata=metadata
+    )

@@ -14,9 +14,8 @@ from pypi_assets.catalog.reports.catalog_status import read_exhausted, read_foll
 from pypi_assets.catalog.reports.failures import VISIT
 from pypi_assets.catalog.reports.range_states import count_unexplained
 from pypi_assets.catalog.work.audits import last_completed_audit
-from pypi_assets.defs.check_results import check_result
 from pypi_assets.defs.expected_errors import expected_errors_as_failures
-from pypi_assets.defs.factories import CheckFactory, check
+from pypi_assets.defs.factories import CheckFactory, check, check_result
 from pypi_assets.defs.naming import Naming
 from pypi_assets.defs.policy import leveldb_asset
 from pypi_assets.defs.resources import CatalogResource, SettingsResource, StorageResource

@@ -14,10 +14,9 @@ from pypi_assets.defs.assets import GROUPS, Group
 from pypi_assets.defs.attempts import attempts, failures_in_a_row
 from pypi_assets.defs.expected_errors import expected_errors_as_failures, expected_errors_of_ticks
 from pypi_assets.defs.factories import AssetJob, asset
-from pypi_assets.defs.marking import count_log
 from pypi_assets.defs.naming import Naming
-from pypi_assets.defs.pods import EXPORTING
-from pypi_assets.defs.policy import ENDS_IN_TIME, ONE_AT_A_TIME_TAG
+from pypi_assets.defs.policy import ENDS_IN_TIME, EXPORTING, ONE_AT_A_TIME_TAG
+from pypi_assets.defs.reporting import count_log
 from pypi_assets.defs.resources import CatalogResource, SettingsResource, StorageResource
 from pypi_assets.journal.cursors import Cursor
 from pypi_assets.journal.kafka import CONSUMER, KafkaPublisher, open_producer, patience_of, read_properties, topic_of

@@ -1,6 +1,6 @@
 """The table of what can no longer be installed on a day, and why."""
 
-from pypi_assets.defs.markdown import markdown_table
+from pypi_assets.defs.reporting import markdown_table
 from pypi_assets.resolve.solvability_files import Event, NewlyUnsolvable, Outcome, Solvability
 
 _SHOWN = 50

@@ -25,12 +25,17 @@ from pypi_assets.defs.health import (
     record_check,
 )
 from pypi_assets.defs.jobs import MANY_RUNS
-from pypi_assets.defs.markdown import markdown_table
-from pypi_assets.defs.marking import count_log, progress_log
 from pypi_assets.defs.naming import BARE, Naming
-from pypi_assets.defs.partitions import leveldb_versions, serial_ranges
-from pypi_assets.defs.pods import BUILDING, CRAWLING
-from pypi_assets.defs.policy import ENDS_IN_TIME, INDEX_POOL, ONE_AT_A_TIME_TAG
+from pypi_assets.defs.policy import (
+    BUILDING,
+    CRAWLING,
+    ENDS_IN_TIME,
+    INDEX_POOL,
+    ONE_AT_A_TIME_TAG,
+    leveldb_versions,
+    serial_ranges,
+)
+from pypi_assets.defs.reporting import count_log, markdown_table, progress_log
 from pypi_assets.defs.resources import (
     CatalogResource,
     CrawlerResource,

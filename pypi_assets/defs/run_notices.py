@@ -13,8 +13,7 @@ import dagster as dg
 from pypi_assets.dagster_instance.activity import IS_RETRIED
 from pypi_assets.defs.expected_errors import expected_errors_of_ticks
 from pypi_assets.defs.naming import Naming
-from pypi_assets.defs.partitions import PARTITION_TAG, RANGE_START_TAG
-from pypi_assets.defs.policy import NOTICE_OF, ON_FAILURE, REPORTED_TAG
+from pypi_assets.defs.policy import NOTICE_OF, ON_FAILURE, PARTITION_TAG, RANGE_START_TAG, REPORTED_TAG
 from pypi_assets.defs.resources import SettingsResource
 from pypi_assets.notices import send_notice
 

@@ -1,5 +1,5 @@
 """Sensors: they request runs for the serial ranges of the index, a first full dump, LevelDB versions, and a full crawl
-whose run failed. That of scopes is in `scope_sensor.py`.
+whose run failed. And runs for scopes.
 
 What is due is computed in `upkeep/due.py` from the ledger and the storage, so a later tick makes up for a tick that was
 lost or a run that failed. Here it becomes run requests, with pauses after failures. A tick queries the index for its
@@ -19,27 +19,79 @@ from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.ledger.range_ledger import last_allocated_serial
 from pypi_assets.catalog.observed.events import events_through
 from pypi_assets.catalog.publications.allocated_names import allocate_version, last_allocated_version
+from pypi_assets.catalog.work.scopes import all_scopes
 from pypi_assets.crawl.incremental_crawl import allocate_next_ranges
+from pypi_assets.crawl.scope_crawl import discover_all
 from pypi_assets.crawl.simple_lister import LIST_PAUSE_S
+from pypi_assets.declared_scopes import declared_scopes, keep_in_line
 from pypi_assets.defs.attempts import attempts, failures_in_a_row
 from pypi_assets.defs.done_elsewhere import Cursor, Partitions, report_ranges, report_version
 from pypi_assets.defs.expected_errors import expected_errors_of_ticks
 from pypi_assets.defs.jobs import (
     dump_late_changes_job,
+    follow_scopes_job,
     full_crawl_job,
     full_dump_job,
     incremental_crawl_job,
     redump_job,
+    tags_of,
     update_leveldbs_job,
 )
 from pypi_assets.defs.naming import BARE, Naming
-from pypi_assets.defs.partitions import all_of, dump_shards, leveldb_versions, project_parts, serial_ranges
+from pypi_assets.defs.policy import all_of, dump_shards, leveldb_versions, project_parts, scope_names, serial_ranges
 from pypi_assets.defs.resources import CatalogResource, CrawlerResource, SettingsResource, StorageResource
-from pypi_assets.defs.scope_sensor import scope_work_sensor
 from pypi_assets.dumps.cover import Cover, cover
 from pypi_assets.leveldbs.versions.build_need import BuildNeed
 from pypi_assets.leveldbs.versions.leveldb_paths import version_name
-from pypi_assets.upkeep.due import due_crawl, due_datasets, due_full_dump, due_ranges, due_redump
+from pypi_assets.upkeep.due import due_crawl, due_datasets, due_full_dump, due_ranges, due_redump, due_scopes
+
+
+def scope_work_sensor(naming: Naming, interval_s: int, status: dg.DefaultSensorStatus) -> dg.SensorDefinition:
+    job, partitions = naming.job(follow_scopes_job), naming.partitions(scope_names)
+
+    @dg.sensor(
+        name=naming.name("scope_work"),
+        job=job,
+        minimum_interval_seconds=interval_s,
+        default_status=status,
+        description="Requests a run of `follow_scopes` for each scope with work left: one that was created or resumed,"
+        " or whose new projects a range has left to it. Runs that failed are requested again, after growing pauses.",
+    )
+    def scope_work(
+        context: dg.SensorEvaluationContext,
+        settings: SettingsResource,
+        catalog: CatalogResource,
+        crawler: CrawlerResource,
+    ) -> dg.SensorResult | dg.SkipReason:
+        with expected_errors_of_ticks(interval_s):
+            opened = catalog.get()
+            if declared := declared_scopes(settings.get()):
+                keep_in_line(crawler.for_tick(context.log.warning), declared)
+            with opened.read() as connection:
+                scopes = {scope.name: scope for scope in all_scopes(connection)}
+            if not scopes:
+                return dg.SkipReason("there is no scope: `pypi-assets scope create` makes one")
+            if not due_ranges(opened).uncrawled:  # a range looks at what it has changed itself
+                discover_all(crawler.for_tick(context.log.warning))
+            known = context.instance.get_existing_dynamic_partitions(str(partitions.name), list(scopes))
+            missing = [name for name in scopes if name not in known]
+            requests, waiting = [], []
+            for name in due_scopes(opened).ready:
+                made = attempts(context.instance, job.name, name)
+                failed = failures_in_a_row(context.instance, job.name, name)
+                if made.running or not failed.due(opened.clock()):
+                    waiting.append(f"{name}: {(made if made.running else failed).describe(opened.clock())}")
+                    continue
+                run_key = f"{name}:{made.ended_at}"
+                requests.append(dg.RunRequest(run_key=run_key, partition_key=name, tags=tags_of(scopes[name])))
+        return dg.SensorResult(
+            run_requests=requests,
+            skip_reason=None if requests else "; ".join(waiting) or "no scope has work left",
+            dynamic_partitions_requests=[partitions.build_add_request(missing)] if missing else [],
+        )
+
+    return scope_work
+
 
 RUNS_A_TICK = 20
 CHANGELOG_PAGES_A_TICK = 5

@@ -14,14 +14,12 @@ from typing import Any
 import dagster as dg
 
 from pypi_assets.catalog.reports.moments import NotExactError
-from pypi_assets.defs.check_results import check_result
 from pypi_assets.defs.expected_errors import expected_errors_as_failures
-from pypi_assets.defs.factories import AssetJob, ForIndex, asset
+from pypi_assets.defs.factories import AssetJob, ForIndex, asset, check_result
 from pypi_assets.defs.jobs import Schedule
 from pypi_assets.defs.losses import losses_table
-from pypi_assets.defs.marking import count_log, marking
-from pypi_assets.defs.pods import BUILDING
-from pypi_assets.defs.policy import DATABASE_POOL, ENDS_IN_TIME, beta_parameters
+from pypi_assets.defs.policy import BUILDING, DATABASE_POOL, ENDS_IN_TIME, beta_parameters
+from pypi_assets.defs.reporting import count_log, marking
 from pypi_assets.defs.resources import CatalogResource, SettingsResource, StorageResource
 from pypi_assets.lookup.depgraph_reader import DepgraphReader
 from pypi_assets.lookup.latest import open_latest

@@ -21,7 +21,7 @@ from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.definitions import build_defs
 from pypi_assets.defs.factories import AssetFactory, ForIndex
-from pypi_assets.defs.partitions import RANGE_END_TAG, RANGE_START_TAG
+from pypi_assets.defs.policy import RANGE_END_TAG, RANGE_START_TAG
 from pypi_assets.defs.resources import Resources, build_resources
 from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.settings import Settings, load_settings

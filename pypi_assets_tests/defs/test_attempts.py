@@ -5,7 +5,7 @@ import pytest
 
 from pypi_assets.crawl.full_crawl import crawl_full, list_index
 from pypi_assets.defs.attempts import FIRST_PAUSE_S
-from pypi_assets.defs.partitions import PARTITION_TAG, RANGE_END_TAG, RANGE_START_TAG
+from pypi_assets.defs.policy import PARTITION_TAG, RANGE_END_TAG, RANGE_START_TAG
 from pypi_assets_tests.defs.conftest import Pipeline, failure_text, lose_state, restore_state
 from pypi_assets_tests.named import unnamed
 from pypi_assets_tests.served_index import ServedIndex

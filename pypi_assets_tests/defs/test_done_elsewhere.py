@@ -18,7 +18,7 @@ from pypi_assets.defs.done_elsewhere import (
     report_version,
 )
 from pypi_assets.defs.naming import Naming
-from pypi_assets.defs.partitions import leveldb_versions, serial_ranges
+from pypi_assets.defs.policy import leveldb_versions, serial_ranges
 
 COMPANY = Naming("company")
 TICK_S, HOURS = 60, 4

@@ -1,6 +1,17 @@
-"""The job of the checks of `health` makes them all, and nothing else."""
+"""Jobs take the partitions that they are launched with, and the tag of a scope routes its runs."""
 
-from pypi_assets.defs.partitions import RANGE_END_TAG, RANGE_START_TAG
+import json
+from pathlib import Path
+
+import pytest
+
+from pypi_assets.catalog.work.scopes import Scope, ScopePlan, find_scope
+from pypi_assets.crawl.scope_crawl import start_scope
+from pypi_assets.definitions import build_defs
+from pypi_assets.defs import policy
+from pypi_assets.defs.jobs import TagsOfPartition, tags_of
+from pypi_assets.defs.naming import Naming
+from pypi_assets.defs.policy import RANGE_END_TAG, RANGE_START_TAG, with_tag
 from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets_tests.defs.conftest import Pipeline
 
@@ -29,3 +40,57 @@ def test_a_full_crawl_makes_the_checks_of_what_it_changes_and_makes_them_last(pi
     steps = [event.step_key for event in result.all_events if event.is_step_success]
     assert steps[:3] == ["project_listing", "crawled_projects", "crawled_distribution_data"]
     assert len(result.get_asset_check_evaluations()) == 3
+
+
+def create(pipeline: Pipeline, **options: object) -> Scope:
+    start_scope(pipeline.crawler, ScopePlan("mine", {"alpha": frozenset()}, **options))  # type: ignore[arg-type]
+    with pipeline.catalog.read() as connection:
+        scope = find_scope(connection, "mine")
+    assert scope is not None
+    return scope
+
+
+def test_a_tag_routes_runs_to_workers_of_celery_and_pods(pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch) -> None:
+    scope = create(pipeline, tag="fast", match_only=True)
+    assert tags_of(scope) == {"dagster-celery/queue": "fast"}
+    monkeypatch.setattr(policy, "CRAWLING", {"dagster-k8s/config": '{"container_config": {"resources": {}}}'})
+    config = json.loads(tags_of(scope)["dagster-k8s/config"])
+    assert config == {
+        "container_config": {"resources": {}},
+        "pod_template_spec_metadata": {"labels": {"pypi-assets/tag": "fast"}},
+        "pod_spec_config": {"node_selector": {"pypi-assets/tag": "fast"}},
+    }
+    assert "pod_spec_config" not in with_tag("fast", is_match_only=False)["dagster-k8s/config"]
+
+
+def test_the_runs_of_a_backfill_have_the_tags_of_their_scopes(
+    pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Dagster queries the code location for them, which has nothing but its settings."""
+    monkeypatch.setenv("PYPI_ASSETS_HOME", str(tmp_path / "nothing"))
+    job = pipeline.defs.resolve_job_def("follow_scopes")
+    assert job.partitioned_config is not None
+    assert "dagster-celery/queue" not in job.partitioned_config.get_tags_for_partition_key("mine")
+    create(pipeline, tag="fast", nice=-5)
+    monkeypatch.setenv("PYPI_ASSETS_HOME", str(pipeline.settings.home))
+    found = job.partitioned_config.get_tags_for_partition_key("mine")
+    assert found.items() >= {"dagster-celery/queue": "fast", "dagster/priority": "5"}.items()
+    assert "dagster-celery/queue" not in job.partitioned_config.get_tags_for_partition_key("unknown")
+
+
+def test_a_job_of_another_index_knows_the_scopes_of_its_own(
+    pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    create(pipeline, tag="fast")
+    file = tmp_path / "indexes.toml"
+    url = pipeline.settings.index_url
+    database = pipeline.settings.resolved_database_url
+    file.write_text(f'[public]\nurl = "{url}"\ndefault = true\n[the-company]\nurl = "{url}"\ndatabase = "{database}"\n')
+    monkeypatch.setenv("PYPI_ASSETS_HOME", str(tmp_path / "nothing"))
+    monkeypatch.setenv("PYPI_ASSETS_INDEXES", str(file))
+    job = build_defs(pipeline.settings, Naming("the_company")).resolve_job_def("the_company__follow_scopes")
+    assert job.partitions_def is not None
+    assert job.partitions_def.name == "the_company__scopes"  # type: ignore[attr-defined]
+    assert job.partitioned_config is not None
+    assert job.partitioned_config.get_tags_for_partition_key("mine")["dagster-celery/queue"] == "fast"
+    assert TagsOfPartition()("mine") == {}

@@ -13,7 +13,7 @@ from pypi_assets.catalog.reads.stored_contents import store_lists
 from pypi_assets.catalog.reports.catalog_status import catalog_status
 from pypi_assets.catalog.tables import distribution_data
 from pypi_assets.definitions import build_defs
-from pypi_assets.defs import marking
+from pypi_assets.defs import reporting
 from pypi_assets.distributions.record import EXTRACTOR_VERSION
 from pypi_assets.dumps.dump_manifest import committed_directories
 from pypi_assets.dumps.full_dump import full_dump
@@ -91,7 +91,7 @@ def test_an_audit_reports_what_drift_it_found(index: ServedIndex, pipeline: Pipe
 def test_what_can_take_long_logs_its_progress(
     index: ServedIndex, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(marking, "PROGRESS_EVERY_S", 0.0)
+    monkeypatch.setattr(reporting, "PROGRESS_EVERY_S", 0.0)
     pipeline.crawled()
     index.wheel("newcomer", "3.0")
     (key,) = pipeline.requested("new_serial_range")

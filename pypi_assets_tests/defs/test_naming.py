@@ -14,8 +14,7 @@ from pypi_assets.crawl.incremental_crawl import allocate_next_ranges
 from pypi_assets.definitions import build_defs, defs
 from pypi_assets.defs.assets import incremental_crawl
 from pypi_assets.defs.naming import BARE, Naming
-from pypi_assets.defs.partitions import serial_ranges
-from pypi_assets.defs.policy import ONE_AT_A_TIME_TAG
+from pypi_assets.defs.policy import ONE_AT_A_TIME_TAG, serial_ranges
 from pypi_assets.defs.resources import build_resources
 from pypi_assets.settings import load_settings
 from pypi_assets_tests.defs.conftest import settings_for

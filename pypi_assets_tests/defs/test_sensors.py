@@ -17,8 +17,7 @@ from pypi_assets.crawl.draining import claiming
 from pypi_assets.crawl.full_crawl import crawl_full, list_index
 from pypi_assets.crawl.incremental_crawl import allocate_next_ranges, crawl_incremental
 from pypi_assets.defs import done_elsewhere, resources, sensors
-from pypi_assets.defs.partitions import PARTITION_TAG, RANGE_END_TAG, RANGE_START_TAG
-from pypi_assets.defs.policy import leveldb_asset
+from pypi_assets.defs.policy import PARTITION_TAG, RANGE_END_TAG, RANGE_START_TAG, leveldb_asset
 from pypi_assets.devindex.faults import FaultPlan
 from pypi_assets.dumps.dump_writer import write_missing_ranges
 from pypi_assets.dumps.full_dump import full_dump

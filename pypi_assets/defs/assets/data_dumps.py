@@ -13,10 +13,15 @@ from pypi_assets.catalog.publications.dump_facts import COLUMNS, COLUMNS_VERSION
 from pypi_assets.catalog.reports.range_states import count_causes, first_changes
 from pypi_assets.defs.expected_errors import expected_errors_as_failures
 from pypi_assets.defs.factories import asset
-from pypi_assets.defs.markdown import markdown_table
-from pypi_assets.defs.marking import count_log, mark_each_range, marking
-from pypi_assets.defs.partitions import DUMP_SHARDS, dump_shards, parse_shards, serial_ranges
-from pypi_assets.defs.policy import DATABASE_POOL, FROM_SCRATCH_TAG
+from pypi_assets.defs.policy import (
+    DATABASE_POOL,
+    DUMP_SHARDS,
+    FROM_SCRATCH_TAG,
+    dump_shards,
+    parse_shards,
+    serial_ranges,
+)
+from pypi_assets.defs.reporting import count_log, mark_each_range, markdown_table, marking
 from pypi_assets.defs.resources import CatalogResource, SettingsResource, StorageResource
 from pypi_assets.dumps.compaction import compact
 from pypi_assets.dumps.cover import cover

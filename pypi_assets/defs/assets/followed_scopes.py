@@ -11,9 +11,8 @@ from pypi_assets.catalog.work.scopes import require_scope
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.scope_crawl import find_scope_projects, run_scope
 from pypi_assets.defs.factories import crawl_asset
-from pypi_assets.defs.marking import failure_counts, marking, progress_log
-from pypi_assets.defs.partitions import scope_names
-from pypi_assets.defs.read_results import total_metadata
+from pypi_assets.defs.policy import scope_names
+from pypi_assets.defs.reporting import failure_counts, marking, progress_log, total_metadata
 from pypi_assets.defs.resources import CrawlerResource
 from pypi_assets.distributions.record import EXTRACTOR_VERSION
 

@@ -15,9 +15,15 @@ from pypi_assets.crawl.full_crawl import list_index
 from pypi_assets.crawl.shards import FinishedShard, crawl_of_shards, read_each_shard, visit_each_shard
 from pypi_assets.defs.expected_errors import expected_errors_as_failures
 from pypi_assets.defs.factories import crawl_asset
-from pypi_assets.defs.marking import failure_counts, marking, progress_log
-from pypi_assets.defs.partitions import project_parts, shards_of_parts
-from pypi_assets.defs.read_results import SHOWN_FAILURES, failure_table, total_metadata
+from pypi_assets.defs.policy import project_parts, shards_of_parts
+from pypi_assets.defs.reporting import (
+    SHOWN_FAILURES,
+    failure_counts,
+    failure_table,
+    marking,
+    progress_log,
+    total_metadata,
+)
 from pypi_assets.defs.resources import CrawlerResource
 from pypi_assets.distributions.record import EXTRACTOR_VERSION
 

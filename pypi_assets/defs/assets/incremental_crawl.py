@@ -12,9 +12,8 @@ from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.incremental_crawl import read_range, store_changelog, visit_range
 from pypi_assets.defs.expected_errors import expected_errors_as_failures
 from pypi_assets.defs.factories import crawl_asset
-from pypi_assets.defs.marking import failure_counts, mark_each_range, progress_log
-from pypi_assets.defs.partitions import serial_ranges
-from pypi_assets.defs.read_results import failure_table, total_metadata
+from pypi_assets.defs.policy import serial_ranges
+from pypi_assets.defs.reporting import failure_counts, failure_table, mark_each_range, progress_log, total_metadata
 from pypi_assets.defs.resources import CrawlerResource
 from pypi_assets.distributions.record import EXTRACTOR_VERSION
 

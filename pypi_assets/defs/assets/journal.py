@@ -7,9 +7,8 @@ import dagster as dg
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.reports.journal_format import Stream
 from pypi_assets.defs.factories import asset
-from pypi_assets.defs.marking import count_log, mark_each_range
-from pypi_assets.defs.partitions import serial_ranges
-from pypi_assets.defs.policy import DATABASE_POOL
+from pypi_assets.defs.policy import DATABASE_POOL, serial_ranges
+from pypi_assets.defs.reporting import count_log, mark_each_range
 from pypi_assets.defs.resources import CatalogResource, StorageResource
 from pypi_assets.journal.publishing import write_first_range, write_range
 from pypi_assets.journal.segment_files import FORMAT, head_path

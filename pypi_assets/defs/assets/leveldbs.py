@@ -9,10 +9,8 @@ import dagster as dg
 
 from pypi_assets.catalog.publications.allocated_names import require_version
 from pypi_assets.defs.factories import AssetFactory, asset
-from pypi_assets.defs.markdown import markdown_table
-from pypi_assets.defs.marking import count_log, marking
-from pypi_assets.defs.partitions import leveldb_versions
-from pypi_assets.defs.policy import leveldb_asset
+from pypi_assets.defs.policy import leveldb_asset, leveldb_versions
+from pypi_assets.defs.reporting import count_log, markdown_table, marking
 from pypi_assets.defs.resources import CatalogResource, SettingsResource, StorageResource
 from pypi_assets.leveldbs.datasets.dataset import Dataset
 from pypi_assets.leveldbs.datasets.registry import DATASETS

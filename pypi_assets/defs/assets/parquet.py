@@ -7,7 +7,7 @@ import dagster as dg
 from pypi_assets.catalog.publications.dump_facts import COLUMNS_VERSION
 from pypi_assets.defs.expected_errors import expected_errors_as_failures
 from pypi_assets.defs.factories import asset
-from pypi_assets.defs.marking import count_log
+from pypi_assets.defs.reporting import count_log
 from pypi_assets.defs.resources import CatalogResource, StorageResource
 from pypi_assets.parquet.export import export_parquet
 from pypi_assets.parquet.export_manifest import FORMAT

@@ -1,20 +1,22 @@
-"""Reports to Dagster how a run goes: which of its partitions are done, with their numbers, and its progress.
+"""Reports to Dagster how a run goes: which of its partitions are done, with their numbers and tables, and its progress.
 
-Dagster shows a partition as failed if a run was to materialize it, did not, and failed.
-
-The work itself does not belong here.
+Dagster shows tables as Markdown: text of an index or a file is inert in them. The work itself does not belong here.
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import dagster as dg
 
+from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.ledger.serial_range import SerialRange
+from pypi_assets.catalog.reports.failures import Failure
 from pypi_assets.defs.expected_errors import expected_errors_as_failures
+from pypi_assets.inert import inert_markdown_cell
 from pypi_assets.progress import Progress
+from pypi_assets.upkeep.live_totals import live_totals
 
 PROGRESS_EVERY_S = 30.0
 _DATA_VERSION = "dagster/data_version"
@@ -116,3 +118,42 @@ def _now_and_then(
 def failure_counts(failures: Mapping[str, int]) -> dict[str, int]:
     """The count of distributions that failed or were abandoned: in all, and of each kind of error."""
     return {"failed": sum(failures.values())} | {f"failed: {kind}": failures[kind] for kind in sorted(failures)}
+
+
+SHOWN_FAILURES = 50
+_LIVE, _READ, _FAILED, _COUNTED_AT = "total: live", "total: read", "total: failed", "total: counted at"
+
+
+def failure_table(failures: Sequence[Failure], count: int) -> dict[str, dg.MetadataValue[Any]]:
+    """The metadata that names files that failed: a table of `failures`, `count` in all, and the command that lists the
+    rest; nothing where none failed.
+    """
+    if not failures:
+        return {}
+    shown = failures[:SHOWN_FAILURES]
+    rows = [(one.filename, one.kind, one.text, one.attempts) for one in shown]
+    table = markdown_table(("file", "kind", "text", "attempts"), rows)
+    more = f"and {count - len(shown)} more. " if count > len(shown) else ""
+    commands = [f'`pypi-assets failures list --kind "{kind}"`' for kind in dict.fromkeys(one.kind for one in failures)]
+    return {"failures": dg.MetadataValue.md(f"{table}\n\n{more}All of a kind, of all projects: {', '.join(commands)}")}
+
+
+def total_metadata(catalog: Catalog) -> dict[str, dg.MetadataValue[Any]]:
+    """The totals over all files that are live, as metadata of each partition of a run."""
+    totals = live_totals(catalog)
+    return {
+        _LIVE: dg.MetadataValue.int(totals.live),
+        _READ: dg.MetadataValue.int(totals.read),
+        _FAILED: dg.MetadataValue.int(totals.failed),
+        _COUNTED_AT: dg.MetadataValue.timestamp(catalog.clock()),
+    }
+
+
+LONGEST_CELL = 300  # characters
+
+
+def markdown_table(columns: Sequence[str], rows: Iterable[Sequence[object]], longest: int = LONGEST_CELL) -> str:
+    """One line a row. Cells of more than `longest` characters are cut."""
+    cells = ([inert_markdown_cell(str(cell), longest) for cell in row] for row in rows)
+    lines = [columns, ["---"] * len(columns), *cells]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import pypi_assets
-from pypi_assets.defs.check_results import check_result
+from pypi_assets.defs.factories import check_result
 from pypi_assets_tests.hostile_index import HOSTILE, live_in_markdown
 
 PACKAGE = Path(pypi_assets.__file__).parent
@@ -22,4 +22,4 @@ def test_each_check_and_each_markdown_goes_through_the_functions_that_escape() -
     escaping = r"markdown_table|_example_table|losses_table|_key_schema|preview|table"
     made = re.compile(rf"dg\.AssetCheckResult\(|MetadataValue\.md\((?!f?\"?\{{?({escaping})\b)")
     found = [str(path) for path in PACKAGE.rglob("*.py") if made.search(path.read_text(encoding="utf-8"))]
-    assert found == [str(PACKAGE / "defs" / "check_results.py")]
+    assert found == [str(PACKAGE / "defs" / "factories.py")]
