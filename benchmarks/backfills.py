@@ -3,8 +3,8 @@
     python -m benchmarks.backfills [--ranges 500] [--projects 1000] [--parts 100] [--no-failures]
 
 Starts an index on loopback with `--projects` projects of one wheel each, and Dagster's webserver, daemon and code
-server over SQLite, configured as in dagster.yaml. Launches backfills by GraphQL, as the UI does: all 1,000 project
-parts of an open full crawl, then `--ranges` ranges of one upload each. The baseline is the same work from the
+server over SQLite, configured as in dagster.yaml. Launches backfills by GraphQL, as the UI does: all 100 parts of the
+projects in an open full crawl, then `--ranges` ranges of one upload each. The baseline is the same work from the
 command line, into another catalog. The overhead is what Dagster takes in addition, divided by the partitions. Seconds
 are by the clock, and of the processor; the latter of all processes that Dagster or the command line has started,
 without the index.

@@ -1,4 +1,4 @@
-"""What workspace.yaml loads: all definitions of Dagster, put together from the settings.
+"""All definitions of Dagster, put together from the settings, as workspace.yaml loads them.
 
 Loading it contacts no index and opens no database. Settings that are wrong fail the run or tick that needs them, with
 their message.
@@ -24,13 +24,13 @@ from pypi_assets.defs.confusion import CONFUSION_SCHEDULE, confusion_job, no_nam
 from pypi_assets.defs.factories import AssetFactory, ForIndex, factories_in
 from pypi_assets.defs.health import HEALTH_CHECKS
 from pypi_assets.defs.jobs import FEW_RUNS, MANY_RUNS, OF_ONE_PARTITION
-from pypi_assets.defs.journal_topics import has_kafka, journal_topics, new_journal_records_sensor, publish_journal_job
+from pypi_assets.defs.journal_topics import has_kafka, journal_topics, new_journal_records, publish_journal_job
 from pypi_assets.defs.maintenance_jobs import MAINTENANCE_JOBS
 from pypi_assets.defs.naming import BARE, JobFactory, Naming
 from pypi_assets.defs.resources import build_resources
 from pypi_assets.defs.run_notices import build_failed_check_sensor, build_failed_run_sensor, next_steps
 from pypi_assets.defs.schedules import build_schedules
-from pypi_assets.defs.sensors import build_sensors
+from pypi_assets.defs.sensors import SENSORS
 from pypi_assets.defs.solvability import build_solvability, first_day
 from pypi_assets.distributions.reader_pool import ReaderPool
 from pypi_assets.index.protocol import PackageIndex
@@ -112,10 +112,7 @@ def build_defs(
         *([publish_journal_job] if publishes else []),
     ]
     jobs = [naming.job(factory) for factory in factories]
-    sensors = [
-        *build_sensors(interval_s, naming, on=on),
-        *([new_journal_records_sensor(naming, interval_s, on=on)] if publishes else []),
-    ]
+    sensors = [one.make(naming, interval_s, on=on) for one in [*SENSORS, *([new_journal_records] if publishes else [])]]
     extra = [*(one.schedule for one in solved), *([CONFUSION_SCHEDULE] if is_private else [])]
     schedules = build_schedules(naming, extra, on=on)
     of_assets = [*CHECKS, *HEALTH_CHECKS, *([no_name_became_public] if is_private else [])]

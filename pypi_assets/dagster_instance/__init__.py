@@ -1,5 +1,5 @@
-"""What `dagster.yaml` loads: run launchers, the queue of runs, and storages. And what the
-instance does, for `status` and metrics.
+"""The classes that `dagster.yaml` loads: run launchers, and a storage on PostgreSQL. And the state of an instance, for
+`status` and metrics.
 
 They know Dagster alone: nothing of the pipeline belongs here.
 """

@@ -24,7 +24,7 @@ class Attempts:
     ended_at: float
 
     def due(self, now: float) -> bool:
-        """Whether a run should be requested at `now` (unix seconds)."""
+        """Return whether a run should be requested at `now` (unix seconds)."""
         is_pausing = self.ended_at - _CLOCKS_DIFFER_S <= now < self.due_at  # or else the clock was set back
         return not self.running and not is_pausing
 
@@ -35,27 +35,27 @@ class Attempts:
         return self.ended_at + min(FIRST_PAUSE_S * 2.0 ** (self.ended - 1), LONGEST_PAUSE_S)
 
     def describe(self, now: float) -> str:
-        """Why no run is requested now."""
+        """Return why no run is requested now."""
         if self.running:
             return "its run is under way"
         return f"{self.ended} runs of it ended without success; it is tried again in {max(self.due_at - now, 0):.0f} s"
 
 
 def attempts(instance: dg.DagsterInstance, job: str, partition_key: str | None = None) -> Attempts:
-    """The runs of `job`, or those of one partition."""
+    """Return the runs of `job`, or those of one partition."""
     tags = {} if partition_key is None else {PARTITION_TAG: partition_key}
     return _summarize(instance.get_run_records(dg.RunsFilter(job_name=job, tags=tags)))
 
 
 def unended_run(instance: dg.DagsterInstance, job: str) -> dg.DagsterRun | None:
-    """The newest run of `job` that has not ended: it is under way or queued."""
+    """Return the newest run of `job` that has not ended: it is under way or queued."""
     newest = instance.get_runs(dg.RunsFilter(job_name=job, statuses=UNENDED), limit=1)
     return newest[0] if newest else None
 
 
 def failures_in_a_row(instance: dg.DagsterInstance, job: str, partition_key: str | None = None) -> Attempts:
-    """The newest runs of `job`, or of one partition, back to the first that did not fail: none where the last one was
-    cancelled."""
+    """Return the newest runs of `job`, or of one partition, back to the first that did not fail: none if the last run
+    was cancelled."""
     tags = {} if partition_key is None else {PARTITION_TAG: partition_key}
     newest_first = instance.get_run_records(dg.RunsFilter(job_name=job, tags=tags), limit=_NEWEST)
     under_way = [record for record in newest_first if not record.dagster_run.is_finished]

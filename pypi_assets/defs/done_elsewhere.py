@@ -57,7 +57,7 @@ class Cursor:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a tick shows, and the cursor after it."""
+    """The partitions and materializations that a tick shows, and the cursor after it."""
 
     cursor: Cursor
     events: Sequence[dg.AssetMaterialization] = ()
@@ -89,18 +89,18 @@ class Partitions:
     job: str
 
     def existing(self, keys: Sequence[str]) -> set[str]:
-        """Return those of the keys that are partitions."""
+        """Return the keys that are partitions."""
         name = str(self.definition.name)
         return set(self.instance.get_existing_dynamic_partitions(name, keys)) if keys else set()
 
     def missing(self, keys: Sequence[str], most: int) -> list[dg.AddDynamicPartitionsRequest]:
-        """Return the request that adds those of the keys that are no partitions, the first `most` of them."""
+        """Return the request that adds the first `most` keys that are not partitions yet."""
         existing = self.existing(keys)
         missing = [key for key in keys if key not in existing][:most]
         return [self.definition.build_add_request(missing)] if missing else []
 
     def lacking(self, asset: str, keys: Collection[str]) -> set[str]:
-        """Return those of these partitions of the asset that have no materialization."""
+        """Return the partitions of the asset that have no materialization."""
         if not keys:
             return set()
         wanted = dg.AssetRecordsFilter(self.naming.key(asset), asset_partitions=sorted(keys))

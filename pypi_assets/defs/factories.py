@@ -1,23 +1,24 @@
-"""Declares assets, checks and jobs once, and makes those of each index with its names and settings.
+"""Declares assets, checks, jobs and sensors once, and makes them for each index with its names and settings.
 
     @crawl_asset(partitions=serial_ranges, deps=["changelog"])
     def changed_distributions(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]: ...
 
     changed_distributions.make(ForIndex(Naming("company")))
 
-Sensors and schedules are made by functions in their own modules.
+Schedules, and the sensors of notices, are made by functions in their own modules.
 """
 
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial, reduce
+from functools import partial, reduce, wraps
 from typing import Any
 
 import dagster as dg
 
 from pypi_assets.defs.assets import Group, group_of
-from pypi_assets.defs.naming import BARE, Naming
+from pypi_assets.defs.expected_errors import expected_errors_of_ticks
+from pypi_assets.defs.naming import BARE, JobFactory, Naming
 from pypi_assets.defs.policy import (
     INDEX_POOL,
     ON_FAILURE,
@@ -38,7 +39,7 @@ _DEFAULT_OWNERS = tuple(Settings.model_fields["owners"].default)
 
 @dataclass(frozen=True)
 class ForIndex:
-    """What all definitions of an index have in common.
+    """The common part of all definitions of an index.
 
     A run of a backfill takes `parts_in_one_run` partitions of a full crawl, or all of them (None). `freshness` is the
     policy of the assets that a followed index keeps materializing.
@@ -194,7 +195,7 @@ class AssetJob:
 
 @dataclass(frozen=True)
 class OpJob:
-    """Makes the job of each index that runs one function, which is no asset."""
+    """Makes the job of each index that runs one function, without an asset."""
 
     name: str
     description: str
@@ -229,8 +230,39 @@ def op_job(
     pool: str | None = None,
     on_failure: str | None = None,
 ) -> Callable[[Callable[..., None]], OpJob]:
-    """Return the decorator of the function that a job runs. `on_failure` is what a person should do if it fails."""
+    """Return the decorator of the function that a job runs. `on_failure` is the advice for a person: how to mend it."""
     return lambda function: OpJob(name, description, function, op or function.__name__, pool, tags, on_failure)
+
+
+@dataclass(frozen=True)
+class SensorFactory:
+    """Makes the sensor of each index that requests runs of `jobs`. Expected errors fail its tick."""
+
+    function: Callable[..., Any]
+    jobs: Sequence[JobFactory]
+    description: str
+
+    def make(self, naming: Naming, interval_s: int, *, on: bool) -> dg.SensorDefinition:
+        """Return the sensor, with a tick every `interval_s` seconds, which is `on` from the start or not."""
+
+        @wraps(self.function)
+        def tick(context: dg.SensorEvaluationContext, **resources: Any) -> Any:
+            with expected_errors_of_ticks(interval_s):
+                return self.function(context, **resources)
+
+        made: dg.SensorDefinition = dg.sensor(
+            name=naming.name(self.function.__name__),
+            jobs=[naming.job(job) for job in self.jobs],
+            minimum_interval_seconds=interval_s,
+            default_status=dg.DefaultSensorStatus.RUNNING if on else dg.DefaultSensorStatus.STOPPED,
+            description=self.description,
+        )(tick)
+        return made
+
+
+def sensor(*jobs: JobFactory, description: str) -> Callable[[Callable[..., Any]], SensorFactory]:
+    """Return the decorator of the function that evaluates a tick, and requests runs of these jobs."""
+    return lambda function: SensorFactory(function, jobs, description)
 
 
 def factories_in(values: Iterable[object]) -> list[AssetFactory]:
@@ -246,7 +278,7 @@ def check_result(
     severity: dg.AssetCheckSeverity = dg.AssetCheckSeverity.ERROR,
     metadata: Mapping[str, float | None] | None = None,
 ) -> dg.AssetCheckResult:
-    """A result whose `description` is shown as it is, whatever an index or a file has put into it."""
+    """Return a result whose `description` is inert, even if it has text of an index or a file."""
     return dg.AssetCheckResult(
         passed=passed, severity=severity, description=inert_markdown(description), metadata=metadata
     )

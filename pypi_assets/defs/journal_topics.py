@@ -12,9 +12,8 @@ import dagster as dg
 from pypi_assets.catalog.publications.journal_deliveries import find_consumer
 from pypi_assets.defs.assets import GROUPS, Group
 from pypi_assets.defs.attempts import attempts, failures_in_a_row
-from pypi_assets.defs.expected_errors import expected_errors_as_failures, expected_errors_of_ticks
-from pypi_assets.defs.factories import AssetJob, asset
-from pypi_assets.defs.naming import Naming
+from pypi_assets.defs.expected_errors import expected_errors_as_failures
+from pypi_assets.defs.factories import AssetJob, asset, sensor
 from pypi_assets.defs.policy import ENDS_IN_TIME, EXPORTING, ONE_AT_A_TIME_TAG
 from pypi_assets.defs.reporting import count_log
 from pypi_assets.defs.resources import CatalogResource, SettingsResource, StorageResource
@@ -77,38 +76,29 @@ publish_journal_job = AssetJob(
 )
 
 
-def new_journal_records_sensor(naming: Naming, interval_s: int, *, on: bool) -> dg.SensorDefinition:
-    """The sensor that requests a run of `publish_journal` once the journal has more; `on` from the start, or once a
-    person turns it on."""
+@sensor(
+    publish_journal_job,
+    description="Requests the job `publish_journal` once there are changes that Kafka does not have. Runs that"
+    " failed are requested again, after growing pauses.",
+)
+def new_journal_records(
+    context: dg.SensorEvaluationContext, settings: SettingsResource, catalog: CatalogResource, storage: StorageResource
+) -> dg.RunRequest | dg.SkipReason:
+    naming = settings.naming
     job = naming.job(publish_journal_job)
-
-    @dg.sensor(
-        name=naming.name("new_journal_records"),
-        job=job,
-        minimum_interval_seconds=interval_s,
-        default_status=dg.DefaultSensorStatus.RUNNING if on else dg.DefaultSensorStatus.STOPPED,
-        description="Requests the job `publish_journal` once there are changes that Kafka does not have. Runs that"
-        " failed are requested again, after growing pauses.",
-    )
-    def new_journal_records(
-        context: dg.SensorEvaluationContext, catalog: CatalogResource, storage: StorageResource
-    ) -> dg.RunRequest | dg.SkipReason:
-        with expected_errors_of_ticks(interval_s):
-            opened = catalog.get()
-            try:
-                heads = Journal(storage.get()).heads()
-            except NoJournalError as error:
-                return dg.SkipReason(str(error))
-            through = min(head.through for head in heads)
-            with opened.read() as connection:
-                consumer = find_consumer(connection, CONSUMER)
-            reached = first_serial(heads) if consumer is None else Cursor.parse(consumer.cursor).whole_serial
-            if reached >= through:
-                return dg.SkipReason(f"Kafka has all changes, up to serial {through}")
-            failed = failures_in_a_row(context.instance, job.name)
-            if not failed.due(opened.clock()):
-                return dg.SkipReason(failed.describe(opened.clock()))
-            made = attempts(context.instance, job.name)
-        return dg.RunRequest(run_key=f"{reached}-{through}:{made.ended}")
-
-    return new_journal_records
+    opened = catalog.get()
+    try:
+        heads = Journal(storage.get()).heads()
+    except NoJournalError as error:
+        return dg.SkipReason(str(error))
+    through = min(head.through for head in heads)
+    with opened.read() as connection:
+        consumer = find_consumer(connection, CONSUMER)
+    reached = first_serial(heads) if consumer is None else Cursor.parse(consumer.cursor).whole_serial
+    if reached >= through:
+        return dg.SkipReason(f"Kafka has all changes, up to serial {through}")
+    failed = failures_in_a_row(context.instance, job.name)
+    if not failed.due(opened.clock()):
+        return dg.SkipReason(failed.describe(opened.clock()))
+    made = attempts(context.instance, job.name)
+    return dg.RunRequest(run_key=f"{reached}-{through}:{made.ended}")

@@ -1,4 +1,4 @@
-"""How work runs in Dagster, whatever it does: partitions, retries, pools, tags, and the sizes of pods.
+"""The policy of all work in Dagster: partitions, retries, pools, tags, and the sizes of pods.
 
 Every module of this package may import this one, which imports none of them.
 """
@@ -52,7 +52,7 @@ def beta_parameters() -> Iterator[None]:
 
 
 def leveldb_asset(dataset: str) -> str:
-    """The asset whose partitions are the versions of a dataset, and the pool of its builds: one publishes at a time."""
+    """Return the asset whose partitions are the versions of a dataset. It is the pool of its builds, too."""
     return f"{dataset}_leveldb"
 
 
@@ -71,7 +71,7 @@ scope_names = dg.DynamicPartitionsDefinition(name="scopes")
 
 
 def all_of(partitions: dg.StaticPartitionsDefinition) -> dict[str, str]:
-    """The tags of a run of all partitions at once."""
+    """Return the tags of a run of all partitions at once."""
     keys = partitions.get_partition_keys()
     return {RANGE_START_TAG: keys[0], RANGE_END_TAG: keys[-1]}
 
@@ -93,12 +93,12 @@ _CONFIG = "dagster-k8s/config"
 
 
 def is_on_kubernetes(environment: Mapping[str, str] = os.environ) -> bool:
-    """Whether this process runs in a pod: Kubernetes sets this variable in each."""
+    """Return whether this process runs in a pod: Kubernetes sets this variable in each."""
     return "KUBERNETES_SERVICE_HOST" in environment
 
 
 def _pod(cpus: int, memory: int, memory_limit: int, disk: int | None = None) -> dict[str, str]:
-    """The tag of a pod: processors and bytes of memory that are set aside, the most memory, and bytes of disk."""
+    """Return the tag of a pod: its processors, its reserved and its largest memory, and its disk, in bytes."""
     if not is_on_kubernetes():
         return {}
     disks = {} if disk is None else {"ephemeral-storage": str(disk)}
@@ -114,7 +114,7 @@ LABEL = "pypi-assets/tag"
 
 
 def with_tag(tag: str, *, is_match_only: bool) -> dict[str, str]:
-    """The tag of the pod of a crawl with this label; `is_match_only`: it runs on nodes with the same label alone."""
+    """Return the tag of the pod of a crawl with this label. `is_match_only`: only nodes with the same label run it."""
     if not CRAWLING:
         return {}
     config = json.loads(CRAWLING[_CONFIG])

@@ -69,7 +69,7 @@ def mark_each_range(
     work: Callable[[SerialRange], Mapping[str, Any]],
     totals: Callable[[], Mapping[str, Any]] = dict,
 ) -> dg.MaterializeResult[None]:
-    """Does `work` for each serial range of the run, and marks it with the numbers that it returns and its seconds.
+    """Do `work` for each serial range of the run, and marks it with the numbers that it returns and its seconds.
 
     `totals` returns metadata that all of them have in common, once they are done.
 
@@ -86,7 +86,7 @@ def mark_each_range(
 def progress_log(
     context: dg.AssetExecutionContext | dg.OpExecutionContext, clock: Callable[[], float] = time.monotonic
 ) -> Callable[[Progress], None]:
-    """Logs the progress of a crawl, at most one line every 30 seconds."""
+    """Log the progress of a crawl, at most one line every 30 seconds."""
     log = _now_and_then(context, clock)
 
     def report(progress: Progress) -> None:
@@ -96,7 +96,7 @@ def progress_log(
 
 
 def count_log(context: dg.AssetExecutionContext | dg.OpExecutionContext, what: str) -> Callable[[int], None]:
-    """Logs a number of rows, records or files, at most one line every 30 seconds."""
+    """Log a number of rows, records or files, at most one line every 30 seconds."""
     log = _now_and_then(context, time.monotonic)
     return lambda count: log(f"{what}: {count}")
 
@@ -116,7 +116,7 @@ def _now_and_then(
 
 
 def failure_counts(failures: Mapping[str, int]) -> dict[str, int]:
-    """The count of distributions that failed or were abandoned: in all, and of each kind of error."""
+    """Return the count of distributions that failed or were abandoned: in all, and of each kind of error."""
     return {"failed": sum(failures.values())} | {f"failed: {kind}": failures[kind] for kind in sorted(failures)}
 
 
@@ -125,8 +125,8 @@ _LIVE, _READ, _FAILED, _COUNTED_AT = "total: live", "total: read", "total: faile
 
 
 def failure_table(failures: Sequence[Failure], count: int) -> dict[str, dg.MetadataValue[Any]]:
-    """The metadata that names files that failed: a table of `failures`, `count` in all, and the command that lists the
-    rest; nothing where none failed.
+    """Return the metadata that names files that failed: a table of `failures`, `count` in all, and the command that
+    lists the rest. It is empty if none failed.
     """
     if not failures:
         return {}
@@ -139,7 +139,7 @@ def failure_table(failures: Sequence[Failure], count: int) -> dict[str, dg.Metad
 
 
 def total_metadata(catalog: Catalog) -> dict[str, dg.MetadataValue[Any]]:
-    """The totals over all files that are live, as metadata of each partition of a run."""
+    """Return the totals over all files that are live, as metadata of each partition of a run."""
     totals = live_totals(catalog)
     return {
         _LIVE: dg.MetadataValue.int(totals.live),
@@ -153,7 +153,7 @@ LONGEST_CELL = 300  # characters
 
 
 def markdown_table(columns: Sequence[str], rows: Iterable[Sequence[object]], longest: int = LONGEST_CELL) -> str:
-    """One line a row. Cells of more than `longest` characters are cut."""
+    """Return the table, one line a row. Cells of more than `longest` characters are cut."""
     cells = ([inert_markdown_cell(str(cell), longest) for cell in row] for row in rows)
     lines = [columns, ["---"] * len(columns), *cells]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -1,10 +1,10 @@
-"""Sensors: they request runs for the serial ranges of the index, a first full dump, LevelDB versions, and a full crawl
-whose run failed. And runs for scopes.
+"""Sensors: they request runs for the serial ranges of the index, a first full dump, LevelDB versions, scopes, and a
+full crawl whose run failed.
 
-What is due is computed in `upkeep/due.py` from the ledger and the storage, so a later tick makes up for a tick that was
-lost or a run that failed. Here it becomes run requests, with pauses after failures. A tick queries the index for its
-last serial, and for a few pages of the changelog where that is new. It fails where no answer comes soon, before
-Dagster's 60 seconds are over.
+Pending work is computed in `upkeep/due.py` from the ledger and the storage, so a later tick makes up for a lost tick or
+a run that failed. Here it becomes run requests, with pauses after failures. A tick queries the index for its last
+serial, and for a few pages of the changelog if that is new. It fails if no answer comes soon, before Dagster's 60
+seconds are over.
 
 While a follower is at work, the sensors request no ranges and no versions: `follower_drives` decides this. Work that no
 run of Dagster did is shown all the same: see `done_elsewhere.py`, which also defines the cursor of these sensors.
@@ -26,7 +26,7 @@ from pypi_assets.crawl.simple_lister import LIST_PAUSE_S
 from pypi_assets.declared_scopes import declared_scopes, keep_in_line
 from pypi_assets.defs.attempts import attempts, failures_in_a_row
 from pypi_assets.defs.done_elsewhere import Cursor, Partitions, report_ranges, report_version
-from pypi_assets.defs.expected_errors import expected_errors_of_ticks
+from pypi_assets.defs.factories import sensor
 from pypi_assets.defs.jobs import (
     dump_late_changes_job,
     follow_scopes_job,
@@ -37,61 +37,12 @@ from pypi_assets.defs.jobs import (
     tags_of,
     update_leveldbs_job,
 )
-from pypi_assets.defs.naming import BARE, Naming
 from pypi_assets.defs.policy import all_of, dump_shards, leveldb_versions, project_parts, scope_names, serial_ranges
 from pypi_assets.defs.resources import CatalogResource, CrawlerResource, SettingsResource, StorageResource
 from pypi_assets.dumps.cover import Cover, cover
 from pypi_assets.leveldbs.versions.build_need import BuildNeed
 from pypi_assets.leveldbs.versions.leveldb_paths import version_name
 from pypi_assets.upkeep.due import due_crawl, due_datasets, due_full_dump, due_ranges, due_redump, due_scopes
-
-
-def scope_work_sensor(naming: Naming, interval_s: int, status: dg.DefaultSensorStatus) -> dg.SensorDefinition:
-    job, partitions = naming.job(follow_scopes_job), naming.partitions(scope_names)
-
-    @dg.sensor(
-        name=naming.name("scope_work"),
-        job=job,
-        minimum_interval_seconds=interval_s,
-        default_status=status,
-        description="Requests a run of `follow_scopes` for each scope with work left: one that was created or resumed,"
-        " or whose new projects a range has left to it. Runs that failed are requested again, after growing pauses.",
-    )
-    def scope_work(
-        context: dg.SensorEvaluationContext,
-        settings: SettingsResource,
-        catalog: CatalogResource,
-        crawler: CrawlerResource,
-    ) -> dg.SensorResult | dg.SkipReason:
-        with expected_errors_of_ticks(interval_s):
-            opened = catalog.get()
-            if declared := declared_scopes(settings.get()):
-                keep_in_line(crawler.for_tick(context.log.warning), declared)
-            with opened.read() as connection:
-                scopes = {scope.name: scope for scope in all_scopes(connection)}
-            if not scopes:
-                return dg.SkipReason("there is no scope: `pypi-assets scope create` makes one")
-            if not due_ranges(opened).uncrawled:  # a range looks at what it has changed itself
-                discover_all(crawler.for_tick(context.log.warning))
-            known = context.instance.get_existing_dynamic_partitions(str(partitions.name), list(scopes))
-            missing = [name for name in scopes if name not in known]
-            requests, waiting = [], []
-            for name in due_scopes(opened).ready:
-                made = attempts(context.instance, job.name, name)
-                failed = failures_in_a_row(context.instance, job.name, name)
-                if made.running or not failed.due(opened.clock()):
-                    waiting.append(f"{name}: {(made if made.running else failed).describe(opened.clock())}")
-                    continue
-                run_key = f"{name}:{made.ended_at}"
-                requests.append(dg.RunRequest(run_key=run_key, partition_key=name, tags=tags_of(scopes[name])))
-        return dg.SensorResult(
-            run_requests=requests,
-            skip_reason=None if requests else "; ".join(waiting) or "no scope has work left",
-            dynamic_partitions_requests=[partitions.build_add_request(missing)] if missing else [],
-        )
-
-    return scope_work
-
 
 RUNS_A_TICK = 20
 CHANGELOG_PAGES_A_TICK = 5
@@ -103,171 +54,171 @@ _LEFT = (
 )
 
 
-def new_serial_range_sensor(naming: Naming, interval_s: int, status: dg.DefaultSensorStatus) -> dg.SensorDefinition:
+@sensor(
+    follow_scopes_job,
+    description="Requests a run of `follow_scopes` for each scope with work left: one that was created or resumed,"
+    " or whose new projects a range has left to it. Runs that failed are requested again, after growing pauses.",
+)
+def scope_work(
+    context: dg.SensorEvaluationContext, settings: SettingsResource, catalog: CatalogResource, crawler: CrawlerResource
+) -> dg.SensorResult | dg.SkipReason:
+    naming = settings.naming
+    job, partitions = naming.job(follow_scopes_job), naming.partitions(scope_names)
+    opened = catalog.get()
+    if declared := declared_scopes(settings.get()):
+        keep_in_line(crawler.for_tick(context.log.warning), declared)
+    with opened.read() as connection:
+        scopes = {scope.name: scope for scope in all_scopes(connection)}
+    if not scopes:
+        return dg.SkipReason("there is no scope: `pypi-assets scope create` makes one")
+    if not due_ranges(opened).uncrawled:  # a range looks at its own changes
+        discover_all(crawler.for_tick(context.log.warning))
+    known = context.instance.get_existing_dynamic_partitions(str(partitions.name), list(scopes))
+    missing = [name for name in scopes if name not in known]
+    requests, waiting = [], []
+    for name in due_scopes(opened).ready:
+        made = attempts(context.instance, job.name, name)
+        failed = failures_in_a_row(context.instance, job.name, name)
+        if made.running or not failed.due(opened.clock()):
+            waiting.append(f"{name}: {(made if made.running else failed).describe(opened.clock())}")
+            continue
+        run_key = f"{name}:{made.ended_at}"
+        requests.append(dg.RunRequest(run_key=run_key, partition_key=name, tags=tags_of(scopes[name])))
+    return dg.SensorResult(
+        run_requests=requests,
+        skip_reason=None if requests else "; ".join(waiting) or "no scope has work left",
+        dynamic_partitions_requests=[partitions.build_add_request(missing)] if missing else [],
+    )
+
+
+@sensor(
+    incremental_crawl_job,
+    description="Looks for what is new on the package index, and requests the runs of `incremental_crawl` that"
+    " follow it. Runs that failed are requested again, after growing pauses.",
+)
+def new_serial_range(
+    context: dg.SensorEvaluationContext, settings: SettingsResource, catalog: CatalogResource, crawler: CrawlerResource
+) -> dg.SensorResult | dg.SkipReason:
+    naming = settings.naming
     job, ranges = naming.job(incremental_crawl_job), naming.partitions(serial_ranges)
-
-    @dg.sensor(
-        name=naming.name("new_serial_range"),
-        job=job,
-        minimum_interval_seconds=interval_s,
-        default_status=status,
-        description="Looks for what is new on the package index, and requests the runs of `incremental_crawl` that"
-        " follow it. Runs that failed are requested again, after growing pauses.",
-    )
-    def new_serial_range(
-        context: dg.SensorEvaluationContext,
-        settings: SettingsResource,
-        catalog: CatalogResource,
-        crawler: CrawlerResource,
-    ) -> dg.SensorResult | dg.SkipReason:
-        with expected_errors_of_ticks(interval_s):
-            opened, limits = catalog.get(), settings.get()
-            if reason := not_followable(opened):
-                return dg.SkipReason(reason)
-            cursor, kept_days = Cursor.parse(context.cursor), limits.partitions_kept_days
-            partitions = Partitions(context.instance, naming, ranges, job.name)
-            report = report_ranges(partitions, opened, cursor, kept_days)
-            if follower_drives(opened):
-                return report.result(_LEFT)
-            least = limits.range_min_age_s, limits.range_min_events
-            allocate_next_ranges(crawler.for_tick(context.log.warning), CHANGELOG_PAGES_A_TICK, LIST_PAUSE_S, *least)
-            keys = [serials.key for serials in due_ranges(opened).all]
-            requests, waiting = _requests(context.instance, job.name, keys, opened.clock())
-            return report.result(
-                "; ".join(waiting) or _nothing_due(opened), requests, partitions.missing(keys, KEYS_A_TICK)
-            )
-
-    return new_serial_range
+    opened, limits = catalog.get(), settings.get()
+    if reason := not_followable(opened):
+        return dg.SkipReason(reason)
+    cursor, kept_days = Cursor.parse(context.cursor), limits.partitions_kept_days
+    partitions = Partitions(context.instance, naming, ranges, job.name)
+    report = report_ranges(partitions, opened, cursor, kept_days)
+    if follower_drives(opened):
+        return report.result(_LEFT)
+    least = limits.range_min_age_s, limits.range_min_events
+    allocate_next_ranges(crawler.for_tick(context.log.warning), CHANGELOG_PAGES_A_TICK, LIST_PAUSE_S, *least)
+    keys = [serials.key for serials in due_ranges(opened).all]
+    requests, waiting = _requests(context.instance, job.name, keys, opened.clock())
+    return report.result("; ".join(waiting) or _nothing_due(opened), requests, partitions.missing(keys, KEYS_A_TICK))
 
 
-def failed_full_crawl_sensor(naming: Naming, interval_s: int, status: dg.DefaultSensorStatus) -> dg.SensorDefinition:
+@sensor(
+    full_crawl_job,
+    description="Requests the job `full_crawl` again where its last run failed, after growing pauses; not where"
+    " it was cancelled.",
+)
+def failed_full_crawl(
+    context: dg.SensorEvaluationContext, settings: SettingsResource, catalog: CatalogResource
+) -> dg.RunRequest | dg.SkipReason:
+    naming = settings.naming
     job = naming.job(full_crawl_job)
-
-    @dg.sensor(
-        name=naming.name("failed_full_crawl"),
-        job=job,
-        minimum_interval_seconds=interval_s,
-        default_status=status,
-        description="Requests the job `full_crawl` again where its last run failed, after growing pauses; not where"
-        " it was cancelled.",
-    )
-    def failed_full_crawl(
-        context: dg.SensorEvaluationContext, catalog: CatalogResource
-    ) -> dg.RunRequest | dg.SkipReason:
-        with expected_errors_of_ticks(interval_s):
-            opened = catalog.get()
-            made = failures_in_a_row(context.instance, job.name)
-            if not made.ended:
-                return dg.SkipReason(f"the last run of the job {job.name} has not failed, if there was one")
-            crawl = due_crawl(opened)
-            completed = crawl.completed
-            if crawl.open is None and completed is not None and (completed.completed_at or 0) > made.ended_at:
-                return dg.SkipReason(f"the full crawl at serial {completed.serial} has been completed since")
-            if not made.due(opened.clock()):
-                return dg.SkipReason(made.describe(opened.clock()))
-        return dg.RunRequest(run_key=str(made.ended_at), tags=all_of(project_parts))
-
-    return failed_full_crawl
+    opened = catalog.get()
+    made = failures_in_a_row(context.instance, job.name)
+    if not made.ended:
+        return dg.SkipReason(f"the last run of the job {job.name} has not failed, if there was one")
+    crawl = due_crawl(opened)
+    completed = crawl.completed
+    if crawl.open is None and completed is not None and (completed.completed_at or 0) > made.ended_at:
+        return dg.SkipReason(f"the full crawl at serial {completed.serial} has been completed since")
+    if not made.due(opened.clock()):
+        return dg.SkipReason(made.describe(opened.clock()))
+    return dg.RunRequest(run_key=str(made.ended_at), tags=all_of(project_parts))
 
 
-def first_full_dump_sensor(naming: Naming, interval_s: int, status: dg.DefaultSensorStatus) -> dg.SensorDefinition:
+@sensor(
+    full_dump_job,
+    description="Requests the job `full_dump` once, after the first full crawl, where there is no full dump yet.",
+)
+def first_full_dump(
+    context: dg.SensorEvaluationContext, settings: SettingsResource, catalog: CatalogResource
+) -> dg.RunRequest | dg.SkipReason:
+    naming = settings.naming
     job = naming.job(full_dump_job)
-
-    @dg.sensor(
-        name=naming.name("first_full_dump"),
-        job=job,
-        minimum_interval_seconds=interval_s,
-        default_status=status,
-        description="Requests the job `full_dump` once, after the first full crawl, where there is no full dump yet.",
-    )
-    def first_full_dump(context: dg.SensorEvaluationContext, catalog: CatalogResource) -> dg.RunRequest | dg.SkipReason:
-        with expected_errors_of_ticks(interval_s):
-            opened = catalog.get()
-            if reason := not_followable(opened):
-                return dg.SkipReason(reason)
-            full_dump = due_full_dump(opened)
-            if not full_dump.is_due:
-                return dg.SkipReason(full_dump.reason)
-            made = attempts(context.instance, job.name)
-            if not made.due(opened.clock()):
-                return dg.SkipReason(f"full dump at serial {full_dump.serial}: {made.describe(opened.clock())}")
-        return dg.RunRequest(run_key=f"{full_dump.serial}:{made.ended + 1}", tags=all_of(dump_shards))
-
-    return first_full_dump
+    opened = catalog.get()
+    if reason := not_followable(opened):
+        return dg.SkipReason(reason)
+    full_dump = due_full_dump(opened)
+    if not full_dump.is_due:
+        return dg.SkipReason(full_dump.reason)
+    made = attempts(context.instance, job.name)
+    if not made.due(opened.clock()):
+        return dg.SkipReason(f"full dump at serial {full_dump.serial}: {made.describe(opened.clock())}")
+    return dg.RunRequest(run_key=f"{full_dump.serial}:{made.ended + 1}", tags=all_of(dump_shards))
 
 
-def late_changes_sensor(naming: Naming, interval_s: int, status: dg.DefaultSensorStatus) -> dg.SensorDefinition:
+@sensor(
+    dump_late_changes_job,
+    redump_job,
+    description="Requests the job `dump_late_changes` once something was learnt late of what is dumped already, and"
+    " the job `redump` once records were made anew by the job `reprocess_distributions`.",
+)
+def late_changes(
+    context: dg.SensorEvaluationContext, settings: SettingsResource, catalog: CatalogResource
+) -> dg.RunRequest | dg.SkipReason:
+    naming = settings.naming
     late, redump = naming.job(dump_late_changes_job), naming.job(redump_job)
-
-    @dg.sensor(
-        name=naming.name("late_changes"),
-        jobs=[late, redump],
-        minimum_interval_seconds=interval_s,
-        default_status=status,
-        description="Requests the job `dump_late_changes` once something was learnt late of what is dumped already, and"
-        " the job `redump` once records were made anew by the job `reprocess_distributions`.",
-    )
-    def late_changes(context: dg.SensorEvaluationContext, catalog: CatalogResource) -> dg.RunRequest | dg.SkipReason:
-        with expected_errors_of_ticks(interval_s):
-            opened = catalog.get()
-            if due_redump(opened):
-                job, tags = redump, all_of(dump_shards)
-            elif follower_drives(opened):
-                return dg.SkipReason(_LEFT)
-            elif due_ranges(opened).are_late_undumped:
-                job, tags = late, {}
-            else:
-                return dg.SkipReason("the dumps have all that was learnt late, or ranges will have it")
-            made = failures_in_a_row(context.instance, job.name)
-            if not made.due(opened.clock()):
-                return dg.SkipReason(f"{job.name}: {made.describe(opened.clock())}")
-        return dg.RunRequest(job_name=job.name, tags=tags)
-
-    return late_changes
+    opened = catalog.get()
+    if due_redump(opened):
+        job, tags = redump, all_of(dump_shards)
+    elif follower_drives(opened):
+        return dg.SkipReason(_LEFT)
+    elif due_ranges(opened).are_late_undumped:
+        job, tags = late, {}
+    else:
+        return dg.SkipReason("the dumps have all that was learnt late, or ranges will have it")
+    made = failures_in_a_row(context.instance, job.name)
+    if not made.due(opened.clock()):
+        return dg.SkipReason(f"{job.name}: {made.describe(opened.clock())}")
+    return dg.RunRequest(job_name=job.name, tags=tags)
 
 
-def new_leveldb_version_sensor(naming: Naming, interval_s: int, status: dg.DefaultSensorStatus) -> dg.SensorDefinition:
+@sensor(
+    update_leveldbs_job,
+    description="Requests the job `update_leveldbs` once there are dumps that the newest databases (LevelDB) do"
+    " not hold.",
+)
+def new_leveldb_version(
+    context: dg.SensorEvaluationContext, settings: SettingsResource, catalog: CatalogResource, storage: StorageResource
+) -> dg.SensorResult:
+    naming = settings.naming
     job, versions = naming.job(update_leveldbs_job), naming.partitions(leveldb_versions)
-
-    @dg.sensor(
-        name=naming.name("new_leveldb_version"),
-        job=job,
-        minimum_interval_seconds=interval_s,
-        default_status=status,
-        description="Requests the job `update_leveldbs` once there are dumps that the newest databases (LevelDB) do"
-        " not hold.",
-    )
-    def new_leveldb_version(
-        context: dg.SensorEvaluationContext,
-        catalog: CatalogResource,
-        storage: StorageResource,
-    ) -> dg.SensorResult:
-        with expected_errors_of_ticks(interval_s):
-            opened = catalog.get()
-            newest, reached = last_allocated_version(opened), cover(opened)
-            needs = {name: one.need for name, one in due_datasets(opened, storage.get(), reached).items()}
-            published = {name: need.version for name, need in needs.items()}
-            cursor = Cursor.parse(context.cursor)
-            partitions = Partitions(context.instance, naming, versions, job.name)
-            report = report_version(partitions, published, cursor, opened.clock())
-            if follower_drives(opened):
-                return report.result(_LEFT)
-            if reason := _no_version_due([*needs.values()], reached):
-                return report.result(reason)
-            if newest and attempts(context.instance, job.name, version_name(newest.version)).running:
-                return report.result(f"version {version_name(newest.version)} is being built")
-            version = newest.version if newest else 0
-            if not newest or newest.serial < reached.serial or _is_published(version, [*needs.values()]):
-                version = allocate_version(opened, reached.serial)
-            keys = [version_name(version)]
-            requests, waiting = _requests(context.instance, job.name, keys, opened.clock())
-            return report.result("; ".join(waiting), requests, partitions.missing(keys, KEYS_A_TICK))
-
-    return new_leveldb_version
+    opened = catalog.get()
+    newest, reached = last_allocated_version(opened), cover(opened)
+    needs = {name: one.need for name, one in due_datasets(opened, storage.get(), reached).items()}
+    published = {name: need.version for name, need in needs.items()}
+    cursor = Cursor.parse(context.cursor)
+    partitions = Partitions(context.instance, naming, versions, job.name)
+    report = report_version(partitions, published, cursor, opened.clock())
+    if follower_drives(opened):
+        return report.result(_LEFT)
+    if reason := _no_version_due([*needs.values()], reached):
+        return report.result(reason)
+    if newest and attempts(context.instance, job.name, version_name(newest.version)).running:
+        return report.result(f"version {version_name(newest.version)} is being built")
+    version = newest.version if newest else 0
+    if not newest or newest.serial < reached.serial or _is_published(version, [*needs.values()]):
+        version = allocate_version(opened, reached.serial)
+    keys = [version_name(version)]
+    requests, waiting = _requests(context.instance, job.name, keys, opened.clock())
+    return report.result("; ".join(waiting), requests, partitions.missing(keys, KEYS_A_TICK))
 
 
 def not_followable(catalog: Catalog) -> str | None:
-    """Why the index cannot be followed yet; None where a full crawl or a scope is complete."""
+    """Return why the index cannot be followed yet; None if a full crawl or a scope is complete."""
     crawl = due_crawl(catalog)
     if crawl.unfollowable is None:
         return None
@@ -284,7 +235,7 @@ def follower_drives(catalog: Catalog) -> bool:
 
 
 def _nothing_due(catalog: Catalog) -> str:
-    """Why no range is requested, where all that were allocated are done."""
+    """Return why no range is requested, if all that were allocated are done."""
     with catalog.read() as connection:
         reached, through = last_allocated_serial(connection), events_through(connection)
     if through > reached:
@@ -295,7 +246,7 @@ def _nothing_due(catalog: Catalog) -> str:
 
 
 def _no_version_due(needs: Sequence[BuildNeed], reached: Cover) -> str | None:
-    """Why no LevelDB version is due; None where one is."""
+    """Return why no LevelDB version is due; None if there is one."""
     if not reached.dumps:
         return "there is no full dump to build from yet: run the job full_dump"
     if any(need.is_due for need in needs):
@@ -305,14 +256,14 @@ def _no_version_due(needs: Sequence[BuildNeed], reached: Cover) -> str | None:
 
 
 def _is_published(version: int, needs: Sequence[BuildNeed]) -> bool:
-    """Whether a dataset that is due has that version, or a newer one, already: another number is needed then."""
+    """Return whether a dataset that is due has that version, or a newer one, already: another number is needed then."""
     return any(need.is_due and (need.version or 0) >= version for need in needs)
 
 
 def _requests(
     instance: dg.DagsterInstance, job: str, keys: list[str], now: float
 ) -> tuple[list[dg.RunRequest], list[str]]:
-    """A run of each partition that is due, and why the others are not."""
+    """Return a run of each partition that is due, and why the other partitions are not due."""
     requests, waiting = [], []
     for key in keys[:RUNS_A_TICK]:
         made = attempts(instance, job, key)
@@ -323,16 +274,11 @@ def _requests(
     return requests, waiting
 
 
-def build_sensors(interval_s: int, naming: Naming = BARE, *, on: bool) -> list[dg.SensorDefinition]:
-    """All sensors that request runs, each with a tick every `interval_s` seconds; `on` from the start, or once a person
-    turns it on.
-    """
-    status = dg.DefaultSensorStatus.RUNNING if on else dg.DefaultSensorStatus.STOPPED
-    return [
-        failed_full_crawl_sensor(naming, interval_s, status),
-        new_serial_range_sensor(naming, interval_s, status),
-        first_full_dump_sensor(naming, interval_s, status),
-        late_changes_sensor(naming, interval_s, status),
-        new_leveldb_version_sensor(naming, interval_s, status),
-        scope_work_sensor(naming, interval_s, status),
-    ]
+SENSORS = [
+    failed_full_crawl,
+    new_serial_range,
+    first_full_dump,
+    late_changes,
+    new_leveldb_version,
+    scope_work,
+]

@@ -45,7 +45,7 @@ class Smoke:
 
 
 SMOKES = (
-    Smoke("backfills", "--ranges 1 --projects 2 --shards 2 --no-failures"),
+    Smoke("backfills", "--ranges 1 --projects 2 --parts 2 --no-failures"),
     Smoke("blame", "--sets 1 --projects 46"),
     Smoke("celery_workers", "--files 2 --latency 0 --workers 1", tools=("redis-server", "rclone")),
     Smoke("changelog_range", "--projects 20"),

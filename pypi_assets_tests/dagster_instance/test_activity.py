@@ -10,8 +10,8 @@ import dagster as dg
 import pytest
 
 from pypi_assets.dagster_instance.activity import Activity, read_activity
+from pypi_assets.defs import sensors
 from pypi_assets.defs.naming import Naming
-from pypi_assets.defs.sensors import build_sensors
 from pypi_assets.settings import load_settings
 from pypi_assets.status import SENSORS, read_status
 from pypi_assets_tests.named import unnamed
@@ -95,7 +95,9 @@ def test_a_sensor_that_was_switched_is_known(home: Path) -> None:
 
 def test_the_sensors_that_request_runs_are_the_ones_that_are_shown() -> None:
     for naming in (Naming(), Naming("company")):
-        assert {one.name for one in build_sensors(60, naming, on=False)} == {naming.name(name) for name in SENSORS}
+        assert {one.make(naming, 60, on=False).name for one in sensors.SENSORS} == {
+            naming.name(name) for name in SENSORS
+        }
 
 
 def test_a_crawl_between_two_of_its_runs_is_not_reported_as_stopped(

@@ -14,8 +14,9 @@ from pypi_assets.definitions import build_defs
 from pypi_assets.defs.assets.full_crawl import project_listing
 from pypi_assets.defs.expected_errors import expected_errors_as_failures
 from pypi_assets.defs.factories import ForIndex
+from pypi_assets.defs.naming import BARE
 from pypi_assets.defs.resources import CatalogResource, build_resources
-from pypi_assets.defs.sensors import build_sensors
+from pypi_assets.defs.sensors import SENSORS
 from pypi_assets.settings import Settings, SettingsError, load_settings
 from pypi_assets.storage.store import StorageError
 from pypi_assets_tests.defs.conftest import failure_text
@@ -140,7 +141,7 @@ def _error_of_tick(settings: Settings | SettingsError, sensor: str) -> tuple[str
 
 def test_a_tick_names_wrong_settings() -> None:
     wrong = build_resources(SettingsError("PYPI_ASSETS_HOME: wrong")).by_name()
-    for sensor in build_sensors(60, on=False):
+    for sensor in (one.make(BARE, 60, on=False) for one in SENSORS):
         with (
             dg.DagsterInstance.ephemeral() as instance,
             dg.build_sensor_context(instance=instance, resources=wrong) as context,
