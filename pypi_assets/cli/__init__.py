@@ -35,7 +35,7 @@ _OF_EACH_INDEX = ("lookup", "owners", "impact", "history", "mcp", "admin visits"
 _OF_ALL_INDEXES = "lookup confusion"
 """The command that compares all indexes anyway."""
 _STOPPED = "Stopped. What was done is kept; run the same command again to continue."
-_QUESTION = "cli.questions:command_of"
+_QUESTION = "cli.lookup:command_of"
 """The function that makes a command that follows from its question alone."""
 _COMMANDS = {
     "Start": {

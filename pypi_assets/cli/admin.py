@@ -15,10 +15,10 @@ from pypi_assets.cli.admin_views import (
     visits_command,
     where_command,
 )
+from pypi_assets.cli.crawl import reads_to_json, report_failed
 from pypi_assets.cli.inspect import inspect_command
 from pypi_assets.cli.opening import existing_catalog, opened_catalog, opened_crawler, opened_readers
 from pypi_assets.cli.options import JSON, command
-from pypi_assets.cli.read_counts import reads_to_json, report_failed
 from pypi_assets.cli.report import report_group
 from pypi_assets.distributions.record import EXTRACTOR_VERSION
 from pypi_assets.terminal import counted, plain, print_json, print_message

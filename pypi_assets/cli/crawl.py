@@ -1,17 +1,18 @@
 """Commands that bring the catalog up to the index."""
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from pypi_assets.cli.opening import opened_crawler
 from pypi_assets.cli.options import JSON, command
-from pypi_assets.cli.read_counts import describe_reads, reads_to_json, report_failed
 from pypi_assets.terminal import counted, local_time, plain, print_json, print_message
 from pypi_assets.times import utc_text
 
 if TYPE_CHECKING:
     from pypi_assets.catalog.reports.catalog_status import ObservedState
+    from pypi_assets.crawl.reading import ReadCounts
     from pypi_assets.index.protocol import Observation
 
 
@@ -160,3 +161,27 @@ def _print_observed(state: "ObservedState", looked_at: int, left: int, complete:
         when = "" if state.next_due_at is None else f"; the next one is due at {local_time(state.next_due_at)}"
         who = "the others were not" if looked_at else "none was"
         click.echo(f"{who} due{when}: `pypi-assets crawl incremental --now` looks at all")
+
+
+def describe_reads(reads: "ReadCounts") -> str:
+    """One line of how many distributions were read, and how they ended."""
+    counts = {"read": reads.data, "with errors": reads.errors, "unsupported": reads.unsupported}
+    counts |= {"vanished": reads.vanished, "exhausted": reads.exhausted}
+    done = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
+    if not done:
+        return "distributions: none to read"
+    fetched = f"{reads.bytes_fetched} bytes fetched, {counted(reads.requests, 'request')}, {reads.seconds:.1f} s"
+    return f"distributions: {done} ({fetched})"
+
+
+def reads_to_json(reads: "ReadCounts") -> dict[str, Any]:
+    """`reads` as commands print it with --json."""
+    return {"gave_up" if name == "exhausted" else name: value for name, value in asdict(reads).items()}
+
+
+def report_failed(reads: "ReadCounts", visits: int) -> None:
+    """Prints how many reads failed and how many visits were exhausted, and the command that lists them."""
+    if failed := reads.errors + reads.exhausted:
+        print_message(f"distributions that could not be read: {failed}; see `pypi-assets failures list`")
+    if visits:
+        print_message(f"projects that could not be visited: {visits}; see `pypi-assets failures list`")

@@ -3,15 +3,64 @@
 The formats of locked distributions are those of `export/`; here they only become commands.
 """
 
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from pypi_assets.cli.lock_options import LOCK_FILE, environment_options, locked_answer, print_remarks, print_serial
-from pypi_assets.cli.options import command
+from pypi_assets.cli.options import AT, command
 from pypi_assets.export.summaries import SUMMARIES
 from pypi_assets.terminal import counted, print_message
+
+if TYPE_CHECKING:
+    from pypi_assets.catalog.reports.moments import Moment
+    from pypi_assets.locks.pins import Remark
+    from pypi_assets.questions.locks import LockedAnswer
+
+LOCK_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+_LOCK_PYTHON = click.option("--python", help="For this version of CPython, 3.12 for example; default: for any.")
+_LOCK_PLATFORM = click.option(
+    "--platform",
+    help="For linux, macos, windows, or a platform as wheels name it, win_arm64 for example; default: for any.",
+)
+
+
+def environment_options(run: Callable[..., None]) -> Callable[..., Any]:
+    """A decorator for a command about a lock: `--python`, `--platform` and `--at`."""
+    return _LOCK_PYTHON(_LOCK_PLATFORM(AT(run)))
+
+
+def locked_answer(lock: Path, python: str | None, platform: str | None, at: "Moment | None") -> "LockedAnswer":
+    """Return what is known of the pins of a lock. Raises LockError before anything is opened, and BadParameter."""
+    from functools import partial
+
+    from pypi_assets.cli.lookup import opened  # which imports what questions are declared with
+    from pypi_assets.locks.environments import EnvironmentNameError, named_environment
+    from pypi_assets.locks.reading import read_lock
+    from pypi_assets.questions.locks import LockedPins
+
+    try:
+        environment = named_environment(python, platform)
+    except EnvironmentNameError as error:
+        raise click.BadParameter(str(error)) from error
+    pins = LockedPins(read_lock(lock), environment)
+    with opened(at) as asking:
+        answer: LockedAnswer = asking.answered(partial(pins.answer, asking.snapshot))
+        return answer
+
+
+def print_remarks(remarks: "Iterable[Remark]") -> None:
+    """Prints what people should know, to standard error."""
+    for remark in remarks:
+        print_message(remark.text)
+
+
+def print_serial(answer: "LockedAnswer") -> None:
+    """Prints what was answered, and as of when, to standard error."""
+    source = "" if answer.epoch is None else ", from the catalog"
+    pins = counted(len(answer.pins), "pinned distribution")
+    print_message(f"{pins}, {len(answer.releases)} of them known, as of serial {answer.serial}{source}")
 
 
 @click.group("export")
@@ -33,7 +82,7 @@ def owners_command(path: Path, top_level: bool, most: int) -> None:  # noqa: ARG
 
     PATH is compressed where it ends with .gz.
     """
-    from pypi_assets.cli.questions import opened_versions  # which imports what questions are declared with
+    from pypi_assets.cli.lookup import opened_versions  # which imports what questions are declared with
     from pypi_assets.lookup.top_level_owners import export_top_level
 
     with opened_versions() as asking:

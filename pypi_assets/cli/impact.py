@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pypi_assets.cli.followed_notes import among
-from pypi_assets.cli.moments import AT
-from pypi_assets.cli.options import command, row_output
-from pypi_assets.cli.questions import LIMIT, ask, context_of, opened, parameter_options
-from pypi_assets.cli.solver_options import Solver, solver_options
+from pypi_assets.cli.lookup import LIMIT, ask, context_of, opened, parameter_options
+from pypi_assets.cli.options import AT, command, row_output
+from pypi_assets.cli.resolve_options import Solver, solver_options
 from pypi_assets.questions.question import find_question
 from pypi_assets.terminal import Output, counted, print_message, print_rows
 

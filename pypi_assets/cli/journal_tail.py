@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, BinaryIO
 import click
 
 from pypi_assets.cli.opening import existing_catalog
-from pypi_assets.cli.options import JSON
+from pypi_assets.cli.options import JSON, command
 from pypi_assets.terminal import local_time, plain, print_json_rows, print_message, print_table
 from pypi_assets.times import utc_text
 
@@ -33,11 +33,7 @@ _Format = Callable[[Sequence["Placed"]], bytes]
 _COLUMNS = ("consumer", "serial", "lag_serials", "lag_seconds", "waiting", "dead", "seen")
 
 
-def _example(text: str) -> str:
-    return f"Example: pypi-assets journal {text}"
-
-
-@click.command("tail", epilog=_example("tail --since 2026-03-01 --project requests --json"))
+@command("tail", "--since 2026-03-01 --project requests --json", within="journal")
 @click.option(
     "--since",
     metavar="CURSOR|SERIAL|DATE",
@@ -231,7 +227,7 @@ def _plain_lines(records: Sequence["Placed"]) -> bytes:
     return "".join(lines).encode(errors="replace")
 
 
-@click.command("consumers", epilog=_example("consumers"))
+@command("consumers", within="journal")
 @click.option("--forget", metavar="NAME", help="Forget the consumer of this name, and what it is to receive.")
 @JSON
 def journal_consumers_command(*, forget: str | None, as_json: bool) -> None:

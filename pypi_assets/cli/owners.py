@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 import click
 
 from pypi_assets.cli.followed_notes import among, not_searched
-from pypi_assets.cli.moments import AT
-from pypi_assets.cli.options import command, row_output
-from pypi_assets.cli.questions import context_of, names_of_input, opened, parsed, reads_standard_input
+from pypi_assets.cli.lookup import context_of, names_of_input, opened, parsed, reads_standard_input
+from pypi_assets.cli.options import AT, command, row_output
 from pypi_assets.questions.owners import OwnersParameters, owners_of, rows
 from pypi_assets.questions.question import find_question
 from pypi_assets.terminal import Output, counted, print_json_rows, print_message, print_rows

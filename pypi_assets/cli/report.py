@@ -53,7 +53,7 @@ def removals_command(within: tuple[int, ...], as_json: bool) -> None:
     from pypi_assets.catalog.observed.followed import count_answered
     from pypi_assets.catalog.reports.removals import count_removals
     from pypi_assets.cli.followed_notes import among
-    from pypi_assets.cli.moments import catalog_at
+    from pypi_assets.cli.options import catalog_at
 
     with catalog_at(None) as (catalog, serial), catalog.read_once() as connection:
         found = count_removals(connection, serial, within)

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pypi_assets.cli.followed_notes import among
-from pypi_assets.cli.moments import AT
-from pypi_assets.cli.options import JSON, command
+from pypi_assets.cli.options import AT, JSON, command
 from pypi_assets.cli.resolve_options import Given, question_options
 from pypi_assets.terminal import counted, plain, print_json, print_message
 
@@ -60,7 +59,7 @@ def resolve_command(given: Given, at: "Moment | None", universal: bool, format_:
 
 
 def _found(given: Given, targets: "tuple[Target, ...]", format_: str, at: "Moment | None") -> _Found:
-    from pypi_assets.cli.questions import context_of, opened  # which import what questions are declared with
+    from pypi_assets.cli.lookup import context_of, opened  # which import what questions are declared with
     from pypi_assets.questions.resolutions import hints_about
     from pypi_assets.resolve.formats.pylock import as_pylock
     from pypi_assets.resolve.formats.text import as_requirements

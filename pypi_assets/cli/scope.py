@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pypi_assets.cli.crawl import describe_reads, reads_to_json, report_failed
 from pypi_assets.cli.opening import existing_catalog, opened_crawler
 from pypi_assets.cli.options import JSON, command, row_output
-from pypi_assets.cli.read_counts import describe_reads, reads_to_json, report_failed
 from pypi_assets.terminal import Output, by_depth, counted, plain, print_facts, print_json, print_message, print_table
 from pypi_assets.times import utc_text
 

@@ -131,7 +131,5 @@ def test_a_look_up_imports_only_what_it_needs(commands: Commands, index: ServedI
         assert {name for name in found if name.startswith("pypi_assets.cli.")} <= {
             "pypi_assets.cli.followed_notes",
             "pypi_assets.cli.lookup",
-            "pypi_assets.cli.moments",
             "pypi_assets.cli.options",
-            "pypi_assets.cli.questions",
         }

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from pypi_assets.cli import journal_publish
+from pypi_assets.cli import journal_deliver
 from pypi_assets.journal.kafka import KafkaTransientError
 from pypi_assets_tests.cli.commands import PROCESS, Commands
 from pypi_assets_tests.kafka_brokers import mock_brokers
@@ -95,8 +95,8 @@ class Unreached:
 def test_brokers_that_are_not_reached_are_tried_again_by_a_new_client(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(journal_publish, "_LONGEST_PAUSE_S", 0.01)
+    monkeypatch.setattr(journal_deliver, "_LONGEST_PAUSE_S", 0.01)
     one = Unreached(threading.Event())
-    journal_publish._follow(one, lambda: "second", one.stopping, as_json=False)
+    journal_deliver._publish_and_follow(one, lambda: "second", one.stopping, as_json=False)
     assert (one.calls, one.producer) == (2, "second")
     assert unnamed(capsys.readouterr().err, "7") == []

@@ -142,8 +142,8 @@ def test_a_second_run_reports_that_nothing_is_new(commands: Commands, index: Ser
 
 DERIVED = {"history"}
 """The commands that follow from a question alone."""
-BELOW = {"files", "breaks", "collisions", "confusion", "inspect", "report"}
-"""The commands of `lookup` and `admin` with modules of their own."""
+BELOW = {"inspect", "report"}
+"""The commands of `admin` with modules of their own."""
 
 
 def test_a_command_is_in_the_module_of_its_name(subtests: pytest.Subtests) -> None:
@@ -152,9 +152,7 @@ def test_a_command_is_in_the_module_of_its_name(subtests: pytest.Subtests) -> No
             command = cli.get_command(click.Context(cli), name)
             assert command is not None
             assert command.callback is not None
-            module = {"devindex": "devindex.commands", **dict.fromkeys(DERIVED, "cli.questions")}.get(
-                name, f"cli.{name}"
-            )
+            module = {"devindex": "devindex.commands", **dict.fromkeys(DERIVED, "cli.lookup")}.get(name, f"cli.{name}")
             assert command.callback.__module__ == f"pypi_assets.{module}"
 
 

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from pypi_assets.catalog.reports.moments import NotExactError
-from pypi_assets.cli.moments import AT, catalog_at
+from pypi_assets.cli.options import AT, catalog_at
 from pypi_assets_tests.cli.commands import Commands
 from pypi_assets_tests.cli.conftest import TwoVisits
 from pypi_assets_tests.named import unnamed

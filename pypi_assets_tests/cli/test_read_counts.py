@@ -2,7 +2,7 @@
 
 import pytest
 
-from pypi_assets.cli.read_counts import describe_reads, report_failed
+from pypi_assets.cli.crawl import describe_reads, report_failed
 from pypi_assets.crawl.reading import ReadCounts
 from pypi_assets_tests.named import unnamed
 

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 from packaging.version import Version
 
-from pypi_assets.cli.solver_options import Solver, solver_options
+from pypi_assets.cli.resolve_options import Solver, solver_options
 from pypi_assets.lookup.exposure import Undecided
 from pypi_assets.lookup.impact import Solvable, Verdict
 from pypi_assets.questions.breaks import BreaksParameters
