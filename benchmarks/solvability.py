@@ -35,8 +35,7 @@ from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.index.actions import Action
 from pypi_assets.leveldbs.versions.publish import build_version
 from pypi_assets.lookup import DepgraphReader, open_latest
-from pypi_assets.resolve.solvability import publish_day
-from pypi_assets.resolve.solvability_files import Solvability
+from pypi_assets.resolve.solvability import Solvability, publish_day
 from pypi_assets.storage.store import Storage, open_storage
 
 DAYS, SERIALS_A_DAY = 200, 5_000

@@ -219,7 +219,7 @@ LINKS_OF_DELETIONS = [
     "parquet.unused_exports.clean_exports",
     "leveldbs.versions.unused_versions.clean_versions",
     "dumps.unused_dumps.clean_dumps",
-    "resolve.solvability_files.clean_days",
+    "resolve.solvability.clean_days",
     "journal.unused_segments.clean_journal",
 ]
 """Functions that only `upkeep/deletion.py` may import."""

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from datetime import date
 
     from pypi_assets.catalog.reports.removals import Removals, Window
-    from pypi_assets.resolve.solvability_files import Solvability
+    from pypi_assets.resolve.solvability import Solvability
 
 _COLUMNS = ("within", "uploads", "removed", "quarantined", "either", "share")
 _MOST_DAYS, _MOST_WINDOWS = 3_650, 20
@@ -129,7 +129,7 @@ def solvability_command(day: "date | None", as_json: bool) -> None:
     import msgspec
 
     from pypi_assets.assembly import storage_from
-    from pypi_assets.resolve.solvability_files import read_day, read_newest
+    from pypi_assets.resolve.solvability import read_day, read_newest
     from pypi_assets.settings import load_settings
 
     storage = storage_from(load_settings(), read_only=True)

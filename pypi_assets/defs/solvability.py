@@ -17,17 +17,21 @@ from pypi_assets.catalog.reports.moments import NotExactError
 from pypi_assets.defs.expected_errors import expected_errors_as_failures
 from pypi_assets.defs.factories import AssetJob, ForIndex, asset, check_result
 from pypi_assets.defs.jobs import Schedule
-from pypi_assets.defs.losses import losses_table
 from pypi_assets.defs.policy import BUILDING, DATABASE_POOL, ENDS_IN_TIME, beta_parameters
-from pypi_assets.defs.reporting import count_log, marking
+from pypi_assets.defs.reporting import count_log, markdown_table, marking
 from pypi_assets.defs.resources import CatalogResource, SettingsResource, StorageResource
 from pypi_assets.lookup.depgraph_reader import DepgraphReader
 from pypi_assets.lookup.latest import open_latest
-from pypi_assets.resolve.solvability import due_days, moment_of, publish_day
-from pypi_assets.resolve.solvability_files import (
+from pypi_assets.resolve.solvability import (
     FORMAT,
+    Event,
+    NewlyUnsolvable,
+    Outcome,
     Solvability,
     SolvabilityError,
+    due_days,
+    moment_of,
+    publish_day,
     read_day,
     read_newest,
     solvability_path,
@@ -195,3 +199,38 @@ def solvability_is_whole(
         description=f"{made.moment.day} is whole, as of serial {made.moment.serial}{of_now}",
         metadata={"serial": made.moment.serial, "projects": len(made.projects)},
     )
+
+
+_SHOWN_LOSSES = 50
+_LOSS_COLUMNS = ("project", "environment", "version before", "event", "proof")
+
+
+def losses_table(made: Solvability) -> str:
+    """The first losses of a day, each with the events that did it, and the first sentence of the proof."""
+    outcomes = {(one.name, place): outcome for one in made.projects for place, outcome in one.outcomes.items()}
+    shown = made.newly_unsolvable[:_SHOWN_LOSSES]
+    rows = [
+        (one.project, one.environment, one.version, _why(one), _proof(outcomes[one.project, one.environment]))
+        for one in shown
+    ]
+    table = markdown_table(_LOSS_COLUMNS, rows)
+    left = len(made.newly_unsolvable) - len(shown)
+    return (
+        f"{table}\n\nand {left} more: `pypi-assets admin report solvability --day {made.moment.day}`" if left else table
+    )
+
+
+def _why(one: NewlyUnsolvable) -> str:
+    if one.events is None:
+        return "not searched for, since there are many losses"
+    return "; ".join(map(_described, one.events)) or "not found in time"
+
+
+def _described(event: Event) -> str:
+    files = ", ".join(event.filenames)
+    more = f" and {event.files - len(event.filenames)} more" if event.files > len(event.filenames) else ""
+    return f"serial {event.serial}: {event.project}: {event.kind} {files}{more}".rstrip()
+
+
+def _proof(outcome: Outcome) -> str:
+    return outcome.proof[0] if outcome.proof else ""

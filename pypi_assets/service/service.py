@@ -23,7 +23,7 @@ from pypi_assets.journal.segment_files import JournalDamagedError
 from pypi_assets.leveldbs.format.errors import LeveldbError
 from pypi_assets.lookup.published_sets import OpenSet, PublishedSets
 from pypi_assets.mirror.mirror_state import journal_end
-from pypi_assets.resolve.solvability_days import StoredDays
+from pypi_assets.resolve.solvability import StoredDays
 from pypi_assets.service.problems import unavailable
 from pypi_assets.service.published_changes import PublishedChanges
 from pypi_assets.service.resolver import ResolverProcess

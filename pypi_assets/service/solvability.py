@@ -6,8 +6,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from pypi_assets.resolve.solvability_days import DaySummary
-from pypi_assets.resolve.solvability_files import NoDayError, Solvability, SolvabilityError
+from pypi_assets.resolve.solvability import DaySummary, NoDayError, Solvability, SolvabilityError
 from pypi_assets.service.operations import Call, Operation
 from pypi_assets.service.parameters import Parameters, whole
 from pypi_assets.service.problems import not_found, unavailable

@@ -33,7 +33,7 @@ from pypi_assets.leveldbs.versions.leveldb_paths import leveldbs_path
 from pypi_assets.leveldbs.versions.published_leveldbs import publish_leveldbs
 from pypi_assets.leveldbs.versions.unused_versions import clean_versions
 from pypi_assets.parquet.unused_exports import clean_exports
-from pypi_assets.resolve.solvability_files import clean_days
+from pypi_assets.resolve.solvability import clean_days
 from pypi_assets.settings import Settings
 from pypi_assets.storage.store import Storage, StoredObject
 from pypi_assets.storage.sweeping import Reason, Removal, by_directory

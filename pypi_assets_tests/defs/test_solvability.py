@@ -13,7 +13,7 @@ from pypi_assets.definitions import build_defs
 from pypi_assets.defs.naming import Naming
 from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.leveldbs.versions.publish import build_version
-from pypi_assets.resolve.solvability_files import read_day, solvability_path, stored_days
+from pypi_assets.resolve.solvability import read_day, solvability_path, stored_days
 from pypi_assets_tests.defs.conftest import Pipeline, failure_text, settings_for
 from pypi_assets_tests.named import unnamed
 from pypi_assets_tests.served_index import ServedIndex, served_index

@@ -13,15 +13,20 @@ from pypi_assets.resolve.provider import UnknownRequirementsError
 from pypi_assets.resolve.questions import Question, parse_wanted
 from pypi_assets.resolve.releases import past_index
 from pypi_assets.resolve.resolving import ResolutionLimitError, UnsolvableError, resolve
-from pypi_assets.resolve.solvability import PLACES, due_days, moment_of, outcome_of, publish_day, solve_day
-from pypi_assets.resolve.solvability_files import (
+from pypi_assets.resolve.solvability import (
+    PLACES,
     Failure,
     Limits,
     Outcome,
     Place,
     Solvability,
+    due_days,
+    moment_of,
+    outcome_of,
+    publish_day,
     read_day,
     solvability_path,
+    solve_day,
     stored_days,
 )
 from pypi_assets.storage.store import Storage, open_storage

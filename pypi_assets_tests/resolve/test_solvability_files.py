@@ -1,3 +1,5 @@
+"""The files of days of solvability: written and read, counted once, and deleted."""
+
 import gzip
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -5,19 +7,24 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from pypi_assets.resolve.solvability_files import (
+from pypi_assets.resolve import solvability
+from pypi_assets.resolve.solvability import (
     FORMAT,
+    SOLVABILITY,
     Event,
     Failure,
     Limits,
     Moment,
     NewlySolvable,
     NewlyUnsolvable,
+    NoDayError,
     Outcome,
     Place,
     Project,
     Solvability,
     SolvabilityError,
+    StoredDays,
+    clean_days,
     day_of,
     read_day,
     read_newest,
@@ -144,3 +151,38 @@ def test_a_day_without_a_file_is_named_with_those_that_have_one(storage: Storage
 )
 def test_other_files_are_of_no_day(path: str) -> None:
     assert day_of(path) is None
+
+
+def test_a_day_is_read_once_until_it_is_written_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    storage = open_storage(tmp_path.as_uri())
+    days, reads = StoredDays(lambda: storage), []
+    read_day = solvability.read_day
+    monkeypatch.setattr(solvability, "read_day", lambda *given: reads.append(given) or read_day(*given))
+    assert days.summaries(5) == []
+    with pytest.raises(NoDayError):
+        days.read(None)
+    write_day(storage, MADE)
+    for _ in range(3):
+        [one] = days.summaries(5)
+    assert (one.day, one.serial, one.outcomes["solvable"], one.newly_unsolvable) == (DAY, 1350, 3, 2)
+    assert len(reads) == 1
+    write_day(storage, msgspec.structs.replace(MADE, newly_unsolvable=()))
+    [one] = days.summaries(5)
+    assert (one.newly_unsolvable, len(reads)) == (0, 2)
+    assert days.read(None) == days.read(DAY)
+
+
+def test_days_that_were_written_long_ago_are_deleted_and_nothing_else(tmp_path: Path) -> None:
+    storage = open_storage(tmp_path.as_uri())
+    days = [date(2026, 3, day) for day in (2, 1)]
+    others = [f"{SOLVABILITY}/notes.txt", f"{SOLVABILITY}/2026-02-30.json.gz", "elsewhere/2026-03-01.json.gz"]
+    for path in (*map(solvability_path, days), *others):
+        storage.put(path, b"something")
+    written = storage.head(solvability_path(days[0])).last_modified.timestamp()
+    assert clean_days(storage, written - 60) == []
+    found = [one.path for one in clean_days(storage, written + 60, dry_run=True)]
+    assert found == [solvability_path(day) for day in reversed(days)]
+    assert stored_days(storage) == sorted(days)
+    assert [one.path for one in clean_days(storage, written + 60)] == found
+    assert stored_days(storage) == []
+    assert all(storage.exists(path) for path in others)

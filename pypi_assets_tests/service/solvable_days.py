@@ -4,7 +4,7 @@ from datetime import date, timedelta
 
 import msgspec
 
-from pypi_assets.resolve.solvability_files import Failure, Moment, Outcome, Project, Solvability, write_day
+from pypi_assets.resolve.solvability import Failure, Moment, Outcome, Project, Solvability, write_day
 from pypi_assets.storage.store import Storage
 from pypi_assets_tests.resolve.test_solvability_files import DAY, MADE
 

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from jsonschema import Draft202012Validator
 
-from pypi_assets.resolve.solvability_files import Solvability, solvability_path
+from pypi_assets.resolve.solvability import Solvability, solvability_path
 from pypi_assets_tests.named import unnamed
 from pypi_assets_tests.resolve.test_solvability_files import DAY, MADE
 from pypi_assets_tests.service.published import Client, Published

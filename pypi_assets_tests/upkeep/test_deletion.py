@@ -37,7 +37,7 @@ from pypi_assets.extracts.packs import EXTRACTS, make_pack, pack_path
 from pypi_assets.leveldbs.versions.leveldb_paths import leveldb_path
 from pypi_assets.parquet import export_paths
 from pypi_assets.parquet.export import export_parquet
-from pypi_assets.resolve.solvability_files import solvability_path
+from pypi_assets.resolve.solvability import solvability_path
 from pypi_assets.settings import load_settings
 from pypi_assets.storage.store import Storage
 from pypi_assets.storage.sweeping import Reason, Removal

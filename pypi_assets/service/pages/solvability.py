@@ -1,12 +1,160 @@
-"""The page of solvability: by day, and what was lost and gained on one, with the event that did it."""
+"""The page of solvability: by day, and what was lost and gained on one, with the event that did it. The template draws
+the plot from the places that are computed here.
+"""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import date, timedelta
+from typing import Any, NamedTuple
 
 from pypi_assets.service.pages.page import Content, Page, View, page_operations
-from pypi_assets.service.pages.solvability_plot import plots
+from pypi_assets.service.pages.rendering import counted
 from pypi_assets.service.parameters import Parameters
 from pypi_assets.service.solvability import MOST_DAYS, NEWEST, SOLVABILITY_DAY, SOLVABILITY_DAYS, DayText
+
+WIDTH, NARROW, LEFT, RIGHT = 760, 330, 46, 14
+TOP, SHARES, GAP, LOSSES, BOTTOM = 14, 120, 22, 56, 26
+_TICK = 92
+"""The width that the date of a tick needs."""
+_WIDEST_BAR = 14.0
+
+
+class Point(NamedTuple):
+    """A day of the line: its share is at the height `y`."""
+
+    x: float
+    y: float
+    text: str
+
+
+class Bar(NamedTuple):
+    """What was lost on a day."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    text: str
+
+
+class Tick(NamedTuple):
+    """A date below, or a number on the left."""
+
+    at: float
+    text: str
+
+
+class Plot(NamedTuple):
+    """A picture of `width` and `height`: `lines` are points of days that follow each other, without a gap in between.
+
+    `base` is the height at which bars stand. `summary` describes the picture in a sentence.
+    """
+
+    width: int
+    height: int
+    left: int
+    right: int
+    base: float
+    lines: Sequence[Sequence[Point]]
+    bars: Sequence[Bar]
+    dates: Sequence[Tick]
+    shares: Sequence[Tick]
+    losses: Sequence[Tick]
+    summary: str
+
+
+class _Day(NamedTuple):
+    day: date
+    share: float
+    lost: int
+
+
+def plots(days: Iterable[Mapping[str, Any]]) -> list[Plot]:
+    """A wide picture and a narrow one of days as the API answers them, ascending; none where nothing was counted."""
+    found = []
+    for one in days:
+        total = sum(one["outcomes"].values())
+        if total:
+            share = one["outcomes"]["solvable"] / total
+            found.append(_Day(date.fromisoformat(one["day"]), share, one["newly_unsolvable"]))
+    return [_plot(found, width) for width in (WIDTH, NARROW)] if found else []
+
+
+def _plot(days: Sequence[_Day], width: int) -> Plot:
+    first, last = days[0].day, days[-1].day
+    span = max((last - first).days, 1)
+    step = (width - LEFT - RIGHT) / (span + 1)
+    least = _least_share(min(one.share for one in days))
+    most = max(1, *(one.lost for one in days))
+    base = TOP + SHARES + GAP + LOSSES
+
+    def x(day: date) -> float:
+        return round(LEFT + step * ((day - first).days + 0.5), 1)
+
+    def y(share: float) -> float:
+        return round(TOP + SHARES * (1 - share) / (1 - least), 1)
+
+    bars = []
+    for one in days:
+        if one.lost:
+            height, thick = LOSSES * one.lost / most, min(_WIDEST_BAR, max(step * 0.7, 1.0))
+            text = f"{one.day}: {one.lost} newly unsolvable"
+            bars.append(Bar(round(x(one.day) - thick / 2, 1), base - height, round(thick, 1), height, text))
+    return Plot(
+        width=width,
+        height=base + BOTTOM,
+        left=LEFT,
+        right=width - RIGHT,
+        base=base,
+        lines=[[Point(x(one.day), y(one.share), _text(one)) for one in some] for some in _runs(days)],
+        bars=bars,
+        dates=[Tick(x(day), day.isoformat()) for day in _some_days(first, last, width)],
+        shares=[Tick(y(share), _percent(share)) for share in (1.0, least)],
+        losses=[Tick(base - LOSSES, str(most))],
+        summary=_summary(days),
+    )
+
+
+def _text(one: _Day) -> str:
+    return f"{one.day}: {_percent(one.share)} solvable"
+
+
+def _percent(share: float) -> str:
+    """A share in per cent, rounded down, so that 100 % means all."""
+    return f"{math.floor(share * 1_000) / 10:g} %"
+
+
+def _least_share(least: float) -> float:
+    """Where the axis begins: below the least share, at a twentieth."""
+    return max(0.0, min(math.floor(least * 20 - 1e-9) / 20, 0.95))
+
+
+def _runs(days: Sequence[_Day]) -> Iterator[list[_Day]]:
+    """Days that follow each other."""
+    run: list[_Day] = []
+    for one in days:
+        if run and one.day - run[-1].day > timedelta(days=1):
+            yield run
+            run = []
+        run.append(one)
+    yield run
+
+
+def _some_days(first: date, last: date, width: int) -> list[date]:
+    """The days that have a date below: both ends, and those that there is room for in between."""
+    span = (last - first).days
+    count = min(span, max(int((width - LEFT - RIGHT) / _TICK) - 1, 1))
+    return [first + timedelta(days=round(span * number / count)) for number in range(count + 1)] if count else [first]
+
+
+def _summary(days: Sequence[_Day]) -> str:
+    lost = sum(one.lost for one in days)
+    latest = days[-1]
+    return (
+        f"Of {counted(len(days), 'day')} from {days[0].day} to {latest.day}: {_percent(latest.share)} solvable on the"
+        f" last one, {_percent(min(one.share for one in days))} at the least; {lost} newly unsolvable in all."
+    )
+
 
 _PLOTTED = 90
 _MOST_SHOWN = 200
