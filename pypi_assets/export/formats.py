@@ -1,12 +1,90 @@
-"""The formats that pinned distributions are exported in, by name."""
+"""The formats that pinned distributions are exported in, by name: each renders what other tools read."""
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from pypi_assets.export import deptry, fawltydeps, gazelle, pants, uv_metadata
+from pypi_assets.export.module_owners import described_modules, module_owners, stub_only, toml_lines
+from pypi_assets.export.spellings import header, python_mapping, toml_array, wheel_name, yaml_text
+from pypi_assets.locks.lock_content import toml_text
 from pypi_assets.locks.pins import Remark, RemarkKind
+from pypi_assets.lookup.pinned_files import PinnedFile
 from pypi_assets.questions.collisions import collisions
-from pypi_assets.questions.locks import LockedAnswer
+from pypi_assets.questions.locks import LockedAnswer, PinnedRelease
+
+REPOSITORY = "pip"
+"""What the repository of wheels is called in most workspaces."""
+
+
+def render_gazelle(answer: LockedAnswer) -> str:
+    """The manifest, with modules in order.
+
+    A value is the name of a wheel's file up to its first `-`. Gazelle looks a module up by its nearest ancestor, so a
+    module whose nearest ancestor has the same value is left out. Stubs are entered under the name of their wheel.
+    """
+    names = {release.pin.normalized: wheel_name(release) for release in answer.releases}
+    mapping = {module: names[project] for module, project in module_owners(answer).simplified().items()}
+    for release in answer.releases:
+        if described_modules(release):
+            stub = wheel_name(release).lower()
+            mapping.setdefault(stub, stub)
+    lines = [f"    {yaml_text(module)}: {yaml_text(mapping[module])}\n" for module in sorted(mapping)]
+    modules = "".join(["  modules_mapping:\n", *lines]) if lines else "  modules_mapping: {}\n"
+    return f"{header('gazelle', answer.lock)}manifest:\n{modules}  pip_repository:\n    name: {REPOSITORY}\n"
+
+
+def render_pants(answer: LockedAnswer) -> str:
+    """The target, with normalized names as keys.
+
+    Pants looks a module up by its nearest ancestor, and takes none that two requirements have. So each module is
+    entered once, and those below it only where they are of another project.
+    """
+    mapping: defaultdict[str, list[str]] = defaultdict(list)
+    for module, project in module_owners(answer).simplified().items():
+        mapping[project].append(module)
+    return (
+        f"{header('pants', answer.lock)}python_requirements(\n"
+        f"    module_mapping={python_mapping(mapping, '    ')},\n"
+        f"    type_stubs_module_mapping={python_mapping(stub_only(answer), '    ')},\n"
+        ")\n"
+    )
+
+
+def render_deptry(answer: LockedAnswer) -> str:
+    """The table. deptry compares names as they are written, so each has its usual spellings."""
+    return f"{header('deptry', answer.lock)}[tool.deptry.package_module_name_map]\n{toml_lines(answer)}"
+
+
+def render_fawltydeps(answer: LockedAnswer) -> str:
+    """A line for each spelling of a project.
+
+    FawltyDeps prefers it to what is installed, so it has pinned versions alone.
+    """
+    return f"{header('fawltydeps', answer.lock)}{toml_lines(answer)}"
+
+
+def render_uv_metadata(answer: LockedAnswer) -> str:
+    """A table for each version that uv would build to learn what it requires, where that is known without."""
+    return header("uv-metadata", answer.lock) + "".join(
+        f"\n[[dependency-metadata]]\n{''.join(f'{key} = {value}{chr(10)}' for key, value in _fields(release, sdist))}"
+        for release in answer.releases
+        if (sdist := built_sdist(release)) is not None and sdist.requires_dist is not None
+    )
+
+
+def built_sdist(release: PinnedRelease) -> PinnedFile | None:
+    """The sdist that uv would build; None where a wheel has the metadata, or where there is no sdist."""
+    return next((file for file in release.chosen if file.kind == "sdist"), None)
+
+
+def _fields(release: PinnedRelease, sdist: PinnedFile) -> Iterator[tuple[str, str]]:
+    yield "name", toml_text(release.pin.normalized)
+    yield "version", toml_text(release.pin.version)
+    yield "requires-dist", toml_array(sdist.requires_dist or ())
+    if sdist.requires_python:
+        yield "requires-python", toml_text(sdist.requires_python)
+    if sdist.provides_extra:
+        yield "provides-extra", toml_array(sorted(sdist.provides_extra))
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,11 +100,11 @@ class Format:
 
 
 FORMATS = {
-    "gazelle": Format(gazelle.render, has_one_owner=True),
-    "pants": Format(pants.render, has_one_owner=True),
-    "deptry": Format(deptry.render),
-    "fawltydeps": Format(fawltydeps.render),
-    "uv-metadata": Format(uv_metadata.render, is_of_modules=False),
+    "gazelle": Format(render_gazelle, has_one_owner=True),
+    "pants": Format(render_pants, has_one_owner=True),
+    "deptry": Format(render_deptry),
+    "fawltydeps": Format(render_fawltydeps),
+    "uv-metadata": Format(render_uv_metadata, is_of_modules=False),
 }
 """`summaries.py` describes each in a sentence."""
 _OF_MODULES = frozenset({RemarkKind.UNREAD, RemarkKind.FROM_SDIST})
@@ -54,7 +132,7 @@ def remarks(name: str, answer: LockedAnswer) -> Iterator[Remark]:
 
 def _without_requirements(answer: LockedAnswer) -> Iterator[Remark]:
     for release in answer.releases:
-        sdist = uv_metadata.built_sdist(release)
+        sdist = built_sdist(release)
         if sdist is not None and sdist.requires_dist is None:
             text = f"{release.pin.text}: what {sdist.filename} requires is known only once it is built"
             yield Remark(RemarkKind.NO_REQUIREMENTS, text, release.pin.normalized)

@@ -1,4 +1,4 @@
-"""Which of the pinned distributions each module is from, where a tool takes one for each."""
+"""Which of the pinned distributions each module is from, where a tool takes one for each, and their top-level names."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Set
@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from packaging.utils import canonicalize_name
 
 from pypi_assets.distributions.requirement_names import required_projects
+from pypi_assets.export.spellings import all_spellings, toml_array, toml_key
 from pypi_assets.questions.collisions import collisions, leaf_projects, module_projects
-from pypi_assets.questions.locks import LockedAnswer
+from pypi_assets.questions.locks import LockedAnswer, PinnedRelease
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,3 +128,40 @@ def _packages_around(modules: Iterable[str]) -> set[str]:
         while (module := module.rpartition(".")[0]) and module not in found:
             found.add(module)
     return found
+
+
+def described_modules(release: PinnedRelease) -> list[str]:
+    """The modules that a distribution without modules has stubs of, sorted, without those below others.
+
+    >>> described_modules(types_pyyaml)
+    ['yaml']
+    """
+    return [] if release.modules else topmost(stub for file in release.chosen for stub in file.stubs)
+
+
+def stub_only(answer: LockedAnswer) -> dict[str, list[str]]:
+    """The modules that each stub-only distribution (normalized) describes."""
+    found: dict[str, set[str]] = {}
+    for release in answer.releases:
+        if described := described_modules(release):
+            found.setdefault(release.pin.normalized, set()).update(described)
+    return {project: topmost(modules) for project, modules in found.items()}
+
+
+def top_level_names(answer: LockedAnswer) -> dict[str, list[str]]:
+    """The sorted top-level names of each project that has modules or stubs, by each spelling of its name.
+
+    Stubs are named as their folder is: `yaml-stubs`.
+    """
+    names: dict[str, set[str]] = {}
+    for release in answer.releases:
+        roots = {module.partition(".")[0] for module in release.modules}
+        roots |= {f"{module.partition('.')[0]}-stubs" for module in described_modules(release)}
+        for spelling in all_spellings(release) if roots else ():
+            names.setdefault(spelling, set()).update(roots)
+    return {spelling: sorted(names[spelling]) for spelling in sorted(names)}
+
+
+def toml_lines(answer: LockedAnswer) -> str:
+    """The same as lines of a table of TOML."""
+    return "".join(f"{toml_key(name)} = {toml_array(roots)}\n" for name, roots in top_level_names(answer).items())

@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 
-from pypi_assets.locks.toml_text import toml_text
+from pypi_assets.locks.lock_content import toml_text
 from pypi_assets.questions.locks import PinnedRelease
 
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)

@@ -1,5 +1,6 @@
 """The bytes and the values of a lock: read within limits, with errors that name the file and the place."""
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -116,3 +117,8 @@ def checked_version(text: str, where: str) -> str:
 
 def _first_line(error: Exception) -> str:
     return str(error).partition("\n")[0]
+
+
+def toml_text(text: str) -> str:
+    """`text` as a basic string of TOML."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,8 +1,15 @@
-"""What a lock comes to, whatever kind it is of: pins, and remarks about what it does not pin."""
+"""The pins of a lock, what its formats have in common, and which pins are of an environment."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from itertools import pairwise
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from pypi_assets.locks.environments import Environment
+from pypi_assets.locks.lock_content import LockError, shown, text_at
 
 
 class RemarkKind(StrEnum):
@@ -148,3 +155,105 @@ def _joined(pins: Sequence[Pin]) -> Pin:
         files=tuple(files.values()),
         requires_python=pythons.pop() if len(pythons) == 1 else None,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A package of a lock. `where` is its place, for people.
+
+    `elsewhere` describes where it comes from, if from no index. `version` is None where the lock leaves it open.
+    `requires_python` is the specifier without which an installer ends.
+    """
+
+    where: str
+    name: str
+    version: str | None
+    marker: str | None = None
+    files: tuple[LockedFile, ...] = ()
+    elsewhere: str | None = None
+    index: str | None = None
+    requires_python: str | None = None
+
+
+def required_name(package: Mapping[str, Any], where: str) -> str:
+    """The name of a package. Raises LockError where it has none."""
+    name = text_at(package, "name", f"{where}: ")
+    if not name:
+        raise LockError(f"{where}: it has no name")
+    return name
+
+
+def file_of_url(url: str) -> str | None:
+    """The name of the file that a URL or a path leads to.
+
+    >>> file_of_url("https://example.org/a/demo-1.0%2Bcpu-py3-none-any.whl#sha256=00")
+    'demo-1.0+cpu-py3-none-any.whl'
+    """
+    try:
+        path = urlsplit(url).path
+    except ValueError:  # brackets that are no address
+        return None
+    return unquote(path.replace("\\", "/").rpartition("/")[2]) or None
+
+
+def hashes_of(text: str | None, where: str) -> dict[str, str]:
+    """The hash of `sha256:HEX`, by algorithm. Raises LockError for anything else."""
+    if text is None:
+        return {}
+    algorithm, colon, digest = text.partition(":")
+    if not colon or not algorithm or not digest:
+        raise LockError(f"{where}: expected a hash as sha256:HEX, not {shown(text)}")
+    return {algorithm.lower(): digest.lower()}
+
+
+def selected_pins(lock: Lock, environment: Environment) -> tuple[tuple[Pin, ...], tuple[Remark, ...]]:
+    """The pins whose marker may hold, and that something in the lock requires there; and remarks about them.
+
+    All optional parts of the lock count: extras and groups. Raises LockError if the lock, or a package that is to be
+    installed, is not for the environment.
+    """
+    if not environment.allows(lock.requires_python):
+        raise LockError(f"{lock.filename}: it is for Python {lock.requires_python}, not for {environment.python_text}")
+    if lock.environments and all(environment.holds(marker) is False for marker in lock.environments):
+        environments = "; ".join(lock.environments)
+        raise LockError(f"{lock.filename}: the environment is none of those that the lock is for: {environments}")
+    reached = None if lock.graph is None or environment.is_any else _reached(lock.graph, environment)
+    pins = tuple(
+        pin
+        for pin in lock.pins
+        if environment.holds(pin.marker) is not False and (reached is None or (pin.normalized, pin.version) in reached)
+    )
+    for pin in pins:
+        if not environment.allows(pin.requires_python):
+            python = environment.python_text
+            raise LockError(f"{lock.filename}: {pin.where}: it is for Python {pin.requires_python}, not for {python}")
+    return pins, tuple(_two_versions(pins, environment, has_graph=lock.graph is not None))
+
+
+def _reached(graph: Graph, environment: Environment) -> set[Node]:
+    """The packages that the roots lead to. Of a root all extras count, of others those that are required."""
+    every_extra = {node: {one.by_extra for one in graph.requires[node] if one.by_extra} for node in graph.roots}
+    todo = deque((node, extra) for node in graph.roots for extra in (None, *sorted(every_extra[node])))
+    found = set(todo)
+    while todo:
+        node, by_extra = todo.popleft()
+        if node[1] is None:
+            new = {(version, by_extra) for version in graph.versions[node[0]]} - found
+            found |= new
+            todo.extend(new)
+            continue
+        for one in graph.requires[node]:
+            if one.by_extra == by_extra and environment.holds(one.marker) is not False:
+                new = {(one.node, extra) for extra in (None, *one.extras)} - found
+                found |= new
+                todo.extend(new)
+    return {node for node, _ in found}
+
+
+def _two_versions(pins: tuple[Pin, ...], environment: Environment, *, has_graph: bool) -> Iterator[Remark]:
+    """Where no installer could take the pins together. In a graph, extras can exclude each other."""
+    for one, other in pairwise(pins):
+        is_for_all = one.marker is None and other.marker is None and not has_graph
+        if one.normalized == other.normalized and (environment.is_whole or is_for_all):
+            text = f"{one.text} and {other.text} are both for the same environment"
+            yield Remark(RemarkKind.TWO_VERSIONS, text, one.normalized)

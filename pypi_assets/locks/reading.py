@@ -1,27 +1,232 @@
-"""Reads a lock, whatever kind it is of."""
+"""Reads locks: uv.lock, pylock.toml by PEP 751, poetry.lock, and files in the format of requirements.txt."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from packaging.pylock import is_valid_pylock_path
+from packaging.pylock import (
+    Package,
+    PackageSdist,
+    PackageWheel,
+    Pylock,
+    PylockUnsupportedVersionError,
+    is_valid_pylock_path,
+)
+from packaging.pylock import PylockValidationError as InvalidPylockError
 from packaging.utils import InvalidName, canonicalize_name
 
-from pypi_assets.locks.entries import Entry
+from pypi_assets.distributions.filenames import parse_filename
+from pypi_assets.distributions.poetry_requirements import python_marker
 from pypi_assets.locks.lock_content import (
     LockError,
     checked_marker,
     checked_version,
     read_toml,
     shown,
+    table_at,
+    tables_at,
     text_at,
     texts_at,
 )
-from pypi_assets.locks.pins import Graph, Lock, Pin, Remark, RemarkKind, merged
-from pypi_assets.locks.poetry_lock import poetry_entries, poetry_environments
-from pypi_assets.locks.pylock_toml import pylock_entries
-from pypi_assets.locks.requirements_txt import requirement_pins
-from pypi_assets.locks.uv_lock import uv_entries, uv_graph
+from pypi_assets.locks.pins import (
+    Entry,
+    Graph,
+    Lock,
+    LockedFile,
+    Node,
+    Pin,
+    Remark,
+    RemarkKind,
+    Requires,
+    file_of_url,
+    hashes_of,
+    merged,
+    required_name,
+)
+from pypi_assets.locks.requirement_lines import requirement_pins
+
+_FROM_INDEX = "legacy"
+"""The type of source of an index that is not the default one."""
+
+
+def poetry_entries(content: Mapping[str, Any]) -> Iterator[Entry]:
+    """The packages of a lock. Raises LockError, which names the key."""
+    version = text_at(table_at(content, "metadata", ""), "lock-version", "metadata.") or ""
+    if not version.startswith(("1.", "2.")):
+        raise LockError("metadata.lock-version: expected 1.x or 2.x, as Poetry writes it")
+    for number, package in enumerate(tables_at(content, "package", ""), start=1):
+        name = required_name(package, f"package {number}")
+        where = f"package {number} ({name})"
+        source = table_at(package, "source", f"{where}: ")
+        kind = text_at(source, "type", f"{where}: source.") or _FROM_INDEX
+        yield Entry(
+            where=where,
+            name=name,
+            version=text_at(package, "version", f"{where}: "),
+            marker=_poetry_marker(package, where),
+            files=tuple(_poetry_files(package, where)),
+            elsewhere=None if kind == _FROM_INDEX else kind,
+            index=text_at(source, "url", f"{where}: source.") if kind == _FROM_INDEX else None,
+        )
+
+
+def poetry_environments(content: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the markers of which one must hold: that of the Pythons of the project. Raises LockError."""
+    constraint = text_at(table_at(content, "metadata", ""), "python-versions", "metadata.")
+    try:
+        marker = python_marker(constraint or "*")
+    except ValueError:  # it decides nothing
+        return ()
+    return (marker,) if marker else ()
+
+
+def _poetry_marker(package: Mapping[str, Any], where: str) -> str | None:
+    """The marker of a package: one text, or one for each group, any of which brings it in."""
+    stated = package.get("markers")
+    if not isinstance(stated, dict):
+        return checked_marker(text_at(package, "markers", f"{where}: "), f"{where}: markers: ")
+    markers = [checked_marker(text_at(stated, group, f"{where}: markers."), f"{where}: markers: ") for group in stated]
+    return " or ".join(f"({marker})" for marker in markers if marker) or None
+
+
+def _poetry_files(package: Mapping[str, Any], where: str) -> Iterator[LockedFile]:
+    for file in tables_at(package, "files", f"{where}: "):
+        hashes = hashes_of(text_at(file, "hash", f"{where}: files."), f"{where}: hash")
+        yield LockedFile(text_at(file, "file", f"{where}: files."), hashes)
+
+
+def pylock_entries(content: Mapping[str, Any]) -> Iterator[Entry]:
+    """The packages of a lock. Raises LockError, which names the key."""
+    tables_at(content, "packages", "")
+    try:
+        lock = Pylock.from_dict(content)
+    except (InvalidPylockError, PylockUnsupportedVersionError) as error:
+        raise LockError(str(error).partition("\n")[0]) from None
+    except (RecursionError, AttributeError, TypeError, ValueError) as error:  # of values that it does not expect
+        reason = str(error).partition("\n")[0]
+        raise LockError(f"it is no lock by PEP 751: {type(error).__name__}: {reason}") from None
+    for number, package in enumerate(lock.packages, start=1):
+        yield Entry(
+            where=f"packages {number} ({package.name})",
+            name=package.name,
+            version=_pylock_version(package),
+            marker=None if package.marker is None else str(package.marker),
+            files=tuple(map(_pylock_file, [*([package.sdist] if package.sdist else ()), *(package.wheels or ())])),
+            elsewhere=_pylock_elsewhere(package),
+            index=package.index,
+            requires_python=None if package.requires_python is None else str(package.requires_python),
+        )
+
+
+def _pylock_version(package: Package) -> str | None:
+    """Return the version of a package: as stated, else that of the names of its files. Raises LockError."""
+    if package.version is not None:
+        return str(package.version)
+    files = [*([package.sdist] if package.sdist else ()), *(package.wheels or ())]
+    found = (parse_filename(file.filename, package.name).version for file in files)
+    versions = {version for version in found if version is not None}
+    if len(versions) > 1:
+        raise LockError(f"package {package.name}: it has no version, and files of several: {', '.join(versions)}")
+    return versions.pop() if versions else None
+
+
+def _pylock_elsewhere(package: Package) -> str | None:
+    elsewhere = (("version control", package.vcs), ("a folder", package.directory), ("a URL", package.archive))
+    return next((kind for kind, where in elsewhere if where is not None), None)
+
+
+def _pylock_file(file: PackageSdist | PackageWheel) -> LockedFile:
+    return LockedFile(file.filename, {algorithm.lower(): digest.lower() for algorithm, digest in file.hashes.items()})
+
+
+_UV_LOCK_VERSION = 1
+"""Of the format. A revision adds what older readers can ignore."""
+_OF_ROOTS = ("editable", "virtual")
+"""The sources of the members of a workspace."""
+
+
+def uv_entries(content: Mapping[str, Any]) -> Iterator[Entry]:
+    """The packages of a lock. Raises LockError, which names the key."""
+    if content.get("version") != _UV_LOCK_VERSION:
+        raise LockError(f"version: expected {_UV_LOCK_VERSION} as uv writes it, not {shown(content.get('version'))}")
+    for where, package in _uv_packages(content):
+        source = table_at(package, "source", f"{where}: ")
+        elsewhere = next((kind for kind in source if kind != "registry"), None)
+        name = required_name(package, where)
+        where = f"{where} ({name})"
+        markers = texts_at(package, "resolution-markers", f"{where}: ")
+        for marker in markers:
+            checked_marker(marker, f"{where}: resolution-markers: ")
+        yield Entry(
+            where=where,
+            name=name,
+            version=text_at(package, "version", f"{where}: "),
+            marker=" or ".join(f"({marker})" for marker in markers) or None,
+            files=tuple(_uv_files(package, where)),
+            elsewhere=elsewhere,
+            index=None if elsewhere else text_at(source, "registry", f"{where}: source."),
+        )
+
+
+def uv_graph(content: Mapping[str, Any]) -> Graph | None:
+    """Which packages require which. Call it after `uv_entries`. None where the lock is of no workspace: of a script.
+
+    Raises LockError.
+    """
+    nodes: dict[str, list[Node]] = {}
+    roots, requires = [], {}
+    for where, package in _uv_packages(content):
+        node = _node(package, where)
+        nodes.setdefault(node[0], []).append(node)
+        if not table_at(package, "source", f"{where}: ").keys().isdisjoint(_OF_ROOTS):
+            roots.append(node)
+    known = {node for some in nodes.values() for node in some}
+    for where, package in _uv_packages(content):
+        requires[_node(package, where)] = tuple(
+            one
+            for one in _required(package, where)
+            if one.node in known or (one.node[1] is None and one.node[0] in nodes)
+        )
+    return Graph(tuple(roots), requires, {name: tuple(some) for name, some in nodes.items()}) if roots else None
+
+
+def _uv_packages(content: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    for number, package in enumerate(tables_at(content, "package", ""), start=1):
+        yield f"package {number}", package
+
+
+def _node(package: Mapping[str, Any], where: str) -> Node:
+    return canonicalize_name(required_name(package, where)), text_at(package, "version", f"{where}: ") or ""
+
+
+def _required(package: Mapping[str, Any], where: str) -> Iterator[Requires]:
+    """What a package requires; a group of a member of the workspace counts as required always."""
+    lists: dict[str, tuple[str | None, list[Mapping[str, Any]]]] = {}
+    lists["dependencies"] = None, tables_at(package, "dependencies", f"{where}: ")
+    extras = table_at(package, "optional-dependencies", f"{where}: ")
+    for extra in extras:
+        lists[f"optional-dependencies.{extra}"] = extra, tables_at(extras, extra, f"{where}: optional-dependencies.")
+    groups = table_at(package, "dev-dependencies", f"{where}: ")
+    for group in groups:
+        lists[f"dev-dependencies.{group}"] = None, tables_at(groups, group, f"{where}: dev-dependencies.")
+    for key, (by_extra, required) in lists.items():
+        for number, one in enumerate(required, start=1):
+            place = f"{where}: {key} {number}"
+            name, version = canonicalize_name(required_name(one, place)), text_at(one, "version", f"{place}: ")
+            marker = checked_marker(text_at(one, "marker", f"{place}: "), f"{place}: ")
+            wanted = frozenset(texts_at(one, "extra", f"{place}: "))
+            yield Requires((name, version), wanted, marker, by_extra)
+
+
+def _uv_files(package: Mapping[str, Any], where: str) -> Iterator[LockedFile]:
+    sdist = table_at(package, "sdist", f"{where}: ")
+    for file in (*([sdist] if sdist else ()), *tables_at(package, "wheels", f"{where}: ")):
+        named = text_at(file, "filename", f"{where}: ")
+        url = text_at(file, "url", f"{where}: ") or text_at(file, "path", f"{where}: ") or ""
+        hashes = hashes_of(text_at(file, "hash", f"{where}: "), f"{where}: hash")
+        if (filename := named or file_of_url(url)) or hashes:
+            yield LockedFile(filename, hashes)
+
 
 _Entries = Callable[[Mapping[str, Any]], Iterable[Entry]]
 KINDS = "uv.lock, pylock.toml, pylock.NAME.toml, poetry.lock, and files in the format of requirements.txt"

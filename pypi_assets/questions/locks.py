@@ -7,8 +7,7 @@ from typing import Any
 
 from pypi_assets.leveldbs.format.newest_release import newest_release
 from pypi_assets.locks.environments import Environment
-from pypi_assets.locks.pins import Lock, LockedFile, Pin, Remark, RemarkKind
-from pypi_assets.locks.selection import selected_pins
+from pypi_assets.locks.pins import Lock, LockedFile, Pin, Remark, RemarkKind, selected_pins
 from pypi_assets.lookup.install_order import Installed, pip_order
 from pypi_assets.lookup.pinned_files import PinnedFile
 from pypi_assets.questions.snapshot import Found, Snapshot

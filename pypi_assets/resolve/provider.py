@@ -13,8 +13,7 @@ from pypi_assets.distributions.record import FAILS
 from pypi_assets.errors import ExpectedError
 from pypi_assets.locks.environments import Environment
 from pypi_assets.resolve.candidates import Candidate, Candidates, refusal
-from pypi_assets.resolve.questions import Question, ResolveError, Semantics, Unknown, Wanted
-from pypi_assets.resolve.release_requirements import ReleaseRequirements
+from pypi_assets.resolve.questions import Question, ReleaseRequirements, ResolveError, Semantics, Unknown, Wanted
 from pypi_assets.resolve.releases import ReleaseIndex
 from pypi_assets.resolve.version_sets import Notes, VersionSet
 

@@ -18,8 +18,7 @@ from packaging.utils import canonicalize_name
 from pypi_assets.resolve.candidates import TOO_NEW
 from pypi_assets.resolve.provider import Provider, ResolutionLimitError, Watch
 from pypi_assets.resolve.pubgrub import ROOT_BITS, Incompatibility, PartialSolution
-from pypi_assets.resolve.questions import Wanted
-from pypi_assets.resolve.release_requirements import ReleaseRequirements
+from pypi_assets.resolve.questions import ReleaseRequirements, Wanted
 from pypi_assets.resolve.version_sets import Notes, VersionSet
 
 _CONFLICTS = 5

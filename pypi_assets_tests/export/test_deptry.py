@@ -5,7 +5,7 @@ import sys
 import tomllib
 from pathlib import Path
 
-from pypi_assets.export.deptry import render
+from pypi_assets.export.formats import render_deptry
 from pypi_assets_tests.export.pinned import USUAL
 
 PROJECT = """
@@ -39,7 +39,7 @@ def problems(folder: Path, *tables: str, yaml: str = "PyYAML>=6") -> str:
 
 
 def test_the_table_is_one_of_pyproject_toml() -> None:
-    table = tomllib.loads(render(USUAL))["tool"]["deptry"]["package_module_name_map"]
+    table = tomllib.loads(render_deptry(USUAL))["tool"]["deptry"]["package_module_name_map"]
     assert table["PyYAML"] == table["pyyaml"] == ["_yaml", "yaml"]
 
 
@@ -48,6 +48,6 @@ def test_deptry_finds_what_the_table_names(tmp_path: Path) -> None:
     assert "DEP001 'yaml'" in without
     assert "DEP002 'PyYAML'" in without
     for spelling in ("PyYAML>=6", "pyyaml"):
-        found = problems(tmp_path, render(USUAL), yaml=spelling)
+        found = problems(tmp_path, render_deptry(USUAL), yaml=spelling)
         assert "DEP00" not in found
         assert "No dependency issues found" in found

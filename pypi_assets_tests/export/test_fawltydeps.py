@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pypi_assets.export.fawltydeps import render
+from pypi_assets.export.formats import render_fawltydeps
 from pypi_assets_tests.export.pinned import USUAL
 
 
@@ -29,7 +29,7 @@ def test_fawltydeps_finds_what_the_mapping_names(tmp_path: Path) -> None:
     without = checked(tmp_path, "--pyenv", "empty")
     assert {one["name"] for one in without["unused_deps"]} >= {"types-PyYAML"}
     mapping = tmp_path / "mapping.toml"
-    mapping.write_text(render(USUAL))
+    mapping.write_text(render_fawltydeps(USUAL))
     found = checked(tmp_path, "--custom-mapping-file", str(mapping), "--pyenv", "empty")
     assert found["undeclared_deps"] == []
     assert found["unused_deps"] == []

@@ -6,14 +6,14 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pypi_assets.export.formats import render_pants
 from pypi_assets.export.module_owners import nearest
-from pypi_assets.export.pants import render
 from pypi_assets.questions.locks import LockedAnswer
 from pypi_assets_tests.export.pinned import USUAL, answer, of_modules, with_parents
 
 
 def arguments(of: LockedAnswer) -> dict[str, Any]:
-    [statement] = ast.parse(render(of)).body
+    [statement] = ast.parse(render_pants(of)).body
     assert isinstance(statement, ast.Expr)
     assert isinstance(statement.value, ast.Call)
     assert ast.unparse(statement.value.func) == "python_requirements"

@@ -17,7 +17,7 @@ from pypi_assets.export.spellings import (
     wheel_name,
     yaml_text,
 )
-from pypi_assets.locks.toml_text import toml_text
+from pypi_assets.locks.lock_content import toml_text
 from pypi_assets_tests.export.pinned import release
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)

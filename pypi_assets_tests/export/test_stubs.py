@@ -1,6 +1,6 @@
 """Distributions of stubs alone are known by what they describe."""
 
-from pypi_assets.export.stubs import described_modules, stub_only
+from pypi_assets.export.module_owners import described_modules, stub_only
 from pypi_assets_tests.export.pinned import USUAL, release
 
 

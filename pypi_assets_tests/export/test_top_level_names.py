@@ -2,7 +2,7 @@
 
 import tomllib
 
-from pypi_assets.export.top_level_names import toml_lines, top_level_names
+from pypi_assets.export.module_owners import toml_lines, top_level_names
 from pypi_assets_tests.export.pinned import USUAL
 
 NAMES = {

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from uv import find_uv_bin
 
-from pypi_assets.export.uv_metadata import render
+from pypi_assets.export.formats import render_uv_metadata
 from pypi_assets_tests.builders import make_sdist, make_wheel
 from pypi_assets_tests.export.pinned import answer, release
 
@@ -35,7 +35,7 @@ def test_uv_resolves_without_a_build(tmp_path: Path) -> None:
         "old", ["old"], filename="old-1.tar.gz", requires=("demo>1 ; python_version < '4'", "fast; extra == 'x'")
     )
     sdist = replace(one.chosen[0], provides_extra=("x",), requires_python=">=3.8")
-    (tmp_path / "uv.toml").write_text(render(answer(replace(one, files=(sdist,), chosen=(sdist,)))))
+    (tmp_path / "uv.toml").write_text(render_uv_metadata(answer(replace(one, files=(sdist,), chosen=(sdist,)))))
     for required, expected in (("old", "demo==2\nold==1\n"), ("old[x]", "demo==2\nfast==2\nold==1\n")):
         done = compiled(tmp_path, required)
         assert done.returncode == 0, done.stderr

@@ -2,8 +2,8 @@
 
 import pytest
 
-from pypi_assets.locks.entries import file_of_url, hashes_of, required_name
 from pypi_assets.locks.lock_content import LockError
+from pypi_assets.locks.pins import file_of_url, hashes_of, required_name
 from pypi_assets_tests.naming import naming
 
 

@@ -3,7 +3,7 @@
 import tomllib
 
 from pypi_assets.locks.pins import LockedFile
-from pypi_assets.locks.poetry_lock import poetry_entries
+from pypi_assets.locks.reading import poetry_entries
 from pypi_assets_tests.locks import samples
 
 

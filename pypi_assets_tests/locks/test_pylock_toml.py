@@ -7,7 +7,7 @@ import pytest
 
 from pypi_assets.locks.lock_content import LockError
 from pypi_assets.locks.pins import LockedFile
-from pypi_assets.locks.pylock_toml import pylock_entries
+from pypi_assets.locks.reading import pylock_entries
 from pypi_assets_tests.locks import samples
 from pypi_assets_tests.naming import naming
 

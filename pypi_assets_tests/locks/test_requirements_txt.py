@@ -6,7 +6,7 @@ import pytest
 
 from pypi_assets.locks.lock_content import LockError
 from pypi_assets.locks.pins import RemarkKind
-from pypi_assets.locks.requirements_txt import requirement_pins
+from pypi_assets.locks.requirement_lines import requirement_pins
 from pypi_assets_tests.locks import samples
 from pypi_assets_tests.naming import mentions, naming
 

@@ -3,7 +3,7 @@ import tomllib
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pypi_assets.locks.toml_text import toml_text
+from pypi_assets.locks.lock_content import toml_text
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"])))

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from packaging.markers import Marker
 
-from pypi_assets.resolve.marker_choice import Variables, simplest_marker
+from pypi_assets.resolve.universal import Variables, simplest_marker
 
 LINUX, ARM, MAC, WINDOWS = ("linux", "x86_64"), ("linux", "aarch64"), ("darwin", "arm64"), ("win32", "AMD64")
 PYTHONS = ("3.9", "3.10", "3.11", "3.12")

@@ -5,8 +5,7 @@ import time
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pypi_assets.resolve.questions import Wanted
-from pypi_assets.resolve.release_requirements import ReleaseRequirements
+from pypi_assets.resolve.questions import ReleaseRequirements, Wanted
 from pypi_assets_tests.naming import mentions
 from pypi_assets_tests.resolve.made_index import LINUX
 

@@ -9,7 +9,7 @@ from packaging.utils import InvalidSdistFilename, InvalidWheelFilename, parse_sd
 from packaging.version import Version
 
 from pypi_assets.distributions.record import DistributionKind
-from pypi_assets.locks.toml_text import toml_text
+from pypi_assets.locks.lock_content import toml_text
 from pypi_assets.resolve.candidates import Row
 from pypi_assets.resolve.formats.text import Rendered, described
 from pypi_assets.resolve.questions import ResolveError
