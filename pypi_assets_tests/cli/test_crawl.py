@@ -1,4 +1,4 @@
-"""`pypi-assets crawl`: the indexes and projects that it cannot reach, and an index without a changelog."""
+"""The commands that crawl, and what they print about reads."""
 
 import json
 from pathlib import Path
@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 from starlette.responses import PlainTextResponse
 
+from pypi_assets.cli.crawl import describe_reads, report_failed
+from pypi_assets.crawl.reading import ReadCounts
 from pypi_assets_tests.cli.commands import Commands
 from pypi_assets_tests.named import unnamed
 from pypi_assets_tests.served_index import ServedIndex
@@ -100,3 +102,18 @@ def test_an_index_without_a_changelog_is_followed_by_its_list(commands: Commands
     assert commands.done("admin", "ranges").stderr
     assert len(commands.json("lookup", "files", "--at", index.serial)) == 2
     assert unnamed(commands.refused("lookup", "files", "--at", index.serial - 1), index.serial - 1) == []
+
+
+def test_only_outcomes_that_occurred_are_named() -> None:
+    assert not any(map(str.isdigit, describe_reads(ReadCounts())))
+    counts = ReadCounts(data=3, errors=1, exhausted=2, bytes_fetched=1234, requests=7, seconds=1.26)
+    assert unnamed(describe_reads(counts), "3", "1", "2", "1234", "7", "1.3") == []
+
+
+def test_failures_are_counted_with_the_command_that_lists_them(capsys: pytest.CaptureFixture[str]) -> None:
+    report_failed(ReadCounts(data=3), 0)
+    assert capsys.readouterr().err == ""
+    report_failed(ReadCounts(errors=1, exhausted=2), 4)
+    reads, visits = capsys.readouterr().err.splitlines()
+    assert unnamed(reads, 3, "pypi-assets failures list") == []
+    assert unnamed(visits, 4, "pypi-assets failures list") == []

@@ -1,15 +1,23 @@
-"""The options of commands that resolve, and the question that they make."""
+"""The options of commands that resolve, and the solver for other questions."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import click
 import pytest
 from click.testing import CliRunner, Result
+from packaging.version import Version
 
-from pypi_assets.cli.resolve_options import Given, question_options
+from pypi_assets.cli.resolve_options import Given, Solver, question_options, solver_options
+from pypi_assets.lookup.exposure import Undecided
+from pypi_assets.lookup.impact import Solvable, Verdict
+from pypi_assets.questions.breaks import BreaksParameters
+from pypi_assets.questions.snapshot import Snapshot
 from pypi_assets.resolve.questions import Question, Semantics, Unknown
 from pypi_assets_tests.named import unnamed
+from pypi_assets_tests.resolve.made_index import MadeIndex
 
 MOMENT = datetime(2026, 3, 3, tzinfo=UTC)
 
@@ -73,3 +81,77 @@ def test_several_environments_are_for_universal_alone():
     _, [given] = run("app", "--platform", "linux-x86_64", "--platform", "linux")
     with pytest.raises(click.BadParameter, match="linux"):
         given.universal_targets()
+
+
+WHERE = ("--python", "3.12", "--platform", "linux-x86_64")
+INDEX = MadeIndex(
+    {"base": {"1": [], "2": []}, "app": {"1": ["base<2"]}, "fine": {"1": ["base"]}, "source": {"1": None}}
+)
+
+
+def solver(*arguments: str) -> Solver | None:
+    found: list[Solver | None] = []
+
+    @click.command()
+    @solver_options
+    def command(solver: Solver | None) -> None:
+        found.append(solver)
+
+    result = CliRunner().invoke(command, list(arguments))
+    assert result.exit_code == 0, result.output
+    return found[0]
+
+
+def verdicts(solver: Solver) -> Solvable:
+    """Return the verdicts on the projects of `INDEX` with base 2."""
+    snapshot = cast("Snapshot", SimpleNamespace(release_index=lambda: INDEX))
+    return solver(snapshot, BreaksParameters("base", "2"), Version("2"))
+
+
+def given_solver(*arguments: str) -> Solver:
+    found = solver("--solve", *WHERE, *arguments)
+    assert found is not None
+    return found
+
+
+def test_without_solve_there_is_no_solver():
+    assert solver() is None
+
+
+def test_the_options_are_the_question_and_its_limits():
+    found = given_solver("--semantics", "uv", "--pre", "--only-binary", "--unknown", "assume-none")
+    question = found.question
+    assert (question.semantics, question.prereleases.of("six"), question.only_binary) == ("uv", True, True)
+    assert found.question.unknown == "assume-none"
+    assert unnamed(str(found.target), "3.12", "linux-x86_64") == []
+    assert (found.project_seconds, found.allowance.seconds) == (10.0, None)
+    found = given_solver("--project-seconds", "2", "--total-seconds", "30")
+    assert (found.project_seconds, found.allowance.seconds) == (2.0, 30.0)
+
+
+def test_what_came_of_resolutions_is_counted_and_printed(capsys: pytest.CaptureFixture[str]):
+    found = given_solver()
+    verdict = verdicts(found)
+    assert verdict("fine", "1") is None
+    assert isinstance(verdict("app", "1"), Verdict)
+    found.print_summary()
+    assert unnamed(capsys.readouterr().err, "2", "1") == []
+    found = given_solver("--total-seconds", "1e-9")
+    solution = found.solution(INDEX)
+    assert solution("app") == {"app": "1", "base": "1"}
+    assert isinstance(solution("fine"), Undecided)
+    assert found.kinds == {"solvable": 1, "undecided": 1}
+    found.print_summary()
+    assert unnamed(capsys.readouterr().err, "1") == []
+
+
+def test_a_search_that_is_run_again_is_counted_once():
+    found = given_solver()
+    for _ in range(2):
+        solution = found.solution(INDEX)
+        assert [isinstance(solution(name), Undecided) for name in ("app", "source")] == [False, True]
+        assert found.kinds == {"solvable": 1, "undecided": 1}
+    for _ in range(2):
+        verdict = verdicts(found)
+        assert verdict("fine", "1") is None
+        assert found.kinds == {"solvable": 1}
