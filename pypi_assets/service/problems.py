@@ -147,6 +147,8 @@ def problem_of(error: Exception) -> ProblemError | None:
             return unavailable(str(error), "not-built-yet")
         case LeveldbError() | StorageError() | CatalogError():
             return unavailable(str(error))
+        case TimeoutError():
+            return unavailable("the answer took too long", "too-slow")
         case SQLAlchemyError():
             return unavailable("the catalog does not answer")
         case ExpectedError():

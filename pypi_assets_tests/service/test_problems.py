@@ -22,6 +22,7 @@ from pypi_assets.storage.store import StorageError
         (LeveldbDamagedError("broken"), 503, "unavailable"),
         (StorageError("gone"), 503, "unavailable"),
         (CatalogError("gone"), 503, "unavailable"),
+        (TimeoutError("a secret"), 503, "too-slow"),
         (OperationalError("SELECT secret", {}, Exception("password")), 503, "unavailable"),
     ],
 )
