@@ -9,6 +9,7 @@ from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.observed.projects import Selection
 from pypi_assets.catalog.work.full_crawls import open_crawl
 from pypi_assets_tests.served_index import ServedIndex, served_index
+from pypi_assets_tests.upkeep.simulated_upkeep import upkeep as upkeep
 
 
 @pytest.fixture

@@ -1,20 +1,81 @@
 """Letters: stored as their consumer moves on, due in order for each project, dead after failures, and sent again."""
 
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
+from sqlalchemy import insert, select
 
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.publications.journal_deliveries import (
+    UNSEEN_S,
+    Consumer,
+    ConsumerNameError,
     Letter,
     NewLetter,
+    advance_consumer,
+    all_consumers,
+    check_name,
+    consumer_lags,
     count_letters,
     delete_letter,
     due_letters,
     find_consumer,
+    forget_consumer,
     letters_of,
+    move_consumer,
     note_failure,
     resend_letters,
     store_letters,
 )
+from pypi_assets.catalog.tables import journal_letters
+from pypi_assets_tests.catalog.reports.test_moments import store
+from pypi_assets_tests.naming import naming
+from pypi_assets_tests.small_catalog import small_catalog
+
+
+def test_a_consumer_is_created_as_it_moves_and_keeps_its_birth(catalog: Catalog):
+    times = iter([100.0, 200.0, 300.0])
+    object.__setattr__(catalog, "clock", lambda: next(times))
+    move_consumer(catalog, "mirror", "one", 10)
+    move_consumer(catalog, "alerts", "two", 12)
+    move_consumer(catalog, "mirror", "three", 30)
+    with catalog.read() as connection:
+        assert find_consumer(connection, "mirror") == Consumer("mirror", "three", 30, 100.0, 300.0)
+        assert find_consumer(connection, "other") is None
+        assert [one.name for one in all_consumers(connection)] == ["alerts", "mirror"]
+
+
+def test_a_forgotten_consumer_leaves_nothing(catalog: Catalog):
+    for name in ("mirror", "alerts"):
+        move_consumer(catalog, name, "one", 10)
+        letter = {"consumer": name, "project": "demo", "cursor": "one", "content": b"", "due_at": 1.0}
+        catalog.transact(lambda connection, letter=letter: connection.execute(insert(journal_letters).values(letter)))
+    assert forget_consumer(catalog, "mirror")
+    assert not forget_consumer(catalog, "mirror")
+    with catalog.read() as connection:
+        assert [one.name for one in all_consumers(connection)] == ["alerts"]
+        assert list(connection.scalars(select(journal_letters.c.consumer))) == ["alerts"]
+
+
+@pytest.mark.parametrize("name", ["", " ", "a\nb", "x" * 201, "a\u202eb"])
+def test_a_name_is_printable_and_short(name: str):
+    check_name("mirror of company/1")
+    with pytest.raises(ConsumerNameError, match=naming(1, 200)):
+        check_name(name)
+
+
+def test_a_consumer_advances_only_from_where_it_is_expected(catalog: Catalog):
+    def advance(expected: str | None, cursor: str) -> bool:
+        return catalog.transact(lambda connection: advance_consumer(connection, "hook", expected, cursor, 1, 5.0))
+
+    assert not advance("one", "two")
+    assert advance(None, "one")
+    assert not advance(None, "two")
+    assert advance("one", "two")
+    assert not advance("one", "three")
+    with catalog.read() as connection:
+        assert find_consumer(connection, "hook") == Consumer("hook", "two", 1, 5.0, 5.0)
 
 
 @pytest.fixture
@@ -82,3 +143,42 @@ def test_a_letter_that_was_not_tried_yet_is_due_also_where_the_clock_was_ahead_a
     assert [one.cursor for one in due(stored, now=day_before)] == ["after 0", "after 1"]
     note_failure(stored, due(stored)[0], day_before + 60, "it fails", is_dead=False)
     assert [one.cursor for one in due(stored, now=day_before)] == ["after 1"]
+
+
+@pytest.fixture
+def at_serial_20(tmp_path: Path, database_url: str) -> Iterator[Catalog]:
+    """Complete up to serial 20, with events at some serials."""
+    small = small_catalog(tmp_path, database_url)
+    object.__setattr__(small.catalog, "clock", lambda: 1_000.0)
+    with small.catalog.write() as connection:
+        store(connection, {3: 100, 7: 200, 8: 150, 19: 300, 25: 400})
+    small.complete(20)
+    yield small.catalog
+    small.catalog.close()
+
+
+def test_each_consumer_lags_by_what_it_lacks(at_serial_20: Catalog):
+    for name, serial in {"far": 2, "near": 8, "quiet": 19, "there": 20, "beyond": 30}.items():
+        move_consumer(at_serial_20, name, f"after {serial}", serial)
+    with at_serial_20.read() as connection:
+        found = {one.name: (one.lag_serials, one.lag_seconds) for one in consumer_lags(connection, 1_000.0)}
+    assert found == {
+        "far": (18, 900.0),
+        "near": (12, 700.0),
+        "quiet": (1, None),
+        "there": (0, 0.0),
+        "beyond": (0, 0.0),
+    }
+
+
+def test_letters_are_counted_and_one_not_seen_for_long_is_not_living(at_serial_20: Catalog):
+    move_consumer(at_serial_20, "hook", "one", 20)
+    row = {"consumer": "hook", "project": "demo", "cursor": "one", "content": b"", "due_at": 1.0}
+    for is_dead in (False, True, False):
+        with at_serial_20.write() as connection:
+            connection.execute(insert(journal_letters).values(row | {"is_dead": is_dead}))
+    with at_serial_20.read() as connection:
+        [found] = consumer_lags(connection, 1_000.0)
+    assert (found.waiting, found.dead, found.seen_at) == (2, 1, 1_000.0)
+    assert found.is_living(1_000.0 + UNSEEN_S)
+    assert not found.is_living(1_001.0 + UNSEEN_S)

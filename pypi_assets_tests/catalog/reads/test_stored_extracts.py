@@ -4,12 +4,20 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from sqlalchemy import insert, update
+from sqlalchemy import insert, select, update
 
 from pypi_assets.catalog.publications.dump_rows import rows_at, stream_rows
+from pypi_assets.catalog.reads.read_outcomes import Outcome
 from pypi_assets.catalog.reads.stored_contents import to_json
-from pypi_assets.catalog.reads.stored_extracts import find_extracts, records_older_than, store_reprocessed
-from pypi_assets.catalog.tables import distribution_data, extract_packs
+from pypi_assets.catalog.reads.stored_extracts import (
+    count_unsupplied,
+    find_extracts,
+    make_pending,
+    records_older_than,
+    store_reprocessed,
+    unsupplied_records,
+)
+from pypi_assets.catalog.tables import distribution_data, distributions, extract_packs
 from pypi_assets.distributions.record import EXTRACTOR_VERSION, DistributionKind, DistributionRecord
 from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
 
@@ -61,4 +69,37 @@ def test_an_extract_is_found_by_its_filename(small: SmallCatalog) -> None:
         [place] = find_extracts(connection, RECORD.filename)
         assert (place.project, place.pack_id, place.offset, place.length) == ("demo", 1, 50, 10)
         assert find_extracts(connection, RECORD.filename, "other") == find_extracts(connection, "demo-2.zip") == []
+    small.catalog.close()
+
+
+def test_live_files_with_an_address_and_an_older_record_are_found(tmp_path: Path, database_url: str) -> None:
+    small = small_catalog(tmp_path, database_url)
+    names = [f"demo-{number}.zip" for number in range(6)]
+    for name in names:
+        small.add(1, "demo", "1", name)
+    small.add(1, "other", "1", "other-1.zip")
+    small.remove(2, names[0])
+
+    with small.catalog.write() as connection:
+        ids = dict(connection.execute(select(distributions.c.filename, distributions.c.id)).all())
+        connection.execute(update(distribution_data).values(extractor_version=2))
+        for name, values in {
+            names[1]: {"outcome": Outcome.UNSUPPORTED},
+            names[2]: {"extractor_version": 3},
+            names[3]: {"outcome": Outcome.ERROR},
+        }.items():
+            of_file = distribution_data.c.distribution_id == ids[name]
+            connection.execute(update(distribution_data).where(of_file).values(values))
+        connection.execute(update(distributions).where(distributions.c.id == ids[names[4]]).values(url=None))
+
+        found = unsupplied_records(connection, 3, limit=10)
+        assert [record.filename for record in found] == [names[3], names[5], "other-1.zip"]
+        assert [record.distribution_id for record in found] == [ids[record.filename] for record in found]
+        assert unsupplied_records(connection, 3, after=found[0].distribution_id, limit=1) == found[1:2]
+        assert unsupplied_records(connection, 3, found[2].project_id, limit=10) == found[2:]
+        assert (count_unsupplied(connection, 3), count_unsupplied(connection, 3, found[2].project_id)) == (3, 1)
+        assert count_unsupplied(connection, 2) == 0
+
+        make_pending(connection, [record.distribution_id for record in found[:2]])
+        assert unsupplied_records(connection, 3, limit=10) == found[2:]
     small.catalog.close()

@@ -1,18 +1,263 @@
 """The status of the catalog, from an empty one to an open crawl."""
 
+import platform
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+from sqlalchemy import delete, insert, update
 
-from pypi_assets.catalog.coordination.claims import claim_workload, new_worker
+from pypi_assets.catalog.coordination.claims import WORKER_DIED, claim_workload, expire_claims, new_worker
+from pypi_assets.catalog.counters import add_counts
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.catalog.ledger.range_ledger import allocate_ranges, complete_range
+from pypi_assets.catalog.ledger import range_ledger
+from pypi_assets.catalog.ledger.range_ledger import (
+    SIMPLE,
+    XMLRPC,
+    RangeState,
+    allocate_range,
+    allocate_ranges,
+    begin_range,
+    complete_range,
+)
+from pypi_assets.catalog.ledger.serial_range import SerialRange
+from pypi_assets.catalog.observed.events import store_events
+from pypi_assets.catalog.observed.index_state import ListerState, save_lister_state
+from pypi_assets.catalog.observed.observations import Observations
 from pypi_assets.catalog.observed.projects import Selection
-from pypi_assets.catalog.reads.read_outcomes import Outcome
-from pypi_assets.catalog.reports.catalog_status import MOST_SPANS, OpenCrawl, catalog_status
-from pypi_assets.catalog.work.full_crawls import complete_crawl, list_projects, open_crawl
-from pypi_assets.catalog.work.visit_queue import TaskState, claim_visits, finish_visits, range_workload
-from pypi_assets.index.models import ListedProject
+from pypi_assets.catalog.reads.read_outcomes import FinishedRead, Outcome
+from pypi_assets.catalog.reports.catalog_status import (
+    MOST_SPANS,
+    ExhaustedWork,
+    Followed,
+    ObservedState,
+    OpenCrawl,
+    RunningWork,
+    about_known,
+    catalog_status,
+    count_again,
+    count_differences,
+    ledger_faults,
+    observed_state,
+    read_exhausted,
+    read_followed,
+    running_work,
+    work_done,
+)
+from pypi_assets.catalog.reports.failures import VISIT
+from pypi_assets.catalog.tables import changes, full_crawls, serial_ranges
+from pypi_assets.catalog.work.audits import open_audit
+from pypi_assets.catalog.work.full_crawls import complete_crawl, find_open_crawl, list_projects, open_crawl
+from pypi_assets.catalog.work.read_queue import claim_reads, finish_reads
+from pypi_assets.catalog.work.visit_queue import TaskState, claim_visits, finish_visits, queue_visits, range_workload
+from pypi_assets.index.models import ChangelogEvent, ListedProject
+from pypi_assets.index.observing.observed_index import ObservedIndex
+from pypi_assets_tests.catalog.claimed_queues import Reads
+from pypi_assets_tests.catalog.ended_visits import enter, visit
+from pypi_assets_tests.index.observing.test_observed_index import POLICY, URL, Client, Source, Time, nothing, shown
+from pypi_assets_tests.naming import mentions
+
+
+def test_totals_grow_with_what_is_known_and_done(catalog: Catalog):
+    with catalog.read() as connection:
+        assert (about_known(connection), work_done(connection)) == (0, (0, 0))
+    reads = Reads(catalog, 3)
+    reads.claim("one", 1.0, 2)
+    reads.finish("one", reads.items[:2], 1.0, None)
+    with catalog.write() as connection:
+        visit(connection, enter(connection, 2), "page", 1.0)
+        assert (about_known(connection), work_done(connection)) == (3 + 3, (2, 2))
+
+
+def test_the_share_is_of_all_known_and_zero_in_an_empty_catalog(catalog: Catalog):
+    with catalog.read() as connection:
+        empty = read_exhausted(connection)
+    assert (empty, empty.count, empty.percent) == (ExhaustedWork({VISIT: 0}, 0), 0, 0)
+    assert ExhaustedWork({"transient": 3, VISIT: 1}, 200).percent == 2.0
+
+
+def test_errors_that_the_same_bytes_repeat_are_not_exhausted_work(catalog: Catalog):
+    queue = Reads(catalog, 3)
+    with catalog.write() as connection:
+        reads = claim_reads(connection, queue.workload, None, worker="one", now=1.0, until=9.0, limit=3)
+        outcomes = (Outcome.ERROR, Outcome.EXHAUSTED, Outcome.PENDING)
+        finished = [FinishedRead(one.distribution_id, outcome) for one, outcome in zip(reads, outcomes, strict=True)]
+        finish_reads(connection, finished, "one", 1.0)
+        assert read_exhausted(connection) == ExhaustedWork({WORKER_DIED: 1, VISIT: 0}, 4)  # 3 files of 1 project
+
+
+INDEX_URL = "http://127.0.0.1/simple/"
+
+
+def read(catalog: Catalog) -> Followed:
+    with catalog.read() as connection:
+        return read_followed(connection)
+
+
+def test_nothing_is_known_of_an_empty_catalog(catalog: Catalog):
+    assert read(catalog) == Followed(None, None, None, None, None, None)
+
+
+def test_the_complete_serial_counts_once_a_full_crawl_is_complete(opened: Catalog):
+    assert read(opened) == Followed(INDEX_URL, None, None, None, None, None)
+    with opened.write() as connection:
+        connection.execute(update(full_crawls).values(completed_at=5.0, open=None))
+        complete_range(connection, SerialRange(0, 10), 5.0)
+        store_events(connection, [ChangelogEvent("Demo", None, 77, "docupdate", 12)], 10, 12)
+    assert read(opened) == Followed(INDEX_URL, 10, 77, None, None, None)
+
+
+def test_listers_report_the_list_and_the_trouble_of_the_changelog(opened: Catalog):
+    with opened.write() as connection:
+        for lister, content in (
+            (SIMPLE, {"serial": 12, "ended_at": 9.0}),
+            (XMLRPC, {"failing_since": 5.0, "off_since": 6.0, "error": "gone"}),
+        ):
+            save_lister_state(connection, ListerState(lister, INDEX_URL, {}), content, 9.0, lambda stored, _: stored)
+    followed = read(opened)
+    assert (followed.listed_serial, followed.listed_at, followed.is_changelog_off) == (12, 9.0, True)
+
+
+@pytest.fixture
+def time() -> Time:
+    return Time()
+
+
+@pytest.fixture
+def source() -> Source:
+    return Source({name: shown(name, f"{name}-1.0.tar.gz") for name in ("demo", "other", "third")})
+
+
+@pytest.fixture
+def state(catalog: Catalog, time: Time) -> Callable[[], ObservedState]:
+    def now() -> ObservedState:
+        with catalog.read() as connection:
+            return observed_state(connection, time.now, POLICY.confirm_after_s)
+
+    return now
+
+
+def test_what_is_due_and_what_waits_is_counted(
+    catalog: Catalog, source: Source, time: Time, state: Callable[[], ObservedState]
+) -> None:
+    assert state() == ObservedState(0, 0, None, 0, (), None)
+    memory = Observations(replace(catalog, clock=lambda: time.now), URL)
+    index = ObservedIndex(Client(), source, memory, POLICY)  # type: ignore[arg-type]
+    index.observe(nothing)
+    due_at = time.now + POLICY.shortest_s
+    assert state() == ObservedState(3, 0, due_at, 0, (), None)
+
+    time.now = due_at
+    assert state() == ObservedState(3, 3, None, 0, (), None)
+    for name in ("demo", "other"):
+        del source.pages[name]
+    index.observe(nothing)
+    confirmed_from = time.now + POLICY.confirm_after_s
+    assert state() == ObservedState(3, 0, confirmed_from, 2, ("demo", "other"), confirmed_from)
+
+    time.now = confirmed_from
+    assert (state().due, state().unconfirmed) == (2, 2)
+    assert index.observe(nothing).events == 2
+    assert (state().unconfirmed, state().confirmed_from) == (0, None)
+
+
+def test_gaps_and_overlaps_are_found(opened: Catalog):
+    with opened.write() as connection:
+        allocate_range(connection, 20, 0.0)
+        allocate_range(connection, 30, 0.0)
+        connection.execute(delete(serial_ranges).where(serial_ranges.c.start == 10))
+        [fault] = ledger_faults(connection)
+        assert mentions(fault, "gap", 11, 20)
+        connection.execute(
+            insert(serial_ranges).values(start=5, end=25, state=RangeState.REQUESTED, sealed=False, requested_at=0.0)
+        )
+        assert any("overlap" in fault for fault in ledger_faults(connection))
+
+
+def test_a_fault_is_looked_for_among_the_newest_ranges_unless_all_are_checked(
+    opened: Catalog, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(range_ledger, "CHECKED_RANGES", 2)
+    with opened.write() as connection:
+        for end in (20, 30, 40, 50, 60):
+            allocate_range(connection, end, 0.0)
+        connection.execute(delete(serial_ranges).where(serial_ranges.c.start == 10))
+        assert ledger_faults(connection) == []
+        [fault] = ledger_faults(connection, only_newest=False)
+        assert mentions(fault, "gap", 11, 20)
+        connection.execute(delete(serial_ranges).where(serial_ranges.c.start == 30))
+        [fault] = ledger_faults(connection)
+        assert mentions(fault, "gap", 31, 40)
+
+
+NOW = 100.0
+HERE = (platform.node(),)
+
+
+def running(catalog: Catalog) -> list[RunningWork]:
+    with catalog.read() as connection:
+        return running_work(connection, NOW)
+
+
+def at_work(catalog: Catalog, workload: str, until: float = NOW + 10) -> str:
+    worker = new_worker()
+    with catalog.write() as connection:
+        claim_workload(connection, workload, worker, NOW, until)
+    return worker
+
+
+def test_an_open_full_crawl_runs_while_a_worker_is_at_work_on_it(opened: Catalog) -> None:
+    with opened.read() as connection:
+        crawl = find_open_crawl(connection)
+    assert crawl is not None
+    assert running(opened) == []
+    workers = [at_work(opened, crawl.workload) for _ in range(2)]
+    name = f"full crawl at serial {crawl.serial}"
+    assert running(opened) == [RunningWork(name, True, 1, crawl.opened_at, 0, 0, 0, HERE)]
+    with opened.write() as connection:
+        [project] = enter(connection, 1)
+        queue_visits(connection, crawl.workload, [(project.id, 0, 0)])
+    assert running(opened) == [RunningWork(name, True, 1, crawl.opened_at, 0, 1, 0, HERE)]
+    for worker in workers:
+        with opened.write() as connection:
+            expire_claims(connection, worker)
+    assert running(opened) == []
+
+
+def test_a_range_and_an_audit_run_at_the_same_time(opened: Catalog) -> None:
+    with opened.write() as connection:
+        complete_range(connection, SerialRange(0, 10), 1.0)
+        [serials] = allocate_ranges(connection, [20], 5.0)
+        begin_range(connection, serials, 50.0)
+    audit = open_audit(opened, 5.0)
+    at_work(opened, range_workload(serials))
+    at_work(opened, audit.workload)
+    assert running(opened) == [
+        RunningWork("range 10-20", False, 1, 50.0, 0, 0, 0, HERE),
+        RunningWork("audit", False, 1, audit.opened_at, 0, 0, 0, HERE),
+    ]
+
+
+def test_a_worker_whose_claim_has_ended_does_not_count(opened: Catalog) -> None:
+    audit = open_audit(opened, 5.0)
+    at_work(opened, audit.workload, until=NOW)
+    assert running(opened) == []
+
+
+def test_every_count_is_compared_with_its_rows(catalog: Catalog) -> None:
+    reads = Reads(catalog, 2)
+    with catalog.write() as connection:
+        assert count_again(connection) == {"reads in the queue": 2}
+        assert count_differences(connection) == {}
+        row = {"distribution_id": reads.items[0], "serial": 3, "logged_serial": 3}
+        connection.execute(insert(changes), [row | {"cause": cause} for cause in ("unexplained", "listed")])
+        add_counts(connection, {"reads in the queue": 1, "live: data": 4})
+        assert count_differences(connection) == {
+            "live: data": -4,
+            "reads in the queue": -1,
+            "unexplained changes": 1,
+        }
+
 
 INDEX = "https://index.example.org/simple/"
 

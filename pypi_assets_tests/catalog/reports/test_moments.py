@@ -1,15 +1,148 @@
 """A moment is a serial or a time; each means one exact serial, or has no answer."""
 
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
-from sqlalchemy import insert
+from hypothesis import given
+from hypothesis import strategies as st
+from sqlalchemy import Connection, delete, insert, update
 
-from pypi_assets.catalog.reports.moments import Moment, NoMomentError, NotExactError, parse_moment, serial_of
-from pypi_assets.catalog.tables import events, full_crawls
+from pypi_assets.catalog.database import Catalog, CatalogError, open_catalog
+from pypi_assets.catalog.reports.live_files import live_files
+from pypi_assets.catalog.reports.moments import (
+    Moment,
+    NoMomentError,
+    NotExactError,
+    answerable_serial,
+    first_and_last_serial,
+    parse_moment,
+    pinned_answer,
+    serial_at,
+    serial_of,
+    time_of,
+)
+from pypi_assets.catalog.tables import catalog_state, events, full_crawls, projects
+from pypi_assets_tests.databases import sqlite_database
 from pypi_assets_tests.naming import naming
-from pypi_assets_tests.small_catalog import small_catalog
+from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
+
+
+@pytest.fixture
+def small(tmp_path: Path, database_url: str) -> Iterator[SmallCatalog]:
+    made = small_catalog(tmp_path, database_url)
+    yield made
+    made.catalog.close()
+
+
+def crawled(small: SmallCatalog, exact_from: int) -> None:
+    with small.catalog.write() as connection:
+        crawl = {"serial": 10, "selection": "[]", "opened_at": 0.0, "listed_at": 0.0, "completed_at": 0.0}
+        connection.execute(insert(full_crawls).values(**crawl))
+        connection.execute(update(catalog_state).values(exact_from=exact_from))
+    small.complete(10)
+
+
+def test_none_before_a_full_crawl_is_complete(small: SmallCatalog) -> None:
+    for serial in (None, 0, 10):
+        with pytest.raises(CatalogError, match=naming("crawl full")):
+            answerable_serial(small.catalog, serial)
+
+
+def test_those_from_the_first_exact_one_to_the_complete_one(small: SmallCatalog) -> None:
+    crawled(small, exact_from=10)
+    small.complete(25)
+    assert [answerable_serial(small.catalog, serial) for serial in (None, 10, 17, 25)] == [25, 10, 17, 25]
+    for serial in (0, 9, 26):
+        with pytest.raises(CatalogError, match=naming(serial, 10, 25)):
+            answerable_serial(small.catalog, serial)
+
+
+def test_none_but_the_present_while_pages_were_newer_than_the_ranges_reach(small: SmallCatalog) -> None:
+    crawled(small, exact_from=15)
+    assert answerable_serial(small.catalog) == 10
+    with pytest.raises(CatalogError, match=naming(15, 10, "crawl incremental")):
+        answerable_serial(small.catalog, 10)
+
+
+def test_an_answer_that_changes_meanwhile_is_given_again(small: SmallCatalog) -> None:
+    """So what it shows is never of another epoch than the one that is named."""
+    small.add(5, "demo", "1.0", "demo-1.0.tar.gz", modules=None)
+    small.complete(10)
+    shown: list[str] = []
+
+    def answer() -> str:
+        [file] = live_files(small.catalog, 10)
+        shown.append(file.outcome)
+        if len(shown) == 1:
+            small.read("demo-1.0.tar.gz", ("demo",), ())
+        return file.outcome
+
+    assert pinned_answer(small.catalog, 10, answer) == ("data", 11)
+    assert shown == ["error", "data"]
+
+
+def store(connection: Connection, times: dict[int, int]) -> None:
+    connection.execute(insert(projects).values(id=1, normalized="demo", name="demo", bucket=0, shard=0, known_since=0))
+    store_events(connection, times)
+
+
+def store_events(connection: Connection, times: dict[int, int]) -> None:
+    rows = [
+        {"serial": serial, "project_id": 1, "name": "demo", "timestamp": at, "action": "create", "kind": 0}
+        for serial, at in times.items()
+    ]
+    if rows:
+        connection.execute(insert(events), rows)
+
+
+def moment(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)
+
+
+def test_a_moment_between_events(catalog: Catalog):
+    with catalog.write() as connection:
+        store(connection, {3: 100, 7: 200, 8: 150, 9: 300})
+    with catalog.read() as connection:
+        found = {at: serial_at(connection, moment(at), 20) for at in (99, 100, 199, 200, 299, 300, 1_000)}
+        times = [time_of(connection, serial) for serial in (2, 3, 6, 8, 20)]
+    assert found == {99: None, 100: 6, 199: 6, 200: 8, 299: 8, 300: 20, 1_000: 20}
+    assert times == [None, moment(100), moment(100), moment(150), moment(300)]
+
+
+@pytest.fixture(scope="module")
+def opened(tmp_path_factory: pytest.TempPathFactory):
+    catalog = open_catalog(sqlite_database(tmp_path_factory.mktemp("times") / "catalog.sqlite"))
+    with catalog.write() as connection:
+        store(connection, {})
+    yield catalog
+    catalog.close()
+
+
+@given(
+    times=st.dictionaries(st.integers(1, 60), st.integers(0, 40), max_size=20),
+    at=st.integers(0, 40),
+    crawled_at=st.none() | st.integers(0, 40),
+    beyond=st.integers(0, 5),
+)
+def test_it_is_as_the_rule_has_it(opened: Catalog, times: dict[int, int], at: int, crawled_at: int | None, beyond: int):
+    complete = max(times, default=0) + beyond
+    with opened.write() as connection:
+        connection.execute(delete(events))
+        connection.execute(delete(full_crawls))
+        store_events(connection, times)
+        if crawled_at is not None:
+            crawl = {"serial": 0, "selection": "[]", "opened_at": crawled_at, "completed_at": crawled_at}
+            connection.execute(insert(full_crawls).values(crawl))
+    with opened.read() as connection:
+        found = serial_at(connection, moment(at), complete)
+    later = [serial for serial, time in times.items() if time > at]
+    expected = min(later) - 1 if later else complete
+    was_crawled = crawled_at is not None and crawled_at <= at
+    is_known = any(serial <= expected for serial in times) or (not later and was_crawled)
+    assert found == (expected if is_known else None)
+
 
 NOON = datetime(2026, 3, 3, 12, tzinfo=UTC)
 
@@ -63,3 +196,17 @@ def test_each_moment_means_a_serial_or_has_no_answer(tmp_path: Path):
         with pytest.raises(NotExactError, match=naming(*values)):
             serial_of(small.catalog, moment)
     small.catalog.close()
+
+
+def test_changes_of_any_file_count_up_to_the_serial(tmp_path):
+    small = small_catalog(tmp_path)
+    small.add(5, "demo", "1", "demo-1.tar.gz")
+    small.add(10, "demo", "2", "demo-2.tar.gz")
+    small.yank(15, "demo-1.tar.gz")
+    small.unyank(20, "demo-1.tar.gz")
+    small.remove(25, "demo-2.tar.gz")
+    with small.catalog.read() as connection:
+        found = {serial: first_and_last_serial(connection, "demo", serial) for serial in (4, 5, 12, 17, 22, 99)}
+        assert first_and_last_serial(connection, "none", 99) == (None, None)
+    small.catalog.close()
+    assert found == {4: (None, None), 5: (5, 5), 12: (5, 10), 17: (5, 15), 22: (5, 20), 99: (5, 25)}
