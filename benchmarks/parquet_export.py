@@ -28,8 +28,7 @@ from pypi_assets.dumps.dump_manifest import committed_directories, read_manifest
 from pypi_assets.dumps.dump_reader import iter_dump
 from pypi_assets.dumps.restore import restore_index
 from pypi_assets.parquet.export import export_parquet
-from pypi_assets.parquet.export_manifest import newest_export
-from pypi_assets.parquet.export_paths import files_glob
+from pypi_assets.parquet.export_manifest import files_glob, newest_export
 from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets_tests.small_catalog import small_catalog
 

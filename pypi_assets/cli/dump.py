@@ -165,7 +165,7 @@ def dump_parquet_command(force: bool, as_json: bool) -> None:
     """
     from pypi_assets.assembly import storage_from
     from pypi_assets.parquet.export import export_parquet
-    from pypi_assets.parquet.export_paths import files_glob
+    from pypi_assets.parquet.export_manifest import files_glob
     from pypi_assets.settings import load_settings
 
     settings = load_settings()

@@ -20,8 +20,15 @@ from pypi_assets.dumps.dump_manifest import Manifest, read_manifest
 from pypi_assets.dumps.dump_reader import iter_dump, iter_rows
 from pypi_assets.dumps.dump_writer import put_file
 from pypi_assets.extras import install_command
-from pypi_assets.parquet.export_manifest import Export, ParquetError, newest_export
-from pypi_assets.parquet.export_paths import FILE_NAME, export_path, file_path, manifest_path
+from pypi_assets.parquet.export_manifest import (
+    FILE_NAME,
+    Export,
+    ParquetError,
+    export_path,
+    file_path,
+    manifest_path,
+    newest_export,
+)
 from pypi_assets.parquet.live_rows import later_rows
 from pypi_assets.storage.store import Storage
 

@@ -8,10 +8,32 @@ import orjson
 
 from pypi_assets.catalog.publications.dump_facts import DumpFile
 from pypi_assets.dumps.dump_manifest import COLUMNS_FORMAT, ManifestOfFiles, decode_files, directories_with_manifest
+from pypi_assets.dumps.dump_paths import MANIFEST_NAME
 from pypi_assets.errors import ExpectedError
-from pypi_assets.parquet.export_paths import EXPORTS, export_path, file_path, manifest_path
 from pypi_assets.parquet.parquet_columns import PARQUET_COLUMNS
 from pypi_assets.storage.store import NotFoundError, Storage
+
+EXPORTS = "parquet/python_distribution_data"
+FILE_NAME = "python_distribution_data{shard:04d}.parquet"
+
+
+def export_path(directory: str) -> str:
+    """The storage path of the export in `directory`, which is named like `0-1350` or `0-1350.2`."""
+    return f"{EXPORTS}/{directory}"
+
+
+def file_path(directory: str, name: str) -> str:
+    return f"{export_path(directory)}/{name}"
+
+
+def manifest_path(directory: str) -> str:
+    return file_path(directory, MANIFEST_NAME)
+
+
+def files_glob(directory: str) -> str:
+    """What `read_parquet` of DuckDB takes for all files of the export, below the storage's URL."""
+    return file_path(directory, "*.parquet")
+
 
 FORMAT = 1
 _NAME = re.compile(r"0-(?P<serial>[0-9]+)(?:\.(?P<attempt>[0-9]+))?")

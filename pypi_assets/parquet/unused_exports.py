@@ -4,8 +4,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from pypi_assets.catalog.coordination.leases import Deadlines
-from pypi_assets.parquet.export_manifest import in_order
-from pypi_assets.parquet.export_paths import EXPORTS, manifest_path
+from pypi_assets.parquet.export_manifest import EXPORTS, in_order, manifest_path
 from pypi_assets.storage.store import Storage, StoredObject
 from pypi_assets.storage.sweeping import Reason, Removal, Waste, by_directory, is_older, sweep_directories
 

@@ -29,9 +29,9 @@ def test_a_migrated_database_equals_one_that_the_code_creates(
     created = create_engine(url)
     metadata.create_all(created)
     facts = facts_of(created)
+    created.dispose()
     assert {table for _, table in facts} == set(metadata.tables)
     assert facts_of(catalog.engine) == facts
-    created.dispose()
 
 
 def facts_of(engine: Engine) -> dict[tuple[str, str], Any]:

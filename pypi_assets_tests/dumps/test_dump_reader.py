@@ -1,13 +1,17 @@
 """Reading committed dumps: each file is held against its manifest."""
 
 import gzip
+import hashlib
+from pathlib import Path
 
+import orjson
 import pytest
 
+from pypi_assets.catalog.publications.dump_facts import DumpFile
 from pypi_assets.dumps.dump_format import DumpDamagedError
 from pypi_assets.dumps.dump_manifest import read_manifest
 from pypi_assets.dumps.dump_paths import file_path, manifest_path
-from pypi_assets.dumps.dump_reader import iter_dump
+from pypi_assets.dumps.dump_reader import READ_BYTES, first_rows, iter_dump
 from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.storage.store import Storage, StoredObject, open_storage
 from pypi_assets_tests.naming import naming
@@ -47,3 +51,58 @@ def test_what_changed_after_the_manifest_is_noticed(small: SmallCatalog, storage
     storage.delete(manifest_path(manifest.directory))
     with pytest.raises(DumpDamagedError, match=naming("0-100")):
         read_manifest(storage, manifest.directory)
+
+
+DIRECTORY = "0-10"
+
+
+@pytest.fixture
+def storage(tmp_path: Path) -> Storage:
+    return open_storage((tmp_path / "storage").as_uri())
+
+
+def stored(storage: Storage, content: bytes, rows: int) -> DumpFile:
+    storage.put(file_path(DIRECTORY, "0.json.gz"), content)
+    return DumpFile(0, "0.json.gz", rows, len(content), hashlib.sha256(content).hexdigest())
+
+
+def dumped(count: int, fillings: dict[int, str] | None = None) -> bytes:
+    """A file of `count` rows as a dump has it; `fillings` makes some of them long."""
+    rows = [{"filename": str(number), "summary": (fillings or {}).get(number, "")} for number in range(count)]
+    text = b",\n".join(orjson.dumps(row) for row in rows)
+    return gzip.compress(b"[\n" + (text + b"\n" if rows else b"") + b"]\n")
+
+
+@pytest.mark.parametrize("count", [0, 3, 10, 12])
+def test_at_most_ten_rows_are_returned(storage: Storage, count: int) -> None:
+    file = stored(storage, dumped(count), count)
+    found = first_rows(storage, DIRECTORY, file)
+    assert [row["filename"] for row in found] == [str(number) for number in range(min(count, 10))]
+
+
+def test_only_the_beginning_of_a_large_file_is_read(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
+    random = b"".join(hashlib.sha256(str(number).encode()).digest() for number in range(20_000)).hex()
+    file = stored(storage, dumped(13, {3: random}), 13)
+    assert file.size > 4 * READ_BYTES
+    requested: list[int] = []
+    get_range = Storage.get_range
+
+    def counted(self: Storage, path: str, offset: int, size: int) -> bytes:
+        requested.append(size)
+        return get_range(self, path, offset, size)
+
+    monkeypatch.setattr(Storage, "get_range", counted)
+    assert [row["filename"] for row in first_rows(storage, DIRECTORY, file)] == ["0", "1", "2"]
+    assert requested == [READ_BYTES]
+
+
+def test_a_file_that_inflates_without_end_is_cut(storage: Storage) -> None:
+    file = stored(storage, dumped(3, {2: "a" * 20_000_000}), 3)
+    assert len(first_rows(storage, DIRECTORY, file)) == 2
+
+
+def test_a_file_that_is_missing_or_damaged_is_named(storage: Storage) -> None:
+    with pytest.raises(DumpDamagedError):
+        first_rows(storage, DIRECTORY, DumpFile(0, "1.json.gz", 1, 10, ""))
+    with pytest.raises(DumpDamagedError):
+        first_rows(storage, DIRECTORY, stored(storage, b"no gzip at all", 1))

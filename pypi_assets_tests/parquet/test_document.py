@@ -23,7 +23,7 @@ from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.leveldbs.versions.publish import build_version
 from pypi_assets.lookup.latest import open_latest
 from pypi_assets.parquet.export import export_parquet
-from pypi_assets.parquet.export_paths import files_glob
+from pypi_assets.parquet.export_manifest import files_glob
 from pypi_assets.storage.store import open_storage
 from pypi_assets_tests.served_index import ServedIndex, served_index
 

@@ -23,10 +23,11 @@ from pypi_assets.parquet.export_manifest import (
     Export,
     ParquetError,
     committed_exports,
+    file_path,
+    manifest_path,
     newest_export,
     read_export,
 )
-from pypi_assets.parquet.export_paths import file_path, manifest_path
 from pypi_assets.parquet.parquet_columns import PARQUET_COLUMNS
 from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets_tests.compaction import compact

@@ -12,8 +12,7 @@ from pypi_assets.dumps.dump_manifest import read_manifest
 from pypi_assets.dumps.dump_paths import manifest_path as dump_manifest_path
 from pypi_assets.parquet import parquet_writer
 from pypi_assets.parquet.export import export_parquet
-from pypi_assets.parquet.export_manifest import committed_exports, read_export
-from pypi_assets.parquet.export_paths import manifest_path
+from pypi_assets.parquet.export_manifest import committed_exports, manifest_path, read_export
 from pypi_assets.storage.store import Storage
 from pypi_assets_tests.demo_catalog import add_range
 from pypi_assets_tests.small_catalog import SmallCatalog

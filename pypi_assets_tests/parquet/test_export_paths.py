@@ -1,6 +1,6 @@
 """Where the files of an export lie."""
 
-from pypi_assets.parquet.export_paths import FILE_NAME, export_path, file_path, files_glob, manifest_path
+from pypi_assets.parquet.export_manifest import FILE_NAME, export_path, file_path, files_glob, manifest_path
 
 
 def test_all_files_of_an_export_lie_in_its_folder() -> None:

@@ -35,7 +35,7 @@ from pypi_assets.dumps.dump_writer import commit, write_file, write_shard
 from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.extracts.packs import EXTRACTS, make_pack, pack_path
 from pypi_assets.leveldbs.versions.leveldb_paths import leveldb_path
-from pypi_assets.parquet import export_paths
+from pypi_assets.parquet import export_manifest
 from pypi_assets.parquet.export import export_parquet
 from pypi_assets.resolve.solvability import solvability_path
 from pypi_assets.settings import load_settings
@@ -189,7 +189,7 @@ def test_dumps_of_another_catalog_keep_exports_and_stop_no_other_link(index: Ser
         index.storage.delete(stored.path)
     cleaned, seen = clean(index, later(catalog))
     assert list(cleaned.failures) == ["LevelDB versions, dumps and exports"]
-    assert export_paths.manifest_path(export.directory) in seen
+    assert export_manifest.manifest_path(export.directory) in seen
     assert unused not in seen
     counts = cleaned.counts
     assert (counts["superseded"], counts["packs"], counts["partitions"], counts["runs"]) == (0, 1, 2, 3)
