@@ -1,4 +1,4 @@
-"""Where settings come from: variables PYPI_ASSETS_... of the environment, of a file `.env`, and the table of an index.
+"""The sources of settings: variables PYPI_ASSETS_... of the environment and of a file `.env`, and an index's table.
 
 Settings are declared and checked in `settings.py`, whose validation library takes longer to import than a look-up
 takes. So that is not imported here, and a look-up reads the two settings that it needs: where the home and the storage
@@ -28,7 +28,7 @@ ENV_PREFIX = "PYPI_ASSETS_"
 ENV_FILE = ".env"
 ENV_FILE_VARIABLE = f"{ENV_PREFIX}ENV_FILE"
 FILE_SUFFIX = "_FILE"
-"""Of the variable that names a file with a setting's value, such as a secret: PYPI_ASSETS_DATABASE_URL_FILE."""
+"""Ends the name of a variable that names a file with a setting's value: PYPI_ASSETS_DATABASE_URL_FILE."""
 DEFAULT_HOME = Path(".pypi-assets")
 INDEX_ACCEPTS = "the name of an index in the file of PYPI_ASSETS_INDEXES; default: its default index"
 ENV_FILE_ACCEPTS = "a file of settings, a line NAME=VALUE each; default: .env in the current folder"
@@ -63,18 +63,18 @@ class SettingVariables:
     index: "IndexTable | None" = None
 
     def label(self, name: str) -> str:
-        """What a message calls the setting: its variable, or the key of its index."""
+        """Return the name of the setting in messages: its variable, or the key of its index."""
         return self.index.label(name) if self._is_of_index(name) and self.index else f"{ENV_PREFIX}{name.upper()}"
 
     def place(self, name: str) -> str:
-        """Where the setting comes from, to be added to a message about its value; empty for the environment."""
+        """Return the source of the setting for a message about its value; empty for the environment."""
         return f" (in {self.file})" if name in self.in_file and not self._is_of_index(name) else ""
 
     def _is_of_index(self, name: str) -> bool:
         return self.index is not None and name in self.index.values
 
     def warnings(self) -> list[str]:
-        """A line for each variable that names no setting, with the nearest one that does."""
+        """Return a line for each unknown variable, with the most similar setting."""
         return [describe_unknown(variable) for variable in self.unknown]
 
 
@@ -83,7 +83,7 @@ _selected: ContextVar[str | None] = ContextVar("_selected", default=None)
 
 @contextmanager
 def selected_index(name: str | None) -> Iterator[None]:
-    """Within the block, settings are those of the index `name`, whatever PYPI_ASSETS_INDEX names; None: of that one.
+    """Use the settings of the index `name` within the block; None: of the index that PYPI_ASSETS_INDEX names.
 
     with selected_index("company"):
         settings = load_settings()
@@ -96,7 +96,7 @@ def selected_index(name: str | None) -> Iterator[None]:
 
 
 def read_variables(environment: Mapping[str, str] = os.environ) -> SettingVariables:
-    """The variables of the environment, over those of the file that PYPI_ASSETS_ENV_FILE names, else of `./.env`.
+    """Return the variables of the environment, over the variables of the file in PYPI_ASSETS_ENV_FILE, else `./.env`.
 
     Where PYPI_ASSETS_INDEXES names a file, the table of the selected index is over both. Upper and lower case are the
     same. PYPI_ASSETS_..._FILE names a file with the value of the setting. Raises SettingsError for a file that cannot
@@ -133,7 +133,10 @@ def read_all_indexes(environment: Mapping[str, str] = os.environ) -> "Indexes | 
 
 
 def _of_index(texts: dict[str, str], variables: Mapping[str, str]) -> "tuple[IndexTable | None, dict[str, str]]":
-    """The selected index, and the settings with those of its table; both as they are where there is no file."""
+    """Return the selected index, and the settings with its table over them.
+
+    Without a file of indexes, returns None and `texts`.
+    """
     name = _selected.get() or texts.get("index")
     if "indexes" not in texts:
         if name is not None:
@@ -157,14 +160,14 @@ def _unknown_index(text: str) -> SettingsError:
 
 
 def describe_unknown(variable: str) -> str:
-    """A warning about a variable that names no setting. It is not an error, since a newer version may know it."""
+    """Return a warning about an unknown variable. It is not an error, since a newer version may know it."""
     nearest = get_close_matches(_setting(variable), sorted(setting_names()), n=1)
     hint = f"did you mean {ENV_PREFIX}{nearest[0].upper()}?" if nearest else "`pypi-assets admin settings` lists them"
     return f"{variable} is no setting and has no effect; {hint}"
 
 
 def _of_settings(variables: Mapping[str, str]) -> dict[str, str]:
-    """Those with the prefix that are not empty, in upper case."""
+    """Return the variables with the prefix that are not empty, in upper case."""
     return {
         variable.upper(): text
         for variable, text in variables.items()
@@ -173,7 +176,7 @@ def _of_settings(variables: Mapping[str, str]) -> dict[str, str]:
 
 
 def _with_values_of_files(variables: Mapping[str, str]) -> dict[str, str]:
-    """The variables with the values that are in files, each under the name of its setting."""
+    """Return the variables, with the content of files under the names of their settings."""
     found = dict(variables)
     for variable, path in variables.items():
         named = variable.removesuffix(FILE_SUFFIX)
@@ -188,7 +191,7 @@ def _with_values_of_files(variables: Mapping[str, str]) -> dict[str, str]:
 
 
 def _read_value(variable: str, path: str) -> str:
-    """The content of a file, without the end of its line."""
+    """Return the content of a file, without the end of its line."""
     try:
         return Path(path).read_text(encoding="utf-8").rstrip("\r\n")
     except (OSError, UnicodeDecodeError) as error:
@@ -201,7 +204,7 @@ def _setting(variable: str) -> str:
 
 
 def _read_file(path: Path, *, is_required: bool) -> dict[str, str] | None:
-    """The variables of a file, None where there is none. `${NAME}` in a value stands for another variable."""
+    """Return the variables of a file, None without a file. `${NAME}` in a value stands for another variable."""
     if path == Path(os.devnull) or not (is_required or path.is_file()):
         return None
     from dotenv import dotenv_values  # only where there is a file
@@ -228,7 +231,7 @@ class Locations:
 
     @property
     def leveldbs_dir(self) -> Path:
-        """The folder in which LevelDBs of a remote store are built and cached."""
+        """Return the folder in which LevelDBs of a remote store are built and cached."""
         return self.resolved_home / "leveldbs"
 
     @property
@@ -237,7 +240,7 @@ class Locations:
 
 
 def load_locations(environment: Mapping[str, str] = os.environ) -> Locations:
-    """The locations that the settings name, as in `load_settings().locations`; no other setting is looked at.
+    """Return the locations in the settings, as in `load_settings().locations`, without checking other settings.
 
     Raises SettingsError, with the text that `load_settings` has for a wrong storage URL.
     """
@@ -252,7 +255,7 @@ def load_locations(environment: Mapping[str, str] = os.environ) -> Locations:
 
 
 def checked_storage_url(value: str) -> str:
-    """The URL without a slash at its end. Raises ValueError where it is the URL of no storage."""
+    """Return the URL without a slash at its end. Raises ValueError for a URL that is not a storage's."""
     scheme, _, rest = value.partition("://")
     if value and scheme not in {"file", "s3", "gs", "az", "memory"}:
         raise ValueError("not file://, s3://, gs://, az:// or memory://")

@@ -22,14 +22,14 @@ from pypi_assets.resolve.questions import ReleaseRequirements, Wanted
 from pypi_assets.resolve.version_sets import Notes, VersionSet
 
 _CONFLICTS = 5
-"""At this conflict of a package its project is decided earlier, and what it conflicts with is taken back."""
+"""At this conflict of a package its project is decided earlier, and decisions that it conflicts with are undone."""
 _PINNED, _EARLY, _LATE, _USUAL = range(4)
 _ALL = -1
 _ITSELF = "it requires another version of itself"
 
 
 class Package(NamedTuple):
-    """A project, or a proxy of it: what is required with an extra, or under a marker.
+    """A project, or a proxy for its requirements with an extra or under a marker.
 
     Without being a proxy, one with an extra has what the extra requires.
     """
@@ -169,7 +169,7 @@ class _Solver:
             self._order.count(package, conflict)
 
     def _best(self, package: Package, wanted: int) -> tuple[int | None, bool]:
-        """The version that is tried next: the project's, for a package with an extra."""
+        """Return the next version to try, which is the project's for a package with an extra, and True."""
         project = package.project
         constraint = self._provider.constraints.get(project)
         notes = Notes.NONE if constraint is None else constraint.notes
@@ -183,7 +183,7 @@ class _Solver:
         return self._provider.choose(project, VersionSet(wanted, notes)) if version is None else version, True
 
     def _newest(self, project: str, wanted: int) -> tuple[int | None, bool]:
-        """The version that is tried next, and whether a file of it can be taken."""
+        """Return the next version that uv tries, and whether a file of this version can be installed."""
         table = self._provider.table(project)
         allowed = self._provider.allowed.get(project, 0)
         bits = wanted & table.known
@@ -217,7 +217,7 @@ class _Solver:
         return [*base, *self._flattened(project, package.extra, requirements)]
 
     def _flattened(self, project: str, extra: str, requirements: ReleaseRequirements) -> Iterator[_Dependency]:
-        """Extras of the project itself are replaced by what they require."""
+        """Yield dependencies. Extras of the project itself are replaced by their requirements."""
         own, waiting, seen = [], deque[tuple[str, str]](), set[tuple[str, str]]()
         for wanted in self._held(requirements, extra):
             marker = _shown(wanted.marker)
@@ -249,11 +249,11 @@ class _Solver:
         return held
 
     def _package(self, project: str, extra: str, marker: str) -> Package:
-        """The package of what is required of a project: where it `is_uv`, a proxy under an extra or a marker."""
+        """Return the package for a requirement. For uv, an extra or a marker makes it a proxy."""
         return Package(project, extra, marker, bool(extra or marker)) if self._is_uv else Package(project, extra)
 
     def _constrained(self, wanted: Wanted, marker: str, extra: str) -> Iterator[_Dependency]:
-        """A requirement, and the constraints of its project."""
+        """Yield the dependencies of a requirement, and of the constraints of its project."""
         bits, is_pin = self._matching(wanted)
         extras = _written_extras(wanted)
         for each in extras if extras and self._is_uv else ["", *extras]:
@@ -271,13 +271,13 @@ class _Solver:
         return found.bits, bool(found.notes & Notes.PINNED)
 
     def _pins(self) -> dict[str, int]:
-        """What was decided of what is required, with the provider's names of packages."""
+        """Return the decisions about required packages, with the provider's names of packages."""
         versions = {package.project: bits.bit_length() - 1 for package, bits in self._solution.decisions.items()}
         return self._provider.reachable(versions)
 
 
 class _Order:
-    """Which package is decided first."""
+    """Ranks packages: the first one is decided next."""
 
     def __init__(self) -> None:
         self._groups = {ROOT.project: _PINNED}
@@ -307,7 +307,7 @@ class _Order:
             self._groups.setdefault(project, _USUAL)
 
     def first(self, undecided: Mapping[Package, int], changed: set[Package]) -> Package | None:
-        """The one that is decided first, with the versions that are left of each; None where there is none.
+        """Return the package to decide next; None if there is none. `undecided` has the remaining versions of each.
 
         `changed` are those of which other versions are left than before; it is emptied.
         """
@@ -347,7 +347,7 @@ class _Order:
                 self._earlier.append(package)
 
     def rearranged(self) -> Iterator[Package]:
-        """Changes the groups after many conflicts; yields those whose decisions are to be taken back."""
+        """Change the groups after many conflicts, and yield the packages whose decisions must be undone."""
         for package in self._earlier:
             self._move(package.project, _EARLY)
         for package in self._later:
@@ -358,7 +358,7 @@ class _Order:
 
 
 def _written_extras(wanted: Wanted) -> list[str]:
-    """The extras in the order in which they were written."""
+    """Return the extras in their written order."""
     if len(wanted.extras) < 2:
         return list(wanted.extras)
     inside = wanted.text.partition("[")[2].partition("]")[0]
@@ -371,7 +371,7 @@ def _joined(*markers: str) -> str:
 
 @lru_cache(maxsize=2_048)  # each can have thousands of characters
 def _shown(marker: Marker | None) -> str:
-    """A marker without its comparisons of extras, so that equal ones are equal texts; empty where nothing is left."""
+    """Return a marker without its comparisons of extras, so that equal markers are equal texts. It can be empty."""
     shown = True if marker is None else _reduced(marker._markers)
     return "" if shown is True else shown
 
