@@ -44,7 +44,7 @@ from pypi_assets.crawl.full_crawl import list_index
 from pypi_assets.distributions.limits import Limits
 from pypi_assets.distributions.reader_pool import ReaderPool
 from pypi_assets.index.client import JSON_ACCEPT, IndexClient
-from pypi_assets.index.project_list import read_listed_projects
+from pypi_assets.index.pages import read_listed_projects
 from pypi_assets.storage.store import open_storage
 
 SERIAL = 30_000_000

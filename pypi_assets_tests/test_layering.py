@@ -18,8 +18,7 @@ import pypi_assets
 PACKAGE = Path(pypi_assets.__file__).parent
 
 MAY_IMPORT = {
-    "character_ranges": set(),
-    "characters": {"character_ranges"},
+    "characters": set(),
     "index": {"characters"},
     "scope_tables": set(),
     "indexes": {"scope_tables"},
@@ -32,8 +31,7 @@ MAY_IMPORT = {
     "workspace": {"indexes"},
     "interrupts": set(),
     "inert": set(),
-    "inert_logs": {"inert"},
-    "logs": {"inert_logs", "setting_variables"},
+    "logs": {"inert", "setting_variables"},
     "notices": {"inert"},
     "progress": set(),
     "terminal": {"progress", "inert", "logs"},

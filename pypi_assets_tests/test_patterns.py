@@ -38,7 +38,7 @@ IN_TABLES = {
 MADE_LATER = {
     "characters.py": "of constant tables",
     "distributions/globs.py": "of shell patterns: test_globs.py",
-    "distributions/path_patterns.py": "of shell patterns: test_path_patterns.py",
+    "distributions/path_patterns.py": "of shell patterns: test_globs.py and test_path_patterns.py",
     "distributions/metadata.py": "plain_requirement(), whose patterns have names",
 }
 """Modules that compile in functions, and what."""

@@ -21,9 +21,8 @@ from pypi_assets.catalog.observed.events import (
 from pypi_assets.catalog.observed.index_state import Content, keep_rows
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.listers import run_lister
-from pypi_assets.index.broken_entries import broken_entry
 from pypi_assets.index.errors import StaleError
-from pypi_assets.index.models import BrokenEntry, ChangelogEvent, ChangelogRow, last_usable_serial
+from pypi_assets.index.models import BrokenEntry, ChangelogEvent, ChangelogRow, broken_entry, last_usable_serial
 from pypi_assets.progress import Progress
 
 _SERIALS_AT_A_TIME = 50_000

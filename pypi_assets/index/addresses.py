@@ -8,7 +8,7 @@ import socket
 from contextlib import suppress
 from urllib.parse import urlsplit
 
-from pypi_assets.index.resolving import resolve
+from pypi_assets.index.deadlines import resolve
 
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 

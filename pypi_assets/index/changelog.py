@@ -10,10 +10,16 @@ from xml.parsers.expat import ExpatError
 from defusedxml.common import DefusedXmlException
 from defusedxml.xmlrpc import DefusedExpatParser
 
-from pypi_assets.index.broken_entries import broken_entry, require_few
-from pypi_assets.index.counts import is_count
 from pypi_assets.index.errors import RefusedError, TransientError
-from pypi_assets.index.models import LONGEST_ACTION, LONGEST_NAME, ChangelogEvent, ChangelogRow
+from pypi_assets.index.models import (
+    LONGEST_ACTION,
+    LONGEST_NAME,
+    ChangelogEvent,
+    ChangelogRow,
+    broken_entry,
+    is_count,
+    require_few,
+)
 
 MAX_FAULT_CHARACTERS = 300
 _RESET = re.compile(r"reset in (\d{1,6}) second")

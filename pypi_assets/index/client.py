@@ -35,8 +35,7 @@ from pypi_assets.index.models import (
     ProjectPage,
     last_usable_serial,
 )
-from pypi_assets.index.pages import read_project_page
-from pypi_assets.index.project_list import read_listed_projects, read_listing_serial
+from pypi_assets.index.pages import read_listed_projects, read_listing_serial, read_project_page
 from pypi_assets.index.protocol import Observation, Report
 from pypi_assets.index.rate import RateLimit, Rates
 from pypi_assets.index.transport import CHUNK_BYTES, LONGEST_PAUSE_S, Clock, Retries, Timeouts, Transport, user_agent

@@ -27,7 +27,7 @@ from pypi_assets.index.models import ListedProject
 from pypi_assets.index.observing.html_pages import FILE_ENDINGS, read_html_list
 from pypi_assets.index.observing.page_source import ACCEPT, MAX_PAGE_BYTES, SimplePages, require_html
 from pypi_assets.index.observing.shown_pages import NO_VALIDATORS, ShownPage, ShownProject
-from pypi_assets.index.project_list import read_listed_projects, read_listing_serial
+from pypi_assets.index.pages import read_listed_projects, read_listing_serial
 from pypi_assets.index.urls import LIST_FOLDERS, addresses_of, redact
 
 _MOST_PAGES = 3

@@ -3,10 +3,20 @@
 How the catalog stores them is defined in `catalog/tables.py`.
 """
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeGuard
 
 from packaging.utils import canonicalize_name
+
+from pypi_assets.index.errors import RefusedError
+
+
+def is_count(value: object) -> TypeGuard[int]:
+    """Whether `value` is a whole number from 0 that a database's 64-bit column can hold."""
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63
+
 
 LONGEST_NAME = 512
 """The most characters of a project's name, a version or a filename; databases cannot index unbounded names."""
@@ -132,3 +142,31 @@ class FetchedBytes:
     requests: int
     seconds: float
     sha256: str | None = None
+
+
+LONGEST_TEXT = 4_000
+"""The most characters that are kept of an entry. A row of the changelog that is cut cannot be read again later."""
+_ALWAYS = 10
+_ONE_IN = 100
+
+
+def broken_entry(
+    problem: str, entry: object, *, name: object = None, serial: int | None = None, after: int | None = None
+) -> BrokenEntry:
+    """`entry`, a value of an answer, to be kept aside. A `name` that is no text is left out."""
+    usable = name[:LONGEST_NAME] if isinstance(name, str) and name else None
+    return BrokenEntry(problem, _text(entry), usable, serial, after)
+
+
+def _text(entry: object) -> str:
+    try:
+        return json.dumps(entry, default=str)[:LONGEST_TEXT]
+    except (RecursionError, ValueError):  # it nests too deep, or has a number that is too long to be written
+        return json.dumps("an entry that nests too deep to be shown")
+
+
+def require_few(broken: int, good: int, what: str, url: str) -> None:
+    """Raises RefusedError where more than ten entries of `what` are broken, plus one for each hundred good ones: it
+    speaks another protocol then."""
+    if broken > _ALWAYS + good // _ONE_IN:
+        raise RefusedError(f"{what} breaks the protocol: {broken} of {broken + good} entries are broken", url)

@@ -21,11 +21,10 @@ from urllib3 import BaseHTTPResponse, Retry, Timeout
 from urllib3.exceptions import HTTPError, InvalidHeader, LocationValueError
 
 from pypi_assets.index.addresses import ForbiddenAddressError, UnknownAddressError
-from pypi_assets.index.connection_failures import describe_failure, is_proxy_login_wanted
-from pypi_assets.index.connections import Connections
+from pypi_assets.index.bounds import BodyDecoder
+from pypi_assets.index.connections import Connections, describe_failure, is_proxy_login_wanted
 from pypi_assets.index.credentials import Credentials, Login, basic_authorization
 from pypi_assets.index.deadlines import Allowance, within
-from pypi_assets.index.decoding import BodyDecoder
 from pypi_assets.index.errors import (
     GoneError,
     LeadsElsewhereError,

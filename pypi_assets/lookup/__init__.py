@@ -56,7 +56,7 @@ __all__ = [
 ]
 _MODULES = {
     "pypi_assets.leveldbs.format.errors": ("LeveldbDamagedError", "LeveldbError", "NotBuiltYetError", "NoVersionError"),
-    "pypi_assets.lookup.answers": ("Answer", "Stream"),
+    "pypi_assets.lookup.answers": ("Answer", "LookupNameError", "Stream"),
     "pypi_assets.lookup.commands_reader": ("CommandResult", "CommandsReader"),
     "pypi_assets.lookup.depgraph_reader": ("Dependent", "DepgraphReader", "Distribution", "TransitiveDependent"),
     "pypi_assets.lookup.errors": ("LookupNameError",),

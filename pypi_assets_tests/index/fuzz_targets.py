@@ -14,14 +14,19 @@ from functools import partial
 import orjson
 
 from pypi_assets.index.actions import file_change
-from pypi_assets.index.broken_entries import LONGEST_TEXT
+from pypi_assets.index.bounds import BodyDecoder
 from pypi_assets.index.changelog import read_answer, read_events, read_last_serial
-from pypi_assets.index.counts import is_count
-from pypi_assets.index.decoding import BodyDecoder
 from pypi_assets.index.errors import PackageIndexError, RefusedError
-from pypi_assets.index.models import LONGEST_ACTION, LONGEST_NAME, BrokenEntry, ChangelogEvent, ProjectPage
-from pypi_assets.index.pages import read_project_page
-from pypi_assets.index.project_list import read_listed_projects, read_listing_serial
+from pypi_assets.index.models import (
+    LONGEST_ACTION,
+    LONGEST_NAME,
+    LONGEST_TEXT,
+    BrokenEntry,
+    ChangelogEvent,
+    ProjectPage,
+    is_count,
+)
+from pypi_assets.index.pages import read_listed_projects, read_listing_serial, read_project_page
 from pypi_assets.index.transport import retry_after_s
 from pypi_assets.index.urls import redact, split_fetchable
 from pypi_assets_tests.distributions.fuzz_targets import Target, mutate_bytes, mutate_raw, timed

@@ -12,12 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pypi_assets.index.bounds import MAX_DEPTH, MAX_DIGITS, MAX_ENTRY_BYTES, check_list, check_values
-from pypi_assets.index.broken_entries import broken_entry
 from pypi_assets.index.changelog import read_answer, read_events, read_last_serial
 from pypi_assets.index.errors import RefusedError
-from pypi_assets.index.models import LONGEST_ACTION, BrokenEntry, ChangelogEvent
-from pypi_assets.index.pages import read_project_page
-from pypi_assets.index.project_list import read_listed_projects, read_listing_serial
+from pypi_assets.index.models import LONGEST_ACTION, BrokenEntry, ChangelogEvent, broken_entry
+from pypi_assets.index.pages import read_listed_projects, read_listing_serial, read_project_page
 from pypi_assets_tests.index.test_changelog import answer
 from pypi_assets_tests.naming import naming
 
@@ -52,7 +50,7 @@ HOSTILE = {
 def test_a_list_beyond_the_bounds_is_refused(name: str) -> None:
     """In a process of its own, with its memory limited: a native parser may crash, or take all of it."""
     program = (
-        "import io, sys, time; from pypi_assets.index.project_list import *\n"
+        "import io, sys, time; from pypi_assets.index.pages import *\n"
         "body = io.BytesIO(sys.stdin.buffer.read()); started = time.process_time()\n"
         "try: read_listing_serial(body, 'u'); list(read_listed_projects(body, 'u'))\n"
         "except RefusedError as error: print(str(error)[:200])\n"

@@ -6,10 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pypi_assets.index.broken_entries import LONGEST_TEXT
 from pypi_assets.index.changelog import call_body, read_answer, read_events, read_last_serial
 from pypi_assets.index.errors import RefusedError, TransientError
-from pypi_assets.index.models import BrokenEntry, ChangelogEvent
+from pypi_assets.index.models import LONGEST_TEXT, BrokenEntry, ChangelogEvent
 from pypi_assets_tests.naming import naming
 
 URL = "https://index.example.org/pypi"

@@ -3,6 +3,7 @@
 import io
 import socket
 import ssl
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -15,7 +16,7 @@ import trustme
 
 from pypi_assets.index.client import IndexClient
 from pypi_assets.index.connections import Network
-from pypi_assets.index.deadlines import Allowance, TimedSocket, seconds_left, within
+from pypi_assets.index.deadlines import Allowance, TimedSocket, resolve, seconds_left, within
 from pypi_assets.index.errors import PackageIndexError, RefusedError, TransientError
 from pypi_assets.index.models import ProjectPage
 from pypi_assets.index.transport import Timeouts
@@ -23,6 +24,37 @@ from pypi_assets_tests.index.clients import JSON, PAGE, unhurried_client
 from pypi_assets_tests.index.hostile_servers import GOOD, HOLDS, LONG, PAUSE_S, Hold, Holding, holding
 from pypi_assets_tests.index.loopback import Answer, answering
 from pypi_assets_tests.naming import mentions, naming
+
+
+def test_addresses_are_those_of_the_system() -> None:
+    assert resolve("127.0.0.1", 80) == [(socket.AF_INET, ("127.0.0.1", 80))]
+    assert (socket.AF_INET, ("127.0.0.1", 80)) in resolve("localhost", 80)
+    with pytest.raises(socket.gaierror):
+        resolve("no-such-name.invalid", None)
+
+
+def test_a_resolver_that_hangs_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_PROXY", "*")
+    done, real = threading.Event(), socket.getaddrinfo
+
+    def hang(host: Any, *args: Any, **options: Any) -> Any:
+        if options.get("flags") != socket.AI_NUMERICHOST:
+            done.wait(30)
+        return real(host, *args, **options)
+
+    monkeypatch.setattr(socket, "getaddrinfo", hang)
+    started = time.monotonic()
+    with within(0.1), pytest.raises(TimeoutError):
+        resolve("index.example.org", 80)
+    root = "http://index.invalid"
+    with (
+        unhurried_client(root, timeouts=Timeouts(0.3, 0.3)) as client,
+        pytest.raises(TransientError, match=naming("index.invalid")),
+    ):
+        client.project_page("demo")
+    assert time.monotonic() - started < 10  # of 30
+    done.set()
+
 
 TIMEOUT_S = 0.5
 LATE_S = 2 * TIMEOUT_S

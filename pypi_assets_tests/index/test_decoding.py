@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pypi_assets.index.decoding import PIECE_BYTES, BodyDecoder
+from pypi_assets.index.bounds import PIECE_BYTES, BodyDecoder
 from pypi_assets.index.errors import RefusedError, TooLargeError, TransientError
 
 URL = "https://index.example.org/simple/"

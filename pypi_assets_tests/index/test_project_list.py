@@ -5,7 +5,7 @@ import pytest
 
 from pypi_assets.index.errors import RefusedError, TransientError
 from pypi_assets.index.models import BrokenEntry, ListedProject
-from pypi_assets.index.project_list import read_listed_projects, read_listing_serial
+from pypi_assets.index.pages import read_listed_projects, read_listing_serial
 from pypi_assets_tests.naming import naming
 
 URL = "https://index.example.org/simple/"

@@ -14,9 +14,8 @@ from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 
 from packaging.utils import canonicalize_name
 
-from pypi_assets.index.broken_entries import broken_entry, require_few
 from pypi_assets.index.errors import RefusedError
-from pypi_assets.index.models import LONGEST_NAME, BrokenEntry, IndexFile
+from pypi_assets.index.models import LONGEST_NAME, BrokenEntry, IndexFile, broken_entry, require_few
 from pypi_assets.index.observing.shown_pages import ShownFile, ShownPage, ShownProject
 from pypi_assets.index.pages import check_filename, read_digest
 from pypi_assets.index.urls import redact

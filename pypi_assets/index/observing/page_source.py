@@ -16,8 +16,7 @@ from pypi_assets.index.errors import RefusedError, TransientError
 from pypi_assets.index.models import ListedProject
 from pypi_assets.index.observing.html_pages import MAX_HTML_BYTES, read_html_list, read_html_page
 from pypi_assets.index.observing.shown_pages import NO_VALIDATORS, ShownList, ShownPage, ShownProject, Validators
-from pypi_assets.index.pages import read_shown_page
-from pypi_assets.index.project_list import read_listed_projects, read_listing_serial
+from pypi_assets.index.pages import read_listed_projects, read_listing_serial, read_shown_page
 
 _HTML = "application/vnd.pypi.simple.v1+html"
 ACCEPT = f"application/vnd.pypi.simple.v1+json, {_HTML};q=0.2, text/html;q=0.01"
