@@ -17,7 +17,7 @@ import dagster as dg
 
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.observed.projects import SHARDS_IN_A_PART
-from pypi_assets.crawl.run_size import shards_in_one_run
+from pypi_assets.crawl.full_crawl import shards_in_one_run
 from pypi_assets.defs import assets
 from pypi_assets.defs.checks import CHECKS
 from pypi_assets.defs.confusion import CONFUSION_SCHEDULE, confusion_job, no_name_became_public

@@ -1,20 +1,32 @@
-"""The parts that a crawl works with, and its retry policy: when to try again, and when attempts are exhausted.
+"""Holds the parts that a crawl works with, its retry policy, and how it begins.
 
-Retries of a single request are in `index/transport.py`; these here span minutes to hours.
+An empty catalog becomes the one of an index only after that index has answered. An index without serials is looked at
+before its serials are used.
 """
 
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TypeVar
 
 from pypi_assets.catalog.coordination.clock_steps import ClockSteps
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.catalog.ledger.range_ledger import XMLRPC
+from pypi_assets.catalog.ledger.range_ledger import SIMPLE, XMLRPC
+from pypi_assets.catalog.observed.followed import follows_all
+from pypi_assets.catalog.observed.observations import require_counter
 from pypi_assets.catalog.observed.projects import Selection
+from pypi_assets.catalog.work.full_crawls import followed_index
 from pypi_assets.distributions.reader_pool import ReaderPool
-from pypi_assets.index.errors import PackageIndexError, TransientError, requested_pause_s
+from pypi_assets.index.errors import (
+    GoneError,
+    LoginError,
+    NoAnswerError,
+    PackageIndexError,
+    TransientError,
+    requested_pause_s,
+)
 from pypi_assets.index.protocol import Observation, PackageIndex
 from pypi_assets.progress import Progress
 from pypi_assets.storage.store import Storage
@@ -139,3 +151,67 @@ class Crawler:
         A clock that was set forward in the last minutes does not count, so that it ends no attempts.
         """
         return min(first_failed_at + self.clock_steps.follow(self.catalog), now)
+
+
+_MOST_PAGES = 3
+
+
+def query_first(crawler: Crawler, query: Callable[[], _T]) -> _T:
+    """Return the result of `query`, which is tried once: a first crawl is likely to have a setting to mend.
+
+    Raises the error of `query`, with advice if `crawler.lister` may be what is wrong.
+    """
+    try:
+        return query()
+    except PackageIndexError as error:
+        if crawler.lister not in {XMLRPC, SIMPLE} or isinstance(error, NoAnswerError | LoginError):
+            raise
+        text = f"{error.message}; PYPI_ASSETS_LISTER={crawler.lister} needs an index with serials"
+        raise type(error)(f"{text}: set it to auto, which finds out what the index is", error.url) from error
+
+
+def require_answer(crawler: Crawler, names: Collection[str]) -> None:
+    """Request pages of these projects until the index has one, or else its list, if the catalog follows no index yet.
+
+    Raises PackageIndexError if the index has neither: its URL is wrong, or it does not answer.
+    """
+    with crawler.catalog.read() as connection:
+        if not names or followed_index(connection) is not None:
+            return
+    failure: PackageIndexError | None = None
+    for name in sorted(names)[:_MOST_PAGES]:
+        try:
+            crawler.index.project_page(name)
+        except PackageIndexError as error:
+            failure = error
+            if not isinstance(error, GoneError):  # the index can have one broken page: its list decides
+                break
+        else:
+            return
+    if crawler.index.is_observed and failure is not None:  # its list is what was observed so far
+        raise failure
+    with ExitStack() as opened:
+        query_first(crawler, lambda: opened.enter_context(crawler.index.iter_listing()))
+
+
+def observe(crawler: Crawler, *, everything: bool = False, with_list: bool = False) -> Observation:
+    """One round of looking at the index: at what is due, or at `everything`. People are notified of what is wrong.
+
+    Where scopes decide what is followed, the list of projects is not requested, unless `with_list`: then `everything`
+    is all that the index lists, and else all that is known.
+
+    Raises CatalogError where the catalog follows serials of another kind, or another index.
+    """
+    crawler.clock_steps.follow(crawler.catalog)
+    with crawler.catalog.read() as connection:
+        require_counter(connection, crawler.index.index_url, is_observed=crawler.index.is_observed)
+        with_list = with_list or follows_all(connection)
+
+    def report(done: int, total: int) -> None:
+        crawler.report(Progress("looks", done, total))
+
+    found = crawler.index.observe(report, everything=everything, with_list=with_list)
+    crawler.observed(found)
+    for message in found.messages:
+        crawler.notify(message)
+    return found

@@ -1,9 +1,10 @@
-"""A full crawl: pinned at a serial, listed, visited and read in shards, completed. It sets the baseline.
+"""Runs a full crawl, which sets the baseline: pinned at a serial, listed, visited and read in shards, completed.
 
-Its steps are functions of their own, since assets run them one by one. Running them for each shard is in `shards.py`.
+Where no full crawl is open, a shard's projects are visited again.
 """
 
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
@@ -16,9 +17,10 @@ from pypi_assets.catalog.derived.visits import recompute_explained
 from pypi_assets.catalog.ledger.range_ledger import last_allocated_serial, read_state
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.observed.events import changed_projects
-from pypi_assets.catalog.observed.projects import know_from_the_beginning
+from pypi_assets.catalog.observed.projects import know_from_the_beginning, projects_in_shards
+from pypi_assets.catalog.reads.read_outcomes import ShardReads, reads_by_shard
 from pypi_assets.catalog.reports.range_states import unexplained_projects
-from pypi_assets.catalog.work.finished_workloads import forget_visits
+from pypi_assets.catalog.work.finished_workloads import forget_visits, queue_again
 from pypi_assets.catalog.work.full_crawls import (
     CrawlListing,
     FullCrawl,
@@ -31,16 +33,21 @@ from pypi_assets.catalog.work.full_crawls import (
     names_without_page,
     open_crawl,
     read_crawl,
+    require_last_crawl,
 )
 from pypi_assets.catalog.work.scope_discovery import tasks_of
 from pypi_assets.catalog.work.scopes import follow_selected, members_of
-from pypi_assets.catalog.work.visit_queue import WorkloadProgress, queue_visits, workload_progress
-from pypi_assets.crawl.crawler import Crawler
+from pypi_assets.catalog.work.visit_queue import (
+    WorkloadProgress,
+    progress_by_shard,
+    queue_visits,
+    shards_with_projects,
+    workload_progress,
+)
+from pypi_assets.crawl.crawler import Crawler, observe, query_first, require_answer
 from pypi_assets.crawl.draining import claiming
-from pypi_assets.crawl.first_answer import query_first, require_answer
-from pypi_assets.crawl.lister_choice import query_changelog
-from pypi_assets.crawl.observing import observe
-from pypi_assets.crawl.reading import ReadCounts, read_workload
+from pypi_assets.crawl.listers import query_changelog
+from pypi_assets.crawl.reading import ReadCounts, in_groups, read_workload
 from pypi_assets.crawl.scope_crawl import discover_all, settle
 from pypi_assets.crawl.simple_lister import require_serial
 from pypi_assets.crawl.stored_events import catch_up, index_serial, store_all_events, store_history
@@ -258,3 +265,100 @@ def crawl_full(crawler: Crawler, *, with_history: bool = False) -> FullCrawlResu
             missing = names_without_page(connection, crawl.selection)
     forget_visits(crawler.catalog, crawl.workload)
     return FullCrawlResult(crawl, replace(listing, missing=missing), visits, reads)
+
+
+_GROUP_PROJECTS = 500
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedShard:
+    """One finished shard: the state of its visits and reads, and the seconds that its group took."""
+
+    shard: int
+    visits: WorkloadProgress
+    reads: ShardReads
+    seconds: float
+
+
+def crawl_of_shards(crawler: Crawler) -> FullCrawl:
+    """The open full crawl, else the last completed one. Raises CatalogError where there is neither."""
+    with crawler.catalog.read() as connection:
+        if find_open_crawl(connection) is None:
+            return require_last_crawl(connection, crawler.index.index_url, crawler.selection)
+    return require_open_crawl(crawler)
+
+
+def visit_each_shard(crawler: Crawler, shards: Sequence[int]) -> Iterator[FinishedShard]:
+    """Visits the projects that the open full crawl has left in `shards`, and yields each shard when it is finished.
+
+    Where no crawl is open, every known project in `shards` is visited once more; a call that was stopped is resumed.
+    """
+    crawl = crawl_of_shards(crawler)
+    if crawl.completed_at is not None:
+        _queue_again(crawler, crawl, shards)
+    with claiming(crawler, crawl.workload):  # so that no other process forgets the visits before they are counted
+        for group in _groups(crawler, crawl, shards):
+            started = time.monotonic()
+            visit_shards(crawler, crawl, group)
+            yield from _finished(crawler, crawl, group, started)
+
+
+def read_each_shard(crawler: Crawler, shards: Sequence[int]) -> Iterator[FinishedShard]:
+    """Reads what is pending in `shards`, yields each shard when it is finished, and completes a crawl without rest."""
+    crawl = crawl_of_shards(crawler)
+    workload = crawl.workload if crawl.completed_at is None else None
+    with claiming(crawler, crawl.workload):
+        for group in _groups(crawler, crawl, shards):
+            started = time.monotonic()
+            read_workload(crawler, workload, group)
+            yield from _finished(crawler, crawl, group, started)
+        complete_crawl(crawler.catalog, crawl)
+    forget_visits(crawler.catalog, crawl.workload)
+
+
+def _queue_again(crawler: Crawler, crawl: FullCrawl, shards: Sequence[int]) -> None:
+    def queue(connection: Connection) -> None:
+        if workload_progress(connection, crawl.workload, shards).todo:
+            return
+        known = projects_in_shards(connection, shards)
+        queue_again(connection, crawl.workload, [(project_id, shard, 0) for project_id, shard in known], shards)
+
+    crawler.catalog.transact(queue)
+
+
+def _groups(crawler: Crawler, crawl: FullCrawl, shards: Sequence[int]) -> Iterator[list[int]]:
+    with crawler.catalog.read() as connection:
+        sizes = shards_with_projects(connection, crawl.workload)
+    return in_groups(shards, sizes, _GROUP_PROJECTS)
+
+
+def _finished(crawler: Crawler, crawl: FullCrawl, group: Sequence[int], started: float) -> Iterator[FinishedShard]:
+    with crawler.catalog.read() as connection:
+        visits = progress_by_shard(connection, crawl.workload, group)
+        reads = reads_by_shard(connection, group)
+    seconds = time.monotonic() - started
+    for shard in group:
+        yield FinishedShard(shard, visits[shard], reads[shard], seconds)
+
+
+SHARDS_IN_ONE_RUN = 100
+"""Enough runs for several machines, and few enough that their starts do not count."""
+SMALL_SELECTION = 10_000
+"""As many projects as one process visits and reads within an hour."""
+
+
+def shards_in_one_run(database_url: str, selected_projects: int) -> int | None:
+    """The most shards that a run of a backfill takes, or None for all of them.
+
+    All of them where no second machine could help: the catalog is an SQLite file, so this machine does all the work,
+    and one run has all of its cores and its whole rate of requests. Also where few projects are selected (0: all of
+    the index). Else several machines may share the shards, and each takes some.
+
+    >>> shards_in_one_run("sqlite:////data/catalog.sqlite", 0) is None
+    True
+    >>> shards_in_one_run("postgresql+psycopg://host/catalog", 0)
+    100
+    """
+    if database_url.startswith("sqlite") or 0 < selected_projects <= SMALL_SELECTION:
+        return None
+    return SHARDS_IN_ONE_RUN

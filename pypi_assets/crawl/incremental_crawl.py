@@ -66,10 +66,9 @@ from pypi_assets.catalog.work.visit_queue import (
     range_workload,
     revisit_soon,
 )
-from pypi_assets.crawl.crawler import Crawler
+from pypi_assets.crawl.crawler import Crawler, observe
 from pypi_assets.crawl.draining import claiming
-from pypi_assets.crawl.lister_choice import AUTO, query_changelog
-from pypi_assets.crawl.observing import observe
+from pypi_assets.crawl.listers import AUTO, query_changelog
 from pypi_assets.crawl.reading import ReadCounts, read_workload
 from pypi_assets.crawl.scope_crawl import ENTERING_IN_A_RANGE, follow_workload, run_ready_scopes, settle
 from pypi_assets.crawl.simple_lister import allocate_listed_ranges

@@ -28,9 +28,8 @@ from pypi_assets.catalog.work.finished_workloads import forget_visits
 from pypi_assets.catalog.work.full_crawls import last_completed_crawl, require_all_followed, require_followable
 from pypi_assets.catalog.work.listed_projects import ComparedProject, known_serials, queue_listed, rename_listed
 from pypi_assets.catalog.work.visit_queue import WorkloadProgress, exhausted_visits, longest_unvisited, queue_visits
-from pypi_assets.crawl.crawler import Crawler
-from pypi_assets.crawl.lister_choice import query_changelog
-from pypi_assets.crawl.observing import observe
+from pypi_assets.crawl.crawler import Crawler, observe
+from pypi_assets.crawl.listers import query_changelog
 from pypi_assets.crawl.reading import ReadCounts, read_workload
 from pypi_assets.crawl.simple_lister import ComparedList, require_serial
 from pypi_assets.crawl.stored_events import catch_up

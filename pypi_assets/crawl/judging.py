@@ -32,7 +32,7 @@ from pypi_assets.catalog.work.visit_queue import (
     still_claimed,
 )
 from pypi_assets.crawl.crawler import Crawler
-from pypi_assets.crawl.lister_choice import query_changelog
+from pypi_assets.crawl.listers import query_changelog
 from pypi_assets.crawl.stored_events import catch_up, index_serial, store_all_events
 from pypi_assets.index.errors import GoneError, PackageIndexError, StaleError, TransientError, requested_pause_s
 from pypi_assets.index.models import NotModified, ProjectPage

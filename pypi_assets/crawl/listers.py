@@ -1,17 +1,19 @@
-"""The protocol of a lister, and the loop that runs one: each page is committed with the lister's state, then the end.
+"""Runs listers, which find what to visit, and chooses the one to follow.
 
-So a stop at any moment loses no committed page, and of two runs at the same time neither sets the other back. The
-listers are in `stored_events.py` and `simple_lister.py`.
+The changelog is followed, or the list of projects for as long as there is no changelog. Each page of a lister is
+committed together with the lister's state, and so is its end.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Protocol, TypeVar
 
 from sqlalchemy import Connection
 
+from pypi_assets.catalog.ledger.range_ledger import SIMPLE, XMLRPC
 from pypi_assets.catalog.observed.index_state import Content, ListerState, read_lister_state, save_lister_state
 from pypi_assets.crawl.crawler import Crawler
+from pypi_assets.index.errors import PackageIndexError, RefusedError, StaleError
 
 PageT = TypeVar("PageT")
 
@@ -56,3 +58,63 @@ def _finalize(crawler: Crawler, lister: Lister[PageT], known: ListerState, conne
     end = lister.finalize(connection)
     if end is not None:
         save_lister_state(connection, known, end, crawler.catalog.clock(), lister.reconcile)
+
+
+AUTO = "auto"
+_T = TypeVar("_T")
+
+
+def query_changelog(crawler: Crawler, query: Callable[[], _T], *, again: bool = False) -> _T | None:
+    """What `query` gets from the changelog; None where it is off, and the list of projects is to be followed.
+
+    With `auto` the changelog is off once it was refused, or has failed up to the retry deadline. Then it is queried
+    only with `again`, and on again as soon as it answers. Raises what `query` raises while the changelog is not off.
+    """
+    if crawler.lister == SIMPLE:
+        return None
+    if crawler.lister != AUTO:
+        return query()
+    with crawler.catalog.read() as connection:
+        known = read_lister_state(connection, XMLRPC, crawler.index.index_url).content
+    if "off_since" in known and not again:
+        return None
+    try:
+        answer = query()
+    except StaleError:  # it answers
+        raise
+    except PackageIndexError as error:
+        if not _note_failure(crawler, error):
+            raise
+        return None
+    if "failing_since" in known:
+        _note(crawler, lambda content: {"serial": content["serial"]} if "serial" in content else {})
+        if "off_since" in known:
+            crawler.notify("the changelog answers again, and is followed")
+    return answer
+
+
+def _note_failure(crawler: Crawler, error: PackageIndexError) -> bool:
+    """Records that the changelog fails; returns whether it is off."""
+    now = crawler.catalog.clock()
+
+    def failing(content: Content) -> Content:
+        since = content.get("failing_since", now)
+        is_off = isinstance(error, RefusedError) or now >= since + crawler.retry_deadline_s
+        off = {"off_since": content.get("off_since", now)} if is_off or "off_since" in content else {}
+        return {**content, "failing_since": since, "error": str(error)} | off
+
+    before, after = _note(crawler, failing)
+    if "off_since" in after and "off_since" not in before:
+        crawler.notify(f"the changelog is off, so the list of projects is followed, which has no events: {error}")
+    return "off_since" in after
+
+
+def _note(crawler: Crawler, change: Callable[[Content], Content]) -> tuple[Content, Content]:
+    def save(connection: Connection) -> tuple[Content, Content]:
+        before = read_lister_state(connection, XMLRPC, crawler.index.index_url, lock=True)
+        after = save_lister_state(
+            connection, before, change(before.content), crawler.catalog.clock(), lambda stored, _: change(stored)
+        )
+        return before.content, after.content
+
+    return crawler.catalog.transact(save)

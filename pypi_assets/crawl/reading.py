@@ -20,8 +20,7 @@ from pypi_assets.catalog.work.read_queue import (
 )
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.draining import Pace, claiming, drain
-from pypi_assets.crawl.fetching import fetch_and_read, in_bundles
-from pypi_assets.crawl.file_origin_choice import choose_file_origin
+from pypi_assets.crawl.fetching import choose_file_origin, fetch_and_read, in_bundles
 from pypi_assets.extracts.packs import PackedExtract, make_pack, pack_path
 from pypi_assets.progress import Progress
 from pypi_assets.storage.store import Storage
@@ -73,7 +72,7 @@ def read_workload(
 
     It returns once no process has any of them left to read; with `only_due`, once none that is left is due and free.
     With `only_first` it reads only what leads a scope on.
-    Raises RefusedError where no host of files can be trusted: see `file_origin_choice.py`.
+    Raises RefusedError where no host of files can be trusted: see `fetching.py`.
     """
     started = time.monotonic()
     with claiming(crawler, workload) as worker:

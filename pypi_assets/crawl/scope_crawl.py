@@ -36,10 +36,9 @@ from pypi_assets.catalog.work.visit_queue import (
     move_projects,
     workload_progress,
 )
-from pypi_assets.crawl.crawler import Crawler
+from pypi_assets.crawl.crawler import Crawler, require_answer
 from pypi_assets.crawl.draining import claiming
-from pypi_assets.crawl.first_answer import require_answer
-from pypi_assets.crawl.lister_choice import query_changelog
+from pypi_assets.crawl.listers import query_changelog
 from pypi_assets.crawl.reading import ReadCounts, read_workload
 from pypi_assets.crawl.stored_events import store_all_events
 from pypi_assets.crawl.visiting import visit_workload

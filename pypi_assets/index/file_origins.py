@@ -1,7 +1,7 @@
 """Which host of files is trusted on first use: the one that the first pages of an index agree on.
 
 An *origin* is scheme, host and port. The index's own hosts are trusted anyway. Where the choice is stored, and which
-pages are the first, does not belong here: see `crawl/file_origin_choice.py`.
+pages are the first, does not belong here: see `crawl/fetching.py`.
 """
 
 import re

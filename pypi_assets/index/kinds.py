@@ -72,7 +72,7 @@ def _pages(parts: IndexParts) -> PackageIndex:
 
 
 REGISTRY = {name: IndexKind(name, _client) for name in (AUTO, XMLRPC, SIMPLE)} | {PAGES: IndexKind(PAGES, _pages)}
-"""The built-in kinds. How the first three differ is decided in `crawl/lister_choice.py`."""
+"""The built-in kinds. How the first three differ is decided in `crawl/listers.py`."""
 
 
 def kind_named(name: str) -> IndexKind:

@@ -20,7 +20,7 @@ from pypi_assets.catalog.reports.live_files import live_files
 from pypi_assets.catalog.reports.moments import answerable_serial
 from pypi_assets.catalog.tables import metadata
 from pypi_assets.crawl.crawler import Crawler
-from pypi_assets.crawl.lister_choice import AUTO
+from pypi_assets.crawl.listers import AUTO
 from pypi_assets.index.errors import PackageIndexError, RefusedError, TransientError
 from pypi_assets.index.models import ChangelogEvent, ListedProject
 from pypi_assets.storage.store import open_storage

@@ -24,7 +24,7 @@ from pypi_assets.catalog.tables import checkpoints, projects
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import crawl_incremental, crawl_range
 from pypi_assets.crawl.index_audit import audit_index
-from pypi_assets.crawl.lister_choice import AUTO
+from pypi_assets.crawl.listers import AUTO
 from pypi_assets.crawl.retry_failures import retry
 from pypi_assets_tests.crawl.followers import Follower, SilentIndex
 from pypi_assets_tests.crawl.test_exactness import content

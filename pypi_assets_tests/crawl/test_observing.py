@@ -18,11 +18,10 @@ from pypi_assets.catalog.reports.live_files import files_with_sha256, live_files
 from pypi_assets.catalog.reports.project_history import read_history
 from pypi_assets.catalog.reports.scope_status import scope_status
 from pypi_assets.catalog.work.scopes import ScopePlan, require_scope
-from pypi_assets.crawl.crawler import Crawler
+from pypi_assets.crawl.crawler import Crawler, observe
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import crawl_incremental
 from pypi_assets.crawl.index_audit import audit_index
-from pypi_assets.crawl.observing import observe
 from pypi_assets.crawl.scope_crawl import run_scope, start_scope
 from pypi_assets.dumps.dump_format import as_dumped
 from pypi_assets.index.errors import PackageIndexError

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pypi_assets.crawl.run_size import SHARDS_IN_ONE_RUN, SMALL_SELECTION, shards_in_one_run
+from pypi_assets.crawl.full_crawl import SHARDS_IN_ONE_RUN, SMALL_SELECTION, shards_in_one_run
 
 POSTGRESQL = "postgresql+psycopg://host/catalog"
 

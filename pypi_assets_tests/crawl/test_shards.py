@@ -10,9 +10,8 @@ from pypi_assets.catalog.observed.projects import project_shard
 from pypi_assets.catalog.reads.read_outcomes import Outcome
 from pypi_assets.catalog.work.full_crawls import find_open_crawl, last_completed_crawl
 from pypi_assets.crawl.crawler import Crawler
-from pypi_assets.crawl.full_crawl import crawl_full, list_index
+from pypi_assets.crawl.full_crawl import crawl_full, list_index, read_each_shard, visit_each_shard
 from pypi_assets.crawl.incremental_crawl import crawl_incremental
-from pypi_assets.crawl.shards import read_each_shard, visit_each_shard
 from pypi_assets_tests.databases import sqlite_database
 from pypi_assets_tests.naming import naming
 from pypi_assets_tests.served_index import ServedIndex, live
@@ -29,7 +28,7 @@ def crawler(index: ServedIndex, tmp_path: Path) -> Iterator[Crawler]:
 def test_each_shard_is_yielded_with_its_own_numbers(
     index: ServedIndex, crawler: Crawler, monkeypatch: pytest.MonkeyPatch, group_projects: int
 ) -> None:
-    monkeypatch.setattr("pypi_assets.crawl.shards._GROUP_PROJECTS", group_projects)
+    monkeypatch.setattr("pypi_assets.crawl.full_crawl._GROUP_PROJECTS", group_projects)
     index.wheel("alpha", "1.0")
     index.sdist("alpha", "1.0")
     index.raw("beta-1.0.tar.gz", b"no archive")

@@ -11,8 +11,7 @@ from pypi_assets.catalog.observed.projects import SHARDS_IN_A_PART, project_part
 from pypi_assets.catalog.reads.read_outcomes import Outcome
 from pypi_assets.catalog.reports.failures import Failure, failed_reads_of_shard
 from pypi_assets.crawl.crawler import Crawler
-from pypi_assets.crawl.full_crawl import list_index
-from pypi_assets.crawl.shards import FinishedShard, crawl_of_shards, read_each_shard, visit_each_shard
+from pypi_assets.crawl.full_crawl import FinishedShard, crawl_of_shards, list_index, read_each_shard, visit_each_shard
 from pypi_assets.defs.expected_errors import expected_errors_as_failures
 from pypi_assets.defs.factories import crawl_asset
 from pypi_assets.defs.policy import project_parts, shards_of_parts

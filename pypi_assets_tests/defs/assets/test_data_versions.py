@@ -37,7 +37,7 @@ def test_parts_of_a_full_crawl_have_its_serial(index: ServedIndex, pipeline: Pip
 def test_parts_that_a_failed_run_has_finished_have_it_too(
     index: ServedIndex, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pypi_assets.crawl.shards._GROUP_PROJECTS", 1)
+    monkeypatch.setattr("pypi_assets.crawl.full_crawl._GROUP_PROJECTS", 1)
     crawl, _ = list_index(pipeline.crawler)
     last = max(("alpha", "beta", "gamma"), key=project_shard)
     index.faults = lambda request: lose_state(pipeline.catalog) if last in request.url.path else None

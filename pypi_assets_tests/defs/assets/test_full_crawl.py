@@ -40,7 +40,7 @@ def test_shards_of_an_open_crawl_join_it_and_the_last_one_completes_it(pipeline:
 def test_a_failure_in_the_middle_keeps_the_finished_parts_marked(
     index: ServedIndex, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pypi_assets.crawl.shards._GROUP_PROJECTS", 1)  # each shard that has projects by itself
+    monkeypatch.setattr("pypi_assets.crawl.full_crawl._GROUP_PROJECTS", 1)  # each shard that has projects by itself
     names: dict[int, str] = {}
     for number in range(10_000):
         name = f"near-{number}"
