@@ -136,9 +136,8 @@ def journal_sign_command(key_file: Path) -> None:
     """
     from pypi_assets.assembly import storage_from
     from pypi_assets.catalog.reports.journal_format import Stream
-    from pypi_assets.journal.published_heads import publish_heads
     from pypi_assets.journal.segment_files import read_head
-    from pypi_assets.journal.signing import CheckpointError, load_private_key, sign_checkpoint
+    from pypi_assets.journal.signing import CheckpointError, load_private_key, publish_heads, sign_checkpoint
     from pypi_assets.settings import load_settings
 
     key, settings = load_private_key(key_file), load_settings()

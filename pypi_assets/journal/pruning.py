@@ -16,7 +16,6 @@ from pypi_assets.catalog.publications.journal_segments import stream_lease
 from pypi_assets.catalog.reports.journal_format import Stream
 from pypi_assets.errors import ExpectedError
 from pypi_assets.journal.cursors import Cursor, CursorError
-from pypi_assets.journal.published_heads import publish_heads
 from pypi_assets.journal.replay import newest_full_dump
 from pypi_assets.journal.segment_files import (
     Head,
@@ -27,6 +26,7 @@ from pypi_assets.journal.segment_files import (
     segment_path,
     write_head,
 )
+from pypi_assets.journal.signing import publish_heads
 from pypi_assets.journal.takedown_files import as_replaced, replaced_segments
 from pypi_assets.storage.store import Storage
 

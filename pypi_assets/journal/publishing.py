@@ -38,7 +38,6 @@ from pypi_assets.catalog.reports.journal_contents import content_records
 from pypi_assets.catalog.reports.journal_format import Record, Stream
 from pypi_assets.catalog.reports.journal_records import index_records, observed_records
 from pypi_assets.errors import ExpectedError
-from pypi_assets.journal.published_heads import publish_heads
 from pypi_assets.journal.segment_files import (
     GRID,
     OPEN_PREFIX,
@@ -55,6 +54,7 @@ from pypi_assets.journal.segment_files import (
     write_manifest,
     write_segment,
 )
+from pypi_assets.journal.signing import publish_heads
 from pypi_assets.journal.takedown_files import as_replaced, newest_takedown_file, replaced_segments
 from pypi_assets.journal.takedowns import Taking, take_down
 from pypi_assets.storage.store import Storage

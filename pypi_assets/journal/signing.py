@@ -1,7 +1,6 @@
-"""Signed checkpoints: the head of a chain with an Ed25519 signature, by which others trust a journal they copy.
+"""Signs checkpoints of the journal, and writes the heads of its streams into `published.json`.
 
-A chain that has the signed manifest in it is the one that was signed, up to there. Without the extra `journal` nothing
-can be signed or checked.
+A checkpoint is the head of a chain with an Ed25519 signature. By it, others trust a journal that they copy.
 """
 
 from collections.abc import Callable
@@ -22,10 +21,12 @@ from pypi_assets.journal.segment_files import (
     read_head,
     read_manifest,
 )
+from pypi_assets.storage.published import publish_part
 from pypi_assets.storage.store import NotFoundError, Storage
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+
 
 FORMAT = 1
 _NO_LIBRARY = "signing needs the library cryptography: install pypi-assets[journal]"
@@ -185,3 +186,33 @@ def _takedowns(head: Head) -> dict[str, Any] | None:
 
 def _message(fields: dict[str, Any]) -> bytes:
     return _PURPOSE + orjson.dumps(fields, option=orjson.OPT_SORT_KEYS)
+
+
+PART = "journal"
+CHECKPOINT = "checkpoint"
+"""The field of a stream that has its checkpoint."""
+MOST_CHECKPOINT_BYTES = 16 * 1024
+
+
+def publish_heads(storage: Storage) -> None:
+    """Names the present heads and checkpoints in `published.json`. Call it after each publication."""
+
+    def compute() -> object:
+        heads = {stream.value: read_head(storage, stream) for stream in Stream}
+        return {
+            stream: orjson.loads(head.encode()) | _signed(storage, stream)
+            for stream, head in heads.items()
+            if head is not None
+        }
+
+    publish_part(storage, PART, compute)
+
+
+def _signed(storage: Storage, stream: str) -> dict[str, object]:
+    """The checkpoint of a stream. What mirrors would not read is left out: they would refuse all the rest with it."""
+    try:
+        content = storage.get(checkpoint_path(stream))
+        found = orjson.loads(content)
+    except (NotFoundError, orjson.JSONDecodeError):
+        return {}
+    return {CHECKPOINT: found} if isinstance(found, dict) and len(content) <= MOST_CHECKPOINT_BYTES else {}

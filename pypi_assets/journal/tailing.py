@@ -1,7 +1,6 @@
-"""Reads on from where a reader is, what a filter wants: for `journal tail`, for the service and for webhooks.
+"""Reads on from where a reader is, or back from a stream's end, the records that a filter wants.
 
-Where to begin can be named in several ways. A batch is bounded by the records that it has, and by those that are looked
-at for it, so a rare project takes no longer than a frequent one; its cursor is after all that was looked at.
+The command `journal tail`, the service and webhooks read the journal by this.
 """
 
 import re
@@ -19,7 +18,7 @@ from pypi_assets.errors import ExpectedError
 from pypi_assets.journal.cursors import RANKS, Cursor, CursorError
 from pypi_assets.journal.filters import RecordFilter
 from pypi_assets.journal.reading import Journal, NoJournalError, Place, first_serial
-from pypi_assets.journal.segment_files import Head
+from pypi_assets.journal.segment_files import Head, Manifest
 
 NOW = "now"
 EVERY = RecordFilter()
@@ -206,3 +205,42 @@ class _Running:
                 return Batch(lines, self._cursor, self._scan.through, is_last=False)
         self._cursor = self._scan.end
         return Batch(lines, self._cursor, self._scan.through, is_last=True)
+
+
+LOOK_BACK_BYTES = 32 * 1024**2
+"""Of records before compression, of one stream: some tens of thousands of files."""
+LOOK_BACK_SEGMENTS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class LookBack:
+    """What is wanted of a stream's newest records, as lines in order, of the serials above `since` up to `through`."""
+
+    since: int
+    through: int
+    lines: Iterator[bytes]
+
+
+def look_back(journal: Journal, stream: str, wanted: RecordFilter, most_bytes: int = LOOK_BACK_BYTES) -> LookBack:
+    """The newest records of a stream. Raises NoJournalError and, while lines are read, JournalDamagedError."""
+    head = journal.head(stream)
+    since = _reached(journal, head, most_bytes)
+    lines = journal.lines(Cursor.after_serial(since), [head])
+    return LookBack(since, head.through, (line for _, line in lines if wanted.wants_line(line)))
+
+
+def _reached(journal: Journal, head: Head, most_bytes: int) -> int:
+    """The serial after which the newest segments begin that have `most_bytes` together."""
+    size, since = 0, head.through
+    for count, segment in enumerate(_backwards(journal, head)):
+        size += segment.content_bytes
+        if size > most_bytes or count >= LOOK_BACK_SEGMENTS:
+            break
+        since = segment.serials.start
+    return since
+
+
+def _backwards(journal: Journal, head: Head) -> Iterator[Manifest]:
+    yield from (segment for segment in journal.segments(head, head.end) if segment.serials.start >= head.end)
+    for number in range(head.number, head.first_number - 1, -1):
+        yield journal.manifest(head, number)

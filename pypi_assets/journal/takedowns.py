@@ -30,7 +30,6 @@ from pypi_assets.catalog.publications.journal_segments import (
 from pypi_assets.catalog.reads.stored_contents import to_utf8_json
 from pypi_assets.catalog.reports.journal_format import GAP, TAKEN_DOWN, Record, Stream
 from pypi_assets.errors import ExpectedError
-from pypi_assets.journal.published_heads import publish_heads
 from pypi_assets.journal.segment_files import (
     JOURNAL,
     OPEN_PREFIX,
@@ -45,6 +44,7 @@ from pypi_assets.journal.segment_files import (
     write_head,
     write_lines,
 )
+from pypi_assets.journal.signing import publish_heads
 from pypi_assets.journal.takedown_files import (
     ReplacedSegment,
     TakedownFile,

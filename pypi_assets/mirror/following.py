@@ -19,18 +19,19 @@ from typing import TYPE_CHECKING
 from pypi_assets.journal.segment_files import JournalDamagedError, Manifest, read_head, segment_path
 from pypi_assets.mirror.chains import StreamPlan, copy_stream, held_manifest, plan_stream
 from pypi_assets.mirror.copying import Copying, FileGroup, is_segment
-from pypi_assets.mirror.errors import (
+from pypi_assets.mirror.mirror_state import MirrorState, begin_mirror, read_mirror, require_home, write_mirror
+from pypi_assets.mirror.signatures import put_checkpoints, require_signatures
+from pypi_assets.mirror.sources import (
     BehindError,
     ForkError,
     MirrorError,
     OtherHomeError,
     RefusedSourceError,
+    Source,
     SourceError,
     VanishedError,
+    small_file,
 )
-from pypi_assets.mirror.mirror_state import MirrorState, begin_mirror, read_mirror, require_home, write_mirror
-from pypi_assets.mirror.signatures import put_checkpoints, require_signatures
-from pypi_assets.mirror.sources import Source, small_file
 from pypi_assets.mirror.trials import Trials
 from pypi_assets.mirror.unnamed_files import delete_unnamed, superseded_since
 from pypi_assets.mirror.wanted import (

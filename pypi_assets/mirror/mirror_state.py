@@ -13,7 +13,7 @@ from pathlib import Path
 import orjson
 
 from pypi_assets.journal.reading import Journal, NoJournalError
-from pypi_assets.mirror.errors import MirrorError, OtherHomeError
+from pypi_assets.mirror.sources import MirrorError, OtherHomeError
 from pypi_assets.mirror.wanted import read_state
 from pypi_assets.storage.published import PUBLISHED
 from pypi_assets.storage.root_owner import MIRROR

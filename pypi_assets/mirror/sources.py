@@ -1,7 +1,6 @@
-"""Where a mirror copies from: static files over http(s), or an object store. Nothing is listed, and bodies are bounded.
+"""Reads from the source that a mirror copies: static files over http(s), or an object store.
 
-A server may be hostile: requests follow redirects to public addresses only, unless the source itself is at no public
-address; no body is decoded, and each must come at some speed. What files mean does not belong here.
+Nothing is listed, and bodies are bounded. Each error names the source's file and what is wrong with it.
 """
 
 from collections.abc import Iterator
@@ -13,13 +12,13 @@ from urllib.parse import quote, urljoin, urlsplit
 from urllib3 import BaseHTTPResponse, Timeout
 from urllib3.exceptions import HTTPError
 
+from pypi_assets.errors import ExpectedError
 from pypi_assets.index.addresses import AddressRule, ForbiddenAddressError, UnknownAddressError
 from pypi_assets.index.connections import Connections, Network
 from pypi_assets.index.credentials import basic_authorization
 from pypi_assets.index.deadlines import within
 from pypi_assets.index.errors import PackageIndexError
 from pypi_assets.index.urls import origin, redact, split_credentials, split_fetchable
-from pypi_assets.mirror.errors import RefusedSourceError, SourceError, VanishedError
 from pypi_assets.storage.store import (
     READ_BUFFER_BYTES,
     SCHEMES,
@@ -29,6 +28,39 @@ from pypi_assets.storage.store import (
     StorageError,
     open_storage,
 )
+
+
+class MirrorError(ExpectedError):
+    """A mirror cannot follow its source now. What is held stays as it is."""
+
+
+class SourceError(MirrorError):
+    """The source did not answer, or not in time. That can be transient."""
+
+
+class VanishedError(SourceError):
+    """The source has no such file: it was deleted meanwhile, or nothing is published there."""
+
+
+class RefusedSourceError(MirrorError):
+    """What the source has is not what it may be: it is not taken over."""
+
+
+class WrongContentError(RefusedSourceError):
+    """A file of the source is not what its manifest names."""
+
+
+class ForkError(RefusedSourceError):
+    """The source's history is another one than what is held."""
+
+
+class OtherHomeError(MirrorError):
+    """The storage belongs to a mirror with another home."""
+
+
+class BehindError(MirrorError):
+    """The source lags: it has less than what is held, of the same history."""
+
 
 CHUNK_BYTES = 256 * 1024
 MAX_REDIRECTS = 5

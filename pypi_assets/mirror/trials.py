@@ -17,7 +17,7 @@ from pypi_assets.leveldbs.format.errors import LeveldbDamagedError, LeveldbError
 from pypi_assets.leveldbs.format.open_leveldb import open_leveldb
 from pypi_assets.leveldbs.versions.leveldb_manifest import PublishedVersion
 from pypi_assets.leveldbs.versions.private_copy import copy_published, private_folder, private_parent
-from pypi_assets.mirror.errors import MirrorError, RefusedSourceError
+from pypi_assets.mirror.sources import MirrorError, RefusedSourceError
 from pypi_assets.storage.store import Storage
 
 _START_S = 60.0

@@ -17,7 +17,6 @@ from pypi_assets.dumps.dump_format import DumpDamagedError
 from pypi_assets.dumps.dump_manifest import read_manifest
 from pypi_assets.dumps.dump_paths import DUMPS, file_path
 from pypi_assets.dumps.dump_paths import manifest_path as dump_manifest_path
-from pypi_assets.journal.published_heads import CHECKPOINT, MOST_CHECKPOINT_BYTES
 from pypi_assets.journal.segment_files import (
     GRID,
     OPEN_PREFIX,
@@ -27,13 +26,20 @@ from pypi_assets.journal.segment_files import (
     read_head,
     segment_name,
 )
+from pypi_assets.journal.signing import CHECKPOINT, MOST_CHECKPOINT_BYTES
 from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.leveldbs.format.errors import LeveldbError
 from pypi_assets.leveldbs.versions.input_lists import read_input_list
 from pypi_assets.leveldbs.versions.leveldb_manifest import PublishedVersion, read_published
 from pypi_assets.leveldbs.versions.leveldb_paths import MANIFEST_NAME, input_list_path, leveldb_path
-from pypi_assets.mirror.errors import MirrorError, RefusedSourceError, WrongContentError
-from pypi_assets.mirror.sources import Source, StoredSource, small_file
+from pypi_assets.mirror.sources import (
+    MirrorError,
+    RefusedSourceError,
+    Source,
+    StoredSource,
+    WrongContentError,
+    small_file,
+)
 from pypi_assets.storage.published import FORMAT, PARTS, Named
 from pypi_assets.storage.store import NotFoundError, Storage, open_storage
 

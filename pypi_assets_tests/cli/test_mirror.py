@@ -16,9 +16,8 @@ from pypi_assets.catalog.reports.journal_format import Stream
 from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.journal.cursors import Cursor
 from pypi_assets.journal.pruning import prune_journal
-from pypi_assets.journal.published_heads import publish_heads
 from pypi_assets.journal.segment_files import read_head
-from pypi_assets.journal.signing import load_private_key, sign_checkpoint
+from pypi_assets.journal.signing import load_private_key, publish_heads, sign_checkpoint
 from pypi_assets.mirror.mirror_state import mirror_status
 from pypi_assets.service.service import open_service
 from pypi_assets.settings import load_settings

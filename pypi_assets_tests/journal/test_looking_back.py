@@ -4,8 +4,8 @@ import orjson
 
 from pypi_assets.catalog.reports.journal_format import Stream
 from pypi_assets.journal.filters import RecordFilter
-from pypi_assets.journal.looking_back import LOOK_BACK_SEGMENTS, look_back
 from pypi_assets.journal.reading import Journal
+from pypi_assets.journal.tailing import LOOK_BACK_SEGMENTS, look_back
 from pypi_assets.storage.store import Storage
 from pypi_assets_tests.journal.written import simple_record, write_streams
 from pypi_assets_tests.service.published import Published

@@ -23,8 +23,7 @@ from pypi_assets.journal.segment_files import (
 from pypi_assets.mirror import chains
 from pypi_assets.mirror.chains import copy_stream, open_segment, plan_stream
 from pypi_assets.mirror.copying import Copying
-from pypi_assets.mirror.errors import BehindError, ForkError, RefusedSourceError, VanishedError
-from pypi_assets.mirror.sources import StoredSource
+from pypi_assets.mirror.sources import BehindError, ForkError, RefusedSourceError, StoredSource, VanishedError
 from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets_tests.journal.written import plain_files
 from pypi_assets_tests.naming import naming

@@ -12,10 +12,9 @@ import pytest
 from pypi_assets.catalog.reports.journal_format import Stream
 from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.journal.publishing import begin_generation
-from pypi_assets.mirror.errors import BehindError, ForkError, MirrorError, RefusedSourceError, SourceError
 from pypi_assets.mirror.following import LONGEST_PAUSE_S, Mirror, Round, follow
 from pypi_assets.mirror.mirror_state import mirror_status, read_mirror
-from pypi_assets.mirror.sources import open_source
+from pypi_assets.mirror.sources import BehindError, ForkError, MirrorError, RefusedSourceError, SourceError, open_source
 from pypi_assets.storage.published import PUBLISHED
 from pypi_assets.storage.root_owner import require_owner
 from pypi_assets.storage.store import Storage, open_storage

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from pypi_assets.mirror.errors import MirrorError, SourceError
 from pypi_assets.mirror.following import Mirror
 from pypi_assets.mirror.mirror_state import (
     MIRROR,
@@ -15,6 +14,7 @@ from pypi_assets.mirror.mirror_state import (
     read_mirror,
     write_mirror,
 )
+from pypi_assets.mirror.sources import MirrorError, SourceError
 from pypi_assets.storage.published import PUBLISHED
 from pypi_assets.storage.root_owner import OWNER, Owner, require_claimable
 from pypi_assets.storage.store import open_storage

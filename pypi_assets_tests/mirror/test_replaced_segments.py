@@ -20,8 +20,8 @@ from pypi_assets.journal.takedown_files import ReplacedSegment, TakedownFile, ta
 from pypi_assets.journal.takedowns import Taking, wanted_takedown
 from pypi_assets.journal.verification import verify_stream
 from pypi_assets.mirror import chains
-from pypi_assets.mirror.errors import BehindError, RefusedSourceError
-from pypi_assets.mirror.replaced_segments import dropped_segments
+from pypi_assets.mirror.chains import dropped_segments
+from pypi_assets.mirror.sources import BehindError, RefusedSourceError
 from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets_tests.journal.written import plain_files, simple_record, write_streams
 from pypi_assets_tests.mirror.test_chains import follow

@@ -10,7 +10,6 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.reports.journal_format import Stream, numbered
-from pypi_assets.journal.published_heads import publish_heads
 from pypi_assets.journal.segment_files import (
     OPEN_PREFIX,
     Head,
@@ -20,11 +19,10 @@ from pypi_assets.journal.segment_files import (
     write_head,
     write_segment,
 )
-from pypi_assets.journal.signing import checkpoint_path, sign_checkpoint, verify_checkpoint
-from pypi_assets.mirror.errors import BehindError, RefusedSourceError
+from pypi_assets.journal.signing import checkpoint_path, publish_heads, sign_checkpoint, verify_checkpoint
 from pypi_assets.mirror.following import Mirror
 from pypi_assets.mirror.mirror_state import mirror_status
-from pypi_assets.mirror.sources import StoredSource
+from pypi_assets.mirror.sources import BehindError, RefusedSourceError, StoredSource
 from pypi_assets.storage.published import PUBLISHED
 from pypi_assets.storage.root_owner import require_owner
 from pypi_assets.storage.store import Storage, open_storage

@@ -6,8 +6,14 @@ from pathlib import Path
 import pytest
 
 from pypi_assets.mirror import sources
-from pypi_assets.mirror.errors import RefusedSourceError, SourceError, VanishedError
-from pypi_assets.mirror.sources import HttpSource, open_source, small_file
+from pypi_assets.mirror.sources import (
+    HttpSource,
+    RefusedSourceError,
+    SourceError,
+    VanishedError,
+    open_source,
+    small_file,
+)
 from pypi_assets_tests.mirror.static_files import StaticFiles, send, send_endlessly, static_files
 from pypi_assets_tests.naming import naming
 

@@ -12,8 +12,8 @@ import pytest
 
 from pypi_assets.lookup import ModulesReader
 from pypi_assets.lookup.latest import open_latest
-from pypi_assets.mirror.errors import MirrorError, RefusedSourceError
 from pypi_assets.mirror.mirror_state import mirror_status
+from pypi_assets.mirror.sources import MirrorError, RefusedSourceError
 from pypi_assets.mirror.wanted import read_state
 from pypi_assets.storage.published import PUBLISHED
 from pypi_assets_tests.mirror.conftest import Mirrors, Origin, assert_whole, contents

@@ -12,8 +12,8 @@ from pypi_assets.leveldbs.versions.input_lists import published_versions
 from pypi_assets.lookup.latest import open_latest
 from pypi_assets.lookup.modules_reader import ModulesReader
 from pypi_assets.mirror import trials
-from pypi_assets.mirror.errors import RefusedSourceError
 from pypi_assets.mirror.mirror_state import mirror_status
+from pypi_assets.mirror.sources import RefusedSourceError
 from pypi_assets.mirror.trials import Trials
 from pypi_assets.storage.store import open_storage
 from pypi_assets_tests.mirror.conftest import Mirrors, Origin, assert_whole

@@ -7,8 +7,8 @@ import pytest
 
 from pypi_assets.dumps.dump_paths import DUMPS
 from pypi_assets.dumps.full_dump import full_dump
-from pypi_assets.mirror.errors import BehindError
 from pypi_assets.mirror.mirror_state import read_mirror
+from pypi_assets.mirror.sources import BehindError
 from pypi_assets.storage.published import PUBLISHED
 from pypi_assets.storage.store import Storage
 from pypi_assets_tests.mirror.conftest import DAY_S, Mirrors, Origin, assert_whole, contents

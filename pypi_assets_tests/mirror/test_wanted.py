@@ -7,8 +7,7 @@ from typing import Any
 import orjson
 import pytest
 
-from pypi_assets.mirror.errors import RefusedSourceError, VanishedError, WrongContentError
-from pypi_assets.mirror.sources import StoredSource
+from pypi_assets.mirror.sources import RefusedSourceError, StoredSource, VanishedError, WrongContentError
 from pypi_assets.mirror.wanted import fetch_dump, fetch_version, held_publication, read_state
 from pypi_assets.storage.published import PUBLISHED, Named
 from pypi_assets.storage.store import Storage, open_storage
