@@ -38,8 +38,7 @@ from pypi_assets.devindex.history import History
 from pypi_assets.devindex.server import running
 from pypi_assets.journal.reading import Journal
 from pypi_assets.leveldbs.datasets.registry import DATASETS
-from pypi_assets.leveldbs.versions.input_lists import published_versions
-from pypi_assets.leveldbs.versions.leveldb_paths import input_list_path, version_name
+from pypi_assets.leveldbs.versions.input_lists import input_list_path, published_versions, version_name
 from pypi_assets.lookup.latest import open_latest
 from pypi_assets.settings import load_settings
 from pypi_assets.storage.store import Storage, open_storage

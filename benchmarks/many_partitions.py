@@ -43,8 +43,7 @@ from pypi_assets.defs.maintenance_jobs import prune_partitions
 from pypi_assets.defs.naming import BARE
 from pypi_assets.dumps.compaction import compact
 from pypi_assets.leveldbs.datasets.registry import DATASETS
-from pypi_assets.leveldbs.versions.input_lists import newest_serials
-from pypi_assets.leveldbs.versions.leveldb_paths import version_name
+from pypi_assets.leveldbs.versions.input_lists import newest_serials, version_name
 from pypi_assets.upkeep.old_partitions import old_partitions, shown_ranges, shown_versions
 
 DAY_S = 24 * 3600.0

@@ -20,7 +20,7 @@ from pypi_assets.defs.attempts import attempts
 from pypi_assets.defs.naming import Naming
 from pypi_assets.defs.policy import leveldb_asset
 from pypi_assets.dumps.cover import cover
-from pypi_assets.leveldbs.versions.leveldb_paths import version_name
+from pypi_assets.leveldbs.versions.input_lists import version_name
 from pypi_assets.upkeep.due import due_journal
 from pypi_assets.upkeep.old_partitions import shown_ranges
 

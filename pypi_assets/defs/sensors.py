@@ -41,7 +41,7 @@ from pypi_assets.defs.policy import all_of, dump_shards, leveldb_versions, proje
 from pypi_assets.defs.resources import CatalogResource, CrawlerResource, SettingsResource, StorageResource
 from pypi_assets.dumps.cover import Cover, cover
 from pypi_assets.leveldbs.versions.build_need import BuildNeed
-from pypi_assets.leveldbs.versions.leveldb_paths import version_name
+from pypi_assets.leveldbs.versions.input_lists import version_name
 from pypi_assets.upkeep.due import due_crawl, due_datasets, due_full_dump, due_ranges, due_redump, due_scopes
 
 RUNS_A_TICK = 20

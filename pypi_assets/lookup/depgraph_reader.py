@@ -15,11 +15,9 @@ from packaging.version import Version
 from pypi_assets.leveldbs.datasets.depgraph import dependents
 from pypi_assets.leveldbs.datasets.depgraph import records as depgraph
 from pypi_assets.leveldbs.format.errors import LeveldbDamagedError
-from pypi_assets.leveldbs.format.keys import as_part, key
 from pypi_assets.leveldbs.format.leveldb_binding import Database
-from pypi_assets.leveldbs.format.newest_release import newest_release
-from pypi_assets.leveldbs.format.records import Row, records_of, scan, scan_after
-from pypi_assets.leveldbs.format.version_order import canonical_version, version_key
+from pypi_assets.leveldbs.format.records import Row, as_part, key, records_of, scan, scan_after
+from pypi_assets.leveldbs.format.version_order import canonical_version, newest_release, version_key
 from pypi_assets.lookup.answers import Answer, Stream
 from pypi_assets.lookup.breadth_first import breadth_first
 from pypi_assets.lookup.errors import LookupNameError

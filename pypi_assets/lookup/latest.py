@@ -12,8 +12,8 @@ from pypi_assets.leveldbs.datasets.dataset import Dataset
 from pypi_assets.leveldbs.datasets.registry import require_dataset
 from pypi_assets.leveldbs.format.errors import LeveldbDamagedError, UnknownFormatError
 from pypi_assets.leveldbs.format.leveldb_binding import require_binding
-from pypi_assets.leveldbs.format.meta import read_meta
 from pypi_assets.leveldbs.format.open_leveldb import open_leveldb
+from pypi_assets.leveldbs.format.records import read_meta
 from pypi_assets.leveldbs.versions.input_lists import published_versions
 from pypi_assets.leveldbs.versions.leveldb_manifest import read_published
 from pypi_assets.leveldbs.versions.private_copy import copy_published, private_folder, private_parent

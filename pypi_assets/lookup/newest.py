@@ -1,6 +1,6 @@
 """Reduces answers to the newest version of each project: the one that an installer would choose.
 
-`leveldbs/format/newest_release.py` decides which one that is. Where an answer does not know which versions are yanked,
+`leveldbs/format/version_order.py` decides which one that is. Where an answer does not know which versions are yanked,
 none counts as yanked.
 """
 
@@ -10,8 +10,7 @@ from operator import itemgetter
 from typing import Any, TypeVar
 
 from pypi_assets.distributions.installability import installable_or_all
-from pypi_assets.leveldbs.format.newest_release import newest_release, newest_version
-from pypi_assets.leveldbs.format.version_order import canonical_version
+from pypi_assets.leveldbs.format.version_order import canonical_version, newest_release, newest_version
 
 Row = TypeVar("Row", bound=Mapping[str, Any])
 _DEPENDENT_LISTS = ("always", "marker", "extra")

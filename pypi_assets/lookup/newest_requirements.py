@@ -1,6 +1,6 @@
 """What the newest releases of projects require, as searches ask a snapshot for it.
 
-The newest release is the one that an installer would choose (`leveldbs/format/newest_release.py`).
+The newest release is the one that an installer would choose (`leveldbs/format/version_order.py`).
 """
 
 from collections.abc import Iterable, Iterator, Sequence

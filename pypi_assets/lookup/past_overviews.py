@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pypi_assets.distributions.installability import accepted_or_all
 from pypi_assets.leveldbs.datasets.modules.overview import Overview, marks_of, overview_of
-from pypi_assets.leveldbs.format.newest_release import newest_release
-from pypi_assets.leveldbs.format.version_order import canonical_version
+from pypi_assets.leveldbs.format.version_order import canonical_version, newest_release
 
 if TYPE_CHECKING:
     from pypi_assets.catalog.database import Catalog

@@ -12,8 +12,7 @@ from pypi_assets.index.errors import RefusedError
 from pypi_assets.index.urls import split_fetchable
 from pypi_assets.inert import inert_line
 from pypi_assets.leveldbs.datasets.commands.entry_points import command_names
-from pypi_assets.leveldbs.format.newest_release import newest_release
-from pypi_assets.leveldbs.format.version_order import canonical_version, version_key
+from pypi_assets.leveldbs.format.version_order import canonical_version, newest_release, version_key
 from pypi_assets.lookup.providers import NamesReader
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, Self, TypeVar
 
 from pypi_assets.leveldbs.format.errors import LeveldbError
-from pypi_assets.leveldbs.format.keys import SEPARATOR
 from pypi_assets.leveldbs.format.leveldb_binding import Database, binding_errors
 from pypi_assets.leveldbs.format.open_leveldb import leveldb_errors_as_damage
+from pypi_assets.leveldbs.format.records import SEPARATOR
 from pypi_assets.lookup.answers import Answer, Result, Stream
 from pypi_assets.lookup.near_names import MOST_NAMES, Seek, first_names, near_names
 from pypi_assets.storage.store import StorageError

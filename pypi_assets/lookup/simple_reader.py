@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, TypedDict
 from packaging.utils import canonicalize_name
 
 from pypi_assets.leveldbs.datasets.simple import records as simple
-from pypi_assets.leveldbs.format.keys import key
 from pypi_assets.leveldbs.format.leveldb_binding import Database
-from pypi_assets.leveldbs.format.records import records_of
+from pypi_assets.leveldbs.format.records import key, records_of
 from pypi_assets.leveldbs.format.version_order import VersionKey, version_key
 from pypi_assets.lookup.answers import Answer, Stream
 from pypi_assets.lookup.reader import Reader, require_text

@@ -10,8 +10,7 @@ from pypi_assets.dumps.dump_paths import DUMPS
 from pypi_assets.dumps.dump_paths import MANIFEST_NAME as DUMP_MANIFEST
 from pypi_assets.journal.segment_files import JOURNAL, OPEN_PREFIX, Head, read_head, segment_path, stream_path
 from pypi_assets.leveldbs.datasets.registry import DATASETS
-from pypi_assets.leveldbs.versions.input_lists import stored_input_lists
-from pypi_assets.leveldbs.versions.leveldb_paths import input_list_path, leveldbs_path
+from pypi_assets.leveldbs.versions.input_lists import input_list_path, leveldbs_path, stored_input_lists
 from pypi_assets.mirror.chains import dropped_segments, open_segment
 from pypi_assets.mirror.wanted import PublishedState, held_publication
 from pypi_assets.storage.store import Storage, StoredObject

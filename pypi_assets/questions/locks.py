@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from pypi_assets.leveldbs.format.newest_release import newest_release
+from pypi_assets.leveldbs.format.version_order import newest_release
 from pypi_assets.locks.environments import Environment
 from pypi_assets.locks.pins import Lock, LockedFile, Pin, Remark, RemarkKind, selected_pins
 from pypi_assets.lookup.install_order import Installed, pip_order

@@ -29,8 +29,8 @@ from pypi_assets.dumps.unused_dumps import clean_dumps
 from pypi_assets.extracts.unused_packs import CleanedPacks, clean_packs
 from pypi_assets.journal.unused_segments import clean_journal
 from pypi_assets.leveldbs.datasets.registry import DATASETS
-from pypi_assets.leveldbs.versions.leveldb_paths import leveldbs_path
-from pypi_assets.leveldbs.versions.published_leveldbs import publish_leveldbs
+from pypi_assets.leveldbs.versions.input_lists import leveldbs_path
+from pypi_assets.leveldbs.versions.leveldb_manifest import publish_leveldbs
 from pypi_assets.leveldbs.versions.unused_versions import clean_versions
 from pypi_assets.parquet.unused_exports import clean_exports
 from pypi_assets.resolve.solvability import clean_days

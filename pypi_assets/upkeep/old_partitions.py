@@ -11,7 +11,7 @@ from pypi_assets.catalog.ledger.range_ledger import LedgerRange, RangeState, pas
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.publications.allocated_names import allocated_versions, last_allocated_version
 from pypi_assets.dumps.cover import cover
-from pypi_assets.leveldbs.versions.leveldb_paths import version_name
+from pypi_assets.leveldbs.versions.input_lists import version_name
 
 DAY_S = 24 * 3600.0
 

@@ -6,7 +6,7 @@ from pypi_assets.catalog.publications.dump_facts import DumpKind
 from pypi_assets.catalog.publications.dump_registry import committed_dumps
 from pypi_assets.crawl.incremental_crawl import crawl_incremental
 from pypi_assets.dumps.dump_writer import write_missing_ranges
-from pypi_assets.leveldbs.versions.leveldb_paths import input_list_path
+from pypi_assets.leveldbs.versions.input_lists import input_list_path
 from pypi_assets_tests.defs.conftest import Pipeline
 from pypi_assets_tests.named import unnamed
 from pypi_assets_tests.served_index import ServedIndex

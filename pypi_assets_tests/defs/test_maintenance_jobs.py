@@ -18,7 +18,7 @@ from pypi_assets.distributions.record import EXTRACTOR_VERSION
 from pypi_assets.dumps.dump_manifest import committed_directories
 from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.extracts.packs import EXTRACTS
-from pypi_assets.leveldbs.versions.leveldb_paths import leveldb_path
+from pypi_assets.leveldbs.versions.input_lists import leveldb_path
 from pypi_assets_tests.defs.conftest import Pipeline, failure_text
 from pypi_assets_tests.named import unnamed
 from pypi_assets_tests.served_index import ServedIndex, shared_readers

@@ -23,7 +23,7 @@ from pypi_assets.dumps.dump_writer import write_missing_ranges
 from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.journal.publishing import write_missing
 from pypi_assets.leveldbs.datasets.registry import DATASETS
-from pypi_assets.leveldbs.versions.leveldb_paths import version_name
+from pypi_assets.leveldbs.versions.input_lists import version_name
 from pypi_assets.leveldbs.versions.publish import build_version
 from pypi_assets_tests.defs.conftest import Pipeline, settings_for
 from pypi_assets_tests.named import unnamed

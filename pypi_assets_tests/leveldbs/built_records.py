@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from pypi_assets.dumps.dump_format import Row
 from pypi_assets.leveldbs.build.builder import Builder
 from pypi_assets.leveldbs.datasets.registry import require_dataset
-from pypi_assets.leveldbs.format.meta import META_PREFIX, read_meta
 from pypi_assets.leveldbs.format.open_leveldb import open_leveldb
+from pypi_assets.leveldbs.format.records import META_PREFIX, read_meta
 from pypi_assets_tests.dump_rows import dump_row, in_order
 
 Records = dict[bytes, bytes]

@@ -27,9 +27,8 @@ from pypi_assets.dumps.dump_paths import file_path, manifest_path
 from pypi_assets.dumps.dump_writer import write_missing_ranges
 from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.leveldbs.datasets.registry import DATASETS
-from pypi_assets.leveldbs.versions.input_lists import published_versions
+from pypi_assets.leveldbs.versions.input_lists import MANIFEST_NAME, input_list_path, published_versions
 from pypi_assets.leveldbs.versions.leveldb_manifest import read_published
-from pypi_assets.leveldbs.versions.leveldb_paths import MANIFEST_NAME, input_list_path
 from pypi_assets.leveldbs.versions.publish import build_version
 from pypi_assets.leveldbs.versions.verify import verify
 from pypi_assets.lookup.latest import open_latest

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from packaging.utils import canonicalize_version
 from packaging.version import InvalidVersion, Version
 
-from pypi_assets.leveldbs.format.newest_release import newest_version
+from pypi_assets.leveldbs.format.version_order import newest_version
 from pypi_assets.lookup.newest import newest_dependents, newest_distributions, newest_providers
 
 _VERSIONS = st.sampled_from(

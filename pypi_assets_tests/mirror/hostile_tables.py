@@ -8,7 +8,7 @@ from pathlib import Path
 
 import orjson
 
-from pypi_assets.leveldbs.format.table_footer import FOOTER_BYTES
+from pypi_assets.leveldbs.format.open_leveldb import FOOTER_BYTES
 from pypi_assets.leveldbs.versions.input_lists import published_versions
 from pypi_assets.storage.published import PUBLISHED
 from pypi_assets.storage.store import Storage, open_storage

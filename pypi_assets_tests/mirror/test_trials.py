@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pypi_assets.leveldbs.format.open_leveldb import flush, open_leveldb
-from pypi_assets.leveldbs.format.table_footer import check_table
+from pypi_assets.leveldbs.format.open_leveldb import check_table, flush, open_leveldb
 from pypi_assets.leveldbs.versions.input_lists import published_versions
 from pypi_assets.lookup.latest import open_latest
 from pypi_assets.lookup.modules_reader import ModulesReader

@@ -21,9 +21,8 @@ from pypi_assets.dumps.dump_paths import MANIFEST_NAME, file_path, manifest_path
 from pypi_assets.dumps.dump_reader import iter_dump
 from pypi_assets.dumps.dump_writer import missing_ranges, write_range
 from pypi_assets.dumps.full_dump import full_dump
-from pypi_assets.leveldbs.versions.input_lists import published_versions, read_input_list
+from pypi_assets.leveldbs.versions.input_lists import input_list_path, published_versions, read_input_list
 from pypi_assets.leveldbs.versions.leveldb_manifest import check_sizes, read_published
-from pypi_assets.leveldbs.versions.leveldb_paths import input_list_path
 from pypi_assets.leveldbs.versions.publish import BuildResult, Progress, build_version
 from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets.storage.sweeping import Reason, Removal

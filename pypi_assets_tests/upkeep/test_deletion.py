@@ -34,7 +34,7 @@ from pypi_assets.dumps.dump_paths import DUMPS, file_path, manifest_path
 from pypi_assets.dumps.dump_writer import commit, write_file, write_shard
 from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.extracts.packs import EXTRACTS, make_pack, pack_path
-from pypi_assets.leveldbs.versions.leveldb_paths import leveldb_path
+from pypi_assets.leveldbs.versions.input_lists import leveldb_path
 from pypi_assets.parquet import export_manifest
 from pypi_assets.parquet.export import export_parquet
 from pypi_assets.resolve.solvability import solvability_path

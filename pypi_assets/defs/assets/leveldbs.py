@@ -16,9 +16,9 @@ from pypi_assets.leveldbs.datasets.dataset import Dataset
 from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.leveldbs.format.errors import NotBuiltYetError
 from pypi_assets.leveldbs.format.leveldb_binding import Database
-from pypi_assets.leveldbs.format.samples import SampleRecord, sample_records
+from pypi_assets.leveldbs.format.open_leveldb import SampleRecord, sample_records
+from pypi_assets.leveldbs.versions.input_lists import MANIFEST_NAME
 from pypi_assets.leveldbs.versions.leveldb_manifest import PublishedVersion, read_published
-from pypi_assets.leveldbs.versions.leveldb_paths import MANIFEST_NAME
 from pypi_assets.leveldbs.versions.publish import BuildResult, build_version
 from pypi_assets.storage.store import Storage
 

@@ -1,6 +1,6 @@
 """What a reducer process does: it reads files of a dump, and writes the records that come of them as sorted runs.
 
-Run as a program by `reducers.py`. Messages either way are lines of JSON: the setup, then the files, one at a time. When
+Run as a program by `loading.py`. Messages either way are lines of JSON: the setup, then the files, one at a time. When
 there are no more, it reports what it has written.
 """
 

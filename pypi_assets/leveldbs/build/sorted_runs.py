@@ -18,8 +18,7 @@ from typing import Self
 import msgspec
 import zstandard
 
-from pypi_assets.leveldbs.format.content_hash import hash_sum
-from pypi_assets.leveldbs.format.records import Records
+from pypi_assets.leveldbs.format.records import Records, hash_sum
 
 _COMPRESSION_LEVEL = 1
 _RECORD_BYTES = 160

@@ -25,9 +25,8 @@ import orjson
 
 from pypi_assets.leveldbs.datasets.dataset import Change
 from pypi_assets.leveldbs.format.errors import LeveldbDamagedError
-from pypi_assets.leveldbs.format.keys import SEPARATOR, as_part, key, prefix
 from pypi_assets.leveldbs.format.leveldb_binding import Database
-from pypi_assets.leveldbs.format.records import Records, Row, records_of
+from pypi_assets.leveldbs.format.records import SEPARATOR, Records, Row, as_part, key, prefix, records_of
 from pypi_assets.leveldbs.format.version_order import version_key
 
 COLUMNS = ("project", "version", "filename", "tombstone", "live_since")

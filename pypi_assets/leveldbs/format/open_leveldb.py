@@ -4,12 +4,16 @@ import errno
 import os
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from itertools import chain, islice, zip_longest
 from pathlib import Path
+from typing import BinaryIO
 
 from pypi_assets.leveldbs.format.errors import LeveldbDamagedError, LeveldbError
 from pypi_assets.leveldbs.format.leveldb_binding import Database, binding_errors, open_database
+from pypi_assets.leveldbs.format.records import SEPARATOR
 
 WRITE_BUFFER_BYTES = 64 * 1024**2
 _TABLE_BYTES = 4 * 1024**2  # twice the default, so that all stay open; a merge takes one, and all that it overlaps
@@ -109,3 +113,69 @@ def leveldb_errors_as_damage(name: str) -> Iterator[None]:
         if os.strerror(errno.ENOSPC) in text:
             raise LeveldbError(f"{name} cannot be written, make room on the disk: {text}") from error
         raise LeveldbDamagedError(f"{name} cannot be read: {text}") from error
+
+
+_SHOWN_BYTES = 400
+
+
+@dataclass(frozen=True, slots=True)
+class SampleRecord:
+    """The parts of a record's key, the beginning of its value as text, and the value's size in bytes."""
+
+    key: tuple[str, ...]
+    value: str
+    size: int
+
+
+def sample_records(db: Database, letters: Iterable[str], count: int = 5) -> list[SampleRecord]:
+    """At most `count` records, in turn of each kind of key: the first ones of each of the first `letters`."""
+    kinds = [_first_records(db, letter, count) for letter in letters]
+    in_turn = chain.from_iterable(zip_longest(*kinds))
+    return list(islice((record for record in in_turn if record is not None), count))
+
+
+def _first_records(db: Database, letter: str, count: int) -> list[SampleRecord]:
+    with db.iterator(prefix=letter.encode() + SEPARATOR, verify_checksums=True) as records:
+        return [_sample(key, value) for key, value in islice(records, count)]
+
+
+def _sample(key: bytes, value: bytes) -> SampleRecord:
+    parts = key.decode(errors="replace").split("\0")
+    return SampleRecord(tuple(parts), value[:_SHOWN_BYTES].decode(errors="replace"), len(value))
+
+
+FOOTER_BYTES = 48
+_HANDLES_BYTES = 40
+_MAGIC = bytes.fromhex("57fb808b247547db")
+_BLOCK_TRAILER_BYTES = 5
+_MOST_VARINT_BYTES = 10
+
+
+def check_table(table: BinaryIO) -> None:
+    """Raise ValueError if the footer of an open table names blocks that do not lie within it."""
+    size = table.seek(0, os.SEEK_END)
+    if size < FOOTER_BYTES:
+        raise ValueError(f"it has {size} bytes, and a table at least {FOOTER_BYTES}")
+    table.seek(size - FOOTER_BYTES)
+    footer = table.read(FOOTER_BYTES)
+    if footer[_HANDLES_BYTES:] != _MAGIC:
+        raise ValueError("it does not end as a table does")
+    place, end = 0, size - FOOTER_BYTES
+    for block in ("metaindex", "index"):
+        offset, place = _varint(footer, place)
+        length, place = _varint(footer, place)
+        if offset + length + _BLOCK_TRAILER_BYTES > end:
+            raise ValueError(f"its {block} of {length} bytes at {offset} does not lie before its footer at {end}")
+
+
+def _varint(footer: bytes, place: int) -> tuple[int, int]:
+    """The number at a place, and the place after it."""
+    number = 0
+    for count in range(_MOST_VARINT_BYTES):
+        if place + count >= _HANDLES_BYTES:
+            break
+        byte = footer[place + count]
+        number |= (byte & 0x7F) << (7 * count)
+        if byte < 0x80:
+            return number, place + count + 1
+    raise ValueError("its footer has no number where a place belongs")

@@ -1,9 +1,39 @@
-"""Records: keys and values as they are in a LevelDB, and rows of dumps, from which they are made."""
+"""Defines records: keys, values, the record that a LevelDB has about itself, and the hash of its content.
 
-from collections.abc import Iterator, Mapping
+The hash is the same for the same set of records, in whatever order they were added and removed.
+"""
+
+import hashlib
+import struct
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
+import orjson
+
+from pypi_assets.leveldbs.format.errors import LeveldbDamagedError, UnknownFormatError
 from pypi_assets.leveldbs.format.leveldb_binding import Database
+
+SEPARATOR = b"\0"
+
+
+def key(*parts: str) -> bytes:
+    """A key of parts that sort and are scanned one after the other. What would end a part early is replaced."""
+    joined = "\0".join(parts)
+    if joined.count("\0") != len(parts) - 1:
+        joined = "\0".join(map(as_part, parts))
+    return joined.encode()
+
+
+def as_part(text: str) -> str:
+    """`text` as it stands in keys."""
+    return text.replace("\0", "\ufffd")
+
+
+def prefix(*parts: str) -> bytes:
+    """What all keys begin with whose first parts are `parts`."""
+    return key(*parts) + SEPARATOR
+
 
 Row = Mapping[str, Any]
 """A row of a dump, by column."""
@@ -44,3 +74,88 @@ def records_of(db: Database, start: bytes) -> list[tuple[bytes, bytes]]:
     """The same at once, which is faster where they are few."""
     with db.iterator(prefix=start, verify_checksums=True) as records:
         return list(records)
+
+
+META_PREFIX = b"\0"
+
+
+@dataclass(frozen=True, slots=True)
+class Meta:
+    """What is stored inside a LevelDB about itself. `counts` are numbers of records by the first letter of the key;
+    `content_hash` is the sum, modulo 2**256, of the hashes of all records but these, in hex.
+    """
+
+    dataset: str
+    format: int
+    serial: int
+    counts: Mapping[str, int]
+    content_hash: str
+
+
+def read_meta(db: Database, name: str, *, dataset: str, known_format: int) -> Meta:
+    """Returns what the LevelDB records about itself. Raises UnknownFormatError, or LeveldbDamagedError without it."""
+    found = {record_key.removeprefix(META_PREFIX).decode(): value for record_key, value in scan(db, META_PREFIX)}
+    try:
+        values = {field: orjson.loads(value) for field, value in found.items()}
+        if values["dataset"] != dataset or values["format"] != known_format:
+            raise UnknownFormatError(
+                f"{name} is {values['dataset']} in format {values['format']}, and this pypi-assets reads"
+                f" {dataset} in format {known_format}: {_remedy(values['format'], known_format)}"
+            )
+        return Meta(dataset, known_format, values["serial"], values["counts"], values["content_hash"])
+    except (KeyError, TypeError, orjson.JSONDecodeError) as error:
+        raise LeveldbDamagedError(f"{name} has no readable record about itself: {error!r}") from error
+
+
+def _remedy(found: object, known: int) -> str:
+    if isinstance(found, int) and found < known:
+        return "an older pypi-assets built it; `pypi-assets leveldb update` builds a version that can be read"
+    return "a newer pypi-assets built it; upgrade this one"
+
+
+def write_meta(db: Database, meta: Meta) -> None:
+    values = {
+        "dataset": meta.dataset,
+        "format": meta.format,
+        "serial": meta.serial,
+        "counts": meta.counts,
+        "content_hash": meta.content_hash,
+    }
+    with db.write_batch() as batch:
+        for field, value in values.items():
+            batch.put(META_PREFIX + field.encode(), orjson.dumps(value, option=orjson.OPT_SORT_KEYS))
+
+
+_HASH_MODULUS = 1 << 256
+_LENGTH = struct.Struct(">Q")
+
+
+class ContentHash:
+    """A hash of a set of records that does not depend on their order, and that records can be taken out of."""
+
+    def __init__(self, value: str = "0") -> None:
+        self._value = int(value, 16)
+
+    def add(self, record_key: bytes, value: bytes) -> None:
+        self.add_sum(hash_sum([(record_key, value)]))
+
+    def remove(self, record_key: bytes, value: bytes) -> None:
+        self.add_sum(-hash_sum([(record_key, value)]))
+
+    def add_sum(self, hash_sum: int) -> None:
+        """Adds many records at once, by what `hash_sum` gives for them."""
+        self._value = (self._value + hash_sum) % _HASH_MODULUS
+
+    @property
+    def hex(self) -> str:
+        return f"{self._value:064x}"
+
+
+def hash_sum(records: Iterable[tuple[bytes, bytes]]) -> int:
+    """The sum of the hashes of `records`."""
+    total = 0
+    pack, sha256, to_int = _LENGTH.pack, hashlib.sha256, int.from_bytes  # looked up once: there are millions of records
+    for record_key, value in records:
+        sized = pack(len(record_key)) + record_key + pack(len(value)) + value
+        total += to_int(sha256(sized).digest(), "big")
+    return total

@@ -1,6 +1,11 @@
-"""Which release versions are equal, and their order: PEP 440's, with what is no PEP 440 version before all others."""
+"""Orders the versions of releases by PEP 440, and finds the newest one, which an installer would choose.
 
+Texts that are no PEP 440 versions come before all others.
+"""
+
+from collections.abc import Iterable
 from functools import lru_cache
+from operator import itemgetter
 from typing import Any
 
 from packaging.utils import canonicalize_version
@@ -34,3 +39,42 @@ def version_key(version: str) -> VersionKey:
     dev = (True, 0) if parsed.dev is None else (False, parsed.dev)
     local = [(part.isdigit(), int(part) if part.isdigit() else part) for part in (parsed.local or "").split(".")]
     return (True, parsed.epoch, release, pre, post, dev, parsed.local is not None, local, version)
+
+
+def newest_version(versions: Iterable[str], yanked: Iterable[str] = ()) -> str:
+    """The newest of `versions`, of which there is at least one.
+
+    >>> newest_version(["1.0", "2.0", "3.0rc1"], yanked=["2.0"])
+    '1.0'
+    """
+    avoided = set(yanked)
+    return max(versions, key=lambda one: (one not in avoided and _is_stable(one), one not in avoided, version_key(one)))
+
+
+def newest_release(files: Iterable[tuple[str, bool]]) -> str:
+    """The newest version of a project, canonical, from the version of each of its files and whether that is yanked.
+
+    >>> newest_release([("1.0", False), ("2.0", True)])
+    '1'
+    """
+    files = list(files)
+    if not any(map(itemgetter(1), files)):
+        return canonical_version(max([version for version, _ in files], key=_rank))
+    is_yanked: dict[str, bool] = {}
+    for version, yanked in files:
+        release = canonical_version(version)
+        is_yanked[release] = is_yanked.get(release, True) and yanked
+    return newest_version(is_yanked, (release for release, yanked in is_yanked.items() if yanked))
+
+
+@lru_cache(maxsize=65_536)
+def _rank(version: str) -> tuple[bool, VersionKey]:
+    return _is_stable(version), version_key(version)
+
+
+@lru_cache(maxsize=65_536)
+def _is_stable(version: str) -> bool:
+    try:
+        return not Version(version).is_prerelease
+    except InvalidVersion:
+        return False

@@ -1,4 +1,7 @@
-"""Input lists: the text file that makes a LevelDB version valid, and names the dump files it was made from."""
+"""Reads and writes input lists: the text file that makes a LevelDB version valid, and names what it was made from.
+
+It also has the paths of versions in the storage.
+"""
 
 import re
 from collections.abc import Iterable
@@ -6,8 +9,32 @@ from dataclasses import dataclass
 from operator import itemgetter
 
 from pypi_assets.leveldbs.format.errors import LeveldbDamagedError
-from pypi_assets.leveldbs.versions.leveldb_paths import input_list_path, input_lists_path
 from pypi_assets.storage.store import NotFoundError, Storage, StorageError, StoredObject
+
+MANIFEST_NAME = "_MANIFEST.json"
+
+
+def version_name(version: int) -> str:
+    """The name of a version: `00042`."""
+    return f"{version:05d}"
+
+
+def input_lists_path(dataset: str) -> str:
+    return f"{dataset}/input_lists"
+
+
+def input_list_path(dataset: str, version: int) -> str:
+    return f"{input_lists_path(dataset)}/{version_name(version)}"
+
+
+def leveldbs_path(dataset: str) -> str:
+    return f"{dataset}/leveldbs"
+
+
+def leveldb_path(dataset: str, directory: str) -> str:
+    """The folder of one attempt to build a version; `directory` is `00042`, or `00042.2` on a later attempt."""
+    return f"{leveldbs_path(dataset)}/{directory}"
+
 
 _NAME = re.compile(r"[0-9]{5,}")
 _COMMENT = re.compile(r"# (leveldb|manifest sha256|serial): (.+)")

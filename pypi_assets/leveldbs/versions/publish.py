@@ -27,22 +27,27 @@ from pypi_assets.leveldbs.datasets.dataset import Dataset
 from pypi_assets.leveldbs.datasets.registry import require_dataset
 from pypi_assets.leveldbs.format.errors import LeveldbDamagedError, LeveldbError, NotBuiltYetError
 from pypi_assets.leveldbs.format.leveldb_binding import Database, require_binding
-from pypi_assets.leveldbs.format.meta import Meta, read_meta
 from pypi_assets.leveldbs.format.open_leveldb import WRITE_BUFFER_BYTES, flush, is_merge_due, open_leveldb, settle
+from pypi_assets.leveldbs.format.records import Meta, read_meta
 from pypi_assets.leveldbs.versions.build_need import BuildNeed, Need, Newest, build_need, newest_version
 from pypi_assets.leveldbs.versions.held_dumps import HeldDumps
-from pypi_assets.leveldbs.versions.input_lists import InputList, published_versions, write_input_list
+from pypi_assets.leveldbs.versions.input_lists import (
+    MANIFEST_NAME,
+    InputList,
+    leveldb_path,
+    published_versions,
+    write_input_list,
+)
 from pypi_assets.leveldbs.versions.leveldb_manifest import (
     LeveldbFile,
     LeveldbManifest,
     PublishedVersion,
     check_sizes,
     file_sha256,
+    publish_leveldbs,
     read_published,
 )
-from pypi_assets.leveldbs.versions.leveldb_paths import MANIFEST_NAME, leveldb_path
 from pypi_assets.leveldbs.versions.private_copy import copy_published, keep_published, private_folder, private_parent
-from pypi_assets.leveldbs.versions.published_leveldbs import publish_leveldbs
 from pypi_assets.storage.store import Storage
 
 LEASE_TTL_S = 600.0

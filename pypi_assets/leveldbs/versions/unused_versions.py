@@ -13,9 +13,14 @@ from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.publications.allocated_names import Attempt, attempts
 from pypi_assets.dumps.dump_paths import DUMPS
 from pypi_assets.leveldbs.format.errors import LeveldbDamagedError, UnknownFormatError
-from pypi_assets.leveldbs.versions.input_lists import InputList, read_input_list, stored_input_lists
+from pypi_assets.leveldbs.versions.input_lists import (
+    MANIFEST_NAME,
+    InputList,
+    leveldbs_path,
+    read_input_list,
+    stored_input_lists,
+)
 from pypi_assets.leveldbs.versions.leveldb_manifest import read_listed
-from pypi_assets.leveldbs.versions.leveldb_paths import MANIFEST_NAME, leveldbs_path
 from pypi_assets.storage.store import Storage, StoredObject
 from pypi_assets.storage.sweeping import Reason, Removal, Waste, by_directory, is_older, sweep_directories
 

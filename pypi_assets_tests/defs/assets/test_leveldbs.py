@@ -6,8 +6,8 @@ from pypi_assets.defs.assets.leveldbs import LEVELDBS
 from pypi_assets.defs.factories import ForIndex
 from pypi_assets.defs.policy import leveldb_asset
 from pypi_assets.leveldbs.datasets.registry import DATASETS
+from pypi_assets.leveldbs.versions.input_lists import leveldb_path
 from pypi_assets.leveldbs.versions.leveldb_manifest import read_published
-from pypi_assets.leveldbs.versions.leveldb_paths import leveldb_path
 from pypi_assets_tests.defs.conftest import Pipeline, failure_text
 from pypi_assets_tests.named import unnamed
 from pypi_assets_tests.served_index import ServedIndex

@@ -10,8 +10,8 @@ import pytest
 from pypi_assets.catalog.publications.dump_facts import DumpFile
 from pypi_assets.dumps.dump_manifest import Manifest
 from pypi_assets.dumps.dump_paths import file_path
+from pypi_assets.leveldbs.build.loading import REDUCER_PROGRAM
 from pypi_assets.leveldbs.build.reduce_process import Failed, FromReducer, Rows, Setup, Written, new_records
-from pypi_assets.leveldbs.build.reducers import REDUCER_PROGRAM
 from pypi_assets.leveldbs.build.sorted_runs import Runs, merged
 from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.storage.store import Storage

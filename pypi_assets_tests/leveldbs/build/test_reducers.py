@@ -9,8 +9,8 @@ import pytest
 from pypi_assets.dumps.dump_format import DumpDamagedError
 from pypi_assets.dumps.dump_manifest import Manifest
 from pypi_assets.dumps.dump_paths import file_path
+from pypi_assets.leveldbs.build.loading import Reducers
 from pypi_assets.leveldbs.build.reduce_process import Setup
-from pypi_assets.leveldbs.build.reducers import Reducers
 from pypi_assets.leveldbs.format.errors import LeveldbError
 from pypi_assets.storage.store import Storage
 from pypi_assets_tests.naming import naming

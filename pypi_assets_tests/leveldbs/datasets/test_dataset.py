@@ -8,9 +8,8 @@ import pytest
 
 from pypi_assets.leveldbs.datasets.dataset import Change, Dataset
 from pypi_assets.leveldbs.datasets.registry import DATASETS
-from pypi_assets.leveldbs.format.keys import key, prefix
 from pypi_assets.leveldbs.format.leveldb_binding import Database
-from pypi_assets.leveldbs.format.records import Row, records_of
+from pypi_assets.leveldbs.format.records import Row, key, prefix, records_of
 from pypi_assets.lookup.answers import Answer
 from pypi_assets.lookup.latest import open_latest
 from pypi_assets.lookup.reader import Reader

@@ -11,10 +11,9 @@ from pypi_assets.leveldbs.build.builder import Builder
 from pypi_assets.leveldbs.datasets.modules.overview import module_names
 from pypi_assets.leveldbs.datasets.provided_names import STUB
 from pypi_assets.leveldbs.datasets.registry import DATASETS
-from pypi_assets.leveldbs.format.content_hash import ContentHash
 from pypi_assets.leveldbs.format.errors import LeveldbDamagedError
-from pypi_assets.leveldbs.format.keys import as_part, key
 from pypi_assets.leveldbs.format.open_leveldb import open_leveldb
+from pypi_assets.leveldbs.format.records import ContentHash, as_part, key
 from pypi_assets.leveldbs.format.version_order import version_key
 from pypi_assets_tests.dump_rows import dump_row, histories, tombstone_of
 from pypi_assets_tests.examples import examples

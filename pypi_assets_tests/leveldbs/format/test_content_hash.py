@@ -5,7 +5,7 @@ import hashlib
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pypi_assets.leveldbs.format.content_hash import ContentHash, hash_sum
+from pypi_assets.leveldbs.format.records import ContentHash, hash_sum
 
 
 def test_the_content_hash_is_of_a_set() -> None:

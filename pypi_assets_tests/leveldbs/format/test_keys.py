@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pypi_assets.leveldbs.format.keys import SEPARATOR, as_part, key, prefix
+from pypi_assets.leveldbs.format.records import SEPARATOR, as_part, key, prefix
 
 parts = st.text(st.characters(exclude_categories=["Cs"]), max_size=4)
 

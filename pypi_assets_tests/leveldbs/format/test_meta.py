@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from pypi_assets.leveldbs.format.content_hash import ContentHash
 from pypi_assets.leveldbs.format.errors import LeveldbDamagedError, UnknownFormatError
-from pypi_assets.leveldbs.format.meta import META_PREFIX, Meta, read_meta, write_meta
 from pypi_assets.leveldbs.format.open_leveldb import open_leveldb
+from pypi_assets.leveldbs.format.records import META_PREFIX, ContentHash, Meta, read_meta, write_meta
 from pypi_assets_tests.naming import naming
 
 META = Meta("modules", 1, 5, {"m": 2, "f": 1}, ContentHash().hex)

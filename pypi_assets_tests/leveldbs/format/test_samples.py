@@ -2,9 +2,8 @@
 
 from pathlib import Path
 
-from pypi_assets.leveldbs.format.keys import key
-from pypi_assets.leveldbs.format.open_leveldb import open_leveldb
-from pypi_assets.leveldbs.format.samples import SampleRecord, sample_records
+from pypi_assets.leveldbs.format.open_leveldb import SampleRecord, open_leveldb, sample_records
+from pypi_assets.leveldbs.format.records import key
 
 
 def test_samples_take_turns_between_the_kinds_of_keys(tmp_path: Path) -> None:

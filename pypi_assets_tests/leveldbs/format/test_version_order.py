@@ -1,10 +1,36 @@
 """The order of versions is that of `packaging`, which is PEP 440's."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from packaging.version import Version
 
-from pypi_assets.leveldbs.format.version_order import version_key
+from pypi_assets.leveldbs.format.version_order import newest_release, newest_version, version_key
+
+
+@pytest.mark.parametrize(
+    ("versions", "yanked", "newest"),
+    [
+        (["1.0", "2.0", "3.0rc1"], [], "2.0"),
+        (["1.0", "2.0", "3.0rc1"], ["2.0"], "1.0"),
+        (["1.0", "2.0rc1", "2.0.dev1"], ["1.0"], "2.0rc1"),
+        (["1.0", "2.0rc1"], ["1.0", "2.0rc1"], "2.0rc1"),
+        (["1.9", "1.10"], ["1.9", "1.10"], "1.10"),
+        (["1.0", "1.0.post1"], [], "1.0.post1"),
+        (["no version", "0.1"], [], "0.1"),
+    ],
+)
+def test_stable_versions_and_those_that_are_not_yanked_come_first(
+    versions: list[str], yanked: list[str], newest: str
+) -> None:
+    assert newest_version(versions, yanked) == newest
+
+
+def test_a_release_is_yanked_where_all_of_its_files_are() -> None:
+    assert newest_release([("1.0", False), ("2.0", True)]) == "1"
+    assert newest_release([("1.0", False), ("2.0", True), ("2", False)]) == "2"
+    assert newest_release([("1.0", True), ("2.0", True)]) == "2"
+
 
 _NUMBERS = st.integers(0, 3)
 _LOCAL = st.lists(st.sampled_from(["a", "b", "2", "10"]), min_size=1, max_size=3)

@@ -10,14 +10,44 @@ from pypi_assets.dumps.dump_writer import write_range
 from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.leveldbs.format.errors import NotBuiltYetError
-from pypi_assets.leveldbs.versions.build_need import BuildNeed, Need, build_need, newest_version
-from pypi_assets.leveldbs.versions.leveldb_paths import MANIFEST_NAME, input_list_path, leveldb_path
+from pypi_assets.leveldbs.versions.build_need import (
+    BuildNeed,
+    Need,
+    build_need,
+    missing_columns,
+    newest_version,
+    not_built_yet,
+)
+from pypi_assets.leveldbs.versions.input_lists import MANIFEST_NAME, input_list_path, leveldb_path
 from pypi_assets.leveldbs.versions.publish import build_version
 from pypi_assets.storage.store import Storage
 from pypi_assets_tests.compaction import compact
 from pypi_assets_tests.demo_catalog import add_range
 from pypi_assets_tests.naming import mentions
 from pypi_assets_tests.small_catalog import SmallCatalog
+
+DATASET = replace(DATASETS["modules"], name="demo", columns=("project", "one", "two"))
+
+
+def test_dumps_with_all_columns_lack_none() -> None:
+    assert missing_columns(DATASET, {"0-7": ("two", "project", "one", "other")}) == {}
+    assert missing_columns(DATASET, {}) == {}
+
+
+def test_each_dump_is_named_with_what_it_lacks() -> None:
+    found = missing_columns(DATASET, {"0-7": ("project",), "7-8": DATASET.columns, "8-9": ("project", "two")})
+    assert found == {"0-7": ("one", "two"), "8-9": ("one",)}
+
+
+def test_the_error_names_the_dumps_their_missing_columns_and_the_command() -> None:
+    one = str(not_built_yet(DATASET, {"0-7": ("one",)}))
+    assert one == (
+        "demo is not built yet: 1 dump of the cover (0-7) lacks the column one;"
+        " run `pypi-assets admin reprocess`, `pypi-assets dump redo` and `pypi-assets leveldb update`, in this order"
+    )
+    many = str(not_built_yet(DATASET, {f"{start}-{start + 1}": ("one", "two") for start in range(5)}))
+    assert "5 dumps of the cover (0-1, 1-2, 2-3, ...) lack the columns one, two; run" in many
+
 
 MODULES = DATASETS["modules"]
 

@@ -10,7 +10,7 @@ import pytest
 from pypi_assets.catalog.publications.dump_facts import Leaves
 from pypi_assets.leveldbs.format.errors import LeveldbDamagedError, UnknownFormatError
 from pypi_assets.leveldbs.versions.held_dumps import HeldDumps
-from pypi_assets.leveldbs.versions.input_lists import InputList, write_input_list
+from pypi_assets.leveldbs.versions.input_lists import MANIFEST_NAME, InputList, leveldb_path, write_input_list
 from pypi_assets.leveldbs.versions.leveldb_manifest import (
     LeveldbFile,
     LeveldbManifest,
@@ -20,7 +20,6 @@ from pypi_assets.leveldbs.versions.leveldb_manifest import (
     read_listed,
     read_published,
 )
-from pypi_assets.leveldbs.versions.leveldb_paths import MANIFEST_NAME, leveldb_path
 from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets_tests.naming import naming
 

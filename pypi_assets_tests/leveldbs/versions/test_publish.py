@@ -17,9 +17,13 @@ from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.leveldbs.format.open_leveldb import open_leveldb
 from pypi_assets.leveldbs.versions.held_dumps import HeldDumps
-from pypi_assets.leveldbs.versions.input_lists import published_versions, read_input_list
+from pypi_assets.leveldbs.versions.input_lists import (
+    MANIFEST_NAME,
+    input_list_path,
+    published_versions,
+    read_input_list,
+)
 from pypi_assets.leveldbs.versions.leveldb_manifest import read_published
-from pypi_assets.leveldbs.versions.leveldb_paths import MANIFEST_NAME, input_list_path
 from pypi_assets.leveldbs.versions.private_copy import copy_published
 from pypi_assets.leveldbs.versions.publish import NoCoverError
 from pypi_assets.leveldbs.versions.verify import verify

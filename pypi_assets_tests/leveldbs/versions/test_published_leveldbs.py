@@ -3,16 +3,16 @@
 import orjson
 import pytest
 
-from pypi_assets.leveldbs.versions import published_leveldbs
+from pypi_assets.leveldbs.versions import leveldb_manifest
 from pypi_assets.leveldbs.versions.input_lists import InputList, write_input_list
-from pypi_assets.leveldbs.versions.published_leveldbs import publish_leveldbs
+from pypi_assets.leveldbs.versions.leveldb_manifest import publish_leveldbs
 from pypi_assets.storage.published import PUBLISHED
 from pypi_assets.storage.store import open_storage
 
 
 def test_while_datasets_differ_a_whole_set_is_named_too(monkeypatch: pytest.MonkeyPatch) -> None:
     storage = open_storage("memory:///")
-    monkeypatch.setattr(published_leveldbs, "DATASETS", ("modules", "hashes", "simple"))
+    monkeypatch.setattr(leveldb_manifest, "DATASETS", ("modules", "hashes", "simple"))
 
     def publish(dataset: str, version: int, serial: int) -> dict[str, list[str]]:
         write_input_list(storage, InputList(dataset, version, f"{version:05d}", "0" * 64, serial, ()))

@@ -8,9 +8,15 @@ import pytest
 from pypi_assets.dumps.dump_paths import MANIFEST_NAME
 from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.leveldbs.format.errors import LeveldbDamagedError
-from pypi_assets.leveldbs.versions.input_lists import InputList, published_versions, read_input_list, write_input_list
+from pypi_assets.leveldbs.versions.input_lists import (
+    InputList,
+    input_list_path,
+    leveldb_path,
+    published_versions,
+    read_input_list,
+    write_input_list,
+)
 from pypi_assets.leveldbs.versions.leveldb_manifest import read_published
-from pypi_assets.leveldbs.versions.leveldb_paths import input_list_path, leveldb_path
 from pypi_assets.lookup import open_latest
 from pypi_assets.storage.sweeping import Reason
 from pypi_assets.upkeep.deletion import clean_versions_and_dumps

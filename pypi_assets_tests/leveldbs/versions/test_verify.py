@@ -4,8 +4,7 @@ import pytest
 
 from pypi_assets.dumps.dump_paths import file_path
 from pypi_assets.leveldbs.format.errors import LeveldbDamagedError, LeveldbError
-from pypi_assets.leveldbs.versions.input_lists import InputList, read_input_list, write_input_list
-from pypi_assets.leveldbs.versions.leveldb_paths import input_list_path
+from pypi_assets.leveldbs.versions.input_lists import InputList, input_list_path, read_input_list, write_input_list
 from pypi_assets.leveldbs.versions.verify import verify
 from pypi_assets.storage.store import Storage
 from pypi_assets_tests.demo_catalog import add_range

@@ -2,20 +2,32 @@
 
 from bisect import insort
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
+from typing import Any, NamedTuple
 
 import msgspec
 import orjson
 
 from pypi_assets.distributions.installability import is_installable
 from pypi_assets.distributions.requirement_names import CONDITIONS, required_projects
-from pypi_assets.leveldbs.datasets.depgraph.files import File
 from pypi_assets.leveldbs.format.errors import LeveldbDamagedError
-from pypi_assets.leveldbs.format.keys import key, prefix
 from pypi_assets.leveldbs.format.leveldb_binding import Database
-from pypi_assets.leveldbs.format.records import Records
+from pypi_assets.leveldbs.format.records import Records, key, prefix
 from pypi_assets.leveldbs.format.version_order import version_key
+
+
+class File(NamedTuple):
+    """A file. `shared` is the JSON of what it may have in common with others, `own` has the values of OWN_FIELDS."""
+
+    version: str
+    shared: bytes
+    own: Sequence[Any]
+
+
+Files = dict[str, File]
+"""By filename."""
+
 
 Groups = list[tuple[list[str], Mapping[str, int]]]
 """Versions that require the same, each group with what it requires, and the rank of the condition."""

@@ -29,18 +29,17 @@ from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from pypi_assets.distributions.installability import installable_or_all
 from pypi_assets.distributions.record import DistributionKind
 from pypi_assets.leveldbs.datasets.depgraph.dependents import (
+    File,
+    Files,
     change_dependents,
     dependent_values,
     group_versions,
     rank_changes,
 )
-from pypi_assets.leveldbs.datasets.depgraph.files import File, Files
 from pypi_assets.leveldbs.format.errors import LeveldbDamagedError
-from pypi_assets.leveldbs.format.keys import SEPARATOR, as_part, key, prefix
 from pypi_assets.leveldbs.format.leveldb_binding import Database
-from pypi_assets.leveldbs.format.newest_release import newest_release
-from pypi_assets.leveldbs.format.records import Records, Row, records_of
-from pypi_assets.leveldbs.format.version_order import canonical_version, version_key
+from pypi_assets.leveldbs.format.records import SEPARATOR, Records, Row, as_part, key, prefix, records_of
+from pypi_assets.leveldbs.format.version_order import canonical_version, newest_release, version_key
 
 FORMAT = 7
 COLUMNS = (

@@ -13,9 +13,8 @@ import orjson
 
 from pypi_assets.leveldbs.datasets.dataset import Change
 from pypi_assets.leveldbs.format.errors import LeveldbDamagedError
-from pypi_assets.leveldbs.format.keys import as_part, key, prefix
 from pypi_assets.leveldbs.format.leveldb_binding import Database
-from pypi_assets.leveldbs.format.records import Records, Row
+from pypi_assets.leveldbs.format.records import Records, Row, as_part, key, prefix
 
 FORMAT = 1
 COLUMNS = ("project", "version", "filename", "tombstone", "sha256", "live_since")

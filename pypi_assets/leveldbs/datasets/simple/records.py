@@ -11,9 +11,8 @@ from typing import Any, NamedTuple
 import orjson
 
 from pypi_assets.leveldbs.datasets.dataset import Change
-from pypi_assets.leveldbs.format.keys import key, prefix
 from pypi_assets.leveldbs.format.leveldb_binding import Database
-from pypi_assets.leveldbs.format.records import Records, Row
+from pypi_assets.leveldbs.format.records import Records, Row, key, prefix
 
 FORMAT = 2
 COLUMNS = (

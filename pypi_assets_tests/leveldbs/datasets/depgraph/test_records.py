@@ -12,9 +12,9 @@ from pypi_assets.leveldbs.build.builder import Builder
 from pypi_assets.leveldbs.datasets.depgraph import records as depgraph
 from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.leveldbs.format.errors import LeveldbDamagedError
-from pypi_assets.leveldbs.format.keys import key
 from pypi_assets.leveldbs.format.leveldb_binding import Database
 from pypi_assets.leveldbs.format.open_leveldb import open_leveldb
+from pypi_assets.leveldbs.format.records import key
 from pypi_assets_tests.dump_rows import dump_row, histories, tombstone_of
 from pypi_assets_tests.examples import examples
 from pypi_assets_tests.leveldbs.built_records import FILES, PROJECTS, Records, build, content, decoded, rows_of

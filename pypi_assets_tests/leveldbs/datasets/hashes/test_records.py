@@ -16,8 +16,8 @@ from pypi_assets.leveldbs.datasets.hashes.records import (
 )
 from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.leveldbs.format.errors import LeveldbDamagedError
-from pypi_assets.leveldbs.format.keys import as_part, key
 from pypi_assets.leveldbs.format.open_leveldb import open_leveldb
+from pypi_assets.leveldbs.format.records import as_part, key
 from pypi_assets_tests.dump_rows import dump_row, histories, tombstone_of
 from pypi_assets_tests.examples import examples
 from pypi_assets_tests.leveldbs.built_records import FILES, Records, build, content, rows_of
