@@ -37,7 +37,6 @@ IN_TABLES = {
 """How those are used that a table holds."""
 MADE_LATER = {
     "characters.py": "of constant tables",
-    "distributions/globs.py": "of shell patterns: test_globs.py",
     "distributions/path_patterns.py": "of shell patterns: test_globs.py and test_path_patterns.py",
     "distributions/metadata.py": "plain_requirement(), whose patterns have names",
 }

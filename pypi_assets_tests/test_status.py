@@ -105,7 +105,7 @@ def test_few_exhausted_reads_are_no_matter(status_at: StatusAt, kinds: dict[str,
 def test_readers_that_this_system_cannot_contain_are_shown(
     index: ServedIndex, status_at: StatusAt, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pypi_assets.distributions.containment.landlock.version", lambda: 2)
+    monkeypatch.setattr("pypi_assets.distributions.containment.kernel.version", lambda: 2)
     status = status_at(0)
     in_json = status_to_json(status, running_since=[], expected_end=None, last_full_crawl=None, longest_unvisited=None)
     missing = in_json["missing_containment"]
@@ -114,7 +114,7 @@ def test_readers_that_this_system_cannot_contain_are_shown(
     required = replace(status, settings=status.settings.model_copy(update={"containment": "required"}))
     assert required.to_do() == []
 
-    monkeypatch.setattr("pypi_assets.distributions.containment.seccomp.missing", lambda: "taken away")
+    monkeypatch.setattr("pypi_assets.distributions.containment.layers.missing", lambda: "taken away")
     assert status.to_do() == []
     [line] = required.to_do()
     assert re.search(r"seccomp.*PYPI_ASSETS_CONTAINMENT=auto", line)

@@ -7,9 +7,64 @@ from enum import Enum, auto
 from functools import lru_cache
 from itertools import takewhile
 
-from pypi_assets.distributions.globs import matches_glob
 from pypi_assets.distributions.limits import LimitExceededError
 from pypi_assets.distributions.members import Files, by_folder, paths_of
+
+_SET = re.compile(r"\[(!?+)(\]?+[^\]]*+)\]")
+
+
+def matches_glob(name: str, pattern: str) -> bool:
+    """Whether all of `name` matches `pattern`; case counts, and `*` stands for slashes too.
+
+    >>> matches_glob("demo.tests", "*.test[a-z]")
+    True
+    """
+    return _compiled_glob(pattern).fullmatch(name) is not None
+
+
+@lru_cache(4096)
+def _compiled_glob(pattern: str) -> re.Pattern[str]:
+    """Each star but the last takes what is shortest, once and for all, so that no name takes long."""
+    pieces: list[str] = []
+    starts: list[int] = []
+    at, last_end = 0, pattern.rfind("]")
+    while at < len(pattern):
+        char = pattern[at]
+        at += 1
+        if char == "*":
+            if not starts or starts[-1] < len(pieces):
+                starts.append(len(pieces))
+        elif char == "?":
+            pieces.append(".")
+        elif char == "[" and at <= last_end and (found := _SET.match(pattern, at - 1)):
+            pieces.append(_set(found[2], negated=bool(found[1])))
+            at = found.end()
+        else:
+            pieces.append(re.escape(char))
+    if not starts:
+        return re.compile("".join(pieces), re.DOTALL)
+    between = ["".join(pieces[start:end]) for start, end in zip(starts, [*starts[1:], len(pieces)], strict=True)]
+    middle = "".join(f"(?>.*?{each})" for each in between[:-1])
+    return re.compile(f"{''.join(pieces[: starts[0]])}{middle}.*{between[-1]}", re.DOTALL)
+
+
+def _set(members: str, *, negated: bool) -> str:
+    """The class of a regular expression for what is in brackets. A range that ends before it starts is empty."""
+    parts = []
+    at = 0
+    while at < len(members):
+        first, dash, last = members[at], members[at + 1 : at + 2], members[at + 2 : at + 3]
+        if dash == "-" and last:
+            if first <= last:
+                parts.append(f"{re.escape(first)}-{re.escape(last)}")
+            at += 3
+        else:
+            parts.append(re.escape(first))
+            at += 1
+    if not parts:
+        return "." if negated else "(?!)"
+    return f"[{'^' if negated else ''}{''.join(parts)}]"
+
 
 MAX_STEPS = 1_000_000
 """What finding the modules of one sdist may take: comparisons of a path with a pattern, and paths that settings name,
@@ -55,7 +110,7 @@ class _Pattern:
 
 
 @lru_cache(1024)
-def _compiled(pattern: str, kind: Patterns) -> _Pattern:
+def _compiled_pattern(pattern: str, kind: Patterns) -> _Pattern:
     if len(pattern) > MAX_PATTERN_LENGTH:
         raise LimitExceededError(f"a pattern for paths is longer than {MAX_PATTERN_LENGTH} characters")
     is_gitignore = kind is Patterns.GITIGNORE
@@ -228,7 +283,7 @@ def _all_compiled(patterns: Iterable[str], kind: Patterns, effort: Effort) -> li
     else:
         stripped = [pattern.strip() for pattern in patterns]
     effort.spend(3 * sum(map(len, stripped)) + len(stripped) * _STEPS_TO_COMPILE)
-    return [found for pattern in stripped if (found := _compiled(pattern, kind)).segments]
+    return [found for pattern in stripped if (found := _compiled_pattern(pattern, kind)).segments]
 
 
 def _line(pattern: str) -> str:

@@ -9,7 +9,6 @@ from pypi_assets.characters import normalized_name
 from pypi_assets.distributions.extract import Extract, printable
 from pypi_assets.distributions.members import Folder
 from pypi_assets.distributions.metadata import CoreMetadata, requirement_notes, unique
-from pypi_assets.distributions.project_facts import bounded
 from pypi_assets.distributions.record import (
     AMBIGUOUS,
     START_UP_CODE,
@@ -18,6 +17,7 @@ from pypi_assets.distributions.record import (
     ErrorKind,
     FilenameParts,
     ModulesGrade,
+    bounded,
 )
 from pypi_assets.distributions.refusals import written_refusals
 from pypi_assets.distributions.requirements import same_version

@@ -5,14 +5,16 @@ the interpreter's Unicode tables. So none of that reaches it.
 """
 
 import re
+from collections.abc import Iterable
+from functools import lru_cache
 from itertools import pairwise
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
-from packaging.utils import canonicalize_version
+from packaging.utils import canonicalize_name, canonicalize_version
 from packaging.version import Version
 
-from pypi_assets.characters import normalized_name
+from pypi_assets.characters import lower, normalized_name
 
 MAX_PARENTHESES = 50
 """Of one requirement: more of them are no marker that was written to be read."""
@@ -117,3 +119,79 @@ def _neutral(text: str) -> str:
     Both are as good as any other character where they may be at all: in quotes, URLs and after `===`.
     """
     return _NOT_ASCII.sub("é", text.replace("\\", "/"))
+
+
+# PEP 508's name and extras, and what may follow: a version, bare or in parentheses, a marker, a URL.
+_NAME = re.compile(
+    r"\s*+([A-Z0-9](?:[A-Z0-9._-]*[A-Z0-9])?)\s*+(?:\[[^\]]*+\]\s*+)?(?=[(<>=!~;@]|$)", re.IGNORECASE | re.ASCII
+)
+_QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
+_EXTRA = re.compile(r"\bextra\b", re.ASCII)
+
+CONDITIONS = ("always", "marker", "extra")
+"""When a requirement holds, by rank: always; if the marker is true; with an extra."""
+
+
+@lru_cache(maxsize=131_072)
+def parse_requirement(requirement: str) -> tuple[str, int] | None:
+    """The normalized name of the project that is required, and the rank of its condition; None where it names none."""
+    match = _NAME.match(requirement)
+    if match is None:
+        return None
+    rest = requirement[match.end() :]
+    _, _, marker = rest.partition(" ;" if rest.startswith("@") else ";")  # a URL may hold a semicolon
+    if not marker.strip():
+        return canonicalize_name(match[1]), 0
+    return canonicalize_name(match[1]), 2 if _EXTRA.search(_QUOTED.sub("", marker)) else 1
+
+
+def required_projects(requirements: Iterable[str]) -> dict[str, int]:
+    """The projects that are required, by normalized name, each with the lowest rank of its conditions."""
+    ranks: dict[str, int] = {}
+    for requirement in requirements:
+        parsed = parse_requirement(requirement)
+        if parsed is not None and ranks.get(parsed[0], parsed[1]) >= parsed[1]:
+            ranks[parsed[0]] = parsed[1]
+    return ranks
+
+
+_EXTRA_OR_NAME = re.compile(r"\s*+([A-Za-z0-9][A-Za-z0-9._-]*+)\s*+(?:\[([^\]]*+)\])?\s*+(.*+)", re.DOTALL)
+_OPERATOR = re.compile(r"===|[~=!<>]=|[<>]")
+_MARKER_PART = re.compile(r"\b(?:and|or)\b", re.ASCII)
+_NOT_IN_MARKERS = re.compile(r"[\s()\"']+")
+
+
+def differ(some: Iterable[str], others: Iterable[str], *, with_markers: bool = True) -> bool:
+    """Return whether one of the lists has a requirement that the other does not have."""
+    return {_comparable(each, with_markers) for each in some} != {_comparable(each, with_markers) for each in others}
+
+
+def _comparable(requirement: str, with_markers: bool) -> tuple[object, ...]:
+    found = _EXTRA_OR_NAME.match(requirement)
+    if found is None:
+        return (requirement.strip(),)
+    name, extras, rest = normalized_name(found[1]), found[2] or "", found[3]
+    separator = " ;" if rest.startswith("@") else ";"
+    wanted, _, marker = rest.partition(separator)
+    listed = frozenset(normalized_name(extra.strip()) for extra in extras.split(",") if extra.strip())
+    if wanted.startswith("@"):
+        version: object = wanted[1:].strip()
+    else:
+        clauses = wanted.strip().removeprefix("(").removesuffix(")").split(",")
+        version = frozenset(_clause(clause) for clause in clauses if clause.strip())
+    parts = _MARKER_PART.split(marker) if with_markers else _extras_in(marker)
+    conditions = frozenset(lower(_NOT_IN_MARKERS.sub("", part)).replace("_", "-") for part in parts)
+    return name, listed, version, conditions - {""}
+
+
+def _extras_in(marker: str) -> list[str]:
+    return [part for part in _MARKER_PART.split(marker) if "extra" in part]
+
+
+def _clause(written: str) -> tuple[str, str]:
+    found = _OPERATOR.match(written := written.strip())
+    operator = found[0] if found else ""
+    version = written[len(operator) :].strip()
+    ends = ".*" if version.endswith(".*") else ""
+    version = version.removesuffix(".*")
+    return operator, version + ends if operator in {"~=", "==="} else comparable_version(version) + ends

@@ -8,7 +8,6 @@ Settings can make a backend run any code: what only a build makes is not seen.
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pypi_assets.distributions import usual_layout
 from pypi_assets.distributions.backends import (
     backend_names,
     cmeel,
@@ -30,7 +29,51 @@ from pypi_assets.distributions.metadata import parse_entry_points
 from pypi_assets.distributions.module_names import ModuleNames, find_modules
 from pypi_assets.distributions.pyproject import strings, table
 from pypi_assets.distributions.record import AMBIGUOUS, ModulesGrade
-from pypi_assets.distributions.source_tree import Installed, SourceTree, least_sure
+from pypi_assets.distributions.source_tree import Installed, SourceTree, least_sure, module_name, moved
+
+_NOT_INSTALLED = (
+    "setup conftest test tests testing example examples sample samples demo demos doc docs documentation manual"
+    " benchmark benchmarks bench asv_bench perf script scripts tool tools util utils bin build dist ci contrib extra"
+    " extras tasks fabfile noxfile toxfile pavement changelog news newsfragments exercise exercises htmlcov"
+    " node_modules site_scons SConstruct ez_setup distribute_setup bootstrap versioneer runtests release make vendor"
+    " typings notebooks recipe etc debian"
+)
+NOT_INSTALLED = frozenset(_NOT_INSTALLED.split())
+"""Names at the top that lie next to a project's modules and are not installed."""
+_SOURCE_FOLDERS = ("src", "lib", "python")
+
+
+def installed_by_layout(tree: SourceTree) -> Installed | None:
+    """The package of the project's name, in a source folder or at the top; else the source folder's content; else
+    packages, else modules at the top."""
+    named = module_name(tree.project or "")
+    at_top = tree.named("", named) if named else None
+    if at_top in tree.packages and not any(tree.named(folder, named) for folder in _SOURCE_FOLDERS):
+        return Installed("project's name", tree.at(str(at_top)), grade=ModulesGrade.GUESSED)
+    for folder in _SOURCE_FOLDERS:
+        if folder not in tree.packages and (found := tree.below(folder)):
+            return Installed(f"{folder} layout", moved(found, folder), grade=ModulesGrade.GUESSED)
+    if named and (path := tree.named("", named)) and (found := tree.at(path)):
+        return Installed("project's name", found, grade=ModulesGrade.GUESSED)
+    tops = set(tree.tops) - NOT_INSTALLED
+    found = [each for top in sorted(tops & tree.packages.keys()) for each in tree.below(top)]
+    found = found or by_folder(f"{name}.py" for name in tree.modules_at_top if name not in NOT_INSTALLED)
+    found = found or [each for top in sorted(tops) for each in tree.below(top)]
+    return Installed("flat layout", found, grade=ModulesGrade.GUESSED) if found else None
+
+
+def declared_names(tree: SourceTree) -> Installed | None:
+    """What lies under the import names that the metadata declare (PEP 794), wherever it lies."""
+    found: Files = []
+    for name in tree.declared:
+        path = name.replace(".", "/")
+        for folder in ("", *_SOURCE_FOLDERS):
+            start = f"{folder}/{path}".lstrip("/")
+            if below := tree.below(start) or tree.at(f"{start}.py"):
+                found += moved(below, folder)
+                break
+    return Installed("Import-Name", found, grade=ModulesGrade.DERIVED) if found else None
+
 
 Rule = Callable[[SourceTree], Installed | None]
 
@@ -76,11 +119,7 @@ class SdistModules:
 def find_sdist_modules(tree: SourceTree) -> SdistModules:
     """The modules that a build of `tree` would install."""
     named = _named_rule(tree)
-    rules = (
-        (named, usual_layout.declared_names)
-        if named
-        else (*_likely_rules(tree), usual_layout.declared_names, usual_layout.installed)
-    )
+    rules = (named, declared_names) if named else (*_likely_rules(tree), declared_names, installed_by_layout)
     for rule in rules:
         if (installed := rule(tree)) is not None:
             found = find_modules(as_built(tree, installed))
@@ -95,7 +134,7 @@ def _doubt(tree: SourceTree, installed: Installed, found: ModuleNames) -> Module
     if installed.by == cmeel.RULE:
         return ModulesGrade.EXACT
     if not (found.names or found.stubs):
-        has_modules = bool(tree.packages or set(tree.modules_at_top) - usual_layout.NOT_INSTALLED)
+        has_modules = bool(tree.packages or set(tree.modules_at_top) - NOT_INSTALLED)
         return ModulesGrade.GUESSED if has_modules else ModulesGrade.EXACT
     if tree.backend and not tree.has_own_backend and _named_rule(tree) is None:
         return ModulesGrade.GUESSED

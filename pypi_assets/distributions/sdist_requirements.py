@@ -24,7 +24,7 @@ from pypi_assets.distributions.metadata import (
 from pypi_assets.distributions.poetry_requirements import poetry_requirements
 from pypi_assets.distributions.pyproject import strings, table
 from pypi_assets.distributions.record import AMBIGUOUS
-from pypi_assets.distributions.requirement_differences import differ
+from pypi_assets.distributions.requirements import differ
 from pypi_assets.distributions.setup_script import SetupArguments
 from pypi_assets.distributions.source_tree import SourceTree
 

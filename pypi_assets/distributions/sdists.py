@@ -14,14 +14,13 @@ from pypi_assets.characters import normalized_name
 from pypi_assets.distributions.backends.manifest_in import condense_sources
 from pypi_assets.distributions.build_scripts import is_build_script, named_scripts
 from pypi_assets.distributions.extract import Extract, printable
-from pypi_assets.distributions.kept_arguments import keep_arguments, kept_arguments
 from pypi_assets.distributions.members import Folder
 from pypi_assets.distributions.metadata import decode_text, parse_metadata, unique
 from pypi_assets.distributions.pyproject import parse_toml
 from pypi_assets.distributions.record import AMBIGUOUS, DistributionRecord, FilenameParts
 from pypi_assets.distributions.record_building import build_record
 from pypi_assets.distributions.sdist_entry_points import find_entry_points
-from pypi_assets.distributions.sdist_metadata import read_metadata
+from pypi_assets.distributions.sdist_metadata import read_metadata, with_built_python
 from pypi_assets.distributions.sdist_modules import (
     SdistModules,
     backend_note,
@@ -29,10 +28,9 @@ from pypi_assets.distributions.sdist_modules import (
     hook_note,
     plugin_note,
 )
-from pypi_assets.distributions.sdist_pythons import with_built_python
 from pypi_assets.distributions.sdist_requirements import find_requirements
 from pypi_assets.distributions.served_metadata import SERVED_METADATA, resolved_sdist
-from pypi_assets.distributions.setup_script import SetupArguments, read_setup_script
+from pypi_assets.distributions.setup_script import SetupArguments, keep_arguments, kept_arguments, read_setup_script
 from pypi_assets.distributions.source_tree import SourceTree
 
 _AT_TOP_TEXT = (

@@ -10,10 +10,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from pypi_assets.distributions.setup_additions import Additions
-from pypi_assets.distributions.setup_functions import FUNCTIONS
-from pypi_assets.distributions.setup_methods import call_method
-from pypi_assets.distributions.setup_modules import ReturnedError
+from pypi_assets.distributions.setup_functions import FUNCTIONS, call_method
+from pypi_assets.distributions.setup_modules import Additions, ReturnedError
 from pypi_assets.distributions.setup_operations import (
     add,
     compared,

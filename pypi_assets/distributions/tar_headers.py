@@ -13,8 +13,8 @@ from zlib import adler32
 
 import msgspec
 
+from pypi_assets.distributions.archives import BLOCK, BadTarError, TarStream, padded
 from pypi_assets.distributions.limits import MIB, LimitExceededError
-from pypi_assets.distributions.tar_stream import BLOCK, BadTarError, TarStream, padded
 from pypi_assets.distributions.unpacked_tree import Doubts, MemberKind
 
 MAX_EXTENSION_BYTES = MIB

@@ -13,7 +13,7 @@ from typing import Protocol, cast
 
 from isal import igzip_lib
 
-from pypi_assets.distributions.archives import trimmed
+from pypi_assets.distributions.archives import BadTarError, TarStream, padded, trimmed
 from pypi_assets.distributions.build_scripts import is_build_script
 from pypi_assets.distributions.extract import Extract, printable
 from pypi_assets.distributions.limits import MAX_SOURCES_BYTES, MIB, Budget, LimitExceededError
@@ -21,7 +21,6 @@ from pypi_assets.distributions.record import AMBIGUOUS, ErrorKind
 from pypi_assets.distributions.sdist_names import are_usual, common_top, note_top, note_tree, put_names, readable
 from pypi_assets.distributions.sources import SequentialSource
 from pypi_assets.distributions.tar_headers import TarMember, content_of, read_members, skip_content
-from pypi_assets.distributions.tar_stream import BadTarError, TarStream, padded
 from pypi_assets.distributions.unpacked_tree import Doubts, Member, MemberKind, unpacked_tar
 
 

@@ -15,8 +15,14 @@ from pypi_assets.distributions.members import Files, Folder, by_folder, paths_of
 from pypi_assets.distributions.metadata import unique
 from pypi_assets.distributions.module_names import find_modules
 from pypi_assets.distributions.record import AMBIGUOUS, START_UP_CODE, START_UP_ENDS
-from pypi_assets.distributions.wheel_files import start_up_calls, start_up_lines
-from pypi_assets.distributions.wheel_names import RefusedNameError, destination, normal_parts, site_folder
+from pypi_assets.distributions.wheel_names import (
+    RefusedNameError,
+    destination,
+    normal_parts,
+    site_folder,
+    start_up_calls,
+    start_up_lines,
+)
 
 FURTHER_PATH = "further path:"
 SCRIPTS = "installs scripts:"

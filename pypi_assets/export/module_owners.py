@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from packaging.utils import canonicalize_name
 
-from pypi_assets.distributions.requirement_names import required_projects
+from pypi_assets.distributions.requirements import required_projects
 from pypi_assets.export.spellings import all_spellings, toml_array, toml_key
 from pypi_assets.questions.collisions import collisions, leaf_projects, module_projects
 from pypi_assets.questions.locks import LockedAnswer, PinnedRelease

@@ -9,7 +9,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any, TypeVar
 
-from pypi_assets.distributions.installability import installable_or_all
+from pypi_assets.distributions.refusals import installable_or_all
 from pypi_assets.leveldbs.format.version_order import canonical_version, newest_release, newest_version
 
 Row = TypeVar("Row", bound=Mapping[str, Any])

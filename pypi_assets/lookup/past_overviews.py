@@ -5,7 +5,7 @@ from collections.abc import Collection
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from pypi_assets.distributions.installability import accepted_or_all
+from pypi_assets.distributions.refusals import accepted_or_all
 from pypi_assets.leveldbs.datasets.modules.overview import Overview, marks_of, overview_of
 from pypi_assets.leveldbs.format.version_order import canonical_version, newest_release
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from packaging.utils import canonicalize_name
 
-from pypi_assets.distributions.installability import installable_or_all
+from pypi_assets.distributions.refusals import installable_or_all
 from pypi_assets.leveldbs.format.version_order import canonical_version, newest_release
 from pypi_assets.lookup.answers import Answer, Result
 from pypi_assets.lookup.catalog_hints import past_module_hints, past_project_hints

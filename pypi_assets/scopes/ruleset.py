@@ -14,7 +14,7 @@ from typing import Any, Literal
 import msgspec
 from packaging.utils import canonicalize_name
 
-from pypi_assets.distributions.globs import matches_glob
+from pypi_assets.distributions.path_patterns import matches_glob
 from pypi_assets.distributions.pyproject import parse_toml
 from pypi_assets.errors import ExpectedError
 from pypi_assets.scopes.roots import read_bytes

@@ -20,7 +20,7 @@ from pypi_assets.catalog.reports.past_pages import (
     past_files,
 )
 from pypi_assets.catalog.reports.simple_page import SimpleFile
-from pypi_assets.distributions.rendered_metadata import file_version, render_metadata
+from pypi_assets.distributions.served_metadata import file_version, render_metadata
 from pypi_assets.lookup.depgraph_reader import DepgraphReader
 from pypi_assets.lookup.hashes_reader import HashesReader
 from pypi_assets.lookup.published_sets import OpenSet

@@ -18,8 +18,7 @@ from pypi_assets.catalog.publications.dump_rows import content_rows
 from pypi_assets.catalog.tables import distributions
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.distributions.record import AMBIGUOUS, EXTRACTOR_VERSION
-from pypi_assets.distributions.rendered_metadata import metadata_of_row
-from pypi_assets.distributions.served_metadata import SERVED_METADATA
+from pypi_assets.distributions.served_metadata import SERVED_METADATA, metadata_of_row
 from pypi_assets.dumps.dump_reader import iter_dump
 from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.extracts.reprocess import reprocess

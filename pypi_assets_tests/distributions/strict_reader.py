@@ -8,7 +8,7 @@ import sys
 from functools import partial
 
 from pypi_assets.distributions import reader_process
-from pypi_assets.distributions.containment import seccomp
+from pypi_assets.distributions.containment import layers
 from pypi_assets.distributions.containment.layers import MissingLayer, contain
 
 _OPENING = {"open", "import", "os.listdir", "os.scandir", "socket.__new__", "subprocess.Popen"}
@@ -29,6 +29,6 @@ def end_where_something_is_opened(event: str, arguments: tuple[object, ...]) -> 
 
 
 if __name__ == "__main__":
-    seccomp.restrict = partial(seccomp.restrict, otherwise=seccomp.KILL_PROCESS)
+    layers.restrict = partial(layers.restrict, otherwise=layers.KILL_PROCESS)
     reader_process.contain = contain_and_watch
     reader_process.main()

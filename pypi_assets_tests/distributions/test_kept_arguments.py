@@ -9,12 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pypi_assets.distributions import kept_arguments as kept_rules
 from pypi_assets.distributions import sdists
+from pypi_assets.distributions import setup_script as kept_rules
 from pypi_assets.distributions.extract import Extract, decode_extract, encode_extract
-from pypi_assets.distributions.kept_arguments import SETUP_SCRIPT_VERSION, keep_arguments, kept_arguments
 from pypi_assets.distributions.reader import make_record, read_distribution
-from pypi_assets.distributions.setup_script import read_setup_script
+from pypi_assets.distributions.setup_script import (
+    SETUP_SCRIPT_VERSION,
+    keep_arguments,
+    kept_arguments,
+    read_setup_script,
+)
 from pypi_assets_tests.builders import make_sdist
 from pypi_assets_tests.distributions.hostile_sources import SETUP_SCRIPTS
 from pypi_assets_tests.distributions.made_extracts import extract_of
@@ -213,7 +217,7 @@ def test_the_arguments_of_a_setup_py_change_only_with_the_version() -> None:
     digest = hashlib.sha256(msgspec.json.encode(ordered)).hexdigest()
     assert digest == DIGESTS.get(SETUP_SCRIPT_VERSION), (
         "The same setup.py leads to other arguments than before: raise SETUP_SCRIPT_VERSION in"
-        " distributions/kept_arguments.py, so that what extracts keep counts no more, and add the new digest here:"
+        " distributions/setup_script.py, so that what extracts keep counts no more, and add the new digest here:"
         f" {SETUP_SCRIPT_VERSION + 1}: {digest!r}"
     )
 

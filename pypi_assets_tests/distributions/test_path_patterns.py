@@ -1,5 +1,8 @@
 """Patterns of build backends match as git, and as glob, match them."""
 
+import fnmatch
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,7 +10,55 @@ from hypothesis import strategies as st
 from pypi_assets.distributions import path_patterns
 from pypi_assets.distributions.limits import LimitExceededError
 from pypi_assets.distributions.members import by_folder, paths_of
-from pypi_assets.distributions.path_patterns import MAX_STEPS, Effort, Patterns, matching, matching_paths, without
+from pypi_assets.distributions.path_patterns import (
+    MAX_STEPS,
+    Effort,
+    Patterns,
+    matches_glob,
+    matching,
+    matching_paths,
+    without,
+)
+
+
+def test_patterns(subtests: pytest.Subtests):
+    cases = [
+        ("demo", ["demo"], ["Demo", "demo.x", "xdemo", ""]),
+        ("*", ["", "a", "a/b", "a\nb"], []),
+        ("demo.*", ["demo.", "demo.a.b"], ["demo"]),
+        ("*.test?", ["a.tests", ".test\n"], ["a.test", "test1"]),
+        ("a*b*c", ["abc", "aXbXbXc"], ["ab", "acb"]),
+        ("[a-c]x", ["ax", "cx"], ["dx", "x", "-x"]),
+        ("[!a-c]x", ["dx", "!x"], ["ax"]),
+        ("[]]", ["]"], ["[]]", ""]),
+        ("[!]]", ["a"], ["]"]),
+        ("[!]", ["[!]"], ["!", "a"]),
+        ("[", ["["], ["a"]),
+        ("[]", ["[]"], ["]"]),
+        ("[a", ["[a"], ["a"]),
+        ("[c-a]", [], ["a", "b", "c", "-"]),
+        ("[!c-a]", ["a", "\n"], [""]),
+        ("[a-]", ["a", "-"], ["b"]),
+        ("[^a]", ["^", "a"], ["b"]),
+        ("[\\]", ["\\"], ["]"]),
+        ("a.b+(c)", ["a.b+(c)"], ["aXb+(c)"]),
+        ("**", ["", "a"], []),
+    ]
+    for pattern, names, others in cases:
+        with subtests.test(pattern=pattern):
+            assert [name for name in (*names, *others) if matches_glob(name, pattern)] == names
+
+
+@given(st.text("ab*?[]!^\\.&|~\n", max_size=8), st.text("ab]![^.\\\n", max_size=6))
+def test_without_ranges_it_is_fnmatch(pattern, name):
+    assert matches_glob(name, pattern) == fnmatch.fnmatchcase(name, pattern)
+
+
+def test_many_stars_take_no_time():
+    started = time.process_time()
+    assert not matches_glob("a" * 4000, "*a" * 60 + "b")
+    assert time.process_time() - started < 2
+
 
 PATHS = ["a.py", "a/b.py", "a/c/b.py", "a/c/d.txt", "x/a/b.py"]
 

@@ -34,8 +34,8 @@ MODULES = {
 }
 ALLOWED = {
     "distributions/setup_script.py": {"ast.parse"},  # of what script_text.py leaves
-    "distributions/setup_methods.py": {"title", "lower", "upper"},  # of a text that is ASCII
-    "distributions/requirement_names.py": {"packaging"},  # for texts that are ASCII
+    "distributions/setup_functions.py": {"title", "lower", "upper"},  # of a text that is ASCII
+    "distributions/requirements.py": {"packaging"},  # for texts that are ASCII
     "leveldbs/datasets/hashes/records.py": {"lower"},  # of a hash
     "leveldbs/datasets/provided_names.py": {"upper"},  # of the name of a kind
     "leveldbs/datasets/depgraph/records.py": {"packaging", "upper"},  # of hex digits

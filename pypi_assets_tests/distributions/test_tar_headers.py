@@ -11,9 +11,9 @@ from random import Random
 
 import pytest
 
+from pypi_assets.distributions.archives import BLOCK, BadTarError, TarStream
 from pypi_assets.distributions.limits import LimitExceededError
 from pypi_assets.distributions.tar_headers import TarMember, content_of, read_members, skip_content
-from pypi_assets.distributions.tar_stream import BLOCK, BadTarError, TarStream
 from pypi_assets.distributions.unpacked_tree import Doubts, MemberKind
 from pypi_assets_tests.distributions.raw_archives import long_name, padded, pax_header, pax_record, tar_header
 

@@ -10,12 +10,12 @@ from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
 from pypi_assets.distributions import tar_headers
+from pypi_assets.distributions.archives import TarStream
 from pypi_assets.distributions.extract import Extract
 from pypi_assets.distributions.limits import MIB
 from pypi_assets.distributions.reader import read_distribution
 from pypi_assets.distributions.record import ErrorKind
 from pypi_assets.distributions.tar_headers import content_of, read_members, skip_content
-from pypi_assets.distributions.tar_stream import TarStream
 from pypi_assets.distributions.unpacked_tree import Doubts, MemberKind
 from pypi_assets_tests.builders import tar_bytes
 from pypi_assets_tests.distributions.hostile import sparse_old_gnu, sparse_pax

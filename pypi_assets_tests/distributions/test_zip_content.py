@@ -6,8 +6,8 @@ import zlib
 import pytest
 
 from pypi_assets.distributions.limits import Budget, Limits
-from pypi_assets.distributions.zip_content import Entry, inflate
 from pypi_assets.distributions.zip_directory import BadZipError
+from pypi_assets.distributions.zips import Entry, inflate
 from pypi_assets_tests.distributions import raw_archives
 from pypi_assets_tests.distributions.hostile_wheels import lzma_member
 from pypi_assets_tests.distributions.raw_archives import BZIP2, DEFLATED, DESCRIPTOR_FLAG, LZMA, STORED, deflate

@@ -32,7 +32,7 @@ from pypi_assets.catalog.tables import (
     shared_details,
     yanked_intervals,
 )
-from pypi_assets.distributions.rendered_metadata import file_version, metadata_of_row, metadata_sha256
+from pypi_assets.distributions.served_metadata import file_version, metadata_of_row, metadata_sha256
 from pypi_assets.index.actions import Action
 
 _QUARANTINES = (Action.QUARANTINE_PROJECT.value, Action.QUARANTINE_RELEASE.value)

@@ -4,8 +4,17 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from pypi_assets.distributions.backends.meson_conditions import MAX_CONDITION, Token, Truth, read_options, truth
-from pypi_assets.distributions.backends.meson_values import MAX_NAMES, Reader, Value, joined_values
+from pypi_assets.distributions.backends.meson_values import (
+    MAX_CONDITION,
+    MAX_NAMES,
+    Reader,
+    Token,
+    Truth,
+    Value,
+    joined_values,
+    read_options,
+    truth,
+)
 from pypi_assets.distributions.members import by_folder, paths_of
 from pypi_assets.distributions.metadata import decode_text
 from pypi_assets.distributions.path_patterns import Patterns, without

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 from pypi_assets.characters import is_identifier, lower
 from pypi_assets.distributions.backends.cmake import cmake_modules
 from pypi_assets.distributions.backends.manifest_in import MODULE_SUFFIXES, manifest_files
-from pypi_assets.distributions.backends.numpy_distutils import configured_extensions
 from pypi_assets.distributions.backends.setuptools_commands import (
     BuildFolders,
     build_folders,
@@ -19,26 +18,25 @@ from pypi_assets.distributions.backends.setuptools_commands import (
     left_in_wheel,
     left_over,
 )
-from pypi_assets.distributions.backends.setuptools_extensions import (
-    cythonized,
-    has_generated_source,
-    has_own_build_code,
-    literal_extensions,
-    pyproject_extensions,
-)
-from pypi_assets.distributions.backends.setuptools_packages import copied_files, find_packages
-from pypi_assets.distributions.backends.setuptools_top_level import (
+from pypi_assets.distributions.backends.setuptools_files import (
     NOT_MODULES,
     NOT_PACKAGES,
+    configured_extensions,
+    copied_files,
+    cythonized,
+    find_packages,
+    has_generated_source,
+    has_own_build_code,
     in_packages,
     is_namespace,
+    literal_extensions,
     named_in,
     package_at_top,
+    pyproject_extensions,
     without_scripts,
 )
-from pypi_assets.distributions.globs import matches_glob
 from pypi_assets.distributions.members import Files, Folder, by_folder, paths_of
-from pypi_assets.distributions.path_patterns import Effort, Patterns, matching
+from pypi_assets.distributions.path_patterns import Effort, Patterns, matches_glob, matching
 from pypi_assets.distributions.pyproject import items, strings, text_items
 from pypi_assets.distributions.record import ModulesGrade
 from pypi_assets.distributions.setup_cfg import listed, mapped

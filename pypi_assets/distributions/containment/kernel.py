@@ -5,6 +5,7 @@ The layers that are made of them are in the modules next to this one.
 
 import ctypes
 import os
+import struct
 import sys
 from functools import cache
 
@@ -60,3 +61,46 @@ def drop_capabilities() -> None:
     """Takes all capabilities from this thread. A process of root is then stopped where others are."""
     header = ctypes.create_string_buffer(_CAPABILITY_VERSION_3.to_bytes(4, sys.byteorder) + bytes(4), 8)
     _checked(int(_libc().capset(header, ctypes.create_string_buffer(bytes(24), 24))))
+
+
+_CREATE_RULESET = 444
+_RESTRICT_SELF = 446
+"""The numbers of the system calls, the same on all processors."""
+_VERSION_FLAG = 1
+
+NETWORK_SINCE = 4
+SCOPES_SINCE = 6
+_FILE_RIGHTS = {1: 13, 2: 14, 3: 15, 5: 16}
+"""By version, how many rights over files there are, each a bit. All of them are restricted."""
+_NETWORK_RIGHTS = 0b11
+"""To bind and to connect TCP."""
+_SCOPES = 0b11
+"""Abstract Unix sockets and signals."""
+
+
+def version() -> int:
+    """Which version of Landlock the kernel has. Raises OSError where it has none, or where it is turned off."""
+    return call(_CREATE_RULESET, 0, 0, _VERSION_FLAG)
+
+
+def rights(of_version: int) -> bytes:
+    """What a ruleset of that version restricts: `struct landlock_ruleset_attr`."""
+    files = (1 << max(count for since, count in _FILE_RIGHTS.items() if since <= of_version)) - 1
+    if of_version < NETWORK_SINCE:
+        return struct.pack("=Q", files)
+    if of_version < SCOPES_SINCE:
+        return struct.pack("=QQ", files, _NETWORK_RIGHTS)
+    return struct.pack("=QQQ", files, _NETWORK_RIGHTS, _SCOPES)
+
+
+def restrict() -> None:
+    """Restricts the calling thread, and what it starts, for ever; no rule allows anything.
+
+    Raises OSError. New privileges must be off.
+    """
+    attributes = rights(version())
+    ruleset = call(_CREATE_RULESET, ctypes.create_string_buffer(attributes, len(attributes)), len(attributes), 0)
+    try:
+        call(_RESTRICT_SELF, ruleset, 0)
+    finally:
+        os.close(ruleset)

@@ -5,17 +5,265 @@ kernel lacks one of them the rest holds. docs/reading.md has a table of what eac
 """
 
 import contextlib
+import ctypes
+import errno
 import os
+import platform
 import resource
-from collections.abc import Callable
+import struct
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
-from pypi_assets.distributions.containment import kernel, landlock, seccomp
+from pypi_assets.distributions.containment import kernel
+
+_SET_MODE_FILTER = 1
+_GET_ACTION_AVAIL = 2
+_OF_ALL_THREADS = 1
+
+_ALLOW = 0x7FFF0000
+KILL_PROCESS = 0x80000000
+_ERRNO = 0x00050000
+REFUSE = _ERRNO | errno.EPERM
+_UNKNOWN = _ERRNO | errno.ENOSYS
+"""What a kernel answers that lacks the call, so that libc falls back on an older one."""
+
+_LOAD = 0x20
+_JUMP_EQUAL = 0x15
+_JUMP_GREATER = 0x25
+_JUMP_GREATER_EQUAL = 0x35
+_JUMP_ANY_BIT = 0x45
+_RETURN = 0x06
+_AT_NUMBER = 0
+_AT_ARCHITECTURE = 4
+_AT_ARGUMENTS = 16
+
+_X32 = 0x40000000
+"""Numbers from here on are calls of the x32 ABI, in a process of the x86-64 one."""
+_MOST_STANDARD_FD = 2
+_STDERR = 2
+_PROT_EXEC = 4
+_RLIMIT_CPU = 0
+_ITIMER_PROF = 2
+
+
+class Instruction(NamedTuple):
+    """`struct sock_filter`; jumps are relative to the next instruction."""
+
+    code: int
+    if_true: int
+    if_false: int
+    value: int
+
+
+class Check(NamedTuple):
+    """What must hold of the low 32 bits of an argument, all that the kernel looks at in those that are checked."""
+
+    argument: int
+    jump: int
+    value: int
+    holds: bool = True
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """A kind of processor: its number in `linux/audit.h`, and the numbers of the system calls."""
+
+    audit_number: int
+    calls: dict[str, int]
+
+
+_X86_64 = Architecture(
+    0xC000003E,
+    {
+        "sendto": 44,
+        "recvfrom": 45,
+        "clock_gettime": 228,
+        "setitimer": 38,
+        "prlimit64": 302,
+        "mmap": 9,
+        "munmap": 11,
+        "mremap": 25,
+        "brk": 12,
+        "madvise": 28,
+        "mprotect": 10,
+        "futex": 202,
+        "getrandom": 318,
+        "memfd_create": 319,
+        "write": 1,
+        "read": 0,
+        "pread64": 17,
+        "pwrite64": 18,
+        "lseek": 8,
+        "ftruncate": 77,
+        "fstat": 5,
+        "close": 3,
+        "getpid": 39,
+        "gettid": 186,
+        "getrusage": 98,
+        "gettimeofday": 96,
+        "clock_getres": 229,
+        "times": 100,
+        "sysinfo": 99,
+        "sched_yield": 24,
+        "sched_getaffinity": 204,
+        "rt_sigaction": 13,
+        "rt_sigprocmask": 14,
+        "rt_sigreturn": 15,
+        "sigaltstack": 131,
+        "restart_syscall": 219,
+        "kill": 62,
+        "tkill": 200,
+        "tgkill": 234,
+        "exit": 60,
+        "exit_group": 231,
+    },
+)
+_AARCH64 = Architecture(
+    0xC00000B7,
+    {
+        "sendto": 206,
+        "recvfrom": 207,
+        "clock_gettime": 113,
+        "setitimer": 103,
+        "prlimit64": 261,
+        "mmap": 222,
+        "munmap": 215,
+        "mremap": 216,
+        "brk": 214,
+        "madvise": 233,
+        "mprotect": 226,
+        "futex": 98,
+        "getrandom": 278,
+        "memfd_create": 279,
+        "write": 64,
+        "read": 63,
+        "pread64": 67,
+        "pwrite64": 68,
+        "lseek": 62,
+        "ftruncate": 46,
+        "fstat": 80,
+        "close": 57,
+        "getpid": 172,
+        "gettid": 178,
+        "getrusage": 165,
+        "gettimeofday": 169,
+        "clock_getres": 114,
+        "times": 153,
+        "sysinfo": 179,
+        "sched_yield": 124,
+        "sched_getaffinity": 123,
+        "rt_sigaction": 134,
+        "rt_sigprocmask": 135,
+        "rt_sigreturn": 139,
+        "sigaltstack": 132,
+        "restart_syscall": 128,
+        "kill": 129,
+        "tkill": 130,
+        "tgkill": 131,
+        "exit": 93,
+        "exit_group": 94,
+    },
+)
+ARCHITECTURES = {"x86_64": _X86_64, "aarch64": _AARCH64}
+"""By `platform.machine()`. The calls that are made most often come first."""
+_SECCOMP_CALL = {"x86_64": 317, "aarch64": 277}
+_NEWER = 424
+"""From here on calls have the same numbers everywhere: clone3, openat2, io_uring and all that came after Linux 5.0.
+Where they are unknown libc falls back on older ones, of which a filter sees the arguments."""
+
+
+def _checks(own_pid: int) -> dict[str, tuple[Check, ...]]:
+    """The calls that are allowed with some arguments only."""
+    not_executable = (Check(2, _JUMP_ANY_BIT, _PROT_EXEC, holds=False),)
+    of_memory_files = (Check(0, _JUMP_GREATER, _MOST_STANDARD_FD),)
+    to_itself = (Check(0, _JUMP_EQUAL, own_pid),)
+    over_the_channel = (Check(0, _JUMP_EQUAL, 0),)
+    return {
+        "sendto": over_the_channel,
+        "recvfrom": over_the_channel,
+        "setitimer": (Check(0, _JUMP_EQUAL, _ITIMER_PROF),),
+        "prlimit64": (Check(0, _JUMP_EQUAL, 0), Check(1, _JUMP_EQUAL, _RLIMIT_CPU)),
+        "mmap": not_executable,
+        "mprotect": not_executable,
+        "read": (Check(0, _JUMP_EQUAL, _STDERR, holds=False),),
+        "pread64": of_memory_files,
+        "pwrite64": of_memory_files,
+        "lseek": of_memory_files,
+        "ftruncate": of_memory_files,
+        "kill": to_itself,
+        "tkill": to_itself,
+        "tgkill": to_itself,
+    }
+
+
+def missing() -> str | None:
+    """Why this system cannot filter system calls; None where it can."""
+    machine = platform.machine()
+    if machine not in ARCHITECTURES or struct.calcsize("P") != struct.calcsize("Q"):
+        return f"no list of system calls for a {8 * struct.calcsize('P')}-bit program on {machine}"
+    try:
+        for action in (KILL_PROCESS, _ERRNO):
+            kernel.call(_SECCOMP_CALL[machine], _GET_ACTION_AVAIL, 0, _buffer(struct.pack("=I", action)))
+    except OSError as error:
+        return f"the kernel answers: {error.strerror}"
+    return None
+
+
+def build_filter(machine: str, own_pid: int, otherwise: int = REFUSE) -> list[Instruction]:
+    """The filter for a process with that id; `otherwise` is what happens to a call that is not allowed."""
+    architecture = ARCHITECTURES[machine]
+    program = [
+        Instruction(_LOAD, 0, 0, _AT_ARCHITECTURE),
+        Instruction(_JUMP_EQUAL, 1, 0, architecture.audit_number),
+        Instruction(_RETURN, 0, 0, KILL_PROCESS),
+        Instruction(_LOAD, 0, 0, _AT_NUMBER),
+    ]
+    if machine == "x86_64":
+        program += [Instruction(_JUMP_GREATER_EQUAL, 0, 1, _X32), Instruction(_RETURN, 0, 0, KILL_PROCESS)]
+    checks = _checks(own_pid)
+    for name, number in architecture.calls.items():
+        program += _rule(number, checks.get(name, ()), otherwise)
+    if otherwise == REFUSE:
+        program += [Instruction(_JUMP_GREATER_EQUAL, 0, 1, _NEWER), Instruction(_RETURN, 0, 0, _UNKNOWN)]
+    return [*program, Instruction(_RETURN, 0, 0, otherwise)]
+
+
+def _rule(number: int, checks: Sequence[Check], otherwise: int) -> list[Instruction]:
+    """Allows the call `number` where all checks hold, else does `otherwise`. Another call goes on to the next rule."""
+    body: list[Instruction] = []
+    for left, check in zip(range(len(checks), 0, -1), checks, strict=True):
+        refused = 2 * (left - 1) + 1  # over the checks that follow, to what comes after ALLOW
+        jumps = (0, refused) if check.holds else (refused, 0)
+        body += [
+            Instruction(_LOAD, 0, 0, _AT_ARGUMENTS + 8 * check.argument),
+            Instruction(check.jump, *jumps, check.value),
+        ]
+    body.append(Instruction(_RETURN, 0, 0, _ALLOW))
+    if checks:
+        body.append(Instruction(_RETURN, 0, 0, otherwise))
+    return [Instruction(_JUMP_EQUAL, 0, len(body), number), *body]
+
+
+def restrict(own_pid: int, otherwise: int = REFUSE) -> None:
+    """Puts the filter over all threads of this process, for ever. Raises OSError. New privileges must be off."""
+    machine = platform.machine()
+    program = build_filter(machine, own_pid, otherwise)
+    instructions = _buffer(b"".join(struct.pack("=HBBI", *instruction) for instruction in program))
+    # `struct sock_fprog`: how many there are, and where
+    header = _buffer(struct.pack("@HP", len(program), ctypes.addressof(instructions)))
+    unsynchronized = kernel.call(_SECCOMP_CALL[machine], _SET_MODE_FILTER, _OF_ALL_THREADS, header)
+    if unsynchronized:
+        raise OSError(errno.EBUSY, f"thread {unsynchronized} has a filter of its own")
+
+
+def _buffer(content: bytes) -> ctypes.Array[ctypes.c_char]:
+    return ctypes.create_string_buffer(content, len(content))
+
 
 MOST_OPEN_FILES = 4
 """The channel, nothing, the log, and one memory file."""
-_STDERR = 2
 _ELSEWHERE = "there is none but on Linux"
 
 
@@ -49,14 +297,14 @@ def _of_linux() -> str | None:
 
 
 def _of_seccomp() -> str | None:
-    return _of_linux() or seccomp.missing()
+    return _of_linux() or missing()
 
 
 def _of_landlock(since: int) -> str | None:
     if not kernel.IS_LINUX:
         return _ELSEWHERE
     try:
-        version = landlock.version()
+        version = kernel.version()
     except OSError as error:
         return f"the kernel has none, or it is turned off ({error.strerror})"
     return None if version >= since else f"the kernel has version {version} of Landlock, and version {since} is needed"
@@ -70,10 +318,10 @@ LAYERS = (
     Layer("no new privileges", _of_linux, kernel.set_no_new_privileges, is_needed=True),
     Layer("undumpable", _of_linux, kernel.set_undumpable, is_needed=True),
     Layer("no capabilities", _of_linux, kernel.drop_capabilities, is_needed=True),
-    Layer("Landlock", lambda: _of_landlock(1), landlock.restrict, is_needed=True),
-    Layer("Landlock for TCP", lambda: _of_landlock(landlock.NETWORK_SINCE), _nothing, is_needed=False),
-    Layer("Landlock for signals", lambda: _of_landlock(landlock.SCOPES_SINCE), _nothing, is_needed=False),
-    Layer("seccomp", _of_seccomp, lambda: seccomp.restrict(os.getpid()), is_needed=True),
+    Layer("Landlock", lambda: _of_landlock(1), kernel.restrict, is_needed=True),
+    Layer("Landlock for TCP", lambda: _of_landlock(kernel.NETWORK_SINCE), _nothing, is_needed=False),
+    Layer("Landlock for signals", lambda: _of_landlock(kernel.SCOPES_SINCE), _nothing, is_needed=False),
+    Layer("seccomp", _of_seccomp, lambda: restrict(os.getpid()), is_needed=True),
 )
 """In the order in which they are applied: seccomp would refuse the others."""
 

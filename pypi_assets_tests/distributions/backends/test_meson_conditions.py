@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from pypi_assets.distributions.backends.meson_conditions import read_options, truth
+from pypi_assets.distributions.backends.meson_values import read_options, truth
 
 OPTIONS = """
 option('gpu', type: 'boolean', value: false, description: 'x')

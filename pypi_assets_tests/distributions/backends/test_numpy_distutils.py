@@ -3,7 +3,7 @@
 import pytest
 
 from pypi_assets.distributions.backends import setuptools
-from pypi_assets.distributions.backends.numpy_distutils import configured_extensions
+from pypi_assets.distributions.backends.setuptools_files import configured_extensions
 from pypi_assets_tests.distributions.backends.projects import files, grade_of, modules_by, source_tree
 
 TOP = """

@@ -3,7 +3,7 @@
 import pytest
 
 from pypi_assets.distributions.backends import setuptools
-from pypi_assets.distributions.backends.setuptools_extensions import (
+from pypi_assets.distributions.backends.setuptools_files import (
     cythonized,
     has_generated_source,
     literal_extensions,

@@ -3,7 +3,7 @@
 import pytest
 
 from pypi_assets.distributions.backends import setuptools
-from pypi_assets.distributions.backends.setuptools_packages import copied_files, find_packages
+from pypi_assets.distributions.backends.setuptools_files import copied_files, find_packages
 from pypi_assets.distributions.members import paths_of
 from pypi_assets.distributions.setup_script import SetupArguments
 from pypi_assets_tests.distributions.backends.projects import files, grade_of, modules_by, source_tree

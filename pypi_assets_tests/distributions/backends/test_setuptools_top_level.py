@@ -2,7 +2,7 @@
 
 import pytest
 
-from pypi_assets.distributions.backends.setuptools_top_level import (
+from pypi_assets.distributions.backends.setuptools_files import (
     in_packages,
     is_namespace,
     named_in,

@@ -4,7 +4,7 @@ import struct
 
 import pytest
 
-from pypi_assets.distributions.containment import landlock
+from pypi_assets.distributions.containment import kernel
 
 
 @pytest.mark.parametrize(
@@ -21,5 +21,5 @@ from pypi_assets.distributions.containment import landlock
     ],
 )
 def test_a_version_restricts_all_that_it_knows(version: int, words: tuple[int, ...]) -> None:
-    attributes = landlock.rights(version)
+    attributes = kernel.rights(version)
     assert struct.unpack(f"={len(words)}Q", attributes) == words

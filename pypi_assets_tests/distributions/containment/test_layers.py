@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from pypi_assets.distributions import reader_pool
-from pypi_assets.distributions.containment import landlock, layers
+from pypi_assets.distributions.containment import kernel, layers
 from pypi_assets.distributions.containment.layers import LAYERS, MissingLayer, missing_layers
 from pypi_assets.distributions.extract import DICTIONARY_ID, Extract, encode_extract
 from pypi_assets.distributions.filenames import parse_filename
@@ -98,9 +98,9 @@ def stopped(variables: dict[str, str], *names: str) -> set[str]:
 
 def test_landlock_stops_what_reaches_files_and_processes(variables: dict[str, str]) -> None:
     expected = set(LANDLOCK)
-    if landlock.version() >= landlock.NETWORK_SINCE:
+    if kernel.version() >= kernel.NETWORK_SINCE:
         expected |= LANDLOCK_FOR_TCP
-    if landlock.version() >= landlock.SCOPES_SINCE:
+    if kernel.version() >= kernel.SCOPES_SINCE:
         expected |= LANDLOCK_FOR_SIGNALS
     assert stopped(variables, "no new privileges", "Landlock") >= expected
 
@@ -201,7 +201,7 @@ def test_a_layer_that_the_kernel_refuses_is_missing(monkeypatch: pytest.MonkeyPa
 
 
 def test_older_kernels_lack_parts_of_landlock(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(landlock, "version", lambda: 3)
+    monkeypatch.setattr(kernel, "version", lambda: 3)
     names = {one.name: one.reason for one in missing_layers()}
     assert all(f"version {number}" in names["Landlock for TCP"] for number in (3, 4))
     assert "Landlock" not in names
@@ -211,7 +211,7 @@ def test_a_kernel_without_landlock(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse() -> int:
         raise OSError(95, "Operation not supported")
 
-    monkeypatch.setattr(landlock, "version", refuse)
+    monkeypatch.setattr(kernel, "version", refuse)
     found = {one.name: one for one in missing_layers()}
     assert found["Landlock"].is_needed
     assert "Operation not supported" in found["Landlock"].reason

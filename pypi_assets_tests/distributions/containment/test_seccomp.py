@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from pypi_assets.distributions.containment import seccomp
-from pypi_assets.distributions.containment.seccomp import ARCHITECTURES, KILL_PROCESS, REFUSE, build_filter
+from pypi_assets.distributions.containment import layers
+from pypi_assets.distributions.containment.layers import ARCHITECTURES, KILL_PROCESS, REFUSE, build_filter
 from pypi_assets_tests.naming import mentions
 
 ALLOWED = 0x7FFF0000
@@ -191,7 +191,7 @@ def test_the_numbers_are_those_of_the_kernel() -> None:
 
 def test_a_processor_without_a_list_has_no_filter(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(platform, "machine", lambda: "riscv64")
-    assert mentions(seccomp.missing(), "riscv64")
+    assert mentions(layers.missing(), "riscv64")
 
 
 _BY_INT_80 = """

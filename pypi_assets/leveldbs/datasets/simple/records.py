@@ -82,7 +82,7 @@ def decode_files(values: Iterable[bytes]) -> list[FileRecord]:
 
 
 def _record(row: Row) -> FileRecord:
-    from pypi_assets.distributions.rendered_metadata import metadata_sha256  # look-ups do not render
+    from pypi_assets.distributions.served_metadata import metadata_sha256
 
     rendered = metadata_sha256(row)
     yanked = row["yanked"] and (row["yanked_reason"] or True)

@@ -6,7 +6,7 @@ import orjson
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from pypi_assets.distributions.rendered_metadata import METADATA_COLUMNS, metadata_sha256
+from pypi_assets.distributions.served_metadata import METADATA_COLUMNS, metadata_sha256
 from pypi_assets.dumps.dump_format import Row
 from pypi_assets.leveldbs.datasets.simple.records import (
     COLUMNS,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pypi_assets.distributions.project_facts import MAX_LICENSE_BYTES, bounded, cut_license, join_urls
+from pypi_assets.distributions.record import MAX_LICENSE_BYTES, bounded, cut_license, join_urls
 
 
 @pytest.mark.parametrize("text", [None, "", "MIT", "x" * MAX_LICENSE_BYTES, "é" * (MAX_LICENSE_BYTES // 2)])

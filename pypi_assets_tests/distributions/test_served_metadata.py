@@ -9,7 +9,7 @@ import pytest
 from packaging.metadata import Metadata
 
 from pypi_assets.distributions.reader import read_path
-from pypi_assets.distributions.rendered_metadata import (
+from pypi_assets.distributions.served_metadata import (
     METADATA_COLUMNS,
     file_version,
     metadata_of_row,
