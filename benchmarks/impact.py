@@ -37,8 +37,8 @@ from pypi_assets.leveldbs.format.records import scan
 from pypi_assets.leveldbs.versions.input_lists import published_versions
 from pypi_assets.leveldbs.versions.publish import build_version
 from pypi_assets.lookup import DepgraphReader, open_latest
-from pypi_assets.lookup.breadth_first import breadth_first
 from pypi_assets.lookup.impact import Impact, breaks, impact
+from pypi_assets.lookup.newest_requirements import breadth_first
 from pypi_assets.storage.store import Storage, open_storage
 
 BASE, SERIAL = "base", 1_000

@@ -22,8 +22,7 @@ import click
 from pypi_assets.cli.followed_notes import VersionNotes, among, catalog_notes
 from pypi_assets.cli.options import AT, catalog_at, row_output
 from pypi_assets.errors import ExpectedError
-from pypi_assets.lookup.answers import Stream
-from pypi_assets.lookup.errors import LookupNameError
+from pypi_assets.lookup.answers import LookupNameError, Stream
 from pypi_assets.questions.question import (
     MODULES,
     TOP_LEVEL,

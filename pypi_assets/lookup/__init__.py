@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from pypi_assets.leveldbs.format.errors import NotBuiltYetError as NotBuiltYetError
     from pypi_assets.leveldbs.format.errors import NoVersionError as NoVersionError
     from pypi_assets.lookup.answers import Answer as Answer
+    from pypi_assets.lookup.answers import LookupNameError as LookupNameError
     from pypi_assets.lookup.answers import Stream as Stream
     from pypi_assets.lookup.commands_reader import CommandResult as CommandResult
     from pypi_assets.lookup.commands_reader import CommandsReader as CommandsReader
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from pypi_assets.lookup.depgraph_reader import DepgraphReader as DepgraphReader
     from pypi_assets.lookup.depgraph_reader import Distribution as Distribution
     from pypi_assets.lookup.depgraph_reader import TransitiveDependent as TransitiveDependent
-    from pypi_assets.lookup.errors import LookupNameError as LookupNameError
     from pypi_assets.lookup.hashes_reader import HashesReader as HashesReader
     from pypi_assets.lookup.hashes_reader import HashResult as HashResult
     from pypi_assets.lookup.hashes_reader import KnownHashResult as KnownHashResult
@@ -59,7 +59,6 @@ _MODULES = {
     "pypi_assets.lookup.answers": ("Answer", "LookupNameError", "Stream"),
     "pypi_assets.lookup.commands_reader": ("CommandResult", "CommandsReader"),
     "pypi_assets.lookup.depgraph_reader": ("Dependent", "DepgraphReader", "Distribution", "TransitiveDependent"),
-    "pypi_assets.lookup.errors": ("LookupNameError",),
     "pypi_assets.lookup.hashes_reader": ("HashesReader", "HashResult", "KnownHashResult"),
     "pypi_assets.lookup.latest": ("open_latest",),
     "pypi_assets.lookup.modules_reader": ("ModuleResult", "ModulesReader"),

@@ -7,6 +7,11 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 if TYPE_CHECKING:
     import pandas as pd
 
+
+class LookupNameError(ValueError):
+    """A text that is not a name of what is looked up; the message describes what it must be."""
+
+
 Result = TypeVar("Result", bound=Mapping[str, object])
 """A typed dictionary; each dataset's reader defines its own."""
 

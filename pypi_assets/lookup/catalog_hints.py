@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING
 
 from packaging.utils import canonicalize_name
 
-from pypi_assets.lookup.hints import Hint, best_providers, did_you_mean, module_sentence
+from pypi_assets.lookup.hints import Hint, Kind, best_providers, did_you_mean, module_sentence
 from pypi_assets.lookup.near_names import near_names
 from pypi_assets.lookup.providers import providers_of_releases
-from pypi_assets.lookup.search_terms import Kind
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection

@@ -18,11 +18,8 @@ from pypi_assets.leveldbs.format.errors import LeveldbDamagedError
 from pypi_assets.leveldbs.format.leveldb_binding import Database
 from pypi_assets.leveldbs.format.records import Row, as_part, key, records_of, scan, scan_after
 from pypi_assets.leveldbs.format.version_order import canonical_version, newest_release, version_key
-from pypi_assets.lookup.answers import Answer, Stream
-from pypi_assets.lookup.breadth_first import breadth_first
-from pypi_assets.lookup.errors import LookupNameError
-from pypi_assets.lookup.newest import newest_dependents
-from pypi_assets.lookup.newest_requirements import NewestRelease, by_version
+from pypi_assets.lookup.answers import Answer, LookupNameError, Stream
+from pypi_assets.lookup.newest_requirements import NewestRelease, breadth_first, by_version, newest_dependents
 from pypi_assets.lookup.reader import Reader, require_text
 from pypi_assets.lookup.requirement_filters import Which, kept_by_version
 

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, TypedDict, cast
 from pypi_assets.leveldbs.datasets.hashes import records as hashes
 from pypi_assets.leveldbs.format.leveldb_binding import Database
 from pypi_assets.leveldbs.format.records import key, records_of, scan, scan_after
-from pypi_assets.lookup.answers import Answer, Stream
-from pypi_assets.lookup.errors import LookupNameError
+from pypi_assets.lookup.answers import Answer, LookupNameError, Stream
 from pypi_assets.lookup.reader import Reader, require_text
 
 if TYPE_CHECKING:

@@ -16,8 +16,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from pypi_assets.distributions.requirements import CONDITIONS
-from pypi_assets.lookup.breadth_first import breadth_first
-from pypi_assets.lookup.newest_requirements import NewestRequirements, newest_of
+from pypi_assets.lookup.newest_requirements import NewestRequirements, breadth_first, newest_of
 from pypi_assets.lookup.requirement_filters import (
     Matched,
     RequirementLists,

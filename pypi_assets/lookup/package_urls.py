@@ -7,7 +7,7 @@ from urllib.parse import parse_qsl, unquote
 
 from packaging.utils import canonicalize_name
 
-from pypi_assets.lookup.errors import LookupNameError
+from pypi_assets.lookup.answers import LookupNameError
 
 _PURL = re.compile(r"pkg:/{0,2}pypi/+([^/?#@]+)(?:@([^?#/]*))?(?:\?([^#]*))?(?:#.*)?", re.IGNORECASE | re.DOTALL)
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?", re.ASCII)

@@ -281,3 +281,48 @@ def version_result(rows: Sequence[Mapping[str, Any]], modules: list[str], comman
 
 def _file(row: Mapping[str, Any]) -> FileResult:
     return cast("FileResult", {name: row[name] for name in FileResult.__annotations__})
+
+
+class HistoryEntry(TypedDict):
+    """One thing that happened at `serial`. Times are ISO 8601 in UTC.
+
+    `kind` is the action of an event, the cause of a change without one, or `visit`. `live` and `away` are the files
+    that became live or ceased to be, `yanked` and `unyanked` those that were live before and after. `epoch` is that of
+    the serial; null: it is not complete. An observed event happened between `not_before` and `at`.
+    """
+
+    serial: int
+    at: str | None
+    kind: str
+    text: str
+    version: str | None
+    filenames: list[str]
+    visit: int | None
+    outcome: str | None
+    error: str | None
+    live: list[str]
+    away: list[str]
+    yanked: list[str]
+    unyanked: list[str]
+    epoch: int | None
+    not_before: str | None
+
+
+class LiveFileResult(TypedDict):
+    """One distribution as it was live at a serial.
+
+    It is live since the serial `live_since`. `size` is in bytes, and `outcome` is the outcome of reading the file.
+    """
+
+    filename: str
+    project: str
+    version: str
+    kind: str
+    sha256: str | None
+    yanked: bool
+    size: int | None
+    uploaded_at: str | None
+    requires_python: str | None
+    live_since: int
+    outcome: str
+    url: str | None

@@ -22,7 +22,7 @@ from packaging.version import Version
 from pypi_assets.distributions.refusals import is_installable
 from pypi_assets.distributions.requirements import parse_requirement
 from pypi_assets.leveldbs.format.version_order import canonical_version
-from pypi_assets.lookup.errors import LookupNameError
+from pypi_assets.lookup.answers import LookupNameError
 from pypi_assets.short_texts import cached_if_short
 
 Row = TypeVar("Row", bound=Mapping[str, Any])

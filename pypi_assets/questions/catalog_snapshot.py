@@ -5,12 +5,13 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from itertools import groupby
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any, cast
 
 from packaging.utils import canonicalize_name
 
-from pypi_assets.distributions.refusals import installable_or_all
+from pypi_assets.distributions.refusals import accepted_or_all, installable_or_all
+from pypi_assets.leveldbs.datasets.modules.overview import Overview, marks_of, overview_of
 from pypi_assets.leveldbs.format.version_order import canonical_version, newest_release
 from pypi_assets.lookup.answers import Answer, Result
 from pypi_assets.lookup.catalog_hints import past_module_hints, past_project_hints
@@ -22,16 +23,13 @@ if TYPE_CHECKING:
     from pypi_assets.catalog.database import Catalog
     from pypi_assets.catalog.reports.project_history import Entry
     from pypi_assets.catalog.reports.simple_page import SimplePage
-    from pypi_assets.leveldbs.datasets.modules.overview import Overview
     from pypi_assets.leveldbs.format.records import Row
     from pypi_assets.lookup.depgraph_reader import Dependent, Distribution, TransitiveDependent
     from pypi_assets.lookup.hashes_reader import HashResult, KnownHashResult
-    from pypi_assets.lookup.history_entries import HistoryEntry
-    from pypi_assets.lookup.live_files import LiveFileResult
     from pypi_assets.lookup.modules_reader import ModuleResult
     from pypi_assets.lookup.newest_requirements import NewestRelease
     from pypi_assets.lookup.pinned_files import PinnedFile
-    from pypi_assets.lookup.project_answers import ProjectResult, VersionResult
+    from pypi_assets.lookup.project_answers import HistoryEntry, LiveFileResult, ProjectResult, VersionResult
     from pypi_assets.lookup.providers import Provider
     from pypi_assets.lookup.simple_reader import PageFileResult
     from pypi_assets.resolve.releases import ReleaseIndex
@@ -124,7 +122,6 @@ class CatalogSnapshot(Snapshot):
         return list(providers_of_releases(module, releases))
 
     def overviews(self, projects: Collection[str], /) -> "Mapping[str, Overview]":
-        from pypi_assets.lookup.past_overviews import overviews_at
 
         return overviews_at(self.catalog, self.serial, projects)
 
@@ -162,7 +159,7 @@ class CatalogSnapshot(Snapshot):
 
     def live_files(self, project: str, /) -> "Found[LiveFileResult]":
         from pypi_assets.catalog.reports.live_files import live_files
-        from pypi_assets.lookup.live_files import LiveFileResult
+        from pypi_assets.lookup.project_answers import LiveFileResult
 
         self.require_answered(project)
         found = live_files(self.catalog, self.serial, project)
@@ -174,7 +171,7 @@ class CatalogSnapshot(Snapshot):
         A visit changes nothing and can come at any time, so visits are shown if the snapshot `is_newest`.
         """
         from pypi_assets.catalog.reports.project_history import IGNORED
-        from pypi_assets.lookup.history_entries import HistoryEntry
+        from pypi_assets.lookup.project_answers import HistoryEntry
         from pypi_assets.times import utc_text
 
         if not self.is_newest:
@@ -321,7 +318,7 @@ class CatalogSnapshot(Snapshot):
     def _dependents(self, project: str, wanted: DependentsFilter) -> "Iterable[Dependent]":
         from pypi_assets.catalog.publications.dump_rows import requiring_releases
         from pypi_assets.lookup.depgraph_reader import requiring_projects
-        from pypi_assets.lookup.newest import newest_dependents
+        from pypi_assets.lookup.newest_requirements import newest_dependents
         from pypi_assets.lookup.requirement_filters import kept_by_version
 
         found = list(requiring_projects(project, requiring_releases(self.catalog, self.serial, project)))
@@ -355,3 +352,28 @@ class CatalogSnapshot(Snapshot):
         found = tuple(results)
         with self.catalog.read() as connection:
             return Answer(None, self.serial, found, kind, followed_projects=count_answered(connection, self.serial))
+
+
+def overviews_at(catalog: "Catalog", serial: int, projects: Collection[str]) -> dict[str, Overview]:
+    """Return the overviews of these projects (normalized). A project costs by the count of its files."""
+    from pypi_assets.catalog.reports.past_releases import (  # the database takes long to load
+        live_files_of,
+        rows_of_files,
+    )
+
+    files: defaultdict[str, dict[str, list[Any]]] = defaultdict(dict)
+    of_newest: list[int] = []
+    live = defaultdict(list)
+    for one in live_files_of(catalog, serial, projects):
+        live[one.normalized].append(one)
+        marks = {"yanked": True} if one.yanked else {}
+        if one.is_rejected:
+            marks["rejected"] = True
+        files[one.normalized][one.filename] = [one.version, None, "", one.live_since, marks]
+    for found in live.values():
+        counted = accepted_or_all(found, attrgetter("is_rejected"))
+        newest = newest_release({(one.version, one.yanked) for one in counted})
+        of_newest += [one.distribution_id for one in counted if canonical_version(one.version) == newest]
+    for row in rows_of_files(catalog, serial, of_newest):
+        files[row["normalized"]][row["filename"]][4] = marks_of(row)
+    return {project: overview_of(entries) for project, entries in files.items()}

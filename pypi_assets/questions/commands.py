@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from pypi_assets.lookup.commands_reader import CommandResult
-from pypi_assets.lookup.newest import newest_providers
+from pypi_assets.lookup.newest_requirements import newest_providers
 from pypi_assets.questions.names import CommandName, Prefix
 from pypi_assets.questions.question import Accepts, Parameters, question
 from pypi_assets.questions.snapshot import After, Found, Snapshot, reduced

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from pypi_assets.lookup.live_files import LiveFileResult
+from pypi_assets.lookup.project_answers import LiveFileResult
 from pypi_assets.questions.names import ExactProjectName
 from pypi_assets.questions.question import Parameters, question
 from pypi_assets.questions.snapshot import After, Found, Snapshot

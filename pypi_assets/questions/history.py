@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from pypi_assets.lookup.history_entries import HistoryEntry
+from pypi_assets.lookup.project_answers import HistoryEntry
 from pypi_assets.questions.names import ExactProjectName
 from pypi_assets.questions.question import Accepts, Parameters, question
 from pypi_assets.questions.snapshot import After, Found, Snapshot

@@ -6,7 +6,7 @@ from typing import Annotated
 from packaging.utils import canonicalize_name
 
 from pypi_assets.lookup.modules_reader import ModuleResult
-from pypi_assets.lookup.newest import newest_providers
+from pypi_assets.lookup.newest_requirements import newest_providers
 from pypi_assets.questions.names import ModuleName, Prefix
 from pypi_assets.questions.question import Accepts, Parameters, question
 from pypi_assets.questions.snapshot import After, Found, Snapshot, reduced

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated
 
+from pypi_assets.lookup.answers import LookupNameError
 from pypi_assets.lookup.depgraph_reader import Distribution, parse_requirement
-from pypi_assets.lookup.errors import LookupNameError
 from pypi_assets.lookup.hints import newest_version_hint
-from pypi_assets.lookup.newest import newest_distributions
+from pypi_assets.lookup.newest_requirements import newest_distributions
 from pypi_assets.questions.names import Prefix, Requirement
 from pypi_assets.questions.question import Accepts, ParameterError, Parameters, question
 from pypi_assets.questions.snapshot import After, Found, Snapshot, reduced

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from pypi_assets.errors import NotAnsweredError
-from pypi_assets.lookup.errors import LookupNameError
+from pypi_assets.lookup.answers import LookupNameError
 from pypi_assets.lookup.package_urls import PurlResult, parse_purl, purl_result, wrong_purl
 from pypi_assets.questions.question import Accepts, Batch, Parameters, question
 from pypi_assets.questions.snapshot import After, Found, Snapshot

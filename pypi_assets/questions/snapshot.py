@@ -23,11 +23,9 @@ if TYPE_CHECKING:
     from pypi_assets.lookup.commands_reader import CommandResult
     from pypi_assets.lookup.depgraph_reader import Dependent, Distribution, TransitiveDependent
     from pypi_assets.lookup.hashes_reader import HashResult, KnownHashResult
-    from pypi_assets.lookup.history_entries import HistoryEntry
-    from pypi_assets.lookup.live_files import LiveFileResult
     from pypi_assets.lookup.modules_reader import ModuleResult
     from pypi_assets.lookup.pinned_files import PinnedFile
-    from pypi_assets.lookup.project_answers import ProjectResult, VersionResult
+    from pypi_assets.lookup.project_answers import HistoryEntry, LiveFileResult, ProjectResult, VersionResult
     from pypi_assets.lookup.providers import Provider
     from pypi_assets.lookup.requirement_filters import Which
     from pypi_assets.lookup.simple_reader import PageFileResult

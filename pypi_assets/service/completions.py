@@ -11,10 +11,10 @@ from packaging.utils import canonicalize_name
 
 from pypi_assets.lookup.commands_reader import CommandsReader
 from pypi_assets.lookup.depgraph_reader import DepgraphReader
+from pypi_assets.lookup.hints import Kind, Meaning, meanings
 from pypi_assets.lookup.modules_reader import ModulesReader
 from pypi_assets.lookup.providers import NamesReader
 from pypi_assets.lookup.published_sets import OpenSet
-from pypi_assets.lookup.search_terms import Kind, Meaning, meanings
 from pypi_assets.service.operations import Call, Operation
 from pypi_assets.service.pages.rendering import page_address
 from pypi_assets.service.parameters import Parameters

@@ -14,7 +14,7 @@ from sqlalchemy import update
 
 from pypi_assets.catalog.database import open_catalog
 from pypi_assets.catalog.tables import catalog_state
-from pypi_assets.lookup.live_files import LiveFileResult
+from pypi_assets.lookup.project_answers import LiveFileResult
 from pypi_assets_tests.cli.commands import Commands
 from pypi_assets_tests.cli.test_impact import published  # noqa: F401 - a fixture
 from pypi_assets_tests.named import unnamed

@@ -6,9 +6,8 @@ from packaging.utils import canonicalize_name
 
 from pypi_assets.locks.environments import ANY_ENVIRONMENT, Environment
 from pypi_assets.locks.pins import Pin
-from pypi_assets.lookup.install_order import Installed, pip_order
 from pypi_assets.lookup.pinned_files import PinnedFile
-from pypi_assets.questions.locks import LockedAnswer, PinnedRelease
+from pypi_assets.questions.locks import Installed, LockedAnswer, PinnedRelease, pip_order
 
 
 def release(

@@ -5,7 +5,7 @@ from collections.abc import Container, Iterator
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pypi_assets.lookup.breadth_first import breadth_first
+from pypi_assets.lookup.newest_requirements import breadth_first
 
 NAMES = "abcdef"
 

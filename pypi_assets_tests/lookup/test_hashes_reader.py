@@ -8,7 +8,7 @@ import pytest
 
 from pypi_assets.catalog.reports.live_files import FoundFile, files_with_sha256
 from pypi_assets.leveldbs.versions.publish import build_version
-from pypi_assets.lookup.errors import LookupNameError
+from pypi_assets.lookup.answers import LookupNameError
 from pypi_assets.lookup.hashes_reader import (
     HashesReader,
     hash_of_file,

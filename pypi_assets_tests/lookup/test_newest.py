@@ -8,7 +8,7 @@ from packaging.utils import canonicalize_version
 from packaging.version import InvalidVersion, Version
 
 from pypi_assets.leveldbs.format.version_order import newest_version
-from pypi_assets.lookup.newest import newest_dependents, newest_distributions, newest_providers
+from pypi_assets.lookup.newest_requirements import newest_dependents, newest_distributions, newest_providers
 
 _VERSIONS = st.sampled_from(
     ["1.0", "1.0.0", "1", "2.0rc1", "2.0", "2.0.post1", "10.0", "1!0.1", "3.0.dev1", "2.0+local", "unknown", "0-beta-x"]

@@ -1,6 +1,6 @@
 import pytest
 
-from pypi_assets.lookup.errors import LookupNameError
+from pypi_assets.lookup.answers import LookupNameError
 from pypi_assets.lookup.package_urls import PackageUrl, parse_purl, purl_result, wrong_purl
 
 FILES = [

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from packaging.requirements import Requirement
 from packaging.version import Version
 
-from pypi_assets.lookup.errors import LookupNameError
+from pypi_assets.lookup.answers import LookupNameError
 from pypi_assets.lookup.requirement_filters import (
     accepting,
     excluding,

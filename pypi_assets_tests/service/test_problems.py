@@ -8,7 +8,7 @@ from sqlalchemy.exc import OperationalError
 from pypi_assets.catalog.database import CatalogError
 from pypi_assets.errors import NotAnsweredError
 from pypi_assets.leveldbs.format.errors import LeveldbDamagedError, NotBuiltYetError
-from pypi_assets.lookup.errors import LookupNameError
+from pypi_assets.lookup.answers import LookupNameError
 from pypi_assets.service.problems import bad_parameter, defect, not_found, problem_answer, problem_of
 from pypi_assets.storage.store import StorageError
 

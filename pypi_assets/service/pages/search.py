@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from pypi_assets.lookup.search_terms import LONGEST_TEXT, Kind, Meaning, meanings
+from pypi_assets.lookup.hints import LONGEST_TEXT, Kind, Meaning, meanings
 from pypi_assets.service.pages.page import Content, View, page, page_operations, shell_requirement
 from pypi_assets.service.pages.rendering import page_address
 from pypi_assets.service.parameters import CommandName, ImportName, Parameters, Sha256
