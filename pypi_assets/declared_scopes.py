@@ -13,8 +13,7 @@ from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.scope_crawl import start_scope
 from pypi_assets.errors import ExpectedError, SettingsError
 from pypi_assets.scope_tables import ScopeTable
-from pypi_assets.scopes.root_files import read_roots
-from pypi_assets.scopes.roots import named_roots
+from pypi_assets.scopes.root_files import named_roots, read_roots
 from pypi_assets.scopes.ruleset import read_rules
 from pypi_assets.setting_variables import read_all_indexes
 from pypi_assets.settings import Settings

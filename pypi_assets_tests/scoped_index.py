@@ -17,7 +17,7 @@ from pypi_assets.distributions.reader_pool import FinishedReading
 from pypi_assets.distributions.record import DistributionKind, DistributionRecord
 from pypi_assets.index.errors import TransientError
 from pypi_assets.index.models import ListedProject
-from pypi_assets.scopes.roots import named_roots
+from pypi_assets.scopes.root_files import named_roots
 from pypi_assets_tests.crawl.followers import Follower, SilentIndex
 from pypi_assets_tests.crawl.model_following import draining_in_place
 from pypi_assets_tests.crawl.model_steps import file_of

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pypi_assets.cli.options import AT, command
-from pypi_assets.export.summaries import SUMMARIES
+from pypi_assets.export.formats import SUMMARIES
 from pypi_assets.terminal import counted, print_message
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def owners_command(path: Path, top_level: bool, most: int) -> None:  # noqa: ARG
     PATH is compressed where it ends with .gz.
     """
     from pypi_assets.cli.lookup import opened_versions  # which imports what questions are declared with
-    from pypi_assets.lookup.top_level_owners import export_top_level
+    from pypi_assets.export.module_owners import export_top_level
 
     with opened_versions() as asking:
         written = asking.answered(lambda: export_top_level(asking.snapshot, path, most))

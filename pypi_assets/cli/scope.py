@@ -66,8 +66,7 @@ def scope_create_command(
     """
     from pypi_assets.catalog.work.scopes import ScopePlan
     from pypi_assets.crawl.scope_crawl import start_scope
-    from pypi_assets.scopes.root_files import read_roots
-    from pypi_assets.scopes.roots import named_roots
+    from pypi_assets.scopes.root_files import named_roots, read_roots
     from pypi_assets.scopes.ruleset import read_rules
 
     roots = named_roots(projects)

@@ -217,7 +217,7 @@ def _keep(keeper: "Keeper") -> None:
 
 
 def _show_status(layout: "Layout", as_json: bool) -> None:
-    from pypi_assets.stack.readiness import is_ready
+    from pypi_assets.stack.layout import is_ready
     from pypi_assets.stack.supervision import Supervisor, read_addresses
 
     supervisor = Supervisor(layout)
@@ -261,7 +261,7 @@ def _stop(layout: "Layout") -> None:
 
 
 def _write_unit() -> None:
-    from pypi_assets.stack.systemd import UNIT, unit_text, units_folder
+    from pypi_assets.stack.layout import UNIT, unit_text, units_folder
 
     arguments = [argument for argument in sys.argv[1:] if argument != "--systemd"]
     command = [str(Path(sys.executable).with_name("pypi-assets")), *arguments]

@@ -1,12 +1,11 @@
-"""What the index answers, as bytes: the Simple API in JSON and HTML, and the older JSON API.
+"""Makes the answers of the index: its pages in the form that a client accepts, and its changelog by XML-RPC."""
 
-Pure functions of the state and of `base`, the address the request came to, without a slash at its end.
-"""
-
-from collections.abc import Iterator
+import xmlrpc.client
+from collections.abc import Iterator, Sequence
 from html import escape
 from typing import Any
 from urllib.parse import quote
+from xml.parsers.expat import ExpatError
 
 import orjson
 from packaging.metadata import RawMetadata
@@ -201,3 +200,90 @@ def _legacy_files(release: Release, base: str) -> list[dict[str, Any]]:
         }
         for _, file in sorted(release.files.items())
     ]
+
+
+HTML = "text/html"
+V1_HTML = "application/vnd.pypi.simple.v1+html"
+V1_JSON = "application/vnd.pypi.simple.v1+json"
+OFFERED = (HTML, V1_HTML, V1_JSON)
+
+
+def choose(accept: str | None, offered: Sequence[str] = OFFERED) -> str:
+    """The offered type with the greatest quality, the first of equals; the first one where none is acceptable."""
+    ranges = [_parse(item) for item in (accept or "*/*").split(",")]
+    return max(offered, key=lambda media_type: _quality(media_type, ranges))
+
+
+def _parse(item: str) -> tuple[str, float]:
+    media_range, *parameters = (part.strip() for part in item.lower().split(";"))
+    for parameter in parameters:
+        name, _, value = parameter.partition("=")
+        if name.strip() == "q":
+            try:
+                return media_range, float(value)
+            except ValueError:
+                return media_range, 0.0
+    return media_range, 1.0
+
+
+def _quality(media_type: str, ranges: Sequence[tuple[str, float]]) -> float:
+    """The quality of the most specific range that covers the type."""
+    for wanted in (media_type, media_type.partition("/")[0] + "/*", "*/*"):
+        if qualities := [quality for media_range, quality in ranges if media_range == wanted]:
+            return max(qualities)
+    return 0.0
+
+
+PAGE_ROWS = 50_000
+
+
+def answer(body: bytes, state: IndexState, page_rows: int = PAGE_ROWS) -> bytes:
+    """The response to the call in `body`; `page_rows` is the most rows one changelog answer holds."""
+    try:
+        result = _call(body, state, page_rows)
+    except xmlrpc.client.Fault as fault:
+        return xmlrpc.client.dumps(fault, methodresponse=True).encode()
+    return xmlrpc.client.dumps((result,), methodresponse=True, allow_none=True).encode()
+
+
+def _call(body: bytes, state: IndexState, page_rows: int) -> Any:
+    try:
+        arguments, method = xmlrpc.client.loads(body)
+    except (ExpatError, xmlrpc.client.ResponseError, ValueError, TypeError, AttributeError, IndexError) as error:
+        raise xmlrpc.client.Fault(-32700, "parse error; not well formed") from error
+    match method:
+        case "changelog_last_serial":
+            _bind(arguments)
+            return state.last_serial
+        case "changelog_since_serial":
+            (serial,) = _bind(arguments, "serial")
+            return [
+                [event.name, event.version, event.timestamp, event.action, event.serial]
+                for event in state.changelog_since(serial, page_rows)
+            ]
+        case "list_packages_with_serial":
+            _bind(arguments)
+            return {project.name: project.last_serial for project in state.projects.values()}
+        case "changelog":
+            raise xmlrpc.client.Fault(
+                -32500,
+                "ValueError: The changelog method has been deprecated, use changelog_since_serial instead.",
+            )
+        case _:
+            raise xmlrpc.client.Fault(-32601, "server error; requested method not found")
+
+
+def _bind(arguments: tuple[Any, ...], *names: str) -> tuple[int, ...]:
+    """The arguments, if they are integers, one for each name."""
+    for position, name in enumerate(names):
+        if position >= len(arguments):
+            raise _bad_argument(name, "Missing required argument")
+        if type(arguments[position]) is not int:
+            raise _bad_argument(name, "Input should be a valid integer")
+    if len(arguments) > len(names):
+        raise _bad_argument(str(len(names)), "Unexpected positional argument")
+    return arguments
+
+
+def _bad_argument(name: str, problem: str) -> xmlrpc.client.Fault:
+    return xmlrpc.client.Fault(-32602, f"client error; {name}: {problem}")

@@ -27,7 +27,7 @@ from starlette.responses import FileResponse, Response
 from starlette.routing import Route
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
-from pypi_assets.devindex import negotiation, served_pages, xmlrpc_api
+from pypi_assets.devindex import served_pages
 from pypi_assets.devindex.history import METADATA_SUFFIX, History
 from pypi_assets.devindex.index_state import IndexState
 from pypi_assets.devindex.spoiling import AsOf
@@ -50,7 +50,9 @@ class _Connection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
         self.app_state: dict[str, Any] = {**self.app_state, "transport": transport}
 
 
-def create_app(folder: Path | str, *, faults: Faults | None = None, page_rows: int = xmlrpc_api.PAGE_ROWS) -> Starlette:
+def create_app(
+    folder: Path | str, *, faults: Faults | None = None, page_rows: int = served_pages.PAGE_ROWS
+) -> Starlette:
     """The index of `folder` as an ASGI application; `page_rows` is the most rows of one changelog answer."""
     index = _Index(History(folder), faults, page_rows)
     return Starlette(
@@ -91,7 +93,7 @@ class _Index:
         return respond
 
     def changelog(self, request: Request, state: IndexState) -> Response:
-        return _response(xmlrpc_api.answer(request.state.body, state, self.page_rows), "text/xml; charset=UTF-8")
+        return _response(served_pages.answer(request.state.body, state, self.page_rows), "text/xml; charset=UTF-8")
 
     def legacy_project(self, request: Request, state: IndexState) -> Response:
         project = state.project(request.path_params["project"])
@@ -123,8 +125,8 @@ class _Index:
 
 
 def _simple_index(request: Request, state: IndexState) -> Response:
-    form = negotiation.choose(request.headers.get("accept"))
-    page = served_pages.simple_index_json if form == negotiation.V1_JSON else served_pages.simple_index_html
+    form = served_pages.choose(request.headers.get("accept"))
+    page = served_pages.simple_index_json if form == served_pages.V1_JSON else served_pages.simple_index_html
     return _page(request, page(state), form, state.last_serial or 0)
 
 
@@ -132,8 +134,8 @@ def _simple_project(request: Request, state: IndexState) -> Response:
     project = state.project(request.path_params["project"])
     if project is None:
         return _not_found()
-    form = negotiation.choose(request.headers.get("accept"))
-    page = served_pages.simple_project_json if form == negotiation.V1_JSON else served_pages.simple_project_html
+    form = served_pages.choose(request.headers.get("accept"))
+    page = served_pages.simple_project_json if form == served_pages.V1_JSON else served_pages.simple_project_html
     return _page(request, page(project, _base(request)), form, project.last_serial)
 
 
@@ -144,7 +146,7 @@ def running(
     *,
     host: str = "127.0.0.1",
     faults: Faults | None = None,
-    page_rows: int = xmlrpc_api.PAGE_ROWS,
+    page_rows: int = served_pages.PAGE_ROWS,
     log_requests: bool = False,
 ) -> Iterator[str]:
     """Serves the index of `folder` from a thread while the context lasts; yields its URL, ending in /simple/.
@@ -220,5 +222,5 @@ def _page(request: Request, body: bytes, form: str, serial: int, vary: str = "Ac
     known = [item.strip().removeprefix("W/") for item in request.headers.get("if-none-match", "").split(",")]
     if etag in known or "*" in known:
         return Response(status_code=304, headers=headers)
-    content_type = f"{form}; charset=UTF-8" if form == negotiation.HTML else form
+    content_type = f"{form}; charset=UTF-8" if form == served_pages.HTML else form
     return _response(body, content_type, headers=headers)

@@ -1,11 +1,20 @@
-"""The formats that pinned distributions are exported in, by name: each renders what other tools read."""
+"""Writes the files that other tools read, from what the newest versions know: a format for each tool."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from pypi_assets.export.module_owners import described_modules, module_owners, stub_only, toml_lines
-from pypi_assets.export.spellings import header, python_mapping, toml_array, wheel_name, yaml_text
+from pypi_assets.export.module_owners import (
+    described_modules,
+    header,
+    module_owners,
+    python_mapping,
+    stub_only,
+    toml_array,
+    toml_lines,
+    wheel_name,
+    yaml_text,
+)
 from pypi_assets.locks.lock_content import toml_text
 from pypi_assets.locks.pins import Remark, RemarkKind
 from pypi_assets.lookup.pinned_files import PinnedFile
@@ -106,7 +115,7 @@ FORMATS = {
     "fawltydeps": Format(render_fawltydeps),
     "uv-metadata": Format(render_uv_metadata, is_of_modules=False),
 }
-"""`summaries.py` describes each in a sentence."""
+"""`formats.py` describes each in a sentence."""
 _OF_MODULES = frozenset({RemarkKind.UNREAD, RemarkKind.FROM_SDIST})
 _SHOWN = 3
 
@@ -136,3 +145,12 @@ def _without_requirements(answer: LockedAnswer) -> Iterator[Remark]:
         if sdist is not None and sdist.requires_dist is None:
             text = f"{release.pin.text}: what {sdist.filename} requires is known only once it is built"
             yield Remark(RemarkKind.NO_REQUIREMENTS, text, release.pin.normalized)
+
+
+SUMMARIES = {
+    "gazelle": "gazelle_python.yaml, for Gazelle with rules_python.",
+    "pants": "A target python_requirements, for a BUILD file of Pants.",
+    "deptry": "The table package_module_name_map, for the pyproject.toml of deptry.",
+    "fawltydeps": "A file for --custom-mapping-file of FawltyDeps.",
+    "uv-metadata": "Tables dependency-metadata for uv.toml: sdists are not built.",
+}

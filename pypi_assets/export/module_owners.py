@@ -1,15 +1,72 @@
 """Which of the pinned distributions each module is from, where a tool takes one for each, and their top-level names."""
 
+import gzip
+import json
+import os
+import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple, Protocol
 
+import orjson
 from packaging.utils import canonicalize_name
 
 from pypi_assets.distributions.requirements import required_projects
-from pypi_assets.export.spellings import all_spellings, toml_array, toml_key
+from pypi_assets.locks.lock_content import toml_text
+from pypi_assets.lookup.owner_ranking import OwnerCandidate, is_junk_root
+from pypi_assets.lookup.owners import Evidence, OwnerSource, ranked_providers
 from pypi_assets.questions.collisions import collisions, leaf_projects, module_projects
 from pypi_assets.questions.locks import LockedAnswer, PinnedRelease
+
+_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
+_PLAIN_YAML = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*", re.ASCII)
+_RESERVED_YAML = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"})
+
+
+def header(name: str, lock: str) -> str:
+    """The comment that a file begins with: the command that makes it again."""
+    shown = lock if lock.isprintable() and " " not in lock else json.dumps(lock)
+    return f"# Made by `pypi-assets export {name} --lock {shown}`.\n"
+
+
+def wheel_name(release: PinnedRelease) -> str:
+    """The project as the name of its wheel begins: up to the first `-`. Without a wheel, as a build names it."""
+    wheels = sorted(file.filename for file in release.chosen if file.kind == "wheel")
+    return wheels[0].partition("-")[0] if wheels else release.pin.normalized.replace("-", "_")
+
+
+def all_spellings(release: PinnedRelease) -> list[str]:
+    """The project's name as people write it: as displayed, as the lock has it, and normalized. Each once, sorted.
+
+    Some tools look a requirement up as it is written.
+    """
+    return sorted({release.project, release.pin.name, release.pin.normalized})
+
+
+def toml_array(texts: Iterable[str]) -> str:
+    return f"[{', '.join(map(toml_text, texts))}]"
+
+
+def toml_key(name: str) -> str:
+    """`name` as a key of TOML: a dot would divide it."""
+    return name if _BARE_KEY.fullmatch(name) else toml_text(name)
+
+
+def yaml_text(text: str) -> str:
+    """`text` as a scalar of YAML 1.1 and 1.2, quoted where it could be something other than a text."""
+    is_plain = _PLAIN_YAML.fullmatch(text) and text.lower() not in _RESERVED_YAML
+    return text if is_plain else json.dumps(text, ensure_ascii=False)
+
+
+def python_mapping(mapping: Mapping[str, Iterable[str]], indent: str) -> str:
+    """A dictionary of lists as BUILD files have it, by key, a line each."""
+    lines = []
+    for key in sorted(mapping):
+        items = ", ".join(json.dumps(item, ensure_ascii=False) for item in mapping[key])
+        lines.append(f"{indent}    {json.dumps(key)}: [{items}],\n")
+    return f"{{\n{''.join(lines)}{indent}}}" if lines else "{}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,3 +222,78 @@ def top_level_names(answer: LockedAnswer) -> dict[str, list[str]]:
 def toml_lines(answer: LockedAnswer) -> str:
     """The same as lines of a table of TOML."""
     return "".join(f"{toml_key(name)} = {toml_array(roots)}\n" for name, roots in top_level_names(answer).items())
+
+
+FORMAT = 1
+MOST_CANDIDATES = 3
+_REMEMBERED_NAMES = 10_000
+_LEVEL = 6
+
+
+class TopLevelName(NamedTuple):
+    """A name, how many projects provide it, and the best of these."""
+
+    name: str
+    providers: int
+    best: list[OwnerCandidate]
+
+
+class Exported(NamedTuple):
+    """What was written: the serial that it is of, how many names, and how many bytes."""
+
+    serial: int
+    names: int
+    size: int
+
+
+class TopLevelSource(OwnerSource, Protocol):
+    """A snapshot that lists top-level names."""
+
+    def top_level_names(self) -> Iterator[str]:
+        """Yield the first parts of all modules, in the order of their bytes in UTF-8."""
+
+
+def top_level_owners(source: TopLevelSource, most: int = MOST_CANDIDATES) -> Iterator[TopLevelName]:
+    """All top-level names, in the order of their bytes in UTF-8."""
+    evidence = Evidence(source)
+    for number, name in enumerate(source.top_level_names(), 1):
+        if number % _REMEMBERED_NAMES == 0:  # so that not all projects are kept in memory
+            evidence = Evidence(source)
+        candidates = ranked_providers(evidence, name, evidence.providers(name))
+        if candidates:  # none if no installer takes any of the files
+            yield TopLevelName(name, len(candidates), candidates[:most])
+
+
+def export_top_level(
+    source: TopLevelSource, path: Path, most: int = MOST_CANDIDATES, progress: Callable[[int], object] = int
+) -> Exported:
+    """Writes the file, compressed if its name ends with `.gz`, and puts it in its place when it is whole.
+
+    Equal datasets give equal bytes. `progress` is called with the names so far.
+    """
+    unfinished = path.with_name(f"{path.name}.{os.getpid()}.part")
+    try:
+        names = _write(source, path.suffix == ".gz", unfinished, most, progress)
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+    return Exported(source.serial, names, path.stat().st_size)
+
+
+def _write(
+    source: TopLevelSource, is_compressed: bool, path: Path, most: int, progress: Callable[[int], object]
+) -> int:
+    count = 0
+    with path.open("wb") as plain:
+        file = gzip.GzipFile("", "wb", _LEVEL, plain, mtime=0) if is_compressed else plain
+        header = {"format": FORMAT, "serial": source.serial, "most": most}
+        file.write(orjson.dumps(header) + b"\n")
+        for count, one in enumerate(top_level_owners(source, most), 1):
+            best = [[each["project"], each["score"], each["reasons"]["dependents"]] for each in one.best]
+            file.write(orjson.dumps([one.name, one.providers, int(is_junk_root(one.name)), best]) + b"\n")
+            if count % _REMEMBERED_NAMES == 0:
+                progress(count)
+        if file is not plain:
+            file.close()
+    progress(count)
+    return count

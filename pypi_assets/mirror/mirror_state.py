@@ -16,9 +16,8 @@ from pypi_assets.journal.reading import Journal, NoJournalError
 from pypi_assets.mirror.sources import MirrorError, OtherHomeError
 from pypi_assets.mirror.wanted import read_state
 from pypi_assets.storage.published import PUBLISHED
-from pypi_assets.storage.root_owner import MIRROR
+from pypi_assets.storage.root_owner import MIRROR, read_json
 from pypi_assets.storage.store import NotFoundError, Storage
-from pypi_assets.storage.stored_json import read_json
 
 FORMAT = 1
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from pypi_assets.dumps.dump_format import Row
-from pypi_assets.parquet.parquet_columns import BOOLEAN, INTEGER, PARQUET_COLUMNS, STRING, STRINGS, TIMESTAMP
+from pypi_assets.parquet.export_manifest import BOOLEAN, INTEGER, PARQUET_COLUMNS, STRING, STRINGS, TIMESTAMP
 
 ROW_GROUP_ROWS = 65_536
 ROW_GROUP_BYTES = 32 * 1024**2

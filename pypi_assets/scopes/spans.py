@@ -1,6 +1,11 @@
-"""Sets of serials as spans: sorted, apart from each other, each from its first serial up to, not including, its end."""
+"""Follows requirements from a scope's roots: which projects are reached, and at which serials.
 
-from collections.abc import Iterable
+Sets of serials are spans: sorted, apart from each other, each from its first serial up to, not including, its end.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TypeVar
 
 Span = tuple[int, int]
 Spans = tuple[Span, ...]
@@ -66,3 +71,110 @@ def _gaps(spans: Spans) -> Spans:
     """The serials, from 0 on, that are in none of `spans`."""
     starts, ends = [0, *(end for _, end in spans)], [*(start for start, _ in spans), OPEN_END]
     return tuple((start, end) for start, end in zip(starts, ends, strict=True) if start < end)
+
+
+_Node = TypeVar("_Node")
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """The serials at which a project is in the closure, and the least number of steps that lead to it at any of
+    them. `is_beyond`: it is required, but only beyond the greatest depth."""
+
+    spans: Spans
+    depth: int
+    is_beyond: bool = False
+
+    @property
+    def first(self) -> int:
+        """The least serial at which it is reached."""
+        return self.spans[0][0]
+
+
+def closure(
+    roots: Mapping[_Node, Spans],
+    edges: Callable[[_Node], Mapping[_Node, Spans]],
+    *,
+    accepted: Callable[[_Node], Spans],
+    most_depth: int | None = None,
+) -> dict[_Node, Reached]:
+    """What `roots` lead to, by project.
+
+    `edges` is called once for each project that is reached, and again where it is reached in fewer steps at other
+    serials; `accepted` gives the serials at which rules let a project in. A depth of 0 is the roots alone.
+
+        closure({"a": EVER}, lambda name: {"b": ((5, 9),)} if name == "a" else {}, accepted=lambda name: EVER)
+        # {"a": Reached(EVER, 0), "b": Reached(((5, 9),), 1)}
+    """
+    reached: dict[_Node, Reached] = {}
+    depth = 0
+    level: Mapping[_Node, Spans] = roots
+    while level:
+        is_beyond = most_depth is not None and depth > most_depth
+        new: dict[_Node, Spans] = {}
+        for node, spans in level.items():
+            before = reached.get(node)
+            fresh = intersection(spans, accepted(node))
+            if before is not None:
+                fresh = difference(fresh, before.spans)
+            if not fresh:
+                continue
+            if before is None:
+                reached[node] = Reached(fresh, depth, is_beyond)
+            elif not is_beyond:
+                reached[node] = Reached(union((*before.spans, *fresh)), before.depth)
+            new[node] = fresh
+        level = {} if is_beyond else _next_level(new, edges)
+        depth += 1
+    return reached
+
+
+def _next_level(level: Mapping[_Node, Spans], edges: Callable[[_Node], Mapping[_Node, Spans]]) -> dict[_Node, Spans]:
+    found: dict[_Node, Spans] = {}
+    for node, spans in level.items():
+        for required, holds in edges(node).items():
+            if not (both := intersection(spans, holds)):
+                continue
+            known = found.get(required)
+            if known is None:
+                found[required] = both
+            elif known != both:  # mostly they are equal
+                found[required] = union((*known, *both))
+    return found
+
+
+def shortest_path(
+    roots: Mapping[_Node, Spans],
+    edges: Callable[[_Node], Mapping[_Node, Spans]],
+    target: _Node,
+    serial: int,
+    *,
+    accepted: Callable[[_Node], Spans],
+) -> list[_Node]:
+    """The projects from a root to `target`, both included, by the fewest steps at one serial; empty where none lead.
+
+    Of several such paths it is the one through the projects that come first in `roots` and `edges`.
+    """
+
+    def holds(spans: Spans) -> bool:
+        return bool(intersection(spans, ((serial, serial + 1),)))
+
+    came_from: dict[_Node, _Node | None] = {}
+    level: list[_Node] = [root for root, spans in roots.items() if holds(spans) and holds(accepted(root))]
+    came_from |= dict.fromkeys(level)
+    while level and target not in came_from:
+        following: list[_Node] = []
+        for node in level:
+            for required, spans in edges(node).items():
+                if required not in came_from and holds(spans) and holds(accepted(required)):
+                    came_from[required] = node
+                    following.append(required)
+        level = following
+    return list(_back(came_from, target))[::-1] if target in came_from else []
+
+
+def _back(came_from: Mapping[_Node, _Node | None], target: _Node) -> Iterator[_Node]:
+    node: _Node | None = target
+    while node is not None:
+        yield node
+        node = came_from[node]

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from pypi_assets.distributions.containment import kernel
 from pypi_assets.logs import set_up_logs
-from pypi_assets.stack.readiness import is_ready
+from pypi_assets.stack.layout import is_ready
 
 _LOOK_EVERY_S = 0.3
 _log = logging.getLogger("pypi_assets.stack.launch")  # whose own name is `__main__`

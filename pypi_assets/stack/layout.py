@@ -1,12 +1,21 @@
-"""Folders, files and sockets of a stack, all below the home of its catalog."""
+"""Lays out a stack's folder: ports, folders, files of Dagster and systemd, and how parts show that they are ready."""
 
 import hashlib
 import os
+import socket
 import tempfile
+import urllib.error
+import urllib.request
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
+from typing import Any
+
+import yaml
 
 from pypi_assets.errors import ExpectedError
+from pypi_assets.workspace import CodeLocation
 
 LONGEST_SOCKET_PATH = 100
 """The kernel takes 103 or 107 bytes, depending on the system."""
@@ -108,3 +117,129 @@ class Layout:
             raise StackError(f"{self.sockets} belongs to user {owner}: delete it, or choose another --folder")
         # PostgreSQL of root is another user's process, which has to reach its own folder in this one
         self.sockets.chmod(0o711 if os.geteuid() == 0 else 0o700)
+
+
+_HEADER = "# Written by `pypi-assets up`, which replaces it at each start.\n"
+_POSTGRES = {
+    "custom": {
+        "module": "pypi_assets.dagster_instance.postgres_storage",
+        "class": "PooledPostgresStorage",
+        "config": {"postgres_url": {"env": "DAGSTER_POSTGRES_URL"}},
+    }
+}
+_OF_CODE_SERVER = {"module": "pypi_assets.dagster_instance.run_launcher", "class": "WatchedRunLauncher"}
+_OF_CELERY = {
+    "module": "pypi_assets.dagster_instance.celery_launcher",
+    "class": "WatchedCeleryRunLauncher",
+    "config": {"broker": {"env": "CELERY_BROKER_URL"}, "backend": {"env": "CELERY_RESULT_BACKEND"}},
+}
+CELERY_CONFIG = "from pypi_assets.dagster_instance.celery_settings import *  # noqa: F403\n"
+"""The module that Dagster's app for Celery imports from the folder of a worker."""
+
+
+def instance_yaml(*, on_postgres: bool, with_celery: bool) -> str:
+    """The content of `dagster.yaml`: the one for one machine, with the storage and the run launcher of this stack."""
+    text = files("pypi_assets.dagster_instance").joinpath("dagster.yaml").read_text(encoding="utf-8")
+    instance: dict[str, Any] = yaml.safe_load(text)
+    if on_postgres:
+        instance["storage"] = _POSTGRES
+    instance["run_launcher"] = _OF_CELERY if with_celery else _OF_CODE_SERVER
+    return _HEADER + str(yaml.safe_dump(instance, sort_keys=False))
+
+
+def workspace_yaml(layout: Layout, locations: Iterable[CodeLocation]) -> str:
+    """The content of `workspace.yaml`: the socket of each code location's server."""
+    servers = [
+        {"grpc_server": {"socket": str(layout.code_socket(one.name)), "location_name": one.name}} for one in locations
+    ]
+    return _HEADER + str(yaml.safe_dump({"load_from": servers}, sort_keys=False))
+
+
+UNIT = "pypi-assets.service"
+STOPPED_WITHIN_S = 180
+WRONG_USAGE = 2
+"""The exit code for wrong options and settings, which no restart mends."""
+
+
+def unit_text(command: Sequence[str], folder: Path) -> str:
+    """Return the unit that runs `command`, which is `pypi-assets up` with its options, in `folder`.
+
+    It is restarted if it fails or is killed, and stays stopped after `pypi-assets up --stop`.
+    """
+    return f"""\
+[Unit]
+Description=pypi-assets: the whole pipeline on one machine
+StartLimitIntervalSec=0
+
+[Service]
+Type=exec
+WorkingDirectory={_escaped(str(folder))}
+ExecStart={" ".join(map(_quoted, command))}
+Restart=on-failure
+RestartPreventExitStatus={WRONG_USAGE}
+RestartSec=5
+KillMode=mixed
+TimeoutStopSec={STOPPED_WITHIN_S}
+
+[Install]
+WantedBy=default.target
+"""
+
+
+def units_folder(environment: dict[str, str]) -> Path:
+    """The folder in which systemd looks for the units of this user."""
+    configuration = environment.get("XDG_CONFIG_HOME")
+    return (Path(configuration) if configuration else Path.home() / ".config") / "systemd" / "user"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("%", "%%")
+
+
+def _quoted(argument: str) -> str:
+    """An argument as `ExecStart` takes it."""
+    escaped = _escaped(argument).replace("\\", "\\\\").replace('"', '\\"').replace("$", "$$")
+    return f'"{escaped}"' if escaped != argument or " " in argument or not argument else argument
+
+
+UNIX = "unix:"
+_ANSWER_WITHIN_S = 3
+
+
+def is_ready(address: str) -> bool:
+    """Returns whether the server at the address answers: with 200, to a query, or by accepting a connection."""
+    if address.startswith("http://"):
+        return _answers(address)
+    if address.startswith("postgresql://"):
+        return _is_database(address)
+    return _accepts(address.removeprefix(UNIX))
+
+
+def _answers(url: str) -> bool:
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # it is on this machine
+    try:
+        with opener.open(url, timeout=_ANSWER_WITHIN_S) as response:
+            return bool(response.status == 200)
+    except (urllib.error.URLError, OSError, ValueError):
+        return False
+
+
+def _is_database(url: str) -> bool:
+    import psycopg  # its import takes 0.1 s, and most processes await no database
+
+    try:
+        with psycopg.connect(url, connect_timeout=_ANSWER_WITHIN_S) as connection:
+            connection.execute("SELECT 1")
+    except psycopg.Error:
+        return False
+    return True
+
+
+def _accepts(path: str) -> bool:
+    with socket.socket(socket.AF_UNIX) as probe:
+        probe.settimeout(_ANSWER_WITHIN_S)
+        try:
+            probe.connect(path)
+        except OSError:
+            return False
+    return True

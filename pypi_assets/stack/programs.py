@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pypi_assets.stack.layout import Layout, StackError
+from pypi_assets.stack.layout import UNIX, Layout, StackError
 from pypi_assets.stack.postgres import Server, database_url, missing_extra
-from pypi_assets.stack.readiness import UNIX
 from pypi_assets.workspace import CodeLocation
 
 HOST = "127.0.0.1"
@@ -33,7 +32,7 @@ class Ports:
 class Program:
     """A process of the stack. It starts once all of `awaits` answer; `answers_at` is its own address, if it has one.
 
-    Addresses are as in `readiness.py`. With `lock`, it waits for the end of another process that holds this file. If
+    Addresses are as in `layout.py`. With `lock`, it waits for the end of another process that holds this file. If
     it `ends`, exit code 0 is its end; else it is always restarted.
     """
 

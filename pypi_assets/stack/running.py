@@ -14,11 +14,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pypi_assets.stack.dagster_files import CELERY_CONFIG, instance_yaml, workspace_yaml
-from pypi_assets.stack.layout import Layout, StackError
+from pypi_assets.stack.layout import CELERY_CONFIG, Layout, StackError, instance_yaml, is_ready, workspace_yaml
 from pypi_assets.stack.postgres import database_url
 from pypi_assets.stack.programs import CELERY, HOST, Plan, Ports
-from pypi_assets.stack.readiness import is_ready
 from pypi_assets.stack.supervision import (
     Supervisor,
     read_addresses,

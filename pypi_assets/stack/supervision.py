@@ -19,10 +19,9 @@ from io import StringIO
 from pathlib import Path
 from typing import Any, cast
 
-from pypi_assets.stack.layout import Layout
+from pypi_assets.stack.layout import UNIX, Layout, is_ready
 from pypi_assets.stack.postgres import missing_extra
 from pypi_assets.stack.programs import Program
-from pypi_assets.stack.readiness import UNIX, is_ready
 
 STARTED_AFTER_S = 10
 STOPPED_WITHIN_S = 60
@@ -106,7 +105,7 @@ def write_supervisor_files(
 
 
 def read_addresses(layout: Layout) -> dict[str, str]:
-    """The addresses of the programs that have one, by name, as in `readiness.py`."""
+    """The addresses of the programs that have one, by name, as in `layout.py`."""
     return _description(layout, "addresses")
 
 

@@ -14,9 +14,8 @@ from typing import Any
 
 import orjson
 
-from pypi_assets.storage.root_owner import OWNER
+from pypi_assets.storage.root_owner import OWNER, read_json
 from pypi_assets.storage.store import NotFoundError, Storage
-from pypi_assets.storage.stored_json import read_json
 
 PUBLISHED = "published.json"
 PARTS = ("dumps", "leveldbs", "journal")

@@ -9,9 +9,29 @@ import json
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 from pypi_assets.storage.store import NotFoundError, Storage, StorageError
-from pypi_assets.storage.stored_json import ATTEMPTS, read_json
+
+ATTEMPTS = 3
+"""How often an object is read that cannot be parsed: a proxy or a store can cut or garble an answer."""
+
+
+def read_json(storage: Storage, path: str, is_valid: Callable[[Any], bool] = lambda _value: True) -> Any:
+    """Return the JSON under a path. Raises NotFoundError, and ValueError if it cannot be parsed, or is not valid, in
+    each of `ATTEMPTS` attempts.
+    """
+    reason = ValueError("it has another content")
+    for _ in range(ATTEMPTS):
+        try:
+            found = json.loads(storage.get(path))
+        except ValueError as error:  # also what is not UTF-8
+            reason = error
+            continue
+        if is_valid(found):
+            return found
+    raise reason
+
 
 OWNER = "index.json"
 MIRROR = "mirror.json"

@@ -13,7 +13,7 @@ from pypi_assets.catalog.tables import followed_intervals, projects, scope_proje
 from pypi_assets.catalog.work.scopes import ScopePlan, require_scope
 from pypi_assets.crawl.incremental_crawl import allocate_next_ranges, crawl_incremental
 from pypi_assets.crawl.scope_crawl import run_ready_scopes, run_scope, start_scope
-from pypi_assets.scopes.roots import named_roots
+from pypi_assets.scopes.root_files import named_roots
 from pypi_assets_tests.crawl.test_exactness import content
 from pypi_assets_tests.crawl.test_kill import kill_at
 from pypi_assets_tests.databases import sqlite_database

@@ -25,7 +25,7 @@ from pypi_assets.crawl.index_audit import audit_index
 from pypi_assets.crawl.scope_crawl import run_scope, start_scope
 from pypi_assets.dumps.dump_format import as_dumped
 from pypi_assets.index.errors import PackageIndexError
-from pypi_assets.scopes.roots import named_roots
+from pypi_assets.scopes.root_files import named_roots
 from pypi_assets.settings import load_settings
 from pypi_assets.status import measure_lag, query_last_serial
 from pypi_assets_tests.naming import mentions, naming

@@ -13,7 +13,7 @@ from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import crawl_incremental
 from pypi_assets.crawl.scope_crawl import run_scope, start_scope
-from pypi_assets.scopes.roots import named_roots
+from pypi_assets.scopes.root_files import named_roots
 from pypi_assets_tests.served_index import ServedIndex, live
 
 

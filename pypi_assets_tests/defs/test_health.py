@@ -13,7 +13,7 @@ from pypi_assets.crawl.incremental_crawl import crawl_incremental
 from pypi_assets.crawl.index_audit import audit_index
 from pypi_assets.crawl.scope_crawl import run_scope, start_scope
 from pypi_assets.dumps.full_dump import full_dump
-from pypi_assets.scopes.roots import named_roots
+from pypi_assets.scopes.root_files import named_roots
 from pypi_assets_tests.defs.conftest import Pipeline
 from pypi_assets_tests.named import unnamed
 from pypi_assets_tests.served_index import ServedIndex

@@ -10,7 +10,7 @@ from pypi_assets.crawl.scope_crawl import start_scope
 from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.leveldbs.versions.publish import build_version
 from pypi_assets.lookup.latest import open_latest
-from pypi_assets.scopes.roots import named_roots
+from pypi_assets.scopes.root_files import named_roots
 from pypi_assets_tests.defs.conftest import Pipeline, settings_for
 from pypi_assets_tests.served_index import ServedIndex
 

@@ -9,7 +9,7 @@ import requests
 
 from pypi_assets.devindex.faults import FaultPlan
 from pypi_assets.devindex.history import History
-from pypi_assets.devindex.negotiation import V1_JSON
+from pypi_assets.devindex.served_pages import V1_JSON
 from pypi_assets.devindex.server import running
 
 WHEEL, SDIST = "demo-1.0-py3-none-any.whl", "demo-1.0.tar.gz"

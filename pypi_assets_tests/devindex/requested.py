@@ -4,7 +4,7 @@ import xmlrpc.client
 
 import requests
 
-from pypi_assets.devindex.negotiation import V1_JSON
+from pypi_assets.devindex.served_pages import V1_JSON
 
 JSON = {"Accept": V1_JSON}
 

@@ -16,7 +16,7 @@ import requests
 
 from pypi_assets.devindex.faults import Fault, FaultPlan, FaultPlanError, Plan, RequestKind
 from pypi_assets.devindex.history import History
-from pypi_assets.devindex.negotiation import V1_JSON
+from pypi_assets.devindex.served_pages import V1_JSON
 from pypi_assets_tests.builders import make_wheel
 from pypi_assets_tests.devindex.faulty import SDIST, WHEEL, content_of, fault, path_of, served
 from pypi_assets_tests.naming import naming

@@ -1,14 +1,70 @@
 """The pages of the Simple API and of the older JSON API."""
 
+import xmlrpc.client
 from pathlib import Path
 
 import pytest
 import requests
 
 from pypi_assets.devindex.history import History
-from pypi_assets.devindex.negotiation import V1_HTML
+from pypi_assets.devindex.served_pages import HTML, V1_HTML, V1_JSON, choose
+from pypi_assets.devindex.server import running
 from pypi_assets_tests.builders import make_wheel
-from pypi_assets_tests.devindex.requested import JSON, file_urls
+from pypi_assets_tests.devindex.requested import JSON, call, file_urls
+
+
+def test_choose(subtests: pytest.Subtests) -> None:
+    cases = [
+        (None, HTML),
+        ("*/*", HTML),
+        (V1_JSON, V1_JSON),
+        (V1_HTML, V1_HTML),
+        (f"{V1_JSON}, {V1_HTML}; q=0.1, {HTML}; q=0.01", V1_JSON),  # pip's
+        (f"{HTML};q=0.2, {V1_JSON} ; q=0.3", V1_JSON),
+        (f"{HTML}, {V1_JSON};q=0.9", HTML),
+        (f"{V1_JSON}, {HTML}", HTML),
+        (f"*/*;q=0.1, {V1_JSON}", V1_JSON),
+        (f"*/*, {HTML};q=0.5", V1_HTML),
+        (f"application/*, {V1_HTML};q=0", V1_JSON),
+        (f"{V1_JSON};q=broken, {HTML};q=0.1", HTML),
+        (V1_JSON.upper(), V1_JSON),
+        ("image/png", HTML),
+        (f"{HTML};q=0", HTML),
+    ]
+    for accept, chosen in cases:
+        with subtests.test(accept=accept):
+            assert choose(accept) == chosen
+
+
+def test_the_changelog_comes_in_pages(served_history: History) -> None:
+    with running(served_history.folder, page_rows=2) as url:
+        pages = [call(url, "changelog_since_serial", serial) for serial in (0, 2, 4, 5, 99, -1)]
+    serials = [[row[4] for row in page] for page in pages]
+    assert serials == [[1, 2], [3, 4], [5], [], [], [1, 2]]
+
+
+@pytest.mark.parametrize(
+    ("method", "arguments", "code", "text"),
+    [
+        ("changelog_since_serial", (), -32602, "client error; serial: Missing required argument"),
+        ("changelog_since_serial", (True,), -32602, "client error; serial: Input should be a valid integer"),
+        ("changelog_last_serial", (1,), -32602, "client error; 0: Unexpected positional argument"),
+        ("search", ({},), -32601, "server error; requested method not found"),
+    ],
+)
+def test_faults_of_calls(url: str, method: str, arguments: tuple[object, ...], code: int, text: str) -> None:
+    with pytest.raises(xmlrpc.client.Fault) as caught:
+        call(url, method, *arguments)
+    assert (caught.value.faultCode, caught.value.faultString) == (code, text)
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"<nonsense", b"<methodCall/>", b"<methodCall><params><param/></params></methodCall>"]
+)
+def test_a_body_that_is_no_call_is_a_fault(url: str, session: requests.Session, body: bytes) -> None:
+    response = session.post(url.replace("simple/", "pypi"), data=body)
+    with pytest.raises(xmlrpc.client.Fault):
+        xmlrpc.client.loads(response.content)
 
 
 @pytest.mark.parametrize("filename", ["demo-1.0+cpu #1.zip", "demo-2.0%2f?x=y&.zip", "demo-ä3.zip"])

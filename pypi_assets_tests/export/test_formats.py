@@ -2,9 +2,14 @@
 
 import pytest
 
-from pypi_assets.export.formats import FORMATS, remarks
+from pypi_assets.export.formats import FORMATS, SUMMARIES, remarks
 from pypi_assets.locks.pins import RemarkKind
 from pypi_assets_tests.export.pinned import USUAL, answer, of_modules, release
+
+
+def test_each_format_has_a_sentence() -> None:
+    assert list(SUMMARIES) == list(FORMATS)
+    assert all(summary.endswith(".") for summary in SUMMARIES.values())
 
 
 @pytest.mark.parametrize("name", FORMATS)

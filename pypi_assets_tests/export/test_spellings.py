@@ -8,7 +8,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pypi_assets.export.spellings import (
+from pypi_assets.export.module_owners import (
     all_spellings,
     header,
     python_mapping,

@@ -8,11 +8,11 @@ import orjson
 import pytest
 
 from pypi_assets.dumps.full_dump import full_dump
+from pypi_assets.export import module_owners as module
+from pypi_assets.export.module_owners import export_top_level
 from pypi_assets.leveldbs.versions.publish import build_version
-from pypi_assets.lookup import top_level_owners as module
 from pypi_assets.lookup.owners import owners
 from pypi_assets.lookup.published_sets import PublishedSets
-from pypi_assets.lookup.top_level_owners import export_top_level
 from pypi_assets.questions.published_snapshot import PublishedSnapshot
 from pypi_assets.storage.store import open_storage
 from pypi_assets_tests.small_catalog import small_catalog

@@ -11,10 +11,10 @@ from pypi_assets.dumps.dump_manifest import read_manifest
 from pypi_assets.dumps.dump_paths import shard_of
 from pypi_assets.parquet import parquet_writer
 from pypi_assets.parquet.export_manifest import (
+    PARQUET_COLUMNS,
     Export,
     file_path,
 )
-from pypi_assets.parquet.parquet_columns import PARQUET_COLUMNS
 from pypi_assets.storage.store import Storage
 from pypi_assets_tests.dump_rows import in_order
 

@@ -1,8 +1,10 @@
 """The manifest of an export, and the order of exports."""
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pyarrow.parquet
 
@@ -12,10 +14,16 @@ from pypi_assets.dumps.dump_manifest import read_manifest
 from pypi_assets.dumps.dump_paths import manifest_path as dump_manifest_path
 from pypi_assets.parquet import parquet_writer
 from pypi_assets.parquet.export import export_parquet
-from pypi_assets.parquet.export_manifest import committed_exports, manifest_path, read_export
+from pypi_assets.parquet.export_manifest import PARQUET_COLUMNS, committed_exports, manifest_path, read_export
 from pypi_assets.storage.store import Storage
 from pypi_assets_tests.demo_catalog import add_range
 from pypi_assets_tests.small_catalog import SmallCatalog
+
+DOCUMENT = (Path(__file__).parents[2] / "docs" / "parquet.md").read_text(encoding="utf-8")
+
+
+def test_every_type_is_documented() -> None:
+    assert {column.type for column in PARQUET_COLUMNS.values()} <= set(re.findall(r"`([^`\n]+)`", DOCUMENT))
 
 
 def test_the_manifest_describes_the_export(small: SmallCatalog, storage: Storage) -> None:

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pypi_assets.scopes.root_files import lock_reader
-from pypi_assets.scopes.roots import Roots, RootsError
+from pypi_assets.scopes.root_files import Roots, RootsError, lock_reader
 from pypi_assets_tests.naming import naming
 
 UV = """

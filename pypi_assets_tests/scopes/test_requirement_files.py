@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from packaging.requirements import Requirement
 
-from pypi_assets.scopes.root_files import read_requirements, read_roots
-from pypi_assets.scopes.roots import RootsError, joined_roots
+from pypi_assets.scopes.root_files import RootsError, joined_roots, read_requirements, read_roots
 from pypi_assets_tests.naming import mentions, naming
 
 MAIN = """\

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from packaging.version import InvalidVersion, Version
 
-from pypi_assets.scopes.ruleset import RequirementRules
-from pypi_assets.scopes.selected_files import ScopeFile, selected_spans
+from pypi_assets.scopes.ruleset import RequirementRules, ScopeFile, selected_spans
 from pypi_assets.scopes.spans import EVER, OPEN_END, union
 
 LAST = 12

@@ -29,7 +29,7 @@ from starlette.routing import Route
 
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import crawl_incremental
-from pypi_assets.devindex import negotiation, served_pages
+from pypi_assets.devindex import served_pages
 from pypi_assets.devindex.history import History
 from pypi_assets.service.server import running
 from pypi_assets.service.service import open_service
@@ -170,8 +170,10 @@ def _replayed(history: History, base: str) -> Iterator[str]:
         project = history.state_at(request.path_params["serial"]).project(request.path_params["project"])
         if project is None:
             return Response(status_code=404)
-        form = negotiation.choose(request.headers.get("accept"))
-        rendered = served_pages.simple_project_json if form == negotiation.V1_JSON else served_pages.simple_project_html
+        form = served_pages.choose(request.headers.get("accept"))
+        rendered = (
+            served_pages.simple_project_json if form == served_pages.V1_JSON else served_pages.simple_project_html
+        )
         return Response(rendered(project, base), media_type=form)
 
     app = Starlette(routes=[Route("/{serial:int}/simple/{project}/", page)])

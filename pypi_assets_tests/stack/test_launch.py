@@ -13,8 +13,7 @@ import pytest
 
 from pypi_assets.distributions.containment import kernel
 from pypi_assets.stack.launch import delete_stale_lock
-from pypi_assets.stack.layout import Layout
-from pypi_assets.stack.readiness import is_ready
+from pypi_assets.stack.layout import Layout, is_ready
 
 LAUNCH = (sys.executable, "-m", "pypi_assets.stack.launch")
 

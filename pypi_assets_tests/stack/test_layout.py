@@ -4,9 +4,62 @@ import os
 import stat
 from pathlib import Path
 
+import dagster as dg
 import pytest
+import yaml
 
-from pypi_assets.stack.layout import LONGEST_SOCKET_PATH, POSTGRES_SOCKET, Layout, StackError
+from pypi_assets.dagster_instance import celery_settings
+from pypi_assets.dagster_instance.run_launcher import WatchedRunLauncher
+from pypi_assets.stack.layout import (
+    CELERY_CONFIG,
+    LONGEST_SOCKET_PATH,
+    POSTGRES_SOCKET,
+    Layout,
+    StackError,
+    instance_yaml,
+    workspace_yaml,
+)
+from pypi_assets.workspace import CodeLocation
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+def test_instance_yaml_is_the_repositorys_but_for_the_storage_and_the_launcher():
+    root = yaml.safe_load((ROOT / "dagster.yaml").read_text())
+    for on_postgres in (False, True):
+        for with_celery in (False, True):
+            found = yaml.safe_load(instance_yaml(on_postgres=on_postgres, with_celery=with_celery))
+            same = root.keys() - {"storage"} if on_postgres else root.keys()
+            assert {name: found[name] for name in same} == {name: root[name] for name in same}
+            assert ("PooledPostgresStorage" in str(found.get("storage"))) == on_postgres
+            assert ("Celery" in found["run_launcher"]["class"]) == with_celery
+
+
+def test_instance_yaml_dagster_opens_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path))
+    (tmp_path / "dagster.yaml").write_text(instance_yaml(on_postgres=False, with_celery=False))
+    with dg.DagsterInstance.get() as instance:
+        assert isinstance(instance.run_launcher, WatchedRunLauncher)
+        assert instance.run_monitoring_enabled
+
+
+def test_workspace_yaml_has_the_socket_of_each_location(tmp_path: Path):
+    layout = Layout(tmp_path)
+    locations = [CodeLocation(), CodeLocation("pypi-assets-company", "index_company")]
+    found = yaml.safe_load(workspace_yaml(layout, locations))["load_from"]
+    assert found == [
+        {"grpc_server": {"socket": str(layout.code_socket(one.name)), "location_name": one.name}} for one in locations
+    ]
+
+
+def test_celery_config_has_the_settings_that_deploy_has():
+    found: dict[str, object] = {}
+    exec(CELERY_CONFIG, found)
+    assert {name: found[name] for name in vars(celery_settings) if name.startswith("worker_")} == {
+        "worker_max_tasks_per_child": 1,
+        "worker_disable_prefetch": True,
+        "worker_redirect_stdouts": False,
+    }
 
 
 def test_layout_all_paths_are_below_the_home(tmp_path: Path):

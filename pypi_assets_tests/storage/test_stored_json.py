@@ -6,9 +6,8 @@ import orjson
 import pytest
 
 from pypi_assets.storage import published
-from pypi_assets.storage.root_owner import read_owner, require_owner
+from pypi_assets.storage.root_owner import ATTEMPTS, read_json, read_owner, require_owner
 from pypi_assets.storage.store import NotFoundError, Storage, StorageError, open_storage
-from pypi_assets.storage.stored_json import ATTEMPTS, read_json
 
 GARBLED = (b"", b"{", b"\xff\xfe", b"<html>", b"[" * 5)
 

@@ -48,8 +48,7 @@ from pypi_assets.catalog.tables import (
 from pypi_assets.catalog.work.read_queue import queue_reads
 from pypi_assets.catalog.work.scope_reading import ReadingRules, reading_rules, skip, uploaded_time
 from pypi_assets.index.models import ProjectPage
-from pypi_assets.scopes.ruleset import RuledFile
-from pypi_assets.scopes.selected_files import ScopeFile
+from pypi_assets.scopes.ruleset import RuledFile, ScopeFile
 from pypi_assets.scopes.spans import Spans, span
 
 UNEXPLAINED_CHANGES = "unexplained changes"

@@ -30,8 +30,7 @@ from pypi_assets.catalog.work.scope_edges import Edges, load_edges
 from pypi_assets.catalog.work.scopes import Scope, StoredRuleset, all_scopes, files_by_outcome, rulesets_of
 from pypi_assets.catalog.work.visit_queue import TaskState, WorkloadProgress, scope_workload, workload_progress
 from pypi_assets.errors import NotAnsweredError
-from pypi_assets.scopes.closure import shortest_path
-from pypi_assets.scopes.spans import OPEN_END
+from pypi_assets.scopes.spans import OPEN_END, shortest_path
 
 
 class Following(StrEnum):

@@ -24,8 +24,7 @@ from pypi_assets.catalog.tables import (
 from pypi_assets.catalog.work.scopes import Scope, StoredRuleset
 from pypi_assets.distributions.metadata import normalized_extra
 from pypi_assets.distributions.requirements import CONDITIONS, parse_requirement
-from pypi_assets.scopes.ruleset import RequirementRules
-from pypi_assets.scopes.selected_files import ScopeFile, selected_spans
+from pypi_assets.scopes.ruleset import RequirementRules, ScopeFile, selected_spans
 from pypi_assets.scopes.spans import OPEN_END, Span, Spans, intersection, span, union
 
 Edges = dict[str, Spans]

@@ -10,8 +10,7 @@ from pypi_assets.defs.factories import asset
 from pypi_assets.defs.reporting import count_log
 from pypi_assets.defs.resources import CatalogResource, StorageResource
 from pypi_assets.parquet.export import export_parquet
-from pypi_assets.parquet.export_manifest import FORMAT, files_glob, manifest_path
-from pypi_assets.parquet.parquet_columns import PARQUET_COLUMNS
+from pypi_assets.parquet.export_manifest import FORMAT, PARQUET_COLUMNS, files_glob, manifest_path
 
 _COLUMNS = {
     "dagster/column_schema": dg.TableSchema(

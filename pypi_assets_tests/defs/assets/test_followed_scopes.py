@@ -2,7 +2,7 @@
 
 from pypi_assets.catalog.work.scopes import ScopePlan
 from pypi_assets.crawl.scope_crawl import start_scope
-from pypi_assets.scopes.roots import named_roots
+from pypi_assets.scopes.root_files import named_roots
 from pypi_assets_tests.defs.conftest import Pipeline, failure_text
 from pypi_assets_tests.named import unnamed
 from pypi_assets_tests.served_index import ServedIndex, live
