@@ -1,9 +1,13 @@
 """Makes text that an index or a file has chosen inert where it is shown: one function for each kind of place.
 
-JSON, SQL and the metrics need none: what writes them escapes all text itself.
+It also covers all that a process logs, and the traceback that ends it.
 """
 
+import logging
 import re
+import sys
+import traceback
+from types import TracebackType
 
 REPLACEMENT = "\ufffd"
 LONGEST_NOTICE = 4_000  # characters
@@ -90,3 +94,27 @@ def _fenced(text: str) -> str:
     fence = "`" * (longest + 1)
     escaped = text.replace("|", r"\|")
     return f"{fence} {escaped} {fence}" if longest else f"{fence}{escaped}{fence}"
+
+
+class InertRecord(logging.LogRecord):
+    """A record whose message and traceback have no control characters, whichever handler shows them."""
+
+    def __init__(self, *args: object, **kwargs: object) -> None:
+        super().__init__(*args, **kwargs)  # type: ignore[arg-type]
+        if self.exc_info and self.exc_info[0]:
+            self.exc_text = inert_lines("".join(traceback.format_exception(*self.exc_info)))
+
+    def getMessage(self) -> str:  # noqa: N802 - the name is logging's
+        return inert_lines(super().getMessage())
+
+
+def make_logs_inert() -> None:
+    """For this process, from now on."""
+    if logging.getLogRecordFactory() is logging.LogRecord:
+        logging.setLogRecordFactory(InertRecord)
+    if sys.excepthook is sys.__excepthook__:
+        sys.excepthook = _print_inertly
+
+
+def _print_inertly(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    sys.stderr.write(inert_lines("".join(traceback.format_exception(kind, error, trace))) + "\n")

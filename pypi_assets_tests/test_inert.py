@@ -1,5 +1,8 @@
 """One hostile text, made inert for each kind of place; and what finds that it is not."""
 
+import subprocess
+import sys
+
 import pytest
 
 from pypi_assets.inert import (
@@ -12,6 +15,32 @@ from pypi_assets.inert import (
     inert_notice,
 )
 from pypi_assets_tests.hostile_index import BEACON, CONTROLS, HOSTILE, live_in_csv, live_in_line, live_in_markdown
+
+CODE = """
+import logging, sys
+from pypi_assets.inert import make_logs_inert
+make_logs_inert()
+make_logs_inert()
+text = sys.stdin.read()
+logging.getLogger("library").warning("seen: %s", text)
+try:
+    raise ValueError(text)
+except ValueError:
+    logging.exception("failed")
+raise KeyError(text) from RuntimeError(text)
+"""
+
+
+def test_what_a_library_logs_and_how_a_process_ends_is_inert() -> None:
+    done = subprocess.run(
+        [sys.executable, "-X", "utf8", "-c", CODE], input=HOSTILE, encoding="utf-8", capture_output=True, check=False
+    )
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert live_in_line(done.stderr) == []
+    for part in ("seen: =cmd", "ERROR:root:failed", "ValueError: =cmd", "RuntimeError: =cmd", "KeyError: "):
+        assert part in done.stderr
+
 
 TEXTS = [
     HOSTILE,

@@ -313,7 +313,7 @@ def main() -> None:
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _stop_at_once)
 
-    from pypi_assets.inert_logs import make_logs_inert
+    from pypi_assets.inert import make_logs_inert
 
     make_logs_inert()
     gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS)
