@@ -102,7 +102,7 @@ def test_a_project_has_answers_from_when_it_is_known_until_it_leaves(commands: C
     [found] = commands.json("lookup", "files", "outside")
     assert found["version"] == "2.0"
     known_since = ("outside", removed - 1, removed)
-    for command in (("files",), ("lookup", "project")):
+    for command in (("lookup", "files"), ("lookup", "project")):
         assert unnamed(commands.refused(*command, "outside", "--at", removed - 1), *known_since) == []
     nobody = commands.done("lookup", "dependents", "outside", "--at", removed - 1)  # projects that are followed answer
     assert (nobody.stdout, unnamed(nobody.stderr, "outside", removed - 1)) == ("", [])
