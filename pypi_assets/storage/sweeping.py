@@ -1,8 +1,8 @@
-"""Mark and sweep: deletes the objects of a folder that nothing names.
+"""Mark and sweep: deletes unreferenced objects from the storage.
 
 Each kind of publication (dumps, LevelDB versions, exports, packs, segments of the journal, days of solvability, files
-of a mirror) marks what it names. Here is what is done with the rest. How old that must be does not belong here:
-`deletion_deadlines` in catalog/coordination/leases.py decides it.
+of a mirror) marks the objects that it refers to. This module deletes the rest. The age at which an unreferenced object
+can be deleted does not belong here: `deletion_deadlines` in catalog/coordination/leases.py returns it.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -17,7 +17,7 @@ _INPUT_LISTS = "/input_lists/"
 
 
 class Reason(StrEnum):
-    """Why something is deleted."""
+    """The reason for a deletion: a later publication took its place, or an attempt never committed it."""
 
     SUPERSEDED = "superseded"
     ABANDONED = "abandoned"
@@ -34,7 +34,7 @@ class Removal:
 
 
 Waste = tuple[Reason, Collection[StoredObject]]
-"""The objects of a directory that nothing names, and why. It can have none, where what named them goes."""
+"""The unreferenced objects of a directory, and the reason. There are none if only the input list is deleted."""
 
 
 def by_directory(storage: Storage, path: str) -> dict[str, list[StoredObject]]:
@@ -58,7 +58,10 @@ def sweep_directories(
     *,
     dry_run: bool = False,
 ) -> Iterator[Removal]:
-    """Delete what is `unnamed` in each of the `directories` of the folder `path`, and yield it. None: nothing is."""
+    """Delete the `unnamed` objects of each of the `directories` of the folder `path`, and yield the deletions.
+
+    `unnamed` returns None for a directory that stays as it is.
+    """
     for directory, stored in sorted(directories.items()):
         if (found := unnamed(directory, stored)) is not None:
             reason, waste = found
@@ -71,7 +74,8 @@ def sweep_directories(
 def sweep_objects(storage: Storage, unnamed: Iterable[StoredObject], *, dry_run: bool = False) -> list[StoredObject]:
     """Delete the objects, and return them by path. In a `dry_run` nothing is deleted.
 
-    Manifests and input lists go before the files that they name: wherever this is stopped, no rest looks whole.
+    Manifests and input lists are deleted before the files that they name. If the process is killed in between, the
+    remaining files do not look like a complete publication.
     """
     waste = sorted(unnamed, key=lambda stored: stored.path)
     if not dry_run:
@@ -85,7 +89,7 @@ def _names_others(path: str) -> bool:
 
 
 def drop_empty_folder(storage: Storage, path: str) -> None:
-    """Delete a folder in which nothing is left. Stores without folders stay as they are."""
+    """Delete the folder if it is empty. Does nothing in a store without folders."""
     if folder := storage.local_path(path):
         with suppress(OSError):  # not empty
             folder.rmdir()

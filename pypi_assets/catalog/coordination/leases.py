@@ -100,18 +100,17 @@ def oldest_lease(connection: Connection, now: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Deadlines:
-    """Before which times, in unix seconds, something must have ended to be deleted: `since` is for what was superseded,
-    `old` for what an attempt left that never committed it."""
+    """Times in unix seconds. Publications that were superseded before `since` can be deleted, and files of attempts that
+    never committed them if they were written before `old`."""
 
     since: float
     old: float
 
 
 def deletion_deadlines(catalog: Catalog, grace_s: float = 0.0, *, dry_run: bool = False) -> Deadlines:
-    """Return the deadlines: what was in use within the last `grace_s` seconds stays, and what was written within a day,
-    and all since the oldest valid lease was taken.
+    """Return the deadlines: `grace_s` seconds ago and a day ago, but not after the oldest valid lease was taken.
 
-    Expired leases end here, unless it is a `dry_run`: a holder that wakes up publishes nothing of what is deleted.
+    Deletes expired leases unless it is a `dry_run`, so a holder that wakes up later cannot publish deleted files.
     """
     now = catalog.clock()
     if not dry_run:

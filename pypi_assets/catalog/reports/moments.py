@@ -1,4 +1,4 @@
-"""Moments as people name them, and the serial that each means: a serial or a time. Which serials have answers."""
+"""Finds the serial of a moment that people name by a serial or a time, and the serials that have answers."""
 
 import math
 import re
