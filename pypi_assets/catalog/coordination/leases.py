@@ -100,8 +100,8 @@ def oldest_lease(connection: Connection, now: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Deadlines:
-    """Times in unix seconds. Publications that were superseded before `since` can be deleted, and files of attempts that
-    never committed them if they were written before `old`."""
+    """Times in unix seconds. Publications that were superseded before `since` can be deleted, and so can the files of
+    attempts that committed nothing, if they were written before `old`."""
 
     since: float
     old: float
