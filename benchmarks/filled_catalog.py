@@ -10,7 +10,7 @@ from sqlalchemy import Table, insert, text
 from pypi_assets.catalog.database import Catalog, insert_missing
 from pypi_assets.catalog.ledger.range_ledger import allocate_range, complete_range
 from pypi_assets.catalog.observed.projects import project_bucket, project_shard
-from pypi_assets.catalog.reads.stored_contents import to_json
+from pypi_assets.catalog.reads.stored_json import to_json
 from pypi_assets.catalog.tables import (
     catalog_state,
     distribution_data,

@@ -18,7 +18,8 @@ from benchmarks.size_pages import MadeFile, Showing
 from benchmarks.size_projects import IndexPlan, Shape, Unit
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.observed.projects import project_bucket, project_shard
-from pypi_assets.catalog.reads.stored_contents import record_details, to_json
+from pypi_assets.catalog.reads.stored_contents import record_details
+from pypi_assets.catalog.reads.stored_json import to_json
 from pypi_assets.catalog.work.visit_queue import crawl_workload, range_workload, visit_kind
 from pypi_assets.distributions.record import EXTRACTOR_VERSION, DistributionKind, DistributionRecord, ModulesGrade
 from pypi_assets.distributions.requirements import required_projects

@@ -11,7 +11,7 @@ import orjson
 from isal import igzip, igzip_lib
 
 from pypi_assets.catalog.publications.dump_facts import COLUMNS, TOMBSTONE_COLUMNS
-from pypi_assets.catalog.reads.stored_contents import to_utf8_json
+from pypi_assets.catalog.reads.stored_json import to_utf8_json
 from pypi_assets.errors import ExpectedError
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ from pypi_assets.catalog.publications.journal_segments import (
     stream_lease,
     unchained_segments,
 )
-from pypi_assets.catalog.reads.stored_contents import to_utf8_json
+from pypi_assets.catalog.reads.stored_json import to_utf8_json
 from pypi_assets.catalog.reports.journal_format import GAP, TAKEN_DOWN, Record, Stream
 from pypi_assets.errors import ExpectedError
 from pypi_assets.journal.segment_files import (

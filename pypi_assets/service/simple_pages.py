@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 import orjson
 
-from pypi_assets.catalog.reads.stored_contents import to_utf8_json
+from pypi_assets.catalog.reads.stored_json import to_utf8_json
 from pypi_assets.catalog.reports.simple_page import SimpleFile, SimplePage
 from pypi_assets.distributions.record import DistributionKind
 from pypi_assets.lookup.simple_reader import page_versions

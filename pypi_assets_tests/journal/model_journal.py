@@ -11,7 +11,7 @@ from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.publications.dump_registry import open_range_dump, range_dump_rows
 from pypi_assets.catalog.publications.dump_rows import CONTENT
 from pypi_assets.catalog.publications.journal_segments import seal_range
-from pypi_assets.catalog.reads.stored_contents import to_utf8_json
+from pypi_assets.catalog.reads.stored_json import to_utf8_json
 from pypi_assets.catalog.reports.journal_contents import FILE_READ, NOT_READ, content_records
 from pypi_assets.catalog.reports.journal_format import Record
 from pypi_assets.catalog.reports.journal_records import observed_records

@@ -27,7 +27,8 @@ from pypi_assets.catalog.observed.projects import enter_projects, project_ids
 from pypi_assets.catalog.reads.file_counts import counting_files, recount_files
 from pypi_assets.catalog.reads.past_generations import keep_past_generations
 from pypi_assets.catalog.reads.read_outcomes import READ_LATE, Outcome
-from pypi_assets.catalog.reads.stored_contents import RecordDetails, store_list_contents, store_shared_details, to_json
+from pypi_assets.catalog.reads.stored_contents import RecordDetails, store_list_contents, store_shared_details
+from pypi_assets.catalog.reads.stored_json import to_json
 from pypi_assets.catalog.tables import (
     broken_entries,
     catalog_state,

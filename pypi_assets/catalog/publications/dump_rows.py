@@ -18,14 +18,8 @@ from pypi_assets.catalog.observed.followed import answered_at
 from pypi_assets.catalog.observed.projects import QUARANTINED
 from pypi_assets.catalog.reads.past_generations import contents_at, counts_later, has_past_generations, rejected_then
 from pypi_assets.catalog.reads.read_outcomes import Outcome
-from pypi_assets.catalog.reads.stored_contents import (
-    StoredContents,
-    StoredLists,
-    from_json,
-    lists_with_module,
-    to_dump,
-    to_json,
-)
+from pypi_assets.catalog.reads.stored_contents import StoredContents, StoredLists, lists_with_module
+from pypi_assets.catalog.reads.stored_json import from_json, to_dump, to_json
 from pypi_assets.catalog.tables import (
     distribution_data,
     distributions,

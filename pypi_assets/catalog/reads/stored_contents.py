@@ -1,10 +1,8 @@
-"""Contents as the catalog stores them: as JSON, once each by their hash, in `name_lists` and `shared_details`.
+"""Contents that are stored once each by their hash, in `name_lists` and `shared_details`.
 
 Of each list of modules the top-level names are stored as well, so that the lists that hold a module are found; of each
 list of requirements, the projects that it names. Details are shared by the files of a release: summary, licence, links,
 entry points, extras. A record's row has the rest of its details, and refers to what it shares.
-
-Names of broken distributions can hold half a surrogate pair, which UTF-8 cannot.
 """
 
 import hashlib
@@ -14,52 +12,15 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import orjson
 from isal import isal_zlib
 from sqlalchemy import Connection, Table, select, update
 
 from pypi_assets.catalog.database import at_a_time, insert_missing, sent_values, storable
+from pypi_assets.catalog.reads.stored_json import from_json, to_json
 from pypi_assets.catalog.tables import module_roots, name_lists, required_names, shared_details
 from pypi_assets.distributions.record import DistributionRecord, ModulesGrade
 from pypi_assets.distributions.requirements import required_projects
 from pypi_assets.index.models import LONGEST_NAME
-
-
-def to_json(value: object) -> bytes:
-    """Compact JSON. Half a surrogate pair becomes JSON's own escape of it."""
-    try:
-        return orjson.dumps(value)
-    except orjson.JSONEncodeError:
-        return json.dumps(value, ensure_ascii=True, separators=(",", ":")).encode()
-
-
-def from_json(content: bytes | str) -> Any:
-    """What `to_json` was given, with lists for tuples."""
-    half_a_pair = r"\ud" in content if isinstance(content, str) else rb"\ud" in content
-    return json.loads(content) if half_a_pair else orjson.loads(content)
-
-
-def to_dump(content: bytes) -> object:
-    """Stored JSON as a value of a dump's row: as it is, or decoded where it holds half a surrogate pair."""
-    return from_json(content) if rb"\ud" in content else orjson.Fragment(content)
-
-
-def to_utf8_json(value: object) -> bytes:
-    """Compact JSON for others, in UTF-8: half a surrogate pair becomes `?`."""
-    try:
-        return orjson.dumps(value)
-    except orjson.JSONEncodeError:
-        return orjson.dumps(_valid_unicode(value))
-
-
-def _valid_unicode(value: object) -> object:
-    if isinstance(value, str):
-        return value.encode(errors="replace").decode()
-    if isinstance(value, list):
-        return [_valid_unicode(item) for item in value]
-    if isinstance(value, dict):
-        return {name: _valid_unicode(item) for name, item in value.items()}
-    return value
 
 
 def content_digest(content: bytes) -> str:

@@ -25,7 +25,7 @@ from pypi_assets.catalog.observed.followed import FOLLOWED, answered_at
 from pypi_assets.catalog.publications.dump_rows import content_rows, holds_at
 from pypi_assets.catalog.reads.past_generations import has_past_generations
 from pypi_assets.catalog.reads.read_outcomes import READ_LATE, Outcome
-from pypi_assets.catalog.reads.stored_contents import from_json
+from pypi_assets.catalog.reads.stored_json import from_json
 from pypi_assets.catalog.reports.journal_format import Record, Stream, numbered
 from pypi_assets.catalog.reports.journal_records import LoggedFile, Times, file_record, is_begun, logged_files
 from pypi_assets.catalog.tables import (

@@ -18,7 +18,8 @@ from pypi_assets.catalog.observed.followed import answered_at
 from pypi_assets.catalog.observed.projects import QUARANTINED, Project, find_project
 from pypi_assets.catalog.publications.dump_rows import holds_at
 from pypi_assets.catalog.reads.past_generations import PastGeneration, contents_at, counts_later, has_past_generations
-from pypi_assets.catalog.reads.stored_contents import StoredContents, StoredLists, from_json
+from pypi_assets.catalog.reads.stored_contents import StoredContents, StoredLists
+from pypi_assets.catalog.reads.stored_json import from_json
 from pypi_assets.catalog.reports.past_statuses import YankedFile, last_event_at, page_status_at, yank_reasons
 from pypi_assets.catalog.reports.simple_page import SimpleFile, SimplePage
 from pypi_assets.catalog.tables import (

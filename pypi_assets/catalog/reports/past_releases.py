@@ -14,7 +14,8 @@ from pypi_assets.catalog.observed.followed import answered_at
 from pypi_assets.catalog.publications.dump_rows import holds_at, requiring_releases, rows_at, stream_rows
 from pypi_assets.catalog.reads.past_generations import contents_at, counts_later, has_past_generations, rejected_then
 from pypi_assets.catalog.reads.read_outcomes import Outcome
-from pypi_assets.catalog.reads.stored_contents import StoredLists, from_json
+from pypi_assets.catalog.reads.stored_contents import StoredLists
+from pypi_assets.catalog.reads.stored_json import from_json
 from pypi_assets.catalog.tables import (
     distribution_data,
     distributions,

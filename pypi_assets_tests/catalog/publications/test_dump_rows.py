@@ -21,7 +21,7 @@ from pypi_assets.catalog.publications.dump_rows import (
     stream_rows,
     version_yanks_at,
 )
-from pypi_assets.catalog.reads.stored_contents import to_json
+from pypi_assets.catalog.reads.stored_json import to_json
 from pypi_assets.catalog.tables import distribution_data, distributions, projects
 from pypi_assets.distributions.record import DistributionKind, DistributionRecord
 from pypi_assets.dumps.dump_format import write_rows

@@ -16,17 +16,14 @@ from pypi_assets.catalog.reads.stored_contents import (
     StoredContents,
     StoredLists,
     content_digest,
-    from_json,
     list_digest,
     lists_with_module,
     merged_details,
     record_details,
     store_lists,
     store_shared_details,
-    to_dump,
-    to_json,
-    to_utf8_json,
 )
+from pypi_assets.catalog.reads.stored_json import from_json, to_dump, to_json, to_utf8_json
 from pypi_assets.catalog.tables import name_lists, required_names, shared_details
 from pypi_assets.distributions.record import DistributionKind, DistributionRecord, ErrorKind, ModulesGrade, ReadError
 from pypi_assets_tests.small_catalog import small_catalog

@@ -8,7 +8,6 @@ from sqlalchemy import insert, select, update
 
 from pypi_assets.catalog.publications.dump_rows import rows_at, stream_rows
 from pypi_assets.catalog.reads.read_outcomes import Outcome
-from pypi_assets.catalog.reads.stored_contents import to_json
 from pypi_assets.catalog.reads.stored_extracts import (
     count_unsupplied,
     find_extracts,
@@ -17,6 +16,7 @@ from pypi_assets.catalog.reads.stored_extracts import (
     store_reprocessed,
     unsupplied_records,
 )
+from pypi_assets.catalog.reads.stored_json import to_json
 from pypi_assets.catalog.tables import distribution_data, distributions, extract_packs
 from pypi_assets.distributions.record import EXTRACTOR_VERSION, DistributionKind, DistributionRecord
 from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog

@@ -14,7 +14,7 @@ from sqlalchemy import Connection
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.ledger.range_ledger import complete_serial, read_state
 from pypi_assets.catalog.ledger.serial_range import SerialRange
-from pypi_assets.catalog.reads.stored_contents import to_utf8_json
+from pypi_assets.catalog.reads.stored_json import to_utf8_json
 from pypi_assets.catalog.reports.journal_contents import content_records
 from pypi_assets.catalog.reports.journal_format import Record
 from pypi_assets.catalog.reports.journal_records import index_records, observed_records
