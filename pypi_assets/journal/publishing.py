@@ -21,8 +21,6 @@ from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.ledger.range_ledger import complete_serial, read_state
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.publications.journal_segments import (
-    ChainedSegment,
-    SegmentFile,
     all_takedowns,
     chain_segment,
     find_segment,
@@ -34,6 +32,7 @@ from pypi_assets.catalog.publications.journal_segments import (
     seal_range,
     stream_lease,
 )
+from pypi_assets.catalog.publications.written_segments import ChainedSegment, SegmentFile
 from pypi_assets.catalog.reports.journal_contents import content_records
 from pypi_assets.catalog.reports.journal_format import Record, Stream
 from pypi_assets.catalog.reports.journal_records import index_records, observed_records

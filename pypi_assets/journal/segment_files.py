@@ -23,7 +23,7 @@ import orjson
 import zstandard
 
 from pypi_assets.catalog.ledger.serial_range import RangeError, SerialRange
-from pypi_assets.catalog.publications.journal_segments import ChainedSegment, SegmentFile
+from pypi_assets.catalog.publications.written_segments import ChainedSegment, SegmentFile
 from pypi_assets.catalog.reads.stored_json import to_utf8_json
 from pypi_assets.catalog.reports.journal_format import Record, Stream
 from pypi_assets.errors import ExpectedError

@@ -18,7 +18,6 @@ from packaging.utils import canonicalize_name, canonicalize_version
 from pypi_assets.catalog.coordination.leases import renewing, waiting_for_lease
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.publications.journal_segments import (
-    SegmentFile,
     Takedown,
     all_takedowns,
     finish_takedowns,
@@ -27,6 +26,7 @@ from pypi_assets.catalog.publications.journal_segments import (
     stream_lease,
     unchained_segments,
 )
+from pypi_assets.catalog.publications.written_segments import SegmentFile
 from pypi_assets.catalog.reads.stored_json import to_utf8_json
 from pypi_assets.catalog.reports.journal_format import GAP, TAKEN_DOWN, Record, Stream
 from pypi_assets.errors import ExpectedError

@@ -17,31 +17,8 @@ from pypi_assets.catalog.database import Catalog, insert_missing
 from pypi_assets.catalog.ledger.epochs import NoticeKind, announce
 from pypi_assets.catalog.ledger.range_ledger import RangeState, lock_state, require_range, seal
 from pypi_assets.catalog.ledger.serial_range import RangeError, SerialRange
+from pypi_assets.catalog.publications.written_segments import ChainedSegment, SegmentFile
 from pypi_assets.catalog.tables import journal_segments, journal_takedowns, serial_ranges
-
-
-@dataclass(frozen=True, slots=True)
-class SegmentFile:
-    """A written segment: its file and what the file holds. `content_bytes` and `sha256` are of the records before
-    compression, `size` is of the file in bytes."""
-
-    stream: str
-    generation: int
-    serials: SerialRange
-    name: str
-    records: int
-    content_bytes: int
-    size: int
-    sha256: str
-
-
-@dataclass(frozen=True, slots=True)
-class ChainedSegment:
-    """A segment with its number, from 1, and the hash of its manifest."""
-
-    file: SegmentFile
-    number: int
-    manifest_sha256: str
 
 
 @dataclass(frozen=True, slots=True)

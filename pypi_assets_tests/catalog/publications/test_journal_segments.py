@@ -9,8 +9,6 @@ from pypi_assets.catalog.ledger.epochs import NoticeKind, notices_in
 from pypi_assets.catalog.ledger.range_ledger import RangeError, allocate_range, sealed_end
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.publications.journal_segments import (
-    ChainedSegment,
-    SegmentFile,
     Takedown,
     add_takedown,
     all_takedowns,
@@ -26,6 +24,7 @@ from pypi_assets.catalog.publications.journal_segments import (
     restore_segments,
     seal_range,
 )
+from pypi_assets.catalog.publications.written_segments import ChainedSegment, SegmentFile
 from pypi_assets.catalog.tables import journal_segments
 from pypi_assets_tests.naming import naming
 from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
