@@ -35,7 +35,7 @@ from pypi_assets.catalog.ledger.range_ledger import complete_serial
 from pypi_assets.catalog.publications.dump_registry import open_full_dump
 from pypi_assets.catalog.publications.dump_rows import shard_at
 from pypi_assets.dumps.dump_format import COMPRESSION_LEVEL
-from pypi_assets.dumps.dump_paths import file_path
+from pypi_assets.dumps.dump_manifest import file_path
 from pypi_assets.dumps.dump_writer import commit, write_shard
 from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.storage.store import open_storage

@@ -34,8 +34,7 @@ from pypi_assets.catalog.publications.dump_facts import DumpFile, DumpKind
 from pypi_assets.distributions.reader import read_path
 from pypi_assets.distributions.record import EXTRACTOR_VERSION
 from pypi_assets.dumps.dump_format import Row, write_rows
-from pypi_assets.dumps.dump_manifest import Manifest, write_manifest
-from pypi_assets.dumps.dump_paths import file_path, shard_of
+from pypi_assets.dumps.dump_manifest import Manifest, file_path, shard_of, write_manifest
 from pypi_assets.storage.store import Storage, open_storage
 
 LISTS = Path(__file__).with_name("real_lists.json.gz")

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.publications.dump_facts import COLUMNS, DumpKind
 from pypi_assets.dumps.dump_format import Row, write_rows
-from pypi_assets.dumps.dump_manifest import Manifest, write_manifest
-from pypi_assets.dumps.dump_paths import file_path, shard_of
+from pypi_assets.dumps.dump_manifest import Manifest, file_path, shard_of, write_manifest
 from pypi_assets.dumps.dump_writer import put_file
 from pypi_assets.storage.store import Storage
 

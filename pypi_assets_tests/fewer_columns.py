@@ -10,8 +10,7 @@ from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.publications.dump_facts import COLUMNS
 from pypi_assets.catalog.tables import dump_files, dumps
 from pypi_assets.dumps.dump_format import Row, write_rows
-from pypi_assets.dumps.dump_manifest import read_manifest, write_manifest
-from pypi_assets.dumps.dump_paths import file_path
+from pypi_assets.dumps.dump_manifest import file_path, read_manifest, write_manifest
 from pypi_assets.dumps.dump_reader import iter_rows
 from pypi_assets.dumps.dump_writer import put_file
 from pypi_assets.storage.store import Storage

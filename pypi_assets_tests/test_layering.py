@@ -213,8 +213,8 @@ PRIVATE_PARTS_OF_DAGSTER = {
 """The private modules of Dagster that are used, by file; `docs/development.md` says why."""
 
 LINKS_OF_DELETIONS = [
-    "extracts.unused_packs.clean_packs",
-    "parquet.unused_exports.clean_exports",
+    "extracts.packs.clean_packs",
+    "parquet.export_manifest.clean_exports",
     "leveldbs.versions.unused_versions.clean_versions",
     "dumps.unused_dumps.clean_dumps",
     "resolve.solvability.clean_days",

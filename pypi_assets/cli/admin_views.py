@@ -135,8 +135,7 @@ def where_command(project: str, output: Output) -> None:
     from pypi_assets.assembly import storage_from
     from pypi_assets.catalog.observed.projects import project_part_key, project_shard
     from pypi_assets.catalog.publications.dump_facts import MOST_SHARDS, DumpKind
-    from pypi_assets.dumps.dump_manifest import read_manifest
-    from pypi_assets.dumps.dump_paths import file_path, shard_key, shard_of
+    from pypi_assets.dumps.dump_manifest import file_path, read_manifest, shard_key, shard_of
     from pypi_assets.dumps.full_dump import newest_dump
     from pypi_assets.settings import load_settings
 

@@ -13,7 +13,7 @@ import dagster as dg
 
 from pypi_assets.catalog.observed.projects import PROJECT_SHARDS, SHARDS_IN_A_PART, project_part_key
 from pypi_assets.catalog.publications.dump_facts import MOST_SHARDS
-from pypi_assets.dumps.dump_paths import shard_key
+from pypi_assets.dumps.dump_manifest import shard_key
 
 RETRIES = dg.RetryPolicy(max_retries=2, delay=10, backoff=dg.Backoff.EXPONENTIAL)
 

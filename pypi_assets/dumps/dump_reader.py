@@ -10,8 +10,7 @@ import orjson
 
 from pypi_assets.catalog.publications.dump_facts import DumpFile
 from pypi_assets.dumps.dump_format import DumpDamagedError, HashingReader, Row, read_rows
-from pypi_assets.dumps.dump_manifest import read_manifest
-from pypi_assets.dumps.dump_paths import file_path
+from pypi_assets.dumps.dump_manifest import file_path, read_manifest
 from pypi_assets.storage.store import NotFoundError, Storage
 
 if TYPE_CHECKING:

@@ -39,8 +39,7 @@ from pypi_assets.catalog.publications.dump_registry import (
 )
 from pypi_assets.dumps.cover import Cover, cover, cover_of, still_covered
 from pypi_assets.dumps.dump_format import DumpDamagedError, Row, write_rows
-from pypi_assets.dumps.dump_manifest import Manifest, read_manifest, write_manifest
-from pypi_assets.dumps.dump_paths import dump_path, file_path, manifest_path
+from pypi_assets.dumps.dump_manifest import Manifest, dump_path, file_path, manifest_path, read_manifest, write_manifest
 from pypi_assets.dumps.published_dumps import publish_dumps
 from pypi_assets.storage.store import Storage
 

@@ -23,8 +23,7 @@ from pypi_assets.catalog.publications.dump_registry import (
     recorded_files,
 )
 from pypi_assets.dumps.dump_format import RowError
-from pypi_assets.dumps.dump_manifest import Manifest, read_manifest
-from pypi_assets.dumps.dump_paths import file_path
+from pypi_assets.dumps.dump_manifest import Manifest, file_path, read_manifest
 from pypi_assets.dumps.dump_reader import iter_rows
 from pypi_assets.dumps.dump_writer import commit, missing_shards, settle, write_shard
 from pypi_assets.storage.store import Storage, StorageError

@@ -2,7 +2,7 @@
 
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.dumps.cover import cover
-from pypi_assets.dumps.dump_paths import manifest_path
+from pypi_assets.dumps.dump_manifest import manifest_path
 from pypi_assets.storage.published import name_objects, publish_part
 from pypi_assets.storage.store import Storage
 

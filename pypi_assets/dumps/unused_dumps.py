@@ -11,8 +11,7 @@ from pypi_assets.catalog.database import Catalog, CatalogError
 from pypi_assets.catalog.publications.dump_facts import DumpKind
 from pypi_assets.catalog.publications.dump_registry import Dump, DumpState, drop_unused_dumps, files_of_dumps
 from pypi_assets.dumps.cover import cover, covered_since
-from pypi_assets.dumps.dump_manifest import read_manifest
-from pypi_assets.dumps.dump_paths import DUMPS, MANIFEST_NAME, dump_path, manifest_path
+from pypi_assets.dumps.dump_manifest import DUMPS, MANIFEST_NAME, dump_path, manifest_path, read_manifest
 from pypi_assets.dumps.dump_writer import settle
 from pypi_assets.dumps.published_dumps import publish_dumps
 from pypi_assets.storage.store import Storage, StoredObject

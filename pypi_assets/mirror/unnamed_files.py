@@ -6,8 +6,8 @@ A reader of the mirror, or a mirror of it, may still follow what was named befor
 from collections.abc import Iterator, Mapping
 
 from pypi_assets.catalog.reports.journal_format import Stream
-from pypi_assets.dumps.dump_paths import DUMPS
-from pypi_assets.dumps.dump_paths import MANIFEST_NAME as DUMP_MANIFEST
+from pypi_assets.dumps.dump_manifest import DUMPS
+from pypi_assets.dumps.dump_manifest import MANIFEST_NAME as DUMP_MANIFEST
 from pypi_assets.journal.segment_files import JOURNAL, OPEN_PREFIX, Head, read_head, segment_path, stream_path
 from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.leveldbs.versions.input_lists import input_list_path, leveldbs_path, stored_input_lists

@@ -14,9 +14,8 @@ import orjson
 
 from pypi_assets.catalog.reports.journal_format import Stream
 from pypi_assets.dumps.dump_format import DumpDamagedError
-from pypi_assets.dumps.dump_manifest import read_manifest
-from pypi_assets.dumps.dump_paths import DUMPS, file_path
-from pypi_assets.dumps.dump_paths import manifest_path as dump_manifest_path
+from pypi_assets.dumps.dump_manifest import DUMPS, file_path, read_manifest
+from pypi_assets.dumps.dump_manifest import manifest_path as dump_manifest_path
 from pypi_assets.journal.segment_files import (
     GRID,
     OPEN_PREFIX,

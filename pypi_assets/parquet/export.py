@@ -21,8 +21,7 @@ from pypi_assets.catalog.publications.allocated_names import allocate_export
 from pypi_assets.catalog.publications.dump_facts import DumpFile
 from pypi_assets.dumps.cover import cover
 from pypi_assets.dumps.dump_format import Row
-from pypi_assets.dumps.dump_manifest import Manifest, read_manifest
-from pypi_assets.dumps.dump_paths import shard_of
+from pypi_assets.dumps.dump_manifest import Manifest, read_manifest, shard_of
 from pypi_assets.dumps.dump_reader import iter_dump, iter_rows
 from pypi_assets.dumps.dump_writer import put_file
 from pypi_assets.extras import install_command

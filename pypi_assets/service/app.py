@@ -31,7 +31,7 @@ from pypi_assets.service import (
 from pypi_assets.service.middleware import LimitMiddleware, RequestMiddleware, answer_routing_error
 from pypi_assets.service.monitoring import AccessLog, note_state
 from pypi_assets.service.operations import Endpoint, Operation, operation_routes
-from pypi_assets.service.pages import site
+from pypi_assets.service.pages import home
 from pypi_assets.service.service import Service, open_service
 from pypi_assets.settings import load_settings
 
@@ -48,7 +48,7 @@ def _operations() -> Iterator[Operation]:
     for module in (status, completions, solvability, simple, simple_files):
         yield from module.OPERATIONS
     yield from changes.OPERATIONS
-    yield from site.operations()
+    yield from home.operations()
 
 
 def create_app(service: Service | None = None) -> Starlette:

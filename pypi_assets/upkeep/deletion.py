@@ -24,15 +24,15 @@ from pypi_assets.catalog.pruning import (
     unused_lists,
 )
 from pypi_assets.catalog.tables import dumps, leveldb_versions
-from pypi_assets.dumps.dump_paths import DUMPS
+from pypi_assets.dumps.dump_manifest import DUMPS
 from pypi_assets.dumps.unused_dumps import clean_dumps
-from pypi_assets.extracts.unused_packs import CleanedPacks, clean_packs
+from pypi_assets.extracts.packs import CleanedPacks, clean_packs
 from pypi_assets.journal.unused_segments import clean_journal
 from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.leveldbs.versions.input_lists import leveldbs_path
 from pypi_assets.leveldbs.versions.leveldb_manifest import publish_leveldbs
 from pypi_assets.leveldbs.versions.unused_versions import clean_versions
-from pypi_assets.parquet.unused_exports import clean_exports
+from pypi_assets.parquet.export_manifest import clean_exports
 from pypi_assets.resolve.solvability import clean_days
 from pypi_assets.settings import Settings
 from pypi_assets.storage.store import Storage, StoredObject

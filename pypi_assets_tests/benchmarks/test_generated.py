@@ -5,7 +5,7 @@ from pathlib import Path
 
 from benchmarks.generated import changed_rows, generate_projects, write_full_dump, write_range_dump
 from pypi_assets.catalog.ledger.serial_range import SerialRange
-from pypi_assets.dumps.dump_paths import shard_of
+from pypi_assets.dumps.dump_manifest import shard_of
 from pypi_assets.dumps.dump_reader import iter_dump, iter_rows
 from pypi_assets.storage.store import open_storage
 

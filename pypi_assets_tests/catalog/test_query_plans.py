@@ -43,8 +43,8 @@ from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import crawl_incremental
 from pypi_assets.crawl.retry_failures import retry
 from pypi_assets.distributions.record import EXTRACTOR_VERSION
+from pypi_assets.extracts.packs import clean_packs
 from pypi_assets.extracts.reprocess import reprocess, stored_records
-from pypi_assets.extracts.unused_packs import clean_packs
 from pypi_assets_tests.growing_catalog import GrowingCatalog
 from pypi_assets_tests.measured_work import statements
 from pypi_assets_tests.served_index import served_index

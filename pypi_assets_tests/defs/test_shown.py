@@ -13,7 +13,7 @@ import pytest
 from dagster._serdes import serialize_value
 
 from pypi_assets.defs.policy import PARTITION_TAG, RANGE_END_TAG, RANGE_START_TAG
-from pypi_assets.dumps.dump_paths import shard_key, shard_of
+from pypi_assets.dumps.dump_manifest import shard_key, shard_of
 from pypi_assets_tests.defs.conftest import Pipeline, settings_for
 from pypi_assets_tests.hostile_index import (
     BEACON,

@@ -32,8 +32,7 @@ from pypi_assets.dumps.compaction import GROWTH, compact, join, joined_rows, nex
 from pypi_assets.dumps.cover import cover
 from pypi_assets.dumps.dump_audit import audit_dump
 from pypi_assets.dumps.dump_format import DumpDamagedError, Row
-from pypi_assets.dumps.dump_manifest import Manifest, committed_directories, read_manifest
-from pypi_assets.dumps.dump_paths import file_path, manifest_path
+from pypi_assets.dumps.dump_manifest import Manifest, committed_directories, file_path, manifest_path, read_manifest
 from pypi_assets.dumps.dump_reader import iter_dump
 from pypi_assets.dumps.dump_writer import commit, missing_ranges, settle, write_file, write_range, write_shard
 from pypi_assets.dumps.full_dump import full_dump

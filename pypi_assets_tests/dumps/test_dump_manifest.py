@@ -1,5 +1,6 @@
 """Manifests: those that earlier versions wrote stay readable, and each lists the columns of its dump's rows."""
 
+import hashlib
 import json
 from dataclasses import replace
 
@@ -8,13 +9,19 @@ import pytest
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.publications.dump_facts import COLUMNS, DumpFile, DumpKind
 from pypi_assets.dumps.dump_format import DumpDamagedError
-from pypi_assets.dumps.dump_manifest import Manifest, read_manifest
-from pypi_assets.dumps.dump_paths import manifest_path
+from pypi_assets.dumps.dump_manifest import Manifest, manifest_path, read_manifest, shard_of
 from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets_tests.fewer_columns import FEWER_COLUMNS
 from pypi_assets_tests.naming import naming
 from pypi_assets_tests.small_catalog import SmallCatalog
+
+
+@pytest.mark.parametrize(("shards", "shard"), [(256, 0x2A), (16, 0x2), (1, 0)])
+def test_shards_go_by_the_first_hex_digits(shards: int, shard: int) -> None:
+    assert hashlib.sha256(b"demo").hexdigest().startswith("2a")
+    assert shard_of("demo", shards) == shard
+
 
 MANIFEST = b"""{
   "format": 1,

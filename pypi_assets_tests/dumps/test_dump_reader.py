@@ -9,8 +9,7 @@ import pytest
 
 from pypi_assets.catalog.publications.dump_facts import DumpFile
 from pypi_assets.dumps.dump_format import DumpDamagedError
-from pypi_assets.dumps.dump_manifest import read_manifest
-from pypi_assets.dumps.dump_paths import file_path, manifest_path
+from pypi_assets.dumps.dump_manifest import file_path, manifest_path, read_manifest
 from pypi_assets.dumps.dump_reader import READ_BYTES, first_rows, iter_dump
 from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.storage.store import Storage, StoredObject, open_storage

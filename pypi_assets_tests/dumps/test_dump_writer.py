@@ -26,8 +26,7 @@ from pypi_assets.catalog.publications.dump_registry import (
 from pypi_assets.dumps import dump_writer
 from pypi_assets.dumps.cover import cover
 from pypi_assets.dumps.dump_format import DumpDamagedError
-from pypi_assets.dumps.dump_manifest import committed_directories
-from pypi_assets.dumps.dump_paths import file_path, manifest_path, shard_of
+from pypi_assets.dumps.dump_manifest import committed_directories, file_path, manifest_path, shard_of
 from pypi_assets.dumps.dump_reader import iter_dump, iter_rows, read_rows_frame
 from pypi_assets.dumps.dump_writer import commit, missing_shards, settle, write_range, write_shard
 from pypi_assets.dumps.full_dump import ShardsFailedError, full_dump

@@ -5,7 +5,7 @@ import hashlib
 import orjson
 
 from pypi_assets.dumps.cover import cover
-from pypi_assets.dumps.dump_paths import manifest_path
+from pypi_assets.dumps.dump_manifest import manifest_path
 from pypi_assets.storage.published import PUBLISHED
 from pypi_assets_tests.upkeep.simulated_upkeep import Upkeep
 

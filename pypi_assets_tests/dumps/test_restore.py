@@ -8,7 +8,7 @@ from pypi_assets.catalog.publications.dump_registry import (
     open_range_dump,
 )
 from pypi_assets.dumps.cover import cover
-from pypi_assets.dumps.dump_paths import manifest_path
+from pypi_assets.dumps.dump_manifest import manifest_path
 from pypi_assets.dumps.dump_writer import write_range
 from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.dumps.restore import restore_index

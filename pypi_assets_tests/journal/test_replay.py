@@ -19,7 +19,7 @@ from pypi_assets.catalog.reports.catalog_status import count_differences
 from pypi_assets.catalog.tables import distributions, events, followed_intervals, projects, serial_ranges
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import crawl_incremental
-from pypi_assets.dumps.dump_paths import DUMPS
+from pypi_assets.dumps.dump_manifest import DUMPS
 from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.journal import replay as replay_module
 from pypi_assets.journal.publishing import write_missing

@@ -22,8 +22,7 @@ from sqlalchemy import Connection
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.tables import leases
 from pypi_assets.dumps.cover import cover
-from pypi_assets.dumps.dump_manifest import read_manifest
-from pypi_assets.dumps.dump_paths import file_path, manifest_path
+from pypi_assets.dumps.dump_manifest import file_path, manifest_path, read_manifest
 from pypi_assets.dumps.dump_writer import write_missing_ranges
 from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.leveldbs.datasets.registry import DATASETS

@@ -5,7 +5,7 @@ import os
 import orjson
 import pytest
 
-from pypi_assets.dumps.dump_paths import DUMPS
+from pypi_assets.dumps.dump_manifest import DUMPS
 from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.mirror.mirror_state import read_mirror
 from pypi_assets.mirror.sources import BehindError

@@ -7,8 +7,7 @@ from datetime import datetime
 import pyarrow.parquet
 
 from pypi_assets.dumps.dump_format import Row
-from pypi_assets.dumps.dump_manifest import read_manifest
-from pypi_assets.dumps.dump_paths import shard_of
+from pypi_assets.dumps.dump_manifest import read_manifest, shard_of
 from pypi_assets.parquet import parquet_writer
 from pypi_assets.parquet.export_manifest import (
     PARQUET_COLUMNS,

@@ -13,9 +13,9 @@ from pypi_assets.catalog.coordination.leases import LeaseTakenError, lease
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.tables import leases
 from pypi_assets.distributions.record import DistributionKind, DistributionRecord
-from pypi_assets.dumps import dump_paths
+from pypi_assets.dumps import dump_manifest
 from pypi_assets.dumps.dump_format import DumpDamagedError, Row
-from pypi_assets.dumps.dump_paths import shard_of
+from pypi_assets.dumps.dump_manifest import shard_of
 from pypi_assets.dumps.dump_writer import write_range
 from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.dumps.restore import restore_index
@@ -179,14 +179,14 @@ def test_without_pyarrow_the_error_names_what_to_install(
 
 def test_what_is_damaged_publishes_nothing(small: SmallCatalog, storage: Storage) -> None:
     directory = add_range(small, storage, 100)
-    path = dump_paths.file_path(directory, "python_distribution_data0000.json.gz")
+    path = dump_manifest.file_path(directory, "python_distribution_data0000.json.gz")
     whole = storage.get(path)
     storage.put(path, whole[:-4])
     with pytest.raises(DumpDamagedError, match="100-150"):
         export_parquet(small.catalog, storage)
     storage.put(path, whole)
-    shard = dump_paths.file_path("0-100", f"python_distribution_data{shard_of('demo-pkg', 16):04}.json.gz")
-    storage.put(shard, storage.get(dump_paths.file_path("0-100", "python_distribution_data0000.json.gz")))
+    shard = dump_manifest.file_path("0-100", f"python_distribution_data{shard_of('demo-pkg', 16):04}.json.gz")
+    storage.put(shard, storage.get(dump_manifest.file_path("0-100", "python_distribution_data0000.json.gz")))
     with pytest.raises(DumpDamagedError, match=naming("0-100")):
         export_parquet(small.catalog, storage)
     assert committed_exports(storage) == []

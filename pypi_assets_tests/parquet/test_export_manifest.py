@@ -10,8 +10,8 @@ import pyarrow.parquet
 
 from pypi_assets.catalog.publications.dump_facts import COLUMNS
 from pypi_assets.dumps.cover import cover
+from pypi_assets.dumps.dump_manifest import manifest_path as dump_manifest_path
 from pypi_assets.dumps.dump_manifest import read_manifest
-from pypi_assets.dumps.dump_paths import manifest_path as dump_manifest_path
 from pypi_assets.parquet import parquet_writer
 from pypi_assets.parquet.export import export_parquet
 from pypi_assets.parquet.export_manifest import PARQUET_COLUMNS, committed_exports, manifest_path, read_export

@@ -11,8 +11,7 @@ from pypi_assets.catalog.coordination.leases import LeaseTakenError, deletion_de
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.parquet.export import export_parquet
-from pypi_assets.parquet.export_manifest import EXPORTS, committed_exports, file_path
-from pypi_assets.parquet.unused_exports import clean_exports
+from pypi_assets.parquet.export_manifest import EXPORTS, clean_exports, committed_exports, file_path
 from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets.storage.sweeping import Reason
 from pypi_assets_tests.small_catalog import small_catalog

@@ -16,8 +16,13 @@ from pypi_assets.catalog.publications.dump_registry import (
     known_dumps,
 )
 from pypi_assets.dumps.cover import cover
-from pypi_assets.dumps.dump_manifest import committed_directories, read_manifest
-from pypi_assets.dumps.dump_paths import MANIFEST_NAME, file_path, manifest_path
+from pypi_assets.dumps.dump_manifest import (
+    MANIFEST_NAME,
+    committed_directories,
+    file_path,
+    manifest_path,
+    read_manifest,
+)
 from pypi_assets.dumps.dump_reader import iter_dump
 from pypi_assets.dumps.dump_writer import missing_ranges, write_range
 from pypi_assets.dumps.full_dump import full_dump

@@ -29,8 +29,7 @@ from pypi_assets.catalog.reads.stored_contents import store_lists
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.dumps.compaction import compact, joined_rows
 from pypi_assets.dumps.cover import cover
-from pypi_assets.dumps.dump_manifest import committed_directories
-from pypi_assets.dumps.dump_paths import DUMPS, file_path, manifest_path
+from pypi_assets.dumps.dump_manifest import DUMPS, committed_directories, file_path, manifest_path
 from pypi_assets.dumps.dump_writer import commit, write_file, write_shard
 from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.extracts.packs import EXTRACTS, make_pack, pack_path

@@ -26,7 +26,7 @@ from pypi_assets.defs.resources import CatalogResource, SettingsResource, Storag
 from pypi_assets.dumps.compaction import compact
 from pypi_assets.dumps.cover import cover
 from pypi_assets.dumps.dump_format import Row
-from pypi_assets.dumps.dump_paths import file_path, manifest_path
+from pypi_assets.dumps.dump_manifest import file_path, manifest_path
 from pypi_assets.dumps.dump_reader import first_rows
 from pypi_assets.dumps.dump_writer import write_late_changes, write_range
 from pypi_assets.dumps.full_dump import dump_each_shard

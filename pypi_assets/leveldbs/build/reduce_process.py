@@ -15,7 +15,7 @@ import msgspec
 
 from pypi_assets.catalog.publications.dump_facts import DumpFile
 from pypi_assets.dumps.dump_format import DumpDamagedError
-from pypi_assets.dumps.dump_paths import file_path
+from pypi_assets.dumps.dump_manifest import file_path
 from pypi_assets.dumps.dump_reader import iter_rows
 from pypi_assets.leveldbs.build.builder import by_project
 from pypi_assets.leveldbs.build.row_decoder import RowDecoder

@@ -17,8 +17,7 @@ from pypi_assets.catalog.publications.allocated_names import Build, allocate_ver
 from pypi_assets.catalog.publications.dump_facts import DumpKind
 from pypi_assets.catalog.publications.dump_registry import Dump, committed_dumps
 from pypi_assets.dumps.cover import Cover, cover_of
-from pypi_assets.dumps.dump_manifest import Manifest, read_manifest
-from pypi_assets.dumps.dump_paths import file_path
+from pypi_assets.dumps.dump_manifest import Manifest, file_path, read_manifest
 from pypi_assets.dumps.dump_reader import iter_rows
 from pypi_assets.leveldbs.build.builder import Builder, Loaded
 from pypi_assets.leveldbs.build.loading import MEMORY_BYTES, is_worth_loading, load_dump

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pypi_assets.catalog.coordination.leases import Deadlines
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.publications.allocated_names import Attempt, attempts
-from pypi_assets.dumps.dump_paths import DUMPS
+from pypi_assets.dumps.dump_manifest import DUMPS
 from pypi_assets.leveldbs.format.errors import LeveldbDamagedError, UnknownFormatError
 from pypi_assets.leveldbs.versions.input_lists import (
     MANIFEST_NAME,

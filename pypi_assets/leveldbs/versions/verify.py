@@ -8,8 +8,7 @@ from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
 from pypi_assets.dumps.dump_format import DumpDamagedError
-from pypi_assets.dumps.dump_manifest import Manifest, read_manifest
-from pypi_assets.dumps.dump_paths import file_path
+from pypi_assets.dumps.dump_manifest import Manifest, file_path, read_manifest
 from pypi_assets.leveldbs.build.builder import Builder
 from pypi_assets.leveldbs.datasets.dataset import Dataset
 from pypi_assets.leveldbs.datasets.registry import require_dataset

@@ -1,6 +1,8 @@
-"""The first page, and the form that pins a page to a serial or a date."""
+"""The first page, the form that pins a page to a serial or a date, and the list of all pages and their files."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from functools import partial
+from pathlib import Path
 from typing import Annotated, Any
 
 from msgspec import Meta
@@ -9,9 +11,10 @@ from sqlalchemy.exc import SQLAlchemyError
 from pypi_assets.catalog.database import CatalogError
 from pypi_assets.catalog.reports.project_history import recent_events
 from pypi_assets.service.operations import PAGES, Call, Operation
+from pypi_assets.service.pages import changes, projects, resolutions, search, solvability
 from pypi_assets.service.pages.page import Content, View, page, page_operations, shell_requirement
 from pypi_assets.service.pages.rendering import is_local_page
-from pypi_assets.service.parameters import Parameters
+from pypi_assets.service.parameters import NoParameters, Parameters
 from pypi_assets.service.pins import PIN_ACCEPTS, parse_pin
 from pypi_assets.service.problems import ProblemError, bad_parameter
 from pypi_assets.service.responses import Answer, Lasting, redirect
@@ -19,6 +22,14 @@ from pypi_assets.service.service import Service
 from pypi_assets.service.status import STATUS
 from pypi_assets.times import utc_text
 
+_FOLDER = Path(__file__).parent / "static"
+_MEDIA_TYPES = {
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml",
+    ".txt": "text/plain; charset=utf-8",
+}
+_ADDRESSES = {"robots.txt": "/robots.txt"}
 _FEW = 8
 _EXAMPLES = {
     "import": (("dateutil", "python-dateutil"), ("yaml", "pyyaml"), ("numpy", "numpy")),
@@ -103,3 +114,26 @@ AS_OF = Operation(
     at_serial=False,
 )
 OPERATIONS = (*page_operations(_home), AS_OF)
+
+
+def operations() -> Iterator[Operation]:
+    """Yield the operations of all pages and files."""
+    yield from OPERATIONS
+    for module in (search, projects, resolutions, solvability, changes):
+        yield from module.OPERATIONS
+    yield from (_file(path) for path in sorted(_FOLDER.rglob("*")) if path.is_file())
+
+
+def _file(path: Path) -> Operation:
+    return Operation(
+        path=_ADDRESSES.get(path.name, f"/static/{path.relative_to(_FOLDER).as_posix()}"),
+        handler=partial(_answer, path.read_bytes(), _MEDIA_TYPES[path.suffix]),
+        summary="A file that pages load",
+        media_types=(_MEDIA_TYPES[path.suffix],),
+        tag=PAGES,
+        at_serial=False,
+    )
+
+
+def _answer(content: bytes, media_type: str, _service: Service, _call: Call[NoParameters]) -> Answer:
+    return Answer(content, media_type)

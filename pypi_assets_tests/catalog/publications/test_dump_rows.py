@@ -25,7 +25,7 @@ from pypi_assets.catalog.reads.stored_json import to_json
 from pypi_assets.catalog.tables import distribution_data, distributions, projects
 from pypi_assets.distributions.record import DistributionKind, DistributionRecord
 from pypi_assets.dumps.dump_format import write_rows
-from pypi_assets.dumps.dump_paths import shard_of
+from pypi_assets.dumps.dump_manifest import shard_of
 from pypi_assets.lookup.newest_requirements import NewestRelease
 from pypi_assets.questions.catalog_snapshot import CatalogSnapshot
 from pypi_assets_tests.examples import examples

@@ -8,8 +8,7 @@ import pytest
 from pypi_assets.catalog.publications.dump_registry import committed_dumps, open_full_dump
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.dumps.cover import cover
-from pypi_assets.dumps.dump_manifest import committed_directories, read_manifest
-from pypi_assets.dumps.dump_paths import file_path, shard_key, shard_of
+from pypi_assets.dumps.dump_manifest import committed_directories, file_path, read_manifest, shard_key, shard_of
 from pypi_assets_tests.defs.conftest import Pipeline, failure_text
 from pypi_assets_tests.served_index import ServedIndex
 

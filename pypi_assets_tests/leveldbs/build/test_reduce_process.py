@@ -8,8 +8,7 @@ import msgspec
 import pytest
 
 from pypi_assets.catalog.publications.dump_facts import DumpFile
-from pypi_assets.dumps.dump_manifest import Manifest
-from pypi_assets.dumps.dump_paths import file_path
+from pypi_assets.dumps.dump_manifest import Manifest, file_path
 from pypi_assets.leveldbs.build.loading import REDUCER_PROGRAM
 from pypi_assets.leveldbs.build.reduce_process import Failed, FromReducer, Rows, Setup, Written, new_records
 from pypi_assets.leveldbs.build.sorted_runs import Runs, merged

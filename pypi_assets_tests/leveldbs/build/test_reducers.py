@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from pypi_assets.dumps.dump_format import DumpDamagedError
-from pypi_assets.dumps.dump_manifest import Manifest
-from pypi_assets.dumps.dump_paths import file_path
+from pypi_assets.dumps.dump_manifest import Manifest, file_path
 from pypi_assets.leveldbs.build.loading import Reducers
 from pypi_assets.leveldbs.build.reduce_process import Setup
 from pypi_assets.leveldbs.format.errors import LeveldbError

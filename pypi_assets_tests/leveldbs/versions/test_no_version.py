@@ -3,7 +3,7 @@
 import re
 from dataclasses import replace
 
-from pypi_assets.dumps.dump_paths import manifest_path
+from pypi_assets.dumps.dump_manifest import manifest_path
 from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.leveldbs.format.errors import NotBuiltYetError, NoVersionError
 from pypi_assets.leveldbs.versions.no_version import no_version

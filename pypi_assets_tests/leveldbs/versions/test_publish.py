@@ -12,7 +12,7 @@ from pypi_assets.catalog.publications.allocated_names import UnknownVersionError
 from pypi_assets.catalog.publications.dump_facts import Leaves
 from pypi_assets.catalog.publications.dump_registry import committed_dumps
 from pypi_assets.dumps.dump_format import DumpDamagedError
-from pypi_assets.dumps.dump_paths import file_path
+from pypi_assets.dumps.dump_manifest import file_path
 from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.leveldbs.format.open_leveldb import open_leveldb

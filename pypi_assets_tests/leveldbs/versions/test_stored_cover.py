@@ -4,7 +4,7 @@ import pytest
 
 from pypi_assets.dumps.cover import Cover, cover
 from pypi_assets.dumps.dump_format import DumpDamagedError
-from pypi_assets.dumps.dump_paths import manifest_path
+from pypi_assets.dumps.dump_manifest import manifest_path
 from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.leveldbs.versions.stored_cover import stored_cover
 from pypi_assets.storage.store import Storage, open_storage

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pypi_assets.dumps.dump_paths import file_path
+from pypi_assets.dumps.dump_manifest import file_path
 from pypi_assets.leveldbs.format.errors import LeveldbDamagedError, LeveldbError
 from pypi_assets.leveldbs.versions.input_lists import InputList, input_list_path, read_input_list, write_input_list
 from pypi_assets.leveldbs.versions.verify import verify
