@@ -91,7 +91,7 @@ def parts(modules: set[str]) -> set[str]:
 def test_the_list_of_commands_imports_no_command(option: str) -> None:
     found = imported(option)
     assert libraries(found) == START
-    assert parts(found) == {"cli", "errors", "inert", "inert_logs", "progress", "terminal"}
+    assert parts(found) == {"cli", "errors", "inert", "progress", "terminal"}
     assert {name for name in found if name.startswith("pypi_assets.cli.")} == set()
 
 
